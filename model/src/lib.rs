@@ -1,0 +1,2 @@
+//! Which source of counts to trust, per basic block.
+#![forbid(unsafe_code)]
