@@ -1,0 +1,42 @@
+//! The decision and who makes it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::Features;
+
+/// A source of block counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Event-based samples: one instruction pointer per event overflow.
+    Ebs,
+    /// Branch stacks, of hardware branch records or of a tracer that makes the same.
+    Lbr,
+}
+
+impl Source {
+    /// The name used in tables, filters and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Source::Ebs => "ebs",
+            Source::Lbr => "lbr",
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Names the source to believe for a block that both sources can count.
+pub trait Chooser: Sync {
+    /// The better source for a block with these features. The same features give the same answer.
+    fn choose(&self, block: &Features) -> Source;
+
+    /// One line for reports: which rule this is.
+    fn describe(&self) -> String;
+}
