@@ -1,0 +1,103 @@
+//! Where a recording's bytes are: read at positions, so that several readers can share it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::Error;
+
+#[derive(Debug)]
+pub(crate) enum Source {
+    File { file: File, len: u64 },
+    Bytes(Vec<u8>),
+}
+
+impl Source {
+    /// A regular file is read in place; anything else (a FIFO, say) is copied to a temporary file first.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let doing = "opening the recording";
+        let file = File::open(path).map_err(Error::io(doing))?;
+        let metadata = file.metadata().map_err(Error::io(doing))?;
+        if metadata.is_dir() {
+            let kind = io::Error::new(
+                io::ErrorKind::IsADirectory,
+                "it is a directory (as `perf record --threads` makes); only single files can be read",
+            );
+            return Err(Error::Io { doing, source: kind });
+        }
+        if !metadata.is_file() {
+            return Self::spool(file);
+        }
+        Ok(Self::File { file, len: metadata.len() })
+    }
+
+    /// Copies a stream to a temporary file that has no name and that only this user can read.
+    pub(crate) fn spool(mut stream: impl Read) -> Result<Self, Error> {
+        let mut file = unnamed_temporary_file().map_err(Error::io("making a temporary file for the stream"))?;
+        let len = io::copy(&mut stream, &mut file).map_err(Error::io("copying the stream to a temporary file"))?;
+        Ok(Self::File { file, len })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::File { len, .. } => *len,
+            Self::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Fills `buffer` from `offset` on as far as the bytes go; returns how many.
+    pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        match self {
+            Self::Bytes(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                let count = buffer.len().min(bytes.len() - start);
+                buffer[..count].copy_from_slice(&bytes[start..start + count]);
+                Ok(count)
+            }
+            Self::File { file, .. } => {
+                let mut filled = 0;
+                while filled < buffer.len() {
+                    match file.read_at(&mut buffer[filled..], offset.saturating_add(filled as u64)) {
+                        Ok(0) => break,
+                        Ok(count) => filled += count,
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(source) => return Err(Error::Io { doing: "reading the recording", source }),
+                    }
+                }
+                Ok(filled)
+            }
+        }
+    }
+
+    /// The `size` bytes at `offset`, all of them.
+    pub(crate) fn section(&self, what: &'static str, offset: u64, size: u64) -> Result<Vec<u8>, Error> {
+        let short = |left| Error::Short { what, offset, needs: size, left };
+        let left = self.len().saturating_sub(offset);
+        if size > left {
+            return Err(short(left));
+        }
+        let mut bytes = vec![0; usize::try_from(size).map_err(|_| short(left))?];
+        match self.read_at(offset, &mut bytes)? {
+            count if count == bytes.len() => Ok(bytes),
+            count => Err(short(count as u64)),
+        }
+    }
+}
+
+fn unnamed_temporary_file() -> io::Result<File> {
+    let directory = std::env::temp_dir();
+    let process = std::process::id();
+    for attempt in 0..1000u32 {
+        let path = directory.join(format!("hbbp-{process}-{attempt}.spool"));
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => {
+                std::fs::remove_file(&path)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("1000 names tried in {}", directory.display())))
+}

@@ -1,0 +1,282 @@
+//! Writes recordings.
+
+use std::io::{Seek, SeekFrom, Write};
+
+use crate::chunk::{MAX_RECORD, RecordHeader};
+use crate::event_lookup::EventLookup;
+use crate::feature_write::feature_sections;
+use crate::header::{FILE_HEADER_SIZE, FileHeader, Section};
+use crate::record::{MISC_13, MISC_14};
+use crate::record_walk::{Step, step};
+use crate::{
+    Comm, Error, EventDescription, Features, Lost, LostSamples, MappedFile, Mmap, RecordType, SampleFields, SampleId,
+    Task,
+};
+
+/// Writes a `perf.data` file that `perf` 6.1 and the tools built on it read.
+///
+/// Records go straight to `out`, so give it a [`std::io::BufWriter`]. A file whose writer never came to [`Self::finish`] can
+/// be read up to its last whole record.
+///
+/// Records other than samples end with the [`SampleId`] that the first event's sample format asks for, if it sets
+/// [`crate::AttrFlags::SAMPLE_ID_ALL`].
+#[derive(Debug)]
+pub struct Writer<W: Write + Seek> {
+    out: W,
+    header: FileHeader,
+    events: Vec<EventDescription>,
+    attr_size: usize,
+    written: u64,
+    /// The record being put together; kept for its allocation.
+    record: Vec<u8>,
+}
+
+/// Entry of the attr section: the attr and the section of its ids.
+const ID_SECTION_SIZE: usize = 16;
+
+impl<W: Write + Seek> Writer<W> {
+    /// Writes the header and the events. All attrs are written 128 bytes long, or longer if one of them sets a later field.
+    ///
+    /// # Errors
+    /// When there is no event, records could not be told apart by their sample ids, or `out` fails.
+    pub fn create(mut out: W, events: &[EventDescription]) -> Result<Self, Error> {
+        EventLookup::new(events, &mut Vec::new())?;
+        let attr_size = events.iter().map(|event| event.attr.needed_size()).max().unwrap_or(0);
+        let mut ids = Vec::new();
+        let mut attrs = Vec::new();
+        for event in events {
+            let section = Section { offset: FILE_HEADER_SIZE + ids.len() as u64, size: event.ids.len() as u64 * 8 };
+            ids.extend(event.ids.iter().flat_map(|id| id.to_le_bytes()));
+            attrs.extend(event.attr.to_sized_bytes(attr_size));
+            attrs.extend(section.offset.to_le_bytes());
+            attrs.extend(section.size.to_le_bytes());
+        }
+        let attrs_offset = FILE_HEADER_SIZE + ids.len() as u64;
+        let header = FileHeader {
+            attr_size: (attr_size + ID_SECTION_SIZE) as u64,
+            attrs: Section { offset: attrs_offset, size: attrs.len() as u64 },
+            data: Section { offset: attrs_offset + attrs.len() as u64, size: 0 },
+            features: [0; 4],
+        };
+        for bytes in [header.to_bytes(), ids, attrs] {
+            out.write_all(&bytes).map_err(Error::io(WRITING))?;
+        }
+        Ok(Self { out, header, events: events.to_vec(), attr_size, written: 0, record: Vec::new() })
+    }
+
+    /// The events it was created with.
+    pub fn events(&self) -> &[EventDescription] {
+        &self.events
+    }
+
+    /// Bytes of records written so far.
+    pub fn data_size(&self) -> u64 {
+        self.written
+    }
+
+    /// Writes whole records as the kernel put them into the ring.
+    ///
+    /// # Errors
+    /// When `records` is not a sequence of whole records, or `out` fails.
+    pub fn write_raw(&mut self, records: &[u8]) -> Result<(), Error> {
+        let mut rest = records;
+        while !rest.is_empty() {
+            let offset = (records.len() - rest.len()) as u64;
+            match step(rest, offset) {
+                Step::Whole(header) => rest = &rest[usize::from(header.size)..],
+                Step::Cut(error) | Step::Broken(error) => {
+                    return Err(Error::CannotWrite { what: "raw records", reason: error.to_string() });
+                }
+            }
+        }
+        self.put(records)
+    }
+
+    /// Writes a mapping as MMAP2.
+    ///
+    /// # Errors
+    /// When the record would be too long (65,535 bytes), or `out` fails.
+    pub fn write_mmap2(&mut self, mmap: &Mmap<'_>) -> Result<(), Error> {
+        let build_id = matches!(mmap.file, MappedFile::BuildId(_));
+        let misc = mmap.cpu_mode.to_misc() | bit(mmap.data, MISC_13) | bit(build_id, MISC_14);
+        self.begin();
+        self.u32s(&[mmap.pid, mmap.tid]);
+        self.u64s(&[mmap.start.0, mmap.len, mmap.pgoff]);
+        match mmap.file {
+            MappedFile::Unknown => self.u64s(&[0, 0, 0]),
+            MappedFile::Inode { maj, min, ino, generation } => {
+                self.u32s(&[maj, min]);
+                self.u64s(&[ino, generation]);
+            }
+            MappedFile::BuildId(id) => {
+                let end = self.record.len() + 24;
+                self.record.extend([id.as_bytes().len() as u8, 0, 0, 0]);
+                self.record.extend(id.as_bytes());
+                self.record.resize(end, 0);
+            }
+        }
+        self.u32s(&[mmap.prot, mmap.flags]);
+        self.c_string(mmap.path);
+        self.end(RecordType::MMAP2, misc, &mmap.sample_id)
+    }
+
+    /// Writes a thread's name.
+    ///
+    /// # Errors
+    /// When the record would be too long (65,535 bytes), or `out` fails.
+    pub fn write_comm(&mut self, comm: &Comm<'_>) -> Result<(), Error> {
+        self.begin();
+        self.u32s(&[comm.pid, comm.tid]);
+        self.c_string(comm.name);
+        self.end(RecordType::COMM, bit(comm.exec, MISC_13), &comm.sample_id)
+    }
+
+    /// Writes a thread's start.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn write_fork(&mut self, task: &Task) -> Result<(), Error> {
+        self.write_task(RecordType::FORK, task)
+    }
+
+    /// Writes a thread's end.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn write_exit(&mut self, task: &Task) -> Result<(), Error> {
+        self.write_task(RecordType::EXIT, task)
+    }
+
+    /// Writes how many records were lost.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn write_lost(&mut self, lost: &Lost) -> Result<(), Error> {
+        self.begin();
+        self.u64s(&[lost.id, lost.lost]);
+        self.end(RecordType::LOST, 0, &lost.sample_id)
+    }
+
+    /// Writes how many samples were lost.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn write_lost_samples(&mut self, lost: &LostSamples) -> Result<(), Error> {
+        self.begin();
+        self.u64s(&[lost.lost]);
+        self.end(RecordType::LOST_SAMPLES, lost.misc, &lost.sample_id)
+    }
+
+    /// Writes that all rings were emptied once: later records are not older than those before the last such record.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn write_finished_round(&mut self) -> Result<(), Error> {
+        self.begin();
+        self.end_user(RecordType::FINISHED_ROUND, 0)
+    }
+
+    /// Writes a sample.
+    ///
+    /// # Errors
+    /// When its event does not exist or records what only the kernel can fill, when the record would be too long (65,535
+    /// bytes: about 2,700 branches), or `out` fails.
+    pub fn write_sample(&mut self, sample: &SampleFields<'_>) -> Result<(), Error> {
+        self.begin();
+        let Some(event) = self.events.get(sample.event) else {
+            let reason = format!("it is of event {}, there are {}", sample.event, self.events.len());
+            return Err(Error::CannotWrite { what: "a sample", reason });
+        };
+        let default_id = event.ids.first().copied().unwrap_or(0);
+        sample.append(&event.attr, default_id, &mut self.record)?;
+        self.end_user(RecordType::SAMPLE, sample.misc())
+    }
+
+    /// Writes the features and completes the header; returns `out`, flushed.
+    ///
+    /// # Errors
+    /// When a build id or its path is too long, or `out` fails.
+    pub fn finish(mut self, features: &Features) -> Result<W, Error> {
+        let sections = feature_sections(features, &self.events, self.attr_size)?;
+        self.header.data.size = self.written;
+        let table = self.header.data.offset + self.written;
+        let mut offset = table + sections.len() as u64 * ID_SECTION_SIZE as u64;
+        let mut bytes = Vec::new();
+        for (bit, section) in &sections {
+            self.header.features[(bit.0 / 64) as usize] |= 1 << (bit.0 % 64);
+            bytes.extend(offset.to_le_bytes());
+            bytes.extend((section.len() as u64).to_le_bytes());
+            offset += section.len() as u64;
+        }
+        for (_, section) in &sections {
+            bytes.extend(section);
+        }
+        self.out.write_all(&bytes).map_err(Error::io(WRITING))?;
+        self.out.seek(SeekFrom::Start(0)).map_err(Error::io(WRITING))?;
+        self.out.write_all(&self.header.to_bytes()).map_err(Error::io(WRITING))?;
+        self.out.seek(SeekFrom::End(0)).map_err(Error::io(WRITING))?;
+        self.out.flush().map_err(Error::io(WRITING))?;
+        Ok(self.out)
+    }
+
+    fn write_task(&mut self, record_type: RecordType, task: &Task) -> Result<(), Error> {
+        self.begin();
+        self.u32s(&[task.pid, task.ppid, task.tid, task.ptid]);
+        self.u64s(&[task.time]);
+        self.end(record_type, 0, &task.sample_id)
+    }
+
+    fn begin(&mut self) {
+        self.record.clear();
+        self.record.resize(RecordHeader::SIZE, 0);
+    }
+
+    fn u32s(&mut self, values: &[u32]) {
+        self.record.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    }
+
+    fn u64s(&mut self, values: &[u64]) {
+        self.record.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    }
+
+    /// A string, a NUL and zeros up to a multiple of 8.
+    fn c_string(&mut self, string: &[u8]) {
+        self.record.extend(string);
+        self.record.push(0);
+        self.record.resize(self.record.len().next_multiple_of(8), 0);
+    }
+
+    /// Completes a record that carries a [`SampleId`].
+    fn end(&mut self, record_type: RecordType, misc: u16, sample_id: &SampleId) -> Result<(), Error> {
+        let attr = &self.events[0].attr;
+        if attr.sample_id_all() {
+            sample_id.append(attr.sample_format, &mut self.record);
+        }
+        self.end_user(record_type, misc)
+    }
+
+    fn end_user(&mut self, record_type: RecordType, misc: u16) -> Result<(), Error> {
+        let len = self.record.len();
+        let Ok(size) = u16::try_from(len) else {
+            let reason = format!("the {record_type} record would have {len} bytes, at most {MAX_RECORD} fit");
+            return Err(Error::CannotWrite { what: "a record", reason });
+        };
+        self.record[..RecordHeader::SIZE].copy_from_slice(&RecordHeader { record_type, misc, size }.to_bytes());
+        let record = std::mem::take(&mut self.record);
+        let result = self.put(&record);
+        self.record = record;
+        result
+    }
+
+    fn put(&mut self, records: &[u8]) -> Result<(), Error> {
+        self.out.write_all(records).map_err(Error::io(WRITING))?;
+        self.written += records.len() as u64;
+        Ok(())
+    }
+}
+
+const WRITING: &str = "writing the recording";
+
+fn bit(set: bool, bit: u16) -> u16 {
+    if set { bit } else { 0 }
+}

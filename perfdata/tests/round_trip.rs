@@ -1,0 +1,253 @@
+//! What the writer writes, the reader reads.
+
+use std::io::Cursor;
+
+use perfdata::{
+    AttrFlags, Avma, Branch, BranchFlags, BranchSampleType, BuildId, BuildIdEntry, Chunk, ClockData, Comm, CpuMode,
+    Error, EventAttr, EventDescription, EventGroup, Features, Lost, LostSamples, MappedFile, Mmap, Record, Recording,
+    SampleFields, SampleFormat, SampleId, Task, Writer,
+};
+
+fn format() -> SampleFormat {
+    SampleFormat::IDENTIFIER
+        | SampleFormat::IP
+        | SampleFormat::TID
+        | SampleFormat::TIME
+        | SampleFormat::CPU
+        | SampleFormat::PERIOD
+        | SampleFormat::BRANCH_STACK
+}
+
+fn events() -> Vec<EventDescription> {
+    let attr = |config, sample_format| EventAttr {
+        kind: 1,
+        config,
+        sample_period_or_freq: 1_000_003,
+        sample_format,
+        flags: AttrFlags::SAMPLE_ID_ALL | AttrFlags::EXCLUDE_KERNEL,
+        branch_sample_type: BranchSampleType::USER | BranchSampleType::ANY,
+        ..EventAttr::default()
+    };
+    vec![
+        EventDescription { attr: attr(1, format()), name: "task-clock:u".into(), ids: vec![11, 12] },
+        EventDescription {
+            attr: attr(0, format().difference(SampleFormat::BRANCH_STACK) | SampleFormat::ADDR),
+            name: "cpu-clock:u".into(),
+            ids: vec![13],
+        },
+    ]
+}
+
+fn features() -> Features {
+    let text = |text: &str| Some(text.to_owned());
+    Features {
+        hostname: text("host"),
+        os_release: text("6.12.1"),
+        version: text("0.1.0"),
+        arch: text("x86_64"),
+        cpu_desc: text("A CPU @ 1 GHz"),
+        cpuid: text("GenuineIntel,6,85,7"),
+        nr_cpus: Some((8, 4)),
+        total_mem: Some(123_456),
+        cmdline: vec!["hbbp".into(), "record".into(), "--".into(), "x".repeat(100)],
+        build_ids: vec![
+            BuildIdEntry { misc: 2, pid: -1, build_id: vec![7; 20], path: b"/usr/bin/true".to_vec() },
+            BuildIdEntry { misc: 1, pid: -1, build_id: vec![1, 2, 3], path: b"[kernel.kallsyms]".to_vec() },
+        ],
+        event_names: vec!["task-clock:u".into(), "cpu-clock:u".into()],
+        pmu_mappings: vec![(1, "software".into()), (4, "cpu".into())],
+        groups: vec![EventGroup { name: String::new(), leader: 0, members: 2 }],
+        sample_time: Some((5, 99)),
+        branch_stack: true,
+        clockid: Some(1),
+        clock_data: Some(ClockData { clockid: 1, wall_clock_ns: 77, clockid_time_ns: 88 }),
+        cpu_pmu_caps: vec![("branches".into(), "32".into())],
+        pmu_caps: vec![("cpu".into(), vec![("branches".into(), "32".into()), ("max_precise".into(), "3".into())])],
+        hybrid_topology: vec![("cpu_core".into(), "0-3".into())],
+        hbbp: Some(br#"{"provenance":"software"}"#.to_vec()),
+        ..Features::default()
+    }
+}
+
+fn sample_id(time: u64) -> SampleId {
+    let (pid, tid, cpu, identifier) = (Some(100), Some(101), Some(3), Some(11));
+    SampleId { pid, tid, cpu, identifier, time: Some(time), ..SampleId::default() }
+}
+
+fn branches(count: u64) -> Vec<Branch> {
+    let branch = |n: u64| Branch { from: Avma(0x1000 + n), to: Avma(0x2000 + n), flags: BranchFlags(n & 0x3ff_ffff) };
+    (0..count).map(branch).collect()
+}
+
+/// Everything that `mmap`, `comm`, ... below write, as the reader must return it.
+fn records<'a>(inode: &'a Mmap<'a>, with_id: &'a Mmap<'a>, comm: &'a Comm<'a>) -> Vec<Record<'a>> {
+    let task = Task { pid: 100, ppid: 100, tid: 102, ptid: 101, time: 4, sample_id: sample_id(4) };
+    vec![
+        Record::Comm(*comm),
+        Record::Mmap2(*inode),
+        Record::Mmap2(*with_id),
+        Record::Fork(task),
+        Record::Exit(task),
+        Record::Lost(Lost { id: 11, lost: 5, sample_id: sample_id(6) }),
+        Record::LostSamples(LostSamples { lost: 9, misc: 0, sample_id: sample_id(7) }),
+        Record::FinishedRound,
+    ]
+}
+
+fn write_record(writer: &mut Writer<Cursor<Vec<u8>>>, record: &Record<'_>) {
+    match record {
+        Record::Comm(comm) => writer.write_comm(comm),
+        Record::Mmap2(mmap) => writer.write_mmap2(mmap),
+        Record::Fork(task) => writer.write_fork(task),
+        Record::Exit(task) => writer.write_exit(task),
+        Record::Lost(lost) => writer.write_lost(lost),
+        Record::LostSamples(lost) => writer.write_lost_samples(lost),
+        Record::FinishedRound => writer.write_finished_round(),
+        other => panic!("no writer for {other:?}"),
+    }
+    .unwrap();
+}
+
+#[test]
+fn records_samples_events_and_features_come_back() {
+    let inode = Mmap {
+        cpu_mode: CpuMode::User,
+        pid: 100,
+        tid: 101,
+        start: Avma(0x5555_0000),
+        len: 0x3000,
+        pgoff: 0x1000,
+        file: MappedFile::Inode { maj: 8, min: 1, ino: 4711, generation: 3 },
+        prot: 5,
+        flags: 2,
+        data: false,
+        path: b"/usr/bin/true",
+        sample_id: sample_id(2),
+    };
+    let file = MappedFile::BuildId(BuildId::new(&[9; 16]).unwrap());
+    let with_id = Mmap { file, data: true, path: b"/usr/lib/libc.so.6-", ..inode };
+    let comm = Comm { pid: 100, tid: 101, exec: true, name: b"true", sample_id: sample_id(1) };
+    let records = records(&inode, &with_id, &comm);
+    let branches = branches(2000);
+    let traced = SampleFields {
+        cpu_mode: CpuMode::User,
+        ip: Avma(0x5555_0010),
+        pid: 100,
+        tid: 101,
+        time: 9,
+        cpu: 3,
+        period: 1_000_003,
+        branches: &branches,
+        ..SampleFields::default()
+    };
+    let plain = SampleFields { event: 1, exact_ip: true, addr: Avma(0xdead), branches: &[], ..traced };
+
+    let mut writer = Writer::create(Cursor::new(Vec::new()), &events()).unwrap();
+    for record in &records {
+        write_record(&mut writer, record);
+    }
+    writer.write_sample(&traced).unwrap();
+    writer.write_sample(&plain).unwrap();
+    let bytes = writer.finish(&features()).unwrap().into_inner();
+
+    let recording = Recording::from_bytes(bytes).unwrap();
+    assert_eq!(recording.events(), events());
+    assert_eq!(*recording.features(), features());
+    assert_eq!(recording.notes(), [""; 0]);
+    let mut chunk = Chunk::new();
+    let mut reader = recording.chunks();
+    assert!(reader.next_into(&mut chunk).unwrap());
+    let raw: Vec<_> = chunk.records().collect();
+    assert_eq!(raw.len(), records.len() + 2);
+    for (raw, expected) in raw.iter().zip(&records) {
+        assert_eq!(recording.parse(raw).unwrap(), *expected);
+    }
+    let [first, second] = raw[records.len()..] else { unreachable!() };
+    let sample = recording.sample(&first).unwrap();
+    assert_eq!((sample.event, sample.identifier, sample.ip), (0, Some(11), Some(traced.ip)));
+    assert_eq!((sample.pid, sample.tid, sample.time), (Some(100), Some(101), Some(9)));
+    assert_eq!((sample.cpu, sample.period, sample.addr), (Some(3), Some(1_000_003), None));
+    assert_eq!(sample.branch_stack.unwrap().iter().collect::<Vec<_>>(), branches);
+    assert_eq!((first.cpu_mode(), first.exact_ip()), (CpuMode::User, false));
+    let sample = recording.sample(&second).unwrap();
+    assert_eq!((sample.event, sample.identifier, sample.addr), (1, Some(13), Some(plain.addr)));
+    assert_eq!(sample.branch_stack, None);
+    assert!(second.exact_ip());
+    assert!(!reader.next_into(&mut chunk).unwrap());
+    assert!(reader.damage().is_none());
+    assert_eq!(reader.position(), recording.data_size());
+}
+
+#[test]
+fn raw_records_pass_through() {
+    let mut writer = Writer::create(Cursor::new(Vec::new()), &events()).unwrap();
+    let comm = Comm { pid: 1, tid: 2, exec: false, name: b"a", sample_id: sample_id(1) };
+    writer.write_comm(&comm).unwrap();
+    let first = Recording::from_bytes(writer.finish(&features()).unwrap().into_inner()).unwrap();
+    let mut chunk = Chunk::new();
+    first.chunks().next_into(&mut chunk).unwrap();
+    let raw = chunk.records().next().unwrap();
+    let size = (raw.body.len() + 8) as u16;
+    let mut record = [&3u32.to_le_bytes()[..], &raw.misc.to_le_bytes(), &size.to_le_bytes(), raw.body].concat();
+
+    let mut writer = Writer::create(Cursor::new(Vec::new()), &events()).unwrap();
+    writer.write_raw(&[&record[..], &record[..]].concat()).unwrap();
+    record.pop();
+    let error = writer.write_raw(&record).unwrap_err();
+    assert!(matches!(error, Error::CannotWrite { .. }), "{error}");
+    let second = Recording::from_bytes(writer.finish(&features()).unwrap().into_inner()).unwrap();
+    second.chunks().next_into(&mut chunk).unwrap();
+    let read: Vec<_> = chunk.records().map(|raw| second.parse(&raw).unwrap()).collect();
+    assert_eq!(read, [Record::Comm(comm), Record::Comm(comm)]);
+}
+
+#[test]
+fn a_writer_that_died_leaves_a_readable_file() {
+    let mut out = Cursor::new(Vec::new());
+    let mut writer = Writer::create(&mut out, &events()).unwrap();
+    for time in 0..10 {
+        writer.write_sample(&SampleFields { time, ..SampleFields::default() }).unwrap();
+    }
+    drop(writer);
+    let mut bytes = out.into_inner();
+    bytes.truncate(bytes.len() - 1);
+    let recording = Recording::from_bytes(bytes).unwrap();
+    assert!(recording.notes()[0].contains("killed"), "{:?}", recording.notes());
+    let mut chunk = Chunk::new();
+    let mut reader = recording.chunks();
+    assert!(reader.next_into(&mut chunk).unwrap());
+    let times: Vec<_> = chunk.records().map(|raw| recording.sample(&raw).unwrap().time.unwrap()).collect();
+    assert_eq!(times, (0..9).collect::<Vec<_>>());
+    assert!(!reader.next_into(&mut chunk).unwrap());
+    let damage = reader.damage().unwrap().to_string();
+    assert!(damage.contains("64 bytes long, 63 bytes left"), "{damage}");
+}
+
+#[test]
+fn records_over_65535_bytes_are_refused() {
+    let mut writer = Writer::create(Cursor::new(Vec::new()), &events()).unwrap();
+    // 64 bytes of header, fields and count, then 24 a branch.
+    let most = branches((65_535 - 64) / 24);
+    writer.write_sample(&SampleFields { branches: &most, ..SampleFields::default() }).unwrap();
+    let over = branches(most.len() as u64 + 1);
+    let error = writer.write_sample(&SampleFields { branches: &over, ..SampleFields::default() }).unwrap_err();
+    assert!(error.to_string().contains("at most 65535 fit"), "{error}");
+}
+
+#[test]
+fn samples_only_the_kernel_can_fill_are_refused() {
+    let mut events = events();
+    events[0].attr.sample_format |= SampleFormat::REGS_USER;
+    let mut writer = Writer::create(Cursor::new(Vec::new()), &events).unwrap();
+    let error = writer.write_sample(&SampleFields::default()).unwrap_err();
+    assert!(error.to_string().contains("REGS_USER"), "{error}");
+}
+
+#[test]
+fn events_that_cannot_be_told_apart_are_refused() {
+    let mut events = events();
+    events[1].attr.sample_format = SampleFormat::IP | SampleFormat::ID;
+    let error = Writer::create(Cursor::new(Vec::new()), &events).unwrap_err();
+    assert!(matches!(error, Error::SampleIdPlaces { first: 0, second: 1 }), "{error}");
+    assert!(matches!(Writer::create(Cursor::new(Vec::new()), &[]).unwrap_err(), Error::NoEvents));
+}
