@@ -1,0 +1,152 @@
+//! The part of an instruction's attributes that its opcode decides, worked out once per opcode.
+
+use std::sync::{LazyLock, OnceLock};
+
+use iced_x86::{
+    Code, EncodingKind, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess,
+    OpCodeOperandKind, OpKind,
+};
+
+use super::attributes::{Attributes, BranchKind, Encoding, MemoryAccess, Packing};
+use super::category::{Traits, category};
+use super::flow::Flow;
+use super::isa::isa;
+use super::operands::Operands;
+
+/// Attributes, and what decides the prefix flags.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CodeAttributes {
+    /// With `lock` and `rep` unset.
+    pub attributes: Attributes,
+    /// A `rep` prefix means repetition.
+    pub repeatable: bool,
+    /// Locks without a prefix.
+    pub locks: bool,
+}
+
+/// What the instruction's opcode, and whether it has an explicit operand in memory, say of it.
+pub(super) fn of_code(instruction: &Instruction) -> CodeAttributes {
+    static KNOWN: LazyLock<Vec<[OnceLock<CodeAttributes>; 2]>> =
+        LazyLock::new(|| Code::values().map(|_| Default::default()).collect());
+    let in_memory = instruction.op_kinds().any(is_memory);
+    match KNOWN.get(instruction.code() as usize) {
+        Some(forms) => *forms[usize::from(in_memory)].get_or_init(|| compute(instruction, in_memory)),
+        None => compute(instruction, in_memory),
+    }
+}
+
+/// The name of a mnemonic in lower case: `mov`, `vaddps`.
+pub fn mnemonic_name(mnemonic: Mnemonic) -> &'static str {
+    static NAMES: LazyLock<Vec<String>> =
+        LazyLock::new(|| Mnemonic::values().map(|mnemonic| format!("{mnemonic:?}").to_ascii_lowercase()).collect());
+    NAMES.get(mnemonic as usize).map_or("invalid", String::as_str)
+}
+
+fn compute(instruction: &Instruction, in_memory: bool) -> CodeAttributes {
+    let code = instruction.code();
+    let encoding = encoding(code);
+    let mnemonic = mnemonic_name(code.mnemonic());
+    let isa = isa(code);
+    let operands = Operands::of(code);
+    let (packing, element) = operands.elements(mnemonic, isa);
+    let branch = branch(Flow::of(instruction));
+    let string = operands.kinds.iter().any(|kind| {
+        matches!(kind, OpCodeOperandKind::seg_rSI | OpCodeOperandKind::es_rDI | OpCodeOperandKind::seg_rDI)
+    });
+    let traits = Traits {
+        mnemonic,
+        isa,
+        branch,
+        element,
+        vector: operands.vector_bits > 0,
+        mask: operands.mask,
+        string,
+        three_operand: matches!(encoding, Encoding::Vex | Encoding::Evex | Encoding::Xop | Encoding::Mvex),
+    };
+    let attributes = Attributes {
+        mnemonic,
+        category: category(&traits),
+        isa,
+        encoding,
+        packing,
+        element,
+        width: if branch == BranchKind::None { operands.width(packing, element) } else { super::Width::None },
+        memory: memory(instruction),
+        stack: code.is_stack_instruction(),
+        branch,
+        lock: false,
+        rep: false,
+        long_latency: is_long(mnemonic, packing),
+    };
+    CodeAttributes { attributes, repeatable: string, locks: in_memory && code.mnemonic() == Mnemonic::Xchg }
+}
+
+fn encoding(code: Code) -> Encoding {
+    match code.encoding() {
+        EncodingKind::VEX => Encoding::Vex,
+        EncodingKind::EVEX => Encoding::Evex,
+        EncodingKind::XOP => Encoding::Xop,
+        EncodingKind::D3NOW => Encoding::ThreeDNow,
+        EncodingKind::MVEX => Encoding::Mvex,
+        _ => Encoding::Legacy,
+    }
+}
+
+fn branch(flow: Flow) -> BranchKind {
+    match flow {
+        Flow::Next => BranchKind::None,
+        Flow::Conditional => BranchKind::Conditional,
+        Flow::Jump => BranchKind::Jump,
+        Flow::IndirectJump => BranchKind::IndirectJump,
+        Flow::Call => BranchKind::Call,
+        Flow::IndirectCall => BranchKind::IndirectCall,
+        Flow::Return => BranchKind::Return,
+        Flow::SystemCall => BranchKind::SystemCall,
+        Flow::Trap => BranchKind::Trap,
+    }
+}
+
+fn memory(instruction: &Instruction) -> MemoryAccess {
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info_options(instruction, InstructionInfoOptions::NO_REGISTER_USAGE);
+    let (mut reads, mut writes) = (false, false);
+    for used in info.used_memory() {
+        let access = used.access();
+        reads |= matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite);
+        writes |=
+            matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite);
+    }
+    match (reads, writes) {
+        (false, false) => MemoryAccess::None,
+        (true, false) => MemoryAccess::Read,
+        (false, true) => MemoryAccess::Write,
+        (true, true) => MemoryAccess::ReadWrite,
+    }
+}
+
+fn is_memory(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Memory
+            | OpKind::MemorySegSI
+            | OpKind::MemorySegESI
+            | OpKind::MemorySegRSI
+            | OpKind::MemorySegDI
+            | OpKind::MemorySegEDI
+            | OpKind::MemorySegRDI
+            | OpKind::MemoryESDI
+            | OpKind::MemoryESEDI
+            | OpKind::MemoryESRDI
+    )
+}
+
+fn is_long(mnemonic: &str, packing: Packing) -> bool {
+    let bare = if packing == Packing::None { mnemonic } else { mnemonic.trim_start_matches('v') };
+    ["div", "idiv", "fdiv", "fidiv", "sqrt", "fsqrt", "fprem", "fsin", "fyl2x"]
+        .iter()
+        .any(|stem| bare.starts_with(stem))
+        || matches!(
+            bare,
+            "fcos" | "fptan" | "fpatan" | "f2xm1" | "fbld" | "fbstp" | "fxtract" | "cpuid" | "rdrand" | "rdseed"
+        )
+}

@@ -1,0 +1,68 @@
+//! Where control goes after an instruction.
+
+use iced_x86::{Code, FlowControl, Instruction, OpKind};
+
+use crate::address::Svma;
+
+/// What an instruction does to the flow of control. Fits in four bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Flow {
+    /// On to the next instruction.
+    Next,
+    /// To a target or on: `jcc`, `loop`, `jrcxz`, and `xbegin` (whose target is its abort handler).
+    Conditional,
+    Jump,
+    IndirectJump,
+    Call,
+    IndirectCall,
+    Return,
+    /// Into the kernel (or hypervisor) and back to the next instruction.
+    SystemCall,
+    /// Not on as a rule: breakpoints, `ud2`, `hlt`, `xabort`.
+    Trap,
+}
+
+impl Flow {
+    pub fn of(instruction: &Instruction) -> Self {
+        let code = instruction.code();
+        match code.flow_control() {
+            FlowControl::Next if matches!(code, Code::Hlt) => Self::Trap,
+            FlowControl::Next => Self::Next,
+            FlowControl::ConditionalBranch => Self::Conditional,
+            FlowControl::UnconditionalBranch => Self::Jump,
+            FlowControl::IndirectBranch => Self::IndirectJump,
+            FlowControl::Call if instruction.is_call_near() || instruction.is_call_far() => Self::Call,
+            FlowControl::Call => Self::SystemCall,
+            FlowControl::IndirectCall => Self::IndirectCall,
+            FlowControl::Return => Self::Return,
+            FlowControl::Interrupt if matches!(code, Code::Int_imm8) => Self::SystemCall,
+            FlowControl::XbeginXabortXend if matches!(code, Code::Xend) => Self::Next,
+            FlowControl::XbeginXabortXend if matches!(code, Code::Xabort_imm8) => Self::Trap,
+            FlowControl::XbeginXabortXend => Self::Conditional,
+            FlowControl::Interrupt | FlowControl::Exception => Self::Trap,
+        }
+    }
+
+    /// The inverse of `self as u8`; for bits that are no flow, [`Flow::Next`].
+    pub fn from_bits(bits: u8) -> Self {
+        const ALL: [Flow; 9] = [
+            Flow::Next,
+            Flow::Conditional,
+            Flow::Jump,
+            Flow::IndirectJump,
+            Flow::Call,
+            Flow::IndirectCall,
+            Flow::Return,
+            Flow::SystemCall,
+            Flow::Trap,
+        ];
+        ALL.get(usize::from(bits)).copied().unwrap_or(Self::Next)
+    }
+}
+
+/// The target of a near branch or call that states it.
+pub(super) fn direct_target(instruction: &Instruction) -> Option<Svma> {
+    let near = matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64);
+    near.then(|| Svma(instruction.near_branch_target()))
+}

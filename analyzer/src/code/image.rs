@@ -1,0 +1,267 @@
+//! An ELF file opened for analysis.
+
+use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use object::LittleEndian as LE;
+use object::elf::{EM_X86_64, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD};
+use object::read::elf::FileHeader;
+
+use super::ImageError;
+use super::build_id::build_id;
+use super::section::{Section, sections};
+use super::segment::{Segment, load_segments};
+use super::symbols::has_function_symbols;
+use crate::address::Svma;
+
+/// An x86-64 ELF file opened for analysis.
+///
+/// It owns the file's bytes. Opening parses headers only; symbols, unwind tables and code wait until a
+/// [`FunctionTable`](super::FunctionTable) or [`BlockMap`](super::BlockMap) is made.
+#[derive(Clone, Debug)]
+pub struct Image {
+    bytes: Arc<Vec<u8>>,
+    segments: Vec<Segment>,
+    /// The executable ones of `segments`: disjoint, by address.
+    code: Vec<Segment>,
+    sections: Vec<Section>,
+    build_id: Option<Range<usize>>,
+    base: Svma,
+    entry: Svma,
+    eh_frame_header: Option<Svma>,
+    notes: Vec<String>,
+}
+
+impl Image {
+    /// The largest file that is read, in bytes: 4 GiB.
+    pub const MAX_BYTES: u64 = 1 << 32;
+
+    /// Reads and parses a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, is larger than [`Self::MAX_BYTES`], or [`Self::parse`] refuses it.
+    pub fn open(path: &Path) -> Result<Self, ImageError> {
+        Self::parse(read(path)?)
+    }
+
+    /// Parses the bytes of a file.
+    ///
+    /// # Errors
+    /// The bytes are not a little-endian 64-bit ELF file for x86-64, its program headers do not fit in the file or state
+    /// more code than the file can hold, or the bytes end before the first byte of code.
+    /// Other damage is survived and told by [`Self::notes`].
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, ImageError> {
+        let image = Self::parse_headers(bytes)?;
+        if let Some((offset, size)) = image.missing_code() {
+            let file = image.bytes.len() as u64;
+            return Err(ImageError::Truncated { what: "executable segment", offset, size, file });
+        }
+        Ok(image)
+    }
+
+    /// Reads a separate debug file (as `objcopy --only-keep-debug` makes them): symbols without code.
+    ///
+    /// # Errors
+    /// As for [`Self::open`], except that code may be missing.
+    pub fn open_debug(path: &Path) -> Result<Self, ImageError> {
+        Self::parse_headers(read(path)?)
+    }
+
+    /// The build-id: 20 bytes as a rule, other lengths are possible.
+    pub fn build_id(&self) -> Option<&[u8]> {
+        self.bytes.get(self.build_id.clone()?)
+    }
+
+    /// The address that the byte at a file offset has when it is mapped as code: by the *executable* load segment that
+    /// holds the offset. `None` if no executable segment does.
+    ///
+    /// A page of the file that two segments share is mapped twice; only the segment that really holds the offset
+    /// counts, not its neighbour on the same page:
+    /// ```text
+    /// file offset  0x0000        0x06b8 0x06c0         0x1000
+    ///              |-- R ------------|  |-- R E ----------
+    /// mapping 1    [ pgoff 0, r-- at +0x0000 ............ ]
+    /// mapping 2    [ pgoff 0, r-x at +0x1000 ............ ]      offset 0x700 -> 0x1700
+    /// ```
+    pub fn svma_of_file_offset(&self, offset: u64) -> Option<Svma> {
+        self.executable_segments().find_map(|segment| segment.address_of(offset))
+    }
+
+    /// The file offset of an address' byte. Executable segments are asked first.
+    pub fn file_offset_of_svma(&self, address: Svma) -> Option<u64> {
+        self.segment_of(address).and_then(|segment| segment.offset_of(address))
+    }
+
+    /// Whether the address lies in the file-backed part of an executable segment.
+    pub fn is_executable(&self, address: Svma) -> bool {
+        self.segment_of(address).is_some_and(|segment| segment.executable)
+    }
+
+    /// The `len` bytes from `start`. `None` unless one segment holds them all.
+    pub fn bytes_at(&self, start: Svma, len: u64) -> Option<&[u8]> {
+        let segment = self.segment_of(start)?;
+        let end = start.0.checked_add(len)?;
+        (end <= segment.end().0).then_some(())?;
+        let offset = usize::try_from(segment.offset_of(start)?).ok()?;
+        self.bytes.get(offset..offset.checked_add(usize::try_from(len).ok()?)?)
+    }
+
+    /// At most `len` bytes from `start`, fewer at the end of the segment that holds it, none outside of all.
+    pub fn bytes_up_to(&self, start: Svma, len: u64) -> &[u8] {
+        let left = self.segment_of(start).map_or(0, |segment| segment.end().0 - start.0);
+        self.bytes_at(start, left.min(len)).unwrap_or_default()
+    }
+
+    /// Whether the file has no function symbols of its own (`.symtab`), only dynamic ones at most.
+    pub fn is_stripped(&self) -> bool {
+        !has_function_symbols(self)
+    }
+
+    /// The lowest address of any load segment, rounded down to a page (4,096 bytes): what the load address of
+    /// a running program is compared with.
+    pub fn base_vaddr(&self) -> Svma {
+        self.base
+    }
+
+    /// `e_entry`: where the program starts; 0 for none.
+    pub fn entry(&self) -> Svma {
+        self.entry
+    }
+
+    /// Load segments with bytes in the file, by address. Executable ones are disjoint.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Sections by index; empty when the file has no (usable) section headers.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// What was damaged or odd about the file, but survivable.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The file's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn shared_bytes(&self) -> Arc<Vec<u8>> {
+        Arc::clone(&self.bytes)
+    }
+
+    pub(super) fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.name == name)
+    }
+
+    /// The section's bytes, cut at the end of the file.
+    pub(super) fn section_bytes(&self, section: &Section) -> &[u8] {
+        if !section.has_bytes() {
+            return &[];
+        }
+        let length = self.bytes.len() as u64;
+        let start = section.file_offset.min(length);
+        let end = section.file_offset.saturating_add(section.size).min(length);
+        &self.bytes[start as usize..end as usize]
+    }
+
+    pub(super) fn executable_segments(&self) -> impl Iterator<Item = &Segment> {
+        self.code.iter()
+    }
+
+    pub(super) fn eh_frame_header(&self) -> Option<Svma> {
+        self.eh_frame_header
+    }
+
+    fn parse_headers(bytes: Vec<u8>) -> Result<Self, ImageError> {
+        let file_size = bytes.len() as u64;
+        if file_size > Self::MAX_BYTES {
+            return Err(ImageError::TooLarge { bytes: file_size, limit: Self::MAX_BYTES });
+        }
+        let mut notes = Vec::new();
+        let header = file_header(&bytes)?;
+        let program_headers = header.program_headers(LE, bytes.as_slice()).map_err(|error| {
+            ImageError::ProgramHeaders(format!(
+                "{error} ({} entries of {} bytes at {:#x} in a file of {file_size} bytes)",
+                header.e_phnum.get(LE),
+                header.e_phentsize.get(LE),
+                header.e_phoff.get(LE)
+            ))
+        })?;
+        let segments = load_segments(program_headers, file_size, &mut notes)?;
+        let load = program_headers.iter().filter(|header| header.p_type.get(LE) == PT_LOAD);
+        let base = load.map(|header| header.p_vaddr.get(LE)).min().unwrap_or(0);
+        let frame = program_headers.iter().find(|header| header.p_type.get(LE) == PT_GNU_EH_FRAME);
+        Ok(Self {
+            code: segments.iter().filter(|segment| segment.executable).copied().collect(),
+            segments,
+            sections: sections(header, &bytes, &mut notes),
+            build_id: build_id(header, program_headers, &bytes),
+            base: Svma(base & !0xfff),
+            entry: Svma(header.e_entry.get(LE)),
+            eh_frame_header: frame.map(|header| Svma(header.p_vaddr.get(LE))),
+            notes,
+            bytes: Arc::new(bytes),
+        })
+    }
+
+    /// The file range of the first executable segment that has no byte at all in the file, if no other has any.
+    fn missing_code(&self) -> Option<(u64, u64)> {
+        if self.executable_segments().next().is_some() {
+            return None;
+        }
+        let header = file_header(&self.bytes).ok()?;
+        let program_headers = header.program_headers(LE, self.bytes.as_slice()).ok()?;
+        program_headers
+            .iter()
+            .filter(|header| header.p_type.get(LE) == PT_LOAD && header.p_flags.get(LE).0 & object::elf::PF_X.0 != 0)
+            .map(|header| (header.p_offset.get(LE), header.p_filesz.get(LE)))
+            .find(|&(_, size)| size > 0)
+    }
+
+    fn segment_of(&self, address: Svma) -> Option<&Segment> {
+        // Executable ones win where damaged headers overlap.
+        let after = self.code.partition_point(|segment| segment.start <= address);
+        let code = after.checked_sub(1).map(|index| &self.code[index]);
+        let holds = |segment: &&Segment| segment.offset_of(address).is_some();
+        code.filter(holds).or_else(|| self.segments.iter().find(holds))
+    }
+}
+
+fn file_header(bytes: &[u8]) -> Result<&FileHeader64<LE>, ImageError> {
+    if !bytes.starts_with(b"\x7fELF") {
+        return Err(ImageError::NotElf(bytes.iter().take(4).copied().collect()));
+    }
+    let truncated = ImageError::Truncated { what: "the ELF header", offset: 0, size: 64, file: bytes.len() as u64 };
+    let Some(&[class, data, version]) = bytes.get(4..7).and_then(|ident| ident.first_chunk()) else {
+        return Err(truncated);
+    };
+    if (class, data, version) != (2, 1, 1) {
+        return Err(ImageError::Ident { class, data, version });
+    }
+    let header = FileHeader64::<LE>::parse(bytes).map_err(|_| truncated)?;
+    match header.e_machine.get(LE) {
+        EM_X86_64 => Ok(header),
+        other => Err(ImageError::Machine(other.0)),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ImageError> {
+    let wrap = |source| ImageError::Read { path: path.to_owned(), source };
+    let metadata = std::fs::metadata(path).map_err(wrap)?;
+    if !metadata.is_file() {
+        return Err(ImageError::NotAFile(path.to_owned()));
+    }
+    if metadata.len() > Image::MAX_BYTES {
+        return Err(ImageError::TooLarge { bytes: metadata.len(), limit: Image::MAX_BYTES });
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    // The file may grow between the two calls, or (in /proc) have no stated length.
+    File::open(path).map_err(wrap)?.take(Image::MAX_BYTES + 1).read_to_end(&mut bytes).map_err(wrap)?;
+    Ok(bytes)
+}

@@ -1,0 +1,51 @@
+//! From an ELF file to static basic blocks and instruction attributes.
+//!
+//! ```text
+//! Image --------> FunctionTable --------> BlockMap --------> instructions() --------> Attributes
+//! bytes, PT_LOAD  symbols, PLT, FDEs,     blocks of the hit  decoded again,           what one
+//! file <-> Svma   gaps: disjoint ranges   functions only     lazily                   instruction is
+//! ```
+//!
+//! Everything here reads one file and knows nothing of processes or recordings: what a recording saw of the
+//! file comes in as [`Observed`] addresses.
+
+mod attributes;
+mod block_map;
+mod build_id;
+mod category;
+mod cell;
+mod code_attributes;
+mod cut;
+mod decode;
+mod demangle;
+mod eh_frame;
+mod error;
+mod flow;
+mod functions;
+mod image;
+mod isa;
+mod layers;
+mod names;
+mod observed;
+mod operands;
+mod plt;
+mod section;
+mod segment;
+mod symbols;
+mod trace;
+mod vocabulary;
+
+pub use attributes::{Attributes, BranchKind, Element, Encoding, MemoryAccess, Packing, Width};
+pub use block_map::{Block, BlockMap, BlockStatistics, Evidence, Terminator};
+pub use category::Category;
+pub use code_attributes::mnemonic_name;
+pub use decode::instructions;
+pub use demangle::demangle;
+pub use error::ImageError;
+pub use functions::{Function, FunctionId, FunctionTable, Origin};
+pub use image::Image;
+pub use isa::isa_names;
+pub use observed::Observed;
+pub use section::Section;
+pub use segment::Segment;
+pub use vocabulary::UnknownName;

@@ -1,0 +1,69 @@
+//! Names of functions, kept as offsets into the files that hold them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::address::Svma;
+
+/// Which file holds a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NamesOf {
+    /// The image itself.
+    Image,
+    /// Its separate debug file.
+    DebugFile,
+}
+
+/// How a function is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    /// By the string at a file offset.
+    String(NamesOf, u32),
+    /// A PLT entry, by the string at a file offset of the image.
+    Plt(u32),
+    /// A PLT entry that calls what the resolver at this address returns.
+    PltOfResolver(Svma),
+    /// By its place: the index of its region.
+    Place(u32),
+}
+
+/// The bytes that hold the names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NameBytes {
+    pub image: Arc<Vec<u8>>,
+    pub debug_file: Option<Arc<Vec<u8>>>,
+}
+
+impl NameBytes {
+    /// Longest name shown, in bytes. Mangled C++ names of several thousand bytes exist; a string table without
+    /// terminators must not become one name per symbol.
+    const LONGEST: usize = 1 << 16;
+    /// Bytes of a name that decide between aliases.
+    const COMPARED: usize = 1 << 10;
+
+    pub fn string(&self, file: NamesOf, offset: u32) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.bytes(file, offset, Self::LONGEST))
+    }
+
+    /// The order in which aliases of the same rank are preferred: without version (`memcpy@@GLIBC_2.14`), with fewer
+    /// leading underscores, shorter, alphabetically first.
+    pub fn alias_order(&self, name: Name) -> (bool, usize, usize, &[u8]) {
+        let bytes = match name {
+            Name::String(file, offset) => self.bytes(file, offset, Self::COMPARED),
+            Name::Plt(offset) => self.bytes(NamesOf::Image, offset, Self::COMPARED),
+            Name::PltOfResolver(_) | Name::Place(_) => &[],
+        };
+        let underscores = bytes.iter().take_while(|&&byte| byte == b'_').count();
+        (bytes.contains(&b'@'), underscores, bytes.len(), bytes)
+    }
+
+    fn bytes(&self, file: NamesOf, offset: u32, longest: usize) -> &[u8] {
+        let bytes = match file {
+            NamesOf::Image => Some(&self.image),
+            NamesOf::DebugFile => self.debug_file.as_ref(),
+        };
+        let rest = bytes.and_then(|bytes| bytes.get(offset as usize..)).unwrap_or_default();
+        let rest = &rest[..rest.len().min(longest)];
+        &rest[..rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len())]
+    }
+}

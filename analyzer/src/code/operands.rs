@@ -1,0 +1,265 @@
+//! Elements and widths of an opcode's operands.
+//!
+//! The type of the memory operand, which is stated even for the form of an instruction without one, says most of it; the rest
+//! is in the suffix of the mnemonic.
+
+use iced_x86::{Code, MemorySize, OpCodeOperandKind as Kind};
+
+use super::attributes::{Element, Packing, Width};
+
+/// The operands that an opcode has.
+pub(super) struct Operands {
+    pub kinds: &'static [Kind],
+    /// Bits of the widest vector register operand; 0 for none.
+    pub vector_bits: u16,
+    /// Has a mask register operand of its own (not as write mask).
+    pub mask: bool,
+    memory: MemorySize,
+}
+
+impl Operands {
+    pub fn of(code: Code) -> Self {
+        let info = code.op_code();
+        let kinds = info.op_kinds();
+        Self {
+            kinds,
+            vector_bits: kinds.iter().map(|&kind| vector_bits(kind)).max().unwrap_or(0),
+            mask: kinds
+                .iter()
+                .any(|kind| matches!(kind, Kind::k_reg | Kind::kp1_reg | Kind::k_rm | Kind::k_vvvv | Kind::k_or_mem)),
+            memory: info.memory_size(),
+        }
+    }
+
+    /// Packing and element type.
+    pub fn elements(&self, mnemonic: &str, isa: &str) -> (Packing, Element) {
+        let stated = element_of(self.memory);
+        if isa == "x87" {
+            return (Packing::Scalar, stated.filter(|_| !self.memory.is_packed()).unwrap_or(Element::F80));
+        }
+        if isa.starts_with("amx") && mnemonic.starts_with('t') {
+            return (Packing::Packed, tile_element(mnemonic));
+        }
+        if self.vector_bits == 0 {
+            return (Packing::None, Element::None);
+        }
+        let stem = mnemonic.strip_prefix('v').unwrap_or(mnemonic);
+        if let Some(source) = conversion_source(stem) {
+            let element = source.element().or(stated).or(self.general_element()).unwrap_or(Element::I32);
+            return (if source.is_scalar() { Packing::Scalar } else { Packing::Packed }, element);
+        }
+        let suffix = suffix_element(stem);
+        let element = stated.or(suffix).unwrap_or(Element::Bits);
+        let packing = if self.is_scalar(stem) { Packing::Scalar } else { Packing::Packed };
+        (packing, element)
+    }
+
+    /// See [`super::Attributes::width`].
+    pub fn width(&self, packing: Packing, element: Element) -> Width {
+        match packing {
+            Packing::Packed => width(self.vector_bits.into()),
+            Packing::Scalar => width(element_bits(element)),
+            Packing::None => {
+                let first = self.kinds.first().map_or(0, |&kind| general_bits(kind));
+                width(if first > 0 { first } else { self.memory.size() * 8 })
+            }
+        }
+    }
+
+    fn is_scalar(&self, stem: &str) -> bool {
+        if self.memory.is_packed() {
+            return is_scalar_suffix(stem);
+        }
+        // The memory operand is one element, the result all of them.
+        let spreads = ["broadcast", "pbroadcast", "movddup", "gather", "pgather", "scatter", "pscatter"];
+        if spreads.iter().any(|prefix| stem.starts_with(prefix)) {
+            return false;
+        }
+        let one_element = !matches!(element_of(self.memory), None | Some(Element::Bits));
+        is_scalar_suffix(stem) || one_element || matches!(stem, "movq2dq" | "movdq2q")
+    }
+
+    /// The type of a general register among the operands.
+    fn general_element(&self) -> Option<Element> {
+        self.kinds.iter().find_map(|&kind| match general_bits(kind) {
+            32 => Some(Element::I32),
+            64 => Some(Element::I64),
+            _ => None,
+        })
+    }
+}
+
+/// `addss`, `cmpsd`, `vaddsh`, but not `pmaxsd` (signed doublewords).
+fn is_scalar_suffix(stem: &str) -> bool {
+    !stem.starts_with('p')
+        && ["ss", "sd", "sh"].iter().any(|suffix| stem.ends_with(suffix))
+        && !stem.starts_with("broadcast")
+}
+
+/// The source type of a conversion: `ss` of `cvtss2sd`, `b` of `pmovzxbw`, `d` of `pmovsdw`.
+struct Source<'name>(&'name str);
+
+fn conversion_source(stem: &str) -> Option<Source<'_>> {
+    if let Some(types) = stem.strip_prefix("cvtt").or_else(|| stem.strip_prefix("cvt")) {
+        return types.split('2').next().map(Source);
+    }
+    let rest = stem.strip_prefix("pmov")?;
+    let known = ["sx", "zx", "us", "s", ""]
+        .iter()
+        .find_map(|prefix| rest.strip_prefix(prefix).filter(|types| types.len() == 2))?;
+    ["bw", "bd", "bq", "wd", "wq", "dq", "wb", "db", "dw", "qb", "qw", "qd"]
+        .contains(&known)
+        .then(|| Source(&known[..1]))
+}
+
+impl Source<'_> {
+    fn element(&self) -> Option<Element> {
+        Some(match self.0 {
+            "ss" | "ps" | "ne" | "neps" => Element::F32,
+            "sd" | "pd" => Element::F64,
+            "sh" | "ph" => Element::F16,
+            "dq" | "udq" | "pi" | "d" => Element::I32,
+            "qq" | "uqq" | "q" => Element::I64,
+            "w" | "uw" => Element::I16,
+            "b" => Element::I8,
+            _ => return None,
+        })
+    }
+
+    fn is_scalar(&self) -> bool {
+        matches!(self.0, "ss" | "sd" | "sh" | "si" | "usi")
+    }
+}
+
+fn suffix_element(stem: &str) -> Option<Element> {
+    let float = !stem.starts_with('p');
+    let ends = |suffixes: &[&str]| suffixes.iter().any(|suffix| stem.ends_with(suffix));
+    Some(match () {
+        () if float && ends(&["ps", "ss"]) => Element::F32,
+        () if float && ends(&["pd", "sd"]) => Element::F64,
+        () if float && ends(&["ph", "sh"]) => Element::F16,
+        () if ends(&["dq"]) => Element::Bits,
+        () if ends(&["b"]) => Element::I8,
+        () if ends(&["w"]) => Element::I16,
+        () if ends(&["d"]) => Element::I32,
+        () if ends(&["q"]) => Element::I64,
+        () => return None,
+    })
+}
+
+fn tile_element(mnemonic: &str) -> Element {
+    match mnemonic {
+        _ if mnemonic.contains("bf16") => Element::Bf16,
+        _ if mnemonic.contains("fp16") => Element::F16,
+        _ if mnemonic.starts_with("tdpb") => Element::I8,
+        _ => Element::Bits,
+    }
+}
+
+fn element_of(memory: MemorySize) -> Option<Element> {
+    Some(match memory.element_type() {
+        MemorySize::UInt8 | MemorySize::Int8 => Element::I8,
+        MemorySize::UInt16 | MemorySize::Int16 => Element::I16,
+        MemorySize::UInt32 | MemorySize::Int32 => Element::I32,
+        MemorySize::UInt52 | MemorySize::UInt64 | MemorySize::Int64 => Element::I64,
+        MemorySize::Float16 => Element::F16,
+        MemorySize::BFloat16 => Element::Bf16,
+        MemorySize::Float32 => Element::F32,
+        MemorySize::Float64 => Element::F64,
+        MemorySize::Float80 => Element::F80,
+        MemorySize::Bcd => Element::Bcd,
+        MemorySize::UInt128
+        | MemorySize::Int128
+        | MemorySize::UInt256
+        | MemorySize::Int256
+        | MemorySize::UInt512
+        | MemorySize::Int512 => Element::Bits,
+        _ => return None,
+    })
+}
+
+fn element_bits(element: Element) -> usize {
+    match element {
+        Element::None | Element::Bits => 0,
+        Element::I8 => 8,
+        Element::I16 | Element::F16 | Element::Bf16 => 16,
+        Element::I32 | Element::F32 => 32,
+        Element::I64 | Element::F64 => 64,
+        Element::F80 | Element::Bcd => 80,
+    }
+}
+
+fn width(bits: usize) -> Width {
+    match bits {
+        8 => Width::W8,
+        16 => Width::W16,
+        32 => Width::W32,
+        64 => Width::W64,
+        80 => Width::W80,
+        128 => Width::W128,
+        256 => Width::W256,
+        512 => Width::W512,
+        _ => Width::None,
+    }
+}
+
+fn vector_bits(kind: Kind) -> u16 {
+    match kind {
+        Kind::mm_or_mem | Kind::mm_reg | Kind::mm_rm => 64,
+        Kind::xmm_or_mem
+        | Kind::xmm_reg
+        | Kind::xmm_rm
+        | Kind::xmm_vvvv
+        | Kind::xmmp3_vvvv
+        | Kind::xmm_is4
+        | Kind::xmm_is5
+        | Kind::mem_vsib32x
+        | Kind::mem_vsib64x => 128,
+        Kind::ymm_or_mem
+        | Kind::ymm_reg
+        | Kind::ymm_rm
+        | Kind::ymm_vvvv
+        | Kind::ymm_is4
+        | Kind::ymm_is5
+        | Kind::mem_vsib32y
+        | Kind::mem_vsib64y => 256,
+        Kind::zmm_or_mem
+        | Kind::zmm_reg
+        | Kind::zmm_rm
+        | Kind::zmm_vvvv
+        | Kind::zmmp3_vvvv
+        | Kind::mem_vsib32z
+        | Kind::mem_vsib64z => 512,
+        _ => 0,
+    }
+}
+
+fn general_bits(kind: Kind) -> usize {
+    match kind {
+        Kind::r8_or_mem | Kind::r8_reg | Kind::r8_opcode | Kind::al | Kind::cl => 8,
+        Kind::r16_or_mem
+        | Kind::r16_reg
+        | Kind::r16_reg_mem
+        | Kind::r16_rm
+        | Kind::r16_opcode
+        | Kind::ax
+        | Kind::dx => 16,
+        Kind::r32_or_mem
+        | Kind::r32_or_mem_mpx
+        | Kind::r32_reg
+        | Kind::r32_reg_mem
+        | Kind::r32_rm
+        | Kind::r32_opcode
+        | Kind::r32_vvvv
+        | Kind::eax => 32,
+        Kind::r64_or_mem
+        | Kind::r64_or_mem_mpx
+        | Kind::r64_reg
+        | Kind::r64_reg_mem
+        | Kind::r64_rm
+        | Kind::r64_opcode
+        | Kind::r64_vvvv
+        | Kind::rax => 64,
+        _ => 0,
+    }
+}

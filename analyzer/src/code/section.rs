@@ -1,0 +1,65 @@
+//! Section headers, as far as the analysis needs them.
+
+use object::LittleEndian as LE;
+use object::elf::{FileHeader64, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, SectionHeader64, SectionType};
+use object::read::elf::{FileHeader, SectionHeader};
+
+use crate::address::Svma;
+
+/// A section header, with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The name, such as `.text`; bytes that are not UTF-8 are replaced.
+    pub name: String,
+    /// `sh_addr`.
+    pub start: Svma,
+    /// `sh_offset`.
+    pub file_offset: u64,
+    /// `sh_size` in bytes, as stated: it may reach beyond the file.
+    pub size: u64,
+    /// `SHF_ALLOC` and `SHF_EXECINSTR` are set and the section has bytes in the file.
+    pub executable: bool,
+    pub(super) kind: SectionType,
+    pub(super) link: u32,
+    pub(super) entry_size: u64,
+}
+
+impl Section {
+    pub(super) fn has_bytes(&self) -> bool {
+        self.kind != SHT_NOBITS && self.size > 0
+    }
+}
+
+/// Section names are cut at this length: a damaged table must not make one long string into many.
+const LONGEST_NAME: usize = 255;
+
+/// The section headers by index; none, and a note, when their table is damaged: programs run without it.
+pub(super) fn sections(header: &FileHeader64<LE>, bytes: &[u8], notes: &mut Vec<String>) -> Vec<Section> {
+    let headers = match header.section_headers(LE, bytes) {
+        Ok(headers) => headers,
+        Err(error) => {
+            notes.push(format!("section headers are not used: {error}"));
+            return Vec::new();
+        }
+    };
+    let strings = header.shstrndx(LE, bytes).ok().and_then(|index| headers.get(index as usize));
+    let strings = strings.and_then(|section| section.data(LE, bytes).ok()).unwrap_or_default();
+    headers.iter().map(|header| section(header, strings)).collect()
+}
+
+fn section(header: &SectionHeader64<LE>, strings: &[u8]) -> Section {
+    let name = strings.get(header.sh_name.get(LE) as usize..).unwrap_or_default();
+    let name = name.iter().take(LONGEST_NAME).take_while(|&&byte| byte != 0).copied().collect::<Vec<u8>>();
+    let flags = header.sh_flags(LE);
+    let kind = header.sh_type(LE);
+    Section {
+        name: String::from_utf8_lossy(&name).into_owned(),
+        start: Svma(header.sh_addr(LE)),
+        file_offset: header.sh_offset(LE),
+        size: header.sh_size(LE),
+        executable: flags.contains(SHF_ALLOC) && flags.contains(SHF_EXECINSTR) && kind != SHT_NOBITS,
+        kind,
+        link: header.sh_link(LE),
+        entry_size: header.sh_entsize(LE),
+    }
+}

@@ -1,0 +1,103 @@
+//! Function symbols of the file.
+
+use object::LittleEndian as LE;
+use object::elf::{
+    SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STB_GLOBAL, STB_GNU_UNIQUE, STB_WEAK, STT_FUNC, STT_GNU_IFUNC,
+    STT_NOTYPE, SectionType, Sym64,
+};
+use object::pod::slice_from_all_bytes;
+
+use super::functions::Origin;
+use super::layers::Candidate;
+use super::names::{Name, NamesOf};
+use super::section::Section;
+use super::{Image, layers::Region};
+use crate::address::Svma;
+
+/// A symbol table and where its strings start.
+pub(super) struct SymbolTable<'image> {
+    pub symbols: &'image [Sym64<LE>],
+    /// File range of the string table.
+    strings: std::ops::Range<u64>,
+}
+
+impl<'image> SymbolTable<'image> {
+    /// The table of the given kind (`SHT_SYMTAB` or `SHT_DYNSYM`), if the file has one.
+    pub fn of(image: &'image Image, kind: SectionType) -> Option<Self> {
+        let section = image.sections().iter().find(|section| section.kind == kind)?;
+        Self::of_section(image, section)
+    }
+
+    fn of_section(image: &'image Image, section: &Section) -> Option<Self> {
+        let strings = image.sections().get(section.link as usize)?;
+        let strings = strings.file_offset..strings.file_offset.saturating_add(strings.size);
+        let bytes = image.section_bytes(section);
+        let whole = bytes.len() - bytes.len() % size_of::<Sym64<LE>>();
+        Some(Self { symbols: slice_from_all_bytes(&bytes[..whole]).ok()?, strings })
+    }
+
+    /// The file offset of a symbol's name.
+    pub fn name_offset(&self, symbol: &Sym64<LE>) -> Option<u32> {
+        let offset = self.strings.start.checked_add(symbol.st_name.get(LE).into())?;
+        (symbol.st_name.get(LE) != 0 && offset < self.strings.end).then(|| u32::try_from(offset).ok())?
+    }
+}
+
+/// How good a symbol is as the name of the code at its address; smaller is better.
+///
+/// Typed before untyped (a label of assembly code), then global, weak, local: of `__write`, `__libc_write`
+/// and `write` the table shows the global one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank(u8);
+
+impl Rank {
+    pub const PLT: Self = Self(0x0f);
+
+    fn of(symbol: &Sym64<LE>) -> Option<Self> {
+        let kind = match symbol.st_type() {
+            STT_FUNC | STT_GNU_IFUNC => 0,
+            STT_NOTYPE => 0x10,
+            _ => return None,
+        };
+        let binding = match symbol.st_bind() {
+            STB_GLOBAL | STB_GNU_UNIQUE => 0,
+            STB_WEAK => 1,
+            _ => 2,
+        };
+        Some(Self(kind | binding))
+    }
+}
+
+/// Adds the function symbols of `file` that lie in one of the regions. `names` says which file that is.
+pub(super) fn add_symbols(file: &Image, names: NamesOf, regions: &[Region], candidates: &mut Vec<Candidate>) {
+    for (kind, origin) in [(SHT_SYMTAB, Origin::Symbol), (SHT_DYNSYM, Origin::DynamicSymbol)] {
+        let Some(table) = SymbolTable::of(file, kind) else { continue };
+        candidates.reserve(table.symbols.len());
+        candidates.extend(table.symbols.iter().filter_map(|symbol| candidate(&table, symbol, names, origin, regions)));
+    }
+}
+
+/// Whether `.symtab` names at least one function.
+pub(super) fn has_function_symbols(image: &Image) -> bool {
+    SymbolTable::of(image, SHT_SYMTAB).is_some_and(|table| {
+        table.symbols.iter().any(|symbol| symbol.st_shndx.get(LE) != SHN_UNDEF && symbol.st_type() == STT_FUNC)
+    })
+}
+
+fn candidate(
+    table: &SymbolTable<'_>,
+    symbol: &Sym64<LE>,
+    names: NamesOf,
+    origin: Origin,
+    regions: &[Region],
+) -> Option<Candidate> {
+    let rank = Rank::of(symbol)?;
+    let section = symbol.st_shndx.get(LE);
+    if section == SHN_UNDEF || section == SHN_ABS {
+        return None;
+    }
+    let start = Svma(symbol.st_value.get(LE));
+    let region = Region::holding(regions, start)?;
+    let end = Svma(start.0.saturating_add(symbol.st_size.get(LE))).min(region.end);
+    Some(Candidate { start, end, rank, origin, name: Name::String(names, table.name_offset(symbol)?) })
+}
