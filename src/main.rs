@@ -1,4 +1,63 @@
-//! `hbbp`: how often every basic block of a program runs.
+//! `hbbp`: how often every basic block of a program runs, with or without hardware branch records.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod commands;
+mod input;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "hbbp", version, about, after_help = EXAMPLES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp mix -- gzip -k9c big.tar           record a command and print its instruction mix
+  hbbp record -o run.data -- ./server     record, and pass on the exit status
+  hbbp blocks -i run.data --top 20        the most executed basic blocks
+  hbbp mix -i run.data --rows isa --columns packing
+  hbbp doctor                             what this machine offers, and what would give more
+
+Exit status: 0 done, 1 failed, 2 wrong usage; `record` passes on that of the command.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Record a command, a process or the whole machine
+    Record(commands::record::Args),
+    /// Print the instruction mix as a pivot table
+    Mix(commands::mix::Args),
+    /// Print how often every basic block ran
+    Blocks(commands::blocks::Args),
+    /// Tell what this machine offers for recording
+    Doctor(commands::doctor::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Record(args) => commands::record::run(args),
+        Command::Mix(args) => commands::mix::run(&args),
+        Command::Blocks(args) => commands::blocks::run(&args),
+        Command::Doctor(args) => commands::doctor::run(args),
+    };
+    result.unwrap_or_else(|error| {
+        if is_closed_pipe(&error) {
+            return ExitCode::SUCCESS; // `hbbp mix | head` has seen enough.
+        }
+        eprintln!("hbbp: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+}

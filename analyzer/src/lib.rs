@@ -1,5 +1,22 @@
 //! From recordings to basic-block counts and instruction mixes.
+//!
+//! ```text
+//! recording/   records -> processes and epochs; unique ips, unique hops
+//! counting/    addresses -> modules -> blocks; EBS and branch-stack counts; the choice per block
+//! code/        ELF files -> functions -> static blocks -> instruction attributes
+//! mix/         counts x instructions x attributes -> pivot tables
+//! ```
+//!
+//! The analyzer reads files only: it never talks to the kernel.
 #![forbid(unsafe_code)]
 
 pub mod address;
+mod analysis;
+mod binaries;
 pub mod code;
+pub mod counting;
+pub mod mix;
+pub mod recording;
+
+pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Progress, Step, Summary, analyze};
+pub use binaries::{Binary, BinaryOverride, BinarySearch};

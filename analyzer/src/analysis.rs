@@ -1,0 +1,363 @@
+//! The whole analysis: a recording in, counted blocks out.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use model::{Chooser, Source};
+use perfdata::Recording;
+
+use crate::address::Svma;
+use crate::binaries::{BinarySearch, hex};
+use crate::code::demangle;
+use crate::counting::{
+    BlockCount, BlockSize, BrokenStreams, Code, CountScale, Decider, Group, GroupBy, GroupId, Groups, Located,
+    ModuleCounts, ModuleHits, count_module, locate, sums_by_block,
+};
+use crate::recording::{
+    Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Sources, StackStatistics, scan,
+};
+
+/// What to do beyond the defaults.
+pub struct Options<'a> {
+    /// Where binaries are found.
+    pub search: BinarySearch,
+    /// Whose executions are told apart.
+    pub group_by: GroupBy,
+    /// How many threads work; results do not depend on it.
+    pub threads: usize,
+    /// Who chooses the source per block.
+    pub chooser: &'a dyn Chooser,
+}
+
+/// How far the analysis is, for a progress bar.
+pub type Progress<'a> = &'a (dyn Fn(Step) + Sync);
+
+/// A step of the analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Bytes of the recording read, of all bytes that will be (it is read twice).
+    Reading {
+        /// So far.
+        done: u64,
+        /// In all.
+        of: u64,
+    },
+    /// Modules counted, of all.
+    Counting {
+        /// So far.
+        done: usize,
+        /// In all.
+        of: usize,
+    },
+}
+
+/// The finished result: everything a report is made from.
+#[derive(Debug)]
+pub struct Analysis {
+    /// All modules the recording names.
+    pub modules: ModuleTable,
+    /// The modules that were hit, by id.
+    pub counted: Vec<CountedModule>,
+    /// The groups executions are told apart by.
+    pub groups: Groups,
+    /// The events used.
+    pub sources: Sources,
+    /// The common unit of the counts.
+    pub scale: CountScale,
+    /// What the recording held and what was lost on the way.
+    pub summary: Summary,
+}
+
+/// A module with its counted blocks.
+#[derive(Debug)]
+pub struct CountedModule {
+    /// Sums and code.
+    pub counts: ModuleCounts,
+    /// The blocks with any count, by address.
+    pub blocks: Vec<CountedBlock>,
+}
+
+/// A block and its counts, all groups together.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedBlock {
+    /// Index among the blocks of the module's code.
+    pub index: u32,
+    /// First instruction.
+    pub start: Svma,
+    /// After the last instruction.
+    pub end: Svma,
+    /// Its length.
+    pub size: BlockSize,
+    /// How often it ran.
+    pub count: BlockCount,
+}
+
+/// Facts for the head of every report.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Records by kind, lost samples, damage.
+    pub records: RecordCounts,
+    /// What the branch stacks held.
+    pub stacks: StackStatistics,
+    /// All streams, broken ones included.
+    pub streams: u64,
+    /// Streams that were used for nothing.
+    pub broken: BrokenStreams,
+    /// What is weaker than it could be, in sentences.
+    pub degradations: Vec<String>,
+    /// Who chose between the sources, or why nobody did.
+    pub choice: String,
+}
+
+/// Analyses a recording.
+pub fn analyze(
+    recording: &Recording,
+    options: &Options<'_>,
+    progress: Progress<'_>,
+) -> Result<Analysis, perfdata::Error> {
+    let mut sources = Sources::of(recording.events());
+    let granularity = if options.group_by == GroupBy::Thread { Granularity::Thread } else { Granularity::Process };
+    let mut scanned = scan(recording, &sources, granularity, options.threads, progress)?;
+    let groups = Groups::new(options.group_by, &scanned.totals, &scanned.timeline);
+    let located = locate(&scanned.totals, &scanned.timeline, &mut scanned.modules, &sources, &groups);
+    let modules = scanned.modules;
+    let counted = count_modules(&located, &modules, &scanned.totals.stacks, options, progress);
+
+    let scale = CountScale::of(&sources, &counted);
+    let bytes_per_instruction = mean_instruction_length(&counted);
+    let decider = Decider { sources: &sources, scale, chooser: options.chooser };
+    let choice = explain_choice(&decider);
+    let mut summary = Summary {
+        records: scanned.records,
+        stacks: scanned.totals.stacks,
+        streams: located.streams,
+        broken: located.broken,
+        degradations: std::mem::take(&mut sources.degradations),
+        choice,
+    };
+    for module in &counted {
+        summary.broken.add(&module.broken);
+    }
+    let decider = Decider { sources: &sources, scale, chooser: options.chooser };
+    let counted: Vec<CountedModule> = counted
+        .into_iter()
+        .map(|counts| {
+            let blocks = decide_blocks(&counts, &decider, modules.get(counts.module), bytes_per_instruction);
+            CountedModule { counts, blocks }
+        })
+        .collect();
+    describe_what_is_missing(&mut summary, &located, &counted, &modules, options);
+    Ok(Analysis { modules, counted, groups, sources, scale, summary })
+}
+
+fn count_modules(
+    located: &Located,
+    modules: &ModuleTable,
+    stacks: &StackStatistics,
+    options: &Options<'_>,
+    progress: Progress<'_>,
+) -> Vec<ModuleCounts> {
+    let work: Vec<(ModuleId, &ModuleHits)> = located.modules.iter().map(|(id, hits)| (*id, hits)).collect();
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(work.len()));
+    let count_until_done = || {
+        while let Some((id, hits)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let file = options.search.open(modules.get(*id));
+            let counts = count_module(*id, hits, file, stacks);
+            let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            done.push(counts);
+            progress(Step::Counting { done: done.len(), of: work.len() });
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..options.threads.min(work.len()) {
+            scope.spawn(count_until_done);
+        }
+        count_until_done();
+    });
+    let mut counted = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    counted.sort_by_key(|counts| counts.module);
+    counted
+}
+
+/// Executed bytes per executed instruction in the code that could be read, for guessing the rest; 4 where there is none.
+fn mean_instruction_length(modules: &[ModuleCounts]) -> f64 {
+    let (mut bytes, mut instructions) = (0.0, 0.0);
+    for module in modules {
+        if let Code::Read(code) = &module.code {
+            for (_, index, sums) in &module.sums {
+                let block = &code.blocks.blocks()[*index as usize];
+                let executions =
+                    sums.lbr_weight.to_f64() + sums.ebs_periods as f64 / f64::from(block.instructions.max(1));
+                bytes += executions * (block.end.0 - block.start.0) as f64;
+                instructions += executions * f64::from(block.instructions);
+            }
+        }
+    }
+    if instructions > 0.0 { bytes / instructions } else { 4.0 }
+}
+
+fn decide_blocks(
+    counts: &ModuleCounts,
+    decider: &Decider<'_>,
+    module: &Module,
+    bytes_per_instruction: f64,
+) -> Vec<CountedBlock> {
+    let kernel = matches!(module.kind, ModuleKind::Kernel | ModuleKind::KernelModule);
+    sums_by_block(&counts.sums)
+        .into_iter()
+        .map(|(index, sums)| {
+            let (start, end, size) = match &counts.code {
+                Code::Read(code) => {
+                    let block = &code.blocks.blocks()[index as usize];
+                    let bytes = block.end.0 - block.start.0;
+                    let size = BlockSize { instructions: f64::from(block.instructions), bytes, decoded: true };
+                    (block.start, block.end, size)
+                }
+                Code::Unread { blocks, .. } => {
+                    let block = &blocks[index as usize];
+                    let instructions = ((block.bytes() - 1) as f64 / bytes_per_instruction).floor() + 1.0;
+                    let size = BlockSize { instructions, bytes: block.bytes(), decoded: false };
+                    (Svma(block.start.0), Svma(block.end.0), size)
+                }
+            };
+            let bias = counts.biased.binary_search(&index).is_ok();
+            CountedBlock { index, start, end, size, count: decider.decide(&sums, size, bias, kernel) }
+        })
+        .collect()
+}
+
+fn explain_choice(decider: &Decider<'_>) -> String {
+    match (&decider.sources.ebs, &decider.sources.lbr) {
+        (Some(_), Some(_)) if decider.uses_chooser() => decider.chooser.describe(),
+        (Some(ebs), Some(_)) => format!("lbr everywhere: {} samples do not count instructions", ebs.name),
+        (Some(_), None) => "ebs everywhere: there are no streams".into(),
+        (None, Some(_)) => "lbr everywhere: there are no event-based samples".into(),
+        (None, None) => "nothing to choose from: the recording has no samples".into(),
+    }
+}
+
+fn describe_what_is_missing(
+    summary: &mut Summary,
+    located: &Located,
+    counted: &[CountedModule],
+    modules: &ModuleTable,
+    options: &Options<'_>,
+) {
+    let total: f64 = counted.iter().map(CountedModule::instructions).sum();
+    let notes = &mut summary.degradations;
+    let mut unread: Vec<(f64, &CountedModule, &str)> = counted
+        .iter()
+        .filter_map(|module| match &module.counts.code {
+            Code::Unread { why, .. } => Some((module.instructions(), module, why.as_str())),
+            Code::Read(_) => None,
+        })
+        .filter(|(instructions, ..)| *instructions > 0.0)
+        .collect();
+    unread.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.counts.module.cmp(&b.1.counts.module)));
+    for (instructions, module, why) in unread {
+        let name = &modules.get(module.counts.module).path;
+        notes.push(format!(
+            "{:.2}% of the instructions are in {name}, whose code was not read ({why}); their number is an estimate",
+            100.0 * instructions / total
+        ));
+    }
+    for module in counted {
+        let recorded = modules.get(module.counts.module);
+        if let Code::Read(code) = &module.counts.code {
+            let (strange, branches) = module.counts.strange_branches;
+            if strange > 0 && strange as f64 > 0.05 * branches as f64 {
+                notes.push(format!(
+                    "{} does not look like the recorded {}: {strange} of {branches} recorded branches are no branches in it",
+                    code.binary.file.display(),
+                    recorded.path
+                ));
+            }
+        }
+        if module.counts.samples_outside > 0 {
+            notes.push(format!("{} samples in {} lie outside its code", module.counts.samples_outside, recorded.path));
+        }
+    }
+    if located.unmapped_samples + located.unmapped_branches > 0 {
+        notes.push(format!(
+            "no mapping explains {} samples and {} branch ends",
+            located.unmapped_samples, located.unmapped_branches
+        ));
+    }
+    let hit: Vec<&Module> = counted.iter().map(|module| modules.get(module.counts.module)).collect();
+    for given in options.search.unused(&hit) {
+        let names: Vec<&str> =
+            hit.iter().filter(|module| module.kind == ModuleKind::File).map(|module| module.path.as_str()).collect();
+        notes.push(format!(
+            "--binary {}: no module with samples has that build id or name (there are: {}); say --binary RECORDED=FILE",
+            given.file.display(),
+            names.join(", ")
+        ));
+    }
+}
+
+impl CountedModule {
+    /// Instructions executed in the module.
+    pub fn instructions(&self) -> f64 {
+        self.blocks.iter().map(|block| block.count.count * block.size.instructions).sum()
+    }
+
+    /// Calls `visit` with every block and its executions in every group that has any.
+    pub fn for_each_group_count(&self, scale: &CountScale, mut visit: impl FnMut(GroupId, &CountedBlock, f64)) {
+        for (group, index, sums) in &self.counts.sums {
+            let Ok(at) = self.blocks.binary_search_by_key(index, |block| block.index) else { continue };
+            let block = &self.blocks[at];
+            visit(*group, block, scale.executions_by(block.count.chosen, sums, block.size));
+        }
+    }
+
+    /// The function of a block in its module's table; 0 where the code was not read.
+    pub fn function_id(&self, index: u32) -> u32 {
+        match &self.counts.code {
+            Code::Read(code) => code.blocks.blocks()[index as usize].function.0,
+            Code::Unread { .. } => 0,
+        }
+    }
+
+    /// Name of the function a block belongs to, demangled; `None` where the code was not read.
+    pub fn function_name(&self, index: u32) -> Option<String> {
+        match &self.counts.code {
+            Code::Read(code) => {
+                let block = &code.blocks.blocks()[index as usize];
+                Some(demangle(&code.functions.name(block.function)).into())
+            }
+            Code::Unread { .. } => None,
+        }
+    }
+}
+
+impl Analysis {
+    /// Instructions executed, everywhere.
+    pub fn instructions(&self) -> f64 {
+        self.counted.iter().map(CountedModule::instructions).sum()
+    }
+
+    /// The source of the counts in one word: `ebs`, `lbr`, `hybrid` where both were chosen from, `none`.
+    pub fn source(&self) -> &'static str {
+        match (&self.sources.ebs, &self.sources.lbr) {
+            (Some(ebs), Some(_)) if ebs.kind == crate::recording::EventKind::Instructions => "hybrid",
+            (_, Some(_)) => Source::Lbr.as_str(),
+            (Some(_), None) => Source::Ebs.as_str(),
+            (None, None) => "none",
+        }
+    }
+
+    /// The group of an id.
+    pub fn group(&self, id: GroupId) -> &Group {
+        self.groups.get(id)
+    }
+
+    /// Build id of a module in hexadecimal: of the file that was read, or else as recorded.
+    pub fn build_id(&self, module: &CountedModule) -> Option<String> {
+        let read = match &module.counts.code {
+            Code::Read(code) => code.binary.image.build_id(),
+            Code::Unread { .. } => None,
+        };
+        read.or(self.modules.get(module.counts.module).build_id.as_deref()).map(hex)
+    }
+}

@@ -1,0 +1,143 @@
+//! Where the code of a recorded module is found on disk.
+
+use std::path::{Path, PathBuf};
+
+use crate::code::Image;
+use crate::recording::{Module, ModuleKind};
+
+/// A file given by the user for a recorded module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BinaryOverride {
+    /// Recorded path or base name; without it the file is for the module of the same build id or base name.
+    pub recorded: Option<String>,
+    /// The file to read instead.
+    pub file: PathBuf,
+    build_id: Option<Vec<u8>>,
+}
+
+impl BinaryOverride {
+    /// Stands `file` in for the recorded module of that path or base name. A file that cannot be read is reported when a module
+    /// wants it.
+    pub fn new(recorded: Option<String>, file: PathBuf) -> Self {
+        let build_id = Image::open(&file).ok().and_then(|image| image.build_id().map(<[u8]>::to_vec));
+        BinaryOverride { recorded, file, build_id }
+    }
+}
+
+/// Where to look for binaries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BinarySearch {
+    /// Directory under which recorded absolute paths are looked up, instead of under `/`.
+    pub symfs: Option<PathBuf>,
+    /// Files that stand for recorded modules; they go before anything else.
+    pub overrides: Vec<BinaryOverride>,
+}
+
+/// A file that was found for a module.
+#[derive(Debug)]
+pub struct Binary {
+    /// Where.
+    pub file: PathBuf,
+    /// Its code.
+    pub image: Image,
+    /// Its build id is the recorded one. Without a recorded one nothing vouches for the file.
+    pub verified: bool,
+}
+
+impl BinarySearch {
+    /// Finds and opens the file of a module; the error says in one sentence why its code cannot be read.
+    pub fn open(&self, module: &Module) -> Result<Binary, String> {
+        match module.kind {
+            ModuleKind::File | ModuleKind::KernelModule => {}
+            ModuleKind::Kernel => return Err("kernel code is not read".into()),
+            ModuleKind::Anonymous => return Err("it has no file".into()),
+            ModuleKind::Unknown => return Err("no mapping explains these addresses".into()),
+        }
+        let mut refused = Vec::new();
+        for file in self.candidates(module) {
+            match open_checked(&file, module.build_id.as_deref()) {
+                Ok(binary) => return Ok(binary),
+                Err(why) => refused.push(format!("{}: {why}", file.display())),
+            }
+        }
+        Err(if refused.is_empty() { "its recorded name is not a path".into() } else { refused.join("; ") })
+    }
+
+    /// The overrides that no module of the recording answers to.
+    pub fn unused<'a>(&'a self, modules: &[&Module]) -> Vec<&'a BinaryOverride> {
+        self.overrides.iter().filter(|given| !modules.iter().any(|module| answers(given, module))).collect()
+    }
+
+    fn candidates(&self, module: &Module) -> Vec<PathBuf> {
+        let given: Vec<PathBuf> =
+            self.overrides.iter().filter(|given| answers(given, module)).map(|given| given.file.clone()).collect();
+        if !given.is_empty() {
+            return given;
+        }
+        let recorded = module.path.strip_suffix(" (deleted)").unwrap_or(&module.path);
+        if recorded.starts_with('[') {
+            return Vec::new();
+        }
+        let mut files = Vec::new();
+        match &self.symfs {
+            Some(root) => {
+                files.push(root.join(recorded.trim_start_matches('/')));
+                if let Some(name) = base_name(recorded) {
+                    files.push(root.join(name));
+                }
+            }
+            None => files.push(PathBuf::from(recorded)),
+        }
+        if let Some(cached) = module.build_id.as_deref().and_then(in_build_id_cache) {
+            files.push(cached);
+        }
+        files
+    }
+}
+
+fn answers(given: &BinaryOverride, module: &Module) -> bool {
+    if !matches!(module.kind, ModuleKind::File | ModuleKind::KernelModule) {
+        return false;
+    }
+    match &given.recorded {
+        Some(recorded) => *recorded == module.path || Some(recorded.as_str()) == base_name(&module.path),
+        None => {
+            let same_name = given.file.file_name().and_then(|name| name.to_str()) == base_name(&module.path);
+            same_name || (given.build_id.is_some() && given.build_id == module.build_id)
+        }
+    }
+}
+
+fn base_name(path: &str) -> Option<&str> {
+    Path::new(path).file_name()?.to_str()
+}
+
+fn open_checked(file: &Path, recorded: Option<&[u8]>) -> Result<Binary, String> {
+    let image = Image::open(file).map_err(|error| error.to_string())?;
+    let verified = match (recorded, image.build_id()) {
+        (None, _) => false,
+        (Some(recorded), Some(found)) if recorded == found => true,
+        (Some(recorded), found) => {
+            let found = found.map_or("none".to_string(), hex);
+            return Err(format!("its build id is {found}, recorded was {}", hex(recorded)));
+        }
+    };
+    Ok(Binary { file: file.to_owned(), image, verified })
+}
+
+/// The copy that `perf buildid-cache` (and every `perf record`) keeps under `~/.debug`.
+fn in_build_id_cache(build_id: &[u8]) -> Option<PathBuf> {
+    let (first, rest) = build_id.split_first()?;
+    let home = std::env::var_os("HOME")?;
+    let file = Path::new(&home).join(".debug/.build-id").join(hex(&[*first])).join(hex(rest)).join("elf");
+    file.exists().then_some(file)
+}
+
+/// Lower-case hexadecimal, as build ids are written.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

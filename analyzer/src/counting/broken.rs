@@ -1,0 +1,31 @@
+//! Streams that cannot be what the program did.
+
+use serde::Serialize;
+
+/// Streams that were counted here and used for nothing, by what is wrong with them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BrokenStreams {
+    /// Its end is before its start.
+    pub backwards: u64,
+    /// Its start and end lie in different modules, or in different mappings of one.
+    pub crosses_module: u64,
+    /// It runs through an instruction that always leaves the straight line.
+    pub through_branch: u64,
+    /// Its code could be read but not decoded, or its ends are not at instruction boundaries.
+    pub undecodable: u64,
+}
+
+impl BrokenStreams {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.backwards + self.crosses_module + self.through_branch + self.undecodable
+    }
+
+    /// Adds another's.
+    pub fn add(&mut self, other: &BrokenStreams) {
+        self.backwards += other.backwards;
+        self.crosses_module += other.crosses_module;
+        self.through_branch += other.through_branch;
+        self.undecodable += other.undecodable;
+    }
+}

@@ -1,0 +1,261 @@
+//! From addresses in processes to offsets in modules.
+
+use std::collections::BTreeMap;
+
+use perfdata::Avma;
+
+use crate::counting::{BrokenStreams, GroupId, Groups};
+use crate::recording::{
+    AddressSpace, Context, ContextId, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources, Timeline, Totals,
+    UNKNOWN, Weight,
+};
+
+/// Offset in a module's file; for what has no file (kernel, JIT) the address itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileOffset(pub u64);
+
+/// EBS samples at one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocatedIp {
+    /// Whose.
+    pub group: GroupId,
+    /// Where.
+    pub at: FileOffset,
+    /// How many.
+    pub samples: u64,
+    /// Sum of their periods.
+    pub periods: u128,
+}
+
+/// Passages along one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocatedStream {
+    /// Whose.
+    pub group: GroupId,
+    /// First instruction: a branch target.
+    pub start: FileOffset,
+    /// Last instruction: a taken branch, or with `to_kernel` the instruction that was interrupted.
+    pub end: FileOffset,
+    /// The branch at its end went from user code into the kernel: a system call, or an interrupt or fault, which no instruction
+    /// of the program made.
+    pub to_kernel: bool,
+    /// How often it was seen.
+    pub seen: u64,
+    /// How many executions that stands for.
+    pub weight: Weight,
+}
+
+/// How often a branch instruction was seen in the stacks. Passages from user code into the kernel are not branches of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocatedBranch {
+    /// The branch instruction.
+    pub from: FileOffset,
+    /// In all entries.
+    pub seen: u64,
+    /// As the oldest entry of its stack, HBBP's entry\[0\].
+    pub oldest: u64,
+}
+
+/// What was seen of one module, by file offset.
+#[derive(Clone, Debug, Default)]
+pub struct ModuleHits {
+    /// Sorted by group and place; unique.
+    pub ips: Vec<LocatedIp>,
+    /// Sorted by group, start and end; unique.
+    pub streams: Vec<LocatedStream>,
+    /// Sorted by place; unique.
+    pub branches: Vec<LocatedBranch>,
+    /// Where branches of programs led; sorted, unique.
+    pub targets: Vec<FileOffset>,
+    /// Where the kernel came back to: instruction starts, but only of blocks by chance. Sorted, unique.
+    pub resumed: Vec<FileOffset>,
+}
+
+/// Everything located, and what could not be.
+#[derive(Clone, Debug, Default)]
+pub struct Located {
+    /// By module.
+    pub modules: BTreeMap<ModuleId, ModuleHits>,
+    /// Streams that fell apart on the way.
+    pub broken: BrokenStreams,
+    /// All streams, broken ones included.
+    pub streams: u64,
+    /// EBS samples whose address no mapping explains.
+    pub unmapped_samples: u64,
+    /// Branch ends whose address no mapping explains.
+    pub unmapped_branches: u64,
+}
+
+/// Looks up every unique address once.
+pub fn locate(
+    totals: &Totals,
+    timeline: &Timeline,
+    modules: &mut ModuleTable,
+    sources: &Sources,
+    groups: &Groups,
+) -> Located {
+    let mut locator = Locator {
+        located: Located::default(),
+        kernel: AddressSpace::default(),
+        kernel_module: modules.intern(KERNEL.as_bytes(), None),
+        unknown_module: modules.intern(UNKNOWN.as_bytes(), None),
+        guest_module: modules.intern(GUEST.as_bytes(), None),
+        groups,
+    };
+    timeline.for_each_epoch(KERNEL_PID, 0, |_, space| locator.kernel = space.clone());
+
+    let mut by_process: BTreeMap<(u32, u32), BTreeMap<u32, Vec<ContextId>>> = BTreeMap::new();
+    for (index, context) in totals.contexts.iter().enumerate() {
+        let process = by_process.entry((context.pid, context.place.incarnation)).or_default();
+        process.entry(context.place.epoch).or_default().push(ContextId(index as u32));
+    }
+    for ((pid, incarnation), epochs) in by_process {
+        timeline.for_each_epoch(pid, incarnation, |epoch, space| {
+            for &id in epochs.get(&epoch).into_iter().flatten() {
+                locator.locate_context(id, totals, space, sources);
+            }
+        });
+    }
+    for hits in locator.located.modules.values_mut() {
+        hits.tidy();
+    }
+    locator.located
+}
+
+struct Locator<'a> {
+    located: Located,
+    kernel: AddressSpace,
+    kernel_module: ModuleId,
+    unknown_module: ModuleId,
+    guest_module: ModuleId,
+    groups: &'a Groups,
+}
+
+/// Where an address is: the module, the address its first byte would have (two loads of one module differ in it), the offset.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Spot {
+    module: ModuleId,
+    base: u64,
+    offset: FileOffset,
+}
+
+impl Locator<'_> {
+    fn locate_context(&mut self, id: ContextId, totals: &Totals, space: &AddressSpace, sources: &Sources) {
+        let context = *totals.context(id);
+        let group = self.groups.of(id);
+        let serves = |source: &Option<crate::recording::SourceEvents>| {
+            source.as_ref().is_some_and(|source| source.events.contains(&(context.event as usize)))
+        };
+        if serves(&sources.ebs) {
+            let first = totals.ips.partition_point(|hits| hits.context < id);
+            for hits in totals.ips[first..].iter().take_while(|hits| hits.context == id) {
+                let spot = self.spot(hits.ip, &context, space);
+                if spot.module == self.unknown_module {
+                    self.located.unmapped_samples += hits.samples;
+                }
+                let ip = LocatedIp { group, at: spot.offset, samples: hits.samples, periods: hits.periods };
+                self.hits(spot.module).ips.push(ip);
+            }
+        }
+        if serves(&sources.lbr) {
+            let first = totals.hops.partition_point(|hop| hop.context < id);
+            for hop in totals.hops[first..].iter().take_while(|hop| hop.context == id) {
+                let from = self.spot(hop.from, &context, space);
+                let to = self.spot(hop.to, &context, space);
+                for spot in [from, to] {
+                    if spot.module == self.unknown_module {
+                        self.located.unmapped_branches += hop.seen;
+                    }
+                }
+                let to_kernel = !is_kernel(hop.from) && is_kernel(hop.to);
+                if !to_kernel {
+                    let oldest = if hop.start.is_none() { hop.seen } else { 0 };
+                    self.hits(from.module).branches.push(LocatedBranch { from: from.offset, seen: hop.seen, oldest });
+                }
+                if is_kernel(hop.from) && !is_kernel(hop.to) {
+                    self.hits(to.module).resumed.push(to.offset);
+                } else {
+                    self.hits(to.module).targets.push(to.offset);
+                }
+                let Some(start) = hop.start else { continue };
+                self.located.streams += hop.seen;
+                let start_spot = self.spot(start, &context, space);
+                if start > hop.from {
+                    self.located.broken.backwards += hop.seen;
+                } else if (start_spot.module, start_spot.base) != (from.module, from.base) {
+                    self.located.broken.crosses_module += hop.seen;
+                } else {
+                    let (start, end) = (start_spot.offset, from.offset);
+                    let stream = LocatedStream { group, start, end, to_kernel, seen: hop.seen, weight: hop.weight };
+                    self.hits(from.module).streams.push(stream);
+                }
+            }
+        }
+    }
+
+    fn hits(&mut self, module: ModuleId) -> &mut ModuleHits {
+        self.located.modules.entry(module).or_default()
+    }
+
+    fn spot(&self, avma: Avma, context: &Context, space: &AddressSpace) -> Spot {
+        let without_mapping = |module| Spot { module, base: 0, offset: FileOffset(avma.0) };
+        if context.guest {
+            return without_mapping(self.guest_module);
+        }
+        let (space, fallback) = match is_kernel(avma) {
+            true => (&self.kernel, self.kernel_module),
+            false => (space, self.unknown_module),
+        };
+        match space.find(avma) {
+            Some(mapping) => Spot {
+                module: mapping.module,
+                base: mapping.start.0.wrapping_sub(mapping.pgoff),
+                offset: FileOffset(mapping.file_offset(avma)),
+            },
+            None => without_mapping(fallback),
+        }
+    }
+}
+
+/// On x86-64 and AArch64 the upper half of the address space is the kernel's.
+fn is_kernel(avma: Avma) -> bool {
+    avma.0 >> 63 == 1
+}
+
+impl ModuleHits {
+    /// Sorts everything and adds up what became equal (the same module in several processes).
+    fn tidy(&mut self) {
+        self.ips.sort_unstable_by_key(|ip| (ip.group, ip.at));
+        self.ips.dedup_by(|ip, kept| {
+            let same = (ip.group, ip.at) == (kept.group, kept.at);
+            if same {
+                kept.samples += ip.samples;
+                kept.periods = kept.periods.saturating_add(ip.periods);
+            }
+            same
+        });
+        self.streams.sort_unstable_by_key(|stream| (stream.group, stream.start, stream.end, stream.to_kernel));
+        self.streams.dedup_by(|stream, kept| {
+            let same = (stream.group, stream.start, stream.end, stream.to_kernel)
+                == (kept.group, kept.start, kept.end, kept.to_kernel);
+            if same {
+                kept.seen += stream.seen;
+                kept.weight = kept.weight.plus(stream.weight);
+            }
+            same
+        });
+        self.branches.sort_unstable_by_key(|branch| branch.from);
+        self.branches.dedup_by(|branch, kept| {
+            let same = branch.from == kept.from;
+            if same {
+                kept.seen += branch.seen;
+                kept.oldest += branch.oldest;
+            }
+            same
+        });
+        for offsets in [&mut self.targets, &mut self.resumed] {
+            offsets.sort_unstable();
+            offsets.dedup();
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! From sums per address to counts per basic block.
+
+mod block_counts;
+mod broken;
+mod groups;
+mod locate;
+mod module_counts;
+mod unreadable;
+
+pub use block_counts::{BlockCount, BlockSize, CountScale, Decider, sums_by_block};
+pub use broken::BrokenStreams;
+pub use groups::{Group, GroupBy, GroupId, Groups};
+pub use locate::{FileOffset, Located, LocatedBranch, LocatedIp, LocatedStream, ModuleHits, locate};
+pub use module_counts::{BlockSums, Code, ModuleCounts, SharedCode, count_module};
+pub use unreadable::UnreadBlock;

@@ -1,0 +1,364 @@
+//! From what was seen of one module to sums per basic block.
+//!
+//! EBS samples fall into the block that contains them. A stream is mapped to the run of blocks it covers; a block counts as covered
+//! when its *last* instruction was executed in the stream:
+//!
+//! ```text
+//! blocks   |  A  |   B   | C |      D      |
+//! stream      ^start (a target) ... ^end (a taken branch, last instruction of C)
+//!          +1 at B,                -1 after C      (sums over a difference array)
+//! ```
+//!
+//! A stream cut in two by an interrupt covers the interrupted block once: in its second half.
+
+use crate::binaries::Binary;
+use crate::code::{BlockMap, FunctionTable, Image, Observed, Terminator};
+use crate::counting::unreadable::{UnreadBlock, unread_blocks};
+use crate::counting::{BrokenStreams, FileOffset, GroupId, LocatedIp, LocatedStream, ModuleHits};
+use crate::recording::{ModuleId, StackStatistics, Weight};
+
+/// The code of a module, as far as it can be known.
+#[derive(Debug)]
+pub enum Code {
+    /// Its file was read.
+    Read(Box<SharedCode>),
+    /// Nothing but addresses is known.
+    Unread {
+        /// Why, in one sentence.
+        why: String,
+        /// Blocks as far as the recording shows them.
+        blocks: Vec<UnreadBlock>,
+    },
+}
+
+/// The code of a module whose file was read.
+#[derive(Debug)]
+pub struct SharedCode {
+    /// The file.
+    pub binary: Binary,
+    /// Its functions.
+    pub functions: FunctionTable,
+    /// The blocks of the functions that were hit.
+    pub blocks: BlockMap,
+}
+
+/// Sums of one block in one group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockSums {
+    /// EBS samples.
+    pub ebs_samples: u64,
+    /// Sum of their periods.
+    pub ebs_periods: u128,
+    /// Streams that cover the block.
+    pub lbr_streams: u64,
+    /// How many executions they stand for.
+    pub lbr_weight: Weight,
+}
+
+impl BlockSums {
+    /// Adds another's.
+    pub fn add(&mut self, other: &BlockSums) {
+        self.ebs_samples += other.ebs_samples;
+        self.ebs_periods = self.ebs_periods.saturating_add(other.ebs_periods);
+        self.lbr_streams += other.lbr_streams;
+        self.lbr_weight = self.lbr_weight.plus(other.lbr_weight);
+    }
+}
+
+/// What was counted in one module.
+#[derive(Debug)]
+pub struct ModuleCounts {
+    /// Which module.
+    pub module: ModuleId,
+    /// Its code.
+    pub code: Code,
+    /// Sums by group and block index, sorted; blocks without any are absent.
+    pub sums: Vec<(GroupId, u32, BlockSums)>,
+    /// Blocks (by index, sorted) whose branch sits in entry\[0\] far more often than its share.
+    pub biased: Vec<u32>,
+    /// Streams that do not fit the code.
+    pub broken: BrokenStreams,
+    /// EBS samples at addresses that are no code of the file.
+    pub samples_outside: u64,
+    /// Recorded branches (passages, not addresses) whose source is no branch instruction in the file, and all of them: tells a
+    /// wrong binary.
+    pub strange_branches: (u64, u64),
+}
+
+/// Counts one module. `file` is its binary or the reason why there is none; `stacks` are those of the whole recording.
+pub fn count_module(
+    module: ModuleId,
+    hits: &ModuleHits,
+    file: Result<Binary, String>,
+    stacks: &StackStatistics,
+) -> ModuleCounts {
+    match file {
+        Ok(binary) => count_read(module, hits, binary, stacks),
+        Err(why) => count_unread(module, hits, why, stacks),
+    }
+}
+
+fn count_read(module: ModuleId, hits: &ModuleHits, binary: Binary, stacks: &StackStatistics) -> ModuleCounts {
+    let image = &binary.image;
+    let functions = FunctionTable::of(image);
+    let svmas = |offsets: &mut dyn Iterator<Item = FileOffset>| {
+        offsets.filter_map(|offset| image.svma_of_file_offset(offset.0)).collect::<Vec<_>>()
+    };
+    let observed = Observed::new(
+        svmas(&mut hits.ips.iter().map(|ip| ip.at).chain(hits.resumed.iter().copied())),
+        svmas(&mut hits.targets.iter().copied()),
+        svmas(&mut hits.branches.iter().map(|branch| branch.from)),
+    );
+    let blocks = BlockMap::build(image, &functions, &observed);
+
+    let mut counts = ModuleCounts::empty(module);
+    let breaks = count_breaks(&blocks);
+    let overlaps = overlaps(&blocks);
+    let mut tally = Tally::new(blocks.blocks().len());
+    for_each_group(&hits.ips, &hits.streams, |group, ips, streams| {
+        for ip in ips {
+            match block_of(image, &blocks, ip.at) {
+                Some(block) => tally.add_samples(block, ip),
+                None => counts.samples_outside += ip.samples,
+            }
+        }
+        for stream in streams {
+            match covered(stream, image, &blocks, &breaks) {
+                Ok((first, end)) => {
+                    for_each_run(first, end, &overlaps, |first, end| tally.add_stream(first, end, stream));
+                }
+                Err(Broken::ThroughBranch) => counts.broken.through_branch += stream.seen,
+                Err(Broken::Undecodable) => counts.broken.undecodable += stream.seen,
+            }
+        }
+        tally.drain_into(group, &mut counts.sums);
+    });
+    for branch in &hits.branches {
+        counts.strange_branches.1 += branch.seen;
+        match block_of(image, &blocks, branch.from) {
+            Some(block) if ends_with_branch(&blocks, block, image, branch.from) => {
+                if is_biased(branch.seen, branch.oldest, stacks) {
+                    counts.biased.push(block as u32);
+                }
+            }
+            _ => counts.strange_branches.0 += branch.seen,
+        }
+    }
+    counts.code = Code::Read(Box::new(SharedCode { binary, functions, blocks }));
+    counts
+}
+
+fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &StackStatistics) -> ModuleCounts {
+    let mut counts = ModuleCounts::empty(module);
+    let blocks = unread_blocks(hits);
+    let index_of = |at: FileOffset| blocks.partition_point(|block| block.start <= at).checked_sub(1);
+    let mut tally = Tally::new(blocks.len());
+    for_each_group(&hits.ips, &hits.streams, |group, ips, streams| {
+        for ip in ips {
+            if let Some(block) = index_of(ip.at) {
+                tally.add_samples(block, ip);
+            }
+        }
+        for stream in streams {
+            if let (Some(first), Some(last)) = (index_of(stream.start), index_of(stream.end)) {
+                tally.add_stream(first, last + 1, stream);
+            }
+        }
+        tally.drain_into(group, &mut counts.sums);
+    });
+    for branch in &hits.branches {
+        if is_biased(branch.seen, branch.oldest, stacks)
+            && let Some(block) = index_of(branch.from)
+        {
+            counts.biased.push(block as u32);
+        }
+    }
+    counts.code = Code::Unread { why, blocks };
+    counts
+}
+
+impl ModuleCounts {
+    fn empty(module: ModuleId) -> Self {
+        ModuleCounts {
+            module,
+            code: Code::Unread { why: String::new(), blocks: Vec::new() },
+            sums: Vec::new(),
+            biased: Vec::new(),
+            broken: BrokenStreams::default(),
+            samples_outside: 0,
+            strange_branches: (0, 0),
+        }
+    }
+}
+
+/// Calls `visit` with the samples and streams of each group in turn. Both are sorted by group.
+fn for_each_group(
+    ips: &[LocatedIp],
+    streams: &[LocatedStream],
+    mut visit: impl FnMut(GroupId, &[LocatedIp], &[LocatedStream]),
+) {
+    let (mut ips, mut streams) = (ips, streams);
+    loop {
+        let next = [ips.first().map(|ip| ip.group), streams.first().map(|stream| stream.group)];
+        let Some(group) = next.into_iter().flatten().min() else { return };
+        let (these_ips, other_ips) = ips.split_at(ips.partition_point(|ip| ip.group == group));
+        let (these_streams, other_streams) = streams.split_at(streams.partition_point(|stream| stream.group == group));
+        visit(group, these_ips, these_streams);
+        (ips, streams) = (other_ips, other_streams);
+    }
+}
+
+fn block_of(image: &Image, blocks: &BlockMap, at: FileOffset) -> Option<usize> {
+    blocks.block_at(image.svma_of_file_offset(at.0)?)
+}
+
+fn ends_with_branch(blocks: &BlockMap, block: usize, image: &Image, from: FileOffset) -> bool {
+    let block = &blocks.blocks()[block];
+    let is_branch = !matches!(block.terminator, Terminator::FallThrough | Terminator::Observed | Terminator::Overlap);
+    is_branch && Some(block.last) == image.svma_of_file_offset(from.0)
+}
+
+/// `breaks[i]`: how many blocks before block i the straight line cannot run through.
+fn count_breaks(blocks: &BlockMap) -> Vec<u32> {
+    let blocks = blocks.blocks();
+    let mut breaks = Vec::with_capacity(blocks.len() + 1);
+    let mut sum = 0;
+    for (index, block) in blocks.iter().enumerate() {
+        breaks.push(sum);
+        let goes_on = blocks.get(index + 1).is_some_and(|next| next.start == block.end);
+        if !goes_on || !block.terminator.can_fall_through() {
+            sum += 1;
+        }
+    }
+    breaks
+}
+
+/// Blocks whose last instruction the next block starts inside of, and where they go on.
+fn overlaps(blocks: &BlockMap) -> Vec<(usize, usize)> {
+    let ends = blocks.blocks().iter().enumerate().filter(|(_, block)| block.terminator == Terminator::Overlap);
+    ends.filter_map(|(index, _)| Some((index, blocks.following(index)?))).collect()
+}
+
+/// Cuts a run of blocks where the straight line jumps over blocks that overlap its instructions.
+fn for_each_run(first: usize, end: usize, overlaps: &[(usize, usize)], mut visit: impl FnMut(usize, usize)) {
+    let mut first = first;
+    let next_overlap = overlaps.partition_point(|(index, _)| *index < first);
+    for &(index, goes_on) in &overlaps[next_overlap..] {
+        if index + 1 >= end {
+            break;
+        }
+        if index >= first {
+            visit(first, index + 1);
+            first = goes_on;
+        }
+    }
+    visit(first, end);
+}
+
+enum Broken {
+    ThroughBranch,
+    Undecodable,
+}
+
+/// The blocks `[first, end)` that the stream executes to their last instruction.
+fn covered(stream: &LocatedStream, image: &Image, blocks: &BlockMap, breaks: &[u32]) -> Result<(usize, usize), Broken> {
+    let end = image.svma_of_file_offset(stream.end.0).ok_or(Broken::Undecodable)?;
+    let first = block_of(image, blocks, stream.start).ok_or(Broken::Undecodable)?;
+    let last = blocks.block_at(end).ok_or(Broken::Undecodable)?;
+    if breaks[last] != breaks[first] {
+        return Err(Broken::ThroughBranch);
+    }
+    let block = &blocks.blocks()[last];
+    let made_by_program = matches!(block.terminator, Terminator::SystemCall | Terminator::Trap);
+    if stream.to_kernel && !(made_by_program && block.last == end) {
+        return Ok((first, last)); // An interrupt or fault: this block's last instruction was not executed.
+    }
+    if block.last == end { Ok((first, last + 1)) } else { Err(Broken::Undecodable) }
+}
+
+/// HBBP section III.C calls a branch biased that occurs "a disproportionate number of times" in entry\[0\]. Here: more than twice
+/// its share of all entries, and by more than five standard deviations of a branch without bias.
+fn is_biased(seen: u64, oldest: u64, stacks: &StackStatistics) -> bool {
+    const TIMES_ITS_SHARE: f64 = 2.0;
+    const DEVIATIONS: f64 = 5.0;
+    if stacks.branches == 0 {
+        return false;
+    }
+    let share = seen as f64 / stacks.branches as f64;
+    let expected = share * stacks.stacks as f64;
+    let deviation = (expected * (1.0 - share.min(1.0))).sqrt();
+    let oldest = oldest as f64;
+    oldest > TIMES_ITS_SHARE * expected && oldest - expected > DEVIATIONS * deviation
+}
+
+/// Sums per block of one group at a time; reused from group to group, touching only what the group touched.
+struct Tally {
+    samples: Vec<(u64, u128)>,
+    stream_edges: Vec<(u64, u128)>,
+    touched: Vec<u32>,
+    edges: Vec<u32>,
+}
+
+impl Tally {
+    fn new(blocks: usize) -> Self {
+        Tally {
+            samples: vec![(0, 0); blocks],
+            stream_edges: vec![(0, 0); blocks + 1],
+            touched: Vec::new(),
+            edges: Vec::new(),
+        }
+    }
+
+    fn add_samples(&mut self, block: usize, ip: &LocatedIp) {
+        let (samples, periods) = &mut self.samples[block];
+        *samples += ip.samples;
+        *periods = periods.saturating_add(ip.periods);
+        self.touched.push(block as u32);
+    }
+
+    /// Difference array; wrapping, since a sum over it is never negative.
+    fn add_stream(&mut self, first: usize, end: usize, stream: &LocatedStream) {
+        if first >= end {
+            return;
+        }
+        let start = &mut self.stream_edges[first];
+        *start = (start.0.wrapping_add(stream.seen), start.1.wrapping_add(stream.weight.0));
+        let stop = &mut self.stream_edges[end];
+        *stop = (stop.0.wrapping_sub(stream.seen), stop.1.wrapping_sub(stream.weight.0));
+        self.edges.extend([first as u32, end as u32]);
+    }
+
+    fn drain_into(&mut self, group: GroupId, sums: &mut Vec<(GroupId, u32, BlockSums)>) {
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        self.edges.sort_unstable();
+        self.edges.dedup();
+        let mut new: Vec<(GroupId, u32, BlockSums)> = Vec::new();
+        for &block in &self.touched {
+            let (ebs_samples, ebs_periods) = std::mem::take(&mut self.samples[block as usize]);
+            new.push((group, block, BlockSums { ebs_samples, ebs_periods, ..BlockSums::default() }));
+        }
+        let (mut seen, mut weight) = (0_u64, 0_u128);
+        for (index, &edge) in self.edges.iter().enumerate() {
+            let (more_seen, more_weight) = std::mem::take(&mut self.stream_edges[edge as usize]);
+            seen = seen.wrapping_add(more_seen);
+            weight = weight.wrapping_add(more_weight);
+            let until = self.edges.get(index + 1).copied().unwrap_or(edge);
+            if seen > 0 {
+                let lbr = BlockSums { lbr_streams: seen, lbr_weight: Weight(weight), ..BlockSums::default() };
+                new.extend((edge..until).map(|block| (group, block, lbr)));
+            }
+        }
+        self.touched.clear();
+        self.edges.clear();
+        new.sort_unstable_by_key(|(_, block, _)| *block);
+        new.dedup_by(|next, kept| {
+            let same = next.1 == kept.1;
+            if same {
+                kept.2.add(&next.2);
+            }
+            same
+        });
+        sums.extend(new);
+    }
+}

@@ -1,0 +1,78 @@
+//! Blocks of code that cannot be read: what the recording alone shows of them.
+
+use crate::counting::{FileOffset, ModuleHits};
+
+/// A run of bytes that is entered and left only at its ends as far as the recording shows. Its instructions are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadBlock {
+    /// First byte.
+    pub start: FileOffset,
+    /// One past the first byte of the last instruction (whose length is not known).
+    pub end: FileOffset,
+}
+
+impl UnreadBlock {
+    /// Length in bytes, short of all but the first byte of the last instruction.
+    pub fn bytes(&self) -> u64 {
+        self.end.0 - self.start.0
+    }
+}
+
+/// Cuts what the streams cover at every stream's start and end; samples elsewhere become blocks of one byte. Sorted, disjoint.
+pub fn unread_blocks(hits: &ModuleHits) -> Vec<UnreadBlock> {
+    // Edges of the covered stretches: +1 at a start, -1 after an end.
+    let mut edges: Vec<(u64, i64)> = Vec::with_capacity(hits.streams.len() * 2);
+    for stream in &hits.streams {
+        edges.push((stream.start.0, 1));
+        edges.push((stream.end.0.saturating_add(1), -1));
+    }
+    edges.sort_unstable();
+    let mut blocks = Vec::new();
+    let mut depth = 0;
+    let mut last = 0;
+    for (at, step) in edges {
+        if depth > 0 && at > last {
+            blocks.push(UnreadBlock { start: FileOffset(last), end: FileOffset(at) });
+        }
+        depth += step;
+        last = at;
+    }
+    let covered = blocks.len();
+    for ip in &hits.ips {
+        let before = blocks[..covered].partition_point(|block| block.start <= ip.at);
+        let inside = before.checked_sub(1).is_some_and(|index| ip.at < blocks[index].end);
+        if !inside {
+            blocks.push(UnreadBlock { start: ip.at, end: FileOffset(ip.at.0.saturating_add(1)) });
+        }
+    }
+    blocks.sort_unstable_by_key(|block| block.start);
+    blocks.dedup();
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::{GroupId, LocatedIp, LocatedStream};
+    use crate::recording::Weight;
+
+    #[test]
+    fn streams_cut_each_other_and_lone_samples_stand_alone() {
+        let stream = |start, end| LocatedStream {
+            group: GroupId(0),
+            start: FileOffset(start),
+            end: FileOffset(end),
+            to_kernel: false,
+            seen: 1,
+            weight: Weight(1),
+        };
+        let ip = |at| LocatedIp { group: GroupId(0), at: FileOffset(at), samples: 1, periods: 1 };
+        let hits = ModuleHits {
+            streams: vec![stream(0x10, 0x2f), stream(0x20, 0x2f), stream(0x20, 0x3f)],
+            ips: vec![ip(0x15), ip(0x50), ip(0x8)],
+            ..ModuleHits::default()
+        };
+        let blocks: Vec<_> = unread_blocks(&hits).iter().map(|block| (block.start.0, block.end.0)).collect();
+        assert_eq!(blocks, [(0x8, 0x9), (0x10, 0x20), (0x20, 0x30), (0x30, 0x40), (0x50, 0x51)]);
+    }
+}

@@ -1,0 +1,108 @@
+//! `--filter key=value`.
+
+use std::str::FromStr;
+
+use crate::mix::{Dimension, UnknownDimension};
+
+/// Keeps what has (or has not) one of the given values. `*` in a value stands for anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Which key.
+    pub key: Dimension,
+    values: Vec<String>,
+    negated: bool,
+}
+
+/// A filter that cannot be read.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// There is no `=`.
+    #[error("the filter {0:?} has no '=': write key=value, key=one,other or key!=value")]
+    NoEquals(String),
+    /// The part before `=` is no key.
+    #[error(transparent)]
+    Key(#[from] UnknownDimension),
+}
+
+impl Filter {
+    /// Whether a value passes.
+    pub fn keeps(&self, value: &str) -> bool {
+        self.values.iter().any(|pattern| matches(pattern, value)) != self.negated
+    }
+}
+
+impl FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (key, value) = text.split_once('=').ok_or_else(|| FilterError::NoEquals(text.to_string()))?;
+        let (key, negated) = match key.strip_suffix('!') {
+            Some(key) => (key, true),
+            None => (key, false),
+        };
+        Ok(Filter { key: key.parse()?, values: split_values(value), negated })
+    }
+}
+
+/// Commas separate values, but not those inside brackets: demangled names are full of them.
+fn split_values(text: &str) -> Vec<String> {
+    let mut values = vec![String::new()];
+    let mut depth = 0_i32;
+    for c in text.chars() {
+        match c {
+            '(' | '<' | '[' | '{' => depth += 1,
+            ')' | '>' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+        match values.last_mut() {
+            Some(value) if c != ',' || depth > 0 => value.push(c),
+            _ => values.push(String::new()),
+        }
+    }
+    values
+}
+
+/// Glob match with `*` only; linear for each star.
+fn matches(pattern: &str, value: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = value.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_keep_what_they_say() {
+        let check = |filter: &str, value: &str, expected: bool| {
+            let filter: Filter = filter.parse().unwrap();
+            assert_eq!(filter.keeps(value), expected, "{filter:?} {value}");
+        };
+        check("mnemonic=mov", "mov", true);
+        check("mnemonic=mov", "movzx", false);
+        check("mnemonic=mov*", "movzx", true);
+        check("mnemonic=mov,lea", "lea", true);
+        check("mnemonic!=mov,lea", "lea", false);
+        check("mnemonic!=mov,lea", "add", true);
+        check("function=f(int, char)", "f(int, char)", true);
+        check("function=*::fmt<*>::*", "core::fmt<u8, i8>::go", true);
+        check("module=*/libc.so*", "/lib/libc.so.6", true);
+        check("module=*libc", "/lib/libc.so.6", false);
+    }
+
+    #[test]
+    fn a_wrong_filter_says_what_is_wrong() {
+        assert!("mov".parse::<Filter>().unwrap_err().to_string().contains("no '='"));
+        assert!("colour=red".parse::<Filter>().unwrap_err().to_string().contains("mnemonic"));
+    }
+}

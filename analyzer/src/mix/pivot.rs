@@ -1,0 +1,268 @@
+//! Counts added up by key.
+
+use std::collections::HashMap;
+
+use crate::Analysis;
+use crate::CountedModule;
+use crate::code::{Attributes, instructions};
+use crate::counting::{Code, GroupId};
+use crate::mix::{Dimension, Filter};
+
+/// What to break a mix down by.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// Keys of the rows.
+    pub rows: Vec<Dimension>,
+    /// Keys across.
+    pub columns: Vec<Dimension>,
+    /// What to keep; all must hold.
+    pub filters: Vec<Filter>,
+}
+
+/// Executed instructions that have the same values of all keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The values of the row keys.
+    pub row: Vec<String>,
+    /// The values of the column keys.
+    pub column: Vec<String>,
+    /// How many instructions were executed.
+    pub count: f64,
+}
+
+/// A mix: who executed how many instructions of which kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mix {
+    /// Sorted by the row's total, largest first, then by row and column values.
+    pub cells: Vec<Cell>,
+    /// Executed instructions that passed the filters.
+    pub instructions: f64,
+}
+
+/// A query that cannot be answered.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MixError {
+    /// More keys than fit.
+    #[error("rows, columns and filters name {0} different keys, at most {MAX_KEYS} are possible")]
+    TooManyKeys(usize),
+    /// No rows.
+    #[error("a mix needs at least one row key")]
+    NoRows,
+}
+
+/// Value of instruction keys where the code was not read.
+pub const UNREADABLE: &str = "[unreadable]";
+
+const MAX_KEYS: usize = 12;
+type Key = [u32; MAX_KEYS];
+
+/// Makes the mix.
+pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
+    if query.rows.is_empty() {
+        return Err(MixError::NoRows);
+    }
+    let shown: Vec<Dimension> = query.rows.iter().chain(&query.columns).copied().collect();
+    let mut keys: Vec<Dimension> = shown.clone();
+    keys.extend(query.filters.iter().map(|filter| filter.key).filter(|key| !shown.contains(key)));
+    keys[shown.len()..].sort_unstable();
+    let mut all = keys.split_off(shown.len());
+    all.dedup();
+    keys.extend(all);
+    if keys.len() > MAX_KEYS {
+        return Err(MixError::TooManyKeys(keys.len()));
+    }
+    let mut pivot = Pivot { keys, shown: shown.len(), query, values: Values::default(), sums: HashMap::new() };
+    for module in &analysis.counted {
+        pivot.add_module(analysis, module);
+    }
+    Ok(pivot.finish())
+}
+
+struct Pivot<'a> {
+    keys: Vec<Dimension>,
+    shown: usize,
+    query: &'a Query,
+    values: Values,
+    sums: HashMap<Key, f64>,
+}
+
+/// Interned values and, per key, whether a value passes the filters on that key.
+#[derive(Default)]
+struct Values {
+    ids: HashMap<String, u32>,
+    texts: Vec<String>,
+    passes: HashMap<(Dimension, u32), bool>,
+}
+
+impl Values {
+    fn id(&mut self, text: &str) -> u32 {
+        if let Some(&id) = self.ids.get(text) {
+            return id;
+        }
+        let id = self.texts.len() as u32;
+        self.ids.insert(text.to_string(), id);
+        self.texts.push(text.to_string());
+        id
+    }
+
+    fn pass(&mut self, filters: &[Filter], key: Dimension, id: u32) -> bool {
+        *self.passes.entry((key, id)).or_insert_with(|| {
+            let text = &self.texts[id as usize];
+            filters.iter().filter(|filter| filter.key == key).all(|filter| filter.keeps(text))
+        })
+    }
+}
+
+impl Pivot<'_> {
+    fn add_module(&mut self, analysis: &Analysis, module: &CountedModule) {
+        // Executions of each block by group, in order of blocks, so that every block is decoded once.
+        let mut counts: Vec<(u32, GroupId, f64)> = Vec::with_capacity(module.counts.sums.len());
+        module.for_each_group_count(&analysis.scale, |group, block, count| {
+            if count > 0.0 {
+                counts.push((block.index, group, count));
+            }
+        });
+        counts.sort_unstable_by_key(|(index, group, _)| (*index, *group));
+        let mut functions: HashMap<u32, u32> = HashMap::new();
+        let mut kinds: Vec<(Key, f64)> = Vec::new();
+        let mut blocks = module.blocks.iter();
+        for group_counts in counts.chunk_by(|a, b| a.0 == b.0) {
+            let Some(block) = blocks.find(|block| block.index == group_counts[0].0) else { return };
+            let mut of_block: Key = [0; MAX_KEYS];
+            for (slot, key) in of_block.iter_mut().zip(&self.keys) {
+                *slot = match key {
+                    Dimension::Function => *functions.entry(module.function_id(block.index)).or_insert_with(|| {
+                        self.values.id(&module.function_name(block.index).unwrap_or(UNREADABLE.into()))
+                    }),
+                    Dimension::Module => self.values.id(&analysis.modules.get(module.counts.module).path),
+                    Dimension::Chosen => self.values.id(block.count.chosen.as_str()),
+                    _ => 0,
+                };
+            }
+            self.kinds_of_instructions(module, block, of_block, &mut kinds);
+            for (_, group, count) in group_counts {
+                let of_group = self.with_group(analysis, *group);
+                for (kind, times) in &kinds {
+                    let mut cell = *kind;
+                    for (slot, value) in cell.iter_mut().zip(&of_group) {
+                        if let Some(value) = value {
+                            *slot = *value;
+                        }
+                    }
+                    if self.passes(&cell) {
+                        cell[self.shown..].fill(0);
+                        *self.sums.entry(cell).or_default() += times * count;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The values that depend on the group, in their places.
+    fn with_group(&mut self, analysis: &Analysis, group: GroupId) -> [Option<u32>; MAX_KEYS] {
+        let group = analysis.group(group);
+        let mut places = [None; MAX_KEYS];
+        for (place, key) in places.iter_mut().zip(&self.keys) {
+            *place = match key {
+                Dimension::Process => Some(self.values.id(&group.process)),
+                Dimension::Thread => Some(self.values.id(&group.thread)),
+                Dimension::Comm => Some(self.values.id(&group.comm)),
+                _ => None,
+            };
+        }
+        places
+    }
+
+    /// The different kinds of instructions in a block, and how many there are of each.
+    fn kinds_of_instructions(
+        &mut self,
+        module: &CountedModule,
+        block: &crate::CountedBlock,
+        of_block: Key,
+        kinds: &mut Vec<(Key, f64)>,
+    ) {
+        kinds.clear();
+        let asks_instructions = self.keys.iter().any(|key| key.is_of_instruction());
+        let Code::Read(code) = &module.counts.code else {
+            let mut key = of_block;
+            for (slot, dimension) in key.iter_mut().zip(&self.keys) {
+                if dimension.is_of_instruction() {
+                    *slot = self.values.id(UNREADABLE);
+                }
+            }
+            kinds.push((key, block.size.instructions));
+            return;
+        };
+        if !asks_instructions {
+            kinds.push((of_block, block.size.instructions));
+            return;
+        }
+        for instruction in instructions(&code.binary.image, &code.blocks.blocks()[block.index as usize]) {
+            let attributes = Attributes::of(&instruction);
+            let mut key = of_block;
+            for (slot, dimension) in key.iter_mut().zip(&self.keys) {
+                if let Some(value) = attribute(&attributes, *dimension) {
+                    *slot = self.values.id(value);
+                }
+            }
+            match kinds.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, times)) => *times += 1.0,
+                None => kinds.push((key, 1.0)),
+            }
+        }
+    }
+
+    fn passes(&mut self, cell: &Key) -> bool {
+        let Self { keys, query, values, .. } = self;
+        query.filters.is_empty() || keys.iter().zip(cell).all(|(key, &id)| values.pass(&query.filters, *key, id))
+    }
+
+    fn finish(self) -> Mix {
+        let rows = self.query.rows.len();
+        let text = |id: &u32| self.values.texts.get(*id as usize).cloned().unwrap_or_default();
+        let mut cells: Vec<Cell> = self
+            .sums
+            .iter()
+            .map(|(key, count)| Cell {
+                row: key[..rows].iter().map(text).collect(),
+                column: key[rows..self.shown].iter().map(text).collect(),
+                count: *count,
+            })
+            .collect();
+        cells.sort_by(|a, b| (&a.row, &a.column).cmp(&(&b.row, &b.column)));
+        let instructions = cells.iter().map(|cell| cell.count).sum();
+        let mut row_totals: HashMap<Vec<String>, f64> = HashMap::new();
+        for cell in &cells {
+            *row_totals.entry(cell.row.clone()).or_default() += cell.count;
+        }
+        cells.sort_by(|a, b| {
+            let (a_total, b_total) = (row_totals[&a.row], row_totals[&b.row]);
+            b_total.total_cmp(&a_total).then_with(|| (&a.row, &a.column).cmp(&(&b.row, &b.column)))
+        });
+        Mix { cells, instructions }
+    }
+}
+
+fn attribute(attributes: &Attributes, key: Dimension) -> Option<&'static str> {
+    let yes_no = |yes: bool, name: &'static str| Some(if yes { name } else { "none" });
+    match key {
+        Dimension::Mnemonic => Some(attributes.mnemonic),
+        Dimension::Category => Some(attributes.category.as_str()),
+        Dimension::Isa => Some(attributes.isa),
+        Dimension::Encoding => Some(attributes.encoding.as_str()),
+        Dimension::Packing => Some(attributes.packing.as_str()),
+        Dimension::Element => Some(attributes.element.as_str()),
+        Dimension::Width => Some(attributes.width.as_str()),
+        Dimension::Memory => Some(attributes.memory.as_str()),
+        Dimension::Branch => Some(attributes.branch.as_str()),
+        Dimension::Lock => yes_no(attributes.lock, "lock"),
+        Dimension::Rep => yes_no(attributes.rep, "rep"),
+        Dimension::Latency => Some(if attributes.long_latency { "long" } else { "normal" }),
+        Dimension::Function
+        | Dimension::Module
+        | Dimension::Process
+        | Dimension::Thread
+        | Dimension::Comm
+        | Dimension::Chosen => None,
+    }
+}

@@ -1,0 +1,141 @@
+//! What is mapped where in one process (or in the kernel).
+
+use perfdata::Avma;
+use rpds::RedBlackTreeMapSync;
+
+/// Index of a module in the recording's [`ModuleTable`](crate::recording::ModuleTable).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModuleId(pub u32);
+
+/// A stretch of a module mapped into an address space: `[start, start + len)` shows the file from offset `pgoff` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First mapped address.
+    pub start: Avma,
+    /// Length in bytes, at least 1; the end does not wrap around.
+    pub len: u64,
+    /// Offset of `start` in the module's file.
+    pub pgoff: u64,
+    /// The module.
+    pub module: ModuleId,
+}
+
+impl Mapping {
+    /// `None` for an empty mapping; one that would wrap around the address space is cut at its end.
+    pub fn new(start: Avma, len: u64, pgoff: u64, module: ModuleId) -> Option<Self> {
+        let len = len.min(u64::MAX - start.0);
+        (len > 0).then_some(Mapping { start, len, pgoff, module })
+    }
+
+    fn end(&self) -> u64 {
+        self.start.0 + self.len
+    }
+
+    /// Offset in the module's file that is mapped at `avma` (which must lie in the mapping).
+    pub fn file_offset(&self, avma: Avma) -> u64 {
+        self.pgoff.wrapping_add(avma.0 - self.start.0)
+    }
+
+    /// Whether every address both have in common shows the same byte of the same module.
+    fn agrees_with(&self, other: &Mapping) -> bool {
+        self.module == other.module && self.start.0.wrapping_sub(self.pgoff) == other.start.0.wrapping_sub(other.pgoff)
+    }
+}
+
+/// The mappings of an address space at one time: disjoint, by start address. Clones share what they have in common, so that a
+/// `fork` costs nothing.
+#[derive(Clone, Debug, Default)]
+pub struct AddressSpace {
+    mappings: RedBlackTreeMapSync<u64, Mapping>,
+}
+
+impl AddressSpace {
+    /// The mapping that holds `avma`.
+    pub fn find(&self, avma: Avma) -> Option<&Mapping> {
+        let (_, mapping) = self.mappings.range(..=avma.0).next_back()?;
+        (avma.0 < mapping.end()).then_some(mapping)
+    }
+
+    /// Maps `new`, which replaces what it overlaps. Returns whether some address changed its meaning.
+    pub fn map(&mut self, new: Mapping) -> bool {
+        let mut changed = false;
+        let first = self.find(new.start).map_or(new.start.0, |mapping| mapping.start.0);
+        let overlapped: Vec<Mapping> = self.mappings.range(first..new.end()).map(|(_, mapping)| *mapping).collect();
+        for old in overlapped {
+            changed |= !old.agrees_with(&new);
+            self.mappings.remove_mut(&old.start.0);
+            if old.start < new.start {
+                self.insert(Mapping { len: new.start.0 - old.start.0, ..old });
+            }
+            if old.end() > new.end() {
+                let cut = new.end() - old.start.0;
+                self.insert(Mapping {
+                    start: Avma(new.end()),
+                    len: old.len - cut,
+                    pgoff: old.pgoff.wrapping_add(cut),
+                    module: old.module,
+                });
+            }
+        }
+        self.insert(new);
+        changed
+    }
+
+    fn insert(&mut self, mapping: Mapping) {
+        self.mappings.insert_mut(mapping.start.0, mapping);
+    }
+
+    /// All mappings by start address.
+    pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
+        self.mappings.values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(start: u64, len: u64, pgoff: u64, module: u32) -> Mapping {
+        Mapping::new(Avma(start), len, pgoff, ModuleId(module)).unwrap()
+    }
+
+    fn shown(space: &AddressSpace) -> Vec<(u64, u64, u64, u32)> {
+        space.iter().map(|m| (m.start.0, m.len, m.pgoff, m.module.0)).collect()
+    }
+
+    #[test]
+    fn a_mapping_over_the_middle_splits_the_old_one() {
+        let mut space = AddressSpace::default();
+        assert!(!space.map(mapping(0x1000, 0x3000, 0, 0)));
+        assert!(space.map(mapping(0x2000, 0x1000, 0x500, 1)));
+        assert_eq!(shown(&space), [(0x1000, 0x1000, 0, 0), (0x2000, 0x1000, 0x500, 1), (0x3000, 0x1000, 0x2000, 0)]);
+        assert_eq!(space.find(Avma(0x1fff)).unwrap().module, ModuleId(0));
+        assert_eq!(space.find(Avma(0x3010)).unwrap().file_offset(Avma(0x3010)), 0x2010);
+        assert_eq!(space.find(Avma(0x4000)), None);
+        assert_eq!(space.find(Avma(0xfff)), None);
+    }
+
+    #[test]
+    fn mapping_the_same_bytes_again_changes_nothing() {
+        let mut space = AddressSpace::default();
+        space.map(mapping(0x1000, 0x3000, 0, 0));
+        assert!(!space.map(mapping(0x2000, 0x1000, 0x1000, 0)));
+        assert!(space.map(mapping(0x2000, 0x1000, 0, 0)), "another offset of the same file");
+    }
+
+    #[test]
+    fn a_mapping_that_covers_several_replaces_them() {
+        let mut space = AddressSpace::default();
+        space.map(mapping(0x1000, 0x1000, 0, 0));
+        space.map(mapping(0x3000, 0x1000, 0, 1));
+        assert!(space.map(mapping(0x800, 0x8000, 0, 2)));
+        assert_eq!(shown(&space), [(0x800, 0x8000, 0, 2)]);
+    }
+
+    #[test]
+    fn a_mapping_never_wraps_around() {
+        assert_eq!(Mapping::new(Avma(u64::MAX), 0x1000, 0, ModuleId(0)), None);
+        assert_eq!(Mapping::new(Avma(u64::MAX - 1), 0x1000, 0, ModuleId(0)).unwrap().len, 1);
+        assert_eq!(Mapping::new(Avma(5), 0, 0, ModuleId(0)), None);
+    }
+}

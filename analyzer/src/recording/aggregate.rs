@@ -1,0 +1,277 @@
+//! Samples added up: unique instruction pointers and unique hops, before any address is looked up.
+//!
+//! A stack of N branches (newest first in the record) is cut into hops:
+//!
+//! ```text
+//!   time --->      B[n-1]        B[n-2]            B[0]
+//!              from | to ..... from | to ....... from | to
+//!                   |-- stream --|  |-- stream ----|
+//! hop   (-,      B[n-1])
+//! hop   (B[n-1].to,           B[n-2])
+//! hop   (B[n-2].to,                              B[0])
+//! ```
+//!
+//! The oldest branch has no stream before it: HBBP's entry\[0\], whose "target\[-1\]" is unknown.
+
+use std::collections::HashMap;
+
+use hashbrown::HashTable;
+use perfdata::{Avma, Branch, BranchStack};
+
+use crate::recording::Place;
+
+/// Fixed-point number of executions, in units of 2^-32, so that sums do not depend on their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Weight(pub u128);
+
+impl Weight {
+    /// What one stream of a stack with `streams` streams stands for when the stack was taken every `period` branches:
+    /// HBBP's 1/(N-1), times the period.
+    pub fn of_stream(period: u64, streams: u64) -> Self {
+        Weight((u128::from(period) << 32) / u128::from(streams.max(1)))
+    }
+
+    /// As a floating-point number of executions.
+    pub fn to_f64(self) -> f64 {
+        self.0 as f64 / 4_294_967_296.0
+    }
+
+    /// The sum; it sticks at the largest weight, which 2^63 samples of the largest period do not reach.
+    pub fn plus(self, other: Weight) -> Weight {
+        Weight(self.0.saturating_add(other.0))
+    }
+}
+
+/// Whose samples are added up together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Context {
+    /// Index of the event in the recording.
+    pub event: u32,
+    /// Process id.
+    pub pid: u32,
+    /// Which process of that pid, and which of its epochs.
+    pub place: Place,
+    /// Thread id; 0 where threads are not told apart.
+    pub tid: u32,
+    /// The sample was taken in a guest: its addresses are the guest's.
+    pub guest: bool,
+}
+
+/// Index of a [`Context`] in its [`Aggregate`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContextId(pub u32);
+
+/// All samples of one context at one instruction pointer.
+#[derive(Clone, Copy, Debug)]
+pub struct IpHits {
+    /// Whose.
+    pub context: ContextId,
+    /// Where.
+    pub ip: Avma,
+    /// How many samples.
+    pub samples: u64,
+    /// Sum of their periods.
+    pub periods: u128,
+}
+
+/// All passages from one branch target straight to the next taken branch, in one context.
+#[derive(Clone, Copy, Debug)]
+pub struct Hop {
+    /// Whose.
+    pub context: ContextId,
+    /// Target of the branch before; `None` where the branch was the oldest of its stack.
+    pub start: Option<Avma>,
+    /// The branch instruction: the last of the stream.
+    pub from: Avma,
+    /// Where it went.
+    pub to: Avma,
+    /// How often it was seen.
+    pub seen: u64,
+    /// How many executions that stands for; zero without a `start`.
+    pub weight: Weight,
+    /// How often the branch was marked as mispredicted.
+    pub mispredicted: u64,
+}
+
+/// What was left out of the stacks or is odd about them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackStatistics {
+    /// Stacks with at least one branch.
+    pub stacks: u64,
+    /// Stacks with no branch in them.
+    pub empty: u64,
+    /// Branches in them.
+    pub branches: u64,
+    /// Entries on a wrong speculative path (`PERF_BR_SPEC_WRONG_PATH`): not executed, left out.
+    pub wrong_path: u64,
+}
+
+impl StackStatistics {
+    fn add(&mut self, other: &StackStatistics) {
+        self.stacks += other.stacks;
+        self.empty += other.empty;
+        self.branches += other.branches;
+        self.wrong_path += other.wrong_path;
+    }
+}
+
+/// The sums. The same samples give the same sums, in whatever order and however divided among aggregates they were added.
+#[derive(Debug, Default)]
+pub struct Aggregate {
+    contexts: Vec<Context>,
+    context_ids: HashMap<Context, ContextId>,
+    ips: HashTable<IpHits>,
+    hops: HashTable<Hop>,
+    stacks: StackStatistics,
+}
+
+impl Aggregate {
+    /// The id of a context, made if it is new.
+    pub fn context(&mut self, context: Context) -> ContextId {
+        let next = ContextId(self.contexts.len() as u32);
+        let id = *self.context_ids.entry(context).or_insert(next);
+        if id == next {
+            self.contexts.push(context);
+        }
+        id
+    }
+
+    /// Adds samples at an instruction pointer.
+    pub fn add_ip(&mut self, hits: IpHits) {
+        let hash = mix([u64::from(hits.context.0), hits.ip.0, 0, 0]);
+        let same = |other: &IpHits| other.ip == hits.ip && other.context == hits.context;
+        let rehash = |other: &IpHits| mix([u64::from(other.context.0), other.ip.0, 0, 0]);
+        self.ips
+            .entry(hash, same, rehash)
+            .and_modify(|sum| {
+                sum.samples += hits.samples;
+                sum.periods = sum.periods.saturating_add(hits.periods);
+            })
+            .or_insert(hits);
+    }
+
+    /// Adds the hops of one stack, each stream of weight `period` / (N - 1).
+    #[inline]
+    pub fn add_stack(&mut self, context: ContextId, period: u64, stack: &BranchStack<'_>) {
+        let followed = |branch: &Branch| branch.flags.spec() != SPEC_WRONG_PATH;
+        let is_set = |branch: &Branch| branch.from.0 != 0 || branch.to.0 != 0;
+        let entries = stack.iter().filter(is_set);
+        let recorded = entries.clone().count() as u64;
+        let branches = entries.clone().filter(followed).count() as u64;
+        self.stacks.wrong_path += recorded - branches;
+        self.stacks.branches += branches;
+        if branches == 0 {
+            self.stacks.empty += 1;
+            return;
+        }
+        self.stacks.stacks += 1;
+        let weight = Weight::of_stream(period, branches - 1);
+        let mut newer: Option<Branch> = None;
+        for branch in entries.filter(followed) {
+            if let Some(newer) = newer {
+                self.add_hop(hop_of(context, Some(branch.to), &newer, weight));
+            }
+            newer = Some(branch);
+        }
+        if let Some(oldest) = newer {
+            self.add_hop(hop_of(context, None, &oldest, Weight::default()));
+        }
+    }
+
+    #[inline]
+    fn add_hop(&mut self, hop: Hop) {
+        let same = |other: &Hop| {
+            other.from == hop.from && other.start == hop.start && other.to == hop.to && other.context == hop.context
+        };
+        self.hops
+            .entry(hash_of_hop(&hop), same, hash_of_hop)
+            .and_modify(|sum| {
+                sum.seen += hop.seen;
+                sum.weight = sum.weight.plus(hop.weight);
+                sum.mispredicted += hop.mispredicted;
+            })
+            .or_insert(hop);
+    }
+
+    /// Adds everything of another aggregate.
+    pub fn merge(&mut self, other: Aggregate) {
+        let ids: Vec<ContextId> = other.contexts.iter().map(|context| self.context(*context)).collect();
+        for hits in other.ips {
+            self.add_ip(IpHits { context: ids[hits.context.0 as usize], ..hits });
+        }
+        for hop in other.hops {
+            self.add_hop(Hop { context: ids[hop.context.0 as usize], ..hop });
+        }
+        self.stacks.add(&other.stacks);
+    }
+
+    /// The finished sums, everything sorted.
+    pub fn finish(self) -> Totals {
+        let mut order: Vec<usize> = (0..self.contexts.len()).collect();
+        order.sort_by_key(|&index| self.contexts[index]);
+        let mut new_ids = vec![ContextId(0); order.len()];
+        for (new, &old) in order.iter().enumerate() {
+            new_ids[old] = ContextId(new as u32);
+        }
+        let mut ips: Vec<IpHits> =
+            self.ips.into_iter().map(|hits| IpHits { context: new_ids[hits.context.0 as usize], ..hits }).collect();
+        ips.sort_unstable_by_key(|hits| (hits.context, hits.ip));
+        let mut hops: Vec<Hop> =
+            self.hops.into_iter().map(|hop| Hop { context: new_ids[hop.context.0 as usize], ..hop }).collect();
+        hops.sort_unstable_by_key(|hop| (hop.context, hop.start, hop.from, hop.to));
+        Totals { contexts: order.iter().map(|&index| self.contexts[index]).collect(), ips, hops, stacks: self.stacks }
+    }
+}
+
+/// A finished [`Aggregate`].
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Sorted; a [`ContextId`] is an index into it.
+    pub contexts: Vec<Context>,
+    /// Sorted by context and address.
+    pub ips: Vec<IpHits>,
+    /// Sorted by context, start, from and to.
+    pub hops: Vec<Hop>,
+    /// What the stacks held.
+    pub stacks: StackStatistics,
+}
+
+impl Totals {
+    /// The context of this id.
+    pub fn context(&self, id: ContextId) -> &Context {
+        &self.contexts[id.0 as usize]
+    }
+}
+
+/// `PERF_BR_SPEC_WRONG_PATH` of `enum perf_branch_entry` (include/uapi/linux/perf_event.h).
+const SPEC_WRONG_PATH: u8 = 1;
+
+#[inline]
+fn hop_of(context: ContextId, start: Option<Avma>, branch: &Branch, weight: Weight) -> Hop {
+    Hop {
+        context,
+        start,
+        from: branch.from,
+        to: branch.to,
+        seen: 1,
+        weight,
+        mispredicted: u64::from(branch.flags.mispredicted()),
+    }
+}
+
+#[inline]
+fn hash_of_hop(hop: &Hop) -> u64 {
+    mix([u64::from(hop.context.0), hop.start.map_or(u64::MAX, |start| start.0), hop.from.0, hop.to.0])
+}
+
+/// Folded multiplication: addresses differ in few low bits, and the table wants all bits of the hash to differ.
+#[inline]
+fn mix(words: [u64; 4]) -> u64 {
+    const A: u64 = 0x9e37_79b9_7f4a_7c15;
+    const B: u64 = 0xc2b2_ae3d_27d4_eb4f;
+    let fold = |x: u64, y: u64| {
+        let product = u128::from(x) * u128::from(y);
+        product as u64 ^ (product >> 64) as u64
+    };
+    fold(fold(words[0] ^ words[1] ^ A, words[2] ^ B) ^ words[3], A)
+}

@@ -1,0 +1,132 @@
+//! The modules a recording names: executables, libraries, the kernel, and what has no file.
+
+use std::collections::HashMap;
+
+use crate::recording::ModuleId;
+
+/// What a module is, told from its recorded name alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ModuleKind {
+    /// An ELF file with a path.
+    File,
+    /// The kernel image, or kernel addresses no mapping explains.
+    Kernel,
+    /// A loaded kernel module or a piece of code generated in the kernel (BPF, trampolines).
+    KernelModule,
+    /// Code without a file: vdso, JIT, stack, heap, deleted temporary files.
+    Anonymous,
+    /// Addresses that no mapping explains.
+    Unknown,
+}
+
+/// A module as recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// The recorded path or name.
+    pub path: String,
+    /// The recorded build id, if any.
+    pub build_id: Option<Vec<u8>>,
+    /// What it is.
+    pub kind: ModuleKind,
+}
+
+/// Name of the module for kernel addresses that no mapping explains, and for the kernel image itself, as `perf` calls it.
+pub const KERNEL: &str = "[kernel.kallsyms]";
+/// Name of the module for user addresses that no mapping explains.
+pub const UNKNOWN: &str = "[unknown]";
+/// Name of the module for addresses of a guest.
+pub const GUEST: &str = "[guest]";
+
+/// All modules of a recording; the same path with the same build id is one module.
+#[derive(Clone, Debug, Default)]
+pub struct ModuleTable {
+    modules: Vec<Module>,
+    ids: HashMap<(Vec<u8>, Option<Vec<u8>>), ModuleId>,
+}
+
+impl ModuleTable {
+    /// The module of this recorded path and build id, added if it is new.
+    pub fn intern(&mut self, path: &[u8], build_id: Option<&[u8]>) -> ModuleId {
+        let key = (path.to_vec(), build_id.map(<[u8]>::to_vec));
+        if let Some(&id) = self.ids.get(&key) {
+            return id;
+        }
+        let id = ModuleId(u32::try_from(self.modules.len()).unwrap_or(u32::MAX));
+        let path = String::from_utf8_lossy(path).into_owned();
+        self.modules.push(Module { kind: kind_of(&path), path, build_id: key.1.clone() });
+        self.ids.insert(key, id);
+        id
+    }
+
+    /// Fills in build ids that the recording keeps apart from the mappings (its BUILD_ID feature).
+    pub fn learn_build_id(&mut self, path: &[u8], build_id: &[u8]) {
+        let path = String::from_utf8_lossy(path);
+        for module in self.modules.iter_mut().filter(|module| module.build_id.is_none() && module.path == path) {
+            module.build_id = Some(build_id.to_vec());
+        }
+    }
+
+    /// The module.
+    pub fn get(&self, id: ModuleId) -> &Module {
+        &self.modules[id.0 as usize]
+    }
+
+    /// All modules in the order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (ModuleId, &Module)> {
+        self.modules.iter().enumerate().map(|(index, module)| (ModuleId(index as u32), module))
+    }
+}
+
+fn kind_of(path: &str) -> ModuleKind {
+    const NO_FILE: [&str; 8] =
+        ["//", "/memfd:", "/SYSV", "/anon_hugepage", "/dev/zero", "anon_inode:", "/i915", "/[aio]"];
+    if path == UNKNOWN || path == GUEST {
+        ModuleKind::Unknown
+    } else if path.starts_with("[kernel") || path.starts_with("[guest.kernel") {
+        ModuleKind::Kernel
+    } else if path.ends_with(".ko") || path.contains(".ko.") {
+        ModuleKind::KernelModule
+    } else if NO_FILE.iter().any(|prefix| path.starts_with(prefix)) {
+        ModuleKind::Anonymous
+    } else if path.starts_with('[') {
+        match path {
+            "[vdso]" | "[vsyscall]" | "[heap]" | "[stack]" | "[uprobes]" | "[vdso32]" => ModuleKind::Anonymous,
+            _ => ModuleKind::KernelModule,
+        }
+    } else if path.starts_with("bpf_prog_") || path.starts_with("bpf_trampoline_") {
+        ModuleKind::KernelModule
+    } else {
+        ModuleKind::File
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_follow_the_recorded_name() {
+        let check = |path: &str, expected| assert_eq!(kind_of(path), expected, "{path}");
+        check("/usr/bin/gzip", ModuleKind::File);
+        check("./test.binary", ModuleKind::File);
+        check("[kernel.kallsyms]", ModuleKind::Kernel);
+        check("[nf_conntrack]", ModuleKind::KernelModule);
+        check("/lib/modules/6.1/kernel/fs/ext4/ext4.ko.xz", ModuleKind::KernelModule);
+        check("[vdso]", ModuleKind::Anonymous);
+        check("//anon", ModuleKind::Anonymous);
+        check("/memfd:jit (deleted)", ModuleKind::Anonymous);
+        check("[unknown]", ModuleKind::Unknown);
+    }
+
+    #[test]
+    fn one_path_with_two_build_ids_is_two_modules() {
+        let mut table = ModuleTable::default();
+        let plain = table.intern(b"/a", None);
+        let built = table.intern(b"/a", Some(&[1]));
+        assert_ne!(plain, built);
+        assert_eq!(table.intern(b"/a", Some(&[1])), built);
+        table.learn_build_id(b"/a", &[2]);
+        assert_eq!(table.get(plain).build_id.as_deref(), Some(&[2][..]));
+        assert_eq!(table.get(built).build_id.as_deref(), Some(&[1][..]));
+    }
+}

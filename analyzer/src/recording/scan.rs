@@ -1,0 +1,343 @@
+//! Reads a recording: once for what happened to processes, once for the samples.
+//!
+//! Records of different CPUs are not sorted by time in the file, so where a sample belongs is known only when all mappings,
+//! forks and execs have been seen. The second reading is shared by all threads, each adding up whole chunks on its own.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use perfdata::{Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRecord, Record, RecordType, Recording};
+
+use crate::analysis::{Progress, Step};
+use crate::recording::{
+    Aggregate, Context, ContextId, IpHits, KERNEL, KERNEL_PID, Mapping, ModuleTable, Place, Sources, TaskEvent,
+    Timeline, Totals,
+};
+
+/// Whether the threads of a process are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granularity {
+    /// No.
+    Process,
+    /// Yes.
+    Thread,
+}
+
+/// A recording read.
+#[derive(Debug, Default)]
+pub struct Scanned {
+    /// The processes.
+    pub timeline: Timeline,
+    /// The modules they mapped.
+    pub modules: ModuleTable,
+    /// The samples added up.
+    pub totals: Totals,
+    /// What was read.
+    pub records: RecordCounts,
+}
+
+/// What a recording held, and what of it was lost or could not be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordCounts {
+    /// Records by type.
+    pub by_type: BTreeMap<RecordType, u64>,
+    /// Samples by event.
+    pub samples: Vec<u64>,
+    /// Records the kernel had no room for (PERF_RECORD_LOST).
+    pub lost: u64,
+    /// Samples the hardware or kernel dropped (PERF_RECORD_LOST_SAMPLES).
+    pub lost_samples: u64,
+    /// How often the kernel throttled an event.
+    pub throttled: u64,
+    /// Records of types this version does not know.
+    pub unknown: u64,
+    /// Records that could not be read.
+    pub malformed: u64,
+    /// What is wrong with the first of them.
+    pub first_malformed: Option<(u64, String)>,
+    /// Where and why reading stopped before the end.
+    pub damage: Option<String>,
+    /// Samples without a time, put at the end of all times.
+    pub timeless: u64,
+    /// Samples without a process.
+    pub processless: u64,
+}
+
+impl RecordCounts {
+    fn malformed(&mut self, raw: &RawRecord<'_>, error: &Error) {
+        self.malformed += 1;
+        if self.first_malformed.as_ref().is_none_or(|(offset, _)| raw.offset < *offset) {
+            self.first_malformed = Some((raw.offset, error.to_string()));
+        }
+    }
+
+    fn add_samples(&mut self, other: RecordCounts) {
+        if self.samples.len() < other.samples.len() {
+            self.samples.resize(other.samples.len(), 0);
+        }
+        for (sum, more) in self.samples.iter_mut().zip(other.samples) {
+            *sum += more;
+        }
+        self.malformed += other.malformed;
+        self.timeless += other.timeless;
+        self.processless += other.processless;
+        self.first_malformed = [self.first_malformed.take(), other.first_malformed].into_iter().flatten().min();
+    }
+}
+
+/// Reads the whole recording with that many threads.
+pub fn scan(
+    recording: &Recording,
+    sources: &Sources,
+    granularity: Granularity,
+    threads: usize,
+    progress: Progress<'_>,
+) -> Result<Scanned, Error> {
+    let (timeline, modules, mut records) = read_tasks(recording, progress)?;
+    let uses = EventUses::new(sources, recording.events().len());
+    let reader = Mutex::new(recording.chunks());
+    let worker = || Worker::new(recording, &timeline, &uses, granularity).run(&reader, progress);
+    let results: Vec<Result<_, Error>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
+        let mut results = vec![worker()];
+        for other in others {
+            results.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        results
+    });
+    let mut sum: Option<Aggregate> = None;
+    for result in results {
+        let (aggregate, counts) = result?;
+        records.add_samples(counts);
+        match &mut sum {
+            Some(sum) => sum.merge(aggregate),
+            None => sum = Some(aggregate),
+        }
+    }
+    let totals = sum.unwrap_or_default().finish();
+    Ok(Scanned { timeline, modules, totals, records })
+}
+
+/// The first reading: everything but samples.
+fn read_tasks(recording: &Recording, progress: Progress<'_>) -> Result<(Timeline, ModuleTable, RecordCounts), Error> {
+    let mut records = RecordCounts { samples: vec![0; recording.events().len()], ..RecordCounts::default() };
+    let mut modules = ModuleTable::default();
+    let mut events = Vec::new();
+    let mut last_time = 0;
+    let mut by_type: BTreeMap<RecordType, u64> = BTreeMap::new();
+    let mut samples = 0;
+    let mut chunk = Chunk::new();
+    let mut reader = recording.chunks();
+    while reader.next_into(&mut chunk)? {
+        for raw in chunk.records() {
+            if raw.record_type == RecordType::SAMPLE {
+                samples += 1;
+                continue;
+            }
+            *by_type.entry(raw.record_type).or_default() += 1;
+            match recording.parse(&raw) {
+                Ok(record) => {
+                    if let Some((time, event)) = task_event(&record, &mut modules, &mut records) {
+                        // Old recordings have no times in these records: they hold from where they stand in the file.
+                        last_time = time.unwrap_or(last_time);
+                        events.push((last_time, event));
+                    }
+                }
+                Err(error) => records.malformed(&raw, &error),
+            }
+        }
+        progress(Step::Reading { done: reader.position(), of: 2 * recording.data_size() });
+    }
+    records.damage = reader.damage().map(ToString::to_string);
+    if samples > 0 {
+        by_type.insert(RecordType::SAMPLE, samples);
+    }
+    records.by_type = by_type;
+    for entry in &recording.features().build_ids {
+        modules.learn_build_id(&entry.path, &entry.build_id);
+    }
+    Ok((Timeline::new(events), modules, records))
+}
+
+/// What a record says about processes, with its time if it has one.
+fn task_event(
+    record: &Record<'_>,
+    modules: &mut ModuleTable,
+    counts: &mut RecordCounts,
+) -> Option<(Option<u64>, TaskEvent)> {
+    match record {
+        Record::Mmap(mmap) | Record::Mmap2(mmap) => {
+            if !mmap.is_executable() || matches!(mmap.cpu_mode, CpuMode::GuestKernel | CpuMode::GuestUser) {
+                return None;
+            }
+            let (pid, mapping) = mapping_of(mmap, modules)?;
+            Some((mmap.sample_id.time, TaskEvent::Map { pid, mapping }))
+        }
+        Record::Comm(comm) => {
+            let name = String::from_utf8_lossy(comm.name).into_owned();
+            Some((comm.sample_id.time, TaskEvent::Comm { pid: comm.pid, tid: comm.tid, exec: comm.exec, name }))
+        }
+        Record::Fork(task) if task.pid != task.ppid => {
+            Some((Some(task.time), TaskEvent::Fork { pid: task.pid, ppid: task.ppid }))
+        }
+        Record::Exit(task) if task.pid == task.tid => Some((Some(task.time), TaskEvent::Exit { pid: task.pid })),
+        Record::Ksymbol(symbol) if !symbol.unregister => {
+            let module = modules.intern(symbol.name, None);
+            let mapping = Mapping::new(symbol.addr, u64::from(symbol.len), symbol.addr.0, module)?;
+            Some((symbol.sample_id.time, TaskEvent::Map { pid: KERNEL_PID, mapping }))
+        }
+        Record::Lost(lost) => {
+            counts.lost = counts.lost.saturating_add(lost.lost);
+            None
+        }
+        Record::LostSamples(lost) => {
+            counts.lost_samples = counts.lost_samples.saturating_add(lost.lost);
+            None
+        }
+        Record::Throttle(_) => {
+            counts.throttled += 1;
+            None
+        }
+        Record::Unknown(_) => {
+            counts.unknown += 1;
+            None
+        }
+        _ => None,
+    }
+}
+
+fn mapping_of(mmap: &Mmap<'_>, modules: &mut ModuleTable) -> Option<(u32, Mapping)> {
+    let is_kernel = mmap.pid == KERNEL_PID || mmap.cpu_mode == CpuMode::Kernel;
+    if is_kernel && mmap.path.starts_with(KERNEL.as_bytes()) {
+        // Its pgoff is the address of a reference symbol; kernel code is known by its addresses.
+        let module = modules.intern(KERNEL.as_bytes(), None);
+        return Some((KERNEL_PID, Mapping::new(mmap.start, mmap.len, mmap.start.0, module)?));
+    }
+    let build_id = match &mmap.file {
+        MappedFile::BuildId(id) => Some(id.as_bytes()),
+        _ => None,
+    };
+    let module = modules.intern(mmap.path, build_id);
+    let pid = if is_kernel { KERNEL_PID } else { mmap.pid };
+    Some((pid, Mapping::new(mmap.start, mmap.len, mmap.pgoff, module)?))
+}
+
+/// What each event's samples are used for.
+struct EventUses {
+    ip: Vec<bool>,
+    stack: Vec<bool>,
+}
+
+impl EventUses {
+    fn new(sources: &Sources, events: usize) -> Self {
+        let uses = |source: &Option<crate::recording::SourceEvents>| {
+            (0..events).map(|event| source.as_ref().is_some_and(|source| source.events.contains(&event))).collect()
+        };
+        EventUses { ip: uses(&sources.ebs), stack: uses(&sources.lbr) }
+    }
+}
+
+/// One thread of the second reading.
+struct Worker<'a> {
+    recording: &'a Recording,
+    timeline: &'a Timeline,
+    uses: &'a EventUses,
+    granularity: Granularity,
+    aggregate: Aggregate,
+    counts: RecordCounts,
+    recent: Vec<Option<RecentContext>>,
+    default_periods: Vec<u64>,
+}
+
+/// A context that was looked up, and for which samples it holds.
+#[derive(Clone)]
+struct RecentContext {
+    context: Context,
+    times: Range<u64>,
+    id: ContextId,
+}
+
+impl<'a> Worker<'a> {
+    fn new(recording: &'a Recording, timeline: &'a Timeline, uses: &'a EventUses, granularity: Granularity) -> Self {
+        const RECENT_CONTEXTS: usize = 64;
+        let events = recording.events();
+        Worker {
+            recording,
+            timeline,
+            uses,
+            granularity,
+            aggregate: Aggregate::default(),
+            counts: RecordCounts { samples: vec![0; events.len()], ..RecordCounts::default() },
+            recent: vec![None; RECENT_CONTEXTS],
+            default_periods: events.iter().map(|event| event.attr.sample_period().unwrap_or(1)).collect(),
+        }
+    }
+
+    fn run(
+        mut self,
+        reader: &Mutex<ChunkReader<'_>>,
+        progress: Progress<'_>,
+    ) -> Result<(Aggregate, RecordCounts), Error> {
+        let size = self.recording.data_size();
+        let mut chunk = Chunk::new();
+        loop {
+            let mut reader: MutexGuard<'_, ChunkReader<'_>> = reader.lock().unwrap_or_else(PoisonError::into_inner);
+            if !reader.next_into(&mut chunk)? {
+                return Ok((self.aggregate, self.counts));
+            }
+            let position = reader.position();
+            drop(reader);
+            for raw in chunk.records().filter(|raw| raw.record_type == RecordType::SAMPLE) {
+                self.add(&raw);
+            }
+            progress(Step::Reading { done: size + position, of: 2 * size });
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, raw: &RawRecord<'_>) {
+        let sample = match self.recording.sample(raw) {
+            Ok(sample) => sample,
+            Err(error) => return self.counts.malformed(raw, &error),
+        };
+        let event = sample.event;
+        self.counts.samples[event] += 1;
+        let period = sample.period.unwrap_or(self.default_periods[event]);
+        let ip = sample.ip.filter(|_| self.uses.ip[event]);
+        let stack = sample.branch_stack.as_ref().filter(|_| self.uses.stack[event]);
+        if ip.is_none() && stack.is_none() {
+            return;
+        }
+        self.counts.timeless += u64::from(sample.time.is_none());
+        self.counts.processless += u64::from(sample.pid.is_none());
+        let guest = matches!(raw.cpu_mode(), CpuMode::GuestKernel | CpuMode::GuestUser);
+        let tid = if self.granularity == Granularity::Thread { sample.tid.unwrap_or(0) } else { 0 };
+        let context =
+            Context { event: event as u32, pid: sample.pid.unwrap_or(0), place: Place::default(), tid, guest };
+        let id = self.context_id(context, sample.time.unwrap_or(u64::MAX));
+        if let Some(ip) = ip {
+            self.aggregate.add_ip(IpHits { context: id, ip, samples: 1, periods: u128::from(period) });
+        }
+        if let Some(stack) = stack {
+            self.aggregate.add_stack(id, period, stack);
+        }
+    }
+
+    /// The id of this context at this time; `context` comes without its place.
+    #[inline]
+    fn context_id(&mut self, context: Context, time: u64) -> ContextId {
+        let slot =
+            (context.pid ^ context.tid.rotate_left(3) ^ context.event.rotate_left(5)) as usize % self.recent.len();
+        if let Some(recent) = &self.recent[slot]
+            && recent.context == context
+            && recent.times.contains(&time)
+        {
+            return recent.id;
+        }
+        let (place, times) = self.timeline.place(context.pid, time);
+        let id = self.aggregate.context(Context { place, ..context });
+        self.recent[slot] = Some(RecentContext { context, times, id });
+        id
+    }
+}

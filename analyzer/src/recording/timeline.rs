@@ -1,0 +1,341 @@
+//! Processes over time: who ran which image when, and what was mapped where.
+//!
+//! A process passes through *epochs*. Within an epoch no address changes its meaning, so a sample is placed by its
+//! process and epoch alone and samples can be added up before any address is looked up:
+//!
+//! ```text
+//! pid 7  fork        exec            dlopen over a dlclosed library
+//!        | epoch 0   | epoch 1       | epoch 2 ...
+//!        +-----------+---------------+--------> time
+//! ```
+//!
+//! New mappings that overlap nothing do not start an epoch: they hold for all of it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::recording::{AddressSpace, Mapping, ModuleId};
+
+/// The pid under which the kernel's own mappings are recorded.
+pub const KERNEL_PID: u32 = u32::MAX;
+
+/// Something that happened to a process.
+#[derive(Clone, Debug)]
+pub enum TaskEvent {
+    /// Executable memory was mapped.
+    Map {
+        /// Whose.
+        pid: u32,
+        /// What.
+        mapping: Mapping,
+    },
+    /// A thread got a new name; with `exec` the process got a new image.
+    Comm {
+        /// The process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+        /// By an exec.
+        exec: bool,
+        /// The name.
+        name: String,
+    },
+    /// `ppid` forked `pid` (another process, not a thread).
+    Fork {
+        /// The child.
+        pid: u32,
+        /// The parent.
+        ppid: u32,
+    },
+    /// The process ended.
+    Exit {
+        /// Which.
+        pid: u32,
+    },
+}
+
+/// Where on a timeline a sample belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Which of the processes that had this pid one after the other.
+    pub incarnation: u32,
+    /// Which epoch of that process.
+    pub epoch: u32,
+}
+
+/// One process from fork (or first sight) to exit.
+#[derive(Clone, Debug)]
+struct Process {
+    start: u64,
+    exited: bool,
+    initial: AddressSpace,
+    current: AddressSpace,
+    epochs: Vec<Epoch>,
+}
+
+#[derive(Clone, Debug)]
+struct Epoch {
+    start: u64,
+    name: Option<String>,
+    changes: Vec<Change>,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Clear,
+    Map(Mapping),
+}
+
+/// All processes of a recording and the kernel.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    processes: HashMap<u32, Vec<Process>>,
+    thread_names: HashMap<(u32, u32), String>,
+}
+
+impl Timeline {
+    /// Builds the timeline from events with their times; they need not be sorted, but those of equal time are in order.
+    pub fn new(mut events: Vec<(u64, TaskEvent)>) -> Self {
+        events.sort_by_key(|(time, _)| *time);
+        let mut timeline = Timeline::default();
+        for (time, event) in events {
+            timeline.apply(time, event);
+        }
+        for process in timeline.processes.values_mut().flatten() {
+            process.current = AddressSpace::default();
+        }
+        timeline
+    }
+
+    fn apply(&mut self, time: u64, event: TaskEvent) {
+        match event {
+            TaskEvent::Map { pid, mapping } => self.live(pid, time).change(time, Change::Map(mapping)),
+            TaskEvent::Comm { pid, tid, exec, name } => {
+                let process = self.live(pid, time);
+                if exec {
+                    process.change(time, Change::Clear);
+                }
+                if pid == tid
+                    && let Some(epoch) = process.epochs.last_mut()
+                {
+                    epoch.name = Some(name.clone());
+                }
+                self.thread_names.insert((pid, tid), name);
+            }
+            TaskEvent::Fork { pid, ppid } => self.fork(pid, ppid, time),
+            TaskEvent::Exit { pid } => self.live(pid, time).exited = true,
+        }
+    }
+
+    fn fork(&mut self, pid: u32, ppid: u32, time: u64) {
+        if let Some(last) = self.processes.get(&pid).and_then(|all| all.last())
+            && !last.exited
+            && last.start == time
+        {
+            return; // A synthesized FORK that comes after the same process's COMM and MMAP.
+        }
+        let child = match self.processes.get(&ppid).and_then(|all| all.last()) {
+            Some(parent) => {
+                let name = parent.epochs.last().and_then(|epoch| epoch.name.clone());
+                Process::new(time, parent.current.clone(), name)
+            }
+            None => Process::new(time, AddressSpace::default(), None),
+        };
+        self.processes.entry(pid).or_default().push(child);
+    }
+
+    /// The process that has this pid now; one that was never announced starts here.
+    fn live(&mut self, pid: u32, time: u64) -> &mut Process {
+        let incarnations = self.processes.entry(pid).or_default();
+        if incarnations.is_empty() {
+            incarnations.push(Process::new(time, AddressSpace::default(), None));
+        }
+        let last = incarnations.len() - 1;
+        &mut incarnations[last]
+    }
+
+    /// The place of a sample of `pid` at `time` (ns), and the times around it that have the same place.
+    /// A process that was never announced has the place 0, 0 for ever.
+    pub fn place(&self, pid: u32, time: u64) -> (Place, Range<u64>) {
+        let Some(incarnations) = self.processes.get(&pid) else { return (Place::default(), 0..u64::MAX) };
+        let incarnation = incarnations.partition_point(|process| process.start <= time).saturating_sub(1);
+        let epochs = &incarnations[incarnation].epochs;
+        let epoch = epochs.partition_point(|epoch| epoch.start <= time).saturating_sub(1);
+        let next_process = incarnations.get(incarnation + 1).map_or(u64::MAX, |next| next.start);
+        let next_epoch = epochs.get(epoch + 1).map_or(u64::MAX, |next| next.start);
+        let from = if epoch > 0 || incarnation > 0 { epochs[epoch].start } else { 0 };
+        (Place { incarnation: incarnation as u32, epoch: epoch as u32 }, from..next_process.min(next_epoch))
+    }
+
+    /// Calls `visit` with the address space of every epoch of this incarnation, in order.
+    pub fn for_each_epoch(&self, pid: u32, incarnation: u32, mut visit: impl FnMut(u32, &AddressSpace)) {
+        let Some(process) = self.processes.get(&pid).and_then(|all| all.get(incarnation as usize)) else {
+            visit(0, &AddressSpace::default());
+            return;
+        };
+        let mut space = process.initial.clone();
+        for (index, epoch) in process.epochs.iter().enumerate() {
+            for change in &epoch.changes {
+                change.apply_to(&mut space);
+            }
+            visit(index as u32, &space);
+        }
+    }
+
+    /// The process's name in that epoch: the last one its main thread had in it or before.
+    pub fn process_name(&self, pid: u32, place: Place) -> Option<&str> {
+        let process = self.processes.get(&pid)?.get(place.incarnation as usize)?;
+        process.epochs.iter().take(place.epoch as usize + 1).rev().find_map(|epoch| epoch.name.as_deref())
+    }
+
+    /// The last name of a thread.
+    pub fn thread_name(&self, pid: u32, tid: u32) -> Option<&str> {
+        self.thread_names.get(&(pid, tid)).map(String::as_str)
+    }
+
+    /// All modules that are mapped anywhere.
+    pub fn mapped_modules(&self) -> impl Iterator<Item = ModuleId> {
+        self.processes
+            .values()
+            .flatten()
+            .flat_map(|process| &process.epochs)
+            .flat_map(|epoch| &epoch.changes)
+            .filter_map(|change| match change {
+                Change::Map(mapping) => Some(mapping.module),
+                _ => None,
+            })
+    }
+}
+
+impl Process {
+    fn new(start: u64, space: AddressSpace, name: Option<String>) -> Self {
+        Process {
+            start,
+            exited: false,
+            initial: space.clone(),
+            current: space,
+            epochs: vec![Epoch { start, name, changes: Vec::new() }],
+        }
+    }
+
+    /// Applies a change; one that gives a mapped address another meaning starts a new epoch.
+    fn change(&mut self, time: u64, change: Change) {
+        let starts_epoch = change.apply_to(&mut self.current);
+        let last = self.epochs.len() - 1;
+        if starts_epoch {
+            let name = self.epochs[last].name.clone();
+            self.epochs.push(Epoch { start: time, name, changes: vec![change] });
+        } else {
+            self.epochs[last].changes.push(change);
+        }
+    }
+}
+
+impl Change {
+    fn apply_to(&self, space: &mut AddressSpace) -> bool {
+        match self {
+            Change::Clear => {
+                let had_any = space.iter().next().is_some();
+                *space = AddressSpace::default();
+                had_any
+            }
+            Change::Map(mapping) => space.map(*mapping),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use perfdata::Avma;
+
+    use super::*;
+
+    fn map(pid: u32, start: u64, module: u32) -> TaskEvent {
+        TaskEvent::Map { pid, mapping: Mapping::new(Avma(start), 0x1000, 0, ModuleId(module)).unwrap() }
+    }
+
+    fn comm(pid: u32, exec: bool, name: &str) -> TaskEvent {
+        TaskEvent::Comm { pid, tid: pid, exec, name: name.into() }
+    }
+
+    /// The module at an address for a sample of that pid and time.
+    fn module_at(timeline: &Timeline, pid: u32, time: u64, avma: u64) -> Option<u32> {
+        let (place, _) = timeline.place(pid, time);
+        let mut found = None;
+        timeline.for_each_epoch(pid, place.incarnation, |epoch, space| {
+            if epoch == place.epoch {
+                found = space.find(Avma(avma)).map(|mapping| mapping.module.0);
+            }
+        });
+        found
+    }
+
+    #[test]
+    fn exec_starts_an_epoch_with_nothing_mapped() {
+        let timeline = Timeline::new(vec![
+            (10, comm(1, true, "sh")),
+            (11, map(1, 0x1000, 0)),
+            (20, comm(1, true, "gzip")),
+            (21, map(1, 0x1000, 1)),
+        ]);
+        assert_eq!(module_at(&timeline, 1, 15, 0x1000), Some(0));
+        assert_eq!(module_at(&timeline, 1, 20, 0x1000), Some(1));
+        assert_eq!(timeline.process_name(1, timeline.place(1, 15).0), Some("sh"));
+        assert_eq!(timeline.process_name(1, timeline.place(1, 25).0), Some("gzip"));
+        assert_eq!(timeline.place(1, 15).1, 0..20);
+        assert_eq!(timeline.place(1, 25).1, 20..u64::MAX);
+    }
+
+    #[test]
+    fn a_mapping_that_overlaps_nothing_holds_for_the_whole_epoch() {
+        let timeline = Timeline::new(vec![(10, map(1, 0x1000, 0)), (30, map(1, 0x2000, 1))]);
+        assert_eq!(module_at(&timeline, 1, 11, 0x2000), Some(1));
+        assert_eq!(timeline.place(1, 5), timeline.place(1, 50));
+    }
+
+    #[test]
+    fn a_library_over_an_unloaded_one_starts_an_epoch() {
+        let timeline = Timeline::new(vec![(10, map(1, 0x1000, 0)), (30, map(1, 0x1000, 1))]);
+        assert_eq!(module_at(&timeline, 1, 29, 0x1000), Some(0));
+        assert_eq!(module_at(&timeline, 1, 30, 0x1000), Some(1));
+    }
+
+    #[test]
+    fn a_fork_inherits_what_was_mapped_then() {
+        let timeline = Timeline::new(vec![
+            (10, map(1, 0x1000, 0)),
+            (20, TaskEvent::Fork { pid: 2, ppid: 1 }),
+            (30, comm(1, true, "other")),
+            (31, map(1, 0x1000, 1)),
+        ]);
+        assert_eq!(module_at(&timeline, 2, 40, 0x1000), Some(0));
+        assert_eq!(module_at(&timeline, 1, 40, 0x1000), Some(1));
+    }
+
+    #[test]
+    fn a_reused_pid_is_another_process() {
+        let timeline = Timeline::new(vec![
+            (10, map(7, 0x1000, 0)),
+            (20, TaskEvent::Exit { pid: 7 }),
+            (30, TaskEvent::Fork { pid: 7, ppid: 1 }),
+            (31, map(7, 0x1000, 1)),
+        ]);
+        assert_eq!(module_at(&timeline, 7, 15, 0x1000), Some(0));
+        assert_eq!(module_at(&timeline, 7, 35, 0x1000), Some(1));
+        assert_eq!(timeline.place(7, 35).0.incarnation, 1);
+    }
+
+    #[test]
+    fn a_synthesized_fork_after_the_mappings_does_not_lose_them() {
+        let timeline = Timeline::new(vec![(0, map(7, 0x1000, 0)), (0, TaskEvent::Fork { pid: 7, ppid: 1 })]);
+        assert_eq!(module_at(&timeline, 7, 9, 0x1000), Some(0));
+    }
+
+    #[test]
+    fn a_fork_bomb_after_many_mappings_stays_cheap() {
+        let mut events: Vec<_> = (0..20_000).map(|i| (i, map(1, i * 0x1000, 0))).collect();
+        events.extend((2..20_000).map(|pid| (30_000 + u64::from(pid), TaskEvent::Fork { pid, ppid: pid - 1 })));
+        let timeline = Timeline::new(events);
+        assert_eq!(module_at(&timeline, 19_999, u64::MAX, 0x5000), Some(0));
+    }
+}

@@ -1,0 +1,212 @@
+//! `hbbp blocks`: how often every basic block ran.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use analyzer::counting::GroupBy;
+use analyzer::{Analysis, CountedBlock, CountedModule};
+use anyhow::Context;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::input::InputArgs;
+use crate::output::{Align, Format, Head, Table, count, share, write_to};
+
+/// Arguments of `blocks`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Print only the N blocks with the most executed instructions, 0 for all [default: 40 in a table, else all]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp blocks -i run.data --top 20
+  hbbp blocks -i run.data --binary gzip=./build/gzip --format json
+  hbbp blocks -- sort -n numbers.txt";
+
+const DEFAULT_TOP: usize = 40;
+
+/// A block with what is around it.
+struct Row<'a> {
+    module_index: usize,
+    module: &'a CountedModule,
+    block: &'a CountedBlock,
+}
+
+/// A block as it stands in the JSON document.
+#[derive(Serialize)]
+struct JsonBlock {
+    module: usize,
+    start: u64,
+    end: u64,
+    instructions: u32,
+    function: Option<String>,
+    ebs: f64,
+    lbr: f64,
+    count: f64,
+    chosen: &'static str,
+    bias: bool,
+    ebs_samples: u64,
+    lbr_streams: u64,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let analysis = args.input.analyze(GroupBy::Nothing)?;
+    let mut rows: Vec<Row<'_>> = analysis
+        .counted
+        .iter()
+        .enumerate()
+        .flat_map(|(module_index, module)| module.blocks.iter().map(move |block| Row { module_index, module, block }))
+        .collect();
+    if rows.is_empty() {
+        anyhow::bail!("there is nothing to show: no sample fell into any code");
+    }
+    let top = match (args.top, args.input.format) {
+        (Some(0), _) | (None, Format::Csv | Format::Json) => usize::MAX,
+        (Some(top), _) => top,
+        (None, Format::Table) => DEFAULT_TOP,
+    };
+    let left_out = keep_largest(&mut rows, top, args.input.format == Format::Table);
+    let head = Head::of(&analysis);
+    let to_terminal = args.input.output.is_none();
+    write_to(args.input.output.as_deref(), |out| match args.input.format {
+        Format::Table => table(&analysis, &head, &rows, left_out, to_terminal, out),
+        Format::Csv => csv(&analysis, &rows, out),
+        Format::Json => json(&analysis, &head, &rows, out),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Keeps the rows with the most executed instructions; in order of size, or of module and address. Returns how many went, and
+/// the instructions in them.
+fn keep_largest(rows: &mut Vec<Row<'_>>, top: usize, by_size: bool) -> (usize, f64) {
+    let executed = |row: &Row<'_>| row.block.count.count * row.block.size.instructions;
+    let place = |row: &Row<'_>| (row.module_index, row.block.start);
+    rows.sort_by(|a, b| executed(b).total_cmp(&executed(a)).then_with(|| place(a).cmp(&place(b))));
+    let kept = top.min(rows.len());
+    let left_out = rows[kept..].iter().map(executed).sum();
+    let dropped = rows.len() - kept;
+    rows.truncate(kept);
+    if !by_size {
+        rows.sort_by_key(place);
+    }
+    (dropped, left_out)
+}
+
+fn table(
+    analysis: &Analysis,
+    head: &Head,
+    rows: &[Row<'_>],
+    (dropped, left_out): (usize, f64),
+    to_terminal: bool,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    head.print(out)?;
+    let instructions = analysis.instructions();
+    writeln!(out, "# instructions {}", count(instructions))?;
+    writeln!(out)?;
+    let has_ebs = analysis.sources.ebs.is_some();
+    let has_lbr = analysis.sources.lbr.is_some();
+    let mut titles = vec![("share", Align::Right), ("count", Align::Right)];
+    if has_ebs && has_lbr {
+        titles.extend([("ebs", Align::Right), ("lbr", Align::Right), ("chosen", Align::Left)]);
+    }
+    titles.extend([("instr", Align::Right), ("start", Align::Right), ("bias", Align::Left)]);
+    titles.extend([("module", Align::Left), ("function", Align::Left)]);
+    let mut table = Table::new(titles.into_iter().map(|(title, align)| (title.to_string(), align)).collect());
+    for row in rows {
+        let counts = &row.block.count;
+        let size = row.block.size;
+        let mut cells = vec![share(counts.count * size.instructions, instructions), count(counts.count)];
+        if has_ebs && has_lbr {
+            cells.extend([count(counts.ebs), count(counts.lbr), counts.chosen.to_string()]);
+        }
+        let estimated = if size.decoded { "" } else { "~" };
+        let path = &analysis.modules.get(row.module.counts.module).path;
+        let base_name = Path::new(path).file_name().map_or(path.clone(), |name| name.to_string_lossy().into_owned());
+        cells.extend([
+            format!("{estimated}{:.0}", size.instructions),
+            row.block.start.to_string(),
+            if counts.bias { "bias" } else { "" }.to_string(),
+            base_name,
+            row.module.function_name(row.block.index).unwrap_or_default(),
+        ]);
+        table.row(cells);
+    }
+    table.print(out, to_terminal)?;
+    if dropped > 0 {
+        writeln!(out, "... {dropped} more blocks with {} (--top 0 shows them)", share(left_out, instructions))?;
+    }
+    Ok(())
+}
+
+fn json_block(row: &Row<'_>) -> JsonBlock {
+    let counts = &row.block.count;
+    JsonBlock {
+        module: row.module_index,
+        start: row.block.start.0,
+        end: row.block.end.0,
+        instructions: if row.block.size.decoded { row.block.size.instructions as u32 } else { 0 },
+        function: row.module.function_name(row.block.index),
+        ebs: counts.ebs,
+        lbr: counts.lbr,
+        count: counts.count,
+        chosen: counts.chosen.as_str(),
+        bias: counts.bias,
+        ebs_samples: counts.ebs_samples,
+        lbr_streams: counts.lbr_streams,
+    }
+}
+
+fn json(analysis: &Analysis, head: &Head, rows: &[Row<'_>], out: &mut dyn Write) -> anyhow::Result<()> {
+    let modules: Vec<_> = analysis
+        .counted
+        .iter()
+        .map(|module| {
+            json!({
+                "path": analysis.modules.get(module.counts.module).path,
+                "build_id": analysis.build_id(module),
+            })
+        })
+        .collect();
+    let blocks: Vec<JsonBlock> = rows.iter().map(json_block).collect();
+    let document = json!({
+        "schema": "hbbp-blocks/1",
+        "source": head.source,
+        "instructions": analysis.instructions(),
+        "head": head,
+        "modules": modules,
+        "blocks": blocks,
+    });
+    serde_json::to_writer(&mut *out, &document)?;
+    Ok(writeln!(out)?)
+}
+
+fn csv(analysis: &Analysis, rows: &[Row<'_>], out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut csv = csv::Writer::from_writer(out);
+    csv.write_record(["module", "start", "end", "instructions", "function", "ebs", "lbr", "count", "chosen", "bias"])?;
+    for row in rows {
+        let block = json_block(row);
+        csv.write_record([
+            analysis.modules.get(row.module.counts.module).path.clone(),
+            row.block.start.to_string(),
+            row.block.end.to_string(),
+            block.instructions.to_string(),
+            block.function.unwrap_or_default(),
+            block.ebs.to_string(),
+            block.lbr.to_string(),
+            block.count.to_string(),
+            block.chosen.to_string(),
+            block.bias.to_string(),
+        ])?;
+    }
+    csv.flush().context("cannot write the table")
+}

@@ -1,0 +1,189 @@
+//! `hbbp mix`: the instruction mix as a pivot table.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ExitCode;
+
+use analyzer::counting::GroupBy;
+use analyzer::mix::{Cell, Dimension, Filter, Mix, Query, mix};
+use anyhow::Context;
+use serde_json::{Map, Value, json};
+
+use crate::input::InputArgs;
+use crate::output::{Align, Format, Head, Table, count, share, write_to};
+
+/// Arguments of `mix`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Keys of the rows
+    #[arg(long, value_name = "KEYS", value_delimiter = ',', default_value = "mnemonic", help = ROWS_HELP)]
+    rows: Vec<Dimension>,
+
+    /// Keys across, of the same kinds as the rows
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    columns: Vec<Dimension>,
+
+    /// Keep only instructions with these values: key=value, key=one,other or key!=value; * stands for anything
+    #[arg(long = "filter", value_name = "KEY=VALUE")]
+    filters: Vec<Filter>,
+
+    /// Print only the N largest rows, 0 for all [default: 40 in a table, else all]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+const ROWS_HELP: &str = "Keys of the rows: function, module, process, thread, comm, mnemonic, category, isa, encoding, \
+packing, element, width, memory, branch, lock, rep, latency, chosen";
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp mix -- gzip -k9c big.tar                    record and print by mnemonic
+  hbbp mix --rows isa --columns packing            how well is it vectorized?
+  hbbp mix --rows function --filter latency=long   who divides?
+  hbbp mix --rows mnemonic --filter 'function=deflate*' --format json";
+
+/// Rows of a table where nothing else is said.
+const DEFAULT_TOP: usize = 40;
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let query = Query { rows: args.rows.clone(), columns: args.columns.clone(), filters: args.filters.clone() };
+    let analysis = args.input.analyze(group_by(&query))?;
+    let result = mix(&analysis, &query)?;
+    if result.cells.is_empty() {
+        let why =
+            if query.filters.is_empty() { "no sample fell into any code" } else { "no instruction passes the filters" };
+        anyhow::bail!("there is nothing to show: {why}");
+    }
+    let head = Head::of(&analysis);
+    let top = match (args.top, args.input.format) {
+        (Some(0), _) | (None, Format::Csv | Format::Json) => usize::MAX,
+        (Some(top), _) => top,
+        (None, Format::Table) => DEFAULT_TOP,
+    };
+    let report = Report { query: &query, mix: &result, head: &head, top, to_terminal: args.input.output.is_none() };
+    write_to(args.input.output.as_deref(), |out| match args.input.format {
+        Format::Table => report.table(out),
+        Format::Csv => report.csv(out),
+        Format::Json => report.json(out),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn group_by(query: &Query) -> GroupBy {
+    let keys = query.rows.iter().chain(&query.columns).copied().chain(query.filters.iter().map(|filter| filter.key));
+    keys.map(|key| match key {
+        Dimension::Thread => GroupBy::Thread,
+        Dimension::Process | Dimension::Comm => GroupBy::Process,
+        _ => GroupBy::Nothing,
+    })
+    .max()
+    .unwrap_or_default()
+}
+
+struct Report<'a> {
+    query: &'a Query,
+    mix: &'a Mix,
+    head: &'a Head,
+    top: usize,
+    to_terminal: bool,
+}
+
+impl Report<'_> {
+    /// The cells row by row, largest row first.
+    fn rows(&self) -> impl Iterator<Item = &[Cell]> {
+        self.mix.cells.chunk_by(|a, b| a.row == b.row)
+    }
+
+    fn table(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        self.head.print(out)?;
+        writeln!(out, "# instructions {}", count(self.mix.instructions))?;
+        writeln!(out)?;
+        let mut titles: Vec<(String, Align)> =
+            self.query.rows.iter().map(|key| (key.to_string(), Align::Left)).collect();
+        let across = self.columns_by_size();
+        if self.query.columns.is_empty() {
+            titles.push(("count".into(), Align::Right));
+        } else {
+            titles.extend(across.iter().map(|column| (column.join(" / "), Align::Right)));
+            titles.push(("total".into(), Align::Right));
+        }
+        titles.push(("share".into(), Align::Right));
+        let mut table = Table::new(titles);
+        for row in self.rows().take(self.top) {
+            let mut cells = row[0].row.clone();
+            let total: f64 = row.iter().map(|cell| cell.count).sum();
+            if !self.query.columns.is_empty() {
+                cells.extend(across.iter().map(|column| {
+                    row.iter().find(|cell| &cell.column == *column).map_or(String::new(), |cell| count(cell.count))
+                }));
+            }
+            cells.push(count(total));
+            cells.push(share(total, self.mix.instructions));
+            table.row(cells);
+        }
+        table.print(out, self.to_terminal)?;
+        let left_out: Vec<&[Cell]> = self.rows().skip(self.top).collect();
+        if !left_out.is_empty() {
+            let rest: f64 = left_out.iter().flat_map(|row| row.iter()).map(|cell| cell.count).sum();
+            writeln!(
+                out,
+                "... {} more rows with {} (--top 0 shows them)",
+                left_out.len(),
+                share(rest, self.mix.instructions)
+            )?;
+        }
+        Ok(())
+    }
+
+    fn columns_by_size(&self) -> Vec<&Vec<String>> {
+        let mut sums: BTreeMap<&Vec<String>, f64> = BTreeMap::new();
+        for cell in &self.mix.cells {
+            *sums.entry(&cell.column).or_default() += cell.count;
+        }
+        let mut columns: Vec<(&Vec<String>, f64)> = sums.into_iter().collect();
+        columns.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+        columns.into_iter().map(|(column, _)| column).collect()
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let mut csv = csv::Writer::from_writer(out);
+        let keys = self.query.rows.iter().chain(&self.query.columns).map(|key| key.as_str());
+        csv.write_record(keys.chain(["count", "share"]))?;
+        for cell in self.rows().take(self.top).flatten() {
+            let values = cell.row.iter().chain(&cell.column).cloned();
+            let share = cell.count / self.mix.instructions;
+            csv.write_record(values.chain([cell.count.to_string(), share.to_string()]))?;
+        }
+        csv.flush().context("cannot write the table")
+    }
+
+    fn json(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let keys: Vec<&str> = self.query.rows.iter().chain(&self.query.columns).map(|key| key.as_str()).collect();
+        let rows: Vec<Value> = self
+            .rows()
+            .take(self.top)
+            .flatten()
+            .map(|cell| {
+                let values = cell.row.iter().chain(&cell.column).map(|value| json!(value));
+                let mut row: Map<String, Value> = keys.iter().map(ToString::to_string).zip(values).collect();
+                row.insert("count".into(), json!(cell.count));
+                row.insert("share".into(), json!(cell.count / self.mix.instructions));
+                Value::Object(row)
+            })
+            .collect();
+        let document = json!({
+            "schema": "hbbp-mix/1",
+            "source": self.head.source,
+            "instructions": self.mix.instructions,
+            "head": self.head,
+            "rows": rows,
+        });
+        serde_json::to_writer(&mut *out, &document)?;
+        Ok(writeln!(out)?)
+    }
+}

@@ -1,0 +1,6 @@
+//! One file per command.
+
+pub mod blocks;
+pub mod doctor;
+pub mod mix;
+pub mod record;

@@ -1,0 +1,113 @@
+//! What every analysis command reads: a recording, or a command that is recorded first.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use analyzer::counting::GroupBy;
+use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
+use anyhow::{Context, bail};
+use model::PublishedRule;
+use perfdata::Recording;
+
+use crate::commands::record;
+use crate::output::Format;
+use crate::progress::AnalysisProgress;
+
+/// Where recording and binaries come from, and how the result is printed.
+#[derive(clap::Args)]
+pub struct InputArgs {
+    /// Recording to read; `-` for standard input
+    #[arg(short, long, value_name = "FILE", default_value = "hbbp.data", conflicts_with = "command")]
+    input: PathBuf,
+
+    /// Look for binaries under this directory instead of under /
+    #[arg(long, value_name = "DIR")]
+    symfs: Option<PathBuf>,
+
+    /// Read this binary instead of the recorded one (by its build id or name, or for the RECORDED path or name)
+    #[arg(long = "binary", value_name = "[RECORDED=]FILE")]
+    binaries: Vec<String>,
+
+    /// Threads to work with; the result does not depend on it [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+
+    /// Format of the output
+    #[arg(long, value_enum, default_value = "table")]
+    pub format: Format,
+
+    /// Write the output to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Command to record and analyse in one go; its standard output goes to standard error
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl InputArgs {
+    /// Records if there is a command, opens the recording and analyses it.
+    pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+        let recording = self.open()?;
+        for note in recording.notes() {
+            eprintln!("hbbp: {note}");
+        }
+        let threads = match self.threads {
+            Some(threads) => usize::from(threads),
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let options = Options { search: self.binary_search(), group_by, threads, chooser: &PublishedRule };
+        let progress = AnalysisProgress::new();
+        let analysis = analyze(&recording, &options, &|step| progress.step(step))?;
+        drop(progress);
+        let summary = &analysis.summary.records;
+        if summary.samples.iter().sum::<u64>() == 0 {
+            bail!("the recording has no samples ({})", describe_records(summary));
+        }
+        Ok(analysis)
+    }
+
+    fn open(&self) -> anyhow::Result<Recording> {
+        if !self.command.is_empty() {
+            return record::record_for_analysis(&self.command);
+        }
+        if self.input == Path::new("-") {
+            let stdin = std::io::stdin();
+            if stdin.is_terminal() {
+                bail!("standard input is a terminal: pipe a recording into it, or name a file with -i");
+            }
+            return Recording::from_stream(&mut stdin.lock() as &mut dyn Read).context("standard input");
+        }
+        Recording::open(&self.input).with_context(|| {
+            let hint = if self.input == Path::new("hbbp.data") && !self.input.exists() {
+                " (make one with `hbbp record -- COMMAND`, or name another with -i)"
+            } else {
+                ""
+            };
+            format!("{}{hint}", self.input.display())
+        })
+    }
+
+    fn binary_search(&self) -> BinarySearch {
+        let overrides = self
+            .binaries
+            .iter()
+            .map(|text| match text.split_once('=') {
+                Some((recorded, file)) if !Path::new(text).exists() => {
+                    BinaryOverride::new(Some(recorded.to_string()), PathBuf::from(file))
+                }
+                _ => BinaryOverride::new(None, PathBuf::from(text)),
+            })
+            .collect();
+        BinarySearch { symfs: self.symfs.clone(), overrides }
+    }
+}
+
+fn describe_records(records: &analyzer::recording::RecordCounts) -> String {
+    if records.by_type.is_empty() {
+        return "it has no records at all".into();
+    }
+    let counts: Vec<String> = records.by_type.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    format!("it has {}", counts.join(", "))
+}

@@ -1,0 +1,141 @@
+//! The head of every report: what the numbers are made from, and what was lost or weaker than it could be.
+
+use std::io::Write;
+
+use analyzer::Analysis;
+use analyzer::recording::SourceEvents;
+use serde::Serialize;
+
+use crate::output::{count, share};
+
+/// Facts that go before every table and into every JSON document.
+#[derive(Serialize)]
+pub struct Head {
+    /// `ebs`, `lbr` or `hybrid`.
+    pub source: &'static str,
+    /// `executions`, or `relative` where counts are only proportional to executions or time.
+    pub unit: &'static str,
+    /// The EBS source.
+    pub ebs_source: Option<EbsSource>,
+    /// The branch-stack source.
+    pub lbr_source: Option<LbrSource>,
+    /// How the source was chosen per block.
+    pub choice: String,
+    /// Records and samples that never reached the recording.
+    pub lost: u64,
+    /// How often the kernel throttled an event.
+    pub throttled: u64,
+    /// Records that could not be read.
+    pub malformed: u64,
+    /// Records of unknown types.
+    pub unknown_records: u64,
+    /// What is weaker than it could be.
+    pub degraded: Vec<String>,
+}
+
+/// Event-based samples.
+#[derive(Serialize)]
+pub struct EbsSource {
+    /// The event.
+    pub event: String,
+    /// Its samples.
+    pub samples: u64,
+}
+
+/// Branch stacks.
+#[derive(Serialize)]
+pub struct LbrSource {
+    /// The event.
+    pub event: String,
+    /// Its samples.
+    pub samples: u64,
+    /// Branches in all stacks.
+    pub branches: u64,
+    /// Streams between them.
+    pub streams: u64,
+    /// Streams used for nothing, by reason.
+    pub broken: analyzer::counting::BrokenStreams,
+}
+
+impl Head {
+    /// Of an analysis.
+    pub fn of(analysis: &Analysis) -> Self {
+        let summary = &analysis.summary;
+        let records = &summary.records;
+        let samples = |source: &SourceEvents| source.events.iter().map(|&event| records.samples[event]).sum();
+        let mut degraded = summary.degradations.clone();
+        degraded.extend(records.damage.iter().map(|damage| format!("the recording is damaged: {damage}")));
+        degraded.extend(records.first_malformed.iter().map(|(offset, what)| {
+            format!("{} records could not be read, the first at {offset:#x}: {what}", records.malformed)
+        }));
+        let lost = records.lost.saturating_add(records.lost_samples);
+        if records.timeless > 0 {
+            degraded.push(format!("{} samples have no time: they are taken as the last of all", records.timeless));
+        }
+        if records.processless > 0 {
+            degraded.push(format!("{} samples do not say their process", records.processless));
+        }
+        Head {
+            source: analysis.source(),
+            unit: if analysis.scale.executions { "executions" } else { "relative" },
+            ebs_source: analysis
+                .sources
+                .ebs
+                .as_ref()
+                .map(|source| EbsSource { event: source.name.clone(), samples: samples(source) }),
+            lbr_source: analysis.sources.lbr.as_ref().map(|source| LbrSource {
+                event: source.name.clone(),
+                samples: samples(source),
+                branches: summary.stacks.branches,
+                streams: summary.streams,
+                broken: summary.broken,
+            }),
+            choice: summary.choice.clone(),
+            lost,
+            throttled: records.throttled,
+            malformed: records.malformed,
+            unknown_records: records.unknown,
+            degraded,
+        }
+    }
+
+    /// Prints it as lines that start with `#`.
+    pub fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        writeln!(out, "# source   {} ({})", self.source, self.choice)?;
+        if let Some(ebs) = &self.ebs_source {
+            writeln!(out, "# ebs      {}: {} samples", ebs.event, count(ebs.samples as f64))?;
+        }
+        if let Some(lbr) = &self.lbr_source {
+            writeln!(
+                out,
+                "# lbr      {}: {} samples, {} branches, {} streams, {} broken ({})",
+                lbr.event,
+                count(lbr.samples as f64),
+                count(lbr.branches as f64),
+                count(lbr.streams as f64),
+                count(lbr.broken.total() as f64),
+                share(lbr.broken.total() as f64, lbr.streams as f64)
+            )?;
+        }
+        writeln!(out, "# counts   {}", self.describe_unit())?;
+        writeln!(
+            out,
+            "# lost     {} samples, throttled {} times, {} records malformed, {} unknown",
+            count(self.lost as f64),
+            count(self.throttled as f64),
+            count(self.malformed as f64),
+            count(self.unknown_records as f64)
+        )?;
+        for degraded in &self.degraded {
+            writeln!(out, "# degraded {degraded}")?;
+        }
+        Ok(())
+    }
+
+    fn describe_unit(&self) -> &'static str {
+        match self.unit {
+            "executions" => "executions",
+            _ => "relative: compare them with each other, not with counts of other recordings",
+        }
+    }
+}
