@@ -237,6 +237,9 @@ fn explain_choice(decider: &Decider<'_>) -> String {
     }
 }
 
+/// How many modules without code are named, largest first.
+const UNREAD_MODULES_NAMED: usize = 4;
+
 fn describe_what_is_missing(
     summary: &mut Summary,
     located: &Located,
@@ -255,12 +258,18 @@ fn describe_what_is_missing(
         .filter(|(instructions, ..)| *instructions > 0.0)
         .collect();
     unread.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.counts.module.cmp(&b.1.counts.module)));
-    for (instructions, module, why) in unread {
+    let (named, others) = unread.split_at(unread.len().min(UNREAD_MODULES_NAMED));
+    for (instructions, module, why) in named {
         let name = &modules.get(module.counts.module).path;
         notes.push(format!(
-            "{:.2}% of the instructions are in {name}, whose code was not read ({why}); their number is an estimate",
+            "{:.2} % of the instructions (an estimate) are in {name}, whose code was not read: {why}",
             100.0 * instructions / total
         ));
+    }
+    if !others.is_empty() {
+        let rest: f64 = others.iter().map(|(instructions, ..)| instructions).sum();
+        let (count, share) = (others.len(), 100.0 * rest / total);
+        notes.push(format!("{share:.2} % of the instructions are in {count} more modules whose code was not read"));
     }
     for module in counted {
         let recorded = modules.get(module.counts.module);
@@ -311,6 +320,12 @@ impl CountedModule {
         }
     }
 
+    /// Whether its code was read; if not, addresses are file offsets (of the kernel and of what has no file, as recorded) and
+    /// lengths estimates.
+    pub fn is_read(&self) -> bool {
+        matches!(self.counts.code, Code::Read(_))
+    }
+
     /// The function of a block in its module's table; 0 where the code was not read.
     pub fn function_id(&self, index: u32) -> u32 {
         match &self.counts.code {
@@ -324,7 +339,7 @@ impl CountedModule {
         match &self.counts.code {
             Code::Read(code) => {
                 let block = &code.blocks.blocks()[index as usize];
-                Some(demangle(&code.functions.name(block.function)).into())
+                Some(demangle(&code.functions.name(block.function)))
             }
             Code::Unread { .. } => None,
         }
@@ -335,6 +350,11 @@ impl Analysis {
     /// Instructions executed, everywhere.
     pub fn instructions(&self) -> f64 {
         self.counted.iter().map(CountedModule::instructions).sum()
+    }
+
+    /// Whether the code of any module with counts was read.
+    pub fn has_readable_code(&self) -> bool {
+        self.counted.iter().any(|module| module.is_read() && !module.blocks.is_empty())
     }
 
     /// The source of the counts in one word: `ebs`, `lbr`, `hybrid` where both were chosen from, `none`.

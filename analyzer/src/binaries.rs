@@ -57,7 +57,7 @@ impl BinarySearch {
         for file in self.candidates(module) {
             match open_checked(&file, module.build_id.as_deref()) {
                 Ok(binary) => return Ok(binary),
-                Err(why) => refused.push(format!("{}: {why}", file.display())),
+                Err(why) => refused.push(why),
             }
         }
         Err(if refused.is_empty() { "its recorded name is not a path".into() } else { refused.join("; ") })
@@ -119,7 +119,7 @@ fn open_checked(file: &Path, recorded: Option<&[u8]>) -> Result<Binary, String> 
         (Some(recorded), Some(found)) if recorded == found => true,
         (Some(recorded), found) => {
             let found = found.map_or("none".to_string(), hex);
-            return Err(format!("its build id is {found}, recorded was {}", hex(recorded)));
+            return Err(format!("{} has build id {found}, recorded was {}", file.display(), hex(recorded)));
         }
     };
     Ok(Binary { file: file.to_owned(), image, verified })

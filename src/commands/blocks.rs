@@ -174,6 +174,7 @@ fn json(analysis: &Analysis, head: &Head, rows: &[Row<'_>], out: &mut dyn Write)
             json!({
                 "path": analysis.modules.get(module.counts.module).path,
                 "build_id": analysis.build_id(module),
+                "read": module.is_read(),
             })
         })
         .collect();

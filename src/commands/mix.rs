@@ -60,6 +60,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         anyhow::bail!("there is nothing to show: {why}");
     }
     let head = Head::of(&analysis);
+    let row_keys_need_code = args.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
+    if row_keys_need_code && !analysis.has_readable_code() {
+        head.print(&mut std::io::stderr().lock())?;
+        anyhow::bail!(
+            "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \
+             [RECORDED=]FILE or --symfs DIR, or ask for --rows module",
+            args.rows.iter().map(Dimension::to_string).collect::<Vec<_>>().join(",")
+        );
+    }
     let top = match (args.top, args.input.format) {
         (Some(0), _) | (None, Format::Csv | Format::Json) => usize::MAX,
         (Some(top), _) => top,

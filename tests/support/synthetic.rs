@@ -1,0 +1,160 @@
+//! A program of four known blocks, and recordings of it made up branch by branch.
+//!
+//! ```text
+//! A 0x401000  20 nops, jne C     21 instructions, longer than the rule's 18
+//! B 0x401016   3 nops, jmp D      4
+//! C 0x40101b   2 nops             2, falls into D
+//! D 0x40101d   1 nop,  jmp A      2
+//! ```
+#![allow(dead_code)]
+
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use perfdata::{
+    AttrFlags, Avma, Branch, BranchFlags, BranchSampleType, Comm, EventAttr, EventDescription, Features, MappedFile,
+    Mmap, SampleFields, SampleFormat, Writer,
+};
+
+pub const A: u64 = 0x40_1000;
+pub const A_JNE: u64 = 0x40_1014;
+pub const B: u64 = 0x40_1016;
+pub const B_JMP: u64 = 0x40_1019;
+pub const C: u64 = 0x40_101b;
+pub const D: u64 = 0x40_101d;
+pub const D_JMP: u64 = 0x40_101e;
+
+const SOURCE: &str = "
+.globl _start
+.type _start, @function
+_start:
+    .rept 20
+    nop
+    .endr
+    jne 1f
+    nop; nop; nop
+    jmp 2f
+1:  nop; nop
+2:  nop
+    jmp _start
+.size _start, .-_start
+.section .note.GNU-stack,\"\",@progbits
+";
+
+/// Assembles the program as `name` in a folder; `None` (said loudly) without a C compiler.
+pub fn program(folder: &Path, name: &str, extra: &[&str]) -> Option<PathBuf> {
+    let source = folder.join("four-blocks.s");
+    std::fs::write(&source, SOURCE).unwrap();
+    let binary = folder.join(name);
+    let status = Command::new("gcc")
+        .args(["-nostdlib", "-static", "-no-pie", "-Wl,-Ttext=0x401000", "-o"])
+        .arg(&binary)
+        .arg(&source)
+        .args(extra)
+        .status();
+    match status {
+        Ok(status) if status.success() => Some(binary),
+        _ => {
+            eprintln!("SKIPPED: gcc cannot assemble the test program");
+            None
+        }
+    }
+}
+
+/// Writes a recording of process 7 running `binary`, mapped as the linker laid it out.
+pub struct Recorder {
+    writer: Writer<Cursor<Vec<u8>>>,
+    time: u64,
+}
+
+/// Index of the `instructions` event of a [`Recorder`].
+pub const EBS: usize = 0;
+/// Index of the taken-branches event.
+pub const LBR: usize = 1;
+
+impl Recorder {
+    /// Starts a recording with an instructions event (period 1,000) and a taken-branches event with stacks (period 100).
+    pub fn new(binary: &Path) -> Self {
+        let format = SampleFormat::IDENTIFIER
+            | SampleFormat::IP
+            | SampleFormat::TID
+            | SampleFormat::TIME
+            | SampleFormat::PERIOD;
+        let attr = |config, period, sample_format| EventAttr {
+            kind: 4,
+            config,
+            sample_period_or_freq: period,
+            sample_format,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            branch_sample_type: BranchSampleType::ANY,
+            ..EventAttr::default()
+        };
+        let events = [
+            EventDescription { attr: attr(0x1c0, 1000, format), name: "inst_retired.prec_dist".into(), ids: vec![1] },
+            EventDescription {
+                attr: attr(0x20c4, 100, format | SampleFormat::BRANCH_STACK),
+                name: "br_inst_retired.near_taken".into(),
+                ids: vec![2],
+            },
+        ];
+        let mut writer = Writer::create(Cursor::new(Vec::new()), &events).unwrap();
+        writer.write_comm(&Comm { pid: 7, tid: 7, exec: true, name: b"four", ..Comm::default() }).unwrap();
+        let path = binary.to_str().unwrap().as_bytes();
+        writer
+            .write_mmap2(&Mmap {
+                cpu_mode: perfdata::CpuMode::User,
+                pid: 7,
+                tid: 7,
+                start: Avma(0x40_1000),
+                len: 0x1000,
+                pgoff: 0x1000,
+                file: MappedFile::Unknown,
+                prot: 5,
+                flags: 2,
+                path,
+                ..Mmap::default()
+            })
+            .unwrap();
+        Recorder { writer, time: 1000 }
+    }
+
+    /// Adds an EBS sample.
+    pub fn sample(&mut self, ip: u64) {
+        self.write(EBS, ip, 1000, &[]);
+    }
+
+    /// Adds a stack of branches (from, to), oldest first.
+    pub fn stack(&mut self, branches: &[(u64, u64)]) {
+        let newest_first: Vec<Branch> = branches
+            .iter()
+            .rev()
+            .map(|&(from, to)| Branch { from: Avma(from), to: Avma(to), flags: BranchFlags(2) })
+            .collect();
+        self.write(LBR, branches.last().map_or(0, |branch| branch.1), 100, &newest_first);
+    }
+
+    fn write(&mut self, event: usize, ip: u64, period: u64, branches: &[Branch]) {
+        self.time += 10;
+        let sample = SampleFields {
+            event,
+            cpu_mode: perfdata::CpuMode::User,
+            ip: Avma(ip),
+            pid: 7,
+            tid: 7,
+            time: self.time,
+            period,
+            branches,
+            ..SampleFields::default()
+        };
+        self.writer.write_sample(&sample).unwrap();
+    }
+
+    /// The finished file's bytes.
+    pub fn finish(self, features: &Features) -> Vec<u8> {
+        self.writer.finish(features).unwrap().into_inner()
+    }
+}
+
+/// Once around the program: A to B, D, A to C, D, A. Four streams of weight 25: A 50, B 25, C 25, D 50.
+pub const AROUND: [(u64, u64); 5] = [(D_JMP, A), (B_JMP, D), (D_JMP, A), (A_JNE, C), (D_JMP, A)];
