@@ -14,7 +14,7 @@ use std::process::Command;
 
 use perfdata::{
     AttrFlags, Avma, Branch, BranchFlags, BranchSampleType, Comm, EventAttr, EventDescription, Features, MappedFile,
-    Mmap, SampleFields, SampleFormat, Writer,
+    Mmap, SampleFields, SampleFormat, SampleId, Writer,
 };
 
 pub const A: u64 = 0x40_1000;
@@ -101,22 +101,31 @@ impl Recorder {
         let mut writer = Writer::create(Cursor::new(Vec::new()), &events).unwrap();
         writer.write_comm(&Comm { pid: 7, tid: 7, exec: true, name: b"four", ..Comm::default() }).unwrap();
         let path = binary.to_str().unwrap().as_bytes();
-        writer
-            .write_mmap2(&Mmap {
-                cpu_mode: perfdata::CpuMode::User,
-                pid: 7,
-                tid: 7,
-                start: Avma(0x40_1000),
-                len: 0x1000,
-                pgoff: 0x1000,
-                file: MappedFile::Unknown,
-                prot: 5,
-                flags: 2,
-                path,
-                ..Mmap::default()
-            })
-            .unwrap();
+        writer.write_mmap2(&Mmap { path, ..Self::mapping() }).unwrap();
         Recorder { writer, time: 1000 }
+    }
+
+    /// The mapping of the program, without its path.
+    pub fn mapping() -> Mmap<'static> {
+        Mmap {
+            cpu_mode: perfdata::CpuMode::User,
+            pid: 7,
+            tid: 7,
+            start: Avma(0x40_1000),
+            len: 0x1000,
+            pgoff: 0x1000,
+            file: MappedFile::Unknown,
+            prot: 5,
+            flags: 2,
+            ..Mmap::default()
+        }
+    }
+
+    /// Adds a mapping, as of the time of the last sample.
+    pub fn map(&mut self, mmap: &Mmap<'_>) {
+        self.time += 10;
+        let sample_id = SampleId { pid: Some(7), tid: Some(7), time: Some(self.time), ..SampleId::default() };
+        self.writer.write_mmap2(&Mmap { sample_id, ..*mmap }).unwrap();
     }
 
     /// Adds an EBS sample.

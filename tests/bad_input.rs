@@ -1,0 +1,156 @@
+//! Hostile and broken input: a clear message or a partial result, never a panic, a hang or runaway memory.
+
+mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use perfdata::{Avma, Features, Mmap};
+use synthetic::{A, AROUND, Recorder};
+
+/// Runs `hbbp` with 1.5 GB of address space and 20 seconds; a panic's message, a signal or a time-out fails the test.
+fn run_limited(arguments: &[&str]) -> Output {
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -v 1500000; exec timeout -s KILL 20 \"$@\"", "sh", env!("CARGO_BIN_EXE_hbbp")])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(!message.contains("panicked"), "hbbp {arguments:?}: {message}");
+    assert!(output.status.code().is_some_and(|code| code <= 2), "hbbp {arguments:?}: {:?} {message}", output.status);
+    output
+}
+
+/// Must fail with exit status 1 and say this.
+fn fails_with(arguments: &[&str], expected: &str) {
+    let output = run_limited(arguments);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains(expected), "{message:?} does not say {expected:?}");
+}
+
+fn recording_of(binary: &Path) -> Vec<u8> {
+    let mut recorder = Recorder::new(binary);
+    (0..5).for_each(|_| recorder.stack(&AROUND));
+    (0..5).for_each(|_| recorder.sample(A));
+    recorder.finish(&Features::default())
+}
+
+#[test]
+fn what_is_no_recording_is_said_to_be_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    fails_with(&["mix", "-i", "/nowhere/at-all"], "No such file");
+    fails_with(&["mix", "-i", folder.path().to_str().unwrap()], folder.path().to_str().unwrap());
+    fails_with(&["mix", "-i", &file("empty", b"")], "empty");
+    fails_with(&["mix", "-i", &file("text", b"# this is not a recording at all, it is some text\n")], "perf.data");
+    fails_with(&["blocks", "-i", &file("magic", b"PERFILE2")], "");
+}
+
+#[test]
+fn a_recording_without_samples_says_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.data");
+    std::fs::write(&file, Recorder::new(Path::new("/nowhere")).finish(&Features::default())).unwrap();
+    let file = file.to_str().unwrap();
+    fails_with(&["mix", "-i", file], "no samples");
+    fails_with(&["blocks", "-i", file], "PERF_RECORD_MMAP2");
+}
+
+#[test]
+fn wrong_usage_exits_with_two() {
+    for arguments in [&["mix", "--rows", "colour"][..], &["blocks", "--top", "many"], &["mix", "--filter", "x"], &["no"]] {
+        assert_eq!(run_limited(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_truncated_or_flipped_recording_never_panics() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let good = recording_of(&binary);
+    let file = folder.path().join("run.data");
+    let path = file.to_str().unwrap();
+    let mut partial = 0;
+    for end in (0..good.len()).step_by(good.len() / 150) {
+        std::fs::write(&file, &good[..end]).unwrap();
+        partial += usize::from(run_limited(&["mix", "-i", path]).status.success());
+    }
+    assert!(partial > 20, "only {partial} of the truncated recordings gave a partial result");
+    let mut state = 1_u64;
+    for _ in 0..300 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut flipped = good.clone();
+        let at = (state >> 33) as usize % flipped.len();
+        flipped[at] ^= 1 << (state >> 61);
+        std::fs::write(&file, &flipped).unwrap();
+        run_limited(&["blocks", "-i", path]);
+    }
+}
+
+#[test]
+fn absurd_mappings_are_survived() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let mut recorder = Recorder::new(&binary);
+    for (start, len, pgoff) in [
+        (0, u64::MAX, 0),
+        (u64::MAX, u64::MAX, u64::MAX),
+        (0x1000, 0, 0),
+        (0x40_0000, 0x2000, 0x40_0000),
+        (0x40_1008, 4, u64::MAX - 2),
+    ] {
+        recorder.map(&Mmap { start: Avma(start), len, pgoff, path: b"/absurd", ..Recorder::mapping() });
+    }
+    for round in 0..20_000_u64 {
+        let (start, len) = (Avma(0x40_0000 + round % 977 * 0x100), 0x1000 + round % 31 * 0x1000);
+        recorder.map(&Mmap { start, len, pgoff: round, path: b"/overlapping", ..Recorder::mapping() });
+    }
+    (0..5).for_each(|_| recorder.stack(&AROUND));
+    let file = folder.path().join("run.data");
+    std::fs::write(&file, recorder.finish(&Features::default())).unwrap();
+    let output = run_limited(&["blocks", "-i", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_binary_that_is_none_leaves_counts_by_module() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let file = folder.path().join("run.data");
+    std::fs::write(&file, recording_of(&binary)).unwrap();
+    let file = file.to_str().unwrap();
+    let elf = std::fs::read(&binary).unwrap();
+    let truncated = &elf[..elf.len() / 4];
+    let mut of_another_machine = elf.clone();
+    of_another_machine[18] = 0xb7;
+    for (bytes, expected) in [
+        (&b"#!/bin/sh\n"[..], "not an ELF file"),
+        (&b""[..], "ELF"),
+        (truncated, "does not fit"),
+        (&of_another_machine, "machine 183"),
+    ] {
+        std::fs::write(&binary, bytes).unwrap();
+        fails_with(&["mix", "-i", file], expected);
+        let by_module = support::stdout(&["mix", "-i", file, "--rows", "module", "--format", "csv"]);
+        assert!(by_module.contains(binary.to_str().unwrap()), "{by_module}");
+    }
+}
+
+#[test]
+fn a_stripped_binary_has_blocks_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &["-s"]) else { return };
+    let file = folder.path().join("run.data");
+    std::fs::write(&file, recording_of(&binary)).unwrap();
+    let csv = support::stdout(&["blocks", "-i", file.to_str().unwrap(), "--format", "csv"]);
+    let rows: Vec<&str> = csv.lines().skip(1).map(|row| row.split_once(',').unwrap().1).collect();
+    assert_eq!(rows.len(), 4, "{csv}");
+    assert!(rows[0].starts_with("0x401000,0x401016,21,[.text"), "{csv}");
+}
