@@ -50,8 +50,20 @@ fn main() -> ExitCode {
         if is_closed_pipe(&error) {
             return ExitCode::SUCCESS; // `hbbp mix | head` has seen enough.
         }
-        eprintln!("hbbp: {error:#}");
+        eprintln!("hbbp: {}", describe(&error));
         ExitCode::FAILURE
+    })
+}
+
+/// The error and its causes, without those whose text the error before already ends with.
+fn describe(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |mut text, cause| {
+        let cause = cause.to_string();
+        if !text.ends_with(&cause) {
+            text += if text.is_empty() { "" } else { ": " };
+            text += &cause;
+        }
+        text
     })
 }
 
