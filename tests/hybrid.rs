@@ -176,3 +176,26 @@ fn a_binary_that_moved_is_found_and_another_build_is_refused() {
     assert_eq!(document["modules"][0]["read"], false);
     assert_eq!(block(&document, 0x1000)["instructions"], 0);
 }
+
+#[test]
+fn a_stripped_binary_has_the_names_of_its_debug_file() {
+    let Some(setup) = setup() else { return };
+    if !support::has("objcopy") {
+        return;
+    }
+    let folder = setup.folder.path();
+    let debug_files = folder.join("usr/lib/debug/.build-id/01");
+    std::fs::create_dir_all(&debug_files).unwrap();
+    let objcopy = |arguments: &[&std::ffi::OsStr]| {
+        assert!(std::process::Command::new("objcopy").args(arguments).status().unwrap().success());
+    };
+    let binary = setup.binary.as_os_str();
+    objcopy(&["--only-keep-debug".as_ref(), binary, debug_files.join("02030405060708.debug").as_os_str()]);
+    objcopy(&["--strip-all".as_ref(), binary]);
+    let bytes = recording(Path::new("/four"), &Features::default());
+    let document = setup.blocks(&bytes, &["--symfs", folder.to_str().unwrap()]);
+    assert_eq!(block(&document, A)["function"], "_start");
+    std::fs::remove_dir_all(folder.join("usr")).unwrap();
+    let document = setup.blocks(&bytes, &["--symfs", folder.to_str().unwrap()]);
+    assert_eq!(block(&document, A)["function"], "[.text+0x0]");
+}

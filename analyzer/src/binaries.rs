@@ -40,8 +40,8 @@ pub struct Binary {
     pub file: PathBuf,
     /// Its code.
     pub image: Image,
-    /// Its build id is the recorded one. Without a recorded one nothing vouches for the file.
-    pub verified: bool,
+    /// Its separate debug file, where the file itself is stripped and the debug file is installed.
+    pub debug_file: Option<Image>,
 }
 
 impl BinarySearch {
@@ -56,7 +56,10 @@ impl BinarySearch {
         let mut refused = Vec::new();
         for file in self.candidates(module) {
             match open_checked(&file, module.build_id.as_deref()) {
-                Ok(binary) => return Ok(binary),
+                Ok(image) => {
+                    let debug_file = if image.is_stripped() { self.debug_file_of(&image) } else { None };
+                    return Ok(Binary { file, image, debug_file });
+                }
                 Err(why) => refused.push(why),
             }
         }
@@ -66,6 +69,15 @@ impl BinarySearch {
     /// The overrides that no module of the recording answers to.
     pub fn unused<'a>(&'a self, modules: &[&Module]) -> Vec<&'a BinaryOverride> {
         self.overrides.iter().filter(|given| !modules.iter().any(|module| answers(given, module))).collect()
+    }
+
+    /// Debian and others install symbols of stripped files by build id.
+    fn debug_file_of(&self, image: &Image) -> Option<Image> {
+        let (first, rest) = image.build_id()?.split_first()?;
+        let root = self.symfs.as_deref().unwrap_or(Path::new("/"));
+        let folder = root.join("usr/lib/debug/.build-id").join(hex(&[*first]));
+        let debug_file = Image::open_debug(&folder.join(hex(rest) + ".debug")).ok()?;
+        (debug_file.build_id() == image.build_id()).then_some(debug_file)
     }
 
     fn candidates(&self, module: &Module) -> Vec<PathBuf> {
@@ -112,17 +124,16 @@ fn base_name(path: &str) -> Option<&str> {
     Path::new(path).file_name()?.to_str()
 }
 
-fn open_checked(file: &Path, recorded: Option<&[u8]>) -> Result<Binary, String> {
+/// A file without a recorded build id is taken at its name; one with another is refused.
+fn open_checked(file: &Path, recorded: Option<&[u8]>) -> Result<Image, String> {
     let image = Image::open(file).map_err(|error| error.to_string())?;
-    let verified = match (recorded, image.build_id()) {
-        (None, _) => false,
-        (Some(recorded), Some(found)) if recorded == found => true,
-        (Some(recorded), found) => {
+    match (recorded, image.build_id()) {
+        (Some(recorded), found) if found != Some(recorded) => {
             let found = found.map_or("none".to_string(), hex);
-            return Err(format!("{} has build id {found}, recorded was {}", file.display(), hex(recorded)));
+            Err(format!("{} has build id {found}, recorded was {}", file.display(), hex(recorded)))
         }
-    };
-    Ok(Binary { file: file.to_owned(), image, verified })
+        _ => Ok(image),
+    }
 }
 
 /// The copy that `perf buildid-cache` (and every `perf record`) keeps under `~/.debug`.

@@ -100,7 +100,10 @@ pub fn count_module(
 
 fn count_read(module: ModuleId, hits: &ModuleHits, binary: Binary, stacks: &StackStatistics) -> ModuleCounts {
     let image = &binary.image;
-    let functions = FunctionTable::of(image);
+    let functions = match &binary.debug_file {
+        Some(debug_file) => FunctionTable::with_debug_file(image, debug_file),
+        None => FunctionTable::of(image),
+    };
     let svmas = |offsets: &mut dyn Iterator<Item = FileOffset>| {
         offsets.filter_map(|offset| image.svma_of_file_offset(offset.0)).collect::<Vec<_>>()
     };

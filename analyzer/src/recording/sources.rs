@@ -47,6 +47,15 @@ impl Sources {
         let is_for_branches = |index: usize| kinds[index] == EventKind::TakenBranches && lbr.is_some();
         let ebs = best(all().filter(has_ip).filter(|&index| !is_for_branches(index)), &kinds, ebs_rank, events);
 
+        for event in [&ebs, &lbr].into_iter().flatten().flat_map(|source| &source.events).map(|&index| &events[index]) {
+            let has_period = event.attr.sample_format.contains(SampleFormat::PERIOD);
+            if !has_period && event.attr.sample_period().is_none() {
+                degradations.push(format!(
+                    "{} was sampled at a frequency and its samples do not say their period: each counts as 1",
+                    event.name
+                ));
+            }
+        }
         if let Some(ebs) = &ebs
             && ebs.kind != EventKind::Instructions
         {
