@@ -156,7 +156,7 @@ vocabulary! {
     BranchKind, "branch kind" {
         /// On to the next instruction.
         None = "none",
-        /// `jcc`, `loop`, `jrcxz`, `xbegin`.
+        /// `jcc`, `loop`, `jrcxz`, `xbegin`, `xabort`.
         Conditional = "conditional",
         /// `jmp` to a stated target.
         Jump = "jump",
@@ -170,7 +170,7 @@ vocabulary! {
         Return = "return",
         /// `syscall`, `sysenter`, `int n`, `vmcall`.
         SystemCall = "system-call",
-        /// `int3`, `ud2`, `hlt`, `xabort`.
+        /// `int3`, `ud2`, `hlt`.
         Trap = "trap",
     }
 }

@@ -34,7 +34,7 @@ pub struct Block {
 pub enum Terminator {
     /// The next instruction starts a block: something branches there.
     FallThrough,
-    /// A conditional branch, `loop`, `jrcxz` or `xbegin`.
+    /// A conditional branch, `loop`, `jrcxz`, `xbegin` or `xabort`.
     Conditional,
     /// An unconditional jump to a stated target.
     Jump,
@@ -48,7 +48,7 @@ pub enum Terminator {
     Return,
     /// `syscall`, `sysenter`, `int n`, `vmcall`: control comes back behind it, if it comes back.
     SystemCall,
-    /// `int3`, `ud2`, `hlt`, `xabort`.
+    /// `int3`, `ud2`, `hlt`.
     Trap,
     /// A taken branch was observed to leave from the last instruction, which is no branch in the file: code that was patched
     /// while it ran, a fault, or a file that is not the one that ran.

@@ -107,7 +107,7 @@ pub(super) fn category(traits: &Traits) -> Category {
 fn by_flow(traits: &Traits) -> Option<Category> {
     let name = traits.mnemonic;
     Some(match traits.branch {
-        BranchKind::Conditional | BranchKind::Trap if name.starts_with('x') => Category::Synchronization,
+        BranchKind::Conditional if name.starts_with('x') => Category::Synchronization,
         BranchKind::Conditional | BranchKind::Jump | BranchKind::IndirectJump => Category::Branch,
         BranchKind::Call | BranchKind::IndirectCall => Category::Call,
         BranchKind::Return if matches!(name, "ret" | "retf") => Category::Return,
@@ -121,7 +121,7 @@ fn by_flow(traits: &Traits) -> Option<Category> {
 /// Families that an extension or a kind of operand marks, whatever the operation.
 fn by_family(traits: &Traits) -> Option<Category> {
     let name = stem(traits);
-    if traits.isa == "x87" {
+    if traits.isa == "x87" || name == "wait" {
         return Some(Category::X87);
     }
     if traits.isa.starts_with("amx") {

@@ -7,8 +7,8 @@ use iced_x86::{
     OpCodeOperandKind, OpKind,
 };
 
-use super::attributes::{Attributes, BranchKind, Encoding, MemoryAccess, Packing};
-use super::category::{Traits, category};
+use super::attributes::{Attributes, BranchKind, Encoding, MemoryAccess, Packing, Width};
+use super::category::{Category, Traits, category};
 use super::flow::Flow;
 use super::isa::isa;
 use super::operands::Operands;
@@ -63,14 +63,16 @@ fn compute(instruction: &Instruction, in_memory: bool) -> CodeAttributes {
         string,
         three_operand: matches!(encoding, Encoding::Vex | Encoding::Evex | Encoding::Xop | Encoding::Mvex),
     };
+    let category = category(&traits);
+    let has_width = branch == BranchKind::None && !matches!(category, Category::Cache | Category::Nop);
     let attributes = Attributes {
         mnemonic,
-        category: category(&traits),
+        category,
         isa,
         encoding,
         packing,
         element,
-        width: if branch == BranchKind::None { operands.width(packing, element) } else { super::Width::None },
+        width: if has_width { operands.width(mnemonic, packing, element) } else { Width::None },
         memory: memory(instruction),
         stack: code.is_stack_instruction(),
         branch,

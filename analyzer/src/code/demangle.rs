@@ -5,7 +5,7 @@ use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 /// Longest demangled name, in bytes. Substitutions let a short mangled name stand for one that fills memory.
 const LONGEST: usize = 1 << 14;
 /// Nesting that the C++ demangler follows; it recurses.
-const DEPTH: u32 = 96;
+const DEPTH: u32 = 128;
 
 /// A Rust or C++ name demangled, without hash; any other name as it is. A suffix from `@` on (`@plt`, a symbol version) stays.
 pub fn demangle(name: &str) -> String {

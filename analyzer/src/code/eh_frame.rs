@@ -40,7 +40,10 @@ pub(super) fn unwind_ranges(image: &Image, regions: &[Region]) -> Vec<Function> 
             Ok(cie)
         });
         let Ok(fde) = parsed else { continue };
-        candidates.extend(candidate(Svma(fde.initial_address()), fde.len(), regions));
+        // Entries of signal trampolines start one byte early: unwinders look up the return address minus one.
+        let early = u64::from(fde.is_signal_trampoline());
+        let start = Svma(fde.initial_address().saturating_add(early));
+        candidates.extend(candidate(start, fde.len().saturating_sub(early), regions));
     }
     candidates.sort_by_key(|candidate| (candidate.start, candidate.end));
     // Of entries with the same start the longest; there is no reason for more than one.

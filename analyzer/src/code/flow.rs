@@ -10,7 +10,7 @@ use crate::address::Svma;
 pub(super) enum Flow {
     /// On to the next instruction.
     Next,
-    /// To a target or on: `jcc`, `loop`, `jrcxz`, and `xbegin` (whose target is its abort handler).
+    /// To a target or on: `jcc`, `loop`, `jrcxz`, `xbegin` (whose target is its abort handler) and `xabort`.
     Conditional,
     Jump,
     IndirectJump,
@@ -19,7 +19,7 @@ pub(super) enum Flow {
     Return,
     /// Into the kernel (or hypervisor) and back to the next instruction.
     SystemCall,
-    /// Not on as a rule: breakpoints, `ud2`, `hlt`, `xabort`.
+    /// Not on as a rule: breakpoints, `ud2`, `hlt`.
     Trap,
 }
 
@@ -28,6 +28,8 @@ impl Flow {
         let code = instruction.code();
         match code.flow_control() {
             FlowControl::Next if matches!(code, Code::Hlt) => Self::Trap,
+            // Leaves a transaction for its handler; outside of one it does nothing.
+            FlowControl::Next if matches!(code, Code::Xabort_imm8) => Self::Conditional,
             FlowControl::Next => Self::Next,
             FlowControl::ConditionalBranch => Self::Conditional,
             FlowControl::UnconditionalBranch => Self::Jump,
@@ -37,8 +39,6 @@ impl Flow {
             FlowControl::IndirectCall => Self::IndirectCall,
             FlowControl::Return => Self::Return,
             FlowControl::Interrupt if matches!(code, Code::Int_imm8) => Self::SystemCall,
-            FlowControl::XbeginXabortXend if matches!(code, Code::Xend) => Self::Next,
-            FlowControl::XbeginXabortXend if matches!(code, Code::Xabort_imm8) => Self::Trap,
             FlowControl::XbeginXabortXend => Self::Conditional,
             FlowControl::Interrupt | FlowControl::Exception => Self::Trap,
         }

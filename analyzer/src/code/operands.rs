@@ -34,6 +34,9 @@ impl Operands {
     /// Packing and element type.
     pub fn elements(&self, mnemonic: &str, isa: &str) -> (Packing, Element) {
         let stated = element_of(self.memory);
+        if isa == "x87" && controls_x87(mnemonic) {
+            return (Packing::None, Element::None);
+        }
         if isa == "x87" {
             return (Packing::Scalar, stated.filter(|_| !self.memory.is_packed()).unwrap_or(Element::F80));
         }
@@ -48,35 +51,35 @@ impl Operands {
             let element = source.element().or(stated).or(self.general_element()).unwrap_or(Element::I32);
             return (if source.is_scalar() { Packing::Scalar } else { Packing::Packed }, element);
         }
-        let suffix = suffix_element(stem);
-        let element = stated.or(suffix).unwrap_or(Element::Bits);
-        let packing = if self.is_scalar(stem) { Packing::Scalar } else { Packing::Packed };
+        let packing = if is_scalar(stem) { Packing::Scalar } else { Packing::Packed };
+        let element = whole_register(stem).or(stated).or_else(|| suffix_element(stem)).unwrap_or(Element::Bits);
         (packing, element)
     }
 
     /// See [`super::Attributes::width`].
-    pub fn width(&self, packing: Packing, element: Element) -> Width {
+    pub fn width(&self, mnemonic: &str, packing: Packing, element: Element) -> Width {
         match packing {
             Packing::Packed => width(self.vector_bits.into()),
             Packing::Scalar => width(element_bits(element)),
-            Packing::None => {
-                let first = self.kinds.first().map_or(0, |&kind| general_bits(kind));
-                width(if first > 0 { first } else { self.memory.size() * 8 })
-            }
+            Packing::None => width(self.general_width(mnemonic)),
         }
     }
 
-    fn is_scalar(&self, stem: &str) -> bool {
-        if self.memory.is_packed() {
-            return is_scalar_suffix(stem);
+    fn general_width(&self, mnemonic: &str) -> usize {
+        if self.mask && mnemonic.starts_with('k') {
+            return match mnemonic.as_bytes().last() {
+                Some(b'b') => 8,
+                Some(b'w') => 16,
+                Some(b'd') => 32,
+                Some(b'q') => 64,
+                _ => 0,
+            };
         }
-        // The memory operand is one element, the result all of them.
-        let spreads = ["broadcast", "pbroadcast", "movddup", "gather", "pgather", "scatter", "pscatter"];
-        if spreads.iter().any(|prefix| stem.starts_with(prefix)) {
-            return false;
+        match self.kinds.iter().map(|&kind| general_bits(kind)).find(|&bits| bits > 0) {
+            Some(bits) => bits,
+            None if matches!(self.memory.size(), 1 | 2 | 4 | 8 | 16) => self.memory.size() * 8,
+            None => 0,
         }
-        let one_element = !matches!(element_of(self.memory), None | Some(Element::Bits));
-        is_scalar_suffix(stem) || one_element || matches!(stem, "movq2dq" | "movdq2q")
     }
 
     /// The type of a general register among the operands.
@@ -89,11 +92,38 @@ impl Operands {
     }
 }
 
-/// `addss`, `cmpsd`, `vaddsh`, but not `pmaxsd` (signed doublewords).
-fn is_scalar_suffix(stem: &str) -> bool {
-    !stem.starts_with('p')
-        && ["ss", "sd", "sh"].iter().any(|suffix| stem.ends_with(suffix))
-        && !stem.starts_with("broadcast")
+/// By suffix (`addss`, `cmpsd`, `vaddsh`, but not `pmaxsd`: signed doublewords), or because it moves one element.
+fn is_scalar(stem: &str) -> bool {
+    let suffix = ["ss", "sd", "sh"].iter().any(|suffix| stem.ends_with(suffix));
+    let one =
+        ["movd", "movq", "movw", "movhpd", "movlpd", "movq2dq", "movdq2q", "insertps", "extractps"].contains(&stem);
+    one || suffix && !stem.starts_with('p') && !stem.starts_with("broadcast")
+        || stem.starts_with("pinsr")
+        || stem.starts_with("pextr")
+}
+
+/// What has no elements, or others than the type of the memory operand says.
+fn whole_register(stem: &str) -> Option<Element> {
+    Some(match stem {
+        "pand" | "pandn" | "por" | "pxor" | "ptest" | "movdqa" | "movdqu" | "movntdq" | "movntdqa" | "movntq"
+        | "lddqu" => Element::Bits,
+        "movq2dq" | "movdq2q" => Element::I64,
+        "maskmovq" | "maskmovdqu" | "pmovb2m" => Element::I8,
+        "pmovw2m" => Element::I16,
+        "pmovd2m" => Element::I32,
+        "pmovq2m" => Element::I64,
+        _ => return None,
+    })
+}
+
+/// Instructions on the unit's control, status and tags.
+fn controls_x87(mnemonic: &str) -> bool {
+    let bare = mnemonic.strip_prefix("fn").or_else(|| mnemonic.strip_prefix('f')).unwrap_or(mnemonic);
+    [
+        "ldcw", "stcw", "stsw", "ldenv", "stenv", "init", "save", "rstor", "clex", "op", "incstp", "decstp", "free",
+        "freep",
+    ]
+    .contains(&bare)
 }
 
 /// The source type of a conversion: `ss` of `cvtss2sd`, `b` of `pmovzxbw`, `d` of `pmovsdw`.
@@ -237,13 +267,7 @@ fn vector_bits(kind: Kind) -> u16 {
 fn general_bits(kind: Kind) -> usize {
     match kind {
         Kind::r8_or_mem | Kind::r8_reg | Kind::r8_opcode | Kind::al | Kind::cl => 8,
-        Kind::r16_or_mem
-        | Kind::r16_reg
-        | Kind::r16_reg_mem
-        | Kind::r16_rm
-        | Kind::r16_opcode
-        | Kind::ax
-        | Kind::dx => 16,
+        Kind::r16_or_mem | Kind::r16_reg | Kind::r16_reg_mem | Kind::r16_rm | Kind::r16_opcode | Kind::ax => 16,
         Kind::r32_or_mem
         | Kind::r32_or_mem_mpx
         | Kind::r32_reg
@@ -259,7 +283,9 @@ fn general_bits(kind: Kind) -> usize {
         | Kind::r64_rm
         | Kind::r64_opcode
         | Kind::r64_vvvv
-        | Kind::rax => 64,
+        | Kind::rax
+        | Kind::imm8sex64
+        | Kind::imm32sex64 => 64,
         _ => 0,
     }
 }

@@ -1,0 +1,236 @@
+//! Instruction attributes: a golden table of chosen instructions, and rules that hold for every opcode there is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::str::FromStr;
+
+use analyzer::code::{
+    Attributes, BranchKind, Category, Element, Encoding, MemoryAccess, Packing, UnknownName, Width, isa_names,
+    mnemonic_name,
+};
+use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, Instruction, OpCodeOperandKind, OpKind, Register};
+
+/// Bytes from GNU as; see `instructions/make.sh`.
+const INSTRUCTIONS: &str = include_str!("instructions/instructions.txt");
+
+fn decode(bytes: &[u8]) -> Instruction {
+    let mut decoder = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE);
+    let instruction = decoder.decode();
+    assert!(!instruction.is_invalid() && instruction.len() == bytes.len(), "{bytes:02x?}");
+    instruction
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+#[test]
+fn golden_table() {
+    let mut table = String::new();
+    for line in INSTRUCTIONS.lines() {
+        let (hex, text) = line.split_once(" | ").unwrap();
+        let a = Attributes::of(&decode(&bytes(hex)));
+        let flags = [(a.stack, " stack"), (a.lock, " lock"), (a.rep, " rep"), (a.long_latency, " long")];
+        let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
+        writeln!(
+            table,
+            "{text:42} {} {} {} {} | {} {} {} | memory {} | branch {}{flags}",
+            a.mnemonic, a.category, a.isa, a.encoding, a.packing, a.element, a.width, a.memory, a.branch
+        )
+        .unwrap();
+    }
+    insta::assert_snapshot!(table);
+}
+
+/// Every opcode but the decoder's own and those of Knights Corner, in a form without and (where there is one) a form with an
+/// operand in memory.
+fn all_opcodes() -> impl Iterator<Item = (Instruction, Option<Instruction>)> {
+    let real = |code: &Code| {
+        code.op_code().is_instruction() && *code != Code::INVALID && code.encoding() != EncodingKind::MVEX
+    };
+    Code::values().filter(real).map(|code| {
+        let mut plain = Instruction::default();
+        plain.set_code(code);
+        let mut in_memory = None;
+        for (index, &kind) in (0..).zip(code.op_code().op_kinds()) {
+            if may_be_memory(kind) {
+                let mut instruction = plain;
+                instruction.set_op_kind(index, OpKind::Memory);
+                instruction.set_memory_base(Register::RDI);
+                in_memory = Some(instruction);
+            }
+        }
+        (plain, in_memory)
+    })
+}
+
+fn may_be_memory(kind: OpCodeOperandKind) -> bool {
+    let name = format!("{kind:?}");
+    name.contains("mem") && !name.ends_with("reg_mem") && kind != OpCodeOperandKind::mem_offs
+}
+
+#[test]
+fn rules_for_every_opcode() {
+    let mut checked = 0;
+    for (plain, in_memory) in all_opcodes() {
+        for instruction in [Some(plain), in_memory].into_iter().flatten() {
+            check_rules(&instruction);
+            checked += 1;
+        }
+    }
+    assert!(checked > 5_000, "only {checked} forms");
+}
+
+fn check_rules(instruction: &Instruction) {
+    let code = instruction.code();
+    let a = Attributes::of(instruction);
+    assert_eq!(a.mnemonic, format!("{:?}", code.mnemonic()).to_lowercase());
+    let encoding = match code.encoding() {
+        EncodingKind::VEX => Encoding::Vex,
+        EncodingKind::EVEX => Encoding::Evex,
+        EncodingKind::XOP => Encoding::Xop,
+        EncodingKind::D3NOW => Encoding::ThreeDNow,
+        _ => Encoding::Legacy,
+    };
+    assert_eq!(a.encoding, encoding, "{code:?}");
+    assert!(isa_names().contains(&a.isa), "{code:?}: {}", a.isa);
+    assert_eq!(a.packing == Packing::None, a.element == Element::None, "{code:?}: {a:?}");
+    assert_eq!(a.branch != BranchKind::None, code_changes_flow(code), "{code:?}: {a:?}");
+    match a.packing {
+        Packing::None => assert!(!matches!(a.width, Width::W256 | Width::W512), "{code:?}: {a:?}"),
+        Packing::Packed if a.category == Category::Matrix => {}
+        Packing::Packed if a.category == Category::Cache => assert!(a.mnemonic.contains("pf")),
+        Packing::Packed => {
+            assert!(matches!(a.width, Width::W64 | Width::W128 | Width::W256 | Width::W512), "{code:?}: {a:?}");
+        }
+        Packing::Scalar => assert_eq!(a.width, width_of(a.element), "{code:?}: {a:?}"),
+    }
+    if a.encoding != Encoding::Legacy {
+        assert_ne!(a.isa, "base", "{code:?}");
+    }
+    if a.encoding == Encoding::Evex {
+        assert!(a.isa.starts_with("avx512") || ["gfni", "vaes", "vpclmulqdq"].contains(&a.isa), "{code:?}: {}", a.isa);
+        assert!(a.packing != Packing::None, "{code:?}: {a:?}");
+    }
+    if a.encoding == Encoding::Legacy {
+        assert!(!a.isa.starts_with("avx") && !matches!(a.width, Width::W256 | Width::W512), "{code:?}: {a:?}");
+    }
+    if has_vector_register(code) {
+        assert!(a.packing != Packing::None, "{code:?}: {a:?}");
+    }
+    assert!(!a.stack || a.memory != MemoryAccess::None, "{code:?}: {a:?}");
+    assert!(!a.lock || a.mnemonic == "xchg");
+    assert!(!a.rep);
+}
+
+/// Instructions with an operand in memory that they do not access as data: they compute, prefetch or watch its address, or (MPX)
+/// look something up by it.
+#[test]
+fn addresses_that_are_no_access() {
+    let silent: BTreeSet<_> = all_opcodes()
+        .filter_map(|(_, in_memory)| in_memory.map(|instruction| Attributes::of(&instruction)))
+        .filter(|a| a.memory == MemoryAccess::None && !matches!(a.category, Category::Nop | Category::Cache))
+        .map(|a| a.mnemonic)
+        .collect();
+    let expected = ["lea", "invlpg", "ud0", "ud1", "undoc", "bndmk", "bndcl", "bndcn", "bndcu", "bndldx", "bndstx"];
+    assert_eq!(silent, BTreeSet::from(expected));
+}
+
+fn code_changes_flow(code: Code) -> bool {
+    use iced_x86::FlowControl;
+    let by_name = matches!(code, Code::Hlt | Code::Xabort_imm8);
+    by_name || (code.flow_control() != FlowControl::Next && !matches!(code, Code::Xend))
+}
+
+fn has_vector_register(code: Code) -> bool {
+    code.op_code().op_kinds().iter().any(|kind| {
+        let name = format!("{kind:?}");
+        name.starts_with("xmm") || name.starts_with("ymm") || name.starts_with("zmm") || name.starts_with("mm_")
+    })
+}
+
+fn width_of(element: Element) -> Width {
+    match element {
+        Element::I8 => Width::W8,
+        Element::I16 | Element::F16 | Element::Bf16 => Width::W16,
+        Element::I32 | Element::F32 => Width::W32,
+        Element::I64 | Element::F64 => Width::W64,
+        Element::F80 | Element::Bcd => Width::W80,
+        Element::None | Element::Bits => Width::None,
+    }
+}
+
+/// The suffix of floating-point mnemonics says packing and element type: no rule that found them may disagree.
+#[test]
+fn suffixes_agree_with_elements() {
+    let operations =
+        ["add", "sub", "mul", "div", "sqrt", "min", "max", "cmp", "fmadd213", "fnmsub231", "rndscale", "getexp"];
+    let suffixes = [
+        ("ss", Packing::Scalar, Element::F32),
+        ("sd", Packing::Scalar, Element::F64),
+        ("sh", Packing::Scalar, Element::F16),
+        ("ps", Packing::Packed, Element::F32),
+        ("pd", Packing::Packed, Element::F64),
+        ("ph", Packing::Packed, Element::F16),
+    ];
+    let mut checked = 0;
+    for (plain, _) in all_opcodes() {
+        let a = Attributes::of(&plain);
+        if a.packing == Packing::None {
+            continue;
+        }
+        let stem = a.mnemonic.strip_prefix('v').unwrap_or(a.mnemonic);
+        for (suffix, packing, element) in suffixes {
+            if stem.strip_suffix(suffix).is_some_and(|operation| operations.contains(&operation)) {
+                assert_eq!((a.packing, a.element), (packing, element), "{:?}", plain.code());
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 200, "only {checked} opcodes");
+}
+
+/// Which mnemonics are in which category: reviewed by eye, and kept from changing unseen.
+#[test]
+fn mnemonics_by_category() {
+    let mut categories: BTreeMap<Category, BTreeSet<&str>> = BTreeMap::new();
+    for (plain, in_memory) in all_opcodes() {
+        let a = Attributes::of(&plain);
+        categories.entry(a.category).or_default().insert(a.mnemonic);
+        let same = in_memory.is_none_or(|instruction| Attributes::of(&instruction).category == a.category);
+        assert!(same, "{:?}", plain.code());
+    }
+    let mut listing = String::new();
+    for (category, mnemonics) in &categories {
+        writeln!(listing, "{category}:").unwrap();
+        for line in mnemonics.iter().copied().collect::<Vec<_>>().chunks(12) {
+            writeln!(listing, "    {}", line.join(" ")).unwrap();
+        }
+    }
+    insta::assert_snapshot!(listing);
+    assert_eq!(categories.len(), Category::ALL.len(), "a category without an instruction");
+}
+
+#[test]
+fn names_are_read_back() {
+    fn check<T: Copy + PartialEq + std::fmt::Debug + FromStr<Err = UnknownName>>(
+        all: &[T],
+        name: impl Fn(T) -> &'static str,
+    ) {
+        let names: BTreeSet<_> = all.iter().map(|&value| name(value)).collect();
+        assert_eq!(names.len(), all.len(), "two values of one name");
+        for &value in all {
+            assert_eq!(name(value).parse::<T>(), Ok(value));
+        }
+    }
+    check(Category::ALL, Category::as_str);
+    check(Encoding::ALL, Encoding::as_str);
+    check(Packing::ALL, Packing::as_str);
+    check(Element::ALL, Element::as_str);
+    check(Width::ALL, Width::as_str);
+    check(MemoryAccess::ALL, MemoryAccess::as_str);
+    check(BranchKind::ALL, BranchKind::as_str);
+    let error = "vectorised".parse::<Packing>().unwrap_err();
+    assert_eq!(error.to_string(), "no packing is called \"vectorised\"; there are none, scalar, packed");
+    assert_eq!(mnemonic_name(iced_x86::Mnemonic::Vfmadd231ps), "vfmadd231ps");
+}
