@@ -65,7 +65,9 @@ fn a_recording_without_samples_says_what_it_has() {
 
 #[test]
 fn wrong_usage_exits_with_two() {
-    for arguments in [&["mix", "--rows", "colour"][..], &["blocks", "--top", "many"], &["mix", "--filter", "x"], &["no"]] {
+    for arguments in
+        [&["mix", "--rows", "colour"][..], &["blocks", "--top", "many"], &["mix", "--filter", "x"], &["no"]]
+    {
         assert_eq!(run_limited(arguments).status.code(), Some(2), "{arguments:?}");
     }
 }

@@ -47,7 +47,10 @@ impl Setup {
 
 fn block(document: &Value, start: u64) -> &Value {
     let blocks = document["blocks"].as_array().unwrap();
-    blocks.iter().find(|block| block["start"] == start).unwrap_or_else(|| panic!("no block at {start:#x}: {document:#}"))
+    blocks
+        .iter()
+        .find(|block| block["start"] == start)
+        .unwrap_or_else(|| panic!("no block at {start:#x}: {document:#}"))
 }
 
 #[test]
@@ -106,7 +109,16 @@ fn filters_leave_only_what_passes() {
     let Some(setup) = setup() else { return };
     let file = setup.write(&recording(&setup.binary, &Features::default()));
     let csv = support::stdout(&[
-        "mix", "-i", &file, "--rows", "process,function", "--filter", "branch!=none", "--filter", "comm=four", "--format",
+        "mix",
+        "-i",
+        &file,
+        "--rows",
+        "process,function",
+        "--filter",
+        "branch!=none",
+        "--filter",
+        "comm=four",
+        "--format",
         "csv",
     ]);
     assert_eq!(csv, "process,function,count,share\n7:four,_start,7000,1\n");
@@ -151,12 +163,7 @@ fn a_branch_that_sits_in_the_oldest_entry_biases_its_block() {
 fn a_binary_that_moved_is_found_and_another_build_is_refused() {
     let Some(setup) = setup() else { return };
     let build_id = |id: Vec<u8>| Features {
-        build_ids: vec![BuildIdEntry {
-            build_id: id,
-            path: b"/nowhere/four".to_vec(),
-            pid: -1,
-            misc: 2,
-        }],
+        build_ids: vec![BuildIdEntry { build_id: id, path: b"/nowhere/four".to_vec(), pid: -1, misc: 2 }],
         ..Features::default()
     };
     let good = recording(Path::new("/nowhere/four"), &build_id((1..=8).collect()));

@@ -262,14 +262,14 @@ fn describe_what_is_missing(
     for (instructions, module, why) in named {
         let name = &modules.get(module.counts.module).path;
         notes.push(format!(
-            "{:.2} % of the instructions (an estimate) are in {name}, whose code was not read: {why}",
+            "{:.2} % of the instructions (estimated) are in unread code of {name}: {why}",
             100.0 * instructions / total
         ));
     }
     if !others.is_empty() {
         let rest: f64 = others.iter().map(|(instructions, ..)| instructions).sum();
         let (count, share) = (others.len(), 100.0 * rest / total);
-        notes.push(format!("{share:.2} % of the instructions are in {count} more modules whose code was not read"));
+        notes.push(format!("{share:.2} % of the instructions (estimated) are in unread code of {count} more modules"));
     }
     for module in counted {
         let recorded = modules.get(module.counts.module);

@@ -1,8 +1,9 @@
 //! Where the code of a recorded module is found on disk.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::code::Image;
+use crate::code::{Image, ImageError};
 use crate::recording::{Module, ModuleKind};
 
 /// A file given by the user for a recorded module.
@@ -126,7 +127,12 @@ fn base_name(path: &str) -> Option<&str> {
 
 /// A file without a recorded build id is taken at its name; one with another is refused.
 fn open_checked(file: &Path, recorded: Option<&[u8]>) -> Result<Image, String> {
-    let image = Image::open(file).map_err(|error| error.to_string())?;
+    let image = Image::open(file).map_err(|error| match error {
+        ImageError::Read { source, .. } if source.kind() == ErrorKind::NotFound => {
+            format!("there is no {}", file.display())
+        }
+        other => other.to_string(),
+    })?;
     match (recorded, image.build_id()) {
         (Some(recorded), found) if found != Some(recorded) => {
             let found = found.map_or("none".to_string(), hex);

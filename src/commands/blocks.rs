@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::input::InputArgs;
-use crate::output::{Align, Format, Head, Table, count, share, write_to};
+use crate::output::{Align, Format, Head, Table, count, share, terminal_width, write_to};
 
 /// Arguments of `blocks`.
 #[derive(clap::Args)]
@@ -109,19 +109,25 @@ fn table(
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    head.print(out)?;
+    let width = if to_terminal { terminal_width() } else { None };
     let instructions = analysis.instructions();
-    writeln!(out, "# instructions {}", count(instructions))?;
-    writeln!(out)?;
+    head.print(instructions, out, width)?;
     let has_ebs = analysis.sources.ebs.is_some();
     let has_lbr = analysis.sources.lbr.is_some();
     let mut titles = vec![("share", Align::Right), ("count", Align::Right)];
     if has_ebs && has_lbr {
         titles.extend([("ebs", Align::Right), ("lbr", Align::Right), ("chosen", Align::Left)]);
     }
-    titles.extend([("instr", Align::Right), ("start", Align::Right), ("bias", Align::Left)]);
+    titles.extend([("instr", Align::Right), ("start", Align::Right)]);
+    let has_bias = rows.iter().any(|row| row.block.count.bias);
+    if has_bias {
+        titles.push(("bias", Align::Left));
+    }
     titles.extend([("module", Align::Left), ("function", Align::Left)]);
-    let mut table = Table::new(titles.into_iter().map(|(title, align)| (title.to_string(), align)).collect());
+    let less_important = ["ebs", "lbr", "chosen"];
+    let dispensable = (0..titles.len()).filter(|&column| less_important.contains(&titles[column].0)).collect();
+    let titles = titles.into_iter().map(|(title, align)| (title.to_string(), align)).collect();
+    let mut table = Table::new(titles).dispense_with(dispensable);
     for row in rows {
         let counts = &row.block.count;
         let size = row.block.size;
@@ -132,16 +138,14 @@ fn table(
         let estimated = if size.decoded { "" } else { "~" };
         let path = &analysis.modules.get(row.module.counts.module).path;
         let base_name = Path::new(path).file_name().map_or(path.clone(), |name| name.to_string_lossy().into_owned());
-        cells.extend([
-            format!("{estimated}{:.0}", size.instructions),
-            row.block.start.to_string(),
-            if counts.bias { "bias" } else { "" }.to_string(),
-            base_name,
-            row.module.function_name(row.block.index).unwrap_or_default(),
-        ]);
+        cells.extend([format!("{estimated}{:.0}", size.instructions), row.block.start.to_string()]);
+        if has_bias {
+            cells.push(if counts.bias { "bias" } else { "" }.to_string());
+        }
+        cells.extend([base_name, row.module.function_name(row.block.index).unwrap_or_default()]);
         table.row(cells);
     }
-    table.print(out, to_terminal)?;
+    table.print(out, width)?;
     if dropped > 0 {
         writeln!(out, "... {dropped} more blocks with {} (--top 0 shows them)", share(left_out, instructions))?;
     }

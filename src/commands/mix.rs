@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use crate::input::InputArgs;
-use crate::output::{Align, Format, Head, Table, count, share, write_to};
+use crate::output::{Align, Format, Head, Table, Unit, share, terminal_width, write_to};
 
 /// Arguments of `mix`.
 #[derive(clap::Args)]
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let head = Head::of(&analysis);
     let row_keys_need_code = args.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
     if row_keys_need_code && !analysis.has_readable_code() {
-        head.print(&mut std::io::stderr().lock())?;
+        head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
         anyhow::bail!(
             "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \
              [RECORDED=]FILE or --symfs DIR, or ask for --rows module",
@@ -94,6 +94,10 @@ fn group_by(query: &Query) -> GroupBy {
     .unwrap_or_default()
 }
 
+fn title_of(column: &[String]) -> String {
+    column.join("/")
+}
+
 struct Report<'a> {
     query: &'a Query,
     mix: &'a Mix,
@@ -109,54 +113,70 @@ impl Report<'_> {
     }
 
     fn table(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        self.head.print(out)?;
-        writeln!(out, "# instructions {}", count(self.mix.instructions))?;
-        writeln!(out)?;
+        let width = if self.to_terminal { terminal_width() } else { None };
+        self.head.print(self.mix.instructions, out, width)?;
+        let rows: Vec<&[Cell]> = self.rows().collect();
+        let (shown, left_out) = rows.split_at(self.top.min(rows.len()));
+        let across = self.columns_by_size();
+        let unit = if across.len() > 1 { Unit::for_counts_up_to(self.mix.instructions) } else { Unit::ONE };
+        let (columns, more_columns) = across.split_at(self.columns_that_fit(&across, unit, width));
+
         let mut titles: Vec<(String, Align)> =
             self.query.rows.iter().map(|key| (key.to_string(), Align::Left)).collect();
-        let across = self.columns_by_size();
-        if self.query.columns.is_empty() {
-            titles.push(("count".into(), Align::Right));
-        } else {
-            titles.extend(across.iter().map(|column| (column.join(" / "), Align::Right)));
-            titles.push(("total".into(), Align::Right));
+        if !self.query.columns.is_empty() {
+            titles.extend(columns.iter().map(|(column, _)| (title_of(column), Align::Right)));
         }
+        titles.push((format!("count{}", unit.suffix), Align::Right));
         titles.push(("share".into(), Align::Right));
         let mut table = Table::new(titles);
-        for row in self.rows().take(self.top) {
+        for row in shown {
             let mut cells = row[0].row.clone();
-            let total: f64 = row.iter().map(|cell| cell.count).sum();
             if !self.query.columns.is_empty() {
-                cells.extend(across.iter().map(|column| {
-                    row.iter().find(|cell| &cell.column == *column).map_or(String::new(), |cell| count(cell.count))
+                cells.extend(columns.iter().map(|(column, _)| {
+                    let cell = row.iter().find(|cell| &cell.column == *column);
+                    cell.map_or(String::new(), |cell| unit.show(cell.count))
                 }));
             }
-            cells.push(count(total));
-            cells.push(share(total, self.mix.instructions));
+            let total: f64 = row.iter().map(|cell| cell.count).sum();
+            cells.extend([unit.show(total), share(total, self.mix.instructions)]);
             table.row(cells);
         }
-        table.print(out, self.to_terminal)?;
-        let left_out: Vec<&[Cell]> = self.rows().skip(self.top).collect();
+        table.print(out, width)?;
         if !left_out.is_empty() {
             let rest: f64 = left_out.iter().flat_map(|row| row.iter()).map(|cell| cell.count).sum();
-            writeln!(
-                out,
-                "... {} more rows with {} (--top 0 shows them)",
-                left_out.len(),
-                share(rest, self.mix.instructions)
-            )?;
+            let rest = share(rest, self.mix.instructions);
+            writeln!(out, "... {} more rows with {rest} (--top 0 shows them)", left_out.len())?;
+        }
+        if !more_columns.is_empty() {
+            let rest = share(more_columns.iter().map(|(_, sum)| sum).sum(), self.mix.instructions);
+            writeln!(out, "... {} more columns with {rest} do not fit (--format csv has them)", more_columns.len())?;
         }
         Ok(())
     }
 
-    fn columns_by_size(&self) -> Vec<&Vec<String>> {
+    /// How many of the columns, largest first, fit beside the row keys.
+    fn columns_that_fit(&self, columns: &[(&Vec<String>, f64)], unit: Unit, width: Option<usize>) -> usize {
+        const ROW_KEY: usize = 14;
+        const COUNT_AND_SHARE: usize = 21;
+        let Some(width) = width else { return columns.len() };
+        let mut left = width.saturating_sub(ROW_KEY * self.query.rows.len() + COUNT_AND_SHARE);
+        let needed = |(column, sum): &(&Vec<String>, f64)| title_of(column).len().max(unit.show(*sum).len()) + 2;
+        let fitting = columns.iter().take_while(|column| {
+            let fits = left >= needed(column);
+            left = left.saturating_sub(needed(column));
+            fits
+        });
+        fitting.count()
+    }
+
+    fn columns_by_size(&self) -> Vec<(&Vec<String>, f64)> {
         let mut sums: BTreeMap<&Vec<String>, f64> = BTreeMap::new();
         for cell in &self.mix.cells {
             *sums.entry(&cell.column).or_default() += cell.count;
         }
         let mut columns: Vec<(&Vec<String>, f64)> = sums.into_iter().collect();
         columns.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
-        columns.into_iter().map(|(column, _)| column).collect()
+        columns
     }
 
     fn csv(&self, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -99,43 +99,56 @@ impl Head {
         }
     }
 
-    /// Prints it as lines that start with `#`.
-    pub fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        writeln!(out, "# source   {} ({})", self.source, self.choice)?;
+    /// Prints it as lines that start with `#`, with the instructions executed in all; broken at words where there is a limit.
+    pub fn print(&self, instructions: f64, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
+        let mut lines = vec![("source", format!("{} ({})", self.source, self.choice))];
         if let Some(ebs) = &self.ebs_source {
-            writeln!(out, "# ebs      {}: {} samples", ebs.event, count(ebs.samples as f64))?;
+            lines.push(("ebs", format!("{}: {} samples", ebs.event, count(ebs.samples as f64))));
         }
         if let Some(lbr) = &self.lbr_source {
-            writeln!(
-                out,
-                "# lbr      {}: {} samples, {} branches, {} streams, {} broken ({})",
-                lbr.event,
-                count(lbr.samples as f64),
-                count(lbr.branches as f64),
-                count(lbr.streams as f64),
-                count(lbr.broken.total() as f64),
-                share(lbr.broken.total() as f64, lbr.streams as f64)
-            )?;
+            let [samples, branches, streams] = [lbr.samples, lbr.branches, lbr.streams].map(|n| count(n as f64));
+            let broken = lbr.broken.total() as f64;
+            lines.push((
+                "lbr",
+                format!(
+                    "{}: {samples} samples, {branches} branches, {streams} streams, {} broken ({})",
+                    lbr.event,
+                    count(broken),
+                    share(broken, lbr.streams as f64)
+                ),
+            ));
         }
-        writeln!(out, "# counts   {}", self.describe_unit())?;
-        writeln!(
-            out,
-            "# lost     {} samples, throttled {} times, {} records malformed, {} unknown",
-            count(self.lost as f64),
-            count(self.throttled as f64),
-            count(self.malformed as f64),
-            count(self.unknown_records as f64)
-        )?;
-        for degraded in &self.degraded {
-            writeln!(out, "# degraded {degraded}")?;
+        let [lost, throttled, malformed, unknown] =
+            [self.lost, self.throttled, self.malformed, self.unknown_records].map(|n| count(n as f64));
+        lines.push((
+            "lost",
+            format!("{lost} samples; throttled {throttled} times; records: {malformed} malformed, {unknown} unknown"),
+        ));
+        lines.extend(self.degraded.iter().map(|degraded| ("degraded", degraded.clone())));
+        lines.push(("counts", format!("{}; {} instructions", self.describe_unit(), count(instructions))));
+        for (title, text) in lines {
+            print_line(title, &text, out, width)?;
         }
-        Ok(())
+        writeln!(out)
     }
 
     fn describe_unit(&self) -> &'static str {
         match self.unit {
             "executions" => "executions",
-            _ => "relative: compare them with each other, not with counts of other recordings",
+            _ => "relative, to be compared only with each other",
         }
     }
+}
+
+fn print_line(title: &str, text: &str, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
+    let first = format!("# {title:9}");
+    let Some(width) = width else { return writeln!(out, "{first}{text}") };
+    let options = textwrap::Options::new(width)
+        .initial_indent(&first)
+        .subsequent_indent("#          ")
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    for line in textwrap::wrap(text, options) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
 }

@@ -6,8 +6,8 @@ mod table;
 mod writer;
 
 pub use head::Head;
-pub use number::{count, share};
-pub use table::{Align, Table};
+pub use number::{Unit, count, share};
+pub use table::{Align, Table, terminal_width};
 pub use writer::write_to;
 
 /// Format of a command's output.

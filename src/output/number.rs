@@ -20,6 +20,35 @@ pub fn count(value: f64) -> String {
     text
 }
 
+/// A unit for counts in narrow columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unit {
+    factor: f64,
+    /// To be put behind a title: nothing, ` k`, ` M`, ` G`.
+    pub suffix: &'static str,
+}
+
+impl Unit {
+    /// Counts as they are.
+    pub const ONE: Unit = Unit { factor: 1.0, suffix: "" };
+
+    /// The unit in which such a count has at most six digits before the point.
+    pub fn for_counts_up_to(largest: f64) -> Self {
+        let units = [Unit::ONE, Unit { factor: 1e3, suffix: " k" }, Unit { factor: 1e6, suffix: " M" }];
+        let fitting = units.into_iter().find(|unit| largest < unit.factor * 1e6);
+        fitting.unwrap_or(Unit { factor: 1e9, suffix: " G" })
+    }
+
+    /// The count in this unit.
+    pub fn show(self, value: f64) -> String {
+        if self == Unit::ONE {
+            return count(value);
+        }
+        let scaled = value / self.factor;
+        if scaled < 100.0 { format!("{scaled:.1}") } else { count(scaled) }
+    }
+}
+
 /// A share of a whole in per cent: `12.34 %`; `-` of nothing.
 pub fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.2} %", 100.0 * part / whole) } else { "-".into() }
@@ -35,6 +64,12 @@ mod tests {
         assert_eq!(count(999.6), "1,000");
         assert_eq!(count(1_234_567.0), "1,234,567");
         assert_eq!(count(0.3), "0.3");
+        let unit = Unit::for_counts_up_to(12_345_678_901.0);
+        assert_eq!(
+            (unit.suffix, unit.show(12_345_678_901.0), unit.show(1_260_000.0)),
+            (" M", "12,346".into(), "1.3".into())
+        );
+        assert_eq!(Unit::for_counts_up_to(999_999.0).show(1234.0), "1,234");
         assert_eq!(share(1.0, 8.0), "12.50 %");
         assert_eq!(share(0.0, 0.0), "-");
     }

@@ -2,59 +2,175 @@
 
 use std::io::{IsTerminal, Write};
 
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
+use comfy_table::{CellAlignment, ContentArrangement, presets};
 
 /// Where the text of a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Names.
+    /// Names: cut where they do not fit.
     Left,
-    /// Numbers: never cut or wrapped.
+    /// Numbers: never cut.
     Right,
 }
 
 /// A table of strings under a header.
 pub struct Table {
-    columns: Vec<(String, Align)>,
-    table: comfy_table::Table,
+    aligns: Vec<Align>,
+    dispensable: Vec<usize>,
+    rows: Vec<Vec<String>>,
 }
+
+/// Spaces between columns.
+const GAP: usize = 2;
+/// No name is cut to less.
+const LEAST_NAME: usize = 8;
 
 impl Table {
     /// A table with these columns.
     pub fn new(columns: Vec<(String, Align)>) -> Self {
-        let mut table = comfy_table::Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_header(columns.iter().map(|(title, _)| title.clone()));
-        Table { columns, table }
+        let (titles, aligns) = columns.into_iter().unzip();
+        Table { aligns, dispensable: Vec::new(), rows: vec![titles] }
+    }
+
+    /// Names columns that are left out, the first of them first, where not even cut names make the table fit.
+    pub fn dispense_with(mut self, columns: Vec<usize>) -> Self {
+        self.dispensable = columns;
+        self
     }
 
     /// Adds a row.
     pub fn row(&mut self, cells: Vec<String>) {
-        let mut row = comfy_table::Row::from(cells);
-        row.max_height(1);
-        self.table.add_row(row);
+        self.rows.push(cells);
     }
 
-    /// Prints it; on a terminal long names are cut to make it fit, elsewhere nothing is.
-    pub fn print(mut self, out: &mut dyn Write, to_terminal: bool) -> std::io::Result<()> {
-        if to_terminal && std::io::stdout().is_terminal() {
-            self.table.set_content_arrangement(ContentArrangement::Dynamic);
-        } else {
-            self.table.set_content_arrangement(ContentArrangement::Disabled);
+    /// Prints it, cutting names to make it fit into `width` columns where there is a limit.
+    pub fn print(mut self, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
+        if let Some(width) = width {
+            self.fit(width);
         }
-        for (index, (title, align)) in self.columns.iter().enumerate() {
-            let Some(column) = self.table.column_mut(index) else { continue };
-            column.set_padding((0, 2));
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table.add_rows(self.rows);
+        for (index, align) in self.aligns.iter().enumerate() {
+            let Some(column) = table.column_mut(index) else { continue };
+            column.set_padding((0, GAP as u16));
             if *align == Align::Right {
                 column.set_cell_alignment(CellAlignment::Right);
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            } else {
-                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(title.len() as u16 + 2)));
             }
         }
-        for line in self.table.lines() {
+        for line in table.lines() {
             writeln!(out, "{}", line.trim_end())?;
         }
         Ok(())
+    }
+
+    fn fit(&mut self, width: usize) {
+        let widths: Vec<usize> = (0..self.aligns.len())
+            .map(|column| self.rows.iter().map(|row| length(&row[column])).max().unwrap_or(0))
+            .collect();
+        let mut shown: Vec<usize> = (0..widths.len()).collect();
+        let least = |column: &usize| match self.aligns[*column] {
+            Align::Left => widths[*column].min(LEAST_NAME) + GAP,
+            Align::Right => widths[*column] + GAP,
+        };
+        for leave_out in &self.dispensable {
+            if shown.iter().map(least).sum::<usize>() > width + GAP {
+                shown.retain(|column| column != leave_out);
+            }
+        }
+        let keep = |row: &[String]| shown.iter().map(|&column| row[column].clone()).collect();
+        self.rows = self.rows.iter().map(|row| keep(row)).collect();
+        self.aligns = shown.iter().map(|&column| self.aligns[column]).collect();
+        self.cut_names(width, shown.iter().map(|&column| widths[column]).collect());
+    }
+
+    fn cut_names(&mut self, width: usize, mut widths: Vec<usize>) {
+        let names: Vec<usize> = (0..widths.len()).filter(|&column| self.aligns[column] == Align::Left).collect();
+        let excess = (widths.iter().sum::<usize>() + GAP * widths.len()).saturating_sub(width + GAP);
+        for _ in 0..excess {
+            match names.iter().max_by_key(|&&column| widths[column]) {
+                Some(&widest) if widths[widest] > LEAST_NAME => widths[widest] -= 1,
+                _ => break,
+            }
+        }
+        for row in &mut self.rows {
+            for &column in &names {
+                cut(&mut row[column], widths[column]);
+            }
+        }
+    }
+}
+
+/// Columns of the terminal that standard output is, if it is one.
+pub fn terminal_width() -> Option<usize> {
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    comfy_table::Table::new().width().map(usize::from)
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Cuts a text to that many characters: a path at its front, anything else at its end.
+fn cut(text: &mut String, width: usize) {
+    let length = length(text);
+    if length <= width {
+        return;
+    }
+    let kept = width.saturating_sub(1);
+    *text = if text.starts_with('/') {
+        format!("…{}", text.chars().skip(length - kept).collect::<String>())
+    } else {
+        format!("{}…", text.chars().take(kept).collect::<String>())
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(width: Option<usize>) -> String {
+        let columns = vec![("share", Align::Right), ("module", Align::Left), ("function", Align::Left)];
+        let mut table = Table::new(columns.into_iter().map(|(title, align)| (title.to_string(), align)).collect());
+        let row = |cells: [&str; 3]| cells.map(ToString::to_string).to_vec();
+        table.row(row(["7 %", "/usr/lib/x86_64-linux-gnu/libc.so.6", "malloc"]));
+        table.row(row(["12 %", "a.out", "core::fmt::Formatter::pad_integral"]));
+        let mut out = Vec::new();
+        table.print(&mut out, width).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn names_are_cut_to_the_terminal_and_numbers_are_not() {
+        let expected = "\
+share  module           function
+  7 %  …-gnu/libc.so.6  malloc
+ 12 %  a.out            core::fmt::Fo…
+";
+        assert_eq!(printed(Some(38)), expected);
+        assert!(printed(Some(38)).lines().all(|line| line.chars().count() <= 38));
+        assert!(printed(Some(10)).contains(" 12 %  a.out"));
+    }
+
+    #[test]
+    fn columns_one_can_do_without_go_first_to_last() {
+        let columns = ["count", "ebs", "lbr"].map(|title| (title.to_string(), Align::Right)).to_vec();
+        let printed = |width| {
+            let mut table = Table::new(columns.clone()).dispense_with(vec![2, 1]);
+            table.row(["1234567", "1234", "7654321"].map(ToString::to_string).to_vec());
+            let mut out = Vec::new();
+            table.print(&mut out, Some(width)).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(printed(22), "  count   ebs      lbr\n1234567  1234  7654321\n");
+        assert_eq!(printed(21), "  count   ebs\n1234567  1234\n");
+        assert_eq!(printed(12), "  count\n1234567\n");
+    }
+
+    #[test]
+    fn without_a_terminal_nothing_is_cut() {
+        assert!(printed(None).contains("/usr/lib/x86_64-linux-gnu/libc.so.6  malloc"));
     }
 }

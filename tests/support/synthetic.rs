@@ -76,11 +76,8 @@ pub const LBR: usize = 1;
 impl Recorder {
     /// Starts a recording with an instructions event (period 1,000) and a taken-branches event with stacks (period 100).
     pub fn new(binary: &Path) -> Self {
-        let format = SampleFormat::IDENTIFIER
-            | SampleFormat::IP
-            | SampleFormat::TID
-            | SampleFormat::TIME
-            | SampleFormat::PERIOD;
+        let format =
+            SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME | SampleFormat::PERIOD;
         let attr = |config, period, sample_format| EventAttr {
             kind: 4,
             config,
