@@ -125,18 +125,18 @@ impl Head {
             format!("{lost} samples; throttled {throttled} times; records: {malformed} malformed, {unknown} unknown"),
         ));
         lines.extend(self.degraded.iter().map(|degraded| ("degraded", degraded.clone())));
-        lines.push(("counts", format!("{}; {} instructions", self.describe_unit(), count(instructions))));
+        let instructions = count(instructions);
+        lines.push((
+            "counts",
+            match self.unit {
+                "executions" => format!("executions; {instructions} instructions executed"),
+                _ => format!("relative, to be compared only with each other; their sum is {instructions}"),
+            },
+        ));
         for (title, text) in lines {
             print_line(title, &text, out, width)?;
         }
         writeln!(out)
-    }
-
-    fn describe_unit(&self) -> &'static str {
-        match self.unit {
-            "executions" => "executions",
-            _ => "relative, to be compared only with each other",
-        }
     }
 }
 
