@@ -138,9 +138,9 @@ impl Aggregate {
 
     /// Adds samples at an instruction pointer.
     pub fn add_ip(&mut self, hits: IpHits) {
-        let hash = mix([u64::from(hits.context.0), hits.ip.0, 0, 0]);
+        let hash = fold(hits.context, hits.ip.0, 0, 0);
         let same = |other: &IpHits| other.ip == hits.ip && other.context == hits.context;
-        let rehash = |other: &IpHits| mix([u64::from(other.context.0), other.ip.0, 0, 0]);
+        let rehash = |other: &IpHits| fold(other.context, other.ip.0, 0, 0);
         self.ips
             .entry(hash, same, rehash)
             .and_modify(|sum| {
@@ -261,17 +261,17 @@ fn hop_of(context: ContextId, start: Option<Avma>, branch: &Branch, weight: Weig
 
 #[inline]
 fn hash_of_hop(hop: &Hop) -> u64 {
-    mix([u64::from(hop.context.0), hop.start.map_or(u64::MAX, |start| start.0), hop.from.0, hop.to.0])
+    fold(hop.context, hop.start.map_or(u64::MAX, |start| start.0), hop.from.0, hop.to.0)
 }
 
-/// Folded multiplication: addresses differ in few low bits, and the table wants all bits of the hash to differ.
+/// One folded multiplication of a place and a pair of addresses. Addresses differ in few low bits; the table wants all bits of the
+/// hash to differ.
 #[inline]
-fn mix(words: [u64; 4]) -> u64 {
+fn fold(context: ContextId, start: u64, from: u64, to: u64) -> u64 {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
     const B: u64 = 0xc2b2_ae3d_27d4_eb4f;
-    let fold = |x: u64, y: u64| {
-        let product = u128::from(x) * u128::from(y);
-        product as u64 ^ (product >> 64) as u64
-    };
-    fold(fold(words[0] ^ words[1] ^ A, words[2] ^ B) ^ words[3], A)
+    let left = start ^ u64::from(context.0).rotate_left(40) ^ A;
+    let right = from ^ to.rotate_left(32) ^ B;
+    let product = u128::from(left) * u128::from(right);
+    product as u64 ^ (product >> 64) as u64
 }
