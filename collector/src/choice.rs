@@ -76,10 +76,11 @@ fn descend(
         match opener.try_open(&attr, cpu, wishes.system_wide) {
             Ok(()) => {
                 let because = refusal.map_or(String::new(), |(name, errno)| format!(" ({name}: {errno})"));
-                for (index, loss) in rung.losses.iter().enumerate() {
-                    let sentence = if index == 0 { format!("{loss}{because}") } else { loss.clone() };
-                    if !choice.degradations.contains(&sentence) {
-                        choice.degradations.push(sentence);
+                for (index, sentence) in rung.losses.iter().chain(&rung.caveats).enumerate() {
+                    // Another kind of core, or the other role, may have lost the same already.
+                    if !choice.degradations.iter().any(|said| said.starts_with(sentence)) {
+                        let because = if index == 0 && !rung.losses.is_empty() { because.as_str() } else { "" };
+                        choice.degradations.push(format!("{sentence}{because}"));
                     }
                 }
                 choice.events.push(rung.spec.clone());

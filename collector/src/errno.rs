@@ -50,6 +50,24 @@ impl From<rustix::io::Errno> for Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        std::io::Error::from_raw_os_error(self.0).fmt(f)
+        f.write_str(&plain(&std::io::Error::from_raw_os_error(self.0)))
+    }
+}
+
+/// The message without the number that the standard library adds.
+pub(crate) fn plain(error: &std::io::Error) -> String {
+    let message = error.to_string();
+    let number = error.raw_os_error().map(|number| format!(" (os error {number})"));
+    number.and_then(|number| message.strip_suffix(&number).map(str::to_owned)).unwrap_or(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_without_numbers() {
+        assert_eq!(Errno::EINVAL.to_string(), "Invalid argument");
+        assert_eq!(plain(&std::io::Error::other("odd")), "odd");
     }
 }

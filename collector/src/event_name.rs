@@ -258,6 +258,7 @@ fn unit_of(config: u64, pmu: &Pmu, machine: &Machine) -> Unit {
         (Some(listed), ..) => listed.unit,
         // Architectural, on every Intel core.
         (None, 0x00c0, core) if core != Microarchitecture::Unknown => Unit::Instructions,
+        (None, 0x00c4, core) if core != Microarchitecture::Unknown => Unit::Branches,
         _ => Unit::Other,
     }
 }

@@ -31,6 +31,8 @@ pub struct Rung {
     pub spec: EventSpec,
     /// What it lacks against the best, in sentences.
     pub losses: Vec<String>,
+    /// What there is to say against the event itself, even where it is the best.
+    pub caveats: Vec<String>,
 }
 
 /// What all ladders of a plan share.
@@ -89,20 +91,20 @@ pub(crate) fn catalogue_ladder(
                     branches: stack,
                 };
                 let mut losses = Vec::new();
-                if listed.config != events[0].config || listed.generic != events[0].generic {
-                    losses.push(format!("{} stands in for {top_name}", spec.name()));
-                }
+                losses.extend(substitution(listed, &events[0], &spec, &top_name));
                 if precise < events[0].precise {
                     losses.push(imprecise(&spec, events[0].precise));
                 }
-                losses.extend(listed.caveat.map(|caveat| format!("{}: {caveat}", spec.name())));
                 losses.extend(stack_loss(&spec, &stacks, records, wish));
-                losses.extend(period.loss.clone());
-                rungs.push(Rung { spec, losses });
+                let caveat = listed.caveat.map(|caveat| format!("{}: {caveat}", spec.name()));
+                let caveats = caveat.into_iter().chain(period.loss.clone()).collect();
+                rungs.push(Rung { spec, losses, caveats });
             }
         }
     }
-    Ok(Ladder { role, rungs, optional: role == Role::Lbr })
+    // Nothing is like the call stack mode: who asks for it gets it or an error.
+    let replaceable = !wish.wishes.filter.is_some_and(|filter| filter.contains(BranchSampleType::CALL_STACK));
+    Ok(Ladder { role, rungs, optional: role == Role::Lbr && replaceable })
 }
 
 /// An event the user named: no other stands in for it.
@@ -157,8 +159,8 @@ pub(crate) fn named_ladder(
             if precise < precisions[0] {
                 losses.push(imprecise(&spec, precisions[0]));
             }
-            losses.extend(asked.loss.clone().filter(|_| event.on_core));
-            rungs.push(Rung { spec, losses });
+            let caveats = asked.loss.iter().filter(|_| event.on_core).cloned().collect();
+            rungs.push(Rung { spec, losses, caveats });
         }
     }
     Ok(Ladder { role, rungs, optional: false })
@@ -179,8 +181,9 @@ pub(crate) fn clock_ladder(wish: &LadderWish<'_>) -> Result<Ladder, PlanError> {
         excludes_guests: false,
         branches: None,
     };
-    let task = Rung { spec: clock("task-clock", sys::PERF_COUNT_SW_TASK_CLOCK), losses: Vec::new() };
-    let cpu = Rung { spec: clock("cpu-clock", sys::PERF_COUNT_SW_CPU_CLOCK), losses: Vec::new() };
+    let task =
+        Rung { spec: clock("task-clock", sys::PERF_COUNT_SW_TASK_CLOCK), losses: Vec::new(), caveats: Vec::new() };
+    let cpu = Rung { spec: clock("cpu-clock", sys::PERF_COUNT_SW_CPU_CLOCK), losses: Vec::new(), caveats: Vec::new() };
     if wish.wishes.system_wide {
         return Ok(Ladder { role: Role::Ebs, rungs: vec![cpu], optional: false });
     }
@@ -210,8 +213,8 @@ pub(crate) fn ibs_rungs(machine: &Machine, wish: &LadderWish<'_>) -> Result<Vec<
         excludes_guests: false,
         branches: None,
     };
-    let losses = vec![format!("{}: it samples micro-operations, so instructions of several count more", spec.name())];
-    Ok(vec![Rung { spec, losses }])
+    let caveats = vec![format!("{}: it samples micro-operations, so instructions of several count more", spec.name())];
+    Ok(vec![Rung { spec, losses: Vec::new(), caveats }])
 }
 
 /// IBS ignores the low four bits.
@@ -265,10 +268,21 @@ fn stack_loss(
         None if stacks[0].is_some() => Some(format!("{}: its samples come without branch stacks", spec.name())),
         Some(stack) if stack != asked => {
             let who = if records == Some(BranchRecords::WithTakenBranches) { "BRS" } else { "this CPU" };
-            Some(format!("{who} does not filter by {}: all taken branches are recorded", branch_filter_text(asked)))
+            Some(format!(
+                "{who} does not filter by {}: all taken branches are recorded",
+                branch_filter_text(asked.difference(LEVELS))
+            ))
         }
         _ => None,
     }
+}
+
+fn substitution(listed: &Listed, best: &Listed, spec: &EventSpec, best_name: &str) -> Option<String> {
+    if listed.name != best.name {
+        return Some(format!("{} stands in for {best_name}", spec.name()));
+    }
+    (listed.config != best.config)
+        .then(|| format!("{}: code {:#x} stands in for {:#x}", spec.name(), listed.config, best.config))
 }
 
 fn imprecise(spec: &EventSpec, best: u8) -> String {

@@ -74,7 +74,7 @@ fn intel_model(cpu: &Cpu) -> Option<Microarchitecture> {
     })
 }
 
-fn intel_name(name: &String) -> Option<Microarchitecture> {
+fn intel_name(name: &str) -> Option<Microarchitecture> {
     use Microarchitecture as M;
     Some(match name.to_ascii_lowercase().as_str() {
         "nehalem" | "westmere" => M::Nehalem,

@@ -185,12 +185,7 @@ fn wishes_and_refusals() {
         ("--lbr-event cpu/branch-instructions/", &skylake, lbr("cpu/branch-instructions/"), &[]),
         ("--lbr-event BR_INST_RETIRED:NEAR_TAKEN:k, hybrid", &alder, lbr("BR_INST_RETIRED:NEAR_TAKEN:k"), &[]),
         ("--lbr-event without branch records", &bare, Wishes { lbr: named("task-clock"), ..Wishes::default() }, &[]),
-        (
-            "--lbr-event on a machine that has none",
-            &without_lbr,
-            lbr("branches"),
-            &[],
-        ),
+        ("--lbr-event on a machine that has none", &without_lbr, lbr("branches"), &[]),
         ("--lbr-event none", &skylake, Wishes { lbr: EventWish::None, ..Wishes::default() }, &[]),
         ("both none", &skylake, Wishes { ebs: EventWish::None, lbr: EventWish::None, ..Wishes::default() }, &[]),
         ("in a sandbox", &sandbox, Wishes::default(), &[]),

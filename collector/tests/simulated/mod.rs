@@ -149,6 +149,7 @@ impl SimulatedKernel<'_> {
         {
             return Err(Errno::EOPNOTSUPP);
         }
-        if pmu.cap("branches").unwrap_or(0) > 0 { Ok(()) } else { Err(Errno::EOPNOTSUPP) }
+        let records = pmu.cap("branches").map_or(self.machine.probes.branch_stack.works(), |depth| depth > 0);
+        if records { Ok(()) } else { Err(Errno::EOPNOTSUPP) }
     }
 }
