@@ -1,5 +1,148 @@
-#[derive(clap::Args)]
-pub struct Args {}
-pub fn run(_: Args) -> anyhow::Result<std::process::ExitCode> {
-    anyhow::bail!("not yet")
+//! `hbbp doctor`: what this machine offers, and what would give more.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use collector::KernelOpener;
+use collector::doctor::{Report, examine};
+use collector::machine::Machine;
+
+/// Say what this machine offers, what `hbbp record` would use, and what would give more
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Plain words, or `hbbp-doctor/1` JSON
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// Examines the machine; that it lacks something is no failure.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let machine = Machine::read(Path::new("/"), &mut KernelOpener);
+    let report = examine(&machine, &mut KernelOpener);
+    match args.format {
+        Format::Text => print!("{}", text(&report)),
+        Format::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The report in lines of at most 80 columns.
+fn text(report: &Report) -> String {
+    let mut out = String::new();
+    let cpu = &report.cpu;
+    let place = if cpu.hypervisor { ", in a virtual machine" } else { "" };
+    line(
+        &mut out,
+        "CPU",
+        &format!("{} ({}, family {}, model {:#x}{place})", cpu.name, cpu.vendor, cpu.family, cpu.model),
+    );
+    let container = report.container.as_ref().map_or(String::new(), |kind| format!(", in a container ({kind})"));
+    line(&mut out, "Kernel", &format!("Linux {}{container}", report.kernel.release));
+    if report.pmu.is_empty() {
+        line(&mut out, "PMU", "none");
+    }
+    for pmu in &report.pmu {
+        let cpus = pmu.cpus.as_ref().map_or(String::new(), |cpus| format!(", CPUs {cpus}"));
+        let precise = pmu.max_precise.map_or("unknown".to_owned(), |level| level.to_string());
+        line(
+            &mut out,
+            "PMU",
+            &format!("{}: {} events, precise levels up to {precise}{cpus}", pmu.name, pmu.microarchitecture),
+        );
+    }
+    let records = &report.branch_records;
+    let records = match (records.kind, records.depth) {
+        (None, _) => "none".to_owned(),
+        (Some(kind), None) => kind.to_owned(),
+        (Some(kind), Some(depth)) => format!("{kind}, {depth} entries"),
+    };
+    line(&mut out, "Branch records", &records);
+    let probes = &report.probes;
+    line(&mut out, "Instructions", &format!("counted in hardware: {}", probes.instructions));
+    line(&mut out, "Clock", &format!("task-clock: {}", probes.task_clock));
+    line(&mut out, "Breakpoints", &probes.breakpoint.to_string());
+    let paranoid = report.kernel.perf_event_paranoid.map_or("unknown".to_owned(), |level| level.to_string());
+    let held: Vec<&str> = [
+        (report.privileges.perfmon, "CAP_PERFMON"),
+        (report.privileges.sys_admin, "CAP_SYS_ADMIN"),
+        (report.privileges.sys_ptrace, "CAP_SYS_PTRACE"),
+    ]
+    .iter()
+    .filter_map(|&(has, name)| has.then_some(name))
+    .collect();
+    let held = if held.is_empty() { "no capabilities".to_owned() } else { held.join(", ") };
+    line(&mut out, "Permissions", &format!("perf_event_paranoid {paranoid}, {held}"));
+    line(&mut out, "Kernel code", &format!("sampling: {}; all processes: {}", probes.kernel_code, probes.system_wide));
+
+    out.push_str("\nhbbp record would use\n");
+    let used = &report.would_use;
+    for event in &used.events {
+        let branches = if event.branches { ", with branch stacks" } else { "" };
+        wrap(&mut out, "  ", &format!("{} {} {}{branches}", event.name, event.period, event.unit));
+    }
+    if let Some(error) = &used.error {
+        wrap(&mut out, "  ", &format!("nothing: {error}"));
+    }
+    for sentence in &used.degradations {
+        wrap(&mut out, "  - ", sentence);
+    }
+    out.push_str("\nWhat would give more\n");
+    if report.advice.is_empty() {
+        out.push_str("  Nothing that can be seen from here.\n");
+    }
+    for sentence in &report.advice {
+        wrap(&mut out, "  - ", sentence);
+    }
+    out
+}
+
+fn line(out: &mut String, label: &str, value: &str) {
+    wrap(out, &format!("{label:<15} "), value);
+}
+
+/// Words in lines of 80 columns; the first begins with `lead`, others are indented as far.
+fn wrap(out: &mut String, lead: &str, text: &str) {
+    const COLUMNS: usize = 80;
+    let mut column = lead.len();
+    let mut separator = "";
+    out.push_str(lead);
+    for word in text.split_whitespace() {
+        if column > lead.len() && column + 1 + word.len() > COLUMNS {
+            let _ = write!(out, "\n{:1$}", "", lead.len());
+            column = lead.len();
+            separator = "";
+        }
+        let _ = write!(out, "{separator}{word}");
+        column += separator.len() + word.len();
+        separator = " ";
+    }
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(lead: &str, text: &str, expected: &str) {
+        let mut out = String::new();
+        wrap(&mut out, lead, text);
+        assert_eq!(out, expected);
+        assert!(out.lines().all(|line| line.len() <= 80));
+    }
+
+    #[test]
+    fn lines_are_wrapped_under_their_beginning() {
+        check("  - ", "one two", "  - one two\n");
+        let word = "a".repeat(40);
+        check("  - ", &format!("{word} {word} b"), &format!("  - {word}\n    {word} b\n"));
+        check("x ", "", "x \n");
+    }
 }

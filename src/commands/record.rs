@@ -1,8 +1,241 @@
-#[derive(clap::Args)]
-pub struct Args {}
-pub fn run(_: Args) -> anyhow::Result<std::process::ExitCode> {
-    anyhow::bail!("not yet")
+//! `hbbp record`: from a running program to a recording.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ArgAction;
+use collector::CommandStatus;
+use collector::branch_filter::parse_branch_filter;
+use collector::cpu_list::CpuList;
+use collector::event_spec::Levels;
+use collector::machine::Machine;
+use collector::periods::RunTime;
+use collector::plan::{EventWish, Wishes};
+use collector::request::{Request, Target};
+use collector::session::{Outcome, Session, Summary};
+use collector::{KernelOpener, RecordError, Stop};
+use perfdata::Recording;
+
+/// Record a program's event samples and branch stacks
+///
+/// Without options, the events are the best the machine has (see `hbbp doctor`); whatever is less than it could be is said and
+/// written into the recording. The exit code is the command's, 128 plus the signal's number if one killed it, 127 or 126 if
+/// it cannot be run.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// File to write; one that is there becomes FILE.old
+    #[arg(short, long, value_name = "FILE", default_value = "hbbp.data")]
+    output: PathBuf,
+    /// Record running processes, with their threads and what they start
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["tid", "all_cpus"])]
+    pid: Vec<u32>,
+    /// Record running threads
+    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with = "all_cpus")]
+    tid: Vec<u32>,
+    /// Record everything that runs
+    #[arg(short, long)]
+    all_cpus: bool,
+    /// Record on these CPUs only, such as 0-3,8; alone, everything that runs there
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS")]
+    cpus: Option<CpuList>,
+    /// Stop after so many seconds; a command is then told to end
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+    /// Event for EBS, as perf writes them (cycles:pp, r00c0, cpu/event=0xc0/), or none
+    #[arg(long, value_name = "EVENT")]
+    ebs_event: Option<String>,
+    /// Event for branch stacks, or none
+    #[arg(long, value_name = "EVENT")]
+    lbr_event: Option<String>,
+    /// Counts (of a clock: ns) between two EBS samples
+    #[arg(long, value_name = "N", conflicts_with = "freq")]
+    ebs_period: Option<u64>,
+    /// Counts between two branch stacks
+    #[arg(long, value_name = "N", conflicts_with = "freq")]
+    lbr_period: Option<u64>,
+    /// Samples a second of each event, instead of periods
+    #[arg(short = 'F', long, value_name = "HZ")]
+    freq: Option<u64>,
+    /// Expected run time, which decides the periods: seconds (up to 30), minutes, long. Default: --duration, or minutes
+    #[arg(long, value_name = "TIME")]
+    expect: Option<RunTime>,
+    /// Leave out the kernel's code
+    #[arg(short, long = "user", conflicts_with = "kernel")]
+    user: bool,
+    /// Leave out the programs' own code
+    #[arg(short, long)]
+    kernel: bool,
+    /// Branches to record: any, any_call, any_ret, ind_call, ind_jmp, cond, call, stack, u, k, hv, in_tx, no_tx, abort_tx,
+    /// no_cycles, no_flags, save_type
+    #[arg(short = 'j', long = "branch-filter", value_name = "FILTERS")]
+    branch_filter: Option<String>,
+    /// Leave out threads and processes started later
+    #[arg(short = 'i', long)]
+    no_inherit: bool,
+    /// Pages of each CPU's ring, a power of two
+    #[arg(short, long, value_name = "PAGES")]
+    mmap_pages: Option<usize>,
+    /// Say nothing but errors
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    quiet: bool,
+    /// Command to record; with -p, -t or -a, what the recording lasts as long as
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
 }
-pub fn record_for_analysis(_: &[std::ffi::OsString]) -> anyhow::Result<perfdata::Recording> {
-    anyhow::bail!("not yet")
+
+/// Records, and returns what the process should exit with.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let quiet = args.quiet;
+    let say = |text: &str| {
+        if !quiet {
+            eprintln!("hbbp: {text}");
+        }
+    };
+    let machine = Machine::read(Path::new("/"), &mut KernelOpener);
+    let request = match request(args) {
+        Ok(request) => request,
+        Err(reason) => return Ok(usage(&reason)),
+    };
+    let result = Session::prepare(&request, &machine).and_then(|session| {
+        session.degradations().iter().for_each(|sentence| say(sentence));
+        session.run(&mut |text| say(text))
+    });
+    match result {
+        Ok(outcome) => {
+            if !quiet {
+                closing_lines(&outcome.summary);
+            }
+            Ok(ExitCode::from(exit_code(&outcome)))
+        }
+        Err(error) => {
+            eprintln!("hbbp: {error}");
+            Ok(ExitCode::from(RecordError::exit_code(&error)))
+        }
+    }
+}
+
+/// Records a command as `hbbp record -- COMMAND` does, for a report that follows on standard output. The recording lives in a
+/// file that has no name any more.
+pub fn record_for_analysis(command: &[OsString]) -> anyhow::Result<Recording> {
+    let folder = tempfile::Builder::new().prefix("hbbp-").tempdir().context("a folder for the recording")?;
+    let output = folder.path().join("hbbp.data");
+    let request = Request {
+        command: command.to_vec(),
+        stdout_to_stderr: true,
+        output: output.clone(),
+        cmdline: env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        ..Request::default()
+    };
+    let machine = Machine::read(Path::new("/"), &mut KernelOpener);
+    let outcome = Session::prepare(&request, &machine)?.run(&mut |text| eprintln!("hbbp: {text}"))?;
+    if let Some(status) = outcome.command
+        && status != CommandStatus::Exited(0)
+    {
+        eprintln!("hbbp: the command ended with {status}");
+    }
+    Ok(Recording::open(&output)?)
+}
+
+fn usage(reason: &str) -> ExitCode {
+    eprintln!("hbbp: {reason}");
+    ExitCode::from(2)
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(format!("{text} seconds cannot be waited for")),
+    }
+}
+
+fn request(args: Args) -> Result<Request, String> {
+    let target = if args.all_cpus
+        || args.cpus.is_some() && args.command.is_empty() && args.pid.is_empty() && args.tid.is_empty()
+    {
+        Target::System
+    } else if !args.pid.is_empty() {
+        Target::Processes(args.pid)
+    } else if !args.tid.is_empty() {
+        Target::Threads(args.tid)
+    } else {
+        Target::Command
+    };
+    let event = |name: Option<String>| match name.as_deref() {
+        None => EventWish::Best,
+        Some("none") => EventWish::None,
+        Some(name) => EventWish::Named(name.to_owned()),
+    };
+    let filter =
+        args.branch_filter.map(|text| parse_branch_filter(&text)).transpose().map_err(|error| error.to_string())?;
+    let levels = match (args.user, args.kernel) {
+        (true, _) => Some(Levels::User),
+        (_, true) => Some(Levels::Kernel),
+        _ => None,
+    };
+    let run_time = args.expect.or_else(|| args.duration.map(RunTime::of)).unwrap_or_default();
+    Ok(Request {
+        wishes: Wishes {
+            ebs: event(args.ebs_event),
+            lbr: event(args.lbr_event),
+            ebs_period: args.ebs_period,
+            lbr_period: args.lbr_period,
+            frequency: args.freq,
+            levels,
+            filter,
+            run_time,
+            system_wide: target == Target::System,
+        },
+        target,
+        command: args.command,
+        stdout_to_stderr: false,
+        output: args.output,
+        no_inherit: args.no_inherit,
+        ring_pages: args.mmap_pages,
+        cpus: args.cpus,
+        duration: args.duration,
+        cmdline: env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+    })
+}
+
+/// The command's, unless it was stopped because the time was up.
+fn exit_code(outcome: &Outcome) -> u8 {
+    match (outcome.stop, outcome.command) {
+        (Stop::Duration | Stop::TargetsEnded, _) | (_, None) => 0,
+        (_, Some(status)) => status.exit_code(),
+    }
+}
+
+fn closing_lines(summary: &Summary) {
+    let facts = &summary.facts;
+    let counts = &facts.counts;
+    let seconds = facts.duration_ns as f64 / 1e9;
+    eprintln!(
+        "hbbp: {} samples in {seconds:.2} s written to {} ({} KiB)",
+        counts.samples,
+        summary.path.display(),
+        summary.bytes.div_ceil(1024)
+    );
+    if facts.events.len() > 1 {
+        for event in &facts.events {
+            eprintln!("hbbp:   {}: {} samples", event.name, event.samples);
+        }
+    }
+    if counts.lost + counts.lost_by_hardware > 0 {
+        eprintln!(
+            "hbbp: {} records lost, {} by the hardware: use larger rings (-m) or longer periods",
+            counts.lost + counts.lost_by_hardware,
+            counts.lost_by_hardware
+        );
+    }
+    if counts.throttled > 0 {
+        eprintln!(
+            "hbbp: throttled {} times: the kernel found the sampling too costly; use longer periods",
+            counts.throttled
+        );
+    }
 }

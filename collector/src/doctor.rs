@@ -1,0 +1,229 @@
+//! What the machine offers, what would be recorded on it, and what would give more.
+
+use serde::Serialize;
+
+use crate::choice::{Source, choose};
+use crate::errno::Errno;
+use crate::event_spec::{Role, Unit};
+use crate::machine::{Cpu, EventOpener, Kernel, Machine, Privileges, Probe, Probes};
+use crate::microarchitecture::Microarchitecture;
+use crate::plan::{BranchRecords, Wishes, branch_records};
+
+/// `hbbp-doctor/1`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// `hbbp-doctor/1`.
+    pub schema: &'static str,
+    /// The processor.
+    pub cpu: Cpu,
+    /// The PMUs of the cores; empty: none.
+    pub pmu: Vec<PmuReport>,
+    /// How the hardware records branches.
+    pub branch_records: BranchReport,
+    /// What `hbbp record` would do.
+    pub would_use: WouldUse,
+    /// What would give more, in sentences, the most useful first.
+    pub advice: Vec<String>,
+    /// The kernel and its settings.
+    pub kernel: Kernel,
+    /// What this process may do.
+    pub privileges: Privileges,
+    /// What opened when it was tried.
+    pub probes: Probes,
+    /// The kind of container this process is in.
+    pub container: Option<String>,
+}
+
+/// A core PMU.
+#[derive(Clone, Debug, Serialize)]
+pub struct PmuReport {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: u32,
+    /// Whose event list applies.
+    pub microarchitecture: String,
+    /// Its CPUs, if not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+    /// The highest `precise_ip`; `None`: the kernel does not say.
+    pub max_precise: Option<u32>,
+    /// Branch counters (Intel, since Linux 6.8).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_counters: Option<u32>,
+}
+
+/// Branch records.
+#[derive(Clone, Debug, Serialize)]
+pub struct BranchReport {
+    /// Whether there are any.
+    pub available: bool,
+    /// `lbr`, `lbr-v2`, `brs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    /// Entries of a stack, where the kernel says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+}
+
+/// What `hbbp record` would do without options.
+#[derive(Clone, Debug, Serialize)]
+pub struct WouldUse {
+    /// What the counts would come from; `None`: it would fail.
+    pub source: Option<Source>,
+    /// The events.
+    pub events: Vec<WouldOpen>,
+    /// What is less than it could be.
+    pub degradations: Vec<String>,
+    /// Why it would fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// An event that would be opened.
+#[derive(Clone, Debug, Serialize)]
+pub struct WouldOpen {
+    /// Its name.
+    pub name: String,
+    /// What for.
+    pub role: Role,
+    /// When it would sample, in words.
+    pub period: String,
+    /// What the period counts.
+    pub unit: Unit,
+    /// Whether its samples hold branches.
+    pub branches: bool,
+}
+
+/// Examines `machine`, trying events on `opener`.
+pub fn examine(machine: &Machine, opener: &mut dyn EventOpener) -> Report {
+    let would_use = would_use(machine, opener);
+    Report {
+        schema: "hbbp-doctor/1",
+        cpu: machine.cpu.clone(),
+        pmu: pmu_reports(machine),
+        branch_records: branch_report(machine),
+        advice: advice(machine, &would_use),
+        would_use,
+        kernel: machine.kernel.clone(),
+        privileges: machine.privileges.clone(),
+        probes: machine.probes,
+        container: machine.container.clone(),
+    }
+}
+
+fn pmu_reports(machine: &Machine) -> Vec<PmuReport> {
+    let report = |pmu: &crate::pmu::Pmu| PmuReport {
+        name: pmu.name.clone(),
+        kind: pmu.kind,
+        microarchitecture: format!("{:?}", Microarchitecture::of(&machine.cpu, pmu)),
+        cpus: pmu.cpus.as_ref().map(ToString::to_string),
+        max_precise: pmu.cap("max_precise"),
+        branch_counters: pmu.cap("branch_counter_nr"),
+    };
+    machine.core_pmus().map(report).collect()
+}
+
+fn branch_report(machine: &Machine) -> BranchReport {
+    let found = machine.core_pmus().find_map(|pmu| Some((branch_records(machine, pmu)?, pmu.cap("branches"))));
+    let kind = found.map(|(records, _)| match records {
+        BranchRecords::WithTakenBranches => "brs",
+        BranchRecords::WithAnyEvent if machine.cpu.lbr_v2 => "lbr-v2",
+        BranchRecords::WithAnyEvent => "lbr",
+    });
+    BranchReport { available: found.is_some(), kind, depth: found.and_then(|(_, depth)| depth) }
+}
+
+fn would_use(machine: &Machine, opener: &mut dyn EventOpener) -> WouldUse {
+    match choose(machine, &Wishes::default(), opener) {
+        Err(error) => {
+            WouldUse { source: None, events: Vec::new(), degradations: Vec::new(), error: Some(error.to_string()) }
+        }
+        Ok(choice) => WouldUse {
+            source: Some(choice.source),
+            events: choice
+                .events
+                .iter()
+                .map(|event| WouldOpen {
+                    name: event.name(),
+                    role: event.role,
+                    period: event.period.to_string(),
+                    unit: event.unit,
+                    branches: event.branches.is_some(),
+                })
+                .collect(),
+            degradations: choice.degradations,
+            error: None,
+        },
+    }
+}
+
+fn advice(machine: &Machine, would_use: &WouldUse) -> Vec<String> {
+    let mut advice = Vec::new();
+    let mut say = |wanted: bool, sentence: &str| {
+        if wanted {
+            advice.push(sentence.to_owned());
+        }
+    };
+    let Machine { cpu, kernel, privileges, probes, .. } = machine;
+    let hardware = machine.counts_instructions();
+    let privileged = privileges.perfmon || privileges.sys_admin;
+    let forbidden = matches!(probes.dummy, Probe::Fails(errno) if errno.is_permission());
+    say(
+        forbidden && machine.container.is_some(),
+        "Run the container with a seccomp profile that allows perf_event_open, and with --cap-add PERFMON.",
+    );
+    say(
+        forbidden && machine.container.is_none(),
+        "Set kernel.perf_event_paranoid to 2 or lower, or give this user CAP_PERFMON.",
+    );
+    say(
+        !hardware && cpu.hypervisor,
+        "Ask for a virtual PMU (KVM: -cpu host,pmu=on; VMware: virtualized CPU performance counters), or run on bare metal: \
+         counters then count instructions, where the clock only shows time.",
+    );
+    say(
+        !hardware && !cpu.hypervisor && !forbidden,
+        "No hardware event opens on bare metal: see whether another profiler or the firmware holds the PMU.",
+    );
+    let without_records = hardware && !branch_report(machine).available;
+    say(
+        without_records && cpu.hypervisor,
+        "Run on bare metal, or under a hypervisor that passes branch records on (KVM on Intel since Linux 5.12): they give exact paths.",
+    );
+    let zen3 = cpu.vendor == "AuthenticAMD" && cpu.family == 25;
+    say(
+        without_records && !cpu.hypervisor && zen3,
+        "Use Linux 5.19 or later for BRS (CONFIG_PERF_EVENTS_AMD_BRS), 6.1 or later for LBRv2: they give exact paths.",
+    );
+    say(
+        !machine.may_sample_kernel() && !forbidden,
+        "For kernel code, set kernel.perf_event_paranoid to 1 or lower, or give hbbp CAP_PERFMON.",
+    );
+    say(
+        machine.may_sample_kernel() && !kernel.kernel_symbols,
+        "Set kernel.kptr_restrict to 0 (or 1 with CAP_SYSLOG), so that kernel samples can be resolved.",
+    );
+    say(
+        !machine.may_sample_system() && !forbidden,
+        "To record all processes (-a), set kernel.perf_event_paranoid to 0 or lower, or give hbbp CAP_PERFMON.",
+    );
+    say(
+        kernel.ptrace_scope.is_some_and(|scope| scope > 0) && !privileges.sys_ptrace,
+        "To trace processes that are not hbbp's children, set kernel.yama.ptrace_scope to 0 or give hbbp CAP_SYS_PTRACE.",
+    );
+    say(
+        hardware && kernel.nmi_watchdog == Some(true),
+        "Turn the NMI watchdog off (kernel.nmi_watchdog=0): it keeps one counter for itself.",
+    );
+    say(
+        !privileged && !privileges.ipc_lock && kernel.mlock_kb.is_some_and(|kb| kb < 516),
+        "Raise kernel.perf_event_mlock_kb to 516 or more: smaller rings lose samples.",
+    );
+    say(
+        would_use.error.is_some() && probes.dummy == Probe::Fails(Errno::ENOSYS),
+        "Use a kernel with CONFIG_PERF_EVENTS.",
+    );
+    advice
+}

@@ -1,0 +1,65 @@
+//! Why nothing is recorded, or not all of it.
+
+use std::io;
+
+use crate::command::CommandError;
+use crate::errno::{Errno, plain};
+use crate::open::OpenError;
+use crate::output::OutputError;
+use crate::plan::PlanError;
+use crate::recorder::RecorderError;
+
+/// A recording that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// A request that cannot be.
+    #[error("{0}")]
+    Request(String),
+    /// `-p` or `-t` of something that is not there.
+    #[error("there is no process or thread {0}")]
+    NoSuchTask(u32),
+    /// No events to record.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The command cannot be run.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// There is no file to write to.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// The events do not open on what is to be recorded.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The events cannot be started.
+    #[error("cannot start the events: {0}")]
+    Enable(Errno),
+    /// Records cannot be written.
+    #[error(transparent)]
+    Recorder(#[from] RecorderError),
+    /// The recording cannot be completed.
+    #[error(transparent)]
+    Write(#[from] perfdata::Error),
+    /// Signals, processes, limits.
+    #[error("{what}: {}", plain(.source))]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl RecordError {
+    /// The exit code for it: 127 or 126 for a command that cannot be run, 2 for wrong usage, else 1.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Command(error) => error.exit_code(),
+            Self::Request(_) | Self::Plan(PlanError::NoEvents | PlanError::Name(_) | PlanError::Period { .. }) => 2,
+            _ => 1,
+        }
+    }
+
+    pub(crate) fn system(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+}

@@ -1,0 +1,156 @@
+//! What a recording says of itself: hbbp's own facts, as JSON, and the features every `perf.data` has.
+
+use std::time::Duration;
+
+use perfdata::{BuildIdEntry, Features};
+use serde::Serialize;
+
+use crate::branch_filter::branch_filter_text;
+use crate::choice::{Choice, Source};
+use crate::event_spec::{EventSpec, Levels, Period, Role, Unit};
+use crate::machine::Machine;
+use crate::open::Totals;
+use crate::tally::Counts;
+
+/// `hbbp-recording/1`: feature 250 of a recording.
+#[derive(Clone, Debug, Serialize)]
+pub struct Facts {
+    /// `hbbp-recording/1`.
+    pub schema: &'static str,
+    /// Version of hbbp that recorded.
+    pub version: &'static str,
+    /// What the counts come from.
+    pub source: Source,
+    /// `command`, `processes`, `threads` or `system`.
+    pub target: &'static str,
+    /// The events, in the order of the recording.
+    pub events: Vec<EventFacts>,
+    /// Entries of a full branch stack, where the kernel says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_depth: Option<u32>,
+    /// Everything that is less than it could be, in sentences.
+    pub degradations: Vec<String>,
+    /// Samples and losses.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Time from start to stop, ns.
+    pub duration_ns: u64,
+    /// CPU time of the collector itself, ns.
+    pub collector_cpu_ns: u64,
+}
+
+/// One event of a recording.
+#[derive(Clone, Debug, Serialize)]
+pub struct EventFacts {
+    /// Its name in the recording.
+    pub name: String,
+    /// What its samples are for.
+    pub role: Role,
+    /// What its period counts.
+    pub unit: Unit,
+    /// `{"every": N}` or `{"frequency": N}`.
+    pub period: Period,
+    /// `precise_ip`.
+    pub precise: u8,
+    /// Levels sampled.
+    pub levels: Levels,
+    /// Branches its samples hold, in the words of `-j`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branches: Option<String>,
+    /// Samples in the recording.
+    pub samples: u64,
+    /// What it counted in all.
+    #[serde(flatten)]
+    pub totals: Totals,
+}
+
+impl EventFacts {
+    pub(crate) fn new(spec: &EventSpec, samples: u64, totals: Totals) -> Self {
+        Self {
+            name: spec.name(),
+            role: spec.role,
+            unit: spec.unit,
+            period: spec.period,
+            precise: spec.precise,
+            levels: spec.levels,
+            branches: spec.branches.map(branch_filter_text),
+            samples,
+            totals,
+        }
+    }
+
+    /// A sentence if it was on the PMU less than it was to be.
+    pub(crate) fn multiplexed(&self) -> Option<String> {
+        let Totals { enabled_ns, running_ns, .. } = self.totals;
+        let share = running_ns as f64 / enabled_ns.max(1) as f64;
+        // Enabled and running times are taken moments apart.
+        (enabled_ns > 0 && share < 0.99).then(|| {
+            format!(
+                "{}: it counted {:.1} % of the time, other events had the counters for the rest",
+                self.name,
+                share * 100.0
+            )
+        })
+    }
+}
+
+impl Facts {
+    pub(crate) fn new(choice: &Choice, machine: &Machine, target: &'static str, events: Vec<EventFacts>) -> Self {
+        let depth = machine.core_pmus().find_map(|pmu| pmu.cap("branches")).filter(|&depth| depth > 0);
+        let mut degradations = choice.degradations.clone();
+        degradations.extend(events.iter().filter_map(EventFacts::multiplexed));
+        Self {
+            schema: "hbbp-recording/1",
+            version: env!("CARGO_PKG_VERSION"),
+            source: choice.source,
+            target,
+            events,
+            branch_depth: depth.filter(|_| choice.source == Source::BranchRecords),
+            degradations,
+            counts: Counts::default(),
+            duration_ns: 0,
+            collector_cpu_ns: 0,
+        }
+    }
+}
+
+/// CPU time this process has used.
+pub(crate) fn own_cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// The features of a recording.
+pub(crate) fn features(
+    machine: &Machine,
+    facts: &Facts,
+    cmdline: &[String],
+    build_ids: Vec<BuildIdEntry>,
+    sample_time: Option<(u64, u64)>,
+) -> Features {
+    let mut mappings: Vec<(u32, String)> = machine.pmus.iter().map(|pmu| (pmu.kind, pmu.name.clone())).collect();
+    mappings.sort();
+    let pairs =
+        |caps: &std::collections::BTreeMap<String, String>| caps.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let cpu_pmu_caps: Vec<(String, String)> = machine.pmu("cpu").map(|pmu| pairs(&pmu.caps)).unwrap_or_default();
+    let hybrid = machine.core_pmus().filter_map(|pmu| Some((pmu.name.clone(), pmu.cpus.as_ref()?.to_string())));
+    Features {
+        hostname: Some(machine.kernel.hostname.clone()),
+        os_release: Some(machine.kernel.release.clone()),
+        version: Some(format!("hbbp {}", env!("CARGO_PKG_VERSION"))),
+        arch: Some(machine.kernel.arch.clone()),
+        cpu_desc: Some(machine.cpu.name.clone()),
+        cpuid: Some(machine.cpuid()),
+        nr_cpus: Some((machine.present, machine.online.len() as u32)),
+        total_mem: Some(machine.memory_kb),
+        cmdline: cmdline.to_vec(),
+        build_ids,
+        pmu_mappings: mappings,
+        sample_time,
+        branch_stack: facts.events.iter().any(|event| event.branches.is_some()),
+        cpu_pmu_caps,
+        hybrid_topology: hybrid.collect(),
+        hbbp: serde_json::to_vec(facts).ok(),
+        ..Features::default()
+    }
+}

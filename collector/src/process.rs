@@ -1,0 +1,143 @@
+//! What `/proc` says of processes that were there before the recording.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The process ids there are.
+pub(crate) fn all_processes() -> Vec<u32> {
+    numbered(Path::new("/proc"))
+}
+
+/// The threads of a process; none if it has ended.
+pub(crate) fn threads(pid: u32) -> Vec<u32> {
+    numbered(&proc_path(pid).join("task"))
+}
+
+/// Whether the thread, or any thread of the process, still runs (a zombie does not).
+pub(crate) fn is_running(id: u32) -> bool {
+    is_alive(id) || threads(id).into_iter().any(is_alive)
+}
+
+fn is_alive(tid: u32) -> bool {
+    let status = fs::read_to_string(proc_path(tid).join("status")).unwrap_or_default();
+    let state = status.lines().find_map(|line| line.strip_prefix("State:")).map(str::trim_start);
+    state.is_some_and(|state| !state.starts_with(['Z', 'X']))
+}
+
+/// The process a thread belongs to, and that process's parent.
+pub(crate) fn group_and_parent(id: u32) -> Option<(u32, u32)> {
+    let status = fs::read_to_string(proc_path(id).join("status")).ok()?;
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    Some((field("Tgid:")?, field("PPid:")?))
+}
+
+/// A thread's name, without the newline.
+pub(crate) fn thread_name(pid: u32, tid: u32) -> Option<Vec<u8>> {
+    let mut name = fs::read(proc_path(pid).join(format!("task/{tid}/comm"))).ok()?;
+    if name.last() == Some(&b'\n') {
+        name.pop();
+    }
+    Some(name)
+}
+
+/// A line of `/proc/PID/maps`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) prot: u32,
+    pub(crate) shared: bool,
+    pub(crate) offset: u64,
+    pub(crate) device: (u32, u32),
+    pub(crate) inode: u64,
+    /// As the kernel's own records name it: `//anon` where there is no name.
+    pub(crate) path: Vec<u8>,
+}
+
+/// The mappings of a process; none if it has ended or is another user's.
+pub(crate) fn mappings(pid: u32) -> Vec<Mapping> {
+    let maps = fs::read(proc_path(pid).join("maps")).unwrap_or_default();
+    maps.split(|&byte| byte == b'\n').filter_map(mapping).collect()
+}
+
+/// `7f00-7f10 r-xp 00001000 fe:00 1234      /lib/x.so`; the path may hold any bytes but a newline.
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    let mut rest = line;
+    let mut field = || {
+        let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
+        let (field, tail) = rest.split_at(end);
+        rest = tail.strip_prefix(b" ").unwrap_or(tail);
+        std::str::from_utf8(field).ok()
+    };
+    let (range, permissions, offset, device, inode) = (field()?, field()?, field()?, field()?, field()?);
+    let path = rest.trim_ascii_start();
+    let (start, end) = range.split_once('-')?;
+    let (major, minor) = device.split_once(':')?;
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let bit = |letter: char, bit: u32| if permissions.contains(letter) { bit } else { 0 };
+    Some(Mapping {
+        start: hex(start)?,
+        end: hex(end)?,
+        prot: bit('r', 1) | bit('w', 2) | bit('x', 4),
+        shared: permissions.contains('s'),
+        offset: hex(offset)?,
+        device: (hex(major)? as u32, hex(minor)? as u32),
+        inode: inode.parse().ok()?,
+        path: if path.is_empty() { b"//anon".to_vec() } else { path.to_vec() },
+    })
+}
+
+/// `/proc/ID`, which works for threads too.
+pub(crate) fn proc_path(id: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{id}"))
+}
+
+/// Names in a directory that are numbers, ascending.
+fn numbered(dir: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps() {
+        let parsed =
+            mapping(b"7f1fc8000000-7f1fc8021000 r-xp 00001000 fe:00 1234                       /lib/a b.so (deleted)")
+                .unwrap();
+        assert_eq!(
+            parsed,
+            Mapping {
+                start: 0x7f1fc8000000,
+                end: 0x7f1fc8021000,
+                prot: 5,
+                shared: false,
+                offset: 0x1000,
+                device: (0xfe, 0),
+                inode: 1234,
+                path: b"/lib/a b.so (deleted)".to_vec(),
+            }
+        );
+        let anonymous = mapping(b"1000-2000 rwxs 00000000 00:00 0 ").unwrap();
+        assert_eq!((anonymous.path.as_slice(), anonymous.prot, anonymous.shared), (&b"//anon"[..], 7, true));
+        for line in ["", "x", "1000-2000 r-xp", "1000 r-xp 0 0:0 0", "g-h r-xp 0 0:0 0"] {
+            assert_eq!(mapping(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn this_process() {
+        let pid = std::process::id();
+        assert!(all_processes().contains(&pid) && threads(pid).contains(&pid) && is_running(pid));
+        assert_eq!(group_and_parent(pid).unwrap().0, pid);
+        assert!(thread_name(pid, pid).is_some());
+        let code = this_process as *const () as u64;
+        let holder = mappings(pid).into_iter().find(|map| (map.start..map.end).contains(&code)).unwrap();
+        assert_eq!(holder.prot & 4, 4);
+        assert!(!is_running(u32::MAX) && threads(u32::MAX).is_empty());
+    }
+}

@@ -1,0 +1,150 @@
+//! Where in a record the time and the event id are.
+
+use perfdata::{AttrFlags, EventAttr, SampleFormat};
+
+/// Bytes of a record's header: type, misc, size.
+pub(crate) const HEADER: usize = 8;
+
+/// A whole record, still in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordBytes<'a> {
+    /// `PERF_RECORD_*`.
+    pub(crate) kind: u32,
+    /// What follows the header.
+    pub(crate) body: &'a [u8],
+    /// Header and body.
+    pub(crate) all: &'a [u8],
+}
+
+/// Bytes that are not a sequence of whole records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("record of type {kind} at byte {offset} of a ring says {size} bytes, {left} are left, {HEADER} is the least")]
+pub struct BrokenRecord {
+    /// Where, in what was read from the ring.
+    pub offset: usize,
+    /// Its type.
+    pub kind: u32,
+    /// Its size.
+    pub size: u16,
+    /// Bytes from its start to the end.
+    pub left: usize,
+}
+
+/// The first record of `bytes`, which are at `offset` of what was read.
+pub(crate) fn first_record(bytes: &[u8], offset: usize) -> Result<Option<RecordBytes<'_>>, BrokenRecord> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let left = bytes.len();
+    let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else {
+        return Err(BrokenRecord { offset, kind: 0, size: 0, left });
+    };
+    let [a, b, c, d, _, _, low, high] = *header;
+    let (kind, size) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([low, high]));
+    match bytes.get(..size.into()) {
+        Some(all) if all.len() >= HEADER => Ok(Some(RecordBytes { kind, body: &all[HEADER..], all })),
+        _ => Err(BrokenRecord { offset, kind, size, left }),
+    }
+}
+
+/// Places of time and id, the same for all events of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RecordLayout {
+    sample_time: Option<usize>,
+    sample_id: Option<usize>,
+    /// Bytes before the end.
+    trailer_time: Option<usize>,
+}
+
+impl RecordLayout {
+    /// The layout of an event's records. All events of a session agree in the fields that matter here.
+    pub(crate) fn of(attr: &EventAttr) -> Self {
+        let has = |field: SampleFormat| attr.sample_format.contains(field);
+        // The kernel's order: samples IDENTIFIER, IP, TID, TIME, ADDR, ID; trailers TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER.
+        let words = |fields: &[SampleFormat]| 8 * fields.iter().filter(|&&field| has(field)).count();
+        use SampleFormat as F;
+        let after_time = words(&[F::TIME, F::ID, F::STREAM_ID, F::CPU, F::IDENTIFIER]);
+        let with_trailer = attr.flags.contains(AttrFlags::SAMPLE_ID_ALL);
+        Self {
+            sample_time: has(F::TIME).then(|| words(&[F::IDENTIFIER, F::IP, F::TID])),
+            sample_id: if has(F::IDENTIFIER) {
+                Some(0)
+            } else {
+                has(F::ID).then(|| words(&[F::IP, F::TID, F::TIME, F::ADDR]))
+            },
+            trailer_time: (has(F::TIME) && with_trailer).then_some(after_time),
+        }
+    }
+
+    /// When the record was made, if it says so.
+    pub(crate) fn time(&self, record: &RecordBytes<'_>) -> Option<u64> {
+        match record.kind {
+            SAMPLE => word(record.body, self.sample_time?),
+            // The last trailer word is at 8 bytes before the end. Record types from 64 on are made by tools and have no trailer.
+            kind if kind < 64 => word(record.body, record.body.len().checked_sub(self.trailer_time?)?),
+            _ => None,
+        }
+    }
+
+    /// The event id of a sample.
+    pub(crate) fn sample_id(&self, record: &RecordBytes<'_>) -> Option<u64> {
+        word(record.body, self.sample_id?)
+    }
+}
+
+/// `PERF_RECORD_SAMPLE`.
+pub(crate) const SAMPLE: u32 = 9;
+
+/// The u64 at a byte offset.
+pub(crate) fn word(bytes: &[u8], offset: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, words: &[u64]) -> Vec<u8> {
+        let mut bytes = kind.to_le_bytes().to_vec();
+        bytes.extend([0, 0]);
+        bytes.extend(((HEADER + words.len() * 8) as u16).to_le_bytes());
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        bytes
+    }
+
+    fn check(format: SampleFormat, kind: u32, words: &[u64], time: Option<u64>, id: Option<u64>) {
+        let attr = EventAttr { sample_format: format, flags: AttrFlags::SAMPLE_ID_ALL, ..EventAttr::default() };
+        let bytes = record(kind, words);
+        let record = first_record(&bytes, 0).unwrap().unwrap();
+        let layout = RecordLayout::of(&attr);
+        assert_eq!(layout.time(&record), time, "{format} {kind}");
+        if kind == SAMPLE {
+            assert_eq!(layout.sample_id(&record), id, "{format} {kind}");
+        }
+    }
+
+    #[test]
+    fn places_follow_the_sample_format() {
+        use SampleFormat as F;
+        let ours = F::IDENTIFIER | F::IP | F::TID | F::TIME | F::PERIOD;
+        check(ours, SAMPLE, &[7, 1, 2, 99, 5], Some(99), Some(7));
+        check(ours, 3, &[1, 2, /* tid */ 3, /* time */ 98, /* identifier */ 7], Some(98), None);
+        check(ours | F::CPU, 3, &[1, 3, 97, 0, 7], Some(97), None);
+        check(F::IP | F::TID | F::TIME | F::ID, SAMPLE, &[1, 2, 96, 8], Some(96), Some(8));
+        check(F::IP | F::TID, SAMPLE, &[1, 2], None, None);
+        check(ours, 68, &[], None, None);
+        // Too short for what the format asks for.
+        check(ours, SAMPLE, &[7, 1], None, Some(7));
+        check(ours, 3, &[1], None, None);
+    }
+
+    #[test]
+    fn broken_records_are_told_with_their_values() {
+        let mut bytes = record(SAMPLE, &[1, 2]);
+        bytes.truncate(20);
+        let error = first_record(&bytes, 40).unwrap_err();
+        assert_eq!(error, BrokenRecord { offset: 40, kind: 9, size: 24, left: 20 });
+        assert!(first_record(&[9, 0, 0, 0, 0, 0, 7, 0], 0).is_err(), "a size smaller than the header");
+        assert!(first_record(&[1, 2, 3], 0).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! What is to be recorded, and where to.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cpu_list::CpuList;
+use crate::error::RecordError;
+use crate::plan::Wishes;
+
+/// A recording to be made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// What is recorded.
+    pub target: Target,
+    /// A command and its arguments. Where the target is another, recording lasts as long as the command.
+    pub command: Vec<OsString>,
+    /// What the command prints goes to standard error: standard output is for the report.
+    pub stdout_to_stderr: bool,
+    /// The file to write.
+    pub output: PathBuf,
+    /// Events, periods, levels, filters.
+    pub wishes: Wishes,
+    /// Leave out threads and processes started later.
+    pub no_inherit: bool,
+    /// Pages of each CPU's ring, a power of two; `None`: 512 KiB, less if the user may not have that much.
+    pub ring_pages: Option<usize>,
+    /// Only what runs on these CPUs.
+    pub cpus: Option<CpuList>,
+    /// End after this time.
+    pub duration: Option<Duration>,
+    /// The command line, for the recording.
+    pub cmdline: Vec<String>,
+}
+
+/// What is recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// The request's command.
+    #[default]
+    Command,
+    /// Running processes, with all their threads.
+    Processes(Vec<u32>),
+    /// Running threads.
+    Threads(Vec<u32>),
+    /// Everything that runs on the CPUs.
+    System,
+}
+
+impl Target {
+    /// The word for it in the recording.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Processes(_) => "processes",
+            Self::Threads(_) => "threads",
+            Self::System => "system",
+        }
+    }
+
+    /// Processes or threads that must exist.
+    pub(crate) fn ids(&self) -> &[u32] {
+        match self {
+            Self::Processes(ids) | Self::Threads(ids) => ids,
+            Self::Command | Self::System => &[],
+        }
+    }
+}
+
+impl Request {
+    /// Refuses what cannot be.
+    pub(crate) fn check(&self) -> Result<(), RecordError> {
+        let refuse = |reason: String| Err(RecordError::Request(reason));
+        if self.target == Target::Command && self.command.is_empty() {
+            return refuse("nothing to record: give a command, -p, -t or -a".to_owned());
+        }
+        if matches!(&self.target, Target::Processes(ids) | Target::Threads(ids) if ids.is_empty()) {
+            return refuse("no process or thread given".to_owned());
+        }
+        if let Some(pages) = self.ring_pages.filter(|pages| !pages.is_power_of_two()) {
+            return refuse(format!("-m {pages}: a ring has a power of two of pages"));
+        }
+        if self.cpus.as_ref().is_some_and(CpuList::is_empty) {
+            return refuse("no CPU given".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(request: Request, reason: &str) {
+        let error = request.check().unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+
+    #[test]
+    fn requests_that_cannot_be() {
+        check(Request::default(), "nothing to record");
+        check(Request { target: Target::Processes(Vec::new()), ..Request::default() }, "no process");
+        let system = Request { target: Target::System, ..Request::default() };
+        assert!(system.check().is_ok());
+        check(Request { ring_pages: Some(3), ..system.clone() }, "-m 3");
+        check(Request { ring_pages: Some(0), ..system.clone() }, "-m 0");
+        check(Request { cpus: Some(CpuList::default()), ..system }, "no CPU");
+    }
+}

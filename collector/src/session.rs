@@ -1,0 +1,338 @@
+//! A recording from beginning to end.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use perfdata::EventAttr;
+use serde::Serialize;
+
+use crate::build_id::build_ids;
+use crate::choice::{Choice, choose};
+use crate::command::{CommandStatus, PreparedCommand, find_program};
+use crate::cpu_list::CpuList;
+use crate::error::RecordError;
+use crate::event_spec::{Levels, SessionAttrs, Unit};
+use crate::facts::{EventFacts, Facts, features, own_cpu_time};
+use crate::kernel::SignalFd;
+use crate::live::Live;
+use crate::machine::Machine;
+use crate::open::{KernelOpener, OpenError, Opened, Threads, attrs, open, raise_file_limit};
+use crate::output::Output;
+use crate::process::{all_processes, group_and_parent, threads};
+use crate::recorder::{Recorder, Stop};
+use crate::request::{Request, Target};
+use crate::synthesize;
+
+/// A recording that is set up; nothing is recorded and nothing of the command runs yet.
+pub struct Session<'a> {
+    request: &'a Request,
+    machine: &'a Machine,
+    choice: Choice,
+    attrs: Vec<EventAttr>,
+    live: Live,
+    command: Option<PreparedCommand>,
+    output: Output,
+    recorder: Recorder<BufWriter<File>>,
+}
+
+/// What a recording came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Why it ended.
+    pub stop: Stop,
+    /// How the command ended; `None` without a command, or if it still runs.
+    pub command: Option<CommandStatus>,
+    /// What is in the file.
+    pub summary: Summary,
+}
+
+/// What is in the file.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// What it says of itself.
+    pub facts: Facts,
+}
+
+/// Data bytes of a ring unless the request says otherwise: what `perf record` takes, and what an unprivileged user may have.
+const RING_BYTES: usize = 512 << 10;
+/// How often to look again whether threads started while events were being opened.
+const ATTEMPTS: usize = 5;
+/// How long a command is waited for that was told to end because the time was up.
+const GRACE: Duration = Duration::from_secs(10);
+
+impl<'a> Session<'a> {
+    /// Chooses events, makes the file, and opens the events. If it fails there is no new file, and no command has run.
+    ///
+    /// SIGINT and SIGTERM are blocked in the calling thread from here to the end of the session, which takes them as reasons to stop;
+    /// other threads of the process should block them.
+    ///
+    /// # Errors
+    /// [`RecordError`], which says what is missing.
+    pub fn prepare(request: &'a Request, machine: &'a Machine) -> Result<Self, RecordError> {
+        request.check()?;
+        for &id in request.target.ids() {
+            group_and_parent(id).ok_or(RecordError::NoSuchTask(id))?;
+        }
+        let mut choice = choose(machine, &request.wishes, &mut KernelOpener)?;
+        if let Some(program) = request.command.first() {
+            find_program(program)?;
+        }
+        let signals =
+            SignalFd::block(&[libc::SIGINT, libc::SIGTERM]).map_err(RecordError::system("blocking signals"))?;
+        let (output, file) = Output::create(&request.output)?;
+        let opened = Self::open_all(request, machine, &mut choice, &signals);
+        let (command, opened, attrs) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                output.abandon();
+                return Err(error);
+            }
+        };
+        let descriptions = opened.descriptions(&choice.events, &attrs);
+        match Recorder::create(BufWriter::with_capacity(1 << 18, file), &descriptions) {
+            Ok(recorder) => {
+                let live = Live::new(opened, signals, request.target.ids());
+                Ok(Self { request, machine, choice, attrs, live, command, output, recorder })
+            }
+            Err(error) => {
+                output.abandon();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Forks the command and opens the events on what is to be recorded.
+    fn open_all(
+        request: &Request,
+        machine: &Machine,
+        choice: &mut Choice,
+        signals: &SignalFd,
+    ) -> Result<(Option<PreparedCommand>, Opened, Vec<EventAttr>), RecordError> {
+        let command = match request.command.as_slice() {
+            [] => None,
+            command => Some(PreparedCommand::fork(command, signals, request.stdout_to_stderr)?),
+        };
+        // After the fork: the command keeps the limit it was given. If it cannot be raised, opening will say what it needs.
+        let _ = raise_file_limit();
+        let page_size = rustix::param::page_size();
+        let pages = request.ring_pages.unwrap_or((RING_BYTES / page_size).max(1));
+        let session = SessionAttrs {
+            with_cpu: request.target == Target::System || request.cpus.is_some() || machine.core_pmus().count() > 1,
+            inherit: !request.no_inherit && request.target != Target::System,
+            enable_on_exec: request.target == Target::Command,
+            lost_counts: machine.probes.lost_counts.works(),
+            exclude_idle: request.target == Target::System
+                && choice.events.iter().all(|event| event.unit == Unit::Nanoseconds),
+            // A quarter: three more have room for what comes until the reader is there.
+            watermark: u32::try_from(pages.saturating_mul(page_size) / 4).unwrap_or(u32::MAX),
+        };
+        let attrs = attrs(&choice.events, &session, &machine.online);
+        let cpus =
+            request.cpus.as_ref().map_or_else(|| machine.online.clone(), |cpus| cpus.intersection(&machine.online));
+        let open =
+            |threads: &Threads| open(&choice.events, &attrs, threads, &cpus, pages, request.ring_pages.is_none());
+        let opened = match &request.target {
+            Target::System => open(&Threads::All)?,
+            Target::Command => open(&Threads::Of(command.iter().map(PreparedCommand::pid).collect()))?,
+            Target::Threads(threads) => open(&Threads::Of(threads.clone()))?,
+            Target::Processes(pids) => {
+                let (opened, unsure) = attach(pids, &open)?;
+                if unsure > 0 {
+                    choice.degradations.push(format!(
+                        "{unsure} threads started while events were being opened: they may be missing, or counted twice"
+                    ));
+                }
+                opened
+            }
+        };
+        if opened.pages < pages {
+            let (asked, got) = (pages * page_size / 1024, opened.pages * page_size / 1024);
+            choice.degradations.push(format!(
+                "rings are {got} KiB instead of {asked}: kernel.perf_event_mlock_kb allows no more, samples may be lost"
+            ));
+        }
+        missing_cpus(request, &machine.online, choice);
+        Ok((command, opened, attrs))
+    }
+
+    /// What is less than it could be, in sentences.
+    pub fn degradations(&self) -> &[String] {
+        &self.choice.degradations
+    }
+
+    /// The events that will be recorded.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// Starts the command and the events, records until there is a reason to stop, and completes the file. `say` hears what the user
+    /// should know while it goes on.
+    ///
+    /// # Errors
+    /// [`RecordError`]. If the command cannot be run there is no new file. If the file cannot be written on, the command is let run to
+    /// its end, and the file can be read as far as it came.
+    pub fn run(mut self, say: &mut dyn FnMut(&str)) -> Result<Outcome, RecordError> {
+        let by_exec = self.request.target == Target::Command;
+        let synthesized = if by_exec { self.synthesize() } else { Ok(()) };
+        let started = Instant::now();
+        if !by_exec {
+            self.live.opened.enable().map_err(RecordError::Enable)?;
+        }
+        if let Some(command) = self.command.take() {
+            match command.start() {
+                Ok(command) => self.live.command = Some(command),
+                Err(error) => {
+                    drop(self.recorder);
+                    self.output.abandon();
+                    return Err(error.into());
+                }
+            }
+        }
+        self.live.end_after(self.request.duration);
+        // Events that are running before `/proc` is read miss no mapping; those of a command begin with its exec.
+        let synthesized = synthesized.and_then(|()| if by_exec { Ok(()) } else { self.synthesize() });
+        let recorded = synthesized.and_then(|()| Ok(self.recorder.run(&mut self.live)?));
+        let duration = started.elapsed();
+        let written = recorded.and_then(|stop| {
+            Ok((
+                stop,
+                Self::complete(
+                    self.request,
+                    self.machine,
+                    &self.choice,
+                    &self.attrs,
+                    &self.live.opened,
+                    self.recorder,
+                    duration,
+                )?,
+            ))
+        });
+        match written {
+            Ok((stop, summary)) => {
+                let command = end_command(&mut self.live, stop, say)?;
+                Ok(Outcome { stop, command, summary })
+            }
+            Err(error) => {
+                say(&format!("{error}; the recording ends here"));
+                self.live.opened.disable();
+                let _ = self.live.wait_for_command(None);
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes what was there before the recording.
+    fn synthesize(&mut self) -> Result<(), RecordError> {
+        let kernel_wanted = self.choice.events.iter().any(|event| event.levels != Levels::User);
+        let Recorder { writer, tally, .. } = &mut self.recorder;
+        if kernel_wanted && !synthesize::kernel(writer, &self.machine.kernel.release)? {
+            self.choice
+                .degradations
+                .push("kernel samples cannot be resolved: kernel.kptr_restrict hides where the kernel is".to_owned());
+        }
+        let pids = match &self.request.target {
+            Target::Command => Vec::new(),
+            Target::System => all_processes(),
+            Target::Processes(ids) | Target::Threads(ids) => ids.clone(),
+        };
+        for pid in pids {
+            synthesize::process(writer, tally, pid)?;
+        }
+        Ok(())
+    }
+
+    fn complete(
+        request: &Request,
+        machine: &Machine,
+        choice: &Choice,
+        attrs: &[EventAttr],
+        opened: &Opened,
+        recorder: Recorder<BufWriter<File>>,
+        duration: Duration,
+    ) -> Result<Summary, RecordError> {
+        let totals = opened.totals(attrs);
+        let tally = &recorder.tally;
+        let events = choice.events.iter().zip(&tally.samples).zip(&totals);
+        let events = events.map(|((spec, &samples), &totals)| EventFacts::new(spec, samples, totals)).collect();
+        let mut facts = Facts::new(choice, machine, request.target.word(), events);
+        // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
+        let lost_samples = totals.iter().map(|totals| totals.lost).sum();
+        facts.counts = tally.counts;
+        facts.counts.lost = facts.counts.lost.max(lost_samples);
+        facts.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let with_kernel = choice.events.iter().any(|event| event.levels != Levels::User);
+        let ids = build_ids(&tally.mapped, with_kernel);
+        facts.collector_cpu_ns = u64::try_from(own_cpu_time().as_nanos()).unwrap_or(u64::MAX);
+        let features = features(machine, &facts, &request.cmdline, ids, tally.sample_time);
+        let file = recorder.finish(&features)?;
+        let bytes = file.get_ref().metadata().map_or(0, |file| file.len());
+        Ok(Summary { path: request.output.clone(), bytes, facts })
+    }
+}
+
+/// Opens events on all threads of `pids`, again if threads started meanwhile: it cannot be known whether those inherited the events.
+/// Returns how many of them remain after some attempts.
+fn attach(pids: &[u32], open: &dyn Fn(&Threads) -> Result<Opened, OpenError>) -> Result<(Opened, usize), OpenError> {
+    let all = || -> Vec<u32> { pids.iter().flat_map(|&pid| threads(pid)).collect() };
+    let mut before = all();
+    let mut attempt = 1;
+    loop {
+        let opened = open(&Threads::Of(before.clone()))?;
+        let after = all();
+        let new = after.iter().filter(|thread| !before.contains(thread)).count();
+        if new == 0 || attempt == ATTEMPTS {
+            return Ok((opened, new));
+        }
+        before = after;
+        attempt += 1;
+    }
+}
+
+fn missing_cpus(request: &Request, online: &CpuList, choice: &mut Choice) {
+    let missing: Vec<String> = request
+        .cpus
+        .iter()
+        .flat_map(CpuList::iter)
+        .filter(|&cpu| !online.contains(cpu))
+        .map(|cpu| cpu.to_string())
+        .collect();
+    if !missing.is_empty() {
+        choice.degradations.push(format!("CPU {} is not online: nothing is recorded there", missing.join(", ")));
+    }
+}
+
+/// Passes the reason to stop on to the command, and waits for it.
+fn end_command(live: &mut Live, stop: Stop, say: &mut dyn FnMut(&str)) -> Result<Option<CommandStatus>, RecordError> {
+    let Some(command) = &mut live.command else { return Ok(None) };
+    if let Some(status) = command.status() {
+        return Ok(Some(status));
+    }
+    let mut limit = None;
+    match stop {
+        Stop::CommandEnded => {}
+        Stop::Interrupt { from_terminal: true } => {}
+        Stop::Interrupt { from_terminal: false } => command.interrupt(),
+        Stop::Terminate => command.terminate(),
+        Stop::Duration | Stop::TargetsEnded => {
+            command.terminate();
+            limit = Instant::now().checked_add(GRACE);
+        }
+    }
+    if live.wait_for_command(limit).map_err(RecordError::system("waiting for the command"))?.is_some() {
+        // A second signal: no more patience.
+        if let Some(command) = &live.command {
+            command.terminate();
+        }
+    }
+    let status = live.command.as_mut().and_then(|command| command.status());
+    if status.is_none() {
+        say("the command goes on without being recorded");
+    }
+    Ok(status)
+}
