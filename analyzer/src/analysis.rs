@@ -14,7 +14,8 @@ use crate::counting::{
     ModuleCounts, ModuleHits, count_module, locate, sums_by_block,
 };
 use crate::recording::{
-    Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Sources, StackStatistics, scan,
+    Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Sources, StackStatistics,
+    recorded_degradations, scan,
 };
 
 /// What to do beyond the defaults.
@@ -116,6 +117,8 @@ pub fn analyze(
     progress: Progress<'_>,
 ) -> Result<Analysis, perfdata::Error> {
     let mut sources = Sources::of(recording.events());
+    let recorded = recording.features().hbbp.as_deref().map(recorded_degradations).unwrap_or_default();
+    sources.degradations.splice(0..0, recorded);
     let granularity = if options.group_by == GroupBy::Thread { Granularity::Thread } else { Granularity::Process };
     let mut scanned = scan(recording, &sources, granularity, options.threads, progress)?;
     let groups = Groups::new(options.group_by, &scanned.totals, &scanned.timeline);
