@@ -79,11 +79,11 @@ impl EventFacts {
         }
     }
 
-    /// A sentence if it was on the PMU less than it was to be.
-    pub(crate) fn multiplexed(&self) -> Option<String> {
+    /// A sentence if it counted less than it was to, though it has all CPUs.
+    fn multiplexed(&self) -> Option<String> {
         let Totals { enabled_ns, running_ns, .. } = self.totals;
         let share = running_ns as f64 / enabled_ns.max(1) as f64;
-        // Enabled and running times are taken moments apart.
+        // The two times are taken moments apart.
         (enabled_ns > 0 && share < 0.99).then(|| {
             format!(
                 "{}: it counted {:.1} % of the time, other events had the counters for the rest",
@@ -95,10 +95,19 @@ impl EventFacts {
 }
 
 impl Facts {
-    pub(crate) fn new(choice: &Choice, machine: &Machine, target: &'static str, events: Vec<EventFacts>) -> Self {
+    /// `all_cpus`: the events were to count wherever their threads run.
+    pub(crate) fn new(
+        choice: &Choice,
+        machine: &Machine,
+        target: &'static str,
+        events: Vec<EventFacts>,
+        all_cpus: bool,
+    ) -> Self {
         let depth = machine.core_pmus().find_map(|pmu| pmu.cap("branches")).filter(|&depth| depth > 0);
         let mut degradations = choice.degradations.clone();
-        degradations.extend(events.iter().filter_map(EventFacts::multiplexed));
+        if all_cpus {
+            degradations.extend(events.iter().filter_map(EventFacts::multiplexed));
+        }
         Self {
             schema: "hbbp-recording/1",
             version: env!("CARGO_PKG_VERSION"),

@@ -105,9 +105,9 @@ pub(crate) struct OpenEvent {
 pub struct Totals {
     /// Counts.
     pub counted: u64,
-    /// Time it was to count, ns.
+    /// Time it was to count, ns: run time of the threads, or of the CPUs under `-a`.
     pub enabled_ns: u64,
-    /// Time it was on the PMU, ns.
+    /// Time it counted, ns: less where events outnumber counters, or the event is one of some CPUs only.
     pub running_ns: u64,
     /// Samples lost, where the kernel says.
     pub lost: u64,
@@ -221,9 +221,10 @@ impl Opened {
         }
     }
 
-    /// What each of `count` events counted.
-    pub(crate) fn totals(&self, attrs: &[EventAttr]) -> Vec<Totals> {
+    /// What each event counted; `of_threads`: they are events of threads, not of CPUs.
+    pub(crate) fn totals(&self, attrs: &[EventAttr], of_threads: bool) -> Vec<Totals> {
         let mut totals = vec![Totals::default(); attrs.len()];
+        let mut rings: Vec<Vec<usize>> = vec![Vec::new(); attrs.len()];
         for event in &self.events {
             // value, enabled, running, id, lost.
             let mut words = [0; 5];
@@ -234,6 +235,15 @@ impl Opened {
                 total.enabled_ns += words[1];
                 total.running_ns += words[2];
                 total.lost += if with_lost { words[4] } else { 0 };
+                if !rings[event.spec].contains(&event.ring) {
+                    rings[event.spec].push(event.ring);
+                }
+            }
+        }
+        // An event of a thread on one CPU is to count, by the kernel's reckoning, wherever the thread runs.
+        if of_threads {
+            for (total, rings) in totals.iter_mut().zip(&rings) {
+                total.enabled_ns /= rings.len().max(1) as u64;
             }
         }
         totals

@@ -256,11 +256,12 @@ impl<'a> Session<'a> {
         recorder: Recorder<BufWriter<File>>,
         duration: Duration,
     ) -> Result<Summary, RecordError> {
-        let totals = opened.totals(attrs);
+        let totals = opened.totals(attrs, request.target != Target::System);
         let tally = &recorder.tally;
         let events = choice.events.iter().zip(&tally.samples).zip(&totals);
         let events = events.map(|((spec, &samples), &totals)| EventFacts::new(spec, samples, totals)).collect();
-        let mut facts = Facts::new(choice, machine, request.target.word(), events);
+        let all_cpus = request.cpus.is_none() && choice.events.iter().all(|event| event.cpus.is_none());
+        let mut facts = Facts::new(choice, machine, request.target.word(), events, all_cpus);
         // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
         let lost_samples = totals.iter().map(|totals| totals.lost).sum();
         facts.counts = tally.counts;

@@ -100,12 +100,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(request) => request,
         Err(reason) => return Ok(usage(&reason)),
     };
+    let mut said = Vec::new();
     let result = Session::prepare(&request, &machine).and_then(|session| {
-        session.degradations().iter().for_each(|sentence| say(sentence));
+        said.extend_from_slice(session.degradations());
+        said.iter().for_each(|sentence| say(sentence));
         session.run(&mut |text| say(text))
     });
     match result {
         Ok(outcome) => {
+            let late = outcome.summary.facts.degradations.iter().filter(|sentence| !said.contains(sentence));
+            late.for_each(|sentence| say(sentence));
             if !quiet {
                 closing_lines(&outcome.summary);
             }

@@ -1,4 +1,5 @@
 //! Machines put together from what Linux documents of them, and a kernel that opens what theirs would.
+#![allow(dead_code)] // each test uses a part
 
 use collector::cpu_list::CpuList;
 use collector::errno::Errno;

@@ -1,0 +1,504 @@
+//! `hbbp record` as a process: what it records, what it says, how it ends.
+//!
+//! These tests need perf events (software events suffice) and the right to sample; they say so and stop where there are none.
+
+mod contents;
+mod programs;
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use contents::Contents;
+use tempfile::TempDir;
+
+/// A directory to record in, and the command to do it with.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    /// `None`, said on stderr, where nothing can be recorded.
+    fn new() -> Option<Self> {
+        let place = Self { dir: tempfile::tempdir().unwrap() };
+        let doctor = Command::new(hbbp()).args(["doctor", "--format", "json"]).output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
+        match report["would_use"]["error"].as_str() {
+            None => Some(place),
+            Some(reason) => {
+                eprintln!("SKIPPED: {reason}");
+                None
+            }
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn recording(&self) -> PathBuf {
+        self.path("hbbp.data")
+    }
+
+    fn contents(&self) -> Contents {
+        Contents::of(&self.recording())
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(hbbp());
+        command.arg("record").args(args).current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Starts it and waits until it records, which is when the command has made the file `started`.
+    fn start(&self, args: &[&str]) -> Child {
+        let child = self.command(args).stderr(Stdio::piped()).spawn().unwrap();
+        wait_for("the command to start", || self.path("started").exists());
+        child
+    }
+}
+
+fn hbbp() -> PathBuf {
+    assert_cmd::cargo::cargo_bin!("hbbp").to_path_buf()
+}
+
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < limit, "waiting for {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn send(signal: &str, pid: u32) {
+    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn stderr_of(mut child: Child) -> (std::process::ExitStatus, String) {
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    (child.wait().unwrap(), text)
+}
+
+fn installed(tool: &str) -> bool {
+    let there = Command::new(tool).arg("--version").output().is_ok();
+    if !there {
+        eprintln!("SKIPPED: {tool} is not installed");
+    }
+    there
+}
+
+#[test]
+fn a_short_command_leaves_a_whole_recording() {
+    let Some(place) = Place::new() else { return };
+    let output = place.run(&["--", "true"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    assert!(errors(&output).contains(" samples in "), "{}", errors(&output));
+    let contents = place.contents();
+    assert!(contents.has_mapped("true"), "{:?}", contents.mapped);
+    assert!(contents.build_ids.iter().any(|path| path.ends_with("/true")), "{:?}", contents.build_ids);
+    assert!(contents.names.values().any(|name| name == "true"));
+    assert_eq!(contents.exits.len(), 1);
+    assert_eq!(contents.facts["schema"], "hbbp-recording/1");
+    assert_eq!(contents.facts["target"], "command");
+    assert_eq!(contents.facts["events"].as_array().unwrap().len(), contents.events.len());
+}
+
+#[test]
+fn every_thread_is_sampled_by_its_time() {
+    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let output = place.run(&[
+        "--ebs-event",
+        "task-clock",
+        "--ebs-period",
+        "1000000",
+        "-u",
+        "--",
+        spin.to_str().unwrap(),
+        "4",
+        "300",
+    ]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let contents = place.contents();
+    assert_eq!(contents.samples.len(), 4, "{:?}", contents.samples);
+    for (thread, &samples) in &contents.samples {
+        assert!((200..=330).contains(&samples), "300 ms at a sample per ms: {thread:?} has {samples}");
+    }
+    assert_eq!(contents.names.values().filter(|name| *name == "worker").count(), 3);
+    assert!(contents.times.is_sorted(), "records are in order of time");
+    // The counter misses nothing, and the samples follow it.
+    let counted = contents.facts["events"][0]["counted"].as_u64().unwrap();
+    assert!((1_150_000_000..1_600_000_000).contains(&counted), "four times 300 ms of CPU time: {counted} ns");
+    assert_eq!(contents.facts["events"][0]["samples"], contents.total());
+    assert_eq!(contents.facts["lost"], 0);
+}
+
+#[test]
+fn children_are_recorded_unless_left_out() {
+    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let spin = spin.to_str().unwrap();
+    let tree = format!("{spin} 1 150 & (sh -c '{spin} 2 150; true'; true) ; wait; {spin} 1 150");
+    let output = place.run(&["--expect", "seconds", "--", "sh", "-c", &tree]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let contents = place.contents();
+    let spinners: Vec<u32> = contents.mapped.iter().filter(|(_, path)| path == spin).map(|(pid, _)| *pid).collect();
+    assert_eq!(spinners.len(), 3, "{:?}", contents.mapped);
+    for pid in &spinners {
+        assert!(contents.of_process(*pid) >= 40, "150 ms at 500 Hz: {pid} has {}", contents.of_process(*pid));
+        assert!(contents.forks.iter().any(|(_, child)| child == pid));
+    }
+
+    let output = place.run(&["--no-inherit", "--expect", "seconds", "--", "sh", "-c", &tree]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let alone = place.contents();
+    assert!(alone.mapped.iter().all(|(_, path)| path != spin), "{:?}", alone.mapped);
+    assert!(alone.total() < contents.total() / 4);
+    assert!(place.path("hbbp.data.old").exists(), "the first recording is kept");
+    assert_eq!(Contents::of(&place.path("hbbp.data.old")).total(), contents.total());
+}
+
+#[test]
+fn a_running_process_is_recorded_with_all_its_threads_until_it_ends() {
+    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let mut target = Command::new(&spin).args(["3", "700"]).spawn().unwrap();
+    let pid = target.id();
+    wait_for("three threads", || fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() == 3));
+    let child = place.command(&["--expect", "seconds", "-p", &pid.to_string()]).stderr(Stdio::piped()).spawn().unwrap();
+    assert!(target.wait().unwrap().success(), "the process is not disturbed");
+    let (status, said) = stderr_of(child);
+    assert!(status.success(), "{said}");
+    let contents = place.contents();
+    assert_eq!(contents.samples.len(), 3, "{said} {:?}", contents.samples);
+    assert!(contents.samples.keys().all(|(process, _)| *process == pid));
+    assert!(contents.has_mapped("spin") && contents.names[&pid] == "spin", "{:?}", contents.names);
+    assert!(
+        contents.build_ids.contains(spin.to_str().unwrap())
+            || contents.build_ids.iter().any(|path| path.contains("libc"))
+    );
+    assert_eq!(contents.facts["target"], "processes");
+    assert!(contents.times.is_sorted(), "what was there before has time 0");
+}
+
+#[test]
+fn threads_started_later_are_recorded_too() {
+    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let script = format!("touch started; while [ ! -e go ]; do sleep 0.05; done; exec {} 2 200", spin.display());
+    let mut target = Command::new("sh").args(["-c", &script]).current_dir(place.dir.path()).spawn().unwrap();
+    wait_for("the shell", || place.path("started").exists());
+    let child =
+        place.command(&["--expect", "seconds", "-p", &target.id().to_string()]).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the recording", || fs::metadata(place.recording()).is_ok());
+    sleep(Duration::from_millis(500));
+    fs::write(place.path("go"), "").unwrap();
+    assert!(target.wait().unwrap().success());
+    let (status, said) = stderr_of(child);
+    assert!(status.success(), "{said}");
+    let contents = place.contents();
+    let of_spin = contents.samples.iter().filter(|((pid, _), count)| *pid == target.id() && **count >= 40).count();
+    assert_eq!(of_spin, 2, "{:?}", contents.samples);
+    assert!(contents.has_mapped("spin"), "an exec in a recorded process is seen");
+}
+
+#[test]
+fn one_thread_of_several() {
+    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let mut target = Command::new(&spin).args(["3", "600"]).spawn().unwrap();
+    let tasks = || -> Vec<u32> {
+        let names = fs::read_dir(format!("/proc/{}/task", target.id())).unwrap();
+        names.map(|name| name.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
+    };
+    wait_for("three threads", || tasks().len() == 3);
+    let tid = *tasks().iter().max().unwrap();
+    let output = place.run(&["--expect", "seconds", "--duration", "0.3", "-t", &tid.to_string()]);
+    assert!(output.status.success(), "{}", errors(&output));
+    assert!(target.wait().unwrap().success());
+    let contents = place.contents();
+    assert_eq!(contents.samples.keys().collect::<Vec<_>>(), [&(target.id(), tid)]);
+    assert_eq!(contents.facts["target"], "threads");
+}
+
+#[test]
+fn everything_that_runs() {
+    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let mut other = Command::new(&spin).args(["1", "3000"]).spawn().unwrap();
+    let output = place.run(&["-a", "--expect", "seconds", "--", "sleep", "0.5"]);
+    if errors(&output).contains("recording all processes needs") {
+        eprintln!("SKIPPED: {}", errors(&output));
+    } else {
+        assert!(output.status.success(), "{}", errors(&output));
+        let contents = place.contents();
+        assert!(contents.of_process(other.id()) > 20, "{:?}", contents.samples);
+        assert_eq!(contents.facts["target"], "system");
+        assert!(contents.names.len() > 5 && contents.names.contains_key(&1), "names of what was there before");
+    }
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
+fn the_time_is_up() {
+    let Some(place) = Place::new() else { return };
+    let script = "trap 'echo ended > trapped; exit 5' TERM; touch started; while :; do :; done";
+    let begin = Instant::now();
+    let output = place.run(&["--duration", "0.5", "--", "sh", "-c", script]);
+    assert!(begin.elapsed() >= Duration::from_millis(500));
+    assert_eq!(output.status.code(), Some(0), "the command was told to end, which is no failure: {}", errors(&output));
+    assert!(place.path("trapped").exists(), "the command was told to end");
+    let contents = place.contents();
+    assert!(contents.total() > 0);
+    let nanoseconds = contents.facts["duration_ns"].as_u64().unwrap();
+    assert!((500_000_000..5_000_000_000).contains(&nanoseconds), "{nanoseconds}");
+}
+
+#[test]
+fn exit_codes_are_those_of_the_command() {
+    let Some(place) = Place::new() else { return };
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("kill -ABRT $$", 134)] {
+        let output = place.run(&["--", "sh", "-c", script]);
+        assert_eq!(output.status.code(), Some(code), "{script}: {}", errors(&output));
+        place.contents();
+    }
+}
+
+#[test]
+fn commands_that_cannot_be_run() {
+    let Some(place) = Place::new() else { return };
+    fs::write(place.recording(), "a recording from before").unwrap();
+    fs::write(place.path("not-executable"), "text").unwrap();
+    fs::write(place.path("no-interpreter"), "#!/does/not/exist\n").unwrap();
+    assert!(Command::new("chmod").args(["+x"]).arg(place.path("no-interpreter")).status().unwrap().success());
+    for (program, code, reason) in [
+        ("no-such-program", 127, "No such file"),
+        ("./not-executable", 126, "Permission denied"),
+        ("./no-interpreter", 127, "No such file"),
+    ] {
+        let output = place.run(&["--", program]);
+        assert_eq!(output.status.code(), Some(code), "{program}: {}", errors(&output));
+        assert!(errors(&output).contains(&format!("cannot run {program}: {reason}")), "{}", errors(&output));
+        assert_eq!(fs::read(place.recording()).unwrap(), b"a recording from before", "{program}");
+        assert!(!place.path("hbbp.data.old").exists(), "{program}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_written() {
+    let Some(place) = Place::new() else { return };
+    for (file, code) in [("no/such/dir/x", 1), (".", 1)] {
+        let output = place.run(&["-o", file, "--", "touch", "ran"]);
+        assert_eq!(output.status.code(), Some(code), "{file}: {}", errors(&output));
+        assert!(errors(&output).contains(&format!("cannot write {file}: ")), "{}", errors(&output));
+        assert!(!place.path("ran").exists(), "{file}: the command must not run");
+    }
+    assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
+    let output = place.run(&["-o", "pipe", "--", "touch", "ran"]);
+    assert!(!output.status.success() && errors(&output).contains("not a pipe"), "{}", errors(&output));
+    assert!(!place.path("ran").exists());
+}
+
+#[test]
+fn a_full_disk_is_said_and_the_command_runs_on() {
+    let Some(place) = Place::new() else { return };
+    if !Path::new("/dev/full").exists() {
+        eprintln!("SKIPPED: there is no /dev/full");
+        return;
+    }
+    let output = place.run(&["-o", "/dev/full", "--", "sh", "-c", "sleep 0.2; touch ran"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains("No space left on device"), "{}", errors(&output));
+    assert!(place.path("ran").exists());
+    assert!(Path::new("/dev/full").exists());
+}
+
+#[test]
+fn interrupt_stops_both_and_completes_the_file() {
+    let Some(place) = Place::new() else { return };
+    let child = place.start(&["--", "sh", "-c", "touch started; while :; do :; done"]);
+    sleep(Duration::from_millis(300));
+    send("-INT", child.id());
+    let (status, said) = stderr_of(child);
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(place.contents().total() > 0);
+}
+
+#[test]
+fn terminate_is_passed_on() {
+    let Some(place) = Place::new() else { return };
+    let script = "trap 'touch trapped; exit 3' TERM; touch started; while :; do :; done";
+    let child = place.start(&["--", "sh", "-c", script]);
+    sleep(Duration::from_millis(300));
+    send("-TERM", child.id());
+    let (status, said) = stderr_of(child);
+    assert_eq!(status.code(), Some(3), "{said}");
+    assert!(place.path("trapped").exists());
+    assert!(place.contents().total() > 0);
+}
+
+#[test]
+fn interrupt_ends_a_recording_of_others_and_leaves_them_alone() {
+    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let mut target = Command::new(&spin).args(["1", "20000"]).spawn().unwrap();
+    let child = place.command(&["-p", &target.id().to_string()]).stderr(Stdio::piped()).spawn().unwrap();
+    // The header is buffered: recording has begun when the events are open, soon after the file is made.
+    wait_for("the recording", || place.recording().exists());
+    sleep(Duration::from_millis(500));
+    send("-INT", child.id());
+    let (status, said) = stderr_of(child);
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(place.contents().of_process(target.id()) > 10);
+    assert!(target.try_wait().unwrap().is_none(), "the process runs on");
+    target.kill().unwrap();
+    target.wait().unwrap();
+}
+
+/// A collector that is killed leaves what it has written, and does not take the program with it.
+#[test]
+fn a_killed_collector_leaves_the_program_and_a_readable_file() {
+    let Some(place) = Place::new() else { return };
+    let mut child = place.start(&[
+        "--ebs-event",
+        "task-clock",
+        "--ebs-period",
+        "20000",
+        "--",
+        "sh",
+        "-c",
+        "touch started; i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done; touch done",
+    ]);
+    wait_for("some of the recording", || fs::metadata(place.recording()).is_ok_and(|file| file.len() > 300_000));
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    let recording = perfdata::Recording::open(&place.recording()).unwrap();
+    let (mut chunks, mut chunk, mut samples) = (recording.chunks(), perfdata::Chunk::new(), 0);
+    while chunks.next_into(&mut chunk).unwrap() {
+        samples += chunk.records().filter(|raw| raw.is_sample()).count();
+    }
+    assert!(samples > 1000, "{samples}");
+    wait_for("the program to end by itself", || place.path("done").exists());
+}
+
+#[test]
+fn lost_samples_are_counted_and_said() {
+    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let script = format!("touch started; exec {} 1 1500", spin.display());
+    let child =
+        place.start(&["-m", "1", "--ebs-event", "task-clock", "--ebs-period", "100000", "--", "sh", "-c", &script]);
+    send("-STOP", child.id());
+    sleep(Duration::from_millis(700));
+    send("-CONT", child.id());
+    let (status, said) = stderr_of(child);
+    assert!(status.success(), "{said}");
+    let facts = place.contents().facts;
+    let lost = facts["lost"].as_u64().unwrap();
+    // A page holds 85 samples of 48 bytes; 700 ms bring 7,000, if this machine is not very busy.
+    assert!(lost > 500, "{facts}");
+    assert!(said.contains(&format!("{lost} records lost")), "{said}");
+}
+
+#[test]
+fn what_was_not_to_be_had_is_said_and_recorded() {
+    let Some(place) = Place::new() else { return };
+    let output = place.run(&["--", "true"]);
+    let facts = place.contents().facts;
+    for sentence in facts["degradations"].as_array().unwrap() {
+        assert!(errors(&output).contains(sentence.as_str().unwrap()), "{sentence}");
+    }
+    let source = facts["source"].as_str().unwrap();
+    assert!(source != "clock" || !facts["degradations"].as_array().unwrap().is_empty(), "a clock is never silent");
+    let quiet = place.run(&["-q", "--", "true"]);
+    assert_eq!(errors(&quiet), "");
+}
+
+#[test]
+fn an_event_asked_for_by_name_is_never_replaced() {
+    let Some(place) = Place::new() else { return };
+    let output = place.run(&["--ebs-event", "cpu/event=0xc0/pp", "--", "touch", "ran"]);
+    if output.status.success() {
+        assert_eq!(place.contents().events[0], "cpu/event=0xc0/pp");
+    } else {
+        assert!(!place.path("ran").exists() && !place.recording().exists(), "{}", errors(&output));
+    }
+    let output = place.run(&["--ebs-event", "no-such-event", "--", "touch", "ran2"]);
+    assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
+    assert!(errors(&output).contains("`no-such-event`"));
+    assert!(!place.path("ran2").exists());
+}
+
+#[test]
+fn wrong_usage() {
+    let Some(place) = Place::new() else { return };
+    for args in [
+        &[][..],
+        &["-m", "3", "--", "true"],
+        &["-j", "nonsense", "--", "true"],
+        &["--duration", "0", "--", "true"],
+        &["-p", "1", "-a"],
+    ] {
+        let output = place.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", errors(&output));
+    }
+    let output = place.run(&["-p", "4294967295"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains("no process or thread 4294967295"), "{}", errors(&output));
+    assert!(!place.recording().exists());
+}
+
+/// The program must find the signals, limits and files it would find without the collector.
+#[test]
+fn the_command_sees_nothing_of_the_collector() {
+    let Some(place) = Place::new() else { return };
+    let script = "ulimit -n; ls /proc/self/fd | wc -l; grep -E 'Sig(Blk|Ign)' /proc/self/status";
+    let alone = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
+    let recorded = place.run(&["-q", "--", "sh", "-c", script]);
+    assert_eq!(String::from_utf8_lossy(&recorded.stdout), String::from_utf8_lossy(&alone.stdout));
+}
+
+#[test]
+fn perf_reads_the_recording() {
+    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    if !installed("perf") {
+        return;
+    }
+    let output = place.run(&["--expect", "seconds", "--", spin.to_str().unwrap(), "2", "200"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let total = place.contents().total();
+    let perf = |args: &[&str]| {
+        let output = Command::new("perf").args(args).current_dir(place.dir.path()).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", errors(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let script = perf(&["script", "-F", "comm,tid,time,ip,sym", "-i", "hbbp.data"]);
+    assert_eq!(script.lines().count() as u64, total);
+    assert!(script.contains("worker") && script.contains("spin"), "{script}");
+    let report = perf(&["report", "--stdio", "--sort", "sym", "-i", "hbbp.data"]);
+    assert!(report.contains("] spin"), "{report}");
+    let ids = perf(&["buildid-list", "-i", "hbbp.data"]);
+    assert!(ids.contains("/spin") && ids.contains("libc"), "{ids}");
+    let header = perf(&["report", "--header-only", "-i", "hbbp.data"]);
+    for feature in [
+        "hostname",
+        "os release",
+        "arch",
+        "nrcpus",
+        "cpudesc",
+        "cpuid",
+        "total memory",
+        "cmdline",
+        "event",
+        "pmu mappings",
+        "time of first sample",
+    ] {
+        assert!(header.contains(feature), "{feature}: {header}");
+    }
+}
