@@ -1,24 +1,33 @@
 //! The `NT_GNU_BUILD_ID` note.
 
-use std::ops::Range;
-
 use object::LittleEndian as LE;
-use object::elf::{FileHeader64, NT_GNU_BUILD_ID, ProgramHeader64};
+use object::elf::{FileHeader64, NT_GNU_BUILD_ID, PT_NOTE, ProgramHeader64, SHT_NOTE};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 
-/// Where in `bytes` the build-id lies. Note segments are asked first (they are what the kernel reads), then note
+use super::file_bytes::FileBytes;
+
+/// Longest list of notes that is looked through, in bytes, and most lists: a damaged file can state the whole of itself as notes,
+/// many times. Lists with a build-id have some hundred bytes.
+const LONGEST: u64 = 1 << 14;
+const MOST: usize = 64;
+
+/// The build-id. Note segments are asked first (they are what the kernel reads), then note
 /// sections (all that a separate debug file has).
 pub(super) fn build_id(
     header: &FileHeader64<LE>,
     program_headers: &[ProgramHeader64<LE>],
-    bytes: &[u8],
-) -> Option<Range<usize>> {
-    let in_segments = program_headers.iter().filter_map(|segment| segment.notes(LE, bytes).ok().flatten());
+    bytes: &FileBytes,
+) -> Option<Vec<u8>> {
+    let segments = program_headers
+        .iter()
+        .filter(|segment| segment.p_filesz.get(LE) <= LONGEST && segment.p_type.get(LE) == PT_NOTE)
+        .take(MOST);
+    let in_segments = segments.filter_map(|segment| segment.notes(LE, bytes).ok().flatten());
     let sections = header.section_headers(LE, bytes).unwrap_or_default();
-    let in_sections = sections.iter().filter_map(|section| section.notes(LE, bytes).ok().flatten());
-    let id = in_segments.chain(in_sections).find_map(in_notes)?;
-    let start = (id.as_ptr() as usize).checked_sub(bytes.as_ptr() as usize)?;
-    Some(start..start + id.len())
+    let sections =
+        sections.iter().filter(|section| section.sh_size.get(LE) <= LONGEST && section.sh_type.get(LE) == SHT_NOTE);
+    let in_sections = sections.take(MOST).filter_map(|section| section.notes(LE, bytes).ok().flatten());
+    in_segments.chain(in_sections).find_map(in_notes).map(<[u8]>::to_vec)
 }
 
 fn in_notes<'data>(mut notes: NoteIterator<'data, FileHeader64<LE>>) -> Option<&'data [u8]> {

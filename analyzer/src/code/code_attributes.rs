@@ -1,10 +1,9 @@
 //! The part of an instruction's attributes that its opcode decides, worked out once per opcode.
 
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use iced_x86::{
-    Code, EncodingKind, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess,
-    OpCodeOperandKind, OpKind,
+    Code, EncodingKind, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind,
 };
 
 use super::attributes::{Attributes, BranchKind, Encoding, MemoryAccess, Packing, Width};
@@ -26,8 +25,7 @@ pub(super) struct CodeAttributes {
 
 /// What the instruction's opcode, and whether it has an explicit operand in memory, say of it.
 pub(super) fn of_code(instruction: &Instruction) -> CodeAttributes {
-    static KNOWN: LazyLock<Vec<[OnceLock<CodeAttributes>; 2]>> =
-        LazyLock::new(|| Code::values().map(|_| Default::default()).collect());
+    static KNOWN: [[OnceLock<CodeAttributes>; 2]; CODES] = [const { [const { OnceLock::new() }; 2] }; CODES];
     let in_memory = instruction.op_kinds().any(is_memory);
     match KNOWN.get(instruction.code() as usize) {
         Some(forms) => *forms[usize::from(in_memory)].get_or_init(|| compute(instruction, in_memory)),
@@ -35,11 +33,16 @@ pub(super) fn of_code(instruction: &Instruction) -> CodeAttributes {
     }
 }
 
+/// More than there are opcodes (about 5,000).
+const CODES: usize = 1 << 13;
+/// More than there are mnemonics (about 2,000).
+const MNEMONICS: usize = 1 << 12;
+
 /// The name of a mnemonic in lower case: `mov`, `vaddps`.
 pub fn mnemonic_name(mnemonic: Mnemonic) -> &'static str {
-    static NAMES: LazyLock<Vec<String>> =
-        LazyLock::new(|| Mnemonic::values().map(|mnemonic| format!("{mnemonic:?}").to_ascii_lowercase()).collect());
-    NAMES.get(mnemonic as usize).map_or("invalid", String::as_str)
+    static NAMES: [OnceLock<String>; MNEMONICS] = [const { OnceLock::new() }; MNEMONICS];
+    let name = NAMES.get(mnemonic as usize);
+    name.map_or("unknown", |name| name.get_or_init(|| format!("{mnemonic:?}").to_ascii_lowercase()))
 }
 
 fn compute(instruction: &Instruction, in_memory: bool) -> CodeAttributes {
@@ -47,12 +50,9 @@ fn compute(instruction: &Instruction, in_memory: bool) -> CodeAttributes {
     let encoding = encoding(code);
     let mnemonic = mnemonic_name(code.mnemonic());
     let isa = isa(code);
-    let operands = Operands::of(code);
+    let operands = Operands::of(instruction);
     let (packing, element) = operands.elements(mnemonic, isa);
     let branch = branch(Flow::of(instruction));
-    let string = operands.kinds.iter().any(|kind| {
-        matches!(kind, OpCodeOperandKind::seg_rSI | OpCodeOperandKind::es_rDI | OpCodeOperandKind::seg_rDI)
-    });
     let traits = Traits {
         mnemonic,
         isa,
@@ -60,7 +60,7 @@ fn compute(instruction: &Instruction, in_memory: bool) -> CodeAttributes {
         element,
         vector: operands.vector_bits > 0,
         mask: operands.mask,
-        string,
+        string: operands.string,
         three_operand: matches!(encoding, Encoding::Vex | Encoding::Evex | Encoding::Xop | Encoding::Mvex),
     };
     let category = category(&traits);
@@ -80,7 +80,7 @@ fn compute(instruction: &Instruction, in_memory: bool) -> CodeAttributes {
         rep: false,
         long_latency: is_long(mnemonic, packing),
     };
-    CodeAttributes { attributes, repeatable: string, locks: in_memory && code.mnemonic() == Mnemonic::Xchg }
+    CodeAttributes { attributes, repeatable: operands.string, locks: in_memory && code.mnemonic() == Mnemonic::Xchg }
 }
 
 fn encoding(code: Code) -> Encoding {

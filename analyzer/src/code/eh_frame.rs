@@ -6,6 +6,7 @@
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice, LittleEndian, Pointer, UnwindSection,
 };
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::Image;
@@ -22,7 +23,7 @@ type Cie<'image> = gimli::CommonInformationEntry<Bytes<'image>>;
 /// length cannot be believed; an entry that is damaged inside is left out.
 pub(super) fn unwind_ranges(image: &Image, regions: &[Region]) -> Vec<Function> {
     let Some((bytes, start)) = eh_frame(image) else { return Vec::new() };
-    let mut section = EhFrame::new(bytes, LittleEndian);
+    let mut section = EhFrame::new(&bytes, LittleEndian);
     section.set_address_size(8);
     let text = image.section(".text").map_or(0, |section| section.start.0);
     let bases = BaseAddresses::default().set_eh_frame(start.0).set_text(text);
@@ -63,7 +64,7 @@ fn candidate(start: Svma, length: u64, regions: &[Region]) -> Option<Candidate> 
 }
 
 /// The bytes of the unwind table and their address.
-fn eh_frame(image: &Image) -> Option<(&[u8], Svma)> {
+fn eh_frame(image: &Image) -> Option<(Cow<'_, [u8]>, Svma)> {
     if let Some(section) = image.section(".eh_frame") {
         return Some((image.section_bytes(section), section.start));
     }
@@ -72,5 +73,5 @@ fn eh_frame(image: &Image) -> Option<(&[u8], Svma)> {
     let bases = BaseAddresses::default().set_eh_frame_hdr(start.0);
     let Pointer::Direct(table) = header.parse(&bases, 8).ok()?.eh_frame_ptr() else { return None };
     // A zero length ends the table before the segment does.
-    Some((image.bytes_up_to(Svma(table), u64::MAX), Svma(table)))
+    Some((Cow::Borrowed(image.bytes_up_to(Svma(table), u64::MAX)), Svma(table)))
 }

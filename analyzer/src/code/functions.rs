@@ -123,7 +123,7 @@ impl FunctionTable {
     }
 
     fn build(image: &Image, debug_file: Option<&Image>) -> Self {
-        let names = NameBytes { image: image.shared_bytes(), debug_file: debug_file.map(Image::shared_bytes) };
+        let names = NameBytes { image: Some(image.shared_bytes()), debug_file: debug_file.map(Image::shared_bytes) };
         let regions = regions(image);
         let mut candidates = Vec::new();
         add_symbols(image, NamesOf::Image, &regions, &mut candidates);

@@ -1,8 +1,7 @@
 //! An ELF file opened for analysis.
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::Read;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use object::read::elf::FileHeader;
 
 use super::ImageError;
 use super::build_id::build_id;
+use super::file_bytes::FileBytes;
 use super::section::{Section, sections};
 use super::segment::{Segment, load_segments};
 use super::symbols::has_function_symbols;
@@ -19,16 +19,17 @@ use crate::address::Svma;
 
 /// An x86-64 ELF file opened for analysis.
 ///
-/// It owns the file's bytes. Opening parses headers only; symbols, unwind tables and code wait until a
-/// [`FunctionTable`](super::FunctionTable) or [`BlockMap`](super::BlockMap) is made.
+/// Opening reads headers only; symbols, unwind tables and code are read when a [`FunctionTable`](super::FunctionTable) or
+/// [`BlockMap`](super::BlockMap) needs them. The file must not change meanwhile: what can no longer be read counts as
+/// undecodable.
 #[derive(Clone, Debug)]
 pub struct Image {
-    bytes: Arc<Vec<u8>>,
+    bytes: Arc<FileBytes>,
     segments: Vec<Segment>,
     /// The executable ones of `segments`: disjoint, by address.
     code: Vec<Segment>,
     sections: Vec<Section>,
-    build_id: Option<Range<usize>>,
+    build_id: Option<Vec<u8>>,
     base: Svma,
     entry: Svma,
     eh_frame_header: Option<Svma>,
@@ -36,15 +37,15 @@ pub struct Image {
 }
 
 impl Image {
-    /// The largest file that is read, in bytes: 4 GiB.
+    /// The largest file that is analyzed, in bytes: 4 GiB.
     pub const MAX_BYTES: u64 = 1 << 32;
 
-    /// Reads and parses a file.
+    /// Opens a file.
     ///
     /// # Errors
     /// The file cannot be read, is larger than [`Self::MAX_BYTES`], or [`Self::parse`] refuses it.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
-        Self::parse(read(path)?)
+        Self::of_program(open(path)?)
     }
 
     /// Parses the bytes of a file.
@@ -54,12 +55,7 @@ impl Image {
     /// more code than the file can hold, or the bytes end before the first byte of code.
     /// Other damage is survived and told by [`Self::notes`].
     pub fn parse(bytes: Vec<u8>) -> Result<Self, ImageError> {
-        let image = Self::parse_headers(bytes)?;
-        if let Some((offset, size)) = image.missing_code() {
-            let file = image.bytes.len() as u64;
-            return Err(ImageError::Truncated { what: "executable segment", offset, size, file });
-        }
-        Ok(image)
+        Self::of_program(FileBytes::of_memory(bytes))
     }
 
     /// Reads a separate debug file (as `objcopy --only-keep-debug` makes them): symbols without code.
@@ -67,12 +63,12 @@ impl Image {
     /// # Errors
     /// As for [`Self::open`], except that code may be missing.
     pub fn open_debug(path: &Path) -> Result<Self, ImageError> {
-        Self::parse_headers(read(path)?)
+        Self::parse_headers(open(path)?)
     }
 
     /// The build-id: 20 bytes as a rule, other lengths are possible.
     pub fn build_id(&self) -> Option<&[u8]> {
-        self.bytes.get(self.build_id.clone()?)
+        self.build_id.as_deref()
     }
 
     /// The address that the byte at a file offset has when it is mapped as code: by the *executable* load segment that
@@ -105,8 +101,7 @@ impl Image {
         let segment = self.segment_of(start)?;
         let end = start.0.checked_add(len)?;
         (end <= segment.end().0).then_some(())?;
-        let offset = usize::try_from(segment.offset_of(start)?).ok()?;
-        self.bytes.get(offset..offset.checked_add(usize::try_from(len).ok()?)?)
+        self.bytes.get(segment.offset_of(start)?, len)
     }
 
     /// At most `len` bytes from `start`, fewer at the end of the segment that holds it, none outside of all.
@@ -146,12 +141,12 @@ impl Image {
         &self.notes
     }
 
-    /// The file's bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// The file's length in bytes.
+    pub(super) fn length(&self) -> u64 {
+        self.bytes.length()
     }
 
-    pub(super) fn shared_bytes(&self) -> Arc<Vec<u8>> {
+    pub(super) fn shared_bytes(&self) -> Arc<FileBytes> {
         Arc::clone(&self.bytes)
     }
 
@@ -160,14 +155,8 @@ impl Image {
     }
 
     /// The section's bytes, cut at the end of the file.
-    pub(super) fn section_bytes(&self, section: &Section) -> &[u8] {
-        if !section.has_bytes() {
-            return &[];
-        }
-        let length = self.bytes.len() as u64;
-        let start = section.file_offset.min(length);
-        let end = section.file_offset.saturating_add(section.size).min(length);
-        &self.bytes[start as usize..end as usize]
+    pub(super) fn section_bytes(&self, section: &Section) -> Cow<'_, [u8]> {
+        self.bytes.copy_up_to(section.file_offset, if section.has_bytes() { section.size } else { 0 })
     }
 
     pub(super) fn executable_segments(&self) -> impl Iterator<Item = &Segment> {
@@ -178,14 +167,23 @@ impl Image {
         self.eh_frame_header
     }
 
-    fn parse_headers(bytes: Vec<u8>) -> Result<Self, ImageError> {
-        let file_size = bytes.len() as u64;
+    fn of_program(bytes: FileBytes) -> Result<Self, ImageError> {
+        let image = Self::parse_headers(bytes)?;
+        if let Some((offset, size)) = image.missing_code() {
+            let file = image.bytes.length();
+            return Err(ImageError::Truncated { what: "executable segment", offset, size, file });
+        }
+        Ok(image)
+    }
+
+    fn parse_headers(bytes: FileBytes) -> Result<Self, ImageError> {
+        let file_size = bytes.length();
         if file_size > Self::MAX_BYTES {
             return Err(ImageError::TooLarge { bytes: file_size, limit: Self::MAX_BYTES });
         }
         let mut notes = Vec::new();
         let header = file_header(&bytes)?;
-        let program_headers = header.program_headers(LE, bytes.as_slice()).map_err(|error| {
+        let program_headers = header.program_headers(LE, &bytes).map_err(|error| {
             ImageError::ProgramHeaders(format!(
                 "{error} ({} entries of {} bytes at {:#x} in a file of {file_size} bytes)",
                 header.e_phnum.get(LE),
@@ -216,7 +214,7 @@ impl Image {
             return None;
         }
         let header = file_header(&self.bytes).ok()?;
-        let program_headers = header.program_headers(LE, self.bytes.as_slice()).ok()?;
+        let program_headers = header.program_headers(LE, &*self.bytes).ok()?;
         program_headers
             .iter()
             .filter(|header| header.p_type.get(LE) == PT_LOAD && header.p_flags.get(LE).0 & object::elf::PF_X.0 != 0)
@@ -233,14 +231,13 @@ impl Image {
     }
 }
 
-fn file_header(bytes: &[u8]) -> Result<&FileHeader64<LE>, ImageError> {
-    if !bytes.starts_with(b"\x7fELF") {
-        return Err(ImageError::NotElf(bytes.iter().take(4).copied().collect()));
+fn file_header(bytes: &FileBytes) -> Result<&FileHeader64<LE>, ImageError> {
+    let ident = bytes.get_up_to(0, 7);
+    if !ident.starts_with(b"\x7fELF") {
+        return Err(ImageError::NotElf(ident.iter().take(4).copied().collect()));
     }
-    let truncated = ImageError::Truncated { what: "the ELF header", offset: 0, size: 64, file: bytes.len() as u64 };
-    let Some(&[class, data, version]) = bytes.get(4..7).and_then(|ident| ident.first_chunk()) else {
-        return Err(truncated);
-    };
+    let truncated = ImageError::Truncated { what: "the ELF header", offset: 0, size: 64, file: bytes.length() };
+    let &[_, _, _, _, class, data, version] = ident else { return Err(truncated) };
     if (class, data, version) != (2, 1, 1) {
         return Err(ImageError::Ident { class, data, version });
     }
@@ -251,17 +248,17 @@ fn file_header(bytes: &[u8]) -> Result<&FileHeader64<LE>, ImageError> {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, ImageError> {
+fn open(path: &Path) -> Result<FileBytes, ImageError> {
     let wrap = |source| ImageError::Read { path: path.to_owned(), source };
     let metadata = std::fs::metadata(path).map_err(wrap)?;
+    // Asked before opening: opening a pipe waits for its other end.
     if !metadata.is_file() {
         return Err(ImageError::NotAFile(path.to_owned()));
     }
-    if metadata.len() > Image::MAX_BYTES {
-        return Err(ImageError::TooLarge { bytes: metadata.len(), limit: Image::MAX_BYTES });
+    let file = File::open(path).map_err(wrap)?;
+    let length = file.metadata().map_err(wrap)?.len();
+    if length > Image::MAX_BYTES {
+        return Err(ImageError::TooLarge { bytes: length, limit: Image::MAX_BYTES });
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
-    // The file may grow between the two calls, or (in /proc) have no stated length.
-    File::open(path).map_err(wrap)?.take(Image::MAX_BYTES + 1).read_to_end(&mut bytes).map_err(wrap)?;
-    Ok(bytes)
+    Ok(FileBytes::of_file(file, length))
 }

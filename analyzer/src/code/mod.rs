@@ -20,6 +20,7 @@ mod decode;
 mod demangle;
 mod eh_frame;
 mod error;
+mod file_bytes;
 mod flow;
 mod functions;
 mod image;

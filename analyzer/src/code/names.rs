@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::file_bytes::FileBytes;
 use crate::address::Svma;
 
 /// Which file holds a name.
@@ -30,16 +31,16 @@ pub(super) enum Name {
 /// The bytes that hold the names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameBytes {
-    pub image: Arc<Vec<u8>>,
-    pub debug_file: Option<Arc<Vec<u8>>>,
+    pub image: Option<Arc<FileBytes>>,
+    pub debug_file: Option<Arc<FileBytes>>,
 }
 
 impl NameBytes {
     /// Longest name shown, in bytes. Mangled C++ names of several thousand bytes exist; a string table without
     /// terminators must not become one name per symbol.
-    const LONGEST: usize = 1 << 16;
+    const LONGEST: u64 = 1 << 14;
     /// Bytes of a name that decide between aliases.
-    const COMPARED: usize = 1 << 10;
+    const COMPARED: u64 = 1 << 10;
 
     pub fn string(&self, file: NamesOf, offset: u32) -> Cow<'_, str> {
         String::from_utf8_lossy(self.bytes(file, offset, Self::LONGEST))
@@ -57,13 +58,12 @@ impl NameBytes {
         (bytes.contains(&b'@'), underscores, bytes.len(), bytes)
     }
 
-    fn bytes(&self, file: NamesOf, offset: u32, longest: usize) -> &[u8] {
+    fn bytes(&self, file: NamesOf, offset: u32, longest: u64) -> &[u8] {
         let bytes = match file {
-            NamesOf::Image => Some(&self.image),
+            NamesOf::Image => self.image.as_ref(),
             NamesOf::DebugFile => self.debug_file.as_ref(),
         };
-        let rest = bytes.and_then(|bytes| bytes.get(offset as usize..)).unwrap_or_default();
-        let rest = &rest[..rest.len().min(longest)];
-        &rest[..rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len())]
+        let bytes = bytes.map_or(&[][..], |bytes| bytes.get_up_to(offset.into(), longest));
+        &bytes[..bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len())]
     }
 }

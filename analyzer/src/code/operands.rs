@@ -1,33 +1,68 @@
-//! Elements and widths of an opcode's operands.
+//! Elements and widths of an instruction's operands.
 //!
 //! The type of the memory operand, which is stated even for the form of an instruction without one, says most of it; the rest
 //! is in the suffix of the mnemonic.
 
-use iced_x86::{Code, MemorySize, OpCodeOperandKind as Kind};
+use iced_x86::{Instruction, MemorySize, OpKind, Register};
 
 use super::attributes::{Element, Packing, Width};
 
-/// The operands that an opcode has.
+/// An instruction's operands, without what differs between instructions of one opcode and form.
 pub(super) struct Operands {
-    pub kinds: &'static [Kind],
-    /// Bits of the widest vector register operand; 0 for none.
-    pub vector_bits: u16,
+    /// Bits of the widest vector operand; 0 for none.
+    pub vector_bits: usize,
     /// Has a mask register operand of its own (not as write mask).
     pub mask: bool,
+    /// Has an implicit operand at `rsi` or `rdi`.
+    pub string: bool,
+    /// Bits of the first general register or sign-extended immediate; 0 for none.
+    general_bits: usize,
+    /// Of the operand in memory, if it is there or could be.
     memory: MemorySize,
 }
 
 impl Operands {
-    pub fn of(code: Code) -> Self {
-        let info = code.op_code();
-        let kinds = info.op_kinds();
-        Self {
-            kinds,
-            vector_bits: kinds.iter().map(|&kind| vector_bits(kind)).max().unwrap_or(0),
-            mask: kinds
-                .iter()
-                .any(|kind| matches!(kind, Kind::k_reg | Kind::kp1_reg | Kind::k_rm | Kind::k_vvvv | Kind::k_or_mem)),
-            memory: info.memory_size(),
+    pub fn of(instruction: &Instruction) -> Self {
+        let mut whole = *instruction;
+        whole.set_is_broadcast(false);
+        let mut operands =
+            Self { vector_bits: 0, mask: false, string: false, general_bits: 0, memory: whole.memory_size() };
+        for index in 0..instruction.op_count() {
+            match instruction.op_kind(index) {
+                OpKind::Register => operands.add_register(instruction.op_register(index)),
+                OpKind::Immediate8to64 | OpKind::Immediate32to64 if index == 0 => operands.general_bits = 64,
+                OpKind::Memory => {
+                    operands.add_memory(instruction.memory_index());
+                    // `shl dword ptr [rdi], cl` is 32 bits wide.
+                    if index == 0 && matches!(operands.memory.size(), 1 | 2 | 4 | 8) {
+                        operands.general_bits = operands.memory.size() * 8;
+                    }
+                }
+                OpKind::MemorySegRSI | OpKind::MemoryESRDI | OpKind::MemorySegRDI => operands.string = true,
+                _ => {}
+            }
+        }
+        operands
+    }
+
+    fn add_register(&mut self, register: Register) {
+        let bits = register.size() * 8;
+        if register.is_vector_register() || register.is_mm() {
+            self.vector_bits = self.vector_bits.max(bits);
+        } else if register.is_gpr() && self.general_bits == 0 && register != Register::DX {
+            self.general_bits = bits;
+        }
+        self.mask |= register.is_k();
+    }
+
+    fn add_memory(&mut self, index: Register) {
+        if index.is_vector_register() {
+            self.vector_bits = self.vector_bits.max(index.size() * 8);
+        } else if self.memory.is_packed() && !is_bounds(self.memory) {
+            self.vector_bits = self.vector_bits.max(self.memory.size() * 8);
+        } else if matches!(element_of(self.memory), Some(Element::F16 | Element::F32 | Element::F64)) {
+            // `vfpclassss k1, [rdi]`, `cvtsd2si rax, [rdi]`: the register would be an xmm.
+            self.vector_bits = self.vector_bits.max(128);
         }
     }
 
@@ -59,7 +94,7 @@ impl Operands {
     /// See [`super::Attributes::width`].
     pub fn width(&self, mnemonic: &str, packing: Packing, element: Element) -> Width {
         match packing {
-            Packing::Packed => width(self.vector_bits.into()),
+            Packing::Packed => width(self.vector_bits),
             Packing::Scalar => width(element_bits(element)),
             Packing::None => width(self.general_width(mnemonic)),
         }
@@ -75,21 +110,25 @@ impl Operands {
                 _ => 0,
             };
         }
-        match self.kinds.iter().map(|&kind| general_bits(kind)).find(|&bits| bits > 0) {
-            Some(bits) => bits,
-            None if matches!(self.memory.size(), 1 | 2 | 4 | 8 | 16) => self.memory.size() * 8,
-            None => 0,
+        match self.general_bits {
+            0 if matches!(self.memory.size(), 1 | 2 | 4 | 8 | 16) => self.memory.size() * 8,
+            bits => bits,
         }
     }
 
     /// The type of a general register among the operands.
     fn general_element(&self) -> Option<Element> {
-        self.kinds.iter().find_map(|&kind| match general_bits(kind) {
+        match self.general_bits {
             32 => Some(Element::I32),
             64 => Some(Element::I64),
             _ => None,
-        })
+        }
     }
+}
+
+/// The pair of limits that `bound` reads.
+fn is_bounds(memory: MemorySize) -> bool {
+    matches!(memory, MemorySize::Bound16_WordWord | MemorySize::Bound32_DwordDword)
 }
 
 /// By suffix (`addss`, `cmpsd`, `vaddsh`, but not `pmaxsd`: signed doublewords), or because it moves one element.
@@ -230,62 +269,5 @@ fn width(bits: usize) -> Width {
         256 => Width::W256,
         512 => Width::W512,
         _ => Width::None,
-    }
-}
-
-fn vector_bits(kind: Kind) -> u16 {
-    match kind {
-        Kind::mm_or_mem | Kind::mm_reg | Kind::mm_rm => 64,
-        Kind::xmm_or_mem
-        | Kind::xmm_reg
-        | Kind::xmm_rm
-        | Kind::xmm_vvvv
-        | Kind::xmmp3_vvvv
-        | Kind::xmm_is4
-        | Kind::xmm_is5
-        | Kind::mem_vsib32x
-        | Kind::mem_vsib64x => 128,
-        Kind::ymm_or_mem
-        | Kind::ymm_reg
-        | Kind::ymm_rm
-        | Kind::ymm_vvvv
-        | Kind::ymm_is4
-        | Kind::ymm_is5
-        | Kind::mem_vsib32y
-        | Kind::mem_vsib64y => 256,
-        Kind::zmm_or_mem
-        | Kind::zmm_reg
-        | Kind::zmm_rm
-        | Kind::zmm_vvvv
-        | Kind::zmmp3_vvvv
-        | Kind::mem_vsib32z
-        | Kind::mem_vsib64z => 512,
-        _ => 0,
-    }
-}
-
-fn general_bits(kind: Kind) -> usize {
-    match kind {
-        Kind::r8_or_mem | Kind::r8_reg | Kind::r8_opcode | Kind::al | Kind::cl => 8,
-        Kind::r16_or_mem | Kind::r16_reg | Kind::r16_reg_mem | Kind::r16_rm | Kind::r16_opcode | Kind::ax => 16,
-        Kind::r32_or_mem
-        | Kind::r32_or_mem_mpx
-        | Kind::r32_reg
-        | Kind::r32_reg_mem
-        | Kind::r32_rm
-        | Kind::r32_opcode
-        | Kind::r32_vvvv
-        | Kind::eax => 32,
-        Kind::r64_or_mem
-        | Kind::r64_or_mem_mpx
-        | Kind::r64_reg
-        | Kind::r64_reg_mem
-        | Kind::r64_rm
-        | Kind::r64_opcode
-        | Kind::r64_vvvv
-        | Kind::rax
-        | Kind::imm8sex64
-        | Kind::imm32sex64 => 64,
-        _ => 0,
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn add_plt_entries(image: &Image, regions: &[Region], candidates: &mu
         return;
     }
     let slots = Slots::of(image);
-    for section in sections() {
+    for section in within_file(image, sections()) {
         let size = if section.entry_size == 8 { 8 } else { 16 };
         let bytes = image.section_bytes(section);
         for (address, entry) in (section.start.0..).step_by(size).zip(bytes.chunks_exact(size)) {
@@ -55,9 +55,13 @@ impl Slots {
     fn of(image: &Image) -> Self {
         let symbols = SymbolTable::of(image, SHT_DYNSYM);
         let mut slots = Self { by_address: HashMap::new(), lazy: Vec::new() };
-        for section in image.sections().iter().filter(|section| section.kind == SHT_RELA) {
+        let sections = image.sections().iter().filter(|section| section.kind == SHT_RELA);
+        for section in within_file(image, sections) {
             let lazy = section.name == ".rela.plt";
-            for relocation in relocations(image, section) {
+            let bytes = image.section_bytes(section);
+            let whole = bytes.len() - bytes.len() % size_of::<Rela64<LE>>();
+            let relocations: &[Rela64<LE>] = slice_from_all_bytes(&bytes[..whole]).unwrap_or_default();
+            for relocation in relocations {
                 let name = target(relocation, symbols.as_ref());
                 if let Some(name) = name {
                     slots.by_address.insert(relocation.r_offset.get(LE), name);
@@ -87,17 +91,26 @@ impl Slots {
     }
 }
 
-fn relocations<'image>(image: &'image Image, section: &Section) -> &'image [Rela64<LE>] {
-    let bytes = image.section_bytes(section);
-    let whole = bytes.len() - bytes.len() % size_of::<Rela64<LE>>();
-    slice_from_all_bytes(&bytes[..whole]).unwrap_or_default()
+/// Sections until they have more bytes than the file: damaged headers can state the same bytes many times.
+fn within_file<'image>(
+    image: &Image,
+    sections: impl Iterator<Item = &'image Section>,
+) -> impl Iterator<Item = &'image Section> {
+    let mut left = image.length();
+    sections.take_while(move |section| match left.checked_sub(section.size) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    })
 }
 
 fn target(relocation: &Rela64<LE>, symbols: Option<&SymbolTable<'_>>) -> Option<Name> {
     match relocation.r_type(LE, false) {
         R_X86_64_JUMP_SLOT | R_X86_64_GLOB_DAT => {
             let symbols = symbols?;
-            let symbol = symbols.symbols.get(relocation.r_sym(LE, false) as usize)?;
+            let symbol = symbols.symbols().get(relocation.r_sym(LE, false) as usize)?;
             symbols.name_offset(symbol).map(Name::Plt)
         }
         R_X86_64_IRELATIVE => Some(Name::PltOfResolver(Svma(relocation.r_addend.get(LE).cast_unsigned()))),

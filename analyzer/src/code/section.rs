@@ -4,6 +4,7 @@ use object::LittleEndian as LE;
 use object::elf::{FileHeader64, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, SectionHeader64, SectionType};
 use object::read::elf::{FileHeader, SectionHeader};
 
+use super::file_bytes::FileBytes;
 use crate::address::Svma;
 
 /// A section header, with its name.
@@ -31,10 +32,10 @@ impl Section {
 }
 
 /// Section names are cut at this length: a damaged table must not make one long string into many.
-const LONGEST_NAME: usize = 255;
+const LONGEST_NAME: u64 = 255;
 
 /// The section headers by index; none, and a note, when their table is damaged: programs run without it.
-pub(super) fn sections(header: &FileHeader64<LE>, bytes: &[u8], notes: &mut Vec<String>) -> Vec<Section> {
+pub(super) fn sections(header: &FileHeader64<LE>, bytes: &FileBytes, notes: &mut Vec<String>) -> Vec<Section> {
     let headers = match header.section_headers(LE, bytes) {
         Ok(headers) => headers,
         Err(error) => {
@@ -43,17 +44,19 @@ pub(super) fn sections(header: &FileHeader64<LE>, bytes: &[u8], notes: &mut Vec<
         }
     };
     let strings = header.shstrndx(LE, bytes).ok().and_then(|index| headers.get(index as usize));
-    let strings = strings.and_then(|section| section.data(LE, bytes).ok()).unwrap_or_default();
-    headers.iter().map(|header| section(header, strings)).collect()
+    let strings = strings.map_or(u64::MAX, |section| section.sh_offset(LE));
+    let name = |header: &SectionHeader64<LE>| {
+        let text = bytes.get_up_to(strings.saturating_add(header.sh_name(LE).into()), LONGEST_NAME);
+        text.split(|&byte| byte == 0).next().unwrap_or_default()
+    };
+    headers.iter().map(|header| section(header, name(header))).collect()
 }
 
-fn section(header: &SectionHeader64<LE>, strings: &[u8]) -> Section {
-    let name = strings.get(header.sh_name.get(LE) as usize..).unwrap_or_default();
-    let name = name.iter().take(LONGEST_NAME).take_while(|&&byte| byte != 0).copied().collect::<Vec<u8>>();
+fn section(header: &SectionHeader64<LE>, name: &[u8]) -> Section {
     let flags = header.sh_flags(LE);
     let kind = header.sh_type(LE);
     Section {
-        name: String::from_utf8_lossy(&name).into_owned(),
+        name: String::from_utf8_lossy(name).into_owned(),
         start: Svma(header.sh_addr(LE)),
         file_offset: header.sh_offset(LE),
         size: header.sh_size(LE),

@@ -1,5 +1,8 @@
 //! Function symbols of the file.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use object::LittleEndian as LE;
 use object::elf::{
     SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STB_GLOBAL, STB_GNU_UNIQUE, STB_WEAK, STT_FUNC, STT_GNU_IFUNC,
@@ -10,30 +13,28 @@ use object::pod::slice_from_all_bytes;
 use super::functions::Origin;
 use super::layers::Candidate;
 use super::names::{Name, NamesOf};
-use super::section::Section;
 use super::{Image, layers::Region};
 use crate::address::Svma;
 
 /// A symbol table and where its strings start.
 pub(super) struct SymbolTable<'image> {
-    pub symbols: &'image [Sym64<LE>],
+    bytes: Cow<'image, [u8]>,
     /// File range of the string table.
-    strings: std::ops::Range<u64>,
+    strings: Range<u64>,
 }
 
 impl<'image> SymbolTable<'image> {
     /// The table of the given kind (`SHT_SYMTAB` or `SHT_DYNSYM`), if the file has one.
     pub fn of(image: &'image Image, kind: SectionType) -> Option<Self> {
         let section = image.sections().iter().find(|section| section.kind == kind)?;
-        Self::of_section(image, section)
-    }
-
-    fn of_section(image: &'image Image, section: &Section) -> Option<Self> {
         let strings = image.sections().get(section.link as usize)?;
         let strings = strings.file_offset..strings.file_offset.saturating_add(strings.size);
-        let bytes = image.section_bytes(section);
-        let whole = bytes.len() - bytes.len() % size_of::<Sym64<LE>>();
-        Some(Self { symbols: slice_from_all_bytes(&bytes[..whole]).ok()?, strings })
+        Some(Self { bytes: image.section_bytes(section), strings })
+    }
+
+    pub fn symbols(&self) -> &[Sym64<LE>] {
+        let whole = self.bytes.len() - self.bytes.len() % size_of::<Sym64<LE>>();
+        slice_from_all_bytes(&self.bytes[..whole]).unwrap_or_default()
     }
 
     /// The file offset of a symbol's name.
@@ -72,15 +73,16 @@ impl Rank {
 pub(super) fn add_symbols(file: &Image, names: NamesOf, regions: &[Region], candidates: &mut Vec<Candidate>) {
     for (kind, origin) in [(SHT_SYMTAB, Origin::Symbol), (SHT_DYNSYM, Origin::DynamicSymbol)] {
         let Some(table) = SymbolTable::of(file, kind) else { continue };
-        candidates.reserve(table.symbols.len());
-        candidates.extend(table.symbols.iter().filter_map(|symbol| candidate(&table, symbol, names, origin, regions)));
+        candidates.reserve(table.symbols().len());
+        candidates
+            .extend(table.symbols().iter().filter_map(|symbol| candidate(&table, symbol, names, origin, regions)));
     }
 }
 
 /// Whether `.symtab` names at least one function.
 pub(super) fn has_function_symbols(image: &Image) -> bool {
     SymbolTable::of(image, SHT_SYMTAB).is_some_and(|table| {
-        table.symbols.iter().any(|symbol| symbol.st_shndx.get(LE) != SHN_UNDEF && symbol.st_type() == STT_FUNC)
+        table.symbols().iter().any(|symbol| symbol.st_shndx.get(LE) != SHN_UNDEF && symbol.st_type() == STT_FUNC)
     })
 }
 

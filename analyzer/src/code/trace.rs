@@ -120,29 +120,19 @@ impl Tracer<'_> {
     }
 
     fn follow_all(&mut self) {
-        loop {
-            while let Some((index, offset)) = self.queue.pop() {
-                self.follow(index, offset);
-            }
-            // Functions that became hit on the way may be the target of jumps seen before.
-            for target in std::mem::take(&mut self.missed) {
-                match self.mark(target, Cell::LEADER) {
-                    Some(place) => self.queue.push(place),
-                    None => drop(self.missed.insert(target)),
-                }
-            }
-            if self.queue.is_empty() {
-                return;
-            }
+        while let Some((index, offset)) = self.queue.pop() {
+            self.follow(index, offset);
         }
     }
 
     /// Marks the instructions that run from one on, up to a transfer that does not come back, or to known ones.
     fn follow(&mut self, index: usize, mut offset: usize) {
+        if self.hit[index].cells[offset].is_start() {
+            return;
+        }
         let mut code = self.hit[index].decoder(self.image);
         loop {
-            let cell = self.hit[index].cells[offset];
-            if cell.is_start() && cell.is_reached() {
+            if self.hit[index].cells[offset].is_start() {
                 return;
             }
             let Some(instruction) = code.at(offset) else { return };
@@ -183,9 +173,16 @@ impl Tracer<'_> {
     /// One that ends with a call does not: what it calls never returns.
     fn run_into_next(&mut self, index: usize) {
         let end = self.functions.get(self.hit[index].id).end;
-        if let Some(id) = self.functions.at(end) {
-            let next = self.hit(id);
-            self.queue.push((next, 0));
+        let Some(id) = self.functions.at(end) else { return };
+        let next = self.hit(id);
+        self.queue.push((next, 0));
+        // Jumps into it that were seen before it was hit.
+        let range = self.functions.get(id).start..self.functions.get(id).end;
+        let jumps: Vec<_> = self.missed.range(range).copied().collect();
+        for target in jumps {
+            self.missed.remove(&target);
+            let place = self.mark(target, Cell::LEADER);
+            self.queue.extend(place);
         }
     }
 
