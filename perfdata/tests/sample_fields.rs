@@ -321,12 +321,9 @@ impl Values {
     /// Without its last word a sample lacks a part of its last field, and that is an error, not another value.
     fn check_cut_short(&self, whole: &Recording) {
         let mut body = self.encode();
-        let fields = self.attr.sample_type & F::KNOWN.0;
-        // The one field that may be missing where a whole record ends before it.
-        let ends_in_optional = self.has(F::BRANCH_STACK)
-            && fields >> 12 << 12 & !F::IDENTIFIER.0 == 0
-            && self.attr.branch_sample_type & (HW_INDEX | COUNTERS) != 0;
-        if body.is_empty() || ends_in_optional {
+        // These may be absent without a word said, so that what is cut short can look whole.
+        let optional_parts = self.has(F::BRANCH_STACK) && self.attr.branch_sample_type & (HW_INDEX | COUNTERS) != 0;
+        if body.is_empty() || optional_parts {
             return;
         }
         body.truncate(body.len() - 8);
