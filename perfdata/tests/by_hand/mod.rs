@@ -13,6 +13,8 @@ pub struct Attr {
     pub regs_user: u64,
     pub regs_intr: u64,
     pub ids: Vec<u64>,
+    /// `type`, `config`, `bp_type`, `config1`; where `None`, task-clock.
+    pub event: Option<(u32, u64, u32, u64)>,
 }
 
 pub const SAMPLE_ID_ALL: u64 = 1 << 18;
@@ -22,8 +24,11 @@ pub const ATTR_SIZE: usize = 128;
 pub fn attr(attr: &Attr) -> Vec<u8> {
     let mut bytes = vec![0; ATTR_SIZE];
     let mut put = |offset: usize, value: u64| bytes[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
-    put(0, 1 | (ATTR_SIZE as u64) << 32);
-    put(8, 1);
+    let (kind, config, bp_type, config1) = attr.event.unwrap_or((1, 1, 0, 0));
+    put(0, u64::from(kind) | (ATTR_SIZE as u64) << 32);
+    put(8, config);
+    put(48, u64::from(bp_type) << 32);
+    put(56, config1);
     put(16, 1000);
     put(24, attr.sample_type);
     put(32, attr.read_format);
