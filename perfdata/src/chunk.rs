@@ -42,7 +42,7 @@ impl Chunk {
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
         if self.bytes.is_empty() {
-            self.bytes.resize(CHUNK_SIZE, 0);
+            self.bytes = vec![0; CHUNK_SIZE];
         }
     }
 

@@ -53,12 +53,24 @@ pub(crate) fn event_name(attr: &EventAttr) -> String {
 }
 
 fn cache_name(config: u64) -> String {
-    const CACHES: [&str; 7] = ["L1-dcache", "L1-icache", "LLC", "dTLB", "iTLB", "branch", "node"];
+    const CACHES: [(&str, &str); 7] = [
+        ("L1-dcache", "lsp"),
+        ("L1-icache", "lp"),
+        ("LLC", "lsp"),
+        ("dTLB", "lsp"),
+        ("iTLB", "l"),
+        ("branch", "l"),
+        ("node", "lsp"),
+    ];
     const OPERATIONS: [(&str, &str); 3] = [("load", "loads"), ("store", "stores"), ("prefetch", "prefetches")];
     let byte = |shift: u32| ((config >> shift) & 0xff) as usize;
-    match (CACHES.get(byte(0)), OPERATIONS.get(byte(8)), byte(16)) {
-        (Some(cache), Some((_, plural)), 0) => format!("{cache}-{plural}"),
-        (Some(cache), Some((singular, _)), 1) => format!("{cache}-{singular}-misses"),
+    let (Some((cache, possible)), Some((one, many))) = (CACHES.get(byte(0)), OPERATIONS.get(byte(8))) else {
+        return "invalid-cache".to_owned();
+    };
+    match byte(16) {
+        _ if !possible.contains(&one[..1]) => "invalid-cache".to_owned(),
+        0 => format!("{cache}-{many}"),
+        1 => format!("{cache}-{one}-misses"),
         _ => "invalid-cache".to_owned(),
     }
 }
@@ -69,27 +81,28 @@ fn breakpoint_access(bp_type: u32) -> String {
     if access.is_empty() { access } else { format!(":{access}") }
 }
 
-/// `:` and letters for what is not excluded, how precise it is, host and guest; nothing where all is at its default.
+/// `:` and letters: what is not excluded (kernel, user, hypervisor), how precise the ip is, host and guest. Each part only
+/// where it differs from what `perf` takes for the default.
 fn modifiers(attr: &EventAttr) -> String {
     let mut letters = String::new();
-    let flag = |flag| attr.flags.contains(flag);
-    let default_excludes_guest = attr.precise_ip() > 0;
-    if attr.exclude_kernel() || attr.exclude_user() || attr.exclude_hv() {
-        for (letter, excluded) in [('k', attr.exclude_kernel()), ('u', attr.exclude_user()), ('h', attr.exclude_hv())] {
-            if !excluded {
-                letters.push(letter);
-            }
+    let mut put_unless = |excluded: bool, letter: char| {
+        if !excluded {
+            letters.push(letter);
         }
+    };
+    let restricted = attr.exclude_kernel() || attr.exclude_user() || attr.exclude_hv();
+    if restricted {
+        put_unless(attr.exclude_kernel(), 'k');
+        put_unless(attr.exclude_user(), 'u');
+        put_unless(attr.exclude_hv(), 'h');
     }
-    for _ in 0..attr.precise_ip() {
-        letters.push('p');
-    }
-    if flag(AttrFlags::EXCLUDE_HOST) || flag(AttrFlags::EXCLUDE_GUEST) != default_excludes_guest {
-        for (letter, excluded) in [('H', flag(AttrFlags::EXCLUDE_HOST)), ('G', flag(AttrFlags::EXCLUDE_GUEST))] {
-            if !excluded && flag(AttrFlags::EXCLUDE_HOST) != flag(AttrFlags::EXCLUDE_GUEST) {
-                letters.push(letter);
-            }
-        }
+    (0..attr.precise_ip()).for_each(|_| put_unless(false, 'p'));
+    let (no_host, no_guest) =
+        (attr.flags.contains(AttrFlags::EXCLUDE_HOST), attr.flags.contains(AttrFlags::EXCLUDE_GUEST));
+    // Guests are left out by default of what is restricted or precise.
+    if no_host || no_guest == (restricted || attr.precise_ip() > 0) {
+        put_unless(no_host, 'H');
+        put_unless(no_guest, 'G');
     }
     if letters.is_empty() { letters } else { format!(":{letters}") }
 }

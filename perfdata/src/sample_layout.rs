@@ -272,9 +272,7 @@ fn take_registers<'a>(words: &mut Words<'a>, offset: u64, mask: u64) -> Result<R
 
 fn take_stack<'a>(words: &mut Words<'a>, offset: u64) -> Result<UserStack<'a>, Error> {
     let size = one(words, offset)?;
-    if size == 0 {
-        return Ok(UserStack::default());
-    }
     let data = sized(words, offset, size, "bytes of user stack")?;
-    Ok(UserStack { data, dyn_size: one(words, offset)? })
+    let dyn_size = if size == 0 { 0 } else { one(words, offset)? };
+    Ok(UserStack { data, dyn_size })
 }

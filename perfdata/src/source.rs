@@ -1,5 +1,6 @@
 //! Where a recording's bytes are: read at positions, so that several readers can share it.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -7,7 +8,6 @@ use std::path::Path;
 
 use crate::Error;
 
-#[derive(Debug)]
 pub(crate) enum Source {
     File { file: File, len: u64 },
     Bytes(Vec<u8>),
@@ -82,6 +82,16 @@ impl Source {
             count if count == bytes.len() => Ok(bytes),
             count => Err(short(count as u64)),
         }
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Self::File { .. } => "a file",
+            Self::Bytes(_) => "memory",
+        };
+        write!(f, "{} bytes in {kind}", self.len())
     }
 }
 
