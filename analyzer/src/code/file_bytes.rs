@@ -203,8 +203,8 @@ mod tests {
             assert_eq!(bytes.get(u64::MAX, 2), None);
             assert_eq!(bytes.get(1000, 0), Some(&[][..]));
             assert_eq!(bytes.get_up_to(998, 100), [998 % 251, 999 % 251].map(|byte: u64| byte as u8));
-            assert_eq!(bytes.get_up_to(5000, 100), []);
-            assert_eq!(*bytes.copy_up_to(5000, u64::MAX), []);
+            assert_eq!(bytes.get_up_to(5000, 100), [0_u8; 0]);
+            assert_eq!(*bytes.copy_up_to(5000, u64::MAX), [0_u8; 0]);
         }
     }
 
@@ -219,6 +219,6 @@ mod tests {
         assert_eq!(lazy.get(2 * PIECE, 10), None);
         assert_eq!(lazy.get(PIECE, 3 * PIECE), None);
         assert_eq!(lazy.get(PIECE, 3 * PIECE), None);
-        assert_eq!(*lazy.copy_up_to(PIECE, 3 * PIECE), []);
+        assert_eq!(*lazy.copy_up_to(PIECE, 3 * PIECE), [0_u8; 0]);
     }
 }

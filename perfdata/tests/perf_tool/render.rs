@@ -284,8 +284,8 @@ fn other_fields(attr: &EventAttr, sample: &Sample<'_>, line: &mut impl FnMut(Str
 fn page_size(size: u64) -> String {
     match size {
         0 => "N/A".to_owned(),
-        _ if size % (1 << 30) == 0 => format!("{}G", size >> 30),
-        _ if size % (1 << 20) == 0 => format!("{}M", size >> 20),
+        _ if size.is_multiple_of(1 << 30) => format!("{}G", size >> 30),
+        _ if size.is_multiple_of(1 << 20) => format!("{}M", size >> 20),
         _ => format!("{}K", size >> 10),
     }
 }
