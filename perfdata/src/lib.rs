@@ -33,6 +33,7 @@ mod recording;
 mod sample;
 mod sample_id;
 mod sample_layout;
+mod sample_tail;
 mod sample_write;
 mod source;
 mod words;
