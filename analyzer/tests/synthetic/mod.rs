@@ -5,6 +5,7 @@ use analyzer::address::Svma;
 use analyzer::code::{BlockMap, FunctionTable, Image, Observed};
 
 /// A `PT_LOAD` program header and its bytes.
+#[derive(Debug)]
 pub struct Segment {
     pub address: u64,
     pub offset: u64,
@@ -13,6 +14,7 @@ pub struct Segment {
     pub bytes: Vec<u8>,
 }
 
+#[derive(Debug)]
 pub struct Symbol {
     pub name: &'static str,
     pub address: u64,
@@ -27,6 +29,7 @@ pub fn function(name: &'static str, address: u64, size: u64) -> Symbol {
     Symbol { name, address, size, kind: 2, binding: 1 }
 }
 
+#[derive(Debug)]
 pub struct Elf {
     pub segments: Vec<Segment>,
     /// Executable sections: name, address, file offset, size.
