@@ -132,6 +132,54 @@ fn a_debug_file_names_the_functions_of_a_stripped_one() {
     assert_eq!((functions.name(id).as_ref(), functions.get(id).origin), ("main", Origin::Symbol));
 }
 
+/// The fuzz target's seeds are small linked files: a library, its stripped copy, and a static program (`seeds/make.sh`).
+fn linked(name: &str) -> Vec<String> {
+    let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/analyzer/seeds/blocks");
+    let seed = std::fs::read(seeds.join(name)).unwrap();
+    let image = Image::parse(seed[13..].to_vec()).unwrap();
+    let functions = FunctionTable::of(&image);
+    let line = |(id, function): (_, &analyzer::code::Function)| {
+        format!("{:x}-{:x} {:?} {}", function.start.0, function.end.0, function.origin, functions.name(id))
+    };
+    functions.iter().map(line).collect()
+}
+
+#[test]
+fn plt_entries_are_named_after_what_they_call() {
+    let library = [
+        "2a0-2b0 EhFrame [.plt+0x0]",
+        "2b0-2c0 Plt g@plt",
+        "2c0-2d0 Plt pick@plt",
+        "2d0-2ee Symbol f",
+        "2ee-2ef Symbol outer",
+        "2ef-2f2 Symbol nested",
+        "2f2-2fa Symbol pick",
+    ];
+    assert_eq!(linked("library"), library);
+    let stripped = [
+        "2a0-2b0 EhFrame [.plt+0x0]",
+        "2b0-2c0 Plt g@plt",
+        "2c0-2d0 Plt pick@plt",
+        "2d0-2ee DynamicSymbol f",
+        "2ee-2f2 Gap [.text+0x1e]",
+        "2f2-2fa DynamicSymbol pick",
+    ];
+    assert_eq!(linked("stripped"), stripped);
+}
+
+/// In a static program the entry calls what a resolver chooses, and the relocation knows only the resolver.
+#[test]
+fn plt_entries_of_resolvers() {
+    let program = [
+        "400100-400108 Plt pick@plt",
+        "400108-400126 Symbol f",
+        "400126-400127 Symbol outer",
+        "400127-40012a Symbol nested",
+        "40012a-400132 Symbol pick",
+    ];
+    assert_eq!(linked("program"), program);
+}
+
 #[test]
 fn names_as_the_source_has_them() {
     let checks = [

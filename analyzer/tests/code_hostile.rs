@@ -176,6 +176,28 @@ fn every_byte_is_a_target() {
     assert!(all.iter().all(|block| block.instructions == 1 && block.end.0 == block.start.0 + 1));
 }
 
+/// The fuzz target's seeds, whole and with each byte damaged.
+#[test]
+fn fuzz_seeds() {
+    let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/analyzer/seeds/blocks");
+    let mut count = 0;
+    for entry in std::fs::read_dir(&seeds).unwrap() {
+        let seed = std::fs::read(entry.unwrap().path()).unwrap();
+        let image = Image::parse(seed[13..].to_vec()).unwrap();
+        let blocks =
+            BlockMap::build(&image, &FunctionTable::of(&image), &Observed::new(vec![], vec![image.entry()], vec![]));
+        assert!(image.entry().0 == 0 || !blocks.blocks().is_empty());
+        invariants::check_input(&seed);
+        for offset in 0..seed.len() {
+            let mut damaged = seed.clone();
+            damaged[offset] = damaged[offset].wrapping_add(0x55);
+            invariants::check_input(&damaged);
+        }
+        count += 1;
+    }
+    assert_eq!(count, 3);
+}
+
 /// Memory of this process, which has run all of the above or some of it, stays far below what hostile numbers ask for.
 #[test]
 fn memory_stays_small() {

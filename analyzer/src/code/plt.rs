@@ -28,16 +28,26 @@ pub(super) fn add_plt_entries(image: &Image, regions: &[Region], candidates: &mu
     }
     let slots = Slots::of(image);
     for section in within_file(image, sections()) {
-        let size = if section.entry_size == 8 { 8 } else { 16 };
         let bytes = image.section_bytes(section);
-        for (address, entry) in (section.start.0..).step_by(size).zip(bytes.chunks_exact(size)) {
-            let start = Svma(address);
-            let Some(name) = slots.name_of_entry(entry, start) else { continue };
-            let end = Svma(address.saturating_add(size as u64));
-            if Region::holding(regions, start).is_some_and(|region| end <= region.end) {
+        let mut rest = &*bytes;
+        let mut start = section.start;
+        while let Some((entry, others)) = rest.split_at_checked(entry_size(rest)).filter(|(entry, _)| !entry.is_empty())
+        {
+            let end = Svma(start.0.saturating_add(entry.len() as u64));
+            let inside = Region::holding(regions, start).is_some_and(|region| end <= region.end);
+            if let Some(name) = slots.name_of_entry(entry, start).filter(|_| inside) {
                 candidates.push(Candidate { start, end, rank: Rank::PLT, origin: Origin::Plt, name });
             }
+            (rest, start) = (others, end);
         }
+    }
+}
+
+/// Entries have 16 bytes, but those that are only a jump and `xchg %ax,%ax`. The section header's word on it may be 0.
+fn entry_size(bytes: &[u8]) -> usize {
+    match bytes {
+        [0xff, 0x25, _, _, _, _, 0x66, 0x90, ..] => 8,
+        _ => 16,
     }
 }
 

@@ -22,7 +22,6 @@ pub struct Section {
     pub executable: bool,
     pub(super) kind: SectionType,
     pub(super) link: u32,
-    pub(super) entry_size: u64,
 }
 
 impl Section {
@@ -63,6 +62,5 @@ fn section(header: &SectionHeader64<LE>, name: &[u8]) -> Section {
         executable: flags.contains(SHF_ALLOC) && flags.contains(SHF_EXECINSTR) && kind != SHT_NOBITS,
         kind,
         link: header.sh_link(LE),
-        entry_size: header.sh_entsize(LE),
     }
 }

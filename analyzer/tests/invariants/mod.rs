@@ -8,6 +8,14 @@ use analyzer::code::{
     Terminator, demangle, instructions,
 };
 
+/// One byte n, n observations of three bytes, then an ELF file: the input of the fuzz target and its seeds.
+#[allow(dead_code, reason = "the fuzz target takes this one")]
+pub fn check_input(input: &[u8]) {
+    let Some((&count, rest)) = input.split_first() else { return };
+    let (choices, file) = rest.split_at((usize::from(count) * 3).min(rest.len()));
+    check(choices, file);
+}
+
 /// Analyzes `file` as if the code that `choices` point at had run, and checks everything that is promised of the outcome.
 ///
 /// Three bytes of `choices` are one observation: what was seen (ip, target or source), and where, as a fraction of the code.
@@ -27,7 +35,7 @@ fn observations(image: &Image, choices: &[u8]) -> Observed {
     let total: u64 = code.iter().map(|segment| segment.size).sum();
     let mut seen = [vec![], vec![], vec![]];
     for choice in choices.chunks_exact(3) {
-        let mut distance = total * u64::from(u16::from_le_bytes([choice[1], choice[2]])) >> 16;
+        let mut distance = (total * u64::from(u16::from_le_bytes([choice[1], choice[2]]))) >> 16;
         for segment in &code {
             if distance < segment.size {
                 seen[usize::from(choice[0]) % 3].push(Svma(segment.start.0 + distance));
