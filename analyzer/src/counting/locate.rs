@@ -169,7 +169,7 @@ impl Locator<'_> {
                 }
                 let to_kernel = !is_kernel(hop.from) && is_kernel(hop.to);
                 if !to_kernel {
-                    let oldest = if hop.start.is_none() { hop.seen } else { 0 };
+                    let oldest = if hop.start().is_none() { hop.seen } else { 0 };
                     self.hits(from.module).branches.push(LocatedBranch { from: from.offset, seen: hop.seen, oldest });
                 }
                 if is_kernel(hop.from) && !is_kernel(hop.to) {
@@ -177,7 +177,7 @@ impl Locator<'_> {
                 } else {
                     self.hits(to.module).targets.push(to.offset);
                 }
-                let Some(start) = hop.start else { continue };
+                let Some(start) = hop.start() else { continue };
                 self.located.streams += hop.seen;
                 let start_spot = self.spot(start, &context, space);
                 if start > hop.from {

@@ -79,8 +79,8 @@ pub struct IpHits {
 pub struct Hop {
     /// Whose.
     pub context: ContextId,
-    /// Target of the branch before; `None` where the branch was the oldest of its stack.
-    pub start: Option<Avma>,
+    /// Target of the branch before, or [`NO_START`]: half the size of an `Option`, and there are many hops.
+    start: Avma,
     /// The branch instruction: the last of the stream.
     pub from: Avma,
     /// Where it went.
@@ -91,6 +91,16 @@ pub struct Hop {
     pub weight: Weight,
     /// How often the branch was marked as mispredicted.
     pub mispredicted: u64,
+}
+
+/// The last byte of the address space is no branch target.
+const NO_START: Avma = Avma(u64::MAX);
+
+impl Hop {
+    /// Target of the branch before; `None` where the branch was the oldest of its stack.
+    pub fn start(&self) -> Option<Avma> {
+        (self.start != NO_START).then_some(self.start)
+    }
 }
 
 /// What was left out of the stacks or is odd about them.
@@ -169,12 +179,12 @@ impl Aggregate {
         let mut newer: Option<Branch> = None;
         for branch in entries.filter(followed) {
             if let Some(newer) = newer {
-                self.add_hop(hop_of(context, Some(branch.to), &newer, weight));
+                self.add_hop(hop_of(context, branch.to, &newer, weight));
             }
             newer = Some(branch);
         }
         if let Some(oldest) = newer {
-            self.add_hop(hop_of(context, None, &oldest, Weight::default()));
+            self.add_hop(hop_of(context, NO_START, &oldest, Weight::default()));
         }
     }
 
@@ -247,7 +257,7 @@ impl Totals {
 const SPEC_WRONG_PATH: u8 = 1;
 
 #[inline]
-fn hop_of(context: ContextId, start: Option<Avma>, branch: &Branch, weight: Weight) -> Hop {
+fn hop_of(context: ContextId, start: Avma, branch: &Branch, weight: Weight) -> Hop {
     Hop {
         context,
         start,
@@ -261,7 +271,7 @@ fn hop_of(context: ContextId, start: Option<Avma>, branch: &Branch, weight: Weig
 
 #[inline]
 fn hash_of_hop(hop: &Hop) -> u64 {
-    fold(hop.context, hop.start.map_or(u64::MAX, |start| start.0), hop.from.0, hop.to.0)
+    fold(hop.context, hop.start.0, hop.from.0, hop.to.0)
 }
 
 /// One folded multiplication of a place and a pair of addresses. Addresses differ in few low bits; the table wants all bits of the
@@ -274,4 +284,80 @@ fn fold(context: ContextId, start: u64, from: u64, to: u64) -> u64 {
     let right = from ^ to.rotate_left(32) ^ B;
     let product = u128::from(left) * u128::from(right);
     product as u64 ^ (product >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use perfdata::BranchFlags;
+
+    use super::*;
+
+    const CONTEXT: Context =
+        Context { event: 0, pid: 1, place: Place { incarnation: 0, epoch: 0 }, tid: 0, guest: false };
+
+    fn stack(branches: &[(u64, u64, u64)]) -> Vec<u8> {
+        let branch = |&(from, to, flags)| Branch { from: Avma(from), to: Avma(to), flags: BranchFlags(flags) };
+        branches.iter().map(branch).flat_map(|branch| branch.to_bytes()).collect()
+    }
+
+    fn totals(stacks: &[&[(u64, u64, u64)]]) -> Totals {
+        let mut aggregate = Aggregate::default();
+        let context = aggregate.context(CONTEXT);
+        for branches in stacks {
+            aggregate.add_stack(context, 300, &BranchStack::new(None, &stack(branches)));
+        }
+        aggregate.finish()
+    }
+
+    fn shown(totals: &Totals) -> Vec<(Option<u64>, u64, u64, u64, f64)> {
+        let hop = |hop: &Hop| (hop.start().map(|at| at.0), hop.from.0, hop.to.0, hop.seen, hop.weight.to_f64());
+        totals.hops.iter().map(hop).collect()
+    }
+
+    #[test]
+    fn a_stack_of_n_branches_gives_n_minus_one_streams_of_that_weight() {
+        let newest_first = [(30, 40, 2), (20, 25, 1), (10, 15, 2), (1, 5, 2)];
+        let totals = totals(&[&newest_first, &newest_first]);
+        assert_eq!(
+            shown(&totals),
+            [
+                (Some(5), 10, 15, 2, 200.0),
+                (Some(15), 20, 25, 2, 200.0),
+                (Some(25), 30, 40, 2, 200.0),
+                (None, 1, 5, 2, 0.0)
+            ]
+        );
+        assert_eq!(totals.hops.iter().map(|hop| hop.mispredicted).sum::<u64>(), 2);
+        assert_eq!(totals.stacks, StackStatistics { stacks: 2, empty: 0, branches: 8, wrong_path: 0 });
+    }
+
+    #[test]
+    fn empty_entries_and_wrong_paths_are_no_branches() {
+        const WRONG_PATH: u64 = 1 << 24;
+        let totals = totals(&[&[(30, 40, 2), (7, 8, WRONG_PATH), (20, 25, 2), (0, 0, 0)], &[], &[(0, 0, 0)]]);
+        assert_eq!(shown(&totals), [(Some(25), 30, 40, 1, 300.0), (None, 20, 25, 1, 0.0)]);
+        assert_eq!(totals.stacks, StackStatistics { stacks: 1, empty: 2, branches: 2, wrong_path: 1 });
+    }
+
+    #[test]
+    fn sums_do_not_depend_on_how_they_were_divided() {
+        let stacks: Vec<Vec<(u64, u64, u64)>> =
+            (0..50).map(|i| (0..3 + i % 4).map(|j| (i * j % 7 + 1, j % 3 + 1, 2)).collect()).collect();
+        let sum = |parts: usize| {
+            let mut aggregates: Vec<Aggregate> = (0..parts).map(|_| Aggregate::default()).collect();
+            for (index, branches) in stacks.iter().enumerate() {
+                let aggregate = &mut aggregates[index % parts];
+                let context = aggregate.context(Context { pid: index as u32 % 3, ..CONTEXT });
+                aggregate.add_stack(context, 100_003, &BranchStack::new(None, &stack(branches)));
+            }
+            let merged = aggregates.into_iter().rev().reduce(|mut sum, more| {
+                sum.merge(more);
+                sum
+            });
+            let totals = merged.unwrap().finish();
+            format!("{totals:?}")
+        };
+        assert_eq!(sum(1), sum(4));
+        assert_eq!(sum(1), sum(7));
+    }
 }
