@@ -117,6 +117,14 @@ pub enum Error {
         /// The bytes that are there.
         left: u64,
     },
+    /// A feature with a number that is not known.
+    #[error("feature section at {offset:#x} has the number {bit}, which is not known to this version")]
+    UnknownFeature {
+        /// Where its record starts in the stream.
+        offset: u64,
+        /// The number.
+        bit: u64,
+    },
     /// Compressed data that the decompressor refuses.
     #[error("compressed record at {offset:#x}: {reason}")]
     Compressed {

@@ -109,7 +109,7 @@ impl IdIndex {
         let (Some(&(lowest, _)), Some(&(highest, _))) = (pairs.first(), pairs.last()) else {
             return Self::Sorted(pairs);
         };
-        if highest - lowest >= pairs.len() as u64 * 16 {
+        if highest - lowest >= pairs.len() as u64 * 8 {
             return Self::Sorted(pairs);
         }
         let mut events = vec![0; (highest - lowest) as usize + 1];

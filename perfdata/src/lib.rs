@@ -23,6 +23,7 @@ mod flag_set;
 mod format;
 mod header;
 mod inflate;
+mod mapping;
 mod pipe;
 mod read_values;
 mod record;
@@ -47,10 +48,11 @@ pub use chunk_reader::ChunkReader;
 pub use error::Error;
 pub use feature::{BuildIdEntry, ClockData, Compression, EventGroup, FeatureBit, Features};
 pub use format::{AttrFlags, BranchSampleType, ReadFormat, SampleFormat};
+pub use mapping::{BuildId, MappedFile, Mmap};
 pub use read_values::{ReadValue, ReadValues};
 pub use record::{
-    Aux, AuxOutputHwId, Auxtrace, BpfEvent, BuildId, CallchainDeferred, Cgroup, Comm, ItraceStart, Ksymbol, Lost,
-    LostSamples, MappedFile, Mmap, Namespaces, RawRecord, Read, Record, Switch, Task, TextPoke, Throttle, TimeConv,
+    Aux, AuxOutputHwId, Auxtrace, BpfEvent, CallchainDeferred, Cgroup, Comm, ItraceStart, Ksymbol, Lost, LostSamples,
+    Namespaces, RawRecord, Read, Record, Switch, Task, TextPoke, Throttle, TimeConv,
 };
 pub use record_type::{CpuMode, RecordType};
 pub use recording::Recording;

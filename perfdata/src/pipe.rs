@@ -1,10 +1,15 @@
 //! Pipe mode: the events and features are records of the stream.
 
+use std::collections::HashMap;
+
 use crate::chunk_reader::ChunkReader;
 use crate::feature_read::FeatureSections;
-use crate::fields::{Fields, until_nul};
+use crate::fields::Fields;
 use crate::record_parse::build_id;
 use crate::{Chunk, Error, EventAttr, EventDescription, FeatureBit, RawRecord, RecordType};
+
+/// Header records that cannot be read are told one by one up to this many.
+const MOST_NOTES: usize = 100;
 
 /// What the header records of a stream say.
 #[derive(Debug, Default)]
@@ -20,26 +25,38 @@ impl StreamHeader {
     pub(crate) fn read(mut reader: ChunkReader<'_>, notes: &mut Vec<String>) -> Result<Self, Error> {
         let mut header = Self::default();
         let mut chunk = Chunk::new();
+        let mut more = 0u64;
         while reader.next_into(&mut chunk)? {
             for raw in chunk.records() {
-                if let Err(error) = header.add(&raw, notes) {
+                match header.add(&raw) {
+                    Ok(()) => {}
                     // Without its events the stream cannot be read; anything else can be missed.
-                    if raw.record_type == RecordType::HEADER_ATTR {
-                        return Err(error);
-                    }
-                    notes.push(error.to_string());
+                    Err(error) if raw.record_type == RecordType::HEADER_ATTR => return Err(error),
+                    Err(error) if notes.len() < MOST_NOTES => notes.push(error.to_string()),
+                    Err(_) => more += 1,
                 }
             }
         }
-        for (id, name) in std::mem::take(&mut header.names) {
-            if let Some(event) = header.events.iter_mut().find(|event| event.ids.contains(&id)) {
-                event.name = name;
-            }
+        if more > 0 {
+            notes.push(format!("{more} more header records cannot be read"));
         }
+        header.apply_names();
         Ok(header)
     }
 
-    fn add(&mut self, raw: &RawRecord<'_>, notes: &mut Vec<String>) -> Result<(), Error> {
+    fn apply_names(&mut self) {
+        let mut names: HashMap<u64, String> = std::mem::take(&mut self.names).into_iter().collect();
+        if names.is_empty() {
+            return;
+        }
+        for event in &mut self.events {
+            if let Some(name) = event.ids.iter().find_map(|id| names.remove(id)) {
+                event.name = name;
+            }
+        }
+    }
+
+    fn add(&mut self, raw: &RawRecord<'_>) -> Result<(), Error> {
         match raw.record_type {
             RecordType::HEADER_ATTR => {
                 let attr = EventAttr::parse_event(self.events.len(), raw.body)?;
@@ -62,8 +79,9 @@ impl StreamHeader {
                     Ok(bit) => self.sections.add(FeatureBit(bit), raw.offset, fields.rest())?,
                     Err(_) => false,
                 };
-                if !known && !until_nul(fields.rest()).is_empty() {
-                    notes.push(format!("feature {bit} is not known to this version"));
+                // An empty one marks the end of the features.
+                if !known && !fields.rest().is_empty() {
+                    return Err(Error::UnknownFeature { offset: raw.offset, bit });
                 }
             }
             RecordType::HEADER_BUILD_ID => self.sections.features.build_ids.push(build_id(raw)?),

@@ -27,7 +27,7 @@ pub struct ReadValue {
 }
 
 impl<'a> ReadValues<'a> {
-    /// Takes the values off the front of `words`.
+    /// Takes the values off the front of `words`; returns what is left with them.
     ///
     /// ```text
     /// single: value [time_enabled] [time_running] [id] [lost]
@@ -35,10 +35,10 @@ impl<'a> ReadValues<'a> {
     /// ```
     pub(crate) fn take(
         format: ReadFormat,
-        words: &mut Words<'a>,
+        mut words: Words<'a>,
         what: &'static str,
         offset: u64,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, Words<'a>), Error> {
         let per_value =
             1 + usize::from(format.contains(ReadFormat::ID)) + usize::from(format.contains(ReadFormat::LOST));
         let times = usize::from(format.contains(ReadFormat::TOTAL_TIME_ENABLED))
@@ -72,7 +72,7 @@ impl<'a> ReadValues<'a> {
                 read.single.lost = Some(words.take().ok_or_else(short)?);
             }
         }
-        Ok(read)
+        Ok((read, words))
     }
 
     /// How many counters.

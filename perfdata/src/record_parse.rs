@@ -1,9 +1,10 @@
 //! Takes records apart, field by field as `include/uapi/linux/perf_event.h` lists them.
 
 use crate::fields::{Fields, until_nul};
+use crate::mapping::{BuildId, MappedFile, Mmap};
 use crate::record::{
-    Aux, AuxOutputHwId, Auxtrace, BpfEvent, BuildId, CallchainDeferred, Cgroup, Comm, ItraceStart, Ksymbol, Lost,
-    LostSamples, MISC_13, MISC_14, MappedFile, Mmap, Namespaces, Read, Switch, Task, TextPoke, Throttle, TimeConv,
+    Aux, AuxOutputHwId, Auxtrace, BpfEvent, CallchainDeferred, Cgroup, Comm, ItraceStart, Ksymbol, Lost, LostSamples,
+    MISC_13, MISC_14, Namespaces, Read, Switch, Task, TextPoke, Throttle, TimeConv,
 };
 use crate::words::Words;
 use crate::{Avma, Error, RawRecord, ReadFormat, ReadValues, Record, RecordType, SampleId, U64s};
@@ -37,8 +38,8 @@ pub(crate) fn kernel_record<'a>(
             pid: f.u32()?,
             tid: f.u32()?,
             values: {
-                let mut words = Words(f.rest().as_chunks().0);
-                ReadValues::take(read_format, &mut words, what(raw.record_type), raw.offset)?
+                let words = Words(f.rest().as_chunks().0);
+                ReadValues::take(read_format, words, what(raw.record_type), raw.offset)?.0
             },
             sample_id,
         }),

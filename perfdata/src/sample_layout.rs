@@ -111,7 +111,9 @@ impl SampleLayout {
         let period = field(SampleFormat::PERIOD);
 
         let read = if format.contains(SampleFormat::READ) {
-            Some(ReadValues::take(self.read_format, &mut words, WHAT, offset)?)
+            let (read, rest) = ReadValues::take(self.read_format, words, WHAT, offset)?;
+            words = rest;
+            Some(read)
         } else {
             None
         };

@@ -116,6 +116,7 @@ pub(crate) fn counted<'a>(
 }
 
 /// `size` bytes, padded to whole words.
+#[inline]
 fn sized<'a>(words: &mut Words<'a>, offset: u64, size: u64, things: &'static str) -> Result<&'a [u8], Error> {
     let left = words.bytes_left();
     let error = || Error::Count { what: WHAT, offset, count: size, things, needs: size, left };
@@ -127,6 +128,7 @@ fn sized<'a>(words: &mut Words<'a>, offset: u64, size: u64, things: &'static str
 }
 
 /// A 32-bit size, then that many bytes; both together fill whole words.
+#[inline]
 pub(crate) fn take_raw<'a>(words: &mut Words<'a>, offset: u64) -> Result<&'a [u8], Error> {
     let left = words.bytes_left();
     let (size, _) = Words(words.0).take_pair().ok_or(Error::Short { what: WHAT, offset, needs: 8, left })?;

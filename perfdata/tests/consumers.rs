@@ -87,9 +87,9 @@ fn features(program: &Program) -> Features {
     }
 }
 
-fn write(path: &Path, program: &Program, bias: u64) {
+fn write(path: &Path, program: &Program, bias: u64, events: &[EventDescription]) {
     let out = BufWriter::new(File::create(path).unwrap());
-    let mut writer = Writer::create(out, &[event()]).unwrap();
+    let mut writer = Writer::create(out, events).unwrap();
     let task = Task { pid: PID, ppid: PID - 1, tid: PID, ptid: PID - 1, time: 1000, sample_id: sample_id(1000) };
     writer.write_fork(&task).unwrap();
     writer
@@ -120,6 +120,7 @@ fn write(path: &Path, program: &Program, bias: u64) {
     branches[DEPTH - 1] = mispredicted;
     for number in 0..SAMPLES {
         let sample = SampleFields {
+            event: number as usize % events.len(),
             cpu_mode: CpuMode::User,
             ip: Avma(bias + to),
             pid: PID,
@@ -137,12 +138,12 @@ fn write(path: &Path, program: &Program, bias: u64) {
 }
 
 /// The program compiled with these options, and a recording of it.
-fn fixture(compiler: &str, options: &[&str]) -> Option<Fixture> {
+fn fixture(compiler: &str, options: &[&str], events: &[EventDescription]) -> Option<Fixture> {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(directory.path(), compiler, options)?;
     let bias = if options.contains(&"-no-pie") { 0 } else { BASE };
     let recording = directory.path().join("hbbp.data");
-    write(&recording, &program, bias);
+    write(&recording, &program, bias, events);
     Some(Fixture { _directory: directory, recording, program, bias })
 }
 
@@ -151,7 +152,19 @@ fn fixtures() -> impl Iterator<Item = Fixture> {
     const GCC: [&str; 3] = ["-g", "-gdwarf-4", "-no-pie"];
     [("gcc", &GCC[..2]), ("gcc", &GCC), ("clang-19", &["-g", "-gdwarf-4", "-fdebug-info-for-profiling"])]
         .into_iter()
-        .filter_map(|(compiler, options)| fixture(compiler, options))
+        .filter_map(|(compiler, options)| fixture(compiler, options, &[event()]))
+}
+
+/// Two events told apart by their ids, both with stacks: how hardware branch records are taken.
+fn two_events() -> Vec<EventDescription> {
+    let more = SampleFormat::IDENTIFIER | SampleFormat::CPU;
+    let mut events = vec![event(), event()];
+    for (event, (name, config)) in events.iter_mut().zip([("instructions:u", 1), ("branches:u", 4)]) {
+        (event.attr.kind, event.attr.config, event.name) = (0, config, name.to_owned());
+        event.attr.sample_format |= more;
+    }
+    (events[0].ids, events[1].ids) = (vec![77, 78], vec![79, 80]);
+    events
 }
 
 /// Runs a tool that must succeed; what it printed, errors included. `None`, loudly, when it is not there.
@@ -268,4 +281,41 @@ fn create_llvm_prof_makes_a_profile() {
         let total: u64 = head.split(':').nth(1).unwrap().parse().unwrap();
         assert!(total >= SAMPLES * (DEPTH as u64 - 1), "{profile}");
     }
+}
+
+#[test]
+fn two_events_are_read_by_all() {
+    let Some(fixture) = fixture("gcc", &["-g", "-gdwarf-4"], &two_events()) else { return };
+    let Fixture { recording, program, .. } = &fixture;
+    let (data, binary) = (recording.to_str().unwrap(), program.path.to_str().unwrap());
+    if perf_is_here() {
+        check(recording);
+        check_header(recording);
+        let report = perf(&["report", "--stdio"], recording);
+        assert!(report.contains("'instructions:u'") && report.contains("'branches:u'"), "{report}");
+    }
+    let expected = SAMPLES * (DEPTH as u64 - 1);
+    let output = recording.with_extension("prof");
+    let args = ["--format=text", &format!("--perfdata={data}"), &format!("--binary={binary}"), "--output"];
+    if must_succeed("llvm-profgen-19", &[&args[..], &[output.to_str().unwrap()]].concat()).is_some() {
+        assert!(total_of_hot(&output) >= expected);
+    }
+    let output = recording.with_extension("autofdo");
+    let args = ["--format=text", &format!("--profile={data}"), &format!("--binary={binary}"), "--out"];
+    if must_succeed("create_llvm_prof", &[&args[..], &[output.to_str().unwrap()]].concat()).is_some() {
+        assert!(total_of_hot(&output) >= expected);
+    }
+    let output = recording.with_extension("fdata");
+    let args = ["-p", data, "-o", output.to_str().unwrap(), binary];
+    if must_succeed("/usr/lib/llvm-19/bin/perf2bolt", &args).is_some() {
+        let profile = std::fs::read_to_string(&output).unwrap();
+        assert!(profile.contains(&format!(" {SAMPLES} {}", SAMPLES * DEPTH as u64)), "{profile}");
+    }
+}
+
+/// The total of the function `hot` in a text profile.
+fn total_of_hot(path: &Path) -> u64 {
+    let profile = std::fs::read_to_string(path).unwrap();
+    let head = profile.lines().find(|line| line.starts_with("hot:")).unwrap_or_else(|| panic!("no hot: {profile}"));
+    head.split(':').nth(1).unwrap().parse().unwrap()
 }

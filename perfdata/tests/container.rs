@@ -206,6 +206,31 @@ fn features_of_a_stream_are_records() {
 }
 
 #[test]
+fn unknown_features_of_a_stream_are_noted_but_not_without_end() {
+    let end = record(80, 0, &words(&[200]));
+    let recording = Recording::from_bytes(stream(&[attr()], &[end])).unwrap();
+    assert_eq!(recording.notes(), [""; 0]);
+    let unknown: Vec<_> = (0..1000).map(|bit| record(80, 0, &words(&[1 << 40 | bit, 1]))).collect();
+    let recording = Recording::from_bytes(stream(&[attr()], &unknown)).unwrap();
+    let notes = recording.notes();
+    assert!(notes[0].contains("the number 1099511627776, which is not known"), "{notes:?}");
+    assert_eq!((notes.len(), notes[100].as_str()), (101, "900 more header records cannot be read"));
+}
+
+/// Naming is not a search through all events for each name.
+#[test]
+fn many_named_events_in_a_stream() {
+    let mut records = Vec::new();
+    for id in 0..20_000u64 {
+        let event = Attr { ids: vec![id], ..attr() };
+        records.push(record(64, 0, &[by_hand::attr(&event), words(&event.ids)].concat()));
+        records.push(record(78, 0, &[words(&[2, id]), string(&format!("event-{id}"))].concat()));
+    }
+    let recording = Recording::from_bytes(stream(&[], &records)).unwrap();
+    assert_eq!(recording.events()[19_999].name, "event-19999");
+}
+
+#[test]
 fn a_recording_of_a_fifo_is_copied() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("fifo");

@@ -1,0 +1,101 @@
+//! What was mapped where: the payload of MMAP and MMAP2 records.
+
+use std::fmt;
+
+use crate::{Avma, CpuMode, SampleId};
+
+/// A mapping of a file, or of memory, into a process or the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mmap<'a> {
+    /// Where it counts: [`CpuMode::Kernel`] for kernel and modules, [`CpuMode::User`] for processes.
+    pub cpu_mode: CpuMode,
+    /// Process id; `u32::MAX` for the kernel.
+    pub pid: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// First address.
+    pub start: Avma,
+    /// Length, bytes.
+    pub len: u64,
+    /// Offset in the file, bytes. For the kernel's own mapping the address of its reference symbol.
+    pub pgoff: u64,
+    /// Which file.
+    pub file: MappedFile,
+    /// `PROT_*` bits. Of an MMAP record, which has none: read and execute unless `data`, then read.
+    pub prot: u32,
+    /// `MAP_*` bits; 0 of an MMAP record.
+    pub flags: u32,
+    /// Not an executable mapping (`PERF_RECORD_MISC_MMAP_DATA`).
+    pub data: bool,
+    /// The file's path, or a name such as `[vdso]`, `//anon`, `[kernel.kallsyms]_text`.
+    pub path: &'a [u8],
+    /// Which event, when, where.
+    pub sample_id: SampleId,
+}
+
+impl Mmap<'_> {
+    /// Whether code can run in it.
+    pub fn is_executable(&self) -> bool {
+        const PROT_EXEC: u32 = 4;
+        self.prot & PROT_EXEC != 0
+    }
+
+    /// The address after the last one; saturates.
+    pub fn end(&self) -> Avma {
+        Avma(self.start.0.saturating_add(self.len))
+    }
+}
+
+/// The identity of a mapped file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MappedFile {
+    /// Not recorded.
+    #[default]
+    Unknown,
+    /// By inode. All zero: an anonymous mapping, or not recorded.
+    Inode {
+        /// Major device number.
+        maj: u32,
+        /// Minor device number.
+        min: u32,
+        /// Inode number.
+        ino: u64,
+        /// Inode generation.
+        generation: u64,
+    },
+    /// By the build id in the file.
+    BuildId(BuildId),
+}
+
+/// A build id of at most 20 bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BuildId {
+    bytes: [u8; 20],
+    len: u8,
+}
+
+impl BuildId {
+    /// From its bytes; `None` when there are more than 20.
+    pub fn new(id: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 20];
+        bytes.get_mut(..id.len())?.copy_from_slice(id);
+        Some(Self { bytes, len: id.len() as u8 })
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl fmt::Display for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BuildId({self})")
+    }
+}
