@@ -396,17 +396,9 @@ fn interrupt_ends_a_recording_of_others_and_leaves_them_alone() {
 #[test]
 fn a_killed_collector_leaves_the_program_and_a_readable_file() {
     let Some(place) = Place::new() else { return };
-    let mut child = place.start(&[
-        "--ebs-event",
-        "task-clock",
-        "--ebs-period",
-        "20000",
-        "--",
-        "sh",
-        "-c",
-        "touch started; i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done; touch done",
-    ]);
-    wait_for("some of the recording", || fs::metadata(place.recording()).is_ok_and(|file| file.len() > 300_000));
+    let script = "touch started; i=0; while [ $i -lt 3000000 ]; do i=$((i+1)); done; touch done";
+    let mut child = place.start(&["--expect", "seconds", "--", "sh", "-c", script]);
+    wait_for("some of the recording", || fs::metadata(place.recording()).is_ok_and(|file| file.len() > 15_000));
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     let recording = perfdata::Recording::open(&place.recording()).unwrap();
@@ -414,7 +406,7 @@ fn a_killed_collector_leaves_the_program_and_a_readable_file() {
     while chunks.next_into(&mut chunk).unwrap() {
         samples += chunk.records().filter(|raw| raw.is_sample()).count();
     }
-    assert!(samples > 1000, "{samples}");
+    assert!(samples > 200, "{samples}");
     wait_for("the program to end by itself", || place.path("done").exists());
 }
 
