@@ -30,7 +30,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage; `record` passes on that of the com
 #[derive(Subcommand)]
 enum Command {
     /// Record a command, a process or the whole machine
-    Record(commands::record::Args),
+    Record(Box<commands::record::Args>),
     /// Print the instruction mix as a pivot table
     Mix(commands::mix::Args),
     /// Print how often every basic block ran
@@ -41,7 +41,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Record(args) => commands::record::run(args),
+        Command::Record(args) => commands::record::run(*args),
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
         Command::Doctor(args) => commands::doctor::run(args),

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use crate::choice::{Source, choose};
-use crate::errno::Errno;
 use crate::event_spec::{Role, Unit};
 use crate::machine::{Cpu, EventOpener, Kernel, Machine, Privileges, Probe, Probes};
 use crate::microarchitecture::Microarchitecture;
@@ -104,7 +103,7 @@ pub fn examine(machine: &Machine, opener: &mut dyn EventOpener) -> Report {
         cpu: machine.cpu.clone(),
         pmu: pmu_reports(machine),
         branch_records: branch_report(machine),
-        advice: advice(machine, &would_use),
+        advice: advice(machine),
         would_use,
         kernel: machine.kernel.clone(),
         privileges: machine.privileges.clone(),
@@ -159,7 +158,7 @@ fn would_use(machine: &Machine, opener: &mut dyn EventOpener) -> WouldUse {
     }
 }
 
-fn advice(machine: &Machine, would_use: &WouldUse) -> Vec<String> {
+fn advice(machine: &Machine) -> Vec<String> {
     let mut advice = Vec::new();
     let mut say = |wanted: bool, sentence: &str| {
         if wanted {
@@ -169,6 +168,7 @@ fn advice(machine: &Machine, would_use: &WouldUse) -> Vec<String> {
     let Machine { cpu, kernel, privileges, probes, .. } = machine;
     let hardware = machine.counts_instructions();
     let privileged = privileges.perfmon || privileges.sys_admin;
+    let usable = probes.dummy.works();
     let forbidden = matches!(probes.dummy, Probe::Fails(errno) if errno.is_permission());
     say(
         forbidden && machine.container.is_some(),
@@ -178,13 +178,14 @@ fn advice(machine: &Machine, would_use: &WouldUse) -> Vec<String> {
         forbidden && machine.container.is_none(),
         "Set kernel.perf_event_paranoid to 2 or lower, or give this user CAP_PERFMON.",
     );
+    say(!usable && !forbidden, "Use a kernel with CONFIG_PERF_EVENTS.");
     say(
-        !hardware && cpu.hypervisor,
+        usable && !hardware && cpu.hypervisor,
         "Ask for a virtual PMU (KVM: -cpu host,pmu=on; VMware: virtualized CPU performance counters), or run on bare metal: \
          counters then count instructions, where the clock only shows time.",
     );
     say(
-        !hardware && !cpu.hypervisor && !forbidden,
+        usable && !hardware && !cpu.hypervisor,
         "No hardware event opens on bare metal: see whether another profiler or the firmware holds the PMU.",
     );
     let without_records = hardware && !branch_report(machine).available;
@@ -198,7 +199,7 @@ fn advice(machine: &Machine, would_use: &WouldUse) -> Vec<String> {
         "Use Linux 5.19 or later for BRS (CONFIG_PERF_EVENTS_AMD_BRS), 6.1 or later for LBRv2: they give exact paths.",
     );
     say(
-        !machine.may_sample_kernel() && !forbidden,
+        !machine.may_sample_kernel() && usable,
         "For kernel code, set kernel.perf_event_paranoid to 1 or lower, or give hbbp CAP_PERFMON.",
     );
     say(
@@ -206,7 +207,7 @@ fn advice(machine: &Machine, would_use: &WouldUse) -> Vec<String> {
         "Set kernel.kptr_restrict to 0 (or 1 with CAP_SYSLOG), so that kernel samples can be resolved.",
     );
     say(
-        !machine.may_sample_system() && !forbidden,
+        !machine.may_sample_system() && usable,
         "To record all processes (-a), set kernel.perf_event_paranoid to 0 or lower, or give hbbp CAP_PERFMON.",
     );
     say(
@@ -220,10 +221,6 @@ fn advice(machine: &Machine, would_use: &WouldUse) -> Vec<String> {
     say(
         !privileged && !privileges.ipc_lock && kernel.mlock_kb.is_some_and(|kb| kb < 516),
         "Raise kernel.perf_event_mlock_kb to 516 or more: smaller rings lose samples.",
-    );
-    say(
-        would_use.error.is_some() && probes.dummy == Probe::Fails(Errno::ENOSYS),
-        "Use a kernel with CONFIG_PERF_EVENTS.",
     );
     advice
 }

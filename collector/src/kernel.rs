@@ -283,7 +283,7 @@ impl StoppedChild {
             rustix::io::write(&go, &[1])?;
         }
         let mut errno = [0; 4];
-        match rustix::io::read(&self.failure, &mut errno) {
+        match rustix::io::retry_on_intr(|| rustix::io::read(&self.failure, &mut errno)) {
             Ok(4) => {
                 let _ = waitpid(Some(self.pid), WaitOptions::empty());
                 Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))

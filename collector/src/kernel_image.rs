@@ -15,27 +15,24 @@ pub(crate) struct KernelMapping {
     pub(crate) name: String,
 }
 
-/// The kernel's text as `[kernel.kallsyms]_text`, as perf names it; `None` where `/proc/kallsyms` hides addresses.
+/// Where modules begin on x86-64 (`MODULES_VADDR`): the kernel's image ends before.
+const IMAGE_END: u64 = 0xffff_ffff_c000_0000;
+
+/// The kernel's image as `[kernel.kallsyms]_text`, as perf names it; `None` where `/proc/kallsyms` hides addresses.
+///
+/// Its symbol `_etext` would tell where code ends, but the kernel takes 40 ms to print all symbols before it.
 pub(crate) fn kernel_text(kallsyms: &Path) -> Option<KernelMapping> {
-    let (mut text, mut stext, mut etext) = (None, None, None);
     for line in BufReader::new(fs::File::open(kallsyms).ok()?).lines() {
         let line = line.ok()?;
         let mut fields = line.split_whitespace();
         let (address, _, name) = (fields.next()?, fields.next()?, fields.next()?);
-        let place = match name {
-            "_text" => &mut text,
-            "_stext" => &mut stext,
-            "_etext" => &mut etext,
-            _ => continue,
-        };
-        *place = u64::from_str_radix(address, 16).ok().filter(|&address| address != 0);
-        if text.is_some() && etext.is_some() {
-            break;
+        if matches!(name, "_text" | "_stext") {
+            let start = u64::from_str_radix(address, 16).ok().filter(|&address| address != 0)?;
+            let length = IMAGE_END.checked_sub(start)?;
+            return Some(KernelMapping { start, length, reference: start, name: format!("[kernel.kallsyms]{name}") });
         }
     }
-    let (start, symbol) = text.map(|start| (start, "_text")).or(stext.map(|start| (start, "_stext")))?;
-    let length = etext?.checked_sub(start)?;
-    Some(KernelMapping { start, length, reference: start, name: format!("[kernel.kallsyms]{symbol}") })
+    None
 }
 
 /// The modules of `/proc/modules`, under the paths of their files where these are found, else as `[name]`.
@@ -79,13 +76,15 @@ mod tests {
 
     #[test]
     fn text_from_kallsyms() {
+        let text = "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _text\nffffffff81000100 T other\n";
+        check_text(text, Some((0xffff_ffff_8100_0000, 0x3f00_0000, "[kernel.kallsyms]_text")));
         check_text(
-            "0000 A fixed\n81000000 T _text\n81000000 T _stext\n81e01000 T _etext\n",
-            Some((0x81000000, 0xe01000, "[kernel.kallsyms]_text")),
+            "ffffffff81000000 T _stext\n",
+            Some((0xffff_ffff_8100_0000, 0x3f00_0000, "[kernel.kallsyms]_stext")),
         );
-        check_text("81000200 T _stext\n81e01000 T _etext\n", Some((0x81000200, 0xe00e00, "[kernel.kallsyms]_stext")));
-        check_text("0 T _text\n0 T _etext\n", None);
-        check_text("81000000 T _text\n", None);
+        check_text("0000000000000000 T _text\n", None);
+        check_text("fffffffff0000000 T _text\n", None);
+        check_text("81000000 T other\n", None);
         check_text("", None);
     }
 

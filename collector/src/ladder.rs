@@ -3,15 +3,15 @@
 use perf_event_open_sys::bindings as sys;
 use perfdata::BranchSampleType;
 
-use crate::branch_filter::{LEVELS, branch_filter_text};
 use crate::catalogue::{Listed, branch_events, ebs_events};
 use crate::event_name::{NamedEvent, Precise};
 use crate::event_spec::{EventSpec, Levels, Period, Role, Unit};
 use crate::machine::Machine;
 use crate::microarchitecture::Microarchitecture;
-use crate::periods::{Periods, prime_from};
-use crate::plan::{BranchRecords, EventWish, PlanError, Wishes, branch_records};
+use crate::plan::{PlanError, Wishes, branch_records};
 use crate::pmu::{EventCode, Pmu};
+use crate::rate::{clock_period, ibs_period, own_period, period};
+use crate::stacks::{stack_loss, stacks};
 
 /// One event with its fallbacks.
 #[derive(Clone, Debug, PartialEq)]
@@ -217,64 +217,8 @@ pub(crate) fn ibs_rungs(machine: &Machine, wish: &LadderWish<'_>) -> Result<Vec<
     Ok(vec![Rung { spec, losses: Vec::new(), caveats }])
 }
 
-/// IBS ignores the low four bits.
-fn ibs_period(count: u64) -> u64 {
-    (count & !0xf).max(0x10)
-}
-
 fn display_name(listed: &Listed, pmu: &Pmu, hybrid: bool) -> String {
     if hybrid { format!("{}/{}/", pmu.name, listed.name) } else { listed.name.to_owned() }
-}
-
-/// The branches asked for.
-fn asked(wish: &LadderWish<'_>) -> BranchSampleType {
-    let filter = wish.wishes.filter.unwrap_or(BranchSampleType::ANY);
-    if filter.intersects(LEVELS) {
-        return filter;
-    }
-    filter
-        | match wish.branch_levels {
-            Levels::All => BranchSampleType::USER | BranchSampleType::KERNEL,
-            Levels::User => BranchSampleType::USER,
-            Levels::Kernel => BranchSampleType::KERNEL,
-        }
-}
-
-/// The branch stacks to try, best first. The two events must ask the hardware for the same filter, or they cannot count at the same time.
-fn stacks(role: Role, records: Option<BranchRecords>, wish: &LadderWish<'_>) -> Vec<Option<BranchSampleType>> {
-    let asked = asked(wish);
-    // In place of a filter the hardware does not have: all branches, at the levels asked for.
-    let plain = BranchSampleType(asked.0 & LEVELS.0) | BranchSampleType::ANY;
-    let replaceable = asked != plain && !asked.contains(BranchSampleType::CALL_STACK);
-    let filters = if replaceable { vec![Some(asked), Some(plain)] } else { vec![Some(asked)] };
-    match (role, records) {
-        (Role::Lbr, Some(BranchRecords::WithTakenBranches)) => vec![Some(plain)],
-        (Role::Lbr, _) => filters,
-        (Role::Ebs, Some(BranchRecords::WithAnyEvent)) if wish.wishes.lbr != EventWish::None => {
-            filters.into_iter().chain([None]).collect()
-        }
-        (Role::Ebs, _) => vec![None],
-    }
-}
-
-fn stack_loss(
-    spec: &EventSpec,
-    stacks: &[Option<BranchSampleType>],
-    records: Option<BranchRecords>,
-    wish: &LadderWish<'_>,
-) -> Option<String> {
-    let asked = asked(wish);
-    match spec.branches {
-        None if stacks[0].is_some() => Some(format!("{}: its samples come without branch stacks", spec.name())),
-        Some(stack) if stack != asked => {
-            let who = if records == Some(BranchRecords::WithTakenBranches) { "BRS" } else { "this CPU" };
-            Some(format!(
-                "{who} does not filter by {}: all taken branches are recorded",
-                branch_filter_text(asked.difference(LEVELS))
-            ))
-        }
-        _ => None,
-    }
 }
 
 fn substitution(listed: &Listed, best: &Listed, spec: &EventSpec, best_name: &str) -> Option<String> {
@@ -288,60 +232,4 @@ fn substitution(listed: &Listed, best: &Listed, spec: &EventSpec, best_name: &st
 fn imprecise(spec: &EventSpec, best: u8) -> String {
     let effect = if spec.role == Role::Ebs { "ips may be late" } else { "stacks may be taken late" };
     format!("{}: precise level {} instead of {best}, so {effect}", spec.name(), spec.precise)
-}
-
-/// A period, and what it is not.
-struct ChosenPeriod {
-    value: Period,
-    loss: Option<String>,
-}
-
-fn own_period(role: Role, wishes: &Wishes) -> Option<u64> {
-    if role == Role::Ebs { wishes.ebs_period } else { wishes.lbr_period }
-}
-
-fn period(role: Role, records: Option<BranchRecords>, wish: &LadderWish<'_>) -> Result<ChosenPeriod, PlanError> {
-    let Periods { ebs, lbr, .. } = wish.wishes.run_time.periods();
-    let table = if role == Role::Ebs { ebs } else { lbr };
-    let option = if role == Role::Ebs { "--ebs-period" } else { "--lbr-period" };
-    let brs = role == Role::Lbr && records == Some(BranchRecords::WithTakenBranches);
-    match (own_period(role, wish.wishes), wish.wishes.frequency) {
-        (Some(period), _) if brs && period <= 16 => {
-            Err(PlanError::Period { period, role: option, rule: "BRS needs more than its 16 entries" })
-        }
-        (Some(0), _) | (None, Some(0)) => {
-            Err(PlanError::Period { period: 0, role: option, rule: "it must be 1 or more" })
-        }
-        (Some(period), _) => Ok(ChosenPeriod { value: Period::Every(period), loss: None }),
-        (None, Some(_)) if brs => Ok(ChosenPeriod {
-            value: Period::Every(table),
-            loss: Some(format!("BRS has no sampling by frequency: branch stacks come every {table} taken branches")),
-        }),
-        (None, Some(frequency)) => {
-            Ok(ChosenPeriod { value: Period::Frequency(capped(frequency, wish)), loss: cap_loss(frequency, wish) })
-        }
-        (None, None) => Ok(ChosenPeriod { value: Period::Every(table), loss: None }),
-    }
-}
-
-/// Clocks have a period in nanoseconds whichever way the rate is given, and a prime one unless the user chose it.
-fn clock_period(wish: &LadderWish<'_>) -> Result<Period, PlanError> {
-    let rule = "a clock takes 10,000 ns or more";
-    match (wish.wishes.ebs_period, wish.wishes.frequency) {
-        (Some(period), _) if period < 10_000 => Err(PlanError::Period { period, role: "--ebs-period", rule }),
-        (Some(period), _) => Ok(Period::Every(period)),
-        (None, Some(0)) => Err(PlanError::Period { period: 0, role: "--freq", rule: "it must be 1 or more" }),
-        (None, Some(frequency)) => Ok(Period::Every(prime_from((1_000_000_000 / capped(frequency, wish)).max(10_000)))),
-        (None, None) => Ok(Period::Every(wish.wishes.run_time.periods().clock)),
-    }
-}
-
-/// The kernel refuses frequencies above its limit.
-fn capped(frequency: u64, wish: &LadderWish<'_>) -> u64 {
-    wish.rate_limit.map_or(frequency, |limit| frequency.min(limit.max(1)))
-}
-
-fn cap_loss(frequency: u64, wish: &LadderWish<'_>) -> Option<String> {
-    let limit = wish.rate_limit.filter(|&limit| frequency > limit)?;
-    Some(format!("{limit} samples a second instead of {frequency}: kernel.perf_event_max_sample_rate is {limit}"))
 }

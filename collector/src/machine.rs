@@ -182,6 +182,8 @@ impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Works => f.write_str("yes"),
+            // Of an event, "no such file" says nothing more.
+            Self::Fails(Errno::ENOENT | Errno::ENODEV) => f.write_str("no"),
             Self::Fails(errno) => write!(f, "no ({errno})"),
         }
     }

@@ -113,6 +113,9 @@ impl<W: Write + Seek> Recorder<W> {
 
     /// Writes what was let go, and counts it.
     fn write(&mut self) -> Result<(), RecorderError> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
         let mut offset = 0;
         while let Some(record) = first_record(&self.out[offset..], offset)? {
             self.tally.see(&record);
@@ -125,6 +128,8 @@ impl<W: Write + Seek> Recorder<W> {
             self.writer.write_finished_round()?;
             self.unmarked = 0;
         }
+        // A collector that is killed loses no more than two rounds.
+        self.writer.flush()?;
         Ok(())
     }
 

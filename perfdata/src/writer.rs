@@ -74,6 +74,14 @@ impl<W: Write + Seek> Writer<W> {
         self.written
     }
 
+    /// Hands what has been written to the file, where it is safe if this process dies.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.out.flush().map_err(Error::io(WRITING))
+    }
+
     /// Writes whole records as the kernel put them into the ring.
     ///
     /// # Errors

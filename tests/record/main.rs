@@ -6,7 +6,7 @@ mod contents;
 mod programs;
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -156,7 +156,7 @@ fn children_are_recorded_unless_left_out() {
     let spinners: Vec<u32> = contents.mapped.iter().filter(|(_, path)| path == spin).map(|(pid, _)| *pid).collect();
     assert_eq!(spinners.len(), 3, "{:?}", contents.mapped);
     for pid in &spinners {
-        assert!(contents.of_process(*pid) >= 40, "150 ms at 500 Hz: {pid} has {}", contents.of_process(*pid));
+        assert!(contents.of_process(*pid) >= 40, "150 ms at 400 Hz: {pid} has {}", contents.of_process(*pid));
         assert!(contents.forks.iter().any(|(_, child)| child == pid));
     }
 
@@ -332,6 +332,36 @@ fn interrupt_stops_both_and_completes_the_file() {
     assert!(place.contents().total() > 0);
 }
 
+/// A terminal interrupts both; the command must not be interrupted once more.
+#[test]
+fn interrupt_at_a_terminal_reaches_the_command_once() {
+    let Some(place) = Place::new() else { return };
+    if !installed("script") {
+        return;
+    }
+    let script =
+        "trap 'echo x >> trapped' INT; touch started; i=0; while [ ! -e trapped ]; do :; done; sleep 0.3; exit 9";
+    fs::write(place.path("command"), script).unwrap();
+    let recorded = format!("{} record -- sh command", hbbp().display());
+    let mut terminal = Command::new("script")
+        .args(["-qec", &recorded, "/dev/null"])
+        .current_dir(place.dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for("the command to start", || place.path("started").exists());
+    let mut keyboard = terminal.stdin.take().unwrap();
+    keyboard.write_all(b"\x03").unwrap();
+    keyboard.flush().unwrap();
+    wait_for("the interrupt", || place.path("trapped").exists());
+    let status = terminal.wait().unwrap();
+    drop(keyboard);
+    assert_eq!(status.code(), Some(9));
+    assert_eq!(fs::read_to_string(place.path("trapped")).unwrap(), "x\n");
+    place.contents();
+}
+
 #[test]
 fn terminate_is_passed_on() {
     let Some(place) = Place::new() else { return };
@@ -366,17 +396,9 @@ fn interrupt_ends_a_recording_of_others_and_leaves_them_alone() {
 #[test]
 fn a_killed_collector_leaves_the_program_and_a_readable_file() {
     let Some(place) = Place::new() else { return };
-    let mut child = place.start(&[
-        "--ebs-event",
-        "task-clock",
-        "--ebs-period",
-        "20000",
-        "--",
-        "sh",
-        "-c",
-        "touch started; i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done; touch done",
-    ]);
-    wait_for("some of the recording", || fs::metadata(place.recording()).is_ok_and(|file| file.len() > 300_000));
+    let script = "touch started; i=0; while [ $i -lt 3000000 ]; do i=$((i+1)); done; touch done";
+    let mut child = place.start(&["--expect", "seconds", "--", "sh", "-c", script]);
+    wait_for("some of the recording", || fs::metadata(place.recording()).is_ok_and(|file| file.len() > 15_000));
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     let recording = perfdata::Recording::open(&place.recording()).unwrap();
@@ -384,7 +406,7 @@ fn a_killed_collector_leaves_the_program_and_a_readable_file() {
     while chunks.next_into(&mut chunk).unwrap() {
         samples += chunk.records().filter(|raw| raw.is_sample()).count();
     }
-    assert!(samples > 1000, "{samples}");
+    assert!(samples > 200, "{samples}");
     wait_for("the program to end by itself", || place.path("done").exists());
 }
 
@@ -462,6 +484,63 @@ fn the_command_sees_nothing_of_the_collector() {
     let alone = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
     let recorded = place.run(&["-q", "--", "sh", "-c", script]);
     assert_eq!(String::from_utf8_lossy(&recorded.stdout), String::from_utf8_lossy(&alone.stdout));
+}
+
+/// Memory must not grow with what is recorded: short-lived processes leave nothing behind.
+#[test]
+fn memory_does_not_grow_with_the_recording() {
+    let Some(place) = Place::new() else { return };
+    let peak_kb = |children: u32| {
+        let _ = fs::remove_file(place.path("started"));
+        let script = format!(
+            "touch started; i=0; while [ $i -lt {children} ]; do /bin/true; i=$((i+1)); done; touch done; sleep 0.3"
+        );
+        let child = place.start(&["--", "sh", "-c", &script]);
+        wait_for("the children", || place.path("done").exists());
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+        assert!(stderr_of(child).0.success());
+        fs::remove_file(place.path("done")).unwrap();
+        (peak, fs::metadata(place.recording()).unwrap().len())
+    };
+    let (few, small) = peak_kb(10);
+    let (many, large) = peak_kb(1500);
+    assert!(large > small + 500_000, "{small} {large}");
+    assert!(many < few + 2_500, "{few} KiB with 10 children, {many} KiB with 1,500");
+}
+
+/// Without privileges: user space only, said; and what needs more is refused.
+#[test]
+fn an_unprivileged_user_records_user_space() {
+    let Some(place) = Place::new() else { return };
+    let drop_to = ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
+    let usable = Command::new("setpriv").args(drop_to).arg("true").status().is_ok_and(|status| status.success());
+    let paranoid: i32 = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap().trim().parse().unwrap();
+    if !usable || paranoid != 2 {
+        eprintln!("SKIPPED: needs setpriv, root and perf_event_paranoid 2 (it is {paranoid})");
+        return;
+    }
+    // The tests' own directory is closed to others.
+    let program = place.path("hbbp");
+    fs::copy(hbbp(), &program).unwrap();
+    assert!(Command::new("chmod").arg("777").arg(place.dir.path()).status().unwrap().success());
+    let run = |args: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(drop_to).arg(&program).arg("record").args(args).current_dir(place.dir.path());
+        command.output().unwrap()
+    };
+    let output = run(&["--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    assert!(errors(&output).contains("kernel code is not recorded"), "{}", errors(&output));
+    let contents = place.contents();
+    assert!(contents.total() > 10);
+    assert!(contents.events.iter().all(|name| name.contains('u')), "{:?}", contents.events);
+    assert!(contents.mapped.iter().all(|(pid, _)| *pid != u32::MAX), "the kernel is not mapped");
+    for args in [&["-a", "--", "true"][..], &["-k", "--", "true"], &["-p", "1", "--duration", "1"]] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", errors(&output));
+    }
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! What `hbbp doctor` would say on machines this is not run on.
+
+mod simulated;
+
+use collector::doctor::examine;
+use collector::errno::Errno;
+use collector::machine::{Machine, Probe};
+use simulated::{SimulatedKernel, hybrid, intel, machine, pmu};
+
+fn check(machine: &Machine, source: &str, records: Option<&str>, advice: &[&str]) {
+    let mut kernel = SimulatedKernel { machine, refuses: &[], log: Vec::new() };
+    let report = serde_json::to_value(examine(machine, &mut kernel)).unwrap();
+    assert_eq!(report["schema"], "hbbp-doctor/1");
+    assert_eq!(report["would_use"]["source"].as_str().unwrap_or("nothing"), source, "{report:#}");
+    assert_eq!(report["branch_records"]["kind"].as_str(), records);
+    let given: Vec<&str> =
+        report["advice"].as_array().unwrap().iter().map(|sentence| sentence.as_str().unwrap()).collect();
+    assert_eq!(given.len(), advice.len(), "{given:#?}");
+    for (given, expected) in given.iter().zip(advice) {
+        assert!(given.contains(expected), "{given} should speak of {expected}");
+    }
+}
+
+#[test]
+fn advice_by_machine() {
+    let mut complete = machine("GenuineIntel", 6, 0x55, intel("skylake", "32", "3"));
+    complete.kernel.kernel_symbols = true;
+    check(&complete, "branch-records", Some("lbr"), &[]);
+
+    let mut alder = machine("GenuineIntel", 6, 0x97, hybrid());
+    alder.kernel.kernel_symbols = true;
+    alder.kernel.nmi_watchdog = Some(true);
+    check(&alder, "branch-records", Some("lbr"), &["nmi_watchdog=0"]);
+
+    let mut unprivileged = complete.clone();
+    unprivileged.privileges = Default::default();
+    unprivileged.kernel.ptrace_scope = Some(1);
+    unprivileged.kernel.mlock_kb = Some(64);
+    check(
+        &unprivileged,
+        "branch-records",
+        Some("lbr"),
+        &["perf_event_paranoid to 1", "perf_event_paranoid to 0", "ptrace_scope to 0", "perf_event_mlock_kb"],
+    );
+
+    let mut guest = machine("GenuineIntel", 6, 0x55, intel("skylake", "0", "0"));
+    guest.cpu.hypervisor = true;
+    guest.kernel.kernel_symbols = true;
+    check(&guest, "counter", None, &["passes branch records on"]);
+
+    let mut without_pmu = machine("AuthenticAMD", 26, 2, Vec::new());
+    without_pmu.cpu.hypervisor = true;
+    check(&without_pmu, "clock", None, &["virtual PMU", "kptr_restrict"]);
+
+    let mut zen3 = machine("AuthenticAMD", 25, 1, vec![pmu("cpu", 4, &[("branches", "0")])]);
+    zen3.kernel.kernel_symbols = true;
+    check(&zen3, "counter", None, &["5.19"]);
+
+    let mut sandbox = without_pmu.clone();
+    sandbox.probes.dummy = Probe::Fails(Errno::EPERM);
+    sandbox.container = Some("docker".into());
+    sandbox.kernel.kernel_symbols = true;
+    check(&sandbox, "nothing", None, &["seccomp"]);
+
+    let mut old = machine("GenuineIntel", 6, 0x55, Vec::new());
+    old.probes.dummy = Probe::Fails(Errno::ENOSYS);
+    old.kernel.kernel_symbols = true;
+    check(&old, "nothing", None, &["CONFIG_PERF_EVENTS"]);
+}
