@@ -43,6 +43,15 @@ fn what_cannot_be_read_is_refused() {
     assert!(matches!(Image::open(Path::new("/dev/zero")), Err(ImageError::NotAFile(_))));
 }
 
+/// Relocatable files (kernel modules) and files of data only are files, but have no code.
+#[test]
+fn a_file_without_code_is_told() {
+    let elf = Elf { segments: vec![], sections: vec![(".text", 0, 0, 0)], symbols: vec![] };
+    let image = elf.image();
+    assert_eq!(image.notes(), ["the file has no executable load segment"]);
+    assert_eq!((image.svma_of_file_offset(0), image.is_executable(Svma(0))), (None, false));
+}
+
 /// A file whose first page holds the end of the read-only segment and the beginning of the code, mapped twice.
 fn shared_page() -> Elf {
     Elf {

@@ -168,7 +168,10 @@ impl Image {
     }
 
     fn of_program(bytes: FileBytes) -> Result<Self, ImageError> {
-        let image = Self::parse_headers(bytes)?;
+        let mut image = Self::parse_headers(bytes)?;
+        if image.code.is_empty() {
+            image.notes.push("the file has no executable load segment".to_owned());
+        }
         if let Some((offset, size)) = image.missing_code() {
             let file = image.bytes.length();
             return Err(ImageError::Truncated { what: "executable segment", offset, size, file });
