@@ -121,6 +121,24 @@ fn a_compressed_stream_over_many_chunks() {
     }
 }
 
+/// One compressed record may hold more than a chunk, and what zstd still has when the chunk is full must not be forgotten.
+#[test]
+fn one_compressed_record_over_many_chunks() {
+    let first = sample(0, 100);
+    // 32 bytes each; zstd decompresses 128 KiB at a time, and the chunk's end falls into the last piece.
+    for count in [(1 << 20) / 32, (1 << 20) / 32 + 1, 40_000, 50_000, (2 << 20) / 32] {
+        let plain = sample(1, 1).repeat(count);
+        let outputs = compress(&[&first, &plain]);
+        assert!(outputs[1].len() < 60_000);
+        for after in [vec![], vec![record(68, 0, &[])]] {
+            let wrapped = [vec![compressed(&outputs[0]), compressed(&outputs[1])], after.clone()].concat();
+            let kinds: Vec<_> = bodies(&open(&[attr()], &wrapped)).into_iter().map(|(kind, _)| kind).collect();
+            assert_eq!(kinds.len(), 1 + count + after.len());
+            assert!(kinds[..1 + count].iter().all(|&kind| kind == 9));
+        }
+    }
+}
+
 #[test]
 fn broken_compressed_data_ends_the_reading() {
     let outputs = compress(&[&sample(1, 2), &sample(2, 2)]);

@@ -107,6 +107,24 @@ fn trailers_of_different_lengths() {
     assert_eq!(ids, [(Some(33), None, Some(7)), (Some(33), Some(44), Some(8))]);
 }
 
+/// Without IDENTIFIER the id is before the stream id and the CPU.
+#[test]
+fn trailers_with_the_id_in_their_middle() {
+    for (after, words_after) in [(F::default(), 0), (F::CPU, 1), (F::STREAM_ID, 1), (F::CPU | F::STREAM_ID, 2)] {
+        let attrs = [attr(F::TID | F::ID | after, &[7]), attr(F::IP | F::ID | after, &[8])];
+        let rest = vec![99; words_after];
+        let lost = |trailer: &[u64]| record(2, 0, &words(&[&[1, 2], trailer, &rest].concat()));
+        let recording = open(&attrs, &[lost(&[33, 7]), lost(&[8])]);
+        let mut ids = Vec::new();
+        read_all(&recording, |raw| {
+            let Record::Lost(lost) = recording.parse(raw).unwrap() else { panic!() };
+            assert_eq!((lost.id, lost.lost), (1, 2));
+            ids.push((lost.sample_id.pid, lost.sample_id.id));
+        });
+        assert_eq!(ids, [(Some(33), Some(7)), (None, Some(8))], "{after}");
+    }
+}
+
 #[test]
 fn an_unknown_trailer_id_matters_only_where_lengths_differ() {
     let lost = record(2, 0, &words(&[1, 2, 33, 4711]));
