@@ -5,6 +5,28 @@
 //! the container and the records, and neither ELF nor the kernel's system calls.
 //!
 //! Names follow `include/uapi/linux/perf_event.h` and `tools/perf/Documentation/perf.data-file-format.txt`.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), perfdata::Error> {
+//! let recording = perfdata::Recording::open("perf.data".as_ref())?;
+//! let mut reader = recording.chunks();
+//! let mut chunk = perfdata::Chunk::new();
+//! while reader.next_into(&mut chunk)? {
+//!     for raw in chunk.records() {
+//!         if raw.is_sample() {
+//!             let sample = recording.sample(&raw)?;
+//!             println!("{:?} {:?}", sample.ip, sample.branch_stack.map(|stack| stack.len()));
+//!         } else {
+//!             println!("{:?}", recording.parse(&raw)?);
+//!         }
+//!     }
+//! }
+//! if let Some(damage) = reader.damage() {
+//!     eprintln!("reading stopped early: {damage}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 mod address;
