@@ -109,8 +109,8 @@ impl Command {
             self.status = match waitpid(Some(self.pid), WaitOptions::NOHANG) {
                 Ok(Some((_, status))) => ended(status),
                 Ok(None) => None,
-                // Someone else has reaped it.
-                Err(_) => Some(CommandStatus::Exited(0)),
+                // Someone else has reaped it and knows how it ended: not to be taken for success.
+                Err(_) => Some(CommandStatus::Exited(1)),
             };
         }
         self.status

@@ -252,6 +252,9 @@ impl StoppedChild {
         pointers.push(ptr::null());
         let (go_read, go_write) = pipe_with(PipeFlags::CLOEXEC)?;
         let (failure_read, failure_write) = pipe_with(PipeFlags::CLOEXEC)?;
+        // Who starts us may ignore SIGCHLD; the kernel would then throw the child's exit status away.
+        // SAFETY: the default action is no handler that could be called.
+        let on_child = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
         // SAFETY: the child calls only what is async-signal-safe (and `execvp`, which glibc makes so) and ends in `run_child`.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -259,6 +262,7 @@ impl StoppedChild {
                 drop(go_write);
                 // SAFETY: we are in the forked child, `pointers` ends with a null and its strings live on.
                 unsafe {
+                    libc::signal(libc::SIGCHLD, on_child);
                     if stdout_to_stderr {
                         libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
                     }

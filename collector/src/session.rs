@@ -123,17 +123,14 @@ impl<'a> Session<'a> {
         let by_exec = self.request.target == Target::Command;
         let synthesized = if by_exec { self.synthesize() } else { Ok(()) };
         let started = Instant::now();
-        if !by_exec {
-            self.live.opened.enable().map_err(RecordError::Enable)?;
-        }
-        if let Some(command) = self.command.take() {
-            match command.start() {
-                Ok(command) => self.live.command = Some(command),
-                Err(error) => {
-                    drop(self.recorder);
-                    self.output.abandon();
-                    return Err(error.into());
-                }
+        let enabled = if by_exec { Ok(()) } else { self.live.opened.enable().map_err(RecordError::Enable) };
+        let command = enabled.and_then(|()| Ok(self.command.take().map(PreparedCommand::start).transpose()?));
+        match command {
+            Ok(command) => self.live.command = command,
+            Err(error) => {
+                drop(self.recorder);
+                self.output.abandon();
+                return Err(error);
             }
         }
         self.live.end_after(self.request.duration);
