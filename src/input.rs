@@ -63,7 +63,10 @@ impl InputArgs {
         drop(progress);
         let summary = &analysis.summary.records;
         if summary.samples.iter().sum::<u64>() == 0 {
-            bail!("the recording has no samples ({})", describe_records(summary));
+            bail!(
+                "the recording has no samples: {}; record something that runs longer, or sample more often",
+                describe_records(summary)
+            );
         }
         Ok(analysis)
     }

@@ -55,11 +55,12 @@ fn main() -> ExitCode {
     })
 }
 
-/// The error and its causes, without those whose text the error before already ends with.
+/// The error and its causes, without those that the text before already tells, with or without the system's number for it.
 fn describe(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |mut text, cause| {
         let cause = cause.to_string();
-        if !text.ends_with(&cause) {
+        let essence = cause.split(" (os error").next().unwrap_or(&cause);
+        if !text.contains(essence) {
             text += if text.is_empty() { "" } else { ": " };
             text += &cause;
         }
