@@ -14,7 +14,7 @@ use crate::counting::{
     ModuleCounts, ModuleHits, count_module, locate, sums_by_block,
 };
 use crate::recording::{
-    Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Sources, StackStatistics,
+    Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Sources, StackStatistics, Vendor,
     recorded_degradations, scan,
 };
 
@@ -116,7 +116,7 @@ pub fn analyze(
     options: &Options<'_>,
     progress: Progress<'_>,
 ) -> Result<Analysis, perfdata::Error> {
-    let mut sources = Sources::of(recording.events());
+    let mut sources = Sources::of(recording.events(), Vendor::of(recording.features().cpuid.as_deref()));
     let recorded = recording.features().hbbp.as_deref().map(recorded_degradations).unwrap_or_default();
     sources.degradations.splice(0..0, recorded);
     let granularity = if options.group_by == GroupBy::Thread { Granularity::Thread } else { Granularity::Process };

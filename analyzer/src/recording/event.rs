@@ -9,6 +9,8 @@ use perfdata::{BranchSampleType, EventDescription, SampleFormat};
 pub enum EventKind {
     /// Instructions retired: EBS counts are executions.
     Instructions,
+    /// Micro-operations retired: nearly instructions, but some instructions are several.
+    Operations,
     /// Taken branches retired: the streams of its stacks count executions.
     TakenBranches,
     /// CPU cycles: where time goes, in cycles.
@@ -21,12 +23,30 @@ pub enum EventKind {
     Silent,
 }
 
+/// Who made the CPU: the same raw code means different events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Vendor {
+    /// AMD, or Hygon with AMD's design.
+    Amd,
+    /// Intel, or not recorded.
+    #[default]
+    Other,
+}
+
+impl Vendor {
+    /// From the recording's CPUID feature: `AuthenticAMD,25,33,2`.
+    pub fn of(cpuid: Option<&str>) -> Self {
+        let amd = cpuid.is_some_and(|id| id.starts_with("AuthenticAMD") || id.starts_with("HygonGenuine"));
+        if amd { Vendor::Amd } else { Vendor::Other }
+    }
+}
+
 impl EventKind {
     /// Classifies an event by its generic number, its raw code, or its name.
     ///
     /// Raw codes are those of INST_RETIRED and BR_INST_RETIRED.NEAR_TAKEN (Intel SDM volume 3B, performance monitoring
     /// events) and of the matching AMD events; names are what `perf` and libpfm4 call them.
-    pub fn of(event: &EventDescription) -> Self {
+    pub fn of(event: &EventDescription, vendor: Vendor) -> Self {
         const HARDWARE: u32 = 0;
         const SOFTWARE: u32 = 1;
         let attr = &event.attr;
@@ -41,8 +61,13 @@ impl EventKind {
         let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
         if has(&["intel_pt", "intel_bts", "cs_etm", "arm_spe", "dummy"]) {
             EventKind::Silent
+        } else if name.starts_with("ibs_op") {
+            // IbsOpCtl[IbsOpCntCtl] (AMD64 Architecture Programmer's Manual, volume 2): count dispatched ops, not cycles.
+            let counts_ops = name.contains("cnt_ctl=1") || attr.config & (1 << 19) != 0;
+            if counts_ops { EventKind::Operations } else { EventKind::Cycles }
         } else if has(&[
             "near_taken",
+            "all_taken",
             "br_inst_exec:taken",
             "br_inst_exec.taken",
             "brn_tkn",
@@ -57,18 +82,26 @@ impl EventKind {
         } else if has(&["task-clock", "cpu-clock"]) {
             EventKind::Clock
         } else {
-            Self::of_raw_code(attr.kind, attr.config)
+            Self::of_raw_code(attr.kind, attr.config, vendor)
         }
     }
 
-    fn of_raw_code(kind: u32, config: u64) -> Self {
+    fn of_raw_code(kind: u32, config: u64, vendor: Vendor) -> Self {
         const RAW: u32 = 4;
         if kind != RAW {
             return EventKind::Other;
         }
+        if vendor == Vendor::Amd {
+            return match config & 0xf_0000_ffff {
+                0xc0 => EventKind::Instructions,
+                0xc4 => EventKind::TakenBranches,
+                0x76 => EventKind::Cycles,
+                _ => EventKind::Other,
+            };
+        }
         match config & 0xffff {
             0x00c0 | 0x01c0 | 0x0100 => EventKind::Instructions,
-            0x20c4 | 0x4088 => EventKind::TakenBranches,
+            0x20c4 | 0xc0c4 | 0x80c4 | 0x4088 => EventKind::TakenBranches,
             0x003c | 0x0200 => EventKind::Cycles,
             _ => EventKind::Other,
         }
@@ -79,6 +112,7 @@ impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             EventKind::Instructions => "instructions",
+            EventKind::Operations => "micro-operations",
             EventKind::TakenBranches => "taken branches",
             EventKind::Cycles => "cycles",
             EventKind::Clock => "nanoseconds",
@@ -131,4 +165,42 @@ fn names_branch_kinds(filter: BranchSampleType) -> bool {
     ]
     .into_iter()
     .any(|kind| filter.contains(kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use perfdata::EventAttr;
+
+    use super::*;
+
+    #[test]
+    fn kinds_follow_number_name_and_code() {
+        let check = |kind: u32, config: u64, name: &str, expected: EventKind| {
+            let attr = EventAttr { kind, config, ..EventAttr::default() };
+            let event = EventDescription { attr, name: name.into(), ids: Vec::new() };
+            assert_eq!(EventKind::of(&event, Vendor::Other), expected, "{name}");
+        };
+        check(0, 1, "instructions:u", EventKind::Instructions);
+        check(0, 1 << 32 | 1, "cpu_atom/instructions/", EventKind::Instructions);
+        check(0, 4, "branches", EventKind::Other);
+        check(1, 1, "task-clock", EventKind::Clock);
+        check(1, 9, "dummy:u", EventKind::Silent);
+        check(4, 0x1c0, "INST_RETIRED:PREC_DIST", EventKind::Instructions);
+        check(4, 0x1c0, "raw 0x1c0", EventKind::Instructions);
+        check(4, 0x20c4, "cpu/event=0xc4,umask=0x20/", EventKind::TakenBranches);
+        check(4, 0xc4, "br_inst_retired.all_branches", EventKind::Other);
+        check(4, 0x80c4, "br_inst_retired.all_taken_branches", EventKind::TakenBranches);
+        check(4, 0xc0c4, "cpu_atom/event=0xc4,umask=0xc0/", EventKind::TakenBranches);
+        check(4, 0x53_4088, "br_inst_exec:taken", EventKind::TakenBranches);
+        check(4, 0xc4, "ex_ret_brn_tkn", EventKind::TakenBranches);
+        check(4, 0xc4, "branch-brs", EventKind::TakenBranches);
+        check(11, 1 << 19, "ibs_op/cnt_ctl=1/", EventKind::Operations);
+        check(11, 0, "ibs_op//", EventKind::Cycles);
+        check(8, 0, "intel_pt//", EventKind::Silent);
+        check(4, 0x1cd, "MEM_TRANS_RETIRED.LOAD_LATENCY", EventKind::Other);
+        check(4, 0xc4, "raw 0xc4", EventKind::Other);
+        let attr = EventAttr { kind: 4, config: 0xc4, ..EventAttr::default() };
+        let event = EventDescription { attr, name: "raw 0xc4".into(), ids: Vec::new() };
+        assert_eq!(EventKind::of(&event, Vendor::of(Some("AuthenticAMD,25,17,1"))), EventKind::TakenBranches);
+    }
 }

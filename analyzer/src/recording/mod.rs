@@ -11,7 +11,7 @@ mod timeline;
 
 pub use address_space::{AddressSpace, Mapping, ModuleId};
 pub use aggregate::{Aggregate, Context, ContextId, Hop, IpHits, StackStatistics, Totals, Weight};
-pub use event::{EventKind, StackUse};
+pub use event::{EventKind, StackUse, Vendor};
 pub use facts::recorded_degradations;
 pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};
 pub use scan::{Granularity, RecordCounts, Scanned, scan};

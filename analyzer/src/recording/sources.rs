@@ -2,7 +2,7 @@
 
 use perfdata::{BranchSampleType, EventDescription, SampleFormat};
 
-use crate::recording::{EventKind, StackUse};
+use crate::recording::{EventKind, StackUse, Vendor};
 
 /// The events of one source: all of one kind, so that their sums have one unit (hybrid machines have one event per PMU).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ impl Sources {
     /// Any event with stacks of taken branches can be the branch source, any event that samples the EBS source; of several the
     /// one is taken whose samples come nearest to counting executions. As in HBBP section V.A, the stacks of the EBS event
     /// and the instruction pointers of the branch event are not used.
-    pub fn of(events: &[EventDescription]) -> Self {
+    pub fn of(events: &[EventDescription], vendor: Vendor) -> Self {
         let mut degradations = Vec::new();
-        let kinds: Vec<EventKind> = events.iter().map(EventKind::of).collect();
+        let kinds: Vec<EventKind> = events.iter().map(|event| EventKind::of(event, vendor)).collect();
         let stacks: Vec<StackUse> = events.iter().map(StackUse::of).collect();
         let can_sample = |index: &usize| kinds[*index] != EventKind::Silent || stacks[*index] == StackUse::Streams;
         let all = || (0..events.len()).filter(can_sample);
@@ -63,6 +63,12 @@ impl Sources {
                 EventKind::Cycles | EventKind::Clock => {
                     format!("{} samples show where time goes ({}), not how often code ran", ebs.name, ebs.kind)
                 }
+                EventKind::Operations => {
+                    format!(
+                        "{} samples count micro-operations: code of several per instruction seems to run more",
+                        ebs.name
+                    )
+                }
                 _ => format!("{} samples show where that event happens, not how often code ran", ebs.name),
             });
         }
@@ -83,21 +89,23 @@ fn lbr_rank(kind: EventKind) -> u8 {
     match kind {
         EventKind::TakenBranches => 0,
         EventKind::Instructions => 1,
-        EventKind::Cycles => 2,
-        EventKind::Other => 3,
-        EventKind::Clock => 4,
-        EventKind::Silent => 5,
+        EventKind::Operations => 2,
+        EventKind::Cycles => 3,
+        EventKind::Other => 4,
+        EventKind::Clock => 5,
+        EventKind::Silent => 6,
     }
 }
 
 fn ebs_rank(kind: EventKind) -> u8 {
     match kind {
         EventKind::Instructions => 0,
-        EventKind::Cycles => 1,
-        EventKind::Clock => 2,
-        EventKind::Other => 3,
-        EventKind::TakenBranches => 4,
-        EventKind::Silent => 5,
+        EventKind::Operations => 1,
+        EventKind::Cycles => 2,
+        EventKind::Clock => 3,
+        EventKind::Other => 4,
+        EventKind::TakenBranches => 5,
+        EventKind::Silent => 6,
     }
 }
 
