@@ -11,11 +11,11 @@ use crate::binaries::{BinarySearch, hex};
 use crate::code::demangle;
 use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CountScale, Decider, Group, GroupBy, GroupId, Groups, Located,
-    ModuleCounts, ModuleHits, count_module, locate, sums_by_block,
+    ModuleCounts, ModuleHits, count_module, locate, mean_instruction_length, sums_by_block,
 };
 use crate::recording::{
-    Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Sources, StackStatistics, Vendor,
-    recorded_degradations, scan,
+    Facts, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Sources, StackStatistics, Tasks,
+    Vendor, read_samples, read_tasks,
 };
 
 /// What to do beyond the defaults.
@@ -108,6 +108,8 @@ pub struct Summary {
     pub degradations: Vec<String>,
     /// Who chose between the sources, or why nobody did.
     pub choice: String,
+    /// Events whose samples served for nothing, and how many they have.
+    pub unused_events: Vec<(String, u64)>,
 }
 
 /// Analyses a recording.
@@ -116,27 +118,36 @@ pub fn analyze(
     options: &Options<'_>,
     progress: Progress<'_>,
 ) -> Result<Analysis, perfdata::Error> {
-    let mut sources = Sources::of(recording.events(), Vendor::of(recording.features().cpuid.as_deref()));
-    let recorded = recording.features().hbbp.as_deref().map(recorded_degradations).unwrap_or_default();
-    sources.degradations.splice(0..0, recorded);
+    let Tasks { timeline, mut modules, mut records } = read_tasks(recording, progress)?;
+    let vendor = Vendor::of(recording.features().cpuid.as_deref());
+    let mut sources = Sources::of(recording.events(), vendor, &records.samples);
+    let facts = recording.features().hbbp.as_deref().map(Facts::read).unwrap_or_default();
+    records.learn(&facts);
+    let mut degradations = facts.degradations;
+    degradations.append(&mut sources.degradations);
     let granularity = if options.group_by == GroupBy::Thread { Granularity::Thread } else { Granularity::Process };
-    let mut scanned = scan(recording, &sources, granularity, options.threads, progress)?;
-    let groups = Groups::new(options.group_by, &scanned.totals, &scanned.timeline);
-    let located = locate(&scanned.totals, &scanned.timeline, &mut scanned.modules, &sources, &groups);
-    let modules = scanned.modules;
-    let counted = count_modules(&located, &modules, &scanned.totals.stacks, options, progress);
+    let totals = read_samples(recording, &timeline, &sources, granularity, options.threads, &mut records, progress)?;
+    let groups = Groups::new(options.group_by, &totals, &timeline);
+    let located = locate(&totals, &timeline, &mut modules, &sources, &groups);
+    let counted = count_modules(&located, &modules, &totals.stacks, options, progress);
 
-    let scale = CountScale::of(&sources, &counted);
     let bytes_per_instruction = mean_instruction_length(&counted);
+    let scale = CountScale::of(&sources, &counted, &modules, bytes_per_instruction);
+    if scale.only.is_some() {
+        degradations.push("the two sources cannot be brought to one unit, for both saw no code in common".into());
+    }
+    let name_and_samples = |&event: &usize| (recording.events()[event].name.clone(), records.samples[event]);
+    let unused_events = sources.unused.iter().map(name_and_samples).collect();
     let decider = Decider { sources: &sources, scale, chooser: options.chooser };
     let choice = explain_choice(&decider);
     let mut summary = Summary {
-        records: scanned.records,
-        stacks: scanned.totals.stacks,
+        records,
+        stacks: totals.stacks,
         streams: located.streams,
         broken: located.broken,
-        degradations: std::mem::take(&mut sources.degradations),
+        degradations,
         choice,
+        unused_events,
     };
     for module in &counted {
         summary.broken.add(&module.broken);
@@ -162,14 +173,15 @@ fn count_modules(
 ) -> Vec<ModuleCounts> {
     let work: Vec<(ModuleId, &ModuleHits)> = located.modules.iter().map(|(id, hits)| (*id, hits)).collect();
     let next = AtomicUsize::new(0);
+    let counted_modules = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(work.len()));
     let count_until_done = || {
         while let Some((id, hits)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
             let file = options.search.open(modules.get(*id));
             let counts = count_module(*id, hits, file, stacks);
             let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            done.push(counts);
-            progress(Step::Counting { done: done.len(), of: work.len() });
+            done.extend(counts);
+            progress(Step::Counting { done: counted_modules.fetch_add(1, Ordering::Relaxed) + 1, of: work.len() });
         }
     };
     std::thread::scope(|scope| {
@@ -179,25 +191,8 @@ fn count_modules(
         count_until_done();
     });
     let mut counted = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    counted.sort_by_key(|counts| counts.module);
+    counted.sort_by_key(|counts: &ModuleCounts| (counts.module, matches!(counts.code, Code::Unread { .. })));
     counted
-}
-
-/// Executed bytes per executed instruction in the code that could be read, for guessing the rest; 4 where there is none.
-fn mean_instruction_length(modules: &[ModuleCounts]) -> f64 {
-    let (mut bytes, mut instructions) = (0.0, 0.0);
-    for module in modules {
-        if let Code::Read(code) = &module.code {
-            for (_, index, sums) in &module.sums {
-                let block = &code.blocks.blocks()[*index as usize];
-                let executions =
-                    sums.lbr_weight.to_f64() + sums.ebs_periods as f64 / f64::from(block.instructions.max(1));
-                bytes += executions * (block.end.0 - block.start.0) as f64;
-                instructions += executions * f64::from(block.instructions);
-            }
-        }
-    }
-    if instructions > 0.0 { bytes / instructions } else { 4.0 }
 }
 
 fn decide_blocks(
@@ -206,24 +201,12 @@ fn decide_blocks(
     module: &Module,
     bytes_per_instruction: f64,
 ) -> Vec<CountedBlock> {
-    let kernel = matches!(module.kind, ModuleKind::Kernel | ModuleKind::KernelModule);
+    let kernel = module.kind.is_kernel();
     sums_by_block(&counts.sums)
         .into_iter()
         .map(|(index, sums)| {
-            let (start, end, size) = match &counts.code {
-                Code::Read(code) => {
-                    let block = &code.blocks.blocks()[index as usize];
-                    let bytes = block.end.0 - block.start.0;
-                    let size = BlockSize { instructions: f64::from(block.instructions), bytes, decoded: true };
-                    (block.start, block.end, size)
-                }
-                Code::Unread { blocks, .. } => {
-                    let block = &blocks[index as usize];
-                    let instructions = ((block.bytes() - 1) as f64 / bytes_per_instruction).floor() + 1.0;
-                    let size = BlockSize { instructions, bytes: block.bytes(), decoded: false };
-                    (Svma(block.start.0), Svma(block.end.0), size)
-                }
-            };
+            let (start, end) = counts.range_of(index);
+            let size = counts.size_of(index, bytes_per_instruction);
             let bias = counts.biased.binary_search(&index).is_ok();
             CountedBlock { index, start, end, size, count: decider.decide(&sums, size, bias, kernel) }
         })
@@ -233,6 +216,7 @@ fn decide_blocks(
 fn explain_choice(decider: &Decider<'_>) -> String {
     match (&decider.sources.ebs, &decider.sources.lbr) {
         (Some(_), Some(_)) if decider.uses_chooser() => decider.chooser.describe(),
+        (Some(_), Some(_)) if decider.scale.only.is_some() => "one source everywhere: they have no common unit".into(),
         (Some(ebs), Some(_)) => format!("lbr everywhere: {} samples do not count instructions", ebs.name),
         (Some(_), None) => "ebs everywhere: there are no streams".into(),
         (None, Some(_)) => "lbr everywhere: there are no event-based samples".into(),
@@ -285,9 +269,6 @@ fn describe_what_is_missing(
                     recorded.path
                 ));
             }
-        }
-        if module.counts.samples_outside > 0 {
-            notes.push(format!("{} samples in {} lie outside its code", module.counts.samples_outside, recorded.path));
         }
     }
     if located.unmapped_samples + located.unmapped_branches > 0 {

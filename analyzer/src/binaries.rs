@@ -133,6 +133,9 @@ fn open_checked(file: &Path, recorded: Option<&[u8]>) -> Result<Image, String> {
         }
         other => other.to_string(),
     })?;
+    if !image.segments().iter().any(|segment| segment.executable) {
+        return Err(format!("{} has no executable segment: where its code is loaded is not in it", file.display()));
+    }
     match (recorded, image.build_id()) {
         (Some(recorded), found) if found != Some(recorded) => {
             let found = found.map_or("none".to_string(), hex);

@@ -85,6 +85,15 @@ impl Recording {
         ChunkReader::new(&self.source, self.data_start, self.data_end)
     }
 
+    /// Index in [`Self::events`] of the event of a sample, without reading the rest of it.
+    ///
+    /// # Errors
+    /// When it is too short for its event id, or has one that no event has.
+    #[inline]
+    pub fn event_of_sample(&self, raw: &RawRecord<'_>) -> Result<usize, Error> {
+        self.lookup.of_sample(raw.offset, raw.body)
+    }
+
     /// Reads a sample.
     ///
     /// # Errors

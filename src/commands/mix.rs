@@ -55,8 +55,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let analysis = args.input.analyze(group_by(&query))?;
     let result = mix(&analysis, &query)?;
     if result.cells.is_empty() {
-        let why =
-            if query.filters.is_empty() { "no sample fell into any code" } else { "no instruction passes the filters" };
+        let why = if query.filters.is_empty() {
+            "the samples say that they stand for nothing (their periods are 0)"
+        } else {
+            "no instruction passes the filters"
+        };
         anyhow::bail!("there is nothing to show: {why}");
     }
     let head = Head::of(&analysis);

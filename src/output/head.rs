@@ -6,7 +6,7 @@ use analyzer::Analysis;
 use analyzer::recording::SourceEvents;
 use serde::Serialize;
 
-use crate::output::{count, share};
+use crate::output::{count, printable, share};
 
 /// Facts that go before every table and into every JSON document.
 #[derive(Serialize)]
@@ -19,6 +19,8 @@ pub struct Head {
     pub ebs_source: Option<EbsSource>,
     /// The branch-stack source.
     pub lbr_source: Option<LbrSource>,
+    /// Events whose samples served for nothing.
+    pub unused_events: Vec<EbsSource>,
     /// How the source was chosen per block.
     pub choice: String,
     /// Records and samples that never reached the recording.
@@ -33,7 +35,7 @@ pub struct Head {
     pub degraded: Vec<String>,
 }
 
-/// Event-based samples.
+/// An event and how many samples it has.
 #[derive(Serialize)]
 pub struct EbsSource {
     /// The event.
@@ -68,7 +70,6 @@ impl Head {
         degraded.extend(records.first_malformed.iter().map(|(offset, what)| {
             format!("{} records could not be read, the first at {offset:#x}: {what}", records.malformed)
         }));
-        let lost = records.lost.saturating_add(records.lost_samples);
         if records.timeless > 0 {
             degraded.push(format!("{} samples have no time: they are taken as the last of all", records.timeless));
         }
@@ -90,8 +91,13 @@ impl Head {
                 streams: summary.streams,
                 broken: summary.broken,
             }),
+            unused_events: summary
+                .unused_events
+                .iter()
+                .map(|(event, samples)| EbsSource { event: event.clone(), samples: *samples })
+                .collect(),
             choice: summary.choice.clone(),
-            lost,
+            lost: records.lost_in_all(),
             throttled: records.throttled,
             malformed: records.malformed,
             unknown_records: records.unknown,
@@ -118,6 +124,11 @@ impl Head {
                 ),
             ));
         }
+        lines.extend(
+            self.unused_events
+                .iter()
+                .map(|unused| ("unused", format!("{}: {} samples", unused.event, count(unused.samples as f64)))),
+        );
         let [lost, throttled, malformed, unknown] =
             [self.lost, self.throttled, self.malformed, self.unknown_records].map(|n| count(n as f64));
         lines.push((
@@ -142,6 +153,7 @@ impl Head {
 
 fn print_line(title: &str, text: &str, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
     let first = format!("# {title:9}");
+    let text = &printable(text);
     let Some(width) = width else { return writeln!(out, "{first}{text}") };
     let options = textwrap::Options::new(width)
         .initial_indent(&first)

@@ -7,7 +7,7 @@ mod writer;
 
 pub use head::Head;
 pub use number::{Unit, count, share};
-pub use table::{Align, Table, terminal_width};
+pub use table::{Align, Table, printable, terminal_width};
 pub use writer::write_to;
 
 /// Format of a command's output.

@@ -1,5 +1,6 @@
 //! Tables for people: as wide as the terminal, or as wide as they need to be where there is none.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 use comfy_table::{CellAlignment, ContentArrangement, presets};
@@ -40,7 +41,7 @@ impl Table {
 
     /// Adds a row.
     pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        self.rows.push(cells.iter().map(|cell| printable(cell).into_owned()).collect());
     }
 
     /// Prints it, cutting names to make it fit into `width` columns where there is a limit.
@@ -99,6 +100,16 @@ impl Table {
             }
         }
     }
+}
+
+/// The text with its control characters escaped: names come from recordings and files, and must not command the terminal or
+/// break lines.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escape).collect())
 }
 
 /// Columns of the terminal that standard output is, if it is one.
@@ -167,6 +178,15 @@ share  module           function
         assert_eq!(printed(22), "  count   ebs      lbr\n1234567  1234  7654321\n");
         assert_eq!(printed(21), "  count   ebs\n1234567  1234\n");
         assert_eq!(printed(12), "  count\n1234567\n");
+    }
+
+    #[test]
+    fn names_cannot_command_the_terminal() {
+        let mut table = Table::new(vec![("module".into(), Align::Left)]);
+        table.row(vec!["/tmp/\x1b[31mred\n# lost 0".into()]);
+        let mut out = Vec::new();
+        table.print(&mut out, None).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "module\n/tmp/\\u{1b}[31mred\\n# lost 0\n");
     }
 
     #[test]

@@ -217,9 +217,10 @@ impl Locator<'_> {
     }
 }
 
-/// On x86-64 and AArch64 the upper half of the address space is the kernel's.
+/// On x86-64 and AArch64 the upper half of the address space is the kernel's, but for the page of the vsyscalls.
 fn is_kernel(avma: Avma) -> bool {
-    avma.0 >> 63 == 1
+    const VSYSCALL: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
+    avma.0 >> 63 == 1 && !VSYSCALL.contains(&avma.0)
 }
 
 impl ModuleHits {

@@ -5,11 +5,13 @@ mod broken;
 mod groups;
 mod locate;
 mod module_counts;
+mod scale;
 mod unreadable;
 
-pub use block_counts::{BlockCount, BlockSize, CountScale, Decider, sums_by_block};
+pub use block_counts::{BlockCount, Decider, sums_by_block};
 pub use broken::BrokenStreams;
 pub use groups::{Group, GroupBy, GroupId, Groups};
 pub use locate::{FileOffset, Located, LocatedBranch, LocatedIp, LocatedStream, ModuleHits, locate};
-pub use module_counts::{BlockSums, Code, ModuleCounts, SharedCode, count_module};
+pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, SharedCode, count_module};
+pub use scale::{CountScale, mean_instruction_length};
 pub use unreadable::UnreadBlock;

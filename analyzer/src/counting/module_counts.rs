@@ -11,6 +11,7 @@
 //!
 //! A stream cut in two by an interrupt covers the interrupted block once: in its second half.
 
+use crate::address::Svma;
 use crate::binaries::Binary;
 use crate::code::{BlockMap, FunctionTable, Image, Observed, Terminator};
 use crate::counting::unreadable::{UnreadBlock, unread_blocks};
@@ -78,27 +79,36 @@ pub struct ModuleCounts {
     pub biased: Vec<u32>,
     /// Streams that do not fit the code.
     pub broken: BrokenStreams,
-    /// EBS samples at addresses that are no code of the file.
-    pub samples_outside: u64,
     /// Recorded branches (passages, not addresses) whose source is no branch instruction in the file, and all of them: tells a
     /// wrong binary.
     pub strange_branches: (u64, u64),
 }
 
-/// Counts one module. `file` is its binary or the reason why there is none; `stacks` are those of the whole recording.
+/// Counts one module. `file` is its binary or the reason why there is none; `stacks` are those of the whole recording. Samples at
+/// addresses that are no code of the file are counted as of unread code of the module, behind what was read.
 pub fn count_module(
     module: ModuleId,
     hits: &ModuleHits,
     file: Result<Binary, String>,
     stacks: &StackStatistics,
-) -> ModuleCounts {
+) -> Vec<ModuleCounts> {
     match file {
-        Ok(binary) => count_read(module, hits, binary, stacks),
-        Err(why) => count_unread(module, hits, why, stacks),
+        Ok(binary) => {
+            let (counts, outside) = count_read(module, hits, binary, stacks);
+            let why = "these addresses are no code of the file";
+            let rest = (!outside.ips.is_empty()).then(|| count_unread(module, &outside, why.into(), stacks));
+            [Some(counts), rest].into_iter().flatten().collect()
+        }
+        Err(why) => vec![count_unread(module, hits, why, stacks)],
     }
 }
 
-fn count_read(module: ModuleId, hits: &ModuleHits, binary: Binary, stacks: &StackStatistics) -> ModuleCounts {
+fn count_read(
+    module: ModuleId,
+    hits: &ModuleHits,
+    binary: Binary,
+    stacks: &StackStatistics,
+) -> (ModuleCounts, ModuleHits) {
     let image = &binary.image;
     let functions = match &binary.debug_file {
         Some(debug_file) => FunctionTable::with_debug_file(image, debug_file),
@@ -114,6 +124,7 @@ fn count_read(module: ModuleId, hits: &ModuleHits, binary: Binary, stacks: &Stac
     );
     let blocks = BlockMap::build(image, &functions, &observed);
 
+    let mut outside = ModuleHits::default();
     let mut counts = ModuleCounts::empty(module);
     let breaks = count_breaks(&blocks);
     let overlaps = overlaps(&blocks);
@@ -122,7 +133,7 @@ fn count_read(module: ModuleId, hits: &ModuleHits, binary: Binary, stacks: &Stac
         for ip in ips {
             match block_of(image, &blocks, ip.at) {
                 Some(block) => tally.add_samples(block, ip),
-                None => counts.samples_outside += ip.samples,
+                None => outside.ips.push(*ip),
             }
         }
         for stream in streams {
@@ -147,8 +158,10 @@ fn count_read(module: ModuleId, hits: &ModuleHits, binary: Binary, stacks: &Stac
             _ => counts.strange_branches.0 += branch.seen,
         }
     }
+    // Branches are sorted by file offset, which is not always the order of addresses.
+    counts.biased.sort_unstable();
     counts.code = Code::Read(Box::new(SharedCode { binary, functions, blocks }));
-    counts
+    (counts, outside)
 }
 
 fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &StackStatistics) -> ModuleCounts {
@@ -176,11 +189,53 @@ fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &Stack
             counts.biased.push(block as u32);
         }
     }
+    counts.biased.dedup();
     counts.code = Code::Unread { why, blocks };
     counts
 }
 
+/// Length of a block, for turning samples into executions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockSize {
+    /// Instructions; an estimate where the code could not be read.
+    pub instructions: f64,
+    /// Bytes.
+    pub bytes: u64,
+    /// The instructions were counted, not estimated.
+    pub decoded: bool,
+}
+
 impl ModuleCounts {
+    /// Where a block lies: first instruction, and after the last. Of code that was not read these are file offsets.
+    pub fn range_of(&self, index: u32) -> (Svma, Svma) {
+        match &self.code {
+            Code::Read(code) => {
+                let block = &code.blocks.blocks()[index as usize];
+                (block.start, block.end)
+            }
+            Code::Unread { blocks, .. } => {
+                let block = &blocks[index as usize];
+                (Svma(block.start.0), Svma(block.end.0))
+            }
+        }
+    }
+
+    /// How long a block is.
+    pub fn size_of(&self, index: u32, bytes_per_instruction: f64) -> BlockSize {
+        match &self.code {
+            Code::Read(code) => {
+                let block = &code.blocks.blocks()[index as usize];
+                let bytes = block.end.0 - block.start.0;
+                BlockSize { instructions: f64::from(block.instructions), bytes, decoded: true }
+            }
+            Code::Unread { blocks, .. } => {
+                let block = &blocks[index as usize];
+                let instructions = block.estimated_instructions(bytes_per_instruction);
+                BlockSize { instructions, bytes: block.bytes(), decoded: false }
+            }
+        }
+    }
+
     fn empty(module: ModuleId) -> Self {
         ModuleCounts {
             module,
@@ -188,7 +243,6 @@ impl ModuleCounts {
             sums: Vec::new(),
             biased: Vec::new(),
             broken: BrokenStreams::default(),
-            samples_outside: 0,
             strange_branches: (0, 0),
         }
     }

@@ -12,9 +12,14 @@ pub struct UnreadBlock {
 }
 
 impl UnreadBlock {
-    /// Length in bytes, short of all but the first byte of the last instruction.
+    /// Length in bytes, at least 1, short of all but the first byte of the last instruction.
     pub fn bytes(&self) -> u64 {
-        self.end.0 - self.start.0
+        self.end.0.saturating_sub(self.start.0).max(1)
+    }
+
+    /// How many instructions that may be, given the mean length of one.
+    pub fn estimated_instructions(&self, bytes_per_instruction: f64) -> f64 {
+        ((self.bytes() - 1) as f64 / bytes_per_instruction).floor() + 1.0
     }
 }
 

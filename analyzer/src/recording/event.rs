@@ -57,40 +57,32 @@ impl EventKind {
             (HARDWARE, 1) => return EventKind::Instructions,
             _ => {}
         }
-        let name = event.name.to_ascii_lowercase();
-        let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-        if has(&["intel_pt", "intel_bts", "cs_etm", "arm_spe", "dummy"]) {
+        const RAW: u32 = 4;
+        let by_code = if attr.kind == RAW { Self::of_raw_code(attr.config, vendor) } else { EventKind::Other };
+        if by_code != EventKind::Other {
+            return by_code;
+        }
+        let name = PlainName::of(&event.name);
+        if name.is_one_of(&["intel_pt", "intel_bts", "cs_etm", "arm_spe_0", "dummy"]) {
             EventKind::Silent
-        } else if name.starts_with("ibs_op") {
+        } else if name.is_one_of(&["ibs_op"]) {
             // IbsOpCtl[IbsOpCntCtl] (AMD64 Architecture Programmer's Manual, volume 2): count dispatched ops, not cycles.
-            let counts_ops = name.contains("cnt_ctl=1") || attr.config & (1 << 19) != 0;
+            let counts_ops = event.name.contains("cnt_ctl=1") || attr.config & (1 << 19) != 0;
             if counts_ops { EventKind::Operations } else { EventKind::Cycles }
-        } else if has(&[
-            "near_taken",
-            "all_taken",
-            "br_inst_exec:taken",
-            "br_inst_exec.taken",
-            "brn_tkn",
-            "branch-brs",
-            "taken_branch",
-        ]) {
+        } else if name.is_one_of(&TAKEN_BRANCHES) {
             EventKind::TakenBranches
-        } else if has(&["inst_retired", "ex_ret_instr", "instructions"]) && !has(&["br_inst", "branch"]) {
+        } else if name.is_one_of(&INSTRUCTIONS) {
             EventKind::Instructions
-        } else if has(&["cycles", "clk_unhalted"]) {
+        } else if name.is_one_of(&CYCLES) {
             EventKind::Cycles
-        } else if has(&["task-clock", "cpu-clock"]) {
+        } else if name.is_one_of(&["task-clock", "cpu-clock"]) {
             EventKind::Clock
         } else {
-            Self::of_raw_code(attr.kind, attr.config, vendor)
+            EventKind::Other
         }
     }
 
-    fn of_raw_code(kind: u32, config: u64, vendor: Vendor) -> Self {
-        const RAW: u32 = 4;
-        if kind != RAW {
-            return EventKind::Other;
-        }
+    fn of_raw_code(config: u64, vendor: Vendor) -> Self {
         if vendor == Vendor::Amd {
             return match config & 0xf_0000_ffff {
                 0xc0 => EventKind::Instructions,
@@ -119,6 +111,66 @@ impl fmt::Display for EventKind {
             EventKind::Other => "events",
             EventKind::Silent => "nothing",
         })
+    }
+}
+
+/// Whole names: `mem_inst_retired.all_loads` retires no instructions, `br_misp_retired.near_taken` counts no taken branches.
+const INSTRUCTIONS: [&str; 6] = [
+    "instructions",
+    "inst_retired.any",
+    "inst_retired.any_p",
+    "inst_retired.prec_dist",
+    "ex_ret_instr",
+    "retired_instructions",
+];
+const TAKEN_BRANCHES: [&str; 8] = [
+    "br_inst_retired.near_taken",
+    "br_inst_retired.all_taken_branches",
+    "br_inst_retired.taken_branches",
+    "br_inst_exec.taken",
+    "br_inst_exec.all_taken_branches",
+    "ex_ret_brn_tkn",
+    "branch-brs",
+    "retired_taken_branch_instructions",
+];
+const CYCLES: [&str; 8] = [
+    "cycles",
+    "cpu-cycles",
+    "cpu_clk_unhalted.thread",
+    "cpu_clk_unhalted.thread_p",
+    "cpu_clk_unhalted.core",
+    "cpu_clk_unhalted.core_p",
+    "cpu_clk_unhalted.distributed",
+    "ls_not_halted_cyc",
+];
+
+/// An event's name without its PMU and modifiers: `cpu_core/instructions/pp`, `INST_RETIRED:PREC_DIST:u=0` and
+/// `inst_retired.prec_dist:upp` are `instructions` and twice `inst_retired.prec_dist`; `ibs_op//` is `ibs_op`.
+struct PlainName {
+    first: String,
+    first_two: String,
+}
+
+impl PlainName {
+    fn of(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        let inner = match name.split('/').collect::<Vec<_>>()[..] {
+            [pmu, "", ..] => pmu,
+            [pmu, ..] if pmu == "ibs_op" || pmu.starts_with("intel_") || pmu == "cs_etm" => pmu,
+            [_, inner, ..] => inner,
+            _ => &name,
+        };
+        let inner = inner.split(',').next().unwrap_or_default();
+        let mut parts = inner.split(['.', ':']);
+        let first = parts.next().unwrap_or_default().to_string();
+        let first_two = parts.next().map_or_else(|| first.clone(), |second| format!("{first}.{second}"));
+        PlainName { first, first_two }
+    }
+
+    fn is_one_of(&self, names: &[&str]) -> bool {
+        // The modifiers of perf-list(1).
+        let modifiers = self.first_two[self.first.len()..].chars().all(|c| ".ukhgpsdweirb".contains(c));
+        names.contains(&self.first_two.as_str()) || modifiers && names.contains(&self.first.as_str())
     }
 }
 
@@ -197,6 +249,18 @@ mod tests {
         check(11, 1 << 19, "ibs_op/cnt_ctl=1/", EventKind::Operations);
         check(11, 0, "ibs_op//", EventKind::Cycles);
         check(8, 0, "intel_pt//", EventKind::Silent);
+        check(10, 0x1c0, "cpu_core/instructions/pp", EventKind::Instructions);
+        check(10, 0, "INST_RETIRED:PREC_DIST:u=0", EventKind::Instructions);
+        check(10, 0, "br_inst_retired.near_taken:upp", EventKind::TakenBranches);
+        check(10, 0, "cpu_atom/br_inst_retired.near_taken/u", EventKind::TakenBranches);
+        check(10, 0x2c0, "inst_retired.nop", EventKind::Other);
+        check(4, 0x81d0, "mem_inst_retired.all_loads", EventKind::Other);
+        check(4, 0x20c5, "br_misp_retired.near_taken", EventKind::Other);
+        check(4, 0xc3, "ex_ret_brn_tkn_misp", EventKind::Other);
+        check(0, 9, "ref-cycles", EventKind::Other);
+        check(0, 6, "bus-cycles", EventKind::Other);
+        check(0, 7, "stalled-cycles-frontend", EventKind::Other);
+        check(2, 100, "syscalls:sys_enter_read", EventKind::Other);
         check(4, 0x1cd, "MEM_TRANS_RETIRED.LOAD_LATENCY", EventKind::Other);
         check(4, 0xc4, "raw 0xc4", EventKind::Other);
         let attr = EventAttr { kind: 4, config: 0xc4, ..EventAttr::default() };

@@ -19,6 +19,13 @@ pub enum ModuleKind {
     Unknown,
 }
 
+impl ModuleKind {
+    /// Whether its code runs in the kernel.
+    pub fn is_kernel(self) -> bool {
+        matches!(self, ModuleKind::Kernel | ModuleKind::KernelModule)
+    }
+}
+
 /// A module as recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
@@ -58,11 +65,13 @@ impl ModuleTable {
         id
     }
 
-    /// Fills in build ids that the recording keeps apart from the mappings (its BUILD_ID feature).
-    pub fn learn_build_id(&mut self, path: &[u8], build_id: &[u8]) {
-        let path = String::from_utf8_lossy(path);
-        for module in self.modules.iter_mut().filter(|module| module.build_id.is_none() && module.path == path) {
-            module.build_id = Some(build_id.to_vec());
+    /// Fills in build ids that the recording keeps apart from the mappings (its BUILD_ID feature), by path.
+    pub fn learn_build_ids<'a>(&mut self, known: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
+        for (path, build_id) in known {
+            // Every path without a build id is one module.
+            if let Some(&id) = self.ids.get(&(path.to_vec(), None)) {
+                self.modules[id.0 as usize].build_id.get_or_insert_with(|| build_id.to_vec());
+            }
         }
     }
 
@@ -125,7 +134,7 @@ mod tests {
         let built = table.intern(b"/a", Some(&[1]));
         assert_ne!(plain, built);
         assert_eq!(table.intern(b"/a", Some(&[1])), built);
-        table.learn_build_id(b"/a", &[2]);
+        table.learn_build_ids([(&b"/a"[..], &[2][..]), (b"/b", &[3])].into_iter());
         assert_eq!(table.get(plain).build_id.as_deref(), Some(&[2][..]));
         assert_eq!(table.get(built).build_id.as_deref(), Some(&[1][..]));
     }

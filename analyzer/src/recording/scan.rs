@@ -11,7 +11,7 @@ use perfdata::{Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRecord, 
 
 use crate::analysis::{Progress, Step};
 use crate::recording::{
-    Aggregate, Context, ContextId, IpHits, KERNEL, KERNEL_PID, Mapping, ModuleTable, Place, Sources, TaskEvent,
+    Aggregate, Context, ContextId, Facts, IpHits, KERNEL, KERNEL_PID, Mapping, ModuleTable, Place, Sources, TaskEvent,
     Timeline, Totals,
 };
 
@@ -24,15 +24,13 @@ pub enum Granularity {
     Thread,
 }
 
-/// A recording read.
+/// What the first reading finds.
 #[derive(Debug, Default)]
-pub struct Scanned {
+pub struct Tasks {
     /// The processes.
     pub timeline: Timeline,
     /// The modules they mapped.
     pub modules: ModuleTable,
-    /// The samples added up.
-    pub totals: Totals,
     /// What was read.
     pub records: RecordCounts,
 }
@@ -42,12 +40,14 @@ pub struct Scanned {
 pub struct RecordCounts {
     /// Records by type.
     pub by_type: BTreeMap<RecordType, u64>,
-    /// Samples by event.
+    /// Samples by event, readable or not.
     pub samples: Vec<u64>,
     /// Records the kernel had no room for (PERF_RECORD_LOST).
     pub lost: u64,
-    /// Samples the hardware or kernel dropped (PERF_RECORD_LOST_SAMPLES).
-    pub lost_samples: u64,
+    /// Samples the hardware or its driver dropped (PERF_RECORD_LOST_SAMPLES).
+    pub lost_by_hardware: u64,
+    /// Lost samples as the counters themselves say at the end: the same ones as in `lost`, more or less.
+    pub lost_by_counters: u64,
     /// How often the kernel throttled an event.
     pub throttled: u64,
     /// Records of types this version does not know.
@@ -65,6 +65,18 @@ pub struct RecordCounts {
 }
 
 impl RecordCounts {
+    /// Everything that was lost, each loss once.
+    pub fn lost_in_all(&self) -> u64 {
+        self.lost.max(self.lost_by_counters).saturating_add(self.lost_by_hardware)
+    }
+
+    /// Takes over what the recorder counted: it knows of losses after the last record.
+    pub fn learn(&mut self, facts: &Facts) {
+        self.lost = self.lost.max(facts.lost);
+        self.lost_by_hardware = self.lost_by_hardware.max(facts.lost_by_hardware);
+        self.throttled = self.throttled.max(facts.throttled);
+    }
+
     fn malformed(&mut self, raw: &RawRecord<'_>, error: &Error) {
         self.malformed += 1;
         if self.first_malformed.as_ref().is_none_or(|(offset, _)| raw.offset < *offset) {
@@ -73,12 +85,6 @@ impl RecordCounts {
     }
 
     fn add_samples(&mut self, other: RecordCounts) {
-        if self.samples.len() < other.samples.len() {
-            self.samples.resize(other.samples.len(), 0);
-        }
-        for (sum, more) in self.samples.iter_mut().zip(other.samples) {
-            *sum += more;
-        }
         self.malformed += other.malformed;
         self.timeless += other.timeless;
         self.processless += other.processless;
@@ -86,18 +92,19 @@ impl RecordCounts {
     }
 }
 
-/// Reads the whole recording with that many threads.
-pub fn scan(
+/// The second reading, with that many threads: the samples, added up. Adds to `records` what it finds.
+pub fn read_samples(
     recording: &Recording,
+    timeline: &Timeline,
     sources: &Sources,
     granularity: Granularity,
     threads: usize,
+    records: &mut RecordCounts,
     progress: Progress<'_>,
-) -> Result<Scanned, Error> {
-    let (timeline, modules, mut records) = read_tasks(recording, progress)?;
+) -> Result<Totals, Error> {
     let uses = EventUses::new(sources, recording.events().len());
     let reader = Mutex::new(recording.chunks());
-    let worker = || Worker::new(recording, &timeline, &uses, granularity).run(&reader, progress);
+    let worker = || Worker::new(recording, timeline, &uses, granularity).run(&reader, progress);
     let results: Vec<Result<_, Error>> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
         let mut results = vec![worker()];
@@ -115,30 +122,32 @@ pub fn scan(
             None => sum = Some(aggregate),
         }
     }
-    let totals = sum.unwrap_or_default().finish();
-    Ok(Scanned { timeline, modules, totals, records })
+    Ok(sum.unwrap_or_default().finish())
 }
 
-/// The first reading: everything but samples.
-fn read_tasks(recording: &Recording, progress: Progress<'_>) -> Result<(Timeline, ModuleTable, RecordCounts), Error> {
+/// The first reading: everything but samples, of which only the events are looked at.
+pub fn read_tasks(recording: &Recording, progress: Progress<'_>) -> Result<Tasks, Error> {
     let mut records = RecordCounts { samples: vec![0; recording.events().len()], ..RecordCounts::default() };
     let mut modules = ModuleTable::default();
     let mut events = Vec::new();
     let mut last_time = 0;
     let mut by_type: BTreeMap<RecordType, u64> = BTreeMap::new();
-    let mut samples = 0;
+    let mut unreadable_samples = 0;
     let mut chunk = Chunk::new();
     let mut reader = recording.chunks();
     while reader.next_into(&mut chunk)? {
         for raw in chunk.records() {
             if raw.record_type == RecordType::SAMPLE {
-                samples += 1;
+                match recording.event_of_sample(&raw) {
+                    Ok(event) => records.samples[event] += 1,
+                    Err(_) => unreadable_samples += 1, // What is wrong with it is said by the second reading.
+                }
                 continue;
             }
             *by_type.entry(raw.record_type).or_default() += 1;
             match recording.parse(&raw) {
                 Ok(record) => {
-                    if let Some((time, event)) = task_event(&record, &mut modules, &mut records) {
+                    if let Some((time, event)) = task_event(&record, raw.misc, &mut modules, &mut records) {
                         // Old recordings have no times in these records: they hold from where they stand in the file.
                         last_time = time.unwrap_or(last_time);
                         events.push((last_time, event));
@@ -150,19 +159,23 @@ fn read_tasks(recording: &Recording, progress: Progress<'_>) -> Result<(Timeline
         progress(Step::Reading { done: reader.position(), of: 2 * recording.data_size() });
     }
     records.damage = reader.damage().map(ToString::to_string);
+    let samples = records.samples.iter().sum::<u64>() + unreadable_samples;
     if samples > 0 {
         by_type.insert(RecordType::SAMPLE, samples);
     }
     records.by_type = by_type;
-    for entry in &recording.features().build_ids {
-        modules.learn_build_id(&entry.path, &entry.build_id);
-    }
-    Ok((Timeline::new(events), modules, records))
+    let known = recording.features().build_ids.iter();
+    modules.learn_build_ids(known.map(|entry| (entry.path.as_slice(), entry.build_id.as_slice())));
+    Ok(Tasks { timeline: Timeline::new(events), modules, records })
 }
+
+/// `PERF_RECORD_MISC_FORK_EXEC`: `perf record` made the FORK up for a process that was there before.
+const FORK_EXEC: u16 = 1 << 13;
 
 /// What a record says about processes, with its time if it has one.
 fn task_event(
     record: &Record<'_>,
+    misc: u16,
     modules: &mut ModuleTable,
     counts: &mut RecordCounts,
 ) -> Option<(Option<u64>, TaskEvent)> {
@@ -179,7 +192,8 @@ fn task_event(
             Some((comm.sample_id.time, TaskEvent::Comm { pid: comm.pid, tid: comm.tid, exec: comm.exec, name }))
         }
         Record::Fork(task) if task.pid != task.ppid => {
-            Some((Some(task.time), TaskEvent::Fork { pid: task.pid, ppid: task.ppid }))
+            let inherits = misc & FORK_EXEC == 0;
+            Some((Some(task.time), TaskEvent::Fork { pid: task.pid, ppid: task.ppid, inherits }))
         }
         Record::Exit(task) if task.pid == task.tid => Some((Some(task.time), TaskEvent::Exit { pid: task.pid })),
         Record::Ksymbol(symbol) if !symbol.unregister => {
@@ -192,7 +206,12 @@ fn task_event(
             None
         }
         Record::LostSamples(lost) => {
-            counts.lost_samples = counts.lost_samples.saturating_add(lost.lost);
+            // `perf record` adds such records itself at the end, without a time.
+            let sum = match lost.sample_id.time {
+                None | Some(0) => &mut counts.lost_by_counters,
+                Some(_) => &mut counts.lost_by_hardware,
+            };
+            *sum = sum.saturating_add(lost.lost);
             None
         }
         Record::Throttle(_) => {
@@ -268,7 +287,7 @@ impl<'a> Worker<'a> {
             uses,
             granularity,
             aggregate: Aggregate::default(),
-            counts: RecordCounts { samples: vec![0; events.len()], ..RecordCounts::default() },
+            counts: RecordCounts::default(),
             recent: vec![None; RECENT_CONTEXTS],
             default_periods: events.iter().map(|event| event.attr.sample_period().unwrap_or(1)).collect(),
         }
@@ -302,7 +321,6 @@ impl<'a> Worker<'a> {
             Err(error) => return self.counts.malformed(raw, &error),
         };
         let event = sample.event;
-        self.counts.samples[event] += 1;
         let period = sample.period.unwrap_or(self.default_periods[event]);
         let ip = sample.ip.filter(|_| self.uses.ip[event]);
         let stack = sample.branch_stack.as_ref().filter(|_| self.uses.stack[event]);

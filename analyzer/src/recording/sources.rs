@@ -13,7 +13,9 @@ pub struct SourceEvents {
     pub kind: EventKind,
     /// Their names, joined by commas.
     pub name: String,
-    /// They see kernel code too.
+    /// They see user code.
+    pub covers_user: bool,
+    /// They see kernel code.
     pub covers_kernel: bool,
 }
 
@@ -24,19 +26,23 @@ pub struct Sources {
     pub ebs: Option<SourceEvents>,
     /// Whose branch stacks are used.
     pub lbr: Option<SourceEvents>,
+    /// Events with samples that serve for nothing.
+    pub unused: Vec<usize>,
     /// What is not as good as it could be, in sentences.
     pub degradations: Vec<String>,
 }
 
 impl Sources {
-    /// Any event with stacks of taken branches can be the branch source, any event that samples the EBS source; of several the
-    /// one is taken whose samples come nearest to counting executions. As in HBBP section V.A, the stacks of the EBS event
-    /// and the instruction pointers of the branch event are not used.
-    pub fn of(events: &[EventDescription], vendor: Vendor) -> Self {
+    /// Any event with stacks of taken branches can be the branch source, any event that samples the EBS source; of several that
+    /// have samples the one is taken whose samples come nearest to counting executions. As in HBBP section V.A, the stacks of
+    /// the EBS event and the instruction pointers of the branch event are not used. `samples`: how many each event has.
+    pub fn of(events: &[EventDescription], vendor: Vendor, samples: &[u64]) -> Self {
         let mut degradations = Vec::new();
         let kinds: Vec<EventKind> = events.iter().map(|event| EventKind::of(event, vendor)).collect();
         let stacks: Vec<StackUse> = events.iter().map(StackUse::of).collect();
-        let can_sample = |index: &usize| kinds[*index] != EventKind::Silent || stacks[*index] == StackUse::Streams;
+        let can_sample = |index: &usize| {
+            samples[*index] > 0 && (kinds[*index] != EventKind::Silent || stacks[*index] == StackUse::Streams)
+        };
         let all = || (0..events.len()).filter(can_sample);
 
         let lbr = best(all().filter(|&index| stacks[index] == StackUse::Streams), &kinds, lbr_rank, events);
@@ -80,7 +86,9 @@ impl Sources {
                 lbr.name
             ));
         }
-        Sources { ebs, lbr, degradations }
+        let is_used = |index: &usize| [&ebs, &lbr].into_iter().flatten().any(|source| source.events.contains(index));
+        let unused = (0..events.len()).filter(|index| samples[*index] > 0 && !is_used(index)).collect();
+        Sources { ebs, lbr, unused, degradations }
     }
 }
 
@@ -117,21 +125,54 @@ fn best(
 ) -> Option<SourceEvents> {
     let candidates: Vec<usize> = candidates.collect();
     let kind = candidates.iter().map(|&index| kinds[index]).min_by_key(|&kind| rank(kind))?;
-    let mut chosen: Vec<usize> = candidates.into_iter().filter(|&index| kinds[index] == kind).collect();
-    if kind == EventKind::Other {
-        chosen.truncate(1); // Different other events have different units.
+    let mut of_kind: Vec<usize> = candidates.into_iter().filter(|&index| kinds[index] == kind).collect();
+    of_kind.sort_by_key(|&index| std::cmp::Reverse(events[index].attr.precise_ip()));
+    let mut chosen: Vec<usize> = Vec::new();
+    for index in of_kind {
+        // Different other events have different units, and events that see the same code would count it twice.
+        let joins =
+            kind != EventKind::Other && chosen.iter().all(|&other| are_disjoint(&events[index], &events[other]));
+        if chosen.is_empty() || joins {
+            chosen.push(index);
+        }
     }
+    chosen.sort_unstable();
     let names: Vec<&str> = chosen.iter().map(|&index| events[index].name.as_str()).collect();
-    let covers_kernel = chosen.iter().any(|&index| sees_kernel(&events[index]));
-    Some(SourceEvents { name: names.join(","), covers_kernel, kind, events: chosen })
+    let any = |sees: fn(&EventDescription) -> bool| chosen.iter().any(|&index| sees(&events[index]));
+    let (covers_user, covers_kernel) = (any(sees_user), any(sees_kernel));
+    Some(SourceEvents { name: names.join(","), covers_user, covers_kernel, kind, events: chosen })
+}
+
+/// Events of different PMUs (a hybrid machine's) never see the same instruction, nor do those of user and of kernel code.
+fn are_disjoint(one: &EventDescription, other: &EventDescription) -> bool {
+    pmu_of(one) != pmu_of(other) || !(sees_user(one) && sees_user(other) || sees_kernel(one) && sees_kernel(other))
+}
+
+/// The type number of the PMU that counts the event; generic events name theirs in the upper half of `config`.
+fn pmu_of(event: &EventDescription) -> u64 {
+    const CORE: u64 = 4;
+    const HARDWARE: u32 = 0;
+    const HW_CACHE: u32 = 3;
+    match (event.attr.kind, event.attr.config >> 32) {
+        (HARDWARE | HW_CACHE, 0) => CORE,
+        (HARDWARE | HW_CACHE, pmu) => pmu,
+        (kind, _) => u64::from(kind),
+    }
+}
+
+fn sees_user(event: &EventDescription) -> bool {
+    !event.attr.exclude_user() && !stacks_leave_out(event, BranchSampleType::USER)
 }
 
 fn sees_kernel(event: &EventDescription) -> bool {
+    !event.attr.exclude_kernel() && !stacks_leave_out(event, BranchSampleType::KERNEL)
+}
+
+/// Whether the event's branch filter names levels, and not this one.
+fn stacks_leave_out(event: &EventDescription, level: BranchSampleType) -> bool {
     let filter = event.attr.branch_sample_type;
-    let filtered = event.attr.sample_format.contains(SampleFormat::BRANCH_STACK)
-        && filter.contains(BranchSampleType::USER)
-        && !filter.contains(BranchSampleType::KERNEL);
-    !event.attr.exclude_kernel() && !filtered
+    let names_levels = filter.contains(BranchSampleType::USER) || filter.contains(BranchSampleType::KERNEL);
+    event.attr.sample_format.contains(SampleFormat::BRANCH_STACK) && names_levels && !filter.contains(level)
 }
 
 fn explain_missing_streams(events: &[EventDescription], stacks: &[StackUse], degradations: &mut Vec<String>) {
@@ -147,5 +188,46 @@ fn explain_missing_streams(events: &[EventDescription], stacks: &[StackUse], deg
             )),
             StackUse::None | StackUse::Streams => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use perfdata::{AttrFlags, EventAttr};
+
+    use super::*;
+
+    fn event(kind: u32, config: u64, name: &str, flags: AttrFlags) -> EventDescription {
+        let attr = EventAttr { kind, config, flags, sample_format: SampleFormat::IP, ..EventAttr::default() };
+        EventDescription { attr, name: name.into(), ids: Vec::new() }
+    }
+
+    fn ebs_of(events: &[EventDescription], samples: &[u64]) -> Vec<usize> {
+        Sources::of(events, Vendor::Other, samples).ebs.map(|source| source.events).unwrap_or_default()
+    }
+
+    const PLAIN: AttrFlags = AttrFlags(0);
+
+    #[test]
+    fn events_that_see_the_same_code_are_not_added_up() {
+        let user = AttrFlags::EXCLUDE_KERNEL;
+        let kernel = AttrFlags::EXCLUDE_USER;
+        let instructions = |flags| event(0, 1, "instructions", flags);
+        assert_eq!(ebs_of(&[instructions(PLAIN), instructions(user)], &[5, 5]), [0]);
+        assert_eq!(ebs_of(&[instructions(kernel), instructions(user)], &[5, 5]), [0, 1]);
+        let hybrid = [
+            event(0, 4 << 32 | 1, "cpu_core/instructions/", PLAIN),
+            event(0, 10 << 32 | 1, "cpu_atom/instructions/", PLAIN),
+        ];
+        assert_eq!(ebs_of(&hybrid, &[5, 5]), [0, 1]);
+        assert_eq!(ebs_of(&[event(1, 0, "cpu-clock", PLAIN), event(1, 1, "task-clock", PLAIN)], &[5, 5]), [0]);
+    }
+
+    #[test]
+    fn an_event_without_samples_is_no_source() {
+        let events = [event(1, 1, "task-clock", PLAIN), event(1, 2, "page-faults", PLAIN)];
+        assert_eq!(ebs_of(&events, &[0, 18]), [1]);
+        let sources = Sources::of(&events, Vendor::Other, &[3, 18]);
+        assert_eq!((sources.ebs.unwrap().events, sources.unused), (vec![0], vec![1]));
     }
 }

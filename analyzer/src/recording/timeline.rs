@@ -46,6 +46,8 @@ pub enum TaskEvent {
         pid: u32,
         /// The parent.
         ppid: u32,
+        /// It has the parent's mappings. Of a process that was there before the recording its own mappings are recorded.
+        inherits: bool,
     },
     /// The process ended.
     Exit {
@@ -122,12 +124,12 @@ impl Timeline {
                 }
                 self.thread_names.insert((pid, tid), name);
             }
-            TaskEvent::Fork { pid, ppid } => self.fork(pid, ppid, time),
+            TaskEvent::Fork { pid, ppid, inherits } => self.fork(pid, ppid, inherits, time),
             TaskEvent::Exit { pid } => self.live(pid, time).exited = true,
         }
     }
 
-    fn fork(&mut self, pid: u32, ppid: u32, time: u64) {
+    fn fork(&mut self, pid: u32, ppid: u32, inherits: bool, time: u64) {
         if let Some(last) = self.processes.get(&pid).and_then(|all| all.last())
             && !last.exited
             && last.start == time
@@ -137,7 +139,8 @@ impl Timeline {
         let child = match self.processes.get(&ppid).and_then(|all| all.last()) {
             Some(parent) => {
                 let name = parent.epochs.last().and_then(|epoch| epoch.name.clone());
-                Process::new(time, parent.current.clone(), name)
+                let space = if inherits { parent.current.clone() } else { AddressSpace::default() };
+                Process::new(time, space, name)
             }
             None => Process::new(time, AddressSpace::default(), None),
         };
@@ -304,7 +307,7 @@ mod tests {
     fn a_fork_inherits_what_was_mapped_then() {
         let timeline = Timeline::new(vec![
             (10, map(1, 0x1000, 0)),
-            (20, TaskEvent::Fork { pid: 2, ppid: 1 }),
+            (20, TaskEvent::Fork { pid: 2, ppid: 1, inherits: true }),
             (30, comm(1, true, "other")),
             (31, map(1, 0x1000, 1)),
         ]);
@@ -313,11 +316,18 @@ mod tests {
     }
 
     #[test]
+    fn a_fork_made_up_for_a_process_that_was_there_inherits_nothing() {
+        let timeline =
+            Timeline::new(vec![(0, map(1, 0x1000, 0)), (0, TaskEvent::Fork { pid: 2, ppid: 1, inherits: false })]);
+        assert_eq!(module_at(&timeline, 2, 40, 0x1000), None);
+    }
+
+    #[test]
     fn a_reused_pid_is_another_process() {
         let timeline = Timeline::new(vec![
             (10, map(7, 0x1000, 0)),
             (20, TaskEvent::Exit { pid: 7 }),
-            (30, TaskEvent::Fork { pid: 7, ppid: 1 }),
+            (30, TaskEvent::Fork { pid: 7, ppid: 1, inherits: true }),
             (31, map(7, 0x1000, 1)),
         ]);
         assert_eq!(module_at(&timeline, 7, 15, 0x1000), Some(0));
@@ -327,14 +337,17 @@ mod tests {
 
     #[test]
     fn a_synthesized_fork_after_the_mappings_does_not_lose_them() {
-        let timeline = Timeline::new(vec![(0, map(7, 0x1000, 0)), (0, TaskEvent::Fork { pid: 7, ppid: 1 })]);
+        let timeline =
+            Timeline::new(vec![(0, map(7, 0x1000, 0)), (0, TaskEvent::Fork { pid: 7, ppid: 1, inherits: true })]);
         assert_eq!(module_at(&timeline, 7, 9, 0x1000), Some(0));
     }
 
     #[test]
     fn a_fork_bomb_after_many_mappings_stays_cheap() {
         let mut events: Vec<_> = (0..20_000).map(|i| (i, map(1, i * 0x1000, 0))).collect();
-        events.extend((2..20_000).map(|pid| (30_000 + u64::from(pid), TaskEvent::Fork { pid, ppid: pid - 1 })));
+        events.extend(
+            (2..20_000).map(|pid| (30_000 + u64::from(pid), TaskEvent::Fork { pid, ppid: pid - 1, inherits: true })),
+        );
         let timeline = Timeline::new(events);
         assert_eq!(module_at(&timeline, 19_999, u64::MAX, 0x5000), Some(0));
     }

@@ -1,0 +1,93 @@
+//! One unit for the counts of both sources.
+
+use model::Source;
+
+use crate::counting::{BlockSize, BlockSums, Code, ModuleCounts};
+use crate::recording::{EventKind, ModuleTable, SourceEvents, Sources};
+
+/// Factors that bring the sources to one unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CountScale {
+    /// For EBS counts.
+    pub ebs: f64,
+    /// For branch-stack counts.
+    pub lbr: f64,
+    /// The counts are numbers of executions; otherwise they are only proportional to something.
+    pub executions: bool,
+    /// The one source that is used, where both cannot be brought to one unit.
+    pub only: Option<Source>,
+}
+
+impl CountScale {
+    /// Where both sources count executions they stand as they are. Where one does not, it is scaled so that both see the
+    /// same number of instructions in the code that was read; where none was, in all code, by estimate.
+    pub fn of(sources: &Sources, counted: &[ModuleCounts], modules: &ModuleTable, bytes_per_instruction: f64) -> Self {
+        let plain = CountScale { ebs: 1.0, lbr: 1.0, executions: false, only: None };
+        let ebs_executes = sources.ebs.as_ref().is_some_and(|ebs| ebs.kind == EventKind::Instructions);
+        let lbr_executes = sources.lbr.as_ref().is_some_and(|lbr| lbr.kind == EventKind::TakenBranches);
+        let executions = ebs_executes || lbr_executes;
+        let (Some(ebs), Some(lbr)) = (&sources.ebs, &sources.lbr) else { return CountScale { executions, ..plain } };
+        if ebs_executes && lbr_executes {
+            return CountScale { executions, ..plain };
+        }
+        let totals = |all_code| instructions_by_source(ebs, lbr, counted, modules, bytes_per_instruction, all_code);
+        let seen_by_both = |(by_ebs, by_lbr): &(f64, f64)| *by_ebs > 0.0 && *by_lbr > 0.0;
+        match Some(totals(false)).filter(seen_by_both).or_else(|| Some(totals(true)).filter(seen_by_both)) {
+            Some((by_ebs, by_lbr)) if ebs_executes => CountScale { lbr: by_ebs / by_lbr, executions, ..plain },
+            Some((by_ebs, by_lbr)) => CountScale { ebs: by_lbr / by_ebs, executions, ..plain },
+            None => {
+                let only = Some(if ebs_executes { Source::Ebs } else { Source::Lbr });
+                CountScale { executions, only, ..plain }
+            }
+        }
+    }
+
+    /// How often a block of that size ran, by one of the sources.
+    pub fn executions_by(&self, source: Source, sums: &BlockSums, size: BlockSize) -> f64 {
+        match source {
+            Source::Ebs => sums.ebs_periods as f64 / size.instructions.max(1.0) * self.ebs,
+            Source::Lbr => sums.lbr_weight.to_f64() * self.lbr,
+        }
+    }
+}
+
+/// Instructions that each source saw in code of the levels that both see: of the modules that were read, or of all.
+fn instructions_by_source(
+    ebs: &SourceEvents,
+    lbr: &SourceEvents,
+    counted: &[ModuleCounts],
+    modules: &ModuleTable,
+    bytes_per_instruction: f64,
+    all_code: bool,
+) -> (f64, f64) {
+    let (mut by_ebs, mut by_lbr) = (0.0, 0.0);
+    for module in counted {
+        let seen_by_both = match modules.get(module.module).kind.is_kernel() {
+            true => ebs.covers_kernel && lbr.covers_kernel,
+            false => ebs.covers_user && lbr.covers_user,
+        };
+        if !seen_by_both || !all_code && matches!(module.code, Code::Unread { .. }) {
+            continue;
+        }
+        for (_, index, sums) in &module.sums {
+            by_ebs += sums.ebs_periods as f64;
+            by_lbr += sums.lbr_weight.to_f64() * module.size_of(*index, bytes_per_instruction).instructions;
+        }
+    }
+    (by_ebs, by_lbr)
+}
+
+/// Executed bytes per executed instruction in the code that could be read, for guessing the rest; 4 where there is none.
+pub fn mean_instruction_length(modules: &[ModuleCounts]) -> f64 {
+    const WHERE_NOTHING_WAS_READ: f64 = 4.0;
+    let (mut bytes, mut instructions) = (0.0, 0.0);
+    for module in modules.iter().filter(|module| matches!(module.code, Code::Read(_))) {
+        for (_, index, sums) in &module.sums {
+            let size = module.size_of(*index, WHERE_NOTHING_WAS_READ);
+            let executions = sums.lbr_weight.to_f64() + sums.ebs_periods as f64 / size.instructions.max(1.0);
+            bytes += executions * size.bytes as f64;
+            instructions += executions * size.instructions;
+        }
+    }
+    if instructions > 0.0 { bytes / instructions } else { WHERE_NOTHING_WAS_READ }
+}
