@@ -207,3 +207,33 @@ fn a_stripped_binary_has_the_names_of_its_debug_file() {
     let document = setup.blocks(&bytes, &["--symfs", folder.to_str().unwrap()]);
     assert_eq!(block(&document, A)["function"], "[.text+0x0]");
 }
+
+#[test]
+fn samples_outside_the_code_of_a_file_are_counted_too() {
+    let Some(setup) = setup() else { return };
+    let mut recorder = Recorder::new(&setup.binary);
+    (0..21).for_each(|_| recorder.sample(A));
+    (0..9).for_each(|_| recorder.sample(0x40_1800));
+    recorder.sample(u64::MAX);
+    let document = setup.blocks(&recorder.finish(&Features::default()), &[]);
+    assert_eq!(document["instructions"], 31_000.0);
+    assert_eq!(
+        document["modules"].as_array().unwrap().iter().map(|module| &module["read"]).collect::<Vec<_>>(),
+        [true, false, false]
+    );
+    assert_eq!(block(&document, A)["count"], 1000.0);
+    assert_eq!(block(&document, 0x1800)["count"], 9000.0);
+}
+
+#[test]
+fn a_loss_is_told_once() {
+    let Some(setup) = setup() else { return };
+    let mut recorder = Recorder::new(&setup.binary);
+    recorder.sample(A);
+    recorder.lose(5, 7);
+    let note = br#"{"schema":"hbbp-recording/1","lost":6,"throttled":2,"degradations":["it was dark"]}"#.to_vec();
+    let document = setup.blocks(&recorder.finish(&Features { hbbp: Some(note), ..Features::default() }), &[]);
+    assert_eq!(document["head"]["lost"], 7);
+    assert_eq!(document["head"]["throttled"], 2);
+    assert!(document["head"]["degraded"].to_string().contains("it was dark"));
+}

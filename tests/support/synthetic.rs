@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perfdata::{
-    AttrFlags, Avma, Branch, BranchFlags, BranchSampleType, Comm, EventAttr, EventDescription, Features, MappedFile,
-    Mmap, SampleFields, SampleFormat, SampleId, Writer,
+    AttrFlags, Avma, Branch, BranchFlags, BranchSampleType, Comm, EventAttr, EventDescription, Features, Lost,
+    LostSamples, MappedFile, Mmap, SampleFields, SampleFormat, SampleId, Writer,
 };
 
 pub const A: u64 = 0x40_1000;
@@ -138,6 +138,13 @@ impl Recorder {
             .map(|&(from, to)| Branch { from: Avma(from), to: Avma(to), flags: BranchFlags(2) })
             .collect();
         self.write(LBR, branches.last().map_or(0, |branch| branch.1), 100, &newest_first);
+    }
+
+    /// Adds the kernel's word of a loss, and what `perf record` says of the same at the end.
+    pub fn lose(&mut self, lost: u64, by_counters: u64) {
+        let sample_id = SampleId { time: Some(self.time), ..SampleId::default() };
+        self.writer.write_lost(&Lost { id: 1, lost, sample_id }).unwrap();
+        self.writer.write_lost_samples(&LostSamples { lost: by_counters, ..LostSamples::default() }).unwrap();
     }
 
     fn write(&mut self, event: usize, ip: u64, period: u64, branches: &[Branch]) {
