@@ -95,11 +95,11 @@ impl Flags {
         self.aux = 0;
     }
 
-    /// SF, ZF and PF of a result, with CF and OF given and AF clear.
+    /// SF, ZF and PF of a result, with CF and OF given, and AF, which is undefined, as the CPU has it.
     #[inline(always)]
-    pub(crate) fn shifted<const N: usize>(&mut self, result: u64, carry: bool, overflow: bool) {
+    pub(crate) fn shifted<const N: usize>(&mut self, result: u64, carry: bool, overflow: bool, af: bool) {
         self.result = sign_extend::<N>(result);
-        self.aux = (u64::from(carry) << 63) | (u64::from(carry != overflow) << 62);
+        self.aux = (u64::from(af) << 3) | (u64::from(carry) << 63) | (u64::from(carry != overflow) << 62);
     }
 
     #[inline(always)]

@@ -305,6 +305,9 @@ fn needs_alignment(instruction: &Instruction) -> bool {
         M::Movups | M::Movupd | M::Movdqu | M::Lddqu | M::Pcmpistri | M::Pcmpistrm | M::Pcmpestri | M::Pcmpestrm => {
             false
         }
+        M::Sha1msg1 | M::Sha1msg2 | M::Sha1nexte | M::Sha1rnds4 | M::Sha256msg1 | M::Sha256msg2 | M::Sha256rnds2 => {
+            false
+        }
         M::Vmovaps | M::Vmovapd | M::Vmovdqa | M::Vmovdqa32 | M::Vmovdqa64 => true,
         M::Vmovntps | M::Vmovntpd | M::Vmovntdq | M::Vmovntdqa => true,
         M::Cmpxchg16b => true,

@@ -6,6 +6,7 @@ use crate::code_lines::Resident;
 use crate::context::Context;
 use crate::flags::{Flags, STATUS};
 use crate::memory::{Memory, PAGE};
+use crate::native::{Quirks, quirks};
 use crate::op::{Exit, FS, GS, Op, Step, ZERO};
 use crate::outcome::StopReason;
 use crate::overlay::{Miss, Overlay};
@@ -27,6 +28,7 @@ pub(crate) struct Machine<'m> {
     pub(crate) changed: bool,
     /// Repetitions a string instruction may still do, so that a burst is bounded in time.
     pub(crate) repetitions: u64,
+    pub(crate) quirks: Quirks,
     pub(crate) overlay: &'m mut Overlay,
     pub(crate) memory: &'m mut dyn Memory,
     pub(crate) resident: Resident,
@@ -51,6 +53,7 @@ impl<'m> Machine<'m> {
             stop: StopReason::Fuel,
             changed: false,
             repetitions: 0,
+            quirks: quirks(),
             overlay,
             memory,
             resident,

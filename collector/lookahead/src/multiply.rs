@@ -2,7 +2,7 @@
 
 use iced_x86::{Instruction, Mnemonic};
 
-use crate::flags::sign_extend;
+use crate::flags::{Flags, sign_extend};
 use crate::form::{Form, IMM, MEM, REG, by_size, operands};
 use crate::machine::Machine;
 use crate::op::{Handler, Op, RAX, RDX, Step};
@@ -100,6 +100,8 @@ fn set_quotient<const N: usize>(m: &mut Machine<'_>, quotient: u64, remainder: u
         m.set::<N>(RAX, quotient);
         m.set::<N>(RDX, remainder);
     }
+    // All flags are undefined; so far CPUs keep some and set or clear the others.
+    m.flags = Flags::from_rflags((m.flags.status() & m.quirks.division_keeps) | m.quirks.division_sets);
 }
 
 fn divide<const N: usize, const DST: u8>(m: &mut Machine<'_>, op: &Op) -> Step {

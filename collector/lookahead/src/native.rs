@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 use std::collections::HashMap;
 
 use crate::context::Context;
+use crate::flags::{AF, STATUS};
 use crate::stub::{Code, Traits};
 
 /// Bytes of executable memory; about 20,000 stubs.
@@ -112,6 +113,41 @@ pub(crate) fn xsave_offset(component: u32) -> Option<usize> {
     // SAFETY: every 64-bit x86 CPU has `cpuid`, and one with XSAVE has leaf 13.
     let leaf = unsafe { std::arch::x86_64::__cpuid_count(13, component) };
     (leaf.eax != 0).then_some(leaf.ebx as usize)
+}
+
+/// What this CPU does with flags that the manuals leave undefined.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quirks {
+    /// AF behind a shift.
+    pub(crate) shift_sets_af: bool,
+    /// Flags that a division leaves alone.
+    pub(crate) division_keeps: u64,
+    /// Flags that a division sets.
+    pub(crate) division_sets: u64,
+}
+
+/// Tries it out, once.
+pub(crate) fn quirks() -> Quirks {
+    static QUIRKS: std::sync::OnceLock<Quirks> = std::sync::OnceLock::new();
+    *QUIRKS.get_or_init(|| {
+        let divide = |mut flags: u64| {
+            // SAFETY: changes nothing but the named registers and the status flags; 100 / 7 does not trap.
+            unsafe {
+                std::arch::asm!(
+                    "push {flags}", "popfq", "div {divisor}", "pushfq", "pop {flags}",
+                    flags = inout(reg) flags, divisor = in(reg) 7u64, inout("rax") 100u64 => _, inout("rdx") 0u64 => _,
+                );
+            }
+            flags & STATUS
+        };
+        let (all, none) = (divide(0x202 | STATUS), divide(0x202));
+        let shifted: u64;
+        // SAFETY: changes nothing but the named register and the status flags.
+        unsafe {
+            std::arch::asm!("mov {0:e}, 4", "test {0:e}, {0:e}", "shl {0:e}, 1", "pushfq", "pop {0}", out(reg) shifted);
+        }
+        Quirks { shift_sets_af: shifted & AF != 0, division_keeps: all & !none, division_sets: none }
+    })
 }
 
 fn map() -> Option<Mapping> {

@@ -79,10 +79,11 @@ fn run<const OP: u8, const N: usize, const DST: u8, const SRC: u8>(m: &mut Machi
     }
     let top = result >> (bits - 1) & 1 != 0;
     let below = result >> (bits - 2) & 1 != 0;
+    let af = m.quirks.shift_sets_af;
     match OP {
-        SHL => m.flags.shifted::<N>(result, carry, carry != top),
-        SHR => m.flags.shifted::<N>(result, carry, top != below),
-        SAR => m.flags.shifted::<N>(result, carry, false),
+        SHL => m.flags.shifted::<N>(result, carry, carry != top, af),
+        SHR => m.flags.shifted::<N>(result, carry, top != below, af),
+        SAR => m.flags.shifted::<N>(result, carry, false, af),
         ROL => m.flags.set_carry_overflow(carry, carry != top),
         _ => m.flags.set_carry_overflow(carry, top != below),
     }

@@ -1,6 +1,6 @@
 //! Flags that the manuals leave undefined.
 
-use iced_x86::{Decoder, DecoderOptions, RflagsBits};
+use iced_x86::{Decoder, DecoderOptions, Mnemonic, RflagsBits};
 
 use crate::flags::{AF, CF, OF, PF, SF, ZF};
 
@@ -8,7 +8,10 @@ use crate::flags::{AF, CF, OF, PF, SF, ZF};
 /// them; the interpreter gives what the CPU at hand gives where that is cheap, and nothing should depend on it.
 pub fn undefined_flags(bytes: &[u8]) -> u64 {
     let instruction = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
-    let undefined = instruction.rflags_undefined();
+    let mut undefined = instruction.rflags_undefined();
+    if matches!(instruction.mnemonic(), Mnemonic::Rcl | Mnemonic::Rcr) {
+        undefined |= RflagsBits::OF; // for every count but 1, also those that rotate by nothing
+    }
     [
         (RflagsBits::CF, CF),
         (RflagsBits::PF, PF),

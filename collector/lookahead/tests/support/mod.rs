@@ -2,5 +2,6 @@
 
 #![allow(dead_code)] // each user takes a part
 
+pub mod fuzz;
 pub mod lockstep;
 pub mod tracee;
