@@ -5,7 +5,7 @@ use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction, InstructionIn
 use crate::native::{StubId, Stubs};
 use crate::op::{Address, Handler, Op};
 use crate::system::unsupported;
-use crate::{arith, bits, control, foreign, moves, multiply, shift, stack, string, system};
+use crate::{arith, bits, control, foreign, gather, moves, multiply, shift, stack, string, system};
 
 /// Instructions of a block at most.
 const BLOCK: usize = 64;
@@ -55,7 +55,7 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
         return blank;
     }
     type Family = fn(&Instruction, &mut Op) -> Option<Handler>;
-    const FAMILIES: [Family; 9] = [
+    const FAMILIES: [Family; 10] = [
         moves::select,
         arith::select,
         control::select,
@@ -65,6 +65,7 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
         multiply::select,
         string::select,
         system::select,
+        gather::select,
     ];
     for family in FAMILIES {
         let mut op = blank;

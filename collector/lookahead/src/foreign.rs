@@ -120,7 +120,14 @@ fn implicit(instruction: &Instruction, register: Register) -> bool {
             matches!(register, Register::RAX | Register::RBX | Register::RCX | Register::RDX)
         }
         Mnemonic::Mulx => register == Register::RDX,
-        Mnemonic::Pcmpestri | Mnemonic::Pcmpestrm | Mnemonic::Vpcmpestri | Mnemonic::Vpcmpestrm => {
+        Mnemonic::Pcmpestri
+        | Mnemonic::Pcmpestrm
+        | Mnemonic::Pcmpestri64
+        | Mnemonic::Pcmpestrm64
+        | Mnemonic::Vpcmpestri64
+        | Mnemonic::Vpcmpestrm64
+        | Mnemonic::Vpcmpestri
+        | Mnemonic::Vpcmpestrm => {
             matches!(register, Register::RAX | Register::RDX)
         }
         Mnemonic::Rcl | Mnemonic::Rcr | Mnemonic::Shld | Mnemonic::Shrd => register == Register::RCX,
@@ -222,7 +229,9 @@ fn is_vector(instruction: &Instruction) -> bool {
     ) {
         return matches!(instruction.mnemonic(), M::Vzeroall | M::Movnti);
     }
-    if is_x87(instruction) || instruction.mnemonic() == M::Emms {
+    if is_x87(instruction)
+        || matches!(instruction.mnemonic(), M::Emms | M::Cvtsd2si | M::Cvttsd2si | M::Cvtss2si | M::Cvttss2si)
+    {
         return true;
     }
     instruction.op_code().encoding() != EncodingKind::Legacy

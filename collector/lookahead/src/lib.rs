@@ -27,6 +27,7 @@ mod features;
 mod flags;
 mod foreign;
 mod form;
+mod gather;
 mod machine;
 mod masked;
 mod memory;

@@ -52,7 +52,7 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
             }
         }
         M::Rdfsbase | M::Rdgsbase | M::Wrfsbase | M::Wrgsbase => return segment_base(instruction, op),
-        M::Ldmxcsr => {
+        M::Ldmxcsr | M::Vldmxcsr => {
             op.address = address(instruction)?;
             |m, op| {
                 let address = m.address(op);
@@ -65,7 +65,7 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
                 Ok(())
             }
         }
-        M::Stmxcsr => {
+        M::Stmxcsr | M::Vstmxcsr => {
             op.address = address(instruction)?;
             |m, op| {
                 let address = m.address(op);
@@ -77,6 +77,9 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
                 register[16..].fill(0);
             }
             Ok(())
+        },
+        M::Wait => |m, op| {
+            if m.context.vector.x87[2] & 0x80 != 0 { unsupported(m, op) } else { Ok(()) }
         },
         M::Syscall | M::Sysenter => |m, _| m.stopped(StopReason::SystemCall),
         M::Int if instruction.immediate8() == 0x80 => |m, _| m.stopped(StopReason::SystemCall),

@@ -205,7 +205,7 @@ fn registers(random: &mut Random, start: &Registers, code: u64, region: u64) -> 
         let aligned = if random.below(2) == 0 { !63 } else { !0 };
         registers.general[index] = region + ((4096 + random.below(8192)) & aligned);
     }
-    registers.general[1] = random.below(70);
+    registers.general[1] = random.below(60);
     registers.general[4] = region + 8192 + 8 * random.below(64);
     registers.rip = code;
     // Status flags, and now and then the direction.
@@ -284,7 +284,10 @@ fn instruction(random: &mut Random) -> Option<Vec<u8>> {
         return None;
     }
     let memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
-    if memory && !instruction.is_vsib() {
+    if memory && instruction.is_vsib() {
+        return None;
+    }
+    if memory {
         let base = POINTERS[random.below(POINTERS.len() as u64) as usize] as u32;
         instruction.set_memory_base(Register::RAX + base);
         instruction.set_memory_index(if random.below(3) == 0 { Register::RCX } else { Register::None });

@@ -101,6 +101,9 @@ fn one_window(
     let mut ours = tracee.registers();
     let mut branches = Vec::new();
     let mut signal = 0;
+    if std::env::var_os("LOOKAHEAD_WINDOWS").is_some() {
+        eprintln!("window at {:#x} {}", ours.rip, tracee.mapping(ours.rip));
+    }
     for step in 0..steps {
         let (rip, before) = (ours.rip, ours.rflags);
         let Known { instruction, undefined } = known.entry(rip).or_insert_with(|| decode(tracee, rip));

@@ -108,6 +108,17 @@ impl Tracee {
         }
     }
 
+    /// The line of `/proc/PID/maps` that holds `address`.
+    pub fn mapping(&self, address: u64) -> String {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid)).unwrap_or_default();
+        let holds = |line: &&str| {
+            let ends = line.split_whitespace().next().and_then(|range| range.split_once('-'));
+            ends.and_then(|(a, b)| Some((u64::from_str_radix(a, 16).ok()?, u64::from_str_radix(b, 16).ok()?)))
+                .is_some_and(|(start, end)| (start..end).contains(&address))
+        };
+        maps.lines().find(holds).unwrap_or("nowhere").to_string()
+    }
+
     /// The instruction pointer alone, which is cheaper.
     pub fn registers_rip(&self) -> u64 {
         self.user_regs().rip
