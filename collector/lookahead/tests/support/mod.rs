@@ -4,4 +4,5 @@
 
 pub mod fuzz;
 pub mod lockstep;
+pub mod pages;
 pub mod tracee;

@@ -25,10 +25,18 @@ pub struct Tracee {
 impl Tracee {
     /// Starts `command`; it is stopped at its first instruction. Addresses are the same in every run.
     pub fn start(mut command: Command) -> std::io::Result<Self> {
-        // SAFETY: both calls are async-signal-safe and touch nothing of the parent.
+        // SAFETY: the calls are async-signal-safe and touch nothing of the parent.
         unsafe {
             command.pre_exec(|| {
                 libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+                // On one CPU, as the kernel writes the number of the CPU into the thread's `rseq` area.
+                let mut cpus: libc::cpu_set_t = std::mem::zeroed();
+                libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut cpus);
+                if let Some(first) = (0..libc::CPU_SETSIZE as usize).find(|&cpu| libc::CPU_ISSET(cpu, &cpus)) {
+                    libc::CPU_ZERO(&mut cpus);
+                    libc::CPU_SET(first, &mut cpus);
+                    libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &cpus);
+                }
                 if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
                     return Err(std::io::Error::last_os_error());
                 }
