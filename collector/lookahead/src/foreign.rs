@@ -107,7 +107,7 @@ fn explicit_registers(instruction: &Instruction, used: &[iced_x86::UsedRegister]
         .filter(|one| {
             let register = one.register().full_register();
             let of_address = register == base || register == index;
-            !(of_address && one.access() == OpAccess::Read && !operand(register) && !implicit(instruction, register))
+            !of_address || one.access() != OpAccess::Read || operand(register) || implicit(instruction, register)
         })
         .copied()
         .collect()
@@ -307,7 +307,7 @@ fn obeys_mxcsr(instruction: &Instruction) -> bool {
 fn needs_alignment(instruction: &Instruction) -> bool {
     use Mnemonic as M;
     let size = instruction.memory_size().size();
-    if size < 16 || size > 64 || is_x87(instruction) {
+    if !(16..=64).contains(&size) || is_x87(instruction) {
         return false;
     }
     match instruction.mnemonic() {

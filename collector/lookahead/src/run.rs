@@ -74,8 +74,7 @@ fn burst(
                 break;
             }
         }
-        let next;
-        match exit {
+        let next = match exit {
             None => {
                 left -= count as u64;
                 if count < wanted {
@@ -84,7 +83,7 @@ fn burst(
                 if left == 0 {
                     return end(left, branches, not_taken, StopReason::Fuel, behind);
                 }
-                next = cache.behind(id, m).map_err(|stop| (stop, behind));
+                cache.behind(id, m).map_err(|stop| (stop, behind))
             }
             Some((_, Exit::NotTaken)) => {
                 left -= count as u64;
@@ -92,7 +91,7 @@ fn burst(
                 if left == 0 {
                     return end(left, branches, not_taken, StopReason::Fuel, behind);
                 }
-                next = cache.behind(id, m).map_err(|stop| (stop, behind));
+                cache.behind(id, m).map_err(|stop| (stop, behind))
             }
             Some((index, Exit::Taken(kind))) => {
                 left -= count as u64;
@@ -113,13 +112,13 @@ fn burst(
                 if let Some(stop) = stop {
                     return end(left, branches, not_taken, stop, target);
                 }
-                next = cache.after(id, target, m).map_err(|stop| (stop, target));
+                cache.after(id, target, m).map_err(|stop| (stop, target))
             }
             Some((index, Exit::Stop)) => {
                 left -= index as u64;
                 return end(left, branches, not_taken, m.stop, ops[index].ip);
             }
-        }
+        };
         id = match next {
             Ok(id) => id,
             Err((stop, rip)) => return end(left, branches, not_taken, stop, rip),

@@ -35,8 +35,8 @@ impl VectorState {
         let legacy = area.get(..HEADER)?;
         let present = u64::from_le_bytes(area.get(HEADER..HEADER + 8)?.try_into().ok()?);
         area.get(..576)?;
-        let mut state = Self::default();
-        state.mxcsr = u32::from_le_bytes(legacy[24..28].try_into().ok()?);
+        let mxcsr = u32::from_le_bytes(legacy[24..28].try_into().ok()?);
+        let mut state = Self { mxcsr, ..Self::default() };
         if present & 1 != 0 {
             state.x87.copy_from_slice(legacy);
             // mxcsr lives elsewhere; what is here must only be harmless to load.

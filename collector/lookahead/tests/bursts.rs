@@ -132,10 +132,10 @@ fn code_and_pages_are_read_once() {
     let mut code = CALLS.to_vec();
     code.push(0xc3);
     let mut bench = bench(&code);
-    bench.run(500, 1000);
+    bench.run(500, 10);
     assert_eq!(bench.memory.reads, 2, "one page of code, one of stack");
     bench.overlay.clear();
-    bench.run(500, 1000);
+    bench.run(500, 9);
     assert_eq!(bench.memory.reads, 3, "the code is still decoded");
 }
 
