@@ -39,7 +39,8 @@ pub(crate) fn present(feature: CpuidFeature) -> bool {
         F::VAES => has!("vaes"),
         F::VPCLMULQDQ => has!("vpclmulqdq"),
         F::AVX_VNNI => has!("avxvnni"),
-        F::AVX512F => has!("avx512f"),
+        // Registers are loaded with BW's instructions; the few CPUs with F alone are not worth their own.
+        F::AVX512F => has!("avx512f") && has!("avx512bw"),
         F::AVX512CD => has!("avx512cd"),
         F::AVX512BW => has!("avx512bw"),
         F::AVX512DQ => has!("avx512dq"),
@@ -64,7 +65,7 @@ fn rdtscp() -> bool {
 
 /// How wide vector registers are loaded and stored: 64, 32 or 16 bytes.
 pub(crate) fn vector_bytes() -> usize {
-    if present(CpuidFeature::AVX512F) && present(CpuidFeature::AVX512BW) {
+    if present(CpuidFeature::AVX512F) {
         64
     } else if present(CpuidFeature::AVX) {
         32

@@ -82,6 +82,9 @@ pub(crate) fn select(
     {
         return Some(handler);
     }
+    if instruction.mnemonic() == Mnemonic::Xgetbv {
+        return Some(extended_control);
+    }
     let plain = op.extra & !CHANGES == 0;
     Some(match (reads, writes, size) {
         (false, false, _) if plain => registers,
@@ -347,6 +350,14 @@ fn read<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
     }
     m.changed = true;
     run(m, op)
+}
+
+/// `xgetbv`, of which only register 0 exists everywhere.
+fn extended_control(m: &mut Machine<'_>, op: &Op) -> Step {
+    if m.get::<4>(crate::op::RCX) != 0 {
+        return crate::system::unsupported(m, op);
+    }
+    call(m, op)
 }
 
 /// Any stub.

@@ -86,6 +86,12 @@ impl Overlay {
         self.about.len()
     }
 
+    /// Addresses of the pages held, in the order of their first use: the next burst of the thread is likely to need many of them
+    /// again, and reading them together is cheaper.
+    pub fn touched(&self) -> impl Iterator<Item = Avma> {
+        self.about.iter().map(|about| Avma(about.page << 12))
+    }
+
     /// The pages that the interpreted code wrote to, with their present content.
     pub fn written(&self) -> impl Iterator<Item = (Avma, &Page)> {
         self.about.iter().zip(&self.frames).filter(|(about, _)| about.written).map(|(a, f)| (Avma(a.page << 12), f))
