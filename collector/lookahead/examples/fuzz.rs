@@ -17,6 +17,10 @@ fn main() -> std::process::ExitCode {
         report.undefined.values().sum::<u64>(),
     );
     println!("  divergences: {:?}", report.divergences);
+    let vectors_of_addresses = |name: &str| name.contains("gather") || name.contains("scatter");
+    let gathered: u64 =
+        report.mnemonics.iter().filter(|(name, _)| vectors_of_addresses(name)).map(|(_, count)| count).sum();
+    println!("  gathers and scatters: {gathered}");
     println!("  unsupported: {:?}", report.unsupported);
     println!("  undefined flags: {:?}", report.undefined);
     for example in &report.examples {

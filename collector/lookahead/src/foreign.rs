@@ -314,9 +314,16 @@ fn needs_alignment(instruction: &Instruction) -> bool {
         return false;
     }
     match instruction.mnemonic() {
-        M::Movups | M::Movupd | M::Movdqu | M::Lddqu | M::Pcmpistri | M::Pcmpistrm | M::Pcmpestri | M::Pcmpestrm => {
-            false
-        }
+        M::Movups
+        | M::Movupd
+        | M::Movdqu
+        | M::Lddqu
+        | M::Pcmpestri64
+        | M::Pcmpestrm64
+        | M::Pcmpistri
+        | M::Pcmpistrm
+        | M::Pcmpestri
+        | M::Pcmpestrm => false,
         M::Sha1msg1 | M::Sha1msg2 | M::Sha1nexte | M::Sha1rnds4 | M::Sha256msg1 | M::Sha256msg2 | M::Sha256rnds2 => {
             false
         }

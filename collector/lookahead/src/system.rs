@@ -15,7 +15,7 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
     let handler: Handler = match instruction.mnemonic() {
         M::Nop | M::Endbr64 | M::Endbr32 | M::Pause | M::Lfence | M::Mfence | M::Sfence => nothing,
         M::Prefetch | M::Prefetchw | M::Prefetchnta | M::Prefetcht0 | M::Prefetcht1 | M::Prefetcht2 => nothing,
-        M::Prefetchwt1 | M::Clflush | M::Clflushopt | M::Clwb | M::Cldemote | M::Serialize | M::Reservednop => nothing,
+        M::Prefetchwt1 | M::Clflush | M::Clflushopt | M::Clwb | M::Cldemote | M::Reservednop => nothing,
         M::Clc => |m, _| set_carry(m, Some(false)),
         M::Stc => |m, _| set_carry(m, Some(true)),
         M::Cmc => |m, _| set_carry(m, None),
@@ -58,7 +58,8 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
                 let address = m.address(op);
                 let value = m.load::<4>(address)? as u32;
                 if value & !0xffff != 0 {
-                    return m.stopped(StopReason::Exception);
+                    // Reserved bits, or AMD's own that allows misaligned operands.
+                    return unsupported(m, op);
                 }
                 m.context.vector.mxcsr = value;
                 m.changed = true;
