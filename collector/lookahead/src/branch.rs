@@ -1,0 +1,34 @@
+//! What a burst records.
+
+use perfdata::Avma;
+
+/// One taken branch, in execution order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Address of the first byte of the branch instruction.
+    pub from: Avma,
+    /// Address of the first byte of the instruction that ran next.
+    pub to: Avma,
+    /// Which sort of branch it was.
+    pub kind: BranchKind,
+}
+
+/// Sort of a branch; the values are those of `PERF_BR_*` in the kernel's `perf_event.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum BranchKind {
+    /// `jcc`, `loop`, `jrcxz`.
+    Conditional = 1,
+    /// Direct `jmp`.
+    Jump = 2,
+    /// `jmp` through a register or memory.
+    IndirectJump = 3,
+    /// Direct `call`.
+    Call = 4,
+    /// `call` through a register or memory.
+    IndirectCall = 5,
+    /// `ret`.
+    Return = 6,
+    /// `syscall`; never recorded here, as a burst ends in front of one, but callers that go on need the number.
+    SystemCall = 7,
+}

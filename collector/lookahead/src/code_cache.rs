@@ -1,0 +1,204 @@
+//! Decoded code, kept from burst to burst.
+
+use std::ops::Range;
+
+use iced_x86::InstructionInfoFactory;
+use perfdata::Avma;
+use std::collections::HashMap;
+
+use crate::code_lines::Resident;
+use crate::decode::decode_block;
+use crate::machine::Machine;
+use crate::memory::PAGE;
+use crate::op::{Exit, Op};
+use crate::outcome::StopReason;
+
+/// Bytes looked at for one block.
+const WINDOW: usize = 256;
+const RECENT: usize = 2048;
+const NO_BLOCK: u32 = u32::MAX;
+const NO_ADDRESS: u64 = u64::MAX;
+
+/// A straight-line run of operations.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    /// Address of the first operation, and behind the last.
+    start: u64,
+    pub(crate) end: u64,
+    /// The block at `end`, if known.
+    fall: u32,
+    /// Where the branch went last, and the block there.
+    taken: u32,
+    taken_to: u64,
+}
+
+/// Blocks of decoded code. It must be told of every change of the code: see [`invalidate`](Self::invalidate).
+pub struct CodeCache {
+    pub(crate) ops: Vec<Op>,
+    pub(crate) blocks: Vec<Block>,
+    by_address: HashMap<u64, u32>,
+    recent: Box<[(u64, u32)]>,
+    pub(crate) resident: Resident,
+    factory: InstructionInfoFactory,
+    limit: usize,
+}
+
+impl CodeCache {
+    /// A cache of at most `instructions` decoded instructions (about 70 bytes each); when it is full, it starts anew.
+    pub fn new(instructions: usize) -> Self {
+        Self {
+            ops: Vec::new(),
+            blocks: Vec::new(),
+            by_address: HashMap::new(),
+            recent: vec![(NO_ADDRESS, NO_BLOCK); RECENT].into_boxed_slice(),
+            resident: Resident::default(),
+            factory: InstructionInfoFactory::new(),
+            limit: instructions.clamp(1024, 1 << 26),
+        }
+    }
+
+    /// Number of decoded instructions held.
+    pub fn instructions(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Forgets the code in `range`, because another mapping was put there or the code was rewritten.
+    pub fn invalidate(&mut self, range: Range<Avma>) {
+        let hit = |block: &Block| block.start < range.end.0 && range.start.0 < block.end;
+        let blocks = &self.blocks;
+        let before = self.by_address.len();
+        self.by_address.retain(|_, id| blocks.get(*id as usize).is_some_and(|block| !hit(block)));
+        if self.by_address.len() == before {
+            return;
+        }
+        if self.by_address.is_empty() {
+            return self.clear();
+        }
+        self.recent.fill((NO_ADDRESS, NO_BLOCK));
+        for block in &mut self.blocks {
+            (block.fall, block.taken, block.taken_to) = (NO_BLOCK, NO_BLOCK, NO_ADDRESS);
+        }
+        self.resident.lines.clear();
+        for id in self.by_address.values() {
+            let block = &self.blocks[*id as usize];
+            self.resident.lines.mark(block.start, block.end);
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.forget();
+        self.resident.lines.clear();
+        self.resident.stubs.clear();
+    }
+
+    fn forget(&mut self) {
+        self.ops.clear();
+        self.blocks.clear();
+        self.by_address.clear();
+        self.recent.fill((NO_ADDRESS, NO_BLOCK));
+    }
+
+    /// The block behind `from`, whose end was reached.
+    #[inline(always)]
+    pub(crate) fn behind(&mut self, from: u32, m: &mut Machine<'_>) -> Result<u32, StopReason> {
+        let block = &self.blocks[from as usize];
+        if block.fall != NO_BLOCK {
+            return Ok(block.fall);
+        }
+        let start = block.start;
+        let id = self.at(block.end, m)?;
+        if let Some(block) = self.blocks.get_mut(from as usize).filter(|block| block.start == start) {
+            block.fall = id;
+        }
+        Ok(id)
+    }
+
+    /// The block at `target`, to which the branch at the end of `from` went.
+    #[inline(always)]
+    pub(crate) fn after(&mut self, from: u32, target: u64, m: &mut Machine<'_>) -> Result<u32, StopReason> {
+        let block = &self.blocks[from as usize];
+        if block.taken_to == target {
+            return Ok(block.taken);
+        }
+        let start = block.start;
+        let id = self.at(target, m)?;
+        if let Some(block) = self.blocks.get_mut(from as usize).filter(|block| block.start == start) {
+            (block.taken, block.taken_to) = (id, target);
+        }
+        Ok(id)
+    }
+
+    /// The block that starts at `pc`, decoded now if it is new.
+    pub(crate) fn at(&mut self, pc: u64, m: &mut Machine<'_>) -> Result<u32, StopReason> {
+        let slot = (pc ^ (pc >> 11)) as usize % RECENT;
+        if self.recent[slot].0 == pc {
+            return Ok(self.recent[slot].1);
+        }
+        let id = match self.by_address.get(&pc) {
+            Some(&id) => id,
+            None => self.decode(pc, m)?,
+        };
+        self.recent[slot] = (pc, id);
+        Ok(id)
+    }
+
+    #[cold]
+    fn decode(&mut self, pc: u64, m: &mut Machine<'_>) -> Result<u32, StopReason> {
+        if self.ops.len() + 64 > self.limit || m.resident.stubs.nearly_full() {
+            self.forget();
+            m.resident.lines.clear();
+            m.resident.stubs.clear();
+        }
+        let mut window = [0; WINDOW];
+        let length = fetch(pc, &mut window, m)?;
+        let first = self.ops.len();
+        let end = decode_block(pc, &window[..length], &mut self.ops, &mut self.factory, &mut m.resident.stubs);
+        let count = self.ops.len() - first;
+        if count == 0 {
+            return Err(StopReason::UnreadableCode);
+        }
+        for page in [pc >> 12, end.wrapping_sub(1) >> 12] {
+            if m.overlay.is_written(page) {
+                self.ops.truncate(first);
+                return Err(StopReason::SelfModifying);
+            }
+            m.overlay.close_for_writing(page);
+        }
+        m.resident.lines.mark(pc, end);
+        let id = self.blocks.len() as u32;
+        self.blocks.push(Block {
+            first: first as u32,
+            count: count as u32,
+            start: pc,
+            end,
+            fall: NO_BLOCK,
+            taken: NO_BLOCK,
+            taken_to: NO_ADDRESS,
+        });
+        self.by_address.insert(pc, id);
+        Ok(id)
+    }
+}
+
+/// Reads up to a window of code; less if the next page cannot be read.
+fn fetch(pc: u64, window: &mut [u8; WINDOW], m: &mut Machine<'_>) -> Result<usize, StopReason> {
+    let in_page = (PAGE - (pc & 0xfff) as usize).min(WINDOW);
+    let unreadable = |m: &Machine<'_>| match m.stop {
+        StopReason::OverlayFull => StopReason::OverlayFull,
+        _ => StopReason::UnreadableCode,
+    };
+    if let Err(Exit::Stop | Exit::NotTaken | Exit::Taken(_)) = m.load_bytes(pc, &mut window[..in_page]) {
+        return Err(unreadable(m));
+    }
+    // The next page only if an instruction may reach into it.
+    if in_page < 15 {
+        let rest = pc.wrapping_add(in_page as u64);
+        if m.load_bytes(rest, &mut window[in_page..32]).is_ok() {
+            return Ok(32);
+        }
+    }
+    Ok(in_page)
+}

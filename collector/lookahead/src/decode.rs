@@ -1,0 +1,81 @@
+//! From bytes to operations.
+
+use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory};
+
+use crate::native::{StubId, Stubs};
+use crate::op::{Address, Handler, Op};
+use crate::system::unsupported;
+use crate::{arith, bits, control, foreign, gather, moves, multiply, shift, stack, string, system};
+
+/// Instructions of a block at most.
+const BLOCK: usize = 64;
+
+/// Decodes a straight-line run from `bytes`, which lie at `pc`, and appends it to `ops`. Ends behind the first branch, in front of
+/// an instruction that `bytes` do not hold entirely, or after [`BLOCK`] instructions. Returns the address behind the last.
+pub(crate) fn decode_block(
+    pc: u64,
+    bytes: &[u8],
+    ops: &mut Vec<Op>,
+    factory: &mut InstructionInfoFactory,
+    stubs: &mut Stubs,
+) -> u64 {
+    let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    let mut end = pc;
+    for _ in 0..BLOCK {
+        if !decoder.can_decode() {
+            break;
+        }
+        decoder.decode_out(&mut instruction);
+        if decoder.last_error() == DecoderError::NoMoreBytes {
+            break;
+        }
+        ops.push(operation(&instruction, factory, stubs));
+        end = instruction.next_ip();
+        if instruction.is_invalid() || control::ends_block(&instruction) {
+            break;
+        }
+    }
+    end
+}
+
+fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, stubs: &mut Stubs) -> Op {
+    let blank = Op {
+        run: unsupported,
+        imm: 0,
+        address: Address::NONE,
+        ip: instruction.ip(),
+        dst: 0,
+        src: 0,
+        extra: 0,
+        length: instruction.len().max(1) as u8,
+        stub: StubId::NONE,
+    };
+    if instruction.is_invalid() {
+        return blank;
+    }
+    type Family = fn(&Instruction, &mut Op) -> Option<Handler>;
+    const FAMILIES: [Family; 10] = [
+        moves::select,
+        arith::select,
+        control::select,
+        stack::select,
+        shift::select,
+        bits::select,
+        multiply::select,
+        string::select,
+        system::select,
+        gather::select,
+    ];
+    for family in FAMILIES {
+        let mut op = blank;
+        if let Some(run) = family(instruction, &mut op) {
+            return Op { run, ..op };
+        }
+    }
+    let mut op = blank;
+    match foreign::select(instruction, &mut op, factory, stubs) {
+        Some(run) => Op { run, ..op },
+        None => blank,
+    }
+}

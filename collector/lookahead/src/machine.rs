@@ -1,0 +1,268 @@
+//! The state an instruction works on.
+
+use perfdata::Avma;
+
+use crate::code_lines::Resident;
+use crate::context::Context;
+use crate::flags::{Flags, STATUS};
+use crate::memory::{Memory, PAGE};
+use crate::native::{Quirks, quirks};
+use crate::op::{Exit, FS, GS, Op, Step, ZERO};
+use crate::outcome::StopReason;
+use crate::overlay::{Miss, Overlay};
+use crate::registers::Registers;
+
+const SLOTS: u64 = 256;
+
+/// Registers and memory during a burst.
+pub(crate) struct Machine<'m> {
+    pub(crate) context: Context,
+    pub(crate) flags: Flags,
+    /// Flags that no arithmetic changes.
+    pub(crate) other_flags: u64,
+    /// Where a taken branch goes.
+    pub(crate) target: u64,
+    /// Why [`Exit::Stop`] was returned.
+    pub(crate) stop: StopReason,
+    /// Something other than general registers and flags may have changed since this was last cleared.
+    pub(crate) changed: bool,
+    /// Repetitions a string instruction may still do, so that a burst is bounded in time.
+    pub(crate) repetitions: u64,
+    pub(crate) quirks: Quirks,
+    pub(crate) overlay: &'m mut Overlay,
+    pub(crate) memory: &'m mut dyn Memory,
+    pub(crate) resident: Resident,
+}
+
+impl<'m> Machine<'m> {
+    pub(crate) fn new(
+        registers: &Registers,
+        overlay: &'m mut Overlay,
+        memory: &'m mut dyn Memory,
+        resident: Resident,
+    ) -> Self {
+        let mut context = Context { vector: registers.vector.clone(), ..Context::default() };
+        context.registers[..16].copy_from_slice(&registers.general);
+        context.registers[usize::from(FS)] = registers.fs_base;
+        context.registers[usize::from(GS)] = registers.gs_base;
+        Self {
+            context,
+            flags: Flags::from_rflags(registers.rflags),
+            other_flags: registers.rflags & !STATUS,
+            target: 0,
+            stop: StopReason::Fuel,
+            changed: false,
+            repetitions: 0,
+            quirks: quirks(),
+            overlay,
+            memory,
+            resident,
+        }
+    }
+
+    pub(crate) fn save(&self, rip: u64, registers: &mut Registers) {
+        registers.general.copy_from_slice(&self.context.registers[..16]);
+        registers.fs_base = self.context.registers[usize::from(FS)];
+        registers.gs_base = self.context.registers[usize::from(GS)];
+        registers.rip = rip;
+        registers.rflags = self.rflags();
+        registers.vector.clone_from(&self.context.vector);
+    }
+
+    pub(crate) fn rflags(&self) -> u64 {
+        self.flags.status() | self.other_flags
+    }
+
+    #[inline(always)]
+    pub(crate) fn reg(&self, number: u8) -> u64 {
+        self.context.registers[usize::from(number & 31)]
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_reg(&mut self, number: u8, value: u64) {
+        debug_assert!(number & 31 != ZERO);
+        self.context.registers[usize::from(number & 31)] = value;
+    }
+
+    /// The low `N` bytes of a register (or the second byte), zero-extended.
+    #[inline(always)]
+    pub(crate) fn get<const N: usize>(&self, number: u8) -> u64 {
+        let value = self.reg(number);
+        match N {
+            1 => (value >> ((number >> 5) * 8)) & 0xff,
+            2 => value & 0xffff,
+            4 => value & 0xffff_ffff,
+            _ => value,
+        }
+    }
+
+    /// Writes a register as an instruction with an `N`-byte operand does: 4 bytes clear the upper half.
+    #[inline(always)]
+    pub(crate) fn set<const N: usize>(&mut self, number: u8, value: u64) {
+        let value = match N {
+            1 => {
+                let shift = (number >> 5) * 8;
+                (self.reg(number) & !(0xff << shift)) | ((value & 0xff) << shift)
+            }
+            2 => (self.reg(number) & !0xffff) | (value & 0xffff),
+            4 => value & 0xffff_ffff,
+            _ => value,
+        };
+        self.set_reg(number, value);
+    }
+
+    #[inline(always)]
+    pub(crate) fn address(&self, op: &Op) -> u64 {
+        let address = self.offset(op);
+        address.wrapping_add(self.reg(op.address.segment))
+    }
+
+    /// The address without its segment, as `lea` has it.
+    #[inline(always)]
+    pub(crate) fn offset(&self, op: &Op) -> u64 {
+        let at = &op.address;
+        let offset = self.reg(at.base).wrapping_add(self.reg(at.index) << (at.scale & 3)).wrapping_add(at.displacement);
+        if at.short { offset & 0xffff_ffff } else { offset }
+    }
+
+    /// Reads `N` bytes (little-endian).
+    #[inline(always)]
+    pub(crate) fn load<const N: usize>(&mut self, address: u64) -> Result<u64, Exit> {
+        let page = address >> 12;
+        let at = (address & 0xfff) as usize;
+        let slot = &self.overlay.slots[(page % SLOTS) as usize];
+        if slot.readable == page
+            && at <= PAGE - N
+            && let Some(frame) = self.overlay.frames.get(slot.frame as usize)
+        {
+            let mut bytes = [0; 8];
+            bytes[..N].copy_from_slice(&frame[at..at + N]);
+            return Ok(u64::from_le_bytes(bytes));
+        }
+        self.load_slow::<N>(address)
+    }
+
+    #[cold]
+    fn load_slow<const N: usize>(&mut self, address: u64) -> Result<u64, Exit> {
+        let mut bytes = [0; 8];
+        self.load_bytes(address, &mut bytes[..N])?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Writes the low `N` bytes.
+    #[inline(always)]
+    pub(crate) fn store<const N: usize>(&mut self, address: u64, value: u64) -> Step {
+        let page = address >> 12;
+        let at = (address & 0xfff) as usize;
+        let slot = &self.overlay.slots[(page % SLOTS) as usize];
+        if slot.writable == page
+            && at <= PAGE - N
+            && let Some(frame) = self.overlay.frames.get_mut(slot.frame as usize)
+        {
+            let place = &mut frame[at..at + N];
+            let bytes = value.to_le_bytes();
+            self.changed |= *place != bytes[..N];
+            place.copy_from_slice(&bytes[..N]);
+            return Ok(());
+        }
+        self.store_slow::<N>(address, value)
+    }
+
+    #[cold]
+    fn store_slow<const N: usize>(&mut self, address: u64, value: u64) -> Step {
+        self.store_bytes(address, &value.to_le_bytes()[..N])
+    }
+
+    /// Reads any number of bytes.
+    pub(crate) fn load_bytes(&mut self, address: u64, bytes: &mut [u8]) -> Step {
+        let mut done = 0;
+        while done < bytes.len() {
+            let from = address.wrapping_add(done as u64);
+            let (frame, at) = self.readable(from)?;
+            let count = (PAGE - at).min(bytes.len() - done);
+            bytes[done..done + count].copy_from_slice(&self.overlay.frames[frame][at..at + count]);
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// Writes all bytes or none.
+    pub(crate) fn store_bytes(&mut self, address: u64, bytes: &[u8]) -> Step {
+        self.check_writable(address, bytes.len())?;
+        let mut done = 0;
+        while done < bytes.len() {
+            let to = address.wrapping_add(done as u64);
+            let at = (to & 0xfff) as usize;
+            let count = (PAGE - at).min(bytes.len() - done);
+            let frame = self.writable(to, count)?;
+            let place = &mut self.overlay.frames[frame][at..at + count];
+            self.changed |= *place != bytes[done..done + count];
+            place.copy_from_slice(&bytes[done..done + count]);
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// Whether `count` bytes could be written, for instructions that change something else first.
+    #[inline]
+    pub(crate) fn check_writable(&mut self, address: u64, count: usize) -> Step {
+        let mut done = 0;
+        while done < count {
+            let to = address.wrapping_add(done as u64);
+            let here = (PAGE - (to & 0xfff) as usize).min(count - done);
+            self.writable(to, here)?;
+            done += here;
+        }
+        Ok(())
+    }
+
+    /// Frame that holds `address`, and the offset in it.
+    #[inline]
+    pub(crate) fn readable(&mut self, address: u64) -> Result<(usize, usize), Exit> {
+        let page = address >> 12;
+        let slot = &self.overlay.slots[(page % SLOTS) as usize];
+        let frame = if slot.readable == page {
+            slot.frame
+        } else {
+            match self.overlay.open(page, self.memory) {
+                Ok(frame) => frame,
+                Err(miss) => return self.missed(miss, address),
+            }
+        };
+        Ok((frame as usize, (address & 0xfff) as usize))
+    }
+
+    /// Frame that holds `address`, in which the next `count` bytes (which do not leave the page) may be written.
+    #[inline]
+    pub(crate) fn writable(&mut self, address: u64, count: usize) -> Result<usize, Exit> {
+        let page = address >> 12;
+        let slot = &self.overlay.slots[(page % SLOTS) as usize];
+        if slot.writable == page {
+            return Ok(slot.frame as usize);
+        }
+        let lines = self.resident.lines.lines_of(page);
+        if lines & crate::code_lines::mask(address, count) != 0 {
+            self.stop = StopReason::SelfModifying;
+            return Err(Exit::Stop);
+        }
+        match self.overlay.open_for_writing(page, lines == 0, self.memory) {
+            Ok(frame) => Ok(frame as usize),
+            Err(miss) => self.missed(miss, address),
+        }
+    }
+
+    #[cold]
+    fn missed<T>(&mut self, miss: Miss, address: u64) -> Result<T, Exit> {
+        self.stop = match miss {
+            Miss::Fault(_) => StopReason::Fault { address: Avma(address) },
+            Miss::Full => StopReason::OverlayFull,
+        };
+        Err(Exit::Stop)
+    }
+
+    #[cold]
+    pub(crate) fn stopped<T>(&mut self, reason: StopReason) -> Result<T, Exit> {
+        self.stop = reason;
+        Err(Exit::Stop)
+    }
+}

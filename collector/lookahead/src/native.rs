@@ -1,0 +1,185 @@
+//! Executable memory for stubs. The crate's only file with `unsafe`.
+//!
+//! A stub is a function `extern "sysv64" fn(*mut Context)` that loads the registers one instruction needs from the context,
+//! executes the instruction, and stores what it changed. The memory is mapped twice, once writable and once executable, so that
+//! no page is both and adding a stub needs no system call.
+
+use std::ptr::NonNull;
+
+use std::collections::HashMap;
+
+use crate::context::Context;
+use crate::flags::{AF, STATUS};
+use crate::stub::{Code, Traits};
+
+/// Bytes of executable memory; about 20,000 stubs.
+const SIZE: usize = 2 << 20;
+
+/// Place of a stub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StubId(u32);
+
+impl StubId {
+    pub(crate) const NONE: Self = Self(u32::MAX);
+}
+
+/// Every stub in use.
+#[derive(Default)]
+pub(crate) struct Stubs {
+    mapping: Option<Mapping>,
+    used: usize,
+    known: HashMap<[u8; 16], (StubId, Traits)>,
+}
+
+struct Mapping {
+    writable: NonNull<u8>,
+    executable: NonNull<u8>,
+}
+
+// SAFETY: the mapping is owned by the value, reached only through it, and has no tie to the thread that made it.
+unsafe impl Send for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: both addresses come from `mmap` with this size and nothing refers to the memory any more.
+        unsafe {
+            libc::munmap(self.writable.as_ptr().cast(), SIZE);
+            libc::munmap(self.executable.as_ptr().cast(), SIZE);
+        }
+    }
+}
+
+impl Stubs {
+    /// The stub made for the same normalised instruction before.
+    pub(crate) fn find(&self, key: &[u8; 16]) -> Option<(StubId, Traits)> {
+        self.known.get(key).copied()
+    }
+
+    /// Keeps `code`; `None` if there is no room, or the system grants no executable memory.
+    pub(crate) fn add(&mut self, key: [u8; 16], code: &Code, traits: Traits) -> Option<StubId> {
+        if self.mapping.is_none() {
+            self.mapping = map();
+        }
+        let mapping = self.mapping.as_ref()?;
+        let bytes = code.bytes();
+        let start = self.used;
+        let end = start.checked_add(bytes.len()).filter(|&end| end <= SIZE)?;
+        // SAFETY: `start..end` lies inside the writable mapping, which no reference points into.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), mapping.writable.as_ptr().add(start), bytes.len());
+        }
+        self.used = end.next_multiple_of(16).min(SIZE);
+        let id = StubId(start as u32);
+        self.known.insert(key, (id, traits));
+        Some(id)
+    }
+
+    /// Whether a block of new instructions might not find room any more.
+    pub(crate) fn nearly_full(&self) -> bool {
+        self.used > SIZE - (32 << 10)
+    }
+
+    /// Forgets every stub; ids given out before must not be used again.
+    pub(crate) fn clear(&mut self) {
+        self.known.clear();
+        self.used = 0;
+    }
+
+    /// Runs a stub on `context`. Returns false for an id that is none.
+    #[inline(always)]
+    pub(crate) fn call(&self, id: StubId, context: &mut Context) -> bool {
+        let Some(mapping) = &self.mapping else { return false };
+        if id.0 as usize >= self.used {
+            return false;
+        }
+        // SAFETY: ids are made only by `add`, so the address is the start of a `Code`. Such code can only come from the `stub`
+        // module, whose contract is: it is complete, returns, keeps what the calling convention wants kept, touches no memory
+        // but the stack below and `*context`, and its instruction was checked to exist on this CPU and not to trap.
+        unsafe {
+            let stub: unsafe extern "sysv64" fn(*mut Context) =
+                std::mem::transmute(mapping.executable.as_ptr().add(id.0 as usize));
+            stub(context);
+        }
+        true
+    }
+}
+
+/// Offset of a component in the standard format of XSAVE; `None` if this CPU does not have it.
+#[allow(unused_unsafe)] // `__cpuid_count` is unsafe up to Rust 1.93
+pub(crate) fn xsave_offset(component: u32) -> Option<usize> {
+    if !std::arch::is_x86_feature_detected!("xsave") {
+        return None;
+    }
+    // SAFETY: every 64-bit x86 CPU has `cpuid`, and one with XSAVE has leaf 13.
+    let leaf = unsafe { std::arch::x86_64::__cpuid_count(13, component) };
+    (leaf.eax != 0).then_some(leaf.ebx as usize)
+}
+
+/// What this CPU does with flags that the manuals leave undefined.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quirks {
+    /// AF behind a shift.
+    pub(crate) shift_sets_af: bool,
+    /// Flags that a division leaves alone.
+    pub(crate) division_keeps: u64,
+    /// Flags that a division sets.
+    pub(crate) division_sets: u64,
+}
+
+/// Tries it out, once.
+pub(crate) fn quirks() -> Quirks {
+    static QUIRKS: std::sync::OnceLock<Quirks> = std::sync::OnceLock::new();
+    *QUIRKS.get_or_init(|| {
+        let divide = |mut flags: u64| {
+            // SAFETY: changes nothing but the named registers and the status flags; 100 / 7 does not trap.
+            unsafe {
+                std::arch::asm!(
+                    "push {flags}", "popfq", "div {divisor}", "pushfq", "pop {flags}",
+                    flags = inout(reg) flags, divisor = in(reg) 7u64, inout("rax") 100u64 => _, inout("rdx") 0u64 => _,
+                );
+            }
+            flags & STATUS
+        };
+        let (all, none) = (divide(0x202 | STATUS), divide(0x202));
+        let shifted: u64;
+        // SAFETY: changes nothing but the named register and the status flags.
+        unsafe {
+            std::arch::asm!("mov {0:e}, 4", "test {0:e}, {0:e}", "shl {0:e}, 1", "pushfq", "pop {0}", out(reg) shifted);
+        }
+        Quirks { shift_sets_af: shifted & AF != 0, division_keeps: all & !none, division_sets: none }
+    })
+}
+
+fn map() -> Option<Mapping> {
+    const MFD_EXEC: libc::c_uint = 0x10;
+    // SAFETY: plain system calls; the name is a C string, the descriptor is closed once and before that only used here, and the
+    // mappings are new memory that nothing else knows.
+    unsafe {
+        let name = c"lookahead stubs".as_ptr();
+        let mut file = libc::memfd_create(name, libc::MFD_CLOEXEC | MFD_EXEC);
+        if file < 0 {
+            // Kernels before 6.3 do not know MFD_EXEC, and allow execution without it.
+            file = libc::memfd_create(name, libc::MFD_CLOEXEC);
+        }
+        if file < 0 {
+            return None;
+        }
+        let map = |protection| {
+            let at = libc::mmap(std::ptr::null_mut(), SIZE, protection, libc::MAP_SHARED, file, 0);
+            if at == libc::MAP_FAILED { None } else { NonNull::new(at.cast::<u8>()) }
+        };
+        let mapping = if libc::ftruncate(file, SIZE as libc::off_t) == 0 {
+            map(libc::PROT_READ | libc::PROT_WRITE).and_then(|writable| {
+                let executable = map(libc::PROT_READ | libc::PROT_EXEC);
+                if executable.is_none() {
+                    libc::munmap(writable.as_ptr().cast(), SIZE);
+                }
+                executable.map(|executable| Mapping { writable, executable })
+            })
+        } else {
+            None
+        };
+        libc::close(file);
+        mapping
+    }
+}

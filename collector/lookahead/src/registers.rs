@@ -1,0 +1,51 @@
+//! The registers of a thread, as plain data.
+
+/// Everything a user-mode instruction can read or write besides memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// General registers in encoding order: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15.
+    pub general: [u64; 16],
+    /// Address of the next instruction.
+    pub rip: u64,
+    /// Flags, status and others.
+    pub rflags: u64,
+    /// Base of the fs segment (thread-local storage).
+    pub fs_base: u64,
+    /// Base of the gs segment.
+    pub gs_base: u64,
+    /// Vector, mask and x87 registers.
+    pub vector: VectorState,
+}
+
+/// State of the vector, mask and x87 units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct VectorState {
+    /// zmm0 to zmm31, of which xmm and ymm registers are the low bytes.
+    pub zmm: [[u8; 64]; 32],
+    /// The x87/MMX part in the layout of `fxsave64` (SDM vol. 1, table 10-2): control words, `st`/`mm` registers from byte 32. Its
+    /// xmm part and its `mxcsr` mean nothing here.
+    pub x87: [u8; 512],
+    /// Mask registers k0 to k7.
+    pub mask: [u64; 8],
+    /// Control and status of SSE and AVX arithmetic.
+    pub mxcsr: u32,
+}
+
+impl Default for Registers {
+    fn default() -> Self {
+        Self { general: [0; 16], rip: 0, rflags: 0x202, fs_base: 0, gs_base: 0, vector: VectorState::default() }
+    }
+}
+
+impl Default for VectorState {
+    /// The state a new process starts with.
+    fn default() -> Self {
+        let mut x87 = [0; 512];
+        x87[0] = 0x7f;
+        x87[1] = 0x03;
+        x87[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
+        x87[28..32].copy_from_slice(&0xffffu32.to_le_bytes());
+        Self { zmm: [[0; 64]; 32], x87, mask: [0; 8], mxcsr: 0x1f80 }
+    }
+}

@@ -1,0 +1,129 @@
+//! The burst.
+
+use std::mem;
+use std::ops::Range;
+
+use perfdata::Avma;
+
+use crate::code_cache::CodeCache;
+use crate::machine::Machine;
+use crate::memory::Memory;
+use crate::op::Exit;
+use crate::outcome::{Fuel, Outcome, StopReason};
+use crate::overlay::Overlay;
+use crate::registers::Registers;
+use crate::spin::SpinDetector;
+use crate::{Branch, BranchKind};
+
+/// Runs the thread's code ahead from `registers` until `fuel` is used up or something ends the burst, and appends the taken
+/// branches to `sink`. On return `registers` are those in front of the first instruction that was not executed.
+///
+/// What the code writes goes to `overlay`, which has to be cleared when the thread itself has run; without that, a further call
+/// goes on where this one ended. A branch into one of `forbidden` ends the burst.
+///
+/// Limits: memory that is mapped twice is taken for two memories, and nobody else writes to it during the burst.
+pub fn run(
+    registers: &mut Registers,
+    overlay: &mut Overlay,
+    memory: &mut dyn Memory,
+    cache: &mut CodeCache,
+    fuel: Fuel,
+    forbidden: &[Range<Avma>],
+    sink: &mut Vec<Branch>,
+) -> Outcome {
+    let mut machine = Machine::new(registers, overlay, memory, mem::take(&mut cache.resident));
+    machine.repetitions = fuel.instructions.saturating_mul(64);
+    let (outcome, rip) = burst(&mut machine, registers.rip, cache, fuel, forbidden, sink);
+    cache.resident = mem::take(&mut machine.resident);
+    machine.save(rip, registers);
+    outcome
+}
+
+fn burst(
+    m: &mut Machine<'_>,
+    start: u64,
+    cache: &mut CodeCache,
+    fuel: Fuel,
+    forbidden: &[Range<Avma>],
+    sink: &mut Vec<Branch>,
+) -> (Outcome, u64) {
+    let mut left = fuel.instructions;
+    let mut branches = 0;
+    let mut not_taken = 0;
+    let mut spin = SpinDetector::default();
+    let end = |left, branches, not_taken, stop, rip| {
+        (Outcome { instructions: fuel.instructions - left, branches, not_taken, stop }, rip)
+    };
+    if left == 0 {
+        return end(left, 0, 0, StopReason::Fuel, start);
+    }
+    let mut id = match cache.at(start, m) {
+        Ok(id) => id,
+        Err(stop) => return end(left, 0, 0, stop, start),
+    };
+    loop {
+        let block = &cache.blocks[id as usize];
+        let wanted = block.count as usize;
+        let count = wanted.min(left as usize);
+        let ops = &cache.ops[block.first as usize..block.first as usize + count];
+        let behind = block.end;
+        let mut exit = None;
+        for (index, op) in ops.iter().enumerate() {
+            if let Err(why) = (op.run)(m, op) {
+                exit = Some((index, why));
+                break;
+            }
+        }
+        let next = match exit {
+            None => {
+                left -= count as u64;
+                if count < wanted {
+                    return end(left, branches, not_taken, StopReason::Fuel, ops[count - 1].next());
+                }
+                if left == 0 {
+                    return end(left, branches, not_taken, StopReason::Fuel, behind);
+                }
+                cache.behind(id, m).map_err(|stop| (stop, behind))
+            }
+            Some((_, Exit::NotTaken)) => {
+                left -= count as u64;
+                not_taken += 1;
+                if left == 0 {
+                    return end(left, branches, not_taken, StopReason::Fuel, behind);
+                }
+                cache.behind(id, m).map_err(|stop| (stop, behind))
+            }
+            Some((index, Exit::Taken(kind))) => {
+                left -= count as u64;
+                branches += 1;
+                let target = m.target;
+                sink.push(Branch { from: Avma(ops[index].ip), to: Avma(target), kind });
+                let stop = if branches == fuel.branches {
+                    Some(StopReason::Branches)
+                } else if forbidden.iter().any(|range| range.contains(&Avma(target))) {
+                    Some(StopReason::Forbidden)
+                } else if left == 0 {
+                    Some(StopReason::Fuel)
+                } else if spin.repeats(target, m) {
+                    Some(StopReason::Spinning)
+                } else {
+                    None
+                };
+                if let Some(stop) = stop {
+                    return end(left, branches, not_taken, stop, target);
+                }
+                cache.after(id, target, m).map_err(|stop| (stop, target))
+            }
+            Some((index, Exit::Stop)) => {
+                left -= index as u64;
+                return end(left, branches, not_taken, m.stop, ops[index].ip);
+            }
+        };
+        id = match next {
+            Ok(id) => id,
+            Err((stop, rip)) => return end(left, branches, not_taken, stop, rip),
+        };
+    }
+}
+
+const _: () = assert!(BranchKind::Return as u8 == 6);

@@ -1,0 +1,98 @@
+//! The proof: programs of this machine and random instructions, in lockstep with the CPU.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use support::lockstep::{Plan, Report, lockstep};
+use support::tracee::Tracee;
+
+#[test]
+fn random_instructions() {
+    let report = support::fuzz::fuzz(7, 20_000);
+    assert!(report.divergences.is_empty(), "{:?}\n{}", report.divergences, report.examples.join("\n"));
+    assert!(report.executed > 15_000 && report.mnemonics.len() > 300, "{} executed", report.executed);
+}
+
+fn follow(program: &Path, arguments: &[&str], plan: Plan) -> Option<Report> {
+    if !program.exists() {
+        eprintln!("SKIPPED: {} is not there", program.display());
+        return None;
+    }
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let report = match Tracee::start(command) {
+        Ok(mut tracee) => lockstep(&mut tracee, plan),
+        Err(error) => {
+            eprintln!("SKIPPED: {} cannot be traced: {error}", program.display());
+            return None;
+        }
+    };
+    let name = program.display();
+    eprintln!("{name}: {} steps, {:?} unsupported, {:?}", report.steps, report.unsupported, report.stops);
+    assert!(report.divergences.is_empty(), "{name}: {:?}\n{}", report.divergences, report.examples.join("\n"));
+    Some(report)
+}
+
+#[test]
+fn programs() {
+    let plan = Plan { steps: 25_000, windows: 3, pause: Duration::from_millis(15) };
+    let text = tempfile_with_text();
+    let text = text.to_str().expect("a plain name");
+    let shell = "for((i=0;i<100000;i++));do x=$((x+i*3)); y=\"${y:0:20}a$i\"; case $y in *b*) z=1;; esac; done";
+    let perl = "for(1..1000000){$h{$_%1017}.=$_%9; $x+=sqrt($_); $y=~s/a(.)/$1b/; $y.='abc'; $y=substr($y,0,50)}";
+    let awk =
+        "{for(i=1;i<=NF;i++)c[$i]++; n+=length($0)} END{for(j=0;j<100000;j++){n=n/1.1; s=s substr($0,1,2)} print n}";
+    let mut all = Report::default();
+    for (program, arguments) in [
+        ("/usr/bin/gzip", vec!["-c", text]),
+        ("/usr/bin/sort", vec!["--parallel=1", text]),
+        ("/usr/bin/mawk", vec![awk, text]),
+        ("/usr/bin/perl", vec!["-e", perl]),
+        ("/usr/bin/bash", vec!["-c", shell]),
+        ("/usr/bin/python3", vec!["-c", "import json\nfor i in range(10**6): json.dumps({'a': [i, i / 3]})"]),
+    ] {
+        all.add(follow(Path::new(program), &arguments, plan).unwrap_or_default());
+    }
+    let _ = std::fs::remove_file(text);
+    eprintln!("{} steps, {} mnemonics", all.steps, all.instructions.len());
+    assert!(all.unsupported_count() * 2000 <= all.steps, "{:?}", all.unsupported);
+}
+
+/// Loops that the compiler turns into everything this machine's vector units can do.
+#[test]
+fn vector_code() {
+    let directory = std::env::temp_dir().join(format!("lookahead-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory for a program");
+    let program = directory.join("vectors");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors.c");
+    let built = Command::new("cc")
+        .args(["-O3", "-march=native", "-ffast-math", "-o"])
+        .arg(&program)
+        .args([source, "-lm"])
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: no C compiler");
+        return;
+    }
+    let plan = Plan { steps: 30_000, windows: 4, pause: Duration::from_millis(3) };
+    let report = follow(&program, &["100000"], plan);
+    let _ = std::fs::remove_dir_all(directory);
+    if let Some(report) = report {
+        assert!(report.unsupported_count() * 2000 <= report.steps, "{:?}", report.unsupported);
+    }
+}
+
+fn tempfile_with_text() -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("lookahead-{}.txt", std::process::id()));
+    let mut text = String::new();
+    let mut state = 1u64;
+    for _ in 0..100_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        text.push_str(&format!("{:x} {}\n", state >> 40, state >> 50));
+    }
+    std::fs::write(&path, text).expect("a text to work on");
+    path
+}

@@ -1,0 +1,36 @@
+//! Memory made of pages that a test fills.
+
+use std::collections::HashMap;
+
+use lookahead::{Fault, Memory, PAGE, Page};
+use perfdata::Avma;
+
+#[derive(Default, Clone)]
+pub struct Pages {
+    pages: HashMap<u64, Box<Page>>,
+    /// Pages read so far.
+    pub reads: u64,
+    /// Page numbers that may not be written to.
+    pub read_only: Vec<u64>,
+}
+
+impl Pages {
+    pub fn put(&mut self, address: u64, bytes: &[u8]) {
+        for (index, &byte) in bytes.iter().enumerate() {
+            let at = address + index as u64;
+            self.pages.entry(at >> 12).or_insert_with(|| Box::new([0; PAGE]))[(at & 0xfff) as usize] = byte;
+        }
+    }
+}
+
+impl Memory for Pages {
+    fn read_page(&mut self, address: Avma, page: &mut Page) -> Result<(), Fault> {
+        self.reads += 1;
+        page.copy_from_slice(&self.pages.get(&(address.0 >> 12)).ok_or(Fault)?[..]);
+        Ok(())
+    }
+
+    fn writable(&mut self, address: Avma) -> bool {
+        !self.read_only.contains(&(address.0 >> 12))
+    }
+}

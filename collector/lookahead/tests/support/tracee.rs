@@ -1,0 +1,195 @@
+//! A process under `ptrace`: single steps, registers, memory. The only file of the tests with `unsafe`.
+
+use std::ffi::c_void;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use lookahead::{Fault, Memory, Page, Registers, VectorState};
+use perfdata::Avma;
+
+const NT_X86_XSTATE: usize = 0x202;
+
+/// What the process did after it was let go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    Stopped(i32),
+    Gone,
+}
+
+pub struct Tracee {
+    child: Child,
+    pid: libc::pid_t,
+    area: Vec<u8>,
+}
+
+impl Tracee {
+    /// Starts `command`; it is stopped at its first instruction. Addresses are the same in every run.
+    pub fn start(mut command: Command) -> std::io::Result<Self> {
+        // SAFETY: the calls are async-signal-safe and touch nothing of the parent.
+        unsafe {
+            command.pre_exec(|| {
+                libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+                // On one CPU, as the kernel writes the number of the CPU into the thread's `rseq` area.
+                let mut cpus: libc::cpu_set_t = std::mem::zeroed();
+                libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut cpus);
+                if let Some(first) = (0..libc::CPU_SETSIZE as usize).find(|&cpu| libc::CPU_ISSET(cpu, &cpus)) {
+                    libc::CPU_ZERO(&mut cpus);
+                    libc::CPU_SET(first, &mut cpus);
+                    libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &cpus);
+                }
+                if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+                Ok(())
+            });
+        }
+        let child = command.spawn()?;
+        let pid = child.id() as libc::pid_t;
+        let tracee = Self { child, pid, area: vec![0; 16384] };
+        match tracee.wait() {
+            Event::Stopped(libc::SIGTRAP) => Ok(tracee),
+            other => Err(std::io::Error::other(format!("did not stop at its start: {other:?}"))),
+        }
+    }
+
+    pub fn wait(&self) -> Event {
+        let mut status = 0;
+        // SAFETY: waits for our own child, into a local variable.
+        let got = unsafe { libc::waitpid(self.pid, &mut status, libc::__WALL) };
+        if got == self.pid && libc::WIFSTOPPED(status) { Event::Stopped(libc::WSTOPSIG(status)) } else { Event::Gone }
+    }
+
+    fn go(&self, request: libc::c_uint, signal: i32) -> Event {
+        // SAFETY: a request on our own stopped child that passes no pointers.
+        if unsafe { libc::ptrace(request, self.pid, 0, signal as usize) } != 0 {
+            return Event::Gone;
+        }
+        self.wait()
+    }
+
+    /// Executes one instruction, or one repetition of a string instruction.
+    pub fn step(&self, signal: i32) -> Event {
+        self.go(libc::PTRACE_SINGLESTEP, signal)
+    }
+
+    /// Lets it run for a while. False if it has ended.
+    pub fn run_for(&self, duration: std::time::Duration) -> bool {
+        // SAFETY: requests on our own child that pass no pointers.
+        unsafe {
+            if libc::ptrace(libc::PTRACE_CONT, self.pid, 0, 0) != 0 {
+                return false;
+            }
+            std::thread::sleep(duration);
+            libc::kill(self.pid, libc::SIGSTOP);
+        }
+        loop {
+            match self.wait() {
+                Event::Gone => return false,
+                Event::Stopped(libc::SIGSTOP) => return true,
+                Event::Stopped(signal) => {
+                    // SAFETY: as above.
+                    if unsafe { libc::ptrace(libc::PTRACE_CONT, self.pid, 0, signal as usize) } != 0 {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+
+    pub fn registers(&mut self) -> Registers {
+        let regs = self.user_regs();
+        let mut vector = libc::iovec { iov_base: self.area.as_mut_ptr().cast::<c_void>(), iov_len: self.area.len() };
+        // SAFETY: the kernel writes at most `iov_len` bytes to the vector's own memory.
+        let done = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, self.pid, NT_X86_XSTATE, &mut vector) };
+        assert_eq!(done, 0, "PTRACE_GETREGSET NT_X86_XSTATE");
+        let length = vector.iov_len;
+        Registers {
+            general: [
+                regs.rax, regs.rcx, regs.rdx, regs.rbx, regs.rsp, regs.rbp, regs.rsi, regs.rdi, regs.r8, regs.r9,
+                regs.r10, regs.r11, regs.r12, regs.r13, regs.r14, regs.r15,
+            ],
+            rip: regs.rip,
+            rflags: regs.eflags,
+            fs_base: regs.fs_base,
+            gs_base: regs.gs_base,
+            vector: VectorState::from_xsave(&self.area[..length]).expect("an XSAVE area"),
+        }
+    }
+
+    /// The line of `/proc/PID/maps` that holds `address`.
+    pub fn mapping(&self, address: u64) -> String {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid)).unwrap_or_default();
+        let holds = |line: &&str| {
+            let ends = line.split_whitespace().next().and_then(|range| range.split_once('-'));
+            ends.and_then(|(a, b)| Some((u64::from_str_radix(a, 16).ok()?, u64::from_str_radix(b, 16).ok()?)))
+                .is_some_and(|(start, end)| (start..end).contains(&address))
+        };
+        maps.lines().find(holds).unwrap_or("nowhere").to_string()
+    }
+
+    /// The instruction pointer alone, which is cheaper.
+    pub fn registers_rip(&self) -> u64 {
+        self.user_regs().rip
+    }
+
+    fn user_regs(&self) -> libc::user_regs_struct {
+        // SAFETY: the struct is plain integers, and the kernel fills exactly one of it.
+        unsafe {
+            let mut regs: libc::user_regs_struct = std::mem::zeroed();
+            assert_eq!(libc::ptrace(libc::PTRACE_GETREGS, self.pid, 0, &mut regs), 0, "PTRACE_GETREGS");
+            regs
+        }
+    }
+
+    #[allow(dead_code)] // used by one of the programs that include this file
+    pub fn set_registers(&mut self, registers: &Registers) {
+        let mut regs = self.user_regs();
+        [
+            regs.rax, regs.rcx, regs.rdx, regs.rbx, regs.rsp, regs.rbp, regs.rsi, regs.rdi, regs.r8, regs.r9, regs.r10,
+            regs.r11, regs.r12, regs.r13, regs.r14, regs.r15,
+        ] = registers.general;
+        regs.rip = registers.rip;
+        regs.eflags = registers.rflags;
+        regs.orig_rax = u64::MAX; // no system call to restart
+        let mut vector = libc::iovec { iov_base: self.area.as_mut_ptr().cast::<c_void>(), iov_len: self.area.len() };
+        // SAFETY: the kernel reads the struct, writes at most `iov_len` bytes to our vector, then reads as many back.
+        unsafe {
+            assert_eq!(libc::ptrace(libc::PTRACE_SETREGS, self.pid, 0, &regs), 0, "PTRACE_SETREGS");
+            assert_eq!(libc::ptrace(libc::PTRACE_GETREGSET, self.pid, NT_X86_XSTATE, &mut vector), 0);
+            registers.vector.to_xsave(&mut self.area[..vector.iov_len]);
+            vector.iov_base = self.area.as_mut_ptr().cast::<c_void>();
+            assert_eq!(libc::ptrace(libc::PTRACE_SETREGSET, self.pid, NT_X86_XSTATE, &vector), 0, "PTRACE_SETREGSET");
+        }
+    }
+
+    pub fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast::<c_void>(), iov_len: bytes.len() };
+        let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: bytes.len() };
+        // SAFETY: the kernel writes at most `iov_len` bytes to `bytes`; the remote address is the other process's affair.
+        unsafe { libc::process_vm_readv(self.pid, &local, 1, &remote, 1, 0) == bytes.len() as isize }
+    }
+
+    #[allow(dead_code)]
+    pub fn write(&self, address: u64, bytes: &[u8]) {
+        use std::os::unix::fs::FileExt;
+        let memory =
+            std::fs::OpenOptions::new().write(true).open(format!("/proc/{}/mem", self.pid)).expect("its memory");
+        memory.write_all_at(bytes, address).expect("writable memory");
+    }
+}
+
+impl Drop for Tracee {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The process's memory as the interpreter sees it.
+pub struct Remote<'t>(pub &'t Tracee);
+
+impl Memory for Remote<'_> {
+    fn read_page(&mut self, address: Avma, page: &mut Page) -> Result<(), Fault> {
+        if self.0.read(address.0, page) { Ok(()) } else { Err(Fault) }
+    }
+}
