@@ -59,7 +59,7 @@ pub struct Summary {
     pub facts: Facts,
 }
 
-/// How long a command is waited for that was told to end because the time was up.
+/// How long a command is waited for that was told to end because the time was up, or by a second signal.
 const GRACE: Duration = Duration::from_secs(10);
 
 impl<'a> Session<'a> {
@@ -233,11 +233,13 @@ fn end_command(live: &mut Live, stop: Stop, say: &mut dyn FnMut(&str)) -> Result
             limit = Instant::now().checked_add(GRACE);
         }
     }
-    if live.wait_for_command(limit).map_err(RecordError::system("waiting for the command"))?.is_some() {
-        // A second signal: no more patience.
+    let waiting = RecordError::system("waiting for the command");
+    if live.wait_for_command(limit).map_err(&waiting)?.is_some() {
+        // A second signal: no more patience. A third one: none at all.
         if let Some(command) = &live.command {
             command.terminate();
         }
+        live.wait_for_command(Instant::now().checked_add(GRACE)).map_err(&waiting)?;
     }
     let status = live.command.as_mut().and_then(|command| command.status());
     if status.is_none() {

@@ -381,6 +381,21 @@ fn interrupt_at_a_terminal_reaches_the_command_once() {
     place.contents();
 }
 
+/// A command that does not mind being interrupted is told to end, and its end is waited for.
+#[test]
+fn a_second_interrupt_terminates_the_command() {
+    let Some(place) = Place::new() else { return };
+    let script = "trap 'touch trapped' INT; trap 'sleep 0.5; exit 3' TERM; touch started; while :; do sleep 0.01; done";
+    let child = place.start(&["--", "sh", "-c", script]);
+    send("-INT", child.id());
+    wait_for("the interrupt", || place.path("trapped").exists());
+    send("-INT", child.id());
+    let (status, said) = stderr_of(child);
+    assert_eq!(status.code(), Some(3), "{said}");
+    assert!(!said.contains("goes on"), "{said}");
+    place.contents();
+}
+
 #[test]
 fn terminate_is_passed_on() {
     let Some(place) = Place::new() else { return };
