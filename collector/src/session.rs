@@ -135,6 +135,7 @@ impl<'a> Session<'a> {
             }
         }
         self.live.end_after(self.request.duration);
+        let synthesized = self.output.settle().map_err(RecordError::from).and(synthesized);
         // Events that are running before `/proc` is read miss no mapping; those of a command begin with its exec.
         let synthesized = synthesized.and_then(|()| if by_exec { Ok(()) } else { self.synthesize() });
         let recorded = synthesized.and_then(|()| Ok(self.recorder.run(&mut self.live)?));
