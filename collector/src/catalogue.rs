@@ -55,6 +55,14 @@ const NEAR_TAKEN: Listed = listed("br_inst_retired.near_taken", 0x20c4, Unit::Ta
 /// it: the ip of a branch-stack sample is not used.
 const ALL_TAKEN: Listed = listed("br_inst_retired.all_taken_branches", 0x80c4, Unit::TakenBranches, 0);
 
+/// The same code where Intel's list of the model's events has no taken branches: Tremont, Knights Landing and Mill.
+const UNLISTED_TAKEN: Listed = Listed {
+    caveat: Some(
+        "Intel documents no event of taken branches for this CPU; the code is that of related cores, and its counts may be wrong",
+    ),
+    ..ALL_TAKEN
+};
+
 /// Retired instructions of Intel's small cores; level 3 asks for reduced skid.
 const fn any_p(precise: u8) -> Listed {
     listed("inst_retired.any_p", 0x00c0, Unit::Instructions, precise)
@@ -77,8 +85,8 @@ pub fn ebs_events(core: Microarchitecture) -> Vec<Listed> {
         M::SandyBridge => vec![prec_dist(0x01c0), INSTRUCTIONS],
         // 00/01 is known since Linux 5.13; before, the kernel had Ice Lake's PREC_DIST as c0/01.
         M::IceLake => vec![prec_dist(0x0100), prec_dist(0x01c0), INSTRUCTIONS],
-        M::Bonnell | M::Silvermont | M::Goldmont => vec![any_p(2), INSTRUCTIONS],
-        M::GoldmontPlus | M::Gracemont => vec![any_p(3), INSTRUCTIONS],
+        M::Bonnell | M::Silvermont | M::KnightsLanding | M::Goldmont => vec![any_p(2), INSTRUCTIONS],
+        M::GoldmontPlus | M::Tremont | M::Gracemont => vec![any_p(3), INSTRUCTIONS],
         M::Amd => vec![EX_RET_INSTR, Listed { precise: 0, ..INSTRUCTIONS }],
         M::Unknown => vec![INSTRUCTIONS],
     }
@@ -99,7 +107,9 @@ pub fn branch_events(core: Microarchitecture) -> Vec<Listed> {
         M::SandyBridge | M::IceLake => vec![NEAR_TAKEN, BRANCHES],
         M::Bonnell => vec![listed("br_inst_retired.taken", 0x0cc4, Unit::TakenBranches, 0), BRANCHES],
         M::Silvermont | M::Goldmont => vec![ALL_TAKEN, BRANCHES],
+        M::KnightsLanding => vec![UNLISTED_TAKEN, BRANCHES],
         M::GoldmontPlus => vec![Listed { precise: 2, ..ALL_TAKEN }, BRANCHES],
+        M::Tremont => vec![Listed { precise: 2, ..UNLISTED_TAKEN }, BRANCHES],
         M::Gracemont => vec![Listed { config: 0xc0c4, ..NEAR_TAKEN }, BRANCHES],
         M::Amd => vec![EX_RET_BRN_TKN, BRANCHES],
         M::Unknown => vec![BRANCHES],
@@ -122,7 +132,7 @@ impl Listed {
 mod tests {
     use super::*;
 
-    const ALL: [Microarchitecture; 10] = {
+    const ALL: [Microarchitecture; 12] = {
         use Microarchitecture as M;
         [
             M::Nehalem,
@@ -130,8 +140,10 @@ mod tests {
             M::IceLake,
             M::Bonnell,
             M::Silvermont,
+            M::KnightsLanding,
             M::Goldmont,
             M::GoldmontPlus,
+            M::Tremont,
             M::Gracemont,
             M::Amd,
             M::Unknown,
@@ -149,11 +161,24 @@ mod tests {
     /// Where precise events share counter 0, only one of the two roles may ask for it.
     #[test]
     fn one_precise_event_where_there_is_one_precise_counter() {
-        for core in [Microarchitecture::Bonnell, Microarchitecture::Silvermont, Microarchitecture::Goldmont] {
+        use Microarchitecture as M;
+        for core in [M::Bonnell, M::Silvermont, M::KnightsLanding, M::Goldmont] {
             assert!(
                 ebs_events(core)[0].precise > 0 && branch_events(core).iter().all(|event| event.precise == 0),
                 "{core:?}"
             );
+        }
+    }
+
+    /// c4/80 is in Intel's lists of Silvermont, Goldmont and Goldmont Plus, and in no other's.
+    #[test]
+    fn a_code_that_is_not_documented_has_a_caveat() {
+        for core in ALL {
+            use Microarchitecture as M;
+            for event in branch_events(core).iter().filter(|event| event.config == ALL_TAKEN.config) {
+                let documented = matches!(core, M::Silvermont | M::Goldmont | M::GoldmontPlus);
+                assert_eq!(event.caveat.is_none(), documented, "{core:?}");
+            }
         }
     }
 

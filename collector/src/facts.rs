@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use perf_event_open_sys::bindings as sys;
 use perfdata::{BuildIdEntry, Features};
 use serde::Serialize;
 
@@ -62,7 +63,13 @@ pub struct EventFacts {
     /// What it counted in all.
     #[serde(flatten)]
     pub totals: Totals,
+    /// `perf_event_attr.type`.
+    #[serde(skip)]
+    kind: u32,
 }
+
+/// Below this, the few moments between the readings of two times would look like a share.
+const ENOUGH_TIME_NS: u64 = 100_000_000;
 
 impl EventFacts {
     pub(crate) fn new(spec: &EventSpec, samples: u64, totals: Totals) -> Self {
@@ -76,15 +83,24 @@ impl EventFacts {
             branches: spec.branches.map(branch_filter_text),
             samples,
             totals,
+            kind: spec.code.kind,
         }
     }
 
-    /// A sentence if it counted less than it was to, though it has all CPUs.
-    fn multiplexed(&self) -> Option<String> {
+    /// A sentence if it counted less than it was to, though it has all CPUs. Only a PMU's counters are shared: software events,
+    /// tracepoints and breakpoints always count.
+    fn multiplexed(&self, machine: &Machine) -> Option<String> {
         let Totals { enabled_ns, running_ns, .. } = self.totals;
         let share = running_ns as f64 / enabled_ns.max(1) as f64;
-        // The two times are taken moments apart.
-        (enabled_ns > 0 && share < 0.99).then(|| {
+        let on_counter = match self.kind {
+            sys::PERF_TYPE_HARDWARE | sys::PERF_TYPE_HW_CACHE | sys::PERF_TYPE_RAW => true,
+            kind => machine
+                .core_pmus()
+                .chain(machine.pmu("ibs_op"))
+                .chain(machine.pmu("ibs_fetch"))
+                .any(|pmu| pmu.kind == kind),
+        };
+        (on_counter && enabled_ns >= ENOUGH_TIME_NS && share < 0.99).then(|| {
             format!(
                 "{}: it counted {:.1} % of the time, other events had the counters for the rest",
                 self.name,
@@ -106,7 +122,7 @@ impl Facts {
         let depth = machine.core_pmus().find_map(|pmu| pmu.cap("branches")).filter(|&depth| depth > 0);
         let mut degradations = choice.degradations.clone();
         if all_cpus {
-            degradations.extend(events.iter().filter_map(EventFacts::multiplexed));
+            degradations.extend(events.iter().filter_map(|event| event.multiplexed(machine)));
         }
         Self {
             schema: "hbbp-recording/1",
@@ -161,5 +177,52 @@ pub(crate) fn features(
         hybrid_topology: hybrid.collect(),
         hbbp: serde_json::to_vec(facts).ok(),
         ..Features::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pmu::{EventCode, Pmu};
+
+    /// What is said of an event of type `kind` that counted for `running_ms` of `enabled_ms`.
+    fn degradations(kind: u32, enabled_ms: u64, running_ms: u64) -> Vec<String> {
+        let pmu = |name: &str, kind| Pmu { name: name.into(), kind, ..Pmu::default() };
+        let machine = Machine { pmus: vec![pmu("cpu_atom", 10), pmu("uprobe", 9)], ..Machine::default() };
+        let spec = EventSpec {
+            role: Role::Ebs,
+            unit: Unit::Other,
+            base_name: "event".into(),
+            code: EventCode::new(kind, 0),
+            cpus: None,
+            period: Period::Every(1000),
+            precise: 0,
+            levels: Levels::All,
+            excludes_guests: false,
+            branches: None,
+        };
+        let totals =
+            Totals { enabled_ns: enabled_ms * 1_000_000, running_ns: running_ms * 1_000_000, ..Totals::default() };
+        let choice = Choice { source: Source::Other, events: vec![spec.clone()], degradations: Vec::new() };
+        Facts::new(&choice, &machine, "command", vec![EventFacts::new(&spec, 1, totals)], true).degradations
+    }
+
+    #[test]
+    fn sharing_of_counters_is_said_of_events_that_have_counters() {
+        for kind in [sys::PERF_TYPE_HARDWARE, sys::PERF_TYPE_HW_CACHE, sys::PERF_TYPE_RAW, 10] {
+            let said = degradations(kind, 1000, 500);
+            assert_eq!(said, ["event: it counted 50.0 % of the time, other events had the counters for the rest"]);
+            assert_eq!(degradations(kind, 1000, 995), [""; 0], "{kind}");
+        }
+        // The ninth is a probe in a program.
+        for kind in [sys::PERF_TYPE_SOFTWARE, sys::PERF_TYPE_TRACEPOINT, sys::PERF_TYPE_BREAKPOINT, 9] {
+            assert_eq!(degradations(kind, 1000, 500), [""; 0], "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_a_short_time_says_nothing() {
+        assert_eq!(degradations(sys::PERF_TYPE_RAW, 99, 50), [""; 0]);
+        assert_eq!(degradations(sys::PERF_TYPE_RAW, 100, 50).len(), 1);
     }
 }

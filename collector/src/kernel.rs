@@ -326,6 +326,15 @@ unsafe fn run_child(arguments: &[*const libc::c_char], go: &OwnedFd, failure: &O
     }
 }
 
+/// Whether whoever started this process had it ignore `signal`, as `nohup` does with SIGHUP.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    // SAFETY: sigaction is plain data of any bits; without a new action the call only writes the present one to a local.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// The bytes of the NUL-terminated strings `execvp` gets.
 pub(crate) fn c_strings(arguments: &[std::ffi::OsString]) -> io::Result<Vec<CString>> {
     use std::os::unix::ffi::OsStrExt;

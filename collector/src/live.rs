@@ -86,7 +86,7 @@ impl Live {
 
     fn reason_to_stop(&mut self) -> Option<Stop> {
         if let Some((signal, from_terminal)) = self.signals.next() {
-            return Some(if signal == libc::SIGTERM { Stop::Terminate } else { Stop::Interrupt { from_terminal } });
+            return Some(if signal == libc::SIGINT { Stop::Interrupt { from_terminal } } else { Stop::Terminate });
         }
         if self.command.as_mut().is_some_and(|command| command.status().is_some()) {
             return Some(Stop::CommandEnded);

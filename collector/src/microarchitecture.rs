@@ -14,12 +14,16 @@ pub enum Microarchitecture {
     IceLake,
     /// Intel Bonnell and Saltwell.
     Bonnell,
-    /// Intel Silvermont, Airmont, Knights Landing and Mill: precise events on one counter only.
+    /// Intel Silvermont and Airmont: precise events on one counter only.
     Silvermont,
+    /// Intel Knights Landing and Knights Mill: as Silvermont, but no taken branches in Intel's list.
+    KnightsLanding,
     /// Intel Goldmont: precise events on one counter only.
     Goldmont,
-    /// Intel Goldmont Plus and Tremont.
+    /// Intel Goldmont Plus.
     GoldmontPlus,
+    /// Intel Tremont: as Goldmont Plus, but no taken branches in Intel's list.
+    Tremont,
     /// Intel Gracemont and later small cores.
     Gracemont,
     /// AMD and Hygon, every family since K8.
@@ -61,11 +65,13 @@ fn intel_model(cpu: &Cpu) -> Option<Microarchitecture> {
         0x3c | 0x3f | 0x45 | 0x46 | 0x3d | 0x47 | 0x4f | 0x56 => M::SandyBridge,
         // Skylake to Comet Lake, Cannon Lake.
         0x4e | 0x5e | 0x55 | 0x66 | 0x8e | 0x9e | 0xa5 | 0xa6 => M::SandyBridge,
-        // Silvermont, Airmont, Knights Landing, Knights Mill.
-        0x37 | 0x4a | 0x4c | 0x4d | 0x5a | 0x5d | 0x75 | 0x57 | 0x85 => M::Silvermont,
+        // Silvermont, Airmont.
+        0x37 | 0x4a | 0x4c | 0x4d | 0x5a | 0x5d | 0x75 => M::Silvermont,
+        0x57 | 0x85 => M::KnightsLanding,
         0x5c | 0x5f => M::Goldmont,
-        // Goldmont Plus, Tremont.
-        0x7a | 0x86 | 0x96 | 0x9c => M::GoldmontPlus,
+        0x7a => M::GoldmontPlus,
+        // Snow Ridge, Elkhart Lake, Jasper Lake.
+        0x86 | 0x96 | 0x9c => M::Tremont,
         // Gracemont (Alder Lake N), Crestmont (Sierra Forest, Grand Ridge), Darkmont (Clearwater Forest).
         0xbe | 0xaf | 0xb6 | 0xdd => M::Gracemont,
         // Ice Lake, Tiger Lake, Rocket Lake, Sapphire and Emerald Rapids, Granite Rapids.
@@ -80,9 +86,11 @@ fn intel_name(name: &str) -> Option<Microarchitecture> {
         "nehalem" | "westmere" => M::Nehalem,
         "bonnell" => M::Bonnell,
         "sandybridge" | "ivybridge" | "haswell" | "broadwell" | "skylake" => M::SandyBridge,
-        "silvermont" | "knights-landing" => M::Silvermont,
+        "silvermont" => M::Silvermont,
+        "knights-landing" => M::KnightsLanding,
         "goldmont" => M::Goldmont,
-        "goldmont_plus" | "tremont" => M::GoldmontPlus,
+        "goldmont_plus" => M::GoldmontPlus,
+        "tremont" => M::Tremont,
         "gracemont" | "crestmont" | "darkmont" => M::Gracemont,
         "icelake" | "sapphire_rapids" | "granite_rapids" => M::IceLake,
         _ => return None,
@@ -118,7 +126,12 @@ mod tests {
         check(intel, 6, 0x97, "cpu_core", "alderlake_hybrid", M::IceLake);
         check(intel, 6, 0x97, "cpu_atom", "alderlake_hybrid", M::Gracemont);
         check(intel, 6, 0xaf, "cpu", "crestmont", M::Gracemont);
-        check(intel, 6, 0x57, "cpu", "knights-landing", M::Silvermont);
+        check(intel, 6, 0x57, "cpu", "knights-landing", M::KnightsLanding);
+        check(intel, 6, 0x85, "cpu", "", M::KnightsLanding);
+        check(intel, 6, 0x7a, "cpu", "goldmont_plus", M::GoldmontPlus);
+        for model in [0x86, 0x96, 0x9c, 0xf2] {
+            check(intel, 6, model, "cpu", "Tremont", M::Tremont);
+        }
         // A model not listed, but named by its kernel; one that nobody knows; one older than everything.
         check(intel, 6, 0xf1, "cpu", "darkmont", M::Gracemont);
         check(intel, 19, 1, "cpu", "", M::IceLake);

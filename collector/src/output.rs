@@ -6,13 +6,18 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use tempfile::TempPath;
+
 use crate::errno::plain;
 
-/// A new, empty file, and the recording it took the place of.
+/// A new, empty file.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
-    old: Option<PathBuf>,
+    /// Where it is as long as its place is taken by a recording; dropped, it is removed.
+    beside: Option<TempPath>,
+    /// Whether nothing of that name was there.
+    new: bool,
 }
 
 /// Why there is no file to write to.
@@ -42,43 +47,47 @@ pub enum OutputError {
 }
 
 impl Output {
-    /// Creates the file, readable by its owner only. A file of that name that is not empty becomes `NAME.old`, as with perf.
+    /// Creates the file, readable by its owner only: beside a recording that is there, which stays until [`Self::settle`].
     pub(crate) fn create(path: &Path) -> Result<(Self, File), OutputError> {
         let create_error = |source| OutputError::Create { path: path.to_owned(), source };
-        let mut old = None;
         match fs::metadata(path) {
             Ok(there) if there.file_type().is_fifo() || there.file_type().is_socket() => {
                 return Err(OutputError::Pipe(path.to_owned()));
             }
             Ok(there) if there.is_dir() => return Err(create_error(io::ErrorKind::IsADirectory.into())),
             Ok(there) if there.is_file() && there.len() > 0 => {
-                let aside = aside(path);
-                fs::rename(path, &aside).map_err(|source| OutputError::Rename {
-                    path: path.to_owned(),
-                    old: aside.clone(),
-                    source,
-                })?;
-                old = Some(aside);
+                let old = aside(path);
+                if fs::symlink_metadata(&old).is_ok_and(|there| there.is_dir()) {
+                    let source = io::ErrorKind::IsADirectory.into();
+                    return Err(OutputError::Rename { path: path.to_owned(), old, source });
+                }
+                let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                let beside = tempfile::Builder::new().prefix(".hbbp-").suffix(".data").tempfile_in(dir);
+                let (file, beside) = beside.map_err(create_error)?.into_parts();
+                return Ok((Self { path: path.to_owned(), beside: Some(beside), new: false }, file));
             }
             _ => {}
         }
-        let output = Self { path: path.to_owned(), old };
-        match OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path) {
-            Ok(file) => Ok((output, file)),
-            Err(source) => {
-                output.abandon();
-                Err(create_error(source))
-            }
-        }
+        let new = fs::symlink_metadata(path).is_err();
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        Ok((Self { path: path.to_owned(), beside: None, new }, file.map_err(create_error)?))
     }
 
-    /// Takes the file away again and puts the one before back: nothing was recorded.
+    /// Gives the file its name, now that something is recorded. The recording that has it becomes `NAME.old`, as with perf.
+    pub(crate) fn settle(&mut self) -> Result<(), OutputError> {
+        let Some(beside) = self.beside.take() else { return Ok(()) };
+        let old = aside(&self.path);
+        let renamed = match fs::rename(&self.path, &old) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err((self.path.clone(), old, error)),
+            _ => beside.persist(&self.path).map_err(|error| (error.path.to_path_buf(), self.path.clone(), error.error)),
+        };
+        renamed.map_err(|(path, old, source)| OutputError::Rename { path, old, source })
+    }
+
+    /// Takes the file away again: nothing was recorded.
     pub(crate) fn abandon(self) {
-        if fs::metadata(&self.path).is_ok_and(|there| there.is_file()) {
+        if self.new {
             let _ = fs::remove_file(&self.path);
-        }
-        if let Some(old) = self.old {
-            let _ = fs::rename(old, &self.path);
         }
     }
 }
@@ -97,19 +106,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_recording_before_is_put_aside_and_back() {
+    fn recordings_before_stay_until_there_is_a_new_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("hbbp.data");
         let old = dir.path().join("hbbp.data.old");
-        let (_, mut file) = Output::create(&path).unwrap();
-        assert!(!old.exists());
-        file.write_all(b"first").unwrap();
-        let (output, mut file) = Output::create(&path).unwrap();
-        assert_eq!(fs::read(&old).unwrap(), b"first");
-        file.write_all(b"second").unwrap();
-        output.abandon();
-        assert_eq!(fs::read(&path).unwrap(), b"first");
-        assert!(!old.exists());
+        let record = |text: &[u8]| {
+            let (output, mut file) = Output::create(&path).unwrap();
+            file.write_all(text).unwrap();
+            output
+        };
+        for text in [b"first", b"again"] {
+            record(text).settle().unwrap();
+        }
+        assert_eq!((fs::read(&path).unwrap(), fs::read(&old).unwrap()), (b"again".to_vec(), b"first".to_vec()));
+        record(b"nothing").abandon();
+        assert_eq!((fs::read(&path).unwrap(), fs::read(&old).unwrap()), (b"again".to_vec(), b"first".to_vec()));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+        fs::remove_file(&path).unwrap();
+        record(b"nothing").abandon();
+        assert!(!path.exists());
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub enum Stop {
         /// A terminal sent it to the whole foreground process group.
         from_terminal: bool,
     },
-    /// SIGTERM.
+    /// SIGTERM, SIGHUP, SIGQUIT.
     Terminate,
 }
 

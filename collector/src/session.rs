@@ -14,7 +14,7 @@ use crate::command::{CommandStatus, PreparedCommand, find_program};
 use crate::error::RecordError;
 use crate::event_spec::Levels;
 use crate::facts::{EventFacts, Facts, features, own_cpu_time};
-use crate::kernel::SignalFd;
+use crate::kernel::{SignalFd, is_ignored};
 use crate::live::Live;
 use crate::machine::Machine;
 use crate::open::{KernelOpener, Opened};
@@ -59,14 +59,14 @@ pub struct Summary {
     pub facts: Facts,
 }
 
-/// How long a command is waited for that was told to end because the time was up.
+/// How long a command is waited for that was told to end because the time was up, or by a second signal.
 const GRACE: Duration = Duration::from_secs(10);
 
 impl<'a> Session<'a> {
     /// Chooses events, makes the file, and opens the events. If it fails there is no new file, and no command has run.
     ///
-    /// SIGINT and SIGTERM are blocked in the calling thread from here to the end of the session, which takes them as reasons to stop;
-    /// other threads of the process should block them.
+    /// SIGINT and SIGTERM, and SIGHUP and SIGQUIT unless they are ignored, are blocked in the calling thread from here to the end of
+    /// the session, which takes them as reasons to stop; other threads of the process should block them.
     ///
     /// # Errors
     /// [`RecordError`], which says what is missing.
@@ -79,8 +79,7 @@ impl<'a> Session<'a> {
         if let Some(program) = request.command.first() {
             find_program(program)?;
         }
-        let signals =
-            SignalFd::block(&[libc::SIGINT, libc::SIGTERM]).map_err(RecordError::system("blocking signals"))?;
+        let signals = SignalFd::block(&signals_to_stop()).map_err(RecordError::system("blocking signals"))?;
         let (output, file) = Output::create(&request.output)?;
         let opened = open_all(request, machine, &mut choice, &signals);
         let (command, opened, attrs) = match opened {
@@ -121,7 +120,9 @@ impl<'a> Session<'a> {
     /// its end, and the file can be read as far as it came.
     pub fn run(mut self, say: &mut dyn FnMut(&str)) -> Result<Outcome, RecordError> {
         let by_exec = self.request.target == Target::Command;
-        let synthesized = if by_exec { self.synthesize() } else { Ok(()) };
+        // A collector that is killed before anything is recorded leaves a file that can be read, too.
+        let begun = self.recorder.writer.flush().map_err(RecordError::from);
+        let synthesized = begun.and_then(|()| if by_exec { self.synthesize() } else { Ok(()) });
         let started = Instant::now();
         let enabled = if by_exec { Ok(()) } else { self.live.opened.enable().map_err(RecordError::Enable) };
         let command = enabled.and_then(|()| Ok(self.command.take().map(PreparedCommand::start).transpose()?));
@@ -134,6 +135,7 @@ impl<'a> Session<'a> {
             }
         }
         self.live.end_after(self.request.duration);
+        let synthesized = self.output.settle().map_err(RecordError::from).and(synthesized);
         // Events that are running before `/proc` is read miss no mapping; those of a command begin with its exec.
         let synthesized = synthesized.and_then(|()| if by_exec { Ok(()) } else { self.synthesize() });
         let recorded = synthesized.and_then(|()| Ok(self.recorder.run(&mut self.live)?));
@@ -216,6 +218,13 @@ impl<'a> Session<'a> {
     }
 }
 
+/// SIGHUP comes when a terminal is lost. It and SIGQUIT may be ignored, by `nohup` and by shells for what they run in the background;
+/// blocked, an ignored signal would still reach the descriptor.
+fn signals_to_stop() -> Vec<i32> {
+    let unless_ignored = [libc::SIGHUP, libc::SIGQUIT].into_iter().filter(|&signal| !is_ignored(signal));
+    [libc::SIGINT, libc::SIGTERM].into_iter().chain(unless_ignored).collect()
+}
+
 /// Passes the reason to stop on to the command, and waits for it.
 fn end_command(live: &mut Live, stop: Stop, say: &mut dyn FnMut(&str)) -> Result<Option<CommandStatus>, RecordError> {
     let Some(command) = &mut live.command else { return Ok(None) };
@@ -233,11 +242,13 @@ fn end_command(live: &mut Live, stop: Stop, say: &mut dyn FnMut(&str)) -> Result
             limit = Instant::now().checked_add(GRACE);
         }
     }
-    if live.wait_for_command(limit).map_err(RecordError::system("waiting for the command"))?.is_some() {
-        // A second signal: no more patience.
+    let waiting = RecordError::system("waiting for the command");
+    if live.wait_for_command(limit).map_err(&waiting)?.is_some() {
+        // A second signal: no more patience. A third one: none at all.
         if let Some(command) = &live.command {
             command.terminate();
         }
+        live.wait_for_command(Instant::now().checked_add(GRACE)).map_err(&waiting)?;
     }
     let status = live.command.as_mut().and_then(|command| command.status());
     if status.is_none() {

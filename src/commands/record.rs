@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -92,7 +93,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let quiet = args.quiet;
     let say = |text: &str| {
         if !quiet {
-            eprintln!("hbbp: {text}");
+            say_always(text);
         }
     };
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
@@ -116,7 +117,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::from(exit_code(&outcome)))
         }
         Err(error) => {
-            eprintln!("hbbp: {error}");
+            say_always(&error.to_string());
             Ok(ExitCode::from(RecordError::exit_code(&error)))
         }
     }
@@ -135,17 +136,22 @@ pub fn record_for_analysis(command: &[OsString]) -> anyhow::Result<Recording> {
         ..Request::default()
     };
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
-    let outcome = Session::prepare(&request, &machine)?.run(&mut |text| eprintln!("hbbp: {text}"))?;
+    let outcome = Session::prepare(&request, &machine)?.run(&mut |text| say_always(text))?;
     if let Some(status) = outcome.command
         && status != CommandStatus::Exited(0)
     {
-        eprintln!("hbbp: the command ended with {status}");
+        say_always(&format!("the command ended with {status}"));
     }
     Ok(Recording::open(&output)?)
 }
 
+/// One line on stderr. Where it cannot be said, as on a terminal that is lost, the recording goes on all the same.
+fn say_always(text: &str) {
+    let _ = writeln!(io::stderr(), "hbbp: {text}");
+}
+
 fn usage(reason: &str) -> ExitCode {
-    eprintln!("hbbp: {reason}");
+    say_always(reason);
     ExitCode::from(2)
 }
 
@@ -218,28 +224,28 @@ fn closing_lines(summary: &Summary) {
     let facts = &summary.facts;
     let counts = &facts.counts;
     let seconds = facts.duration_ns as f64 / 1e9;
-    eprintln!(
-        "hbbp: {} samples in {seconds:.2} s written to {} ({} KiB)",
+    say_always(&format!(
+        "{} samples in {seconds:.2} s written to {} ({} KiB)",
         counts.samples,
         summary.path.display(),
         summary.bytes.div_ceil(1024)
-    );
+    ));
     if facts.events.len() > 1 {
         for event in &facts.events {
-            eprintln!("hbbp:   {}: {} samples", event.name, event.samples);
+            say_always(&format!("  {}: {} samples", event.name, event.samples));
         }
     }
     if counts.lost + counts.lost_by_hardware > 0 {
-        eprintln!(
-            "hbbp: {} records lost, {} by the hardware: use larger rings (-m) or longer periods",
+        say_always(&format!(
+            "{} records lost, {} by the hardware: use larger rings (-m) or longer periods",
             counts.lost + counts.lost_by_hardware,
             counts.lost_by_hardware
-        );
+        ));
     }
     if counts.throttled > 0 {
-        eprintln!(
-            "hbbp: throttled {} times: the kernel found the sampling too costly; use longer periods",
+        say_always(&format!(
+            "throttled {} times: the kernel found the sampling too costly; use longer periods",
             counts.throttled
-        );
+        ));
     }
 }

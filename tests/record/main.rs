@@ -64,6 +64,19 @@ impl Place {
         wait_for("the command to start", || self.path("started").exists());
         child
     }
+
+    /// Starts recording a shell's `script`, whatever the tests' own signals are; `None`, said on stderr, where `env` cannot set them.
+    fn start_with_signals(&self, signals: &str, script: &str) -> Option<Child> {
+        if !Command::new("env").args([signals, "true"]).status().is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: env has no {signals}");
+            return None;
+        }
+        let mut command = Command::new("env");
+        command.arg(signals).arg(hbbp()).args(["record", "--", "sh", "-c", script]).current_dir(self.dir.path());
+        let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_for("the command to start", || self.path("started").exists());
+        Some(child)
+    }
 }
 
 fn hbbp() -> PathBuf {
@@ -295,6 +308,7 @@ fn exit_codes_where_the_death_of_children_is_ignored() {
 fn commands_that_cannot_be_run() {
     let Some(place) = Place::new() else { return };
     fs::write(place.recording(), "a recording from before").unwrap();
+    fs::write(place.path("hbbp.data.old"), "one before that").unwrap();
     fs::write(place.path("not-executable"), "text").unwrap();
     fs::write(place.path("no-interpreter"), "#!/does/not/exist\n").unwrap();
     assert!(Command::new("chmod").args(["+x"]).arg(place.path("no-interpreter")).status().unwrap().success());
@@ -307,7 +321,7 @@ fn commands_that_cannot_be_run() {
         assert_eq!(output.status.code(), Some(code), "{program}: {}", errors(&output));
         assert!(errors(&output).contains(&format!("cannot run {program}: {reason}")), "{}", errors(&output));
         assert_eq!(fs::read(place.recording()).unwrap(), b"a recording from before", "{program}");
-        assert!(!place.path("hbbp.data.old").exists(), "{program}");
+        assert_eq!(fs::read(place.path("hbbp.data.old")).unwrap(), b"one before that", "{program}");
     }
 }
 
@@ -381,16 +395,79 @@ fn interrupt_at_a_terminal_reaches_the_command_once() {
     place.contents();
 }
 
+/// A command that does not mind being interrupted is told to end, and its end is waited for.
+#[test]
+fn a_second_interrupt_terminates_the_command() {
+    let Some(place) = Place::new() else { return };
+    let script = "trap 'touch trapped' INT; trap 'sleep 0.5; exit 3' TERM; touch started; while :; do sleep 0.01; done";
+    let child = place.start(&["--", "sh", "-c", script]);
+    send("-INT", child.id());
+    wait_for("the interrupt", || place.path("trapped").exists());
+    send("-INT", child.id());
+    let (status, said) = stderr_of(child);
+    assert_eq!(status.code(), Some(3), "{said}");
+    assert!(!said.contains("goes on"), "{said}");
+    place.contents();
+}
+
 #[test]
 fn terminate_is_passed_on() {
     let Some(place) = Place::new() else { return };
-    let script = "trap 'touch trapped; exit 3' TERM; touch started; while :; do :; done";
-    let child = place.start(&["--", "sh", "-c", script]);
+    let script = "trap 'touch trapped; exit 3' TERM; touch started; i=0; while [ $i -lt 3000000 ]; do i=$((i+1)); done";
+    for signal in ["-TERM", "-HUP", "-QUIT"] {
+        let Some(child) = place.start_with_signals("--default-signal=HUP,QUIT", script) else { return };
+        sleep(Duration::from_millis(300));
+        send(signal, child.id());
+        let (status, said) = stderr_of(child);
+        assert_eq!(status.code(), Some(3), "{signal}: {said}");
+        assert!(place.path("trapped").exists(), "{signal}");
+        assert!(place.contents().total() > 0, "{signal}");
+        for name in ["started", "trapped", "hbbp.data"] {
+            fs::remove_file(place.path(name)).unwrap();
+        }
+    }
+}
+
+/// `nohup hbbp record ...`, and what shells run in the background.
+#[test]
+fn signals_that_are_ignored_stay_ignored() {
+    let Some(place) = Place::new() else { return };
+    let script = "touch started; while [ ! -e go ]; do sleep 0.01; done; exit 7";
+    let Some(child) = place.start_with_signals("--ignore-signal=HUP,QUIT", script) else { return };
+    send("-HUP", child.id());
+    send("-QUIT", child.id());
     sleep(Duration::from_millis(300));
-    send("-TERM", child.id());
+    fs::write(place.path("go"), "").unwrap();
     let (status, said) = stderr_of(child);
-    assert_eq!(status.code(), Some(3), "{said}");
-    assert!(place.path("trapped").exists());
+    assert_eq!(status.code(), Some(7), "{said}");
+    place.contents();
+}
+
+/// An ssh session that breaks off: nothing can be said any more, but the recording is whole.
+#[test]
+fn a_lost_terminal_leaves_a_whole_recording() {
+    let Some(place) = Place::new() else { return };
+    if !installed("script") {
+        return;
+    }
+    fs::write(place.path("command"), "trap '' HUP; touch started; i=0; while [ $i -lt 9000000 ]; do i=$((i+1)); done")
+        .unwrap();
+    let recorded = format!("echo $$ > pid; exec {} record -- sh command", hbbp().display());
+    let mut terminal = Command::new("script")
+        .args(["-qec", &recorded, "/dev/null"])
+        .current_dir(place.dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("the command to start", || place.path("started").exists());
+    sleep(Duration::from_millis(300));
+    terminal.kill().unwrap();
+    terminal.wait().unwrap();
+    let pid = fs::read_to_string(place.path("pid")).unwrap();
+    let status = format!("/proc/{}/status", pid.trim());
+    let ended = || fs::read_to_string(&status).map_or(true, |text| text.contains("State:\tZ"));
+    wait_for("the end of the recording", ended);
     assert!(place.contents().total() > 0);
 }
 
@@ -427,6 +504,18 @@ fn a_killed_collector_leaves_the_program_and_a_readable_file() {
     }
     assert!(samples > 200, "{samples}");
     wait_for("the program to end by itself", || place.path("done").exists());
+}
+
+/// Even before it has read any ring.
+#[test]
+fn a_collector_killed_at_once_leaves_a_readable_file() {
+    let Some(place) = Place::new() else { return };
+    let mut child = place.start(&["--", "sh", "-c", "touch started; sleep 2"]);
+    wait_for("the file", || place.recording().exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let recording = perfdata::Recording::open(&place.recording()).unwrap();
+    assert!(!recording.events().is_empty());
 }
 
 #[test]
