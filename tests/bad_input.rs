@@ -156,3 +156,28 @@ fn a_stripped_binary_has_blocks_too() {
     assert_eq!(rows.len(), 4, "{csv}");
     assert!(rows[0].starts_with("0x401000,0x401016,21,[.text"), "{csv}");
 }
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let file = folder.path().join("run.data");
+    std::fs::write(&file, recording_of(&binary)).unwrap();
+    let file = file.to_str().unwrap();
+    for arguments in [
+        &["doctor"][..],
+        &["doctor", "--format", "json"],
+        &["mix", "-i", file],
+        &["mix", "-i", file, "--format", "csv"],
+        &["blocks", "-i", file, "--format", "json"],
+    ] {
+        let output = Command::new("sh")
+            .args(["-c", "exec 3>&1; { \"$@\"; echo $? >&3; } | true", "sh", env!("CARGO_BIN_EXE_hbbp")])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n", "{arguments:?}: {message}");
+        assert_eq!(message, "", "{arguments:?}");
+    }
+}

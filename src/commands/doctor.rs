@@ -9,6 +9,8 @@ use collector::KernelOpener;
 use collector::doctor::{Report, examine};
 use collector::machine::Machine;
 
+use crate::output::write_to;
+
 /// Say what this machine offers, what `hbbp record` would use, and what would give more
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -19,6 +21,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
+    #[value(alias = "table")]
     Text,
     Json,
 }
@@ -27,10 +30,10 @@ enum Format {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
     let report = examine(&machine, &mut KernelOpener);
-    match args.format {
-        Format::Text => print!("{}", text(&report)),
-        Format::Json => println!("{}", serde_json::to_string_pretty(&report)?),
-    }
+    write_to(None, |out| match args.format {
+        Format::Text => Ok(write!(out, "{}", text(&report))?),
+        Format::Json => Ok(writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -27,6 +27,7 @@ use perfdata::Recording;
 /// written into the recording. The exit code is the command's, 128 plus the signal's number if one killed it, 127 or 126 if
 /// it cannot be run.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// File to write; one that is there becomes FILE.old
     #[arg(short, long, value_name = "FILE", default_value = "hbbp.data")]
@@ -87,6 +88,13 @@ pub struct Args {
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp record -- ./server --once               the best events this machine has
+  hbbp record -p 1234 --duration 30            a running process and what it starts, for 30 seconds
+  hbbp record -a -o all.data -- sleep 10       everything that runs meanwhile
+  hbbp record --ebs-event cycles:u --lbr-event none -F 999 -- make";
 
 /// Records, and returns what the process should exit with.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
