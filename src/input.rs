@@ -11,7 +11,7 @@ use model::PublishedRule;
 use perfdata::Recording;
 
 use crate::commands::record;
-use crate::output::Format;
+use crate::output::{Format, terminal_width};
 use crate::progress::AnalysisProgress;
 
 /// Where recording and binaries come from, and how the result is printed.
@@ -69,6 +69,11 @@ impl InputArgs {
             );
         }
         Ok(analysis)
+    }
+
+    /// Columns of the terminal the report goes to, if it goes to one.
+    pub fn width(&self) -> Option<usize> {
+        if self.output.is_none() { terminal_width() } else { None }
     }
 
     fn open(&self) -> anyhow::Result<Recording> {

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 fn doctor(args: &[&str]) -> String {
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("hbbp")).arg("doctor").args(args).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_hbbp")).arg("doctor").args(args).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

@@ -152,7 +152,6 @@ pub fn analyze(
     for module in &counted {
         summary.broken.add(&module.broken);
     }
-    let decider = Decider { sources: &sources, scale, chooser: options.chooser };
     let counted: Vec<CountedModule> = counted
         .into_iter()
         .map(|counts| {

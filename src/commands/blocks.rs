@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::input::InputArgs;
-use crate::output::{Align, Format, Head, Table, count, share, terminal_width, write_to};
+use crate::output::{Align, Format, Head, Table, count, share, write_to};
 
 /// Arguments of `blocks`.
 #[derive(clap::Args)]
@@ -30,8 +30,6 @@ Examples:
   hbbp blocks -i run.data --top 20
   hbbp blocks -i run.data --binary gzip=./build/gzip --format json
   hbbp blocks -- sort -n numbers.txt";
-
-const DEFAULT_TOP: usize = 40;
 
 /// A block with what is around it.
 struct Row<'a> {
@@ -70,16 +68,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if rows.is_empty() {
         anyhow::bail!("there is nothing to show: no sample fell into any code");
     }
-    let top = match (args.top, args.input.format) {
-        (Some(0), _) | (None, Format::Csv | Format::Json) => usize::MAX,
-        (Some(top), _) => top,
-        (None, Format::Table) => DEFAULT_TOP,
-    };
+    let top = args.input.format.rows(args.top);
     let left_out = keep_largest(&mut rows, top, args.input.format == Format::Table);
     let head = Head::of(&analysis);
-    let to_terminal = args.input.output.is_none();
     write_to(args.input.output.as_deref(), |out| match args.input.format {
-        Format::Table => table(&analysis, &head, &rows, left_out, to_terminal, out),
+        Format::Table => table(&analysis, &head, &rows, left_out, args.input.width(), out),
         Format::Csv => csv(&analysis, &rows, out),
         Format::Json => json(&analysis, &head, &rows, out),
     })?;
@@ -107,10 +100,9 @@ fn table(
     head: &Head,
     rows: &[Row<'_>],
     (dropped, left_out): (usize, f64),
-    to_terminal: bool,
+    width: Option<usize>,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let width = if to_terminal { terminal_width() } else { None };
     let instructions = analysis.instructions();
     head.print(instructions, out, width)?;
     let has_ebs = analysis.sources.ebs.is_some();

@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use crate::input::InputArgs;
-use crate::output::{Align, Format, Head, Table, Unit, share, terminal_width, write_to};
+use crate::output::{Align, Format, Head, Table, Unit, share, write_to};
 
 /// Arguments of `mix`.
 #[derive(clap::Args)]
@@ -46,9 +46,6 @@ Examples:
   hbbp mix --rows function --filter latency=long   who divides?
   hbbp mix --rows mnemonic --filter 'function=deflate*' --format json";
 
-/// Rows of a table where nothing else is said.
-const DEFAULT_TOP: usize = 40;
-
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let query = Query { rows: args.rows.clone(), columns: args.columns.clone(), filters: args.filters.clone() };
@@ -72,12 +69,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             args.rows.iter().map(Dimension::to_string).collect::<Vec<_>>().join(",")
         );
     }
-    let top = match (args.top, args.input.format) {
-        (Some(0), _) | (None, Format::Csv | Format::Json) => usize::MAX,
-        (Some(top), _) => top,
-        (None, Format::Table) => DEFAULT_TOP,
+    let report = Report {
+        query: &query,
+        mix: &result,
+        head: &head,
+        top: args.input.format.rows(args.top),
+        width: args.input.width(),
     };
-    let report = Report { query: &query, mix: &result, head: &head, top, to_terminal: args.input.output.is_none() };
     write_to(args.input.output.as_deref(), |out| match args.input.format {
         Format::Table => report.table(out),
         Format::Csv => report.csv(out),
@@ -106,7 +104,7 @@ struct Report<'a> {
     mix: &'a Mix,
     head: &'a Head,
     top: usize,
-    to_terminal: bool,
+    width: Option<usize>,
 }
 
 impl Report<'_> {
@@ -116,7 +114,7 @@ impl Report<'_> {
     }
 
     fn table(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let width = if self.to_terminal { terminal_width() } else { None };
+        let width = self.width;
         self.head.print(self.mix.instructions, out, width)?;
         let rows: Vec<&[Cell]> = self.rows().collect();
         let (shown, left_out) = rows.split_at(self.top.min(rows.len()));

@@ -20,3 +20,15 @@ pub enum Format {
     /// JSON in a fixed shape
     Json,
 }
+
+impl Format {
+    /// How many rows to print when `top` were asked for (0: all): in a table not all where nothing was asked for.
+    pub fn rows(self, top: Option<usize>) -> usize {
+        const ROWS_OF_A_TABLE: usize = 40;
+        match (top, self) {
+            (Some(0), _) | (None, Format::Csv | Format::Json) => usize::MAX,
+            (Some(top), _) => top,
+            (None, Format::Table) => ROWS_OF_A_TABLE,
+        }
+    }
+}

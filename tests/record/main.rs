@@ -80,7 +80,7 @@ impl Place {
 }
 
 fn hbbp() -> PathBuf {
-    assert_cmd::cargo::cargo_bin!("hbbp").to_path_buf()
+    PathBuf::from(env!("CARGO_BIN_EXE_hbbp"))
 }
 
 fn wait_for(what: &str, mut done: impl FnMut() -> bool) {

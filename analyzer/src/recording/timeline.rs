@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::recording::{AddressSpace, Mapping, ModuleId};
+use crate::recording::{AddressSpace, Mapping};
 
 /// The pid under which the kernel's own mappings are recorded.
 pub const KERNEL_PID: u32 = u32::MAX;
@@ -195,19 +195,6 @@ impl Timeline {
     pub fn thread_name(&self, pid: u32, tid: u32) -> Option<&str> {
         self.thread_names.get(&(pid, tid)).map(String::as_str)
     }
-
-    /// All modules that are mapped anywhere.
-    pub fn mapped_modules(&self) -> impl Iterator<Item = ModuleId> {
-        self.processes
-            .values()
-            .flatten()
-            .flat_map(|process| &process.epochs)
-            .flat_map(|epoch| &epoch.changes)
-            .filter_map(|change| match change {
-                Change::Map(mapping) => Some(mapping.module),
-                _ => None,
-            })
-    }
 }
 
 impl Process {
@@ -252,6 +239,7 @@ mod tests {
     use perfdata::Avma;
 
     use super::*;
+    use crate::recording::ModuleId;
 
     fn map(pid: u32, start: u64, module: u32) -> TaskEvent {
         TaskEvent::Map { pid, mapping: Mapping::new(Avma(start), 0x1000, 0, ModuleId(module)).unwrap() }
