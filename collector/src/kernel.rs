@@ -621,8 +621,8 @@ impl Drop for Waiting {
 pub(crate) struct WaitSet(libc::sigset_t);
 
 impl WaitSet {
-    /// Waits until one of them comes: its number and `si_fd`.
-    pub(crate) fn wait(&self, timeout: Duration) -> Option<(i32, i32)> {
+    /// Waits until one of them comes: its number, and what came with it.
+    pub(crate) fn wait(&self, timeout: Duration) -> Option<(i32, SignalInfo)> {
         let timeout = libc::timespec {
             tv_sec: timeout.as_secs() as libc::time_t,
             tv_nsec: timeout.subsec_nanos() as libc::c_long,
@@ -630,7 +630,7 @@ impl WaitSet {
         let mut info = [0_i32; 32];
         // SAFETY: `info` is as large as a siginfo_t and aligned for its words; the others are pointers to locals.
         let signal = unsafe { libc::sigtimedwait(&self.0, info.as_mut_ptr().cast(), &timeout) };
-        (signal > 0).then_some((signal, info[6]))
+        (signal > 0).then_some((signal, SignalInfo { code: info[2], fd: info[6] }))
     }
 }
 

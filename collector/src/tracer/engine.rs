@@ -36,9 +36,6 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How often to look for breakpoints that are not reached, and for threads that do not stop.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
 
-/// `si_code` of an event that has used up its limit of overflows.
-const POLL_HUP: i32 = 6;
-
 /// A process and how many of its threads are traced.
 struct Process {
     space: AddressSpace,
@@ -168,10 +165,10 @@ impl Engine {
                 self.look_after();
                 self.next_look = now + HOUSEKEEPING;
             }
-            if let Some((signal, fd)) = self.signals.wait(HOUSEKEEPING)
+            if let Some((signal, info)) = self.signals.wait(HOUSEKEEPING)
                 && signal != libc::SIGCHLD
             {
-                self.interrupt_owner(fd);
+                self.interrupt_owner(info);
             }
         }
         self.finish()
@@ -252,7 +249,7 @@ impl Engine {
             }
             Report::Signal(signal) => {
                 let info = if SIGNALS.contains(&signal) { signal_info(tid).ok() } else { None };
-                let event = info.filter(|info| info.code == POLL_HUP).and_then(|info| self.event_of(tid, info));
+                let event = info.and_then(|info| self.event_of(tid, info));
                 match event {
                     Some(event) => return self.with_own_event(tid, event, began),
                     // The program's own.
@@ -288,7 +285,7 @@ impl Engine {
     }
 
     fn event_of(&self, tid: i32, info: SignalInfo) -> Option<Event> {
-        self.threads.get(&tid)?.owner_of(info.fd)
+        self.threads.get(&tid)?.owner_of(info)
     }
 
     /// All other threads of the process are gone, and the one that called exec has the process's id now.
@@ -323,8 +320,8 @@ impl Engine {
     }
 
     /// A clock of a thread that blocks the signals has overflowed.
-    fn interrupt_owner(&mut self, fd: i32) {
-        let owner = self.threads.values_mut().find(|thread| thread.owner_of(fd) == Some(Event::Clock));
+    fn interrupt_owner(&mut self, info: SignalInfo) {
+        let owner = self.threads.values_mut().find(|thread| thread.owner_of(info) == Some(Event::Clock));
         if let Some(thread) = owner
             && matches!(thread.phase, Phase::Sampling)
             && interrupt(thread.id.tid).is_ok()
@@ -675,6 +672,9 @@ impl Engine {
     }
 
     fn write(&mut self, thread: &mut Thread, why: &str) {
+        if thread.burst.continuations > 0 || self.settings.kind != TracerKind::Lookahead {
+            thread.unbreak();
+        }
         thread.phase = Phase::Sampling;
         self.compare_branches(thread);
         TracerFacts::count(&mut self.facts.ends, why);
@@ -710,7 +710,9 @@ impl Engine {
             let _ = thread.notify_by(Notice::Signal(SIGNALS[0]), self.own_tid);
         }
         let period = self.governor.period() * self.rate;
-        let count = (period * self.governor.jitter()).max(1.0);
+        // A thread's first burst may come at any time: threads that live shorter than a period get their share.
+        let factor = if thread.is_new() { self.governor.jitter() - 0.5 } else { self.governor.jitter() };
+        let count = (period * factor).max(1.0);
         // A thread that has just ended cannot be armed; its end will be reported.
         let _ = thread.arm(period as u64, count as u64);
     }
