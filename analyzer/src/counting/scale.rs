@@ -24,7 +24,7 @@ impl CountScale {
     pub fn of(sources: &Sources, counted: &[ModuleCounts], modules: &ModuleTable, bytes_per_instruction: f64) -> Self {
         let plain = CountScale { ebs: 1.0, lbr: 1.0, executions: false, only: None };
         let ebs_executes = sources.ebs.as_ref().is_some_and(|ebs| ebs.kind == EventKind::Instructions);
-        let lbr_executes = sources.lbr.as_ref().is_some_and(|lbr| lbr.kind == EventKind::TakenBranches);
+        let lbr_executes = sources.lbr.as_ref().is_some_and(SourceEvents::streams_count_executions);
         let executions = ebs_executes || lbr_executes;
         let (Some(ebs), Some(lbr)) = (&sources.ebs, &sources.lbr) else { return CountScale { executions, ..plain } };
         if ebs_executes && lbr_executes {
