@@ -142,10 +142,8 @@ pub fn analyze(
         && totals.stacks.impossible > 0
     {
         let impossible = totals.stacks.impossible;
-        degradations.push(format!(
-            "{impossible} samples of {} claim fewer instructions than branches: left out",
-            lbr.name
-        ));
+        degradations
+            .push(format!("{impossible} samples of {} claim fewer instructions than branches: left out", lbr.name));
     }
     let name_and_samples = |&event: &usize| (recording.events()[event].name.clone(), records.samples[event]);
     let unused_events = sources.unused.iter().map(name_and_samples).collect();
@@ -228,7 +226,13 @@ fn explain_choice(decider: &Decider<'_>) -> String {
     match (&decider.sources.ebs, &decider.sources.lbr) {
         (Some(_), Some(_)) if decider.uses_chooser() => decider.chooser.describe(),
         (Some(_), Some(_)) if decider.scale.only.is_some() => "one source everywhere: they have no common unit".into(),
-        (Some(ebs), Some(_)) => format!("lbr everywhere: {} samples do not count instructions", ebs.name),
+        (Some(ebs), Some(lbr)) => {
+            let place = match ebs.covers_kernel && !lbr.covers_kernel {
+                true => "outside the kernel",
+                false => "everywhere",
+            };
+            format!("lbr {place}: {} does not count instructions", ebs.name)
+        }
         (Some(_), None) => "ebs everywhere: there are no streams".into(),
         (None, Some(_)) => "lbr everywhere: there are no event-based samples".into(),
         (None, None) => "nothing to choose from: the recording has no samples".into(),

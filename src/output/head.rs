@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use analyzer::{Analysis, Summary};
 use analyzer::recording::{SourceEvents, Tracer};
+use analyzer::{Analysis, Summary};
 use serde::Serialize;
 
 use crate::output::{count, printable, share};
@@ -170,9 +170,12 @@ impl Head {
         if let Some(lbr) = &self.lbr_source {
             let [samples, branches, streams] = [lbr.samples, lbr.branches, lbr.streams].map(|n| count(n as f64));
             let broken = lbr.broken.total() as f64;
-            let streams = format!("{streams} streams, {} broken ({})", count(broken), share(broken, lbr.streams as f64));
+            let streams =
+                format!("{streams} streams, {} broken ({})", count(broken), share(broken, lbr.streams as f64));
             match &lbr.bursts {
-                None => lines.push(("lbr", format!("{}: {samples} samples, {branches} branches, {streams}", lbr.event))),
+                None => {
+                    lines.push(("lbr", format!("{}: {samples} samples, {branches} branches, {streams}", lbr.event)))
+                }
                 Some(bursts) => {
                     lines.push(("lbr", format!("{}: traced in software; {streams}", lbr.event)));
                     lines.extend(bursts.lines());

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perfdata::{
-    AttrFlags, Avma, Branch, BranchFlags, BranchKind, BranchSampleType, Comm, EventAttr, EventDescription, Features, Lost,
-    LostSamples, MappedFile, Mmap, SampleFields, SampleFormat, SampleId, Weight, Writer,
+    AttrFlags, Avma, Branch, BranchFlags, BranchKind, BranchSampleType, Comm, EventAttr, EventDescription, Features,
+    Lost, LostSamples, MappedFile, Mmap, SampleFields, SampleFormat, SampleId, Weight, Writer,
 };
 
 pub const A: u64 = 0x40_1000;

@@ -398,7 +398,8 @@ mod tests {
         const WRONG_PATH: u64 = 1 << 24;
         let totals = totals(&[&[(30, 40, 2), (7, 8, WRONG_PATH), (20, 25, 2), (0, 0, 0)], &[], &[(0, 0, 0)]]);
         assert_eq!(shown(&totals), [(Some(25), 30, 40, 1, 300.0), (None, 20, 25, 1, 0.0)]);
-        let expected = StackStatistics { stacks: 1, empty: 2, branches: 2, wrong_path: 1, ..StackStatistics::default() };
+        let expected =
+            StackStatistics { stacks: 1, empty: 2, branches: 2, wrong_path: 1, ..StackStatistics::default() };
         assert_eq!(totals.stacks, expected);
     }
 

@@ -61,9 +61,8 @@ impl Sources {
             explain_missing_streams(events, &stacks, &mut degradations);
         }
         let has_ip = |index: &usize| events[*index].attr.sample_format.contains(SampleFormat::IP);
-        let is_for_branches = |index: usize| {
-            kinds[index].is_burst || kinds[index].counts == EventKind::TakenBranches && lbr.is_some()
-        };
+        let is_for_branches =
+            |index: usize| kinds[index].is_burst || kinds[index].counts == EventKind::TakenBranches && lbr.is_some();
         let ebs = best(all().filter(has_ip).filter(|&index| !is_for_branches(index)), &kinds, ebs_rank, events);
 
         for event in [&ebs, &lbr].into_iter().flatten().flat_map(|source| &source.events).map(|&index| &events[index]) {
@@ -95,11 +94,10 @@ impl Sources {
             && !lbr.streams_count_executions()
         {
             degradations.push(match (lbr.has_bursts, lbr.kind) {
-                (true, EventKind::Clock) => format!(
-                    "the bursts of {} start at points in time: code that executes few instructions per second seems to run more",
-                    lbr.name
-                ),
-                (true, _) => format!("the bursts of {} do not stand for instructions: their counts are relative", lbr.name),
+                (true, EventKind::Clock) => "bursts start by the clock: slow code seems to run more often".into(),
+                (true, _) => {
+                    format!("the bursts of {} do not stand for instructions: their counts are relative", lbr.name)
+                }
                 (false, _) => format!(
                     "the branch stacks were taken on {}, not on taken branches: their counts are relative",
                     lbr.name
@@ -253,7 +251,10 @@ mod tests {
     }
 
     fn ebs_of(events: &[EventDescription], samples: &[u64]) -> Vec<usize> {
-        Sources::of(events, Vendor::Other, samples, &Facts::default()).ebs.map(|source| source.events).unwrap_or_default()
+        Sources::of(events, Vendor::Other, samples, &Facts::default())
+            .ebs
+            .map(|source| source.events)
+            .unwrap_or_default()
     }
 
     const PLAIN: AttrFlags = AttrFlags(0);
