@@ -403,7 +403,10 @@ mod tests {
         assert_eq!(totals.stacks, expected);
     }
 
-    fn totals_of_bursts(pieces: &[(u64, u64, u64, &[(u64, u64, u64)])]) -> Totals {
+    /// Start, instructions, period and branches.
+    type Piece<'a> = (u64, u64, u64, &'a [(u64, u64, u64)]);
+
+    fn totals_of_bursts(pieces: &[Piece<'_>]) -> Totals {
         let mut aggregate = Aggregate::default();
         let context = aggregate.context(CONTEXT);
         for &(start, instructions, period, branches) in pieces {
