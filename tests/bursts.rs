@@ -131,6 +131,20 @@ fn a_burst_without_branches_counts_nothing() {
 }
 
 #[test]
+fn where_no_burst_reached_a_branch_the_clock_counts() {
+    let Some(setup) = setup() else { return };
+    for unit in ["nanoseconds", "instructions"] {
+        let mut recorder = Recorder::traced(&setup.binary);
+        recorder.burst(&Burst { branches: &[], ..BURST });
+        recorder.burst(&Burst { instructions: 0, ..BURST });
+        (0..42).for_each(|_| recorder.sample(A));
+        let document = setup.blocks(recorder, &burst_facts(unit));
+        assert_eq!(counts(&document), [(A, 21, 2000.0)]);
+        assert_eq!((&document["source"], &document["head"]["unit"]), (&"ebs".into(), &"relative".into()));
+    }
+}
+
+#[test]
 fn a_burst_with_fewer_instructions_than_branches_is_left_out_and_said() {
     let Some(setup) = setup() else { return };
     let document = setup.blocks_of(&[BURST, Burst { instructions: 0, ..BURST }, Burst { instructions: 4, ..BURST }]);

@@ -358,6 +358,9 @@ impl Analysis {
 
     /// The source of the counts in one word: `ebs`, `lbr`, `hybrid` where both were chosen from, `none`.
     pub fn source(&self) -> &'static str {
+        if let Some(only) = self.scale.only {
+            return only.as_str();
+        }
         match (&self.sources.ebs, &self.sources.lbr) {
             (Some(ebs), Some(_)) if ebs.kind == crate::recording::EventKind::Instructions => "hybrid",
             (_, Some(_)) => Source::Lbr.as_str(),

@@ -3,7 +3,7 @@
 use model::Source;
 
 use crate::counting::{BlockSize, BlockSums, Code, ModuleCounts};
-use crate::recording::{EventKind, ModuleTable, SourceEvents, Sources};
+use crate::recording::{EventKind, ModuleTable, SourceEvents, Sources, Weight};
 
 /// Factors that bring the sources to one unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,8 +36,18 @@ impl CountScale {
             Some((by_ebs, by_lbr)) if ebs_executes => CountScale { lbr: by_ebs / by_lbr, executions, ..plain },
             Some((by_ebs, by_lbr)) => CountScale { ebs: by_lbr / by_ebs, executions, ..plain },
             None => {
-                let only = Some(if ebs_executes { Source::Ebs } else { Source::Lbr });
-                CountScale { executions, only, ..plain }
+                let saw = |has: fn(&BlockSums) -> bool| {
+                    counted.iter().flat_map(|module| &module.sums).any(|(_, _, sums)| has(sums))
+                };
+                // Stacks can all be empty, or bursts all too short to reach a branch.
+                let only = match (saw(|sums| sums.ebs_periods > 0), saw(|sums| sums.lbr_weight > Weight::default())) {
+                    (true, false) => Source::Ebs,
+                    (false, true) => Source::Lbr,
+                    _ if ebs_executes => Source::Ebs,
+                    _ => Source::Lbr,
+                };
+                let executions = if only == Source::Ebs { ebs_executes } else { lbr_executes };
+                CountScale { executions, only: Some(only), ..plain }
             }
         }
     }
