@@ -304,7 +304,7 @@ impl Engine {
                 self.write(&mut thread, "exec");
             }
             thread.id.tid = pid;
-            thread.pages.clear();
+            thread.working_set.clear();
             self.threads.insert(pid, thread);
         } else {
             self.add(pid);
@@ -374,10 +374,10 @@ impl Engine {
                 engine.governor.burst(thread.cost);
             }
         });
-        go_on(tid, 0);
-        // What is not in one of the measured parts.
+        // What is not in one of the measured parts. Letting the thread go is part of a stop.
         let parts = self.measured() - before;
         self.facts.time.other += began.elapsed().saturating_sub(parts);
+        go_on(tid, 0);
         if resumed.is_some() {
             self.cpu.follow(tid);
         }
@@ -465,7 +465,7 @@ impl Engine {
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return StopReason::UnreadableCode };
         let began = Instant::now();
         self.overlay.clear();
-        self.reader.fetch(thread.id.pid, &thread.pages);
+        self.reader.fetch(thread.id.pid, thread.working_set.expected());
         let fetched = Instant::now();
         let AddressSpace { code, layout, .. } = &mut process.space;
         let decoding = code.decoding();
@@ -487,8 +487,9 @@ impl Engine {
             }
         };
         let decoded = code.decoding() - decoding;
-        thread.pages.clear();
-        thread.pages.extend(self.overlay.touched());
+        thread.working_set.touched(self.overlay.touched());
+        self.facts.pages += self.overlay.pages() as u64;
+        self.facts.pages_missed += self.reader.missed;
         self.facts.time.state += fetched - began;
         self.facts.time.decoding += decoded;
         self.facts.time.lookahead += fetched.elapsed().saturating_sub(decoded);

@@ -19,6 +19,8 @@ pub(super) struct PageReader {
     addresses: Vec<Avma>,
     pages: Vec<Page>,
     places: HashMap<Avma, u32>,
+    /// Pages that had to be read one by one.
+    pub(super) missed: u64,
     pipe: Option<(OwnedFd, OwnedFd)>,
     /// Where this process has the pages of the kernel's clock.
     own_vvar: Option<u64>,
@@ -31,6 +33,7 @@ impl PageReader {
             addresses: Vec::new(),
             pages: Vec::new(),
             places: HashMap::new(),
+            missed: 0,
             pipe: pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok(),
             own_vvar: own.map(|map| map.start),
         }
@@ -38,6 +41,7 @@ impl PageReader {
 
     /// Reads the pages at `addresses`, as far as they can be read.
     pub(super) fn fetch(&mut self, pid: i32, addresses: &[Avma]) {
+        self.missed = 0;
         self.addresses.clear();
         self.addresses.extend(addresses.iter().take(MOST_PAGES));
         if self.pages.len() < self.addresses.len() {
@@ -73,6 +77,7 @@ impl Memory for ThreadMemory<'_> {
             *page = self.reader.pages[place as usize];
             return Ok(());
         }
+        self.reader.missed += 1;
         if read_pages(self.pid, &[address], std::slice::from_mut(page)) == 1 {
             return Ok(());
         }

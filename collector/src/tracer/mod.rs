@@ -25,6 +25,7 @@ mod static_path;
 mod statistics;
 mod thread;
 mod wish;
+mod working_set;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

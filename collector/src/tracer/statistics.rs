@@ -37,6 +37,10 @@ pub struct TracerFacts {
     pub static_fraction: f64,
     /// t / (1 - s): taken branches per branch that has to be evaluated.
     pub usefulness: f64,
+    /// Pages of the threads' memory that bursts touched.
+    pub pages: u64,
+    /// Of those, read when they were touched; the others were read together before.
+    pub pages_missed: u64,
     /// Times a thread was stopped for a burst.
     pub sampling_stops: u64,
     /// Times a thread stopped for something else: signals of the program, new threads, exec.
@@ -126,6 +130,8 @@ impl TracerFacts {
             taken_fraction: 0.0,
             static_fraction: 0.0,
             usefulness: 0.0,
+            pages: 0,
+            pages_missed: 0,
             sampling_stops: 0,
             other_stops: 0,
             breakpoints: 0,

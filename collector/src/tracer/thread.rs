@@ -10,6 +10,7 @@ use crate::errno::Errno;
 use crate::kernel::{EventFd, Scope, SignalInfo, realtime_signal, signal_mask};
 use crate::tracer::burst::{Burst, ThreadId};
 use crate::tracer::engine::Prediction;
+use crate::tracer::working_set::WorkingSet;
 
 /// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows.
 const POLL_IN: i32 = 1;
@@ -41,8 +42,7 @@ pub(super) struct Thread {
     pub(super) burst: Burst,
     /// What the burst has cost so far.
     pub(super) cost: Duration,
-    /// Pages of the last burst.
-    pub(super) pages: Vec<Avma>,
+    pub(super) working_set: WorkingSet,
     /// What the interpreter found, where both tracers are compared.
     pub(super) prediction: Option<Box<Prediction>>,
 }
@@ -98,7 +98,7 @@ impl Thread {
             phase: Phase::Sampling,
             burst: Burst::default(),
             cost: Duration::ZERO,
-            pages: Vec::new(),
+            working_set: WorkingSet::default(),
             prediction: None,
         })
     }
