@@ -19,7 +19,7 @@ use crate::tracer::{BurstEvent, BurstSize, Clock, Settings, Tracer, TracerFacts,
 /// CPU time an event sample costs, ns (`benches/record-overhead`).
 const SAMPLE_NS: f64 = 20_000.0;
 /// The part of the budget that event samples beside the bursts may take.
-const SAMPLE_SHARE: f64 = 0.1;
+const SAMPLE_SHARE: f64 = 0.2;
 /// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
 const BREAKPOINT_DEPTH: u64 = 16;
 
