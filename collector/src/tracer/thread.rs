@@ -9,7 +9,7 @@ use perfdata::{AttrFlags, Avma, EventAttr};
 use crate::errno::Errno;
 use crate::kernel::{EventFd, Scope, SignalInfo, realtime_signal, signal_mask};
 use crate::tracer::burst::{Burst, ThreadId};
-use crate::tracer::engine::Prediction;
+use crate::tracer::comparison::Prediction;
 use crate::tracer::working_set::WorkingSet;
 
 /// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows.
@@ -43,6 +43,8 @@ pub(super) struct Thread {
     /// What the burst has cost so far.
     pub(super) cost: Duration,
     pub(super) working_set: WorkingSet,
+    /// It stops when it starts others.
+    pub(super) follows: bool,
     /// What the interpreter found, where both tracers are compared.
     pub(super) prediction: Option<Box<Prediction>>,
 }
@@ -99,6 +101,7 @@ impl Thread {
             burst: Burst::default(),
             cost: Duration::ZERO,
             working_set: WorkingSet::default(),
+            follows: true,
             prediction: None,
         })
     }
