@@ -310,10 +310,15 @@ impl Engine {
 
     /// Starts the clock of a thread that is stopped now: its signal mask can be looked at.
     pub(super) fn arm_stopped(&mut self, thread: &mut Thread) {
+        self.choose_notice(thread);
+        self.arm(thread);
+    }
+
+    /// Decides how the clock of a thread that is stopped now is to stop it.
+    pub(super) fn choose_notice(&mut self, thread: &mut Thread) {
         let caught = self.processes.get(&thread.id.pid).map_or(0, |process| process.caught);
         let notice = best_notice(thread.id.tid, caught);
         let _ = thread.notify_by(notice, self.own_tid);
-        self.arm(thread);
     }
 
     pub(super) fn arm(&mut self, thread: &mut Thread) {
