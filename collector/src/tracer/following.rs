@@ -193,7 +193,7 @@ impl Engine {
             process.caught = signals_caught(pid as u32);
         }
         // A command's exec may come before its start is known here.
-        if self.running || self.settings.command == Some(pid) {
+        if self.running {
             self.with_thread(pid, |engine, thread| engine.arm_stopped(thread));
         }
     }
