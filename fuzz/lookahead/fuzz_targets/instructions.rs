@@ -1,5 +1,6 @@
 //! Any instructions on any state: the interpreter against single steps of the CPU.
 //!
+//! `mkdir -p fuzz/lookahead/corpus/instructions`, then
 //! `cargo +nightly fuzz run --fuzz-dir fuzz/lookahead instructions fuzz/lookahead/corpus/instructions fuzz/lookahead/seeds/instructions`
 #![no_main]
 
