@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::errno::plain;
 use crate::kernel::{SignalFd, StoppedChild, c_strings, is_executable};
+use crate::process::is_running;
 use crate::tracer::Shared;
 
 /// How the command ended.
@@ -138,7 +139,7 @@ impl Command {
 
     /// Whether it is a zombie or gone.
     fn has_ended(&self) -> bool {
-        let Some(pidfd) = &self.pidfd else { return false };
+        let Some(pidfd) = &self.pidfd else { return !is_running(self.pid.as_raw_nonzero().get() as u32) };
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
         poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }

@@ -59,8 +59,12 @@ pub(super) fn same_stack(before: &Registers, after: &Registers) -> bool {
 /// Whether a system call left everything as it was that it leaves.
 pub(super) fn same_path(before: &Registers, after: &Registers) -> bool {
     // rax, rcx, r11.
-    let changed = [0, 1, 11];
-    (0..16).all(|register| changed.contains(&register) || before.general[register] == after.general[register])
+    same_registers(before, after, !(1 | 1 << 1 | 1 << 11))
+}
+
+/// Whether these general registers are the same, bit n for register n.
+pub(super) fn same_registers(before: &Registers, after: &Registers, which: u16) -> bool {
+    (0..16).all(|register| which & 1 << register == 0 || before.general[register] == after.general[register])
 }
 
 /// Whether two states are the same but for flags that are the kernel's.

@@ -34,6 +34,8 @@ const PAGES: usize = 2048;
 const PATIENCE: Duration = Duration::from_millis(500);
 /// `nice` of the tracer.
 const NICE: i32 = -15;
+/// Threads that are looked at each time.
+const LOOKS: usize = 32;
 /// How often to look for breakpoints that are not reached, and for threads that do not stop.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
 
@@ -66,8 +68,10 @@ pub(super) struct Engine {
     pub(super) next_look: Instant,
     /// Counts of the clock per ns, where it is no clock.
     pub(super) rate: f64,
+    /// Threads are sampled. Those of a command are from its exec, which may come before the order to begin.
     pub(super) running: bool,
     pub(super) missing: Missing,
+    looks: u32,
     pub(super) cpu_time: CpuTime,
 }
 
@@ -78,6 +82,7 @@ impl Engine {
         // Threads stand still while the tracer waits for a CPU. Without the privilege it has to wait.
         let _ = setpriority_process(Pid::from_raw(own_tid), NICE);
         let seed = u64::from(std::process::id()) << 32 ^ event.id ^ 0x9e37_79b9_7f4a_7c15;
+        let running = settings.command.is_some();
         let cpu_time = CpuTime::new(settings.inherit);
         let mut overlay = Overlay::new(PAGES);
         warm_up(&mut overlay);
@@ -99,8 +104,9 @@ impl Engine {
             records: Vec::new(),
             next_look: now,
             rate: 1.0,
-            running: false,
+            running,
             missing: Missing::default(),
+            looks: 0,
             cpu_time,
         }
     }
@@ -113,11 +119,9 @@ impl Engine {
     /// Starts sampling the threads there are. Those of a command begin with its exec.
     pub(super) fn start(&mut self) {
         self.running = true;
-        if self.settings.command.is_none() {
-            let ids: Vec<i32> = self.threads.keys().copied().collect();
-            for tid in ids {
-                self.with_thread(tid, |engine, thread| engine.arm(thread));
-            }
+        let ids: Vec<i32> = self.threads.keys().copied().collect();
+        for tid in ids {
+            self.with_thread(tid, |engine, thread| engine.arm(thread));
         }
     }
 
@@ -152,10 +156,10 @@ impl Engine {
 
     /// Takes all events away, lets go what is stopped, and ends. The kernel detaches threads when their tracer's thread ends.
     pub(super) fn finish(mut self) -> TracerFacts {
+        self.running = false;
         let ids: Vec<i32> = self.threads.keys().copied().collect();
         for tid in ids {
             self.with_thread(tid, |engine, thread| {
-                engine.progress(thread);
                 let _ = thread.clock.disable();
                 thread.unbreak();
                 if matches!(thread.phase, Phase::Underway(_)) {
@@ -166,7 +170,6 @@ impl Engine {
         }
         let passed = self.cpu_time.passed_until_now();
         self.time_passed(passed);
-        self.running = false;
         while let Some((tid, report)) = next_report() {
             self.handle(tid, report);
         }
@@ -253,17 +256,24 @@ impl Engine {
     /// Gives up breakpoints that are not reached, and finds threads whose signal does not come through because they block it.
     pub(super) fn look_after(&mut self) {
         let now = Instant::now();
-        let ids: Vec<i32> = self.threads.keys().copied().collect();
-        for tid in ids {
-            self.with_thread(tid, |engine, thread| match &thread.phase {
-                Phase::Underway(underway) if now - underway.since > PATIENCE => {
-                    thread.unbreak();
-                    engine.facts.breakpoints_missed += 1;
-                    engine.write(thread, "breakpoint not reached");
-                    engine.arm(thread);
-                }
-                _ => engine.progress(thread),
+        let given_up = |thread: &&Thread| thread.underway_since().is_some_and(|since| now - since > PATIENCE);
+        let late: Vec<i32> = self.threads.values().filter(given_up).map(|thread| thread.id.tid).collect();
+        for tid in late {
+            self.with_thread(tid, |engine, thread| {
+                thread.unbreak();
+                engine.facts.breakpoints_missed += 1;
+                engine.write(thread, "breakpoint not reached");
+                engine.arm(thread);
             });
+        }
+        // Not all at once: there may be many.
+        let turn = self.looks as usize % self.threads.len().div_ceil(LOOKS).max(1);
+        self.looks = self.looks.wrapping_add(1);
+        for thread in self.threads.values_mut().skip(turn * LOOKS).take(LOOKS) {
+            if thread.blocks_its_signal() && thread.notify_by(Notice::Interrupt, self.own_tid).is_ok() {
+                thread.phase = Phase::Interrupted;
+                let _ = interrupt(thread.id.tid);
+            }
         }
     }
 
@@ -274,7 +284,7 @@ impl Engine {
         let resumed = self.with_thread(tid, |engine, thread| {
             let mut cost = STOP;
             match (event, &thread.phase) {
-                (Event::Clock, Phase::Sampling | Phase::Interrupted) => {
+                (Event::Clock, Phase::Sampling | Phase::Interrupted) if engine.running && !thread.is_left_over() => {
                     engine.progress(thread);
                     thread.cost = Duration::ZERO;
                     engine.begin(thread);
@@ -322,7 +332,7 @@ impl Engine {
     }
 
     pub(super) fn arm(&mut self, thread: &mut Thread) {
-        if !self.running && self.settings.command.is_none() {
+        if !self.running {
             thread.phase = Phase::Sampling;
             return;
         }

@@ -195,7 +195,7 @@ impl Engine {
             process.caught = signals_caught(pid as u32);
         }
         // A command's exec may come before its start is known here.
-        if self.running || self.settings.command == Some(pid) {
+        if self.running {
             self.with_thread(pid, |engine, thread| {
                 if has_clock {
                     // Started anew, it would spare programs that live shorter than a period.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess};
 use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopReason, run};
 use perfdata::Avma;
 
@@ -11,7 +11,7 @@ use crate::kernel::read_memory;
 use crate::process::signals_caught;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::SAMPLE_BRANCHES;
-use crate::tracer::comparison::{same_path, same_stack};
+use crate::tracer::comparison::{same_path, same_registers, same_stack};
 use crate::tracer::engine::{Engine, own_time};
 use crate::tracer::static_path::{NoBranch, next_unresolved};
 use crate::tracer::statistics::TracerFacts;
@@ -95,11 +95,9 @@ impl Engine {
             StopReason::SystemCall => self.behind_system_call(&registers),
             StopReason::Unsupported(instruction) => {
                 TracerFacts::count(&mut self.facts.unsupported, &format!("{:?}", instruction.mnemonic).to_lowercase());
-                behind_instruction(thread.id.pid, registers.rip).map(|address| (address, Goal::BehindInstruction))
+                behind_instruction(thread.id.pid, &registers)
             }
-            StopReason::Fault { .. } => {
-                behind_instruction(thread.id.pid, registers.rip).map(|address| (address, Goal::BehindInstruction))
-            }
+            StopReason::Fault { .. } => behind_instruction(thread.id.pid, &registers),
             _ => None,
         };
         let name = reason(stop);
@@ -204,7 +202,12 @@ impl Engine {
                 thread.burst.executed(1);
                 self.look_ahead(thread, registers);
             }
-            Goal::BehindInstruction => {
+            Goal::BehindInstruction { before, kept } => {
+                // In a loop, another turn may come there first.
+                if !same_registers(&before, &registers, kept) {
+                    self.facts.breakpoints_missed += 1;
+                    return self.complete(thread, "breakpoint reached at another time");
+                }
                 thread.burst.executed(1);
                 self.look_ahead(thread, registers);
             }
@@ -314,14 +317,27 @@ impl Engine {
     }
 }
 
-/// The address behind the instruction at `address`.
-fn behind_instruction(pid: i32, address: u64) -> Option<Avma> {
+/// The address behind the next instruction, and what is known of the registers there.
+fn behind_instruction(pid: i32, registers: &Registers) -> Option<(Avma, Goal)> {
+    let address = registers.rip;
     let mut bytes = [0; 15];
     let whole = (1..=15).rev().find(|&length| read_memory(pid, Avma(address), &mut bytes[..length]))?;
     let mut decoder = Decoder::with_ip(64, &bytes[..whole], address, DecoderOptions::NONE);
     let instruction = decoder.decode();
     let falls_through = instruction.flow_control() == FlowControl::Next;
-    (!instruction.is_invalid() && falls_through).then(|| Avma(instruction.next_ip()))
+    if instruction.is_invalid() || !falls_through {
+        return None;
+    }
+    let mut kept = u16::MAX;
+    for used in InstructionInfoFactory::new().info(&instruction).used_registers() {
+        let writes =
+            !matches!(used.access(), OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
+        if writes && used.register().is_gpr() {
+            kept &= !(1 << used.register().full_register().number());
+        }
+    }
+    let goal = Goal::BehindInstruction { before: registers.clone(), kept };
+    Some((Avma(instruction.next_ip()), goal))
 }
 
 /// The name of a reason in the statistics.
