@@ -14,12 +14,14 @@ use crate::periods::prime_from;
 use crate::plan::EventWish;
 use crate::pmu::EventCode;
 use crate::request::{Request, Target};
-use crate::tracer::{BurstEvent, BurstSize, Clock, Settings, Tracer, TracerFacts, TracerKind, TracerWish};
+use crate::tracer::{
+    BurstEvent, BurstSize, Clock, Settings, Tracer, TracerFacts, TracerKind, TracerWish, TracerWishes,
+};
 
 /// CPU time an event sample costs, ns (`benches/record-overhead`).
 const SAMPLE_NS: f64 = 20_000.0;
 /// The part of the budget that event samples beside the bursts may take.
-const SAMPLE_SHARE: f64 = 0.1;
+const SAMPLE_SHARE: f64 = 0.2;
 /// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
 const BREAKPOINT_DEPTH: u64 = 16;
 
@@ -38,22 +40,16 @@ impl Tracing {
     /// The user wants it, and it cannot be.
     pub(crate) fn plan(request: &Request, machine: &Machine, choice: &mut Choice) -> Result<Option<Self>, RecordError> {
         let Some(kind) = wanted(request, choice) else { return Ok(None) };
+        if choice.events.is_empty() {
+            // Something has to tell of mappings, names, forks and exits.
+            choice.events.push(tracking());
+        }
         let clock = if machine.counts_instructions() { Clock::Instructions } else { Clock::Time };
         let wishes = &request.tracer;
-        let rate_is_open = request.wishes.ebs_period.is_none() && request.wishes.frequency.is_none();
-        for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
-            let period = SAMPLE_NS / (SAMPLE_SHARE * wishes.overhead / 100.0);
-            event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
-        }
-        let size = match (kind, wishes.size) {
-            (TracerKind::Breakpoint | TracerKind::Check, size) if size == BurstSize::default() => {
-                BurstSize { depth: Some(BREAKPOINT_DEPTH), ..size }
-            }
-            (_, size) => size,
-        };
+        sample_less(request, choice);
         let settings = Settings {
             kind,
-            size,
+            size: size(kind, wishes.size),
             overhead: wishes.overhead,
             burst_share: 1.0 - SAMPLE_SHARE,
             inherit: !request.no_inherit,
@@ -127,6 +123,32 @@ pub(crate) fn burst_facts(spec: &EventSpec, samples: u64, tracer: &TracerFacts) 
     facts
 }
 
+/// What would trace a command without options, if it can be; the choice becomes what would be opened beside it.
+pub(crate) fn by_default(choice: &mut Choice) -> Option<TracerWishes> {
+    let request = Request::default();
+    let kind = wanted(&request, choice)?;
+    sample_less(&request, choice);
+    Some(TracerWishes { kind: TracerWish::Kind(kind), size: size(kind, request.tracer.size), ..request.tracer })
+}
+
+/// Makes event samples so rare that bursts have most of the budget, where the user left it open.
+fn sample_less(request: &Request, choice: &mut Choice) {
+    let rate_is_open = request.wishes.ebs_period.is_none() && request.wishes.frequency.is_none();
+    for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
+        let period = SAMPLE_NS / (SAMPLE_SHARE * request.tracer.overhead / 100.0);
+        event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
+    }
+}
+
+fn size(kind: TracerKind, wish: BurstSize) -> BurstSize {
+    match kind {
+        TracerKind::Breakpoint | TracerKind::Check if wish == BurstSize::default() => {
+            BurstSize { depth: Some(BREAKPOINT_DEPTH), ..wish }
+        }
+        _ => wish,
+    }
+}
+
 fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
     match request.tracer.kind {
         TracerWish::None => None,
@@ -134,7 +156,7 @@ fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
         TracerWish::Auto => {
             let has_stacks = choice.events.iter().any(|event| event.role == Role::Lbr);
             let unwanted = request.wishes.lbr == EventWish::None || request.wishes.levels == Some(Levels::Kernel);
-            if has_stacks || unwanted || choice.events.is_empty() {
+            if has_stacks || unwanted {
                 return None;
             }
             if request.target == Target::System {
@@ -144,6 +166,22 @@ fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
             }
             Some(TracerKind::Lookahead)
         }
+    }
+}
+
+/// An event that never happens, for the records that come with any.
+fn tracking() -> EventSpec {
+    EventSpec {
+        role: Role::Ebs,
+        unit: Unit::Other,
+        base_name: "dummy".to_owned(),
+        code: EventCode { kind: sys::PERF_TYPE_SOFTWARE, config: [u64::from(sys::PERF_COUNT_SW_DUMMY), 0, 0, 0] },
+        cpus: None,
+        period: Period::Every(1),
+        precise: 0,
+        levels: Levels::User,
+        excludes_guests: false,
+        branches: None,
     }
 }
 
