@@ -19,7 +19,7 @@ use crate::tracer::burst::BurstEvent;
 use crate::tracer::cpu::CpuFollower;
 use crate::tracer::cpu_time::CpuTime;
 use crate::tracer::following::Missing;
-use crate::tracer::governor::{BREAKPOINT, Governor, STOP};
+use crate::tracer::governor::{Governor, STOP};
 use crate::tracer::memory::PageReader;
 use crate::tracer::path::warm_up;
 use crate::tracer::shared::Shared;
@@ -279,27 +279,23 @@ impl Engine {
 
     /// One of the thread's own events has stopped it.
     pub(super) fn with_own_event(&mut self, tid: i32, event: Event, began: Duration) {
-        self.facts.time.stops += STOP;
+        let time = &mut self.facts.time;
+        *(if event == Event::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += STOP;
         let before = self.measured();
         let resumed = self.with_thread(tid, |engine, thread| {
-            let mut cost = STOP;
             match (event, &thread.phase) {
                 (Event::Clock, Phase::Sampling | Phase::Interrupted) if engine.running && !thread.is_left_over() => {
                     engine.progress(thread);
                     thread.cost = Duration::ZERO;
                     engine.begin(thread);
                 }
-                (Event::Breakpoint, Phase::Underway(_)) => {
-                    engine.facts.time.breakpoints += BREAKPOINT;
-                    cost += BREAKPOINT;
-                    engine.reached(thread);
-                }
+                (Event::Breakpoint, Phase::Underway(_)) => engine.reached(thread),
                 // Left over from before something else ended its purpose.
                 _ => {}
             }
             let done = own_time().saturating_sub(began);
-            thread.cost += cost + done;
-            engine.governor.spent(cost + done);
+            thread.cost += STOP + done;
+            engine.governor.spent(STOP + done);
             if matches!(thread.phase, Phase::Sampling) {
                 engine.governor.burst(thread.cost);
             }
