@@ -50,10 +50,10 @@ impl Engine {
         self.refresh(thread);
         match self.settings.kind {
             TracerKind::Lookahead => self.look_ahead(thread, registers),
-            TracerKind::Breakpoint => self.to_next_branch(thread, &registers),
+            TracerKind::Breakpoint => self.go_to_next_branch(thread, &registers),
             TracerKind::Check => {
                 self.predict(thread, registers.clone());
-                self.to_next_branch(thread, &registers);
+                self.go_to_next_branch(thread, &registers);
             }
         }
     }
@@ -241,7 +241,7 @@ impl Engine {
         if thread.burst.instructions >= self.settings.size.most_instructions() {
             return self.complete(thread, reason(StopReason::Fuel));
         }
-        self.to_next_branch(thread, &registers);
+        self.go_to_next_branch(thread, &registers);
     }
 
     /// Interprets one instruction.
@@ -271,7 +271,7 @@ impl Engine {
     }
 
     /// Lets the thread run to the next branch that its bytes do not decide.
-    pub(super) fn to_next_branch(&mut self, thread: &mut Thread, registers: &Registers) {
+    pub(super) fn go_to_next_branch(&mut self, thread: &mut Thread, registers: &Registers) {
         let began = own_time();
         let depth = self.depth_left(thread).min(SAMPLE_BRANCHES as u64);
         let _ = thread.burst.room();
