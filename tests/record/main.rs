@@ -371,7 +371,8 @@ fn at_a_terminal(place: &Place, command: &str) -> Option<Child> {
         return None;
     }
     fs::write(place.path("command"), command).unwrap();
-    let inner = format!("echo $$ > pid; exec {} record -- sh command", hbbp().display());
+    // Traced, the command would stand still while a test has the collector stopped.
+    let inner = format!("echo $$ > pid; exec {} record --tracer none -- sh command", hbbp().display());
     let recorded = format!("trap : INT; sh -c '{inner}'; code=$?; exit $code");
     let screen = fs::File::create(place.path("screen")).unwrap();
     let terminal = with_default_signals("script")
