@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use perfdata::{Avma, Features, Mmap};
-use synthetic::{A, AROUND, Recorder};
+use synthetic::{A, AROUND, Burst, C, Recorder, burst_facts, note};
 
 /// Runs `hbbp` with 1.5 GB of address space and 20 seconds; a panic's message, a signal or a time-out fails the test.
 fn run_limited(arguments: &[&str]) -> Output {
@@ -72,8 +72,62 @@ fn wrong_usage_exits_with_two() {
     }
 }
 
+const BURST: Burst<'_> = Burst { ip: C, branches: &AROUND, instructions: 100, period: 1000 };
+
+fn recording_of_bursts(binary: &Path) -> Vec<u8> {
+    let mut recorder = Recorder::traced(binary);
+    (0..5).for_each(|_| recorder.burst(&BURST));
+    (0..5).for_each(|_| recorder.sample(A));
+    recorder.finish(&burst_facts("nanoseconds"))
+}
+
 #[test]
 fn a_truncated_or_flipped_recording_never_panics() {
+    damage(recording_of);
+}
+
+#[test]
+fn a_truncated_or_flipped_recording_of_bursts_never_panics() {
+    damage(recording_of_bursts);
+}
+
+#[test]
+fn absurd_bursts_are_survived() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let file = folder.path().join("run.data");
+    let mut recorder = Recorder::traced(&binary);
+    for ip in [C, 0, 1, A - 1, u64::MAX, u64::MAX - 1, 1 << 63] {
+        for instructions in [0, 1, 5, u64::MAX] {
+            for period in [0, 1, u64::MAX] {
+                recorder.burst(&Burst { ip, instructions, period, ..BURST });
+                recorder.burst(&Burst { ip, instructions, period, branches: &[] });
+            }
+        }
+    }
+    let absurd_notes = [
+        r#"{"events":[{"name":"burst:u","provenance":"software","unit":"instructions"}],"tracer":{"kind":"\u001b[2J\n"}}"#,
+        r#"{"events":[{"name":"burst:u","provenance":"software"}],"tracer":{"bursts":1e400}}"#,
+        r#"{"events":[{"name":"burst:u","provenance":"software"}],"tracer":{"overhead":1e300,"depth":-1}}"#,
+        r#"{"events":[{"name":"task-clock","provenance":"software"},{"name":"burst:u"}],"tracer":[]}"#,
+    ];
+    let good = recorder.finish(&burst_facts("nanoseconds"));
+    std::fs::write(&file, &good).unwrap();
+    let path = file.to_str().unwrap();
+    assert_eq!(run_limited(&["blocks", "-i", path]).status.code(), Some(0));
+    for text in absurd_notes {
+        let mut recorder = Recorder::traced(&binary);
+        recorder.burst(&BURST);
+        std::fs::write(&file, recorder.finish(&note(text))).unwrap();
+        for command in ["mix", "blocks"] {
+            let output = run_limited(&[command, "-i", path]);
+            assert_eq!(output.status.code(), Some(0), "{text}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(!output.stdout.contains(&0x1b), "{text}");
+        }
+    }
+}
+
+fn damage(recording_of: fn(&Path) -> Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
     let good = recording_of(&binary);

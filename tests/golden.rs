@@ -1,6 +1,10 @@
 //! What people see, byte by byte. `INSTA_UPDATE=always cargo test --test golden` takes a wanted change over.
 
 mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;
+
+use synthetic::{A, AROUND, Burst, C, Recorder, burst_facts};
 
 fn check(name: &str, arguments: &[&str]) {
     let (Some(recording), Some(binary)) =
@@ -37,4 +41,28 @@ fn blocks_table() {
 #[test]
 fn blocks_json() {
     check("blocks_json", &["blocks", "--top", "3", "--format", "json"]);
+}
+
+/// Two bursts around the program of four blocks, and samples of a clock.
+fn check_bursts(name: &str, command: &str, unit: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let mut recorder = Recorder::traced(&binary);
+    for instructions in [9_995, 10_005] {
+        recorder.burst(&Burst { ip: C, branches: &AROUND, instructions, period: 2_000_000 });
+    }
+    (0..30).for_each(|_| recorder.sample(A));
+    let file = folder.path().join("run.data");
+    std::fs::write(&file, recorder.finish(&burst_facts(unit))).unwrap();
+    insta::assert_snapshot!(name, support::stdout(&[command, "-i", file.to_str().unwrap()]));
+}
+
+#[test]
+fn mix_of_bursts() {
+    check_bursts("mix_of_bursts", "mix", "nanoseconds");
+}
+
+#[test]
+fn blocks_of_bursts() {
+    check_bursts("blocks_of_bursts", "blocks", "instructions");
 }

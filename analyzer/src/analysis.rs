@@ -15,7 +15,7 @@ use crate::counting::{
 };
 use crate::recording::{
     Facts, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Sources, StackStatistics, Tasks,
-    Vendor, read_samples, read_tasks,
+    Tracer, Vendor, read_samples, read_tasks,
 };
 
 /// What to do beyond the defaults.
@@ -110,6 +110,8 @@ pub struct Summary {
     pub choice: String,
     /// Events whose samples served for nothing, and how many they have.
     pub unused_events: Vec<(String, u64)>,
+    /// What the software tracer said of itself.
+    pub tracer: Option<Tracer>,
 }
 
 /// Analyses a recording.
@@ -118,10 +120,10 @@ pub fn analyze(
     options: &Options<'_>,
     progress: Progress<'_>,
 ) -> Result<Analysis, perfdata::Error> {
-    let Tasks { timeline, mut modules, mut records } = read_tasks(recording, progress)?;
-    let vendor = Vendor::of(recording.features().cpuid.as_deref());
-    let mut sources = Sources::of(recording.events(), vendor, &records.samples);
     let facts = recording.features().hbbp.as_deref().map(Facts::read).unwrap_or_default();
+    let Tasks { timeline, mut modules, mut records } = read_tasks(recording, &facts, progress)?;
+    let vendor = Vendor::of(recording.features().cpuid.as_deref());
+    let mut sources = Sources::of(recording.events(), vendor, &records.samples, &facts);
     records.learn(&facts);
     let mut degradations = facts.degradations;
     degradations.append(&mut sources.degradations);
@@ -136,6 +138,13 @@ pub fn analyze(
     if scale.only.is_some() {
         degradations.push("the two sources cannot be brought to one unit, for both saw no code in common".into());
     }
+    if let Some(lbr) = &sources.lbr
+        && totals.stacks.impossible > 0
+    {
+        let impossible = totals.stacks.impossible;
+        degradations
+            .push(format!("{impossible} samples of {} claim fewer instructions than branches: left out", lbr.name));
+    }
     let name_and_samples = |&event: &usize| (recording.events()[event].name.clone(), records.samples[event]);
     let unused_events = sources.unused.iter().map(name_and_samples).collect();
     let decider = Decider { sources: &sources, scale, chooser: options.chooser };
@@ -148,6 +157,7 @@ pub fn analyze(
         degradations,
         choice,
         unused_events,
+        tracer: facts.tracer,
     };
     for module in &counted {
         summary.broken.add(&module.broken);
@@ -216,7 +226,13 @@ fn explain_choice(decider: &Decider<'_>) -> String {
     match (&decider.sources.ebs, &decider.sources.lbr) {
         (Some(_), Some(_)) if decider.uses_chooser() => decider.chooser.describe(),
         (Some(_), Some(_)) if decider.scale.only.is_some() => "one source everywhere: they have no common unit".into(),
-        (Some(ebs), Some(_)) => format!("lbr everywhere: {} samples do not count instructions", ebs.name),
+        (Some(ebs), Some(lbr)) => {
+            let place = match ebs.covers_kernel && !lbr.covers_kernel {
+                true => "outside the kernel",
+                false => "everywhere",
+            };
+            format!("lbr {place}: {} does not count instructions", ebs.name)
+        }
         (Some(_), None) => "ebs everywhere: there are no streams".into(),
         (None, Some(_)) => "lbr everywhere: there are no event-based samples".into(),
         (None, None) => "nothing to choose from: the recording has no samples".into(),
@@ -342,6 +358,9 @@ impl Analysis {
 
     /// The source of the counts in one word: `ebs`, `lbr`, `hybrid` where both were chosen from, `none`.
     pub fn source(&self) -> &'static str {
+        if let Some(only) = self.scale.only {
+            return only.as_str();
+        }
         match (&self.sources.ebs, &self.sources.lbr) {
             (Some(ebs), Some(_)) if ebs.kind == crate::recording::EventKind::Instructions => "hybrid",
             (_, Some(_)) => Source::Lbr.as_str(),

@@ -7,12 +7,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process, pidfd_open, waitpid};
 use serde::Serialize;
 
 use crate::errno::plain;
 use crate::kernel::{SignalFd, StoppedChild, c_strings, is_executable};
+use crate::tracer::Shared;
 
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -67,6 +69,8 @@ pub(crate) struct Command {
     /// Becomes readable when it ends; kernels before 5.3 have none.
     pub(crate) pidfd: Option<OwnedFd>,
     status: Option<CommandStatus>,
+    /// The tracer, which alone may wait for it while it is traced.
+    tracer: Option<Arc<Shared>>,
 }
 
 /// A command that waits to be started.
@@ -74,6 +78,7 @@ pub(crate) struct Command {
 pub(crate) struct PreparedCommand {
     program: PathBuf,
     child: StoppedChild,
+    tracer: Option<Arc<Shared>>,
 }
 
 impl PreparedCommand {
@@ -86,7 +91,9 @@ impl PreparedCommand {
         let program = PathBuf::from(&arguments[0]);
         let child =
             c_strings(arguments).and_then(|arguments| StoppedChild::fork(&arguments, signals, stdout_to_stderr));
-        child.map(|child| Self { program: program.clone(), child }).map_err(|source| CommandError { program, source })
+        child
+            .map(|child| Self { program: program.clone(), child, tracer: None })
+            .map_err(|source| CommandError { program, source })
     }
 
     /// Its process id.
@@ -94,18 +101,26 @@ impl PreparedCommand {
         self.child.pid().as_raw_nonzero().get() as u32
     }
 
+    /// From here on the tracer waits for it.
+    pub(crate) fn leave_to(&mut self, tracer: Arc<Shared>) {
+        self.child.leave_to_tracer();
+        self.tracer = Some(tracer);
+    }
+
     /// Runs it.
     pub(crate) fn start(self) -> Result<Command, CommandError> {
-        let program = self.program;
+        let (program, tracer) = (self.program, self.tracer);
         let pid = self.child.start().map_err(|source| CommandError { program, source })?;
-        Ok(Command { pid, pidfd: pidfd_open(pid, PidfdFlags::empty()).ok(), status: None })
+        Ok(Command { pid, pidfd: pidfd_open(pid, PidfdFlags::empty()).ok(), status: None, tracer })
     }
 }
 
 impl Command {
     /// How it ended, if it has.
     pub(crate) fn status(&mut self) -> Option<CommandStatus> {
-        if self.status.is_none() {
+        if let Some(tracer) = &self.tracer {
+            self.status = tracer.status.get().copied();
+        } else if self.status.is_none() {
             self.status = match waitpid(Some(self.pid), WaitOptions::NOHANG) {
                 Ok(Some((_, status))) => ended(status),
                 Ok(None) => None,
@@ -114,6 +129,13 @@ impl Command {
             };
         }
         self.status
+    }
+
+    /// It is not traced any more.
+    pub(crate) fn take_back(&mut self) {
+        if let Some(tracer) = self.tracer.take() {
+            self.status = tracer.status.get().copied();
+        }
     }
 
     /// Sends it SIGTERM.

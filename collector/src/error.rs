@@ -8,6 +8,7 @@ use crate::open::OpenError;
 use crate::output::OutputError;
 use crate::plan::PlanError;
 use crate::recorder::RecorderError;
+use crate::tracer::AttachError;
 
 /// A recording that failed.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,9 @@ pub enum RecordError {
     /// The events do not open on what is to be recorded.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The tracer that was asked for cannot be used.
+    #[error("no software tracing: {0}")]
+    Attach(#[from] AttachError),
     /// The events cannot be started.
     #[error("cannot start the events: {0}")]
     Enable(Errno),

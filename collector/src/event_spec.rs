@@ -18,6 +18,18 @@ pub enum Role {
     Lbr,
 }
 
+/// Where branch stacks come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provenance {
+    /// The CPU.
+    #[default]
+    Hardware,
+    /// The tracer. The ip of such a sample is that of the first instruction of the path that its stack shows, and its weight the
+    /// number of instructions on it.
+    Software,
+}
+
 /// What one step of an event's period is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -99,6 +111,8 @@ pub struct SessionAttrs {
     pub exclude_idle: bool,
     /// Bytes in a ring that wake the reader; 0 leaves it to the kernel.
     pub watermark: u32,
+    /// Times are those of `CLOCK_MONOTONIC`, which others than the kernel can read, too.
+    pub monotonic: bool,
 }
 
 impl EventSpec {
@@ -128,6 +142,7 @@ impl EventSpec {
         set(session.enable_on_exec, AttrFlags::ENABLE_ON_EXEC);
         set(session.exclude_idle, AttrFlags::EXCLUDE_IDLE);
         set(session.watermark > 0, AttrFlags::WATERMARK);
+        set(session.monotonic, AttrFlags::USE_CLOCKID);
         set(self.levels == Levels::User, AttrFlags::EXCLUDE_KERNEL);
         set(self.levels == Levels::Kernel, AttrFlags::EXCLUDE_USER);
         set(self.levels != Levels::All && self.excludes_guests, AttrFlags::EXCLUDE_HV);
@@ -157,6 +172,7 @@ impl EventSpec {
             read_format,
             flags,
             wakeup_events_or_watermark: session.watermark,
+            clockid: if session.monotonic { libc::CLOCK_MONOTONIC } else { 0 },
             branch_sample_type: self.branches.unwrap_or_default(),
             ..EventAttr::default()
         };

@@ -8,10 +8,11 @@ use serde::Serialize;
 
 use crate::branch_filter::branch_filter_text;
 use crate::choice::{Choice, Source};
-use crate::event_spec::{EventSpec, Levels, Period, Role, Unit};
+use crate::event_spec::{EventSpec, Levels, Period, Provenance, Role, Unit};
 use crate::machine::Machine;
 use crate::open::Totals;
 use crate::tally::Counts;
+use crate::tracer::TracerFacts;
 
 /// `hbbp-recording/1`: feature 250 of a recording.
 #[derive(Clone, Debug, Serialize)]
@@ -29,6 +30,9 @@ pub struct Facts {
     /// Entries of a full branch stack, where the kernel says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_depth: Option<u32>,
+    /// What the software tracer did, if it was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracer: Option<TracerFacts>,
     /// Everything that is less than it could be, in sentences.
     pub degradations: Vec<String>,
     /// Samples and losses.
@@ -58,6 +62,9 @@ pub struct EventFacts {
     /// Branches its samples hold, in the words of `-j`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branches: Option<String>,
+    /// Where those come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
     /// Samples in the recording.
     pub samples: u64,
     /// What it counted in all.
@@ -81,6 +88,7 @@ impl EventFacts {
             precise: spec.precise,
             levels: spec.levels,
             branches: spec.branches.map(branch_filter_text),
+            provenance: spec.branches.map(|_| Provenance::Hardware),
             samples,
             totals,
             kind: spec.code.kind,
@@ -131,6 +139,7 @@ impl Facts {
             target,
             events,
             branch_depth: depth.filter(|_| choice.source == Source::BranchRecords),
+            tracer: None,
             degradations,
             counts: Counts::default(),
             duration_ns: 0,

@@ -7,9 +7,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull, addr_of_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use lookahead::{PAGE, Page, Registers, VectorState};
 use perf_event_open_sys::bindings as sys;
-use perfdata::EventAttr;
+use perfdata::{Avma, EventAttr};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
@@ -35,12 +37,7 @@ impl EventFd {
             Scope::Thread(thread, cpu) => (thread, cpu.map_or(-1, |cpu| cpu as i32)),
             Scope::Cpu(cpu) => (-1, cpu as i32),
         };
-        // Words, so that the structure is aligned. The kernel writes the size it knows into it when it refuses the size.
-        let mut words: Vec<u64> = attr
-            .to_bytes()
-            .chunks(8)
-            .map(|chunk| chunk.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)))
-            .collect();
+        let mut words = attr_words(attr);
         // SAFETY: `words` holds a `perf_event_attr` of the length its size field states; the kernel reads and writes no more.
         let fd = unsafe {
             libc::syscall(
@@ -80,6 +77,51 @@ impl EventFd {
         if result < 0 { Err(Errno::last()) } else { Ok(()) }
     }
 
+    /// From now on its overflows send `signal` to `thread`. The signal's `si_fd` is the number of this descriptor.
+    pub(crate) fn signal_to(&self, thread: i32, signal: i32) -> Result<(), Errno> {
+        // asm-generic/fcntl.h; `struct f_owner_ex` is type and id.
+        const F_SETSIG: i32 = 10;
+        const F_SETOWN_EX: i32 = 15;
+        const F_OWNER_TID: i32 = 0;
+        let owner = [F_OWNER_TID, thread];
+        let fd = self.0.as_raw_fd();
+        // SAFETY: F_SETSIG and F_SETFL take numbers, F_SETOWN_EX reads two integers from the address given.
+        let results = unsafe {
+            [
+                libc::fcntl(fd, F_SETOWN_EX, owner.as_ptr()),
+                libc::fcntl(fd, F_SETSIG, signal),
+                libc::fcntl(fd, libc::F_SETFL, libc::O_RDONLY | libc::O_ASYNC),
+            ]
+        };
+        if results.contains(&-1) { Err(Errno::last()) } else { Ok(()) }
+    }
+
+    /// Changes the period.
+    pub(crate) fn set_period(&self, period: u64) -> Result<(), Errno> {
+        // SAFETY: PERIOD reads one u64 from the address given.
+        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::Ioctl::from(sys::PERIOD), ptr::addr_of!(period)) };
+        if result < 0 { Err(Errno::last()) } else { Ok(()) }
+    }
+
+    /// Lets it overflow once; it stops counting then.
+    pub(crate) fn once(&self) -> Result<(), Errno> {
+        self.command(sys::REFRESH, 1)
+    }
+
+    /// Puts `attr` in place of the attr it was opened with: the way to move a breakpoint.
+    pub(crate) fn modify(&self, attr: &EventAttr) -> Result<(), Errno> {
+        let mut words = attr_words(attr);
+        let fd = self.0.as_raw_fd();
+        // SAFETY: `words` holds a `perf_event_attr` of the length its size field states; the kernel reads no more.
+        let result = unsafe { libc::ioctl(fd, libc::Ioctl::from(sys::MODIFY_ATTRIBUTES), words.as_mut_ptr()) };
+        if result < 0 { Err(Errno::last()) } else { Ok(()) }
+    }
+
+    /// The number of the descriptor, which its signals carry.
+    pub(crate) fn number(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+
     /// The id its records carry.
     pub(crate) fn id(&self) -> Result<u64, Errno> {
         let mut id = 0_u64;
@@ -105,6 +147,12 @@ impl AsFd for EventFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Words, so that the structure is aligned. The kernel writes the size it knows into it when it refuses the size.
+fn attr_words(attr: &EventAttr) -> Vec<u64> {
+    let word = |chunk: &[u8]| chunk.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    attr.to_bytes().chunks(8).map(word).collect()
 }
 
 /// The memory through which the kernel hands over records.
@@ -242,6 +290,8 @@ pub(crate) struct StoppedChild {
     go: Option<OwnedFd>,
     /// Says why `exec` failed; closed by an `exec` that did not.
     failure: OwnedFd,
+    /// A tracer waits for its end: this thread must not, or it would take the tracer's reports.
+    traced: bool,
 }
 
 impl StoppedChild {
@@ -270,7 +320,7 @@ impl StoppedChild {
                 }
             }
             pid => match Pid::from_raw(pid) {
-                Some(pid) => Ok(Self { pid, go: Some(go_write), failure: failure_read }),
+                Some(pid) => Ok(Self { pid, go: Some(go_write), failure: failure_read, traced: false }),
                 None => Err(io::Error::other("fork returned no process id")),
             },
         }
@@ -281,6 +331,11 @@ impl StoppedChild {
         self.pid
     }
 
+    /// From here on a tracer waits for it.
+    pub(crate) fn leave_to_tracer(&mut self) {
+        self.traced = true;
+    }
+
     /// Lets it go. Returns when its `exec` has been done, or why it could not be; the child is then gone.
     pub(crate) fn start(mut self) -> Result<Pid, io::Error> {
         if let Some(go) = self.go.take() {
@@ -289,7 +344,9 @@ impl StoppedChild {
         let mut errno = [0; 4];
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.failure, &mut errno)) {
             Ok(4) => {
-                let _ = waitpid(Some(self.pid), WaitOptions::empty());
+                if !self.traced {
+                    let _ = waitpid(Some(self.pid), WaitOptions::empty());
+                }
                 Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))
             }
             _ => Ok(self.pid),
@@ -299,7 +356,7 @@ impl StoppedChild {
 
 impl Drop for StoppedChild {
     fn drop(&mut self) {
-        if self.go.take().is_some() {
+        if self.go.take().is_some() && !self.traced {
             let _ = waitpid(Some(self.pid), WaitOptions::empty());
         }
     }
@@ -345,4 +402,250 @@ pub(crate) fn c_strings(arguments: &[std::ffi::OsString]) -> io::Result<Vec<CStr
 /// Whether `execve` of `path` would get past its permission check.
 pub(crate) fn is_executable(path: &CStr) -> bool {
     rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// Something a traced thread did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// It ended; the status of `wait`.
+    Ended(i32),
+    /// It is about to be given this signal.
+    Signal(i32),
+    /// It stopped at a `PTRACE_EVENT_*`; with `PTRACE_EVENT_STOP`, for this signal.
+    Event(i32, i32),
+}
+
+/// What came with a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SignalInfo {
+    pub(crate) code: i32,
+    /// `si_fd`, where the code is one of `POLL_*`.
+    pub(crate) fd: i32,
+}
+
+/// `PTRACE_SEIZE`: the calling thread becomes the tracer of `thread`, which goes on running.
+pub(crate) fn seize(thread: i32, options: i32) -> Result<(), Errno> {
+    ptrace(libc::PTRACE_SEIZE, thread, options as usize)
+}
+
+/// `PTRACE_INTERRUPT`: `thread` will stop.
+pub(crate) fn interrupt(thread: i32) -> Result<(), Errno> {
+    ptrace(libc::PTRACE_INTERRUPT, thread, 0)
+}
+
+/// `PTRACE_CONT`, with a signal for the thread or 0.
+pub(crate) fn resume(thread: i32, signal: i32) -> Result<(), Errno> {
+    ptrace(libc::PTRACE_CONT, thread, signal as usize)
+}
+
+/// `PTRACE_LISTEN`: a thread that was stopped by a signal such as SIGSTOP stays so.
+pub(crate) fn listen(thread: i32) -> Result<(), Errno> {
+    ptrace(libc::PTRACE_LISTEN, thread, 0)
+}
+
+fn ptrace(request: libc::c_uint, thread: i32, data: usize) -> Result<(), Errno> {
+    // SAFETY: the requests above take numbers, not pointers; the kernel checks that the thread is ours.
+    if unsafe { libc::ptrace(request, thread, 0_usize, data) } < 0 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// `PTRACE_GETEVENTMSG`: the new thread of a clone, the former id of a thread that called exec.
+pub(crate) fn event_message(thread: i32) -> Result<u64, Errno> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: the kernel writes one unsigned long to the address given.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, thread, 0_usize, addr_of_mut!(message)) };
+    if result < 0 { Err(Errno::last()) } else { Ok(message) }
+}
+
+/// `PTRACE_GETSIGINFO`.
+pub(crate) fn signal_info(thread: i32) -> Result<SignalInfo, Errno> {
+    // `siginfo_t`: si_signo, si_errno, si_code, padding, then for POLL_*: si_band (8 bytes), si_fd.
+    let mut info = [0_i32; 32];
+    // SAFETY: a siginfo_t is 128 bytes, which is what the kernel writes.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETSIGINFO, thread, 0_usize, info.as_mut_ptr()) };
+    if result < 0 { Err(Errno::last()) } else { Ok(SignalInfo { code: info[2], fd: info[6] }) }
+}
+
+/// `PTRACE_GETSIGMASK`: bit n - 1 for signal n.
+pub(crate) fn signal_mask(thread: i32) -> Result<u64, Errno> {
+    const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
+    let mut mask = 0_u64;
+    // SAFETY: the kernel writes as many bytes as the address argument says, 8.
+    let result = unsafe { libc::ptrace(PTRACE_GETSIGMASK, thread, 8_usize, addr_of_mut!(mask)) };
+    if result < 0 { Err(Errno::last()) } else { Ok(mask) }
+}
+
+/// Memory to read a thread's registers through, used again and again.
+pub(crate) struct RegisterArea(Vec<u64>);
+
+/// The registers of a stopped thread.
+pub(crate) struct ThreadRegisters {
+    pub(crate) registers: Registers,
+    /// The system call the thread is in or comes from; negative: none.
+    pub(crate) system_call: i64,
+}
+
+impl RegisterArea {
+    /// Bytes enough for AMX tiles, the largest state there is.
+    pub(crate) fn new() -> Self {
+        Self(vec![0; 16384 / 8])
+    }
+
+    /// `PTRACE_GETREGS` and `PTRACE_GETREGSET` of `NT_X86_XSTATE`.
+    pub(crate) fn read(&mut self, thread: i32) -> Result<ThreadRegisters, Errno> {
+        const NT_X86_XSTATE: usize = 0x202;
+        let mut area = libc::iovec { iov_base: self.0.as_mut_ptr().cast(), iov_len: self.0.len() * 8 };
+        // SAFETY: user_regs_struct is plain integers, of which the kernel fills one; to `area` it writes no more than its length.
+        let regs = unsafe {
+            let mut regs: libc::user_regs_struct = std::mem::zeroed();
+            if libc::ptrace(libc::PTRACE_GETREGS, thread, 0_usize, addr_of_mut!(regs)) < 0
+                || libc::ptrace(libc::PTRACE_GETREGSET, thread, NT_X86_XSTATE, addr_of_mut!(area)) < 0
+            {
+                return Err(Errno::last());
+            }
+            regs
+        };
+        // SAFETY: any bytes are u8, and `iov_len` is at most the length given.
+        let bytes = unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>(), area.iov_len) };
+        let general = [
+            regs.rax, regs.rcx, regs.rdx, regs.rbx, regs.rsp, regs.rbp, regs.rsi, regs.rdi, regs.r8, regs.r9, regs.r10,
+            regs.r11, regs.r12, regs.r13, regs.r14, regs.r15,
+        ];
+        let registers = Registers {
+            general,
+            rip: regs.rip,
+            rflags: regs.eflags,
+            fs_base: regs.fs_base,
+            gs_base: regs.gs_base,
+            vector: VectorState::from_xsave(bytes).ok_or(Errno::EINVAL)?,
+        };
+        // 32-bit code has other segments.
+        const USER_CS_64: u64 = 0x33;
+        if regs.cs != USER_CS_64 {
+            return Err(Errno::ENOSYS);
+        }
+        Ok(ThreadRegisters { registers, system_call: regs.orig_rax as i64 })
+    }
+}
+
+/// The next report of a thread that the calling thread traces, if there is one.
+pub(crate) fn next_report() -> Option<(i32, Report)> {
+    let mut status = 0;
+    // SAFETY: the kernel writes one int to the address given.
+    let thread = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
+    if thread <= 0 {
+        return None;
+    }
+    let report = if !libc::WIFSTOPPED(status) {
+        Report::Ended(status)
+    } else if status >> 16 != 0 {
+        Report::Event(status >> 16, libc::WSTOPSIG(status))
+    } else {
+        Report::Signal(libc::WSTOPSIG(status))
+    };
+    Some((thread, report))
+}
+
+/// `process_vm_readv`: reads the pages at `addresses` into `pages`, in order, up to the first that cannot be read. Returns how many
+/// were read.
+pub(crate) fn read_pages(process: i32, addresses: &[Avma], pages: &mut [Page]) -> usize {
+    const MOST: usize = 512;
+    let mut done = 0;
+    for (addresses, pages) in addresses.chunks(MOST).zip(pages.chunks_mut(MOST)) {
+        let length = pages.len().min(addresses.len());
+        let local = libc::iovec { iov_base: pages.as_mut_ptr().cast(), iov_len: length * PAGE };
+        let remote = addresses.iter().map(|address| libc::iovec { iov_base: address.0 as *mut _, iov_len: PAGE });
+        let remote: Vec<libc::iovec> = remote.take(length).collect();
+        // SAFETY: the kernel writes at most `iov_len` bytes to `pages`; the remote addresses are the other process's affair.
+        let read = unsafe { libc::process_vm_readv(process, &local, 1, remote.as_ptr(), length as libc::c_ulong, 0) };
+        let whole = usize::try_from(read).unwrap_or(0) / PAGE;
+        done += whole;
+        if whole < length {
+            break;
+        }
+    }
+    done
+}
+
+/// Reads `bytes.len()` bytes of a process's memory; whether all could be read.
+pub(crate) fn read_memory(process: i32, address: Avma, bytes: &mut [u8]) -> bool {
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: address.0 as *mut _, iov_len: bytes.len() };
+    // SAFETY: the kernel writes at most `iov_len` bytes to `bytes`; the remote address is the other process's affair.
+    unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) == bytes.len() as isize }
+}
+
+/// Copies a page of this process that the kernel changes at any time (`[vvar]`), or that may not be there.
+pub(crate) fn copy_own_page(pipe: &(OwnedFd, OwnedFd), address: Avma, page: &mut Page) -> bool {
+    // SAFETY: `write` only hands an address to the kernel, which answers EFAULT if there is no page.
+    let written = unsafe { libc::write(pipe.1.as_raw_fd(), address.0 as *const libc::c_void, PAGE) };
+    written > 0 && rustix::io::read(&pipe.0, &mut page[..]) == Ok(PAGE)
+}
+
+/// SIGCHLD and one more signal kept pending for a thread that waits for them.
+pub(crate) struct Waiting {
+    set: libc::sigset_t,
+    before: libc::sigset_t,
+}
+
+impl Waiting {
+    /// Blocks SIGCHLD and `other` in the calling thread, and in those it will start.
+    pub(crate) fn block(other: i32) -> Self {
+        // SAFETY: zeroed sigset_t are valid places to write to; the pointers are to locals.
+        unsafe {
+            let (mut set, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigemptyset(&mut set);
+            libc::sigaddset(&mut set, libc::SIGCHLD);
+            libc::sigaddset(&mut set, other);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);
+            Self { set, before }
+        }
+    }
+
+    /// The signals, to be waited for by another thread.
+    pub(crate) fn signals(&self) -> WaitSet {
+        WaitSet(self.set)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // What is left over is nobody's business any more.
+        while self.signals().wait(Duration::ZERO).is_some() {}
+        // SAFETY: `before` is the mask pthread_sigmask returned.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut()) };
+    }
+}
+
+/// Signals to wait for; they must be blocked.
+#[derive(Clone, Copy)]
+pub(crate) struct WaitSet(libc::sigset_t);
+
+impl WaitSet {
+    /// Waits until one of them comes: its number, and what came with it.
+    pub(crate) fn wait(&self, timeout: Duration) -> Option<(i32, SignalInfo)> {
+        let timeout = libc::timespec {
+            tv_sec: timeout.as_secs() as libc::time_t,
+            tv_nsec: timeout.subsec_nanos() as libc::c_long,
+        };
+        let mut info = [0_i32; 32];
+        // SAFETY: `info` is as large as a siginfo_t and aligned for its words; the others are pointers to locals.
+        let signal = unsafe { libc::sigtimedwait(&self.0, info.as_mut_ptr().cast(), &timeout) };
+        (signal > 0).then_some((signal, SignalInfo { code: info[2], fd: info[6] }))
+    }
+}
+
+/// Wakes the thread of this process that waits for SIGCHLD.
+pub(crate) fn wake_waiting_thread() {
+    // SAFETY: a signal to this process, which blocks it.
+    unsafe { libc::kill(libc::getpid(), libc::SIGCHLD) };
+}
+
+/// A realtime signal the C library leaves free.
+pub(crate) fn realtime_signal() -> i32 {
+    libc::SIGRTMIN() + 7
+}
+
+/// The id of the calling thread.
+pub(crate) fn own_thread() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
 }

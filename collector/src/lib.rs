@@ -39,6 +39,8 @@ mod stacks;
 mod synthesize;
 mod tally;
 mod time_order;
+pub mod tracer;
+mod tracing;
 
 pub use command::{CommandError, CommandStatus};
 pub use error::RecordError;

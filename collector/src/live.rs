@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +14,7 @@ use crate::kernel::SignalFd;
 use crate::open::Opened;
 use crate::process::is_running;
 use crate::recorder::{RingSource, Stop};
+use crate::tracer::{Shared, Tracer, TracerFacts};
 
 /// Rings are emptied at least this often, so that little is lost if the collector dies.
 const TICK: Duration = Duration::from_secs(1);
@@ -27,6 +29,11 @@ pub(crate) struct Live {
     /// Processes or threads to be recorded; recording ends with the last.
     watched: Vec<Watched>,
     deadline: Option<Instant>,
+    /// Bursts, if there is a tracer.
+    pub(crate) tracer: Option<Tracer>,
+    /// What it did, when it has ended.
+    pub(crate) traced: Option<TracerFacts>,
+    bursts: Option<Arc<Shared>>,
     /// For each ring, whether an event is left that can be polled for it; the index of the event.
     poll_event: Vec<Option<usize>>,
 }
@@ -39,11 +46,12 @@ struct Watched {
 
 impl Live {
     /// `watched`: the processes or threads whose end ends the recording.
-    pub(crate) fn new(opened: Opened, signals: SignalFd, watched: &[u32]) -> Self {
+    pub(crate) fn new(opened: Opened, signals: SignalFd, watched: &[u32], tracer: Option<Tracer>) -> Self {
         let poll_event =
             (0..opened.rings.len()).map(|ring| opened.events.iter().position(|event| event.ring == ring)).collect();
         let watched = watched.iter().map(|&id| Watched { id, pidfd: open_pidfd(id), ended: false }).collect();
-        Self { opened, signals, command: None, watched, deadline: None, poll_event }
+        let bursts = tracer.as_ref().map(Tracer::shared);
+        Self { opened, signals, command: None, watched, deadline: None, tracer, traced: None, bursts, poll_event }
     }
 
     /// The recording ends after this time.
@@ -64,7 +72,11 @@ impl Live {
         }
         let others = self.watched.iter().filter(|watched| !watched.ended).filter_map(|watched| watched.pidfd.as_ref());
         let command = self.command.as_ref().and_then(|command| command.pidfd.as_ref());
-        let other_fds = others.chain(command).map(AsFd::as_fd).chain([self.signals.as_fd()]);
+        let other_fds = others
+            .chain(command)
+            .map(AsFd::as_fd)
+            .chain(self.bursts.as_deref().map(AsFd::as_fd))
+            .chain([self.signals.as_fd()]);
         fds.extend(other_fds.map(|fd: BorrowedFd<'_>| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         match poll(&mut fds, Some(&timeout)) {
@@ -82,6 +94,16 @@ impl Live {
         let Some(current) = self.poll_event[ring] else { return };
         let later = self.opened.events.iter().enumerate().skip(current + 1);
         self.poll_event[ring] = later.filter(|(_, event)| event.ring == ring).map(|(index, _)| index).next();
+    }
+
+    /// Lets the threads go on untraced.
+    pub(crate) fn end_tracing(&mut self) {
+        if let Some(tracer) = self.tracer.take() {
+            self.traced = tracer.stop();
+            if let Some(command) = &mut self.command {
+                command.take_back();
+            }
+        }
     }
 
     fn reason_to_stop(&mut self) -> Option<Stop> {
@@ -131,11 +153,15 @@ impl Live {
 
 impl RingSource for Live {
     fn rings(&self) -> usize {
-        self.opened.rings.len()
+        self.opened.rings.len() + usize::from(self.bursts.is_some())
     }
 
     fn drain(&mut self, ring: usize, records: &mut Vec<u8>) {
-        self.opened.rings[ring].drain(records);
+        match (self.opened.rings.get_mut(ring), &self.bursts) {
+            (Some(ring), _) => drop(ring.drain(records)),
+            (None, Some(bursts)) => bursts.drain(records),
+            (None, None) => {}
+        }
     }
 
     fn wait(&mut self) -> Result<Option<Stop>, Errno> {
@@ -150,6 +176,7 @@ impl RingSource for Live {
 
     fn stop(&mut self) {
         self.opened.disable();
+        self.end_tracing();
     }
 }
 

@@ -31,6 +31,21 @@ pub(crate) fn group_and_parent(id: u32) -> Option<(u32, u32)> {
     Some((field("Tgid:")?, field("PPid:")?))
 }
 
+/// Signals a process has handlers for: bit n - 1 for signal n.
+pub(crate) fn signals_caught(id: u32) -> u64 {
+    let status = fs::read_to_string(proc_path(id).join("status")).unwrap_or_default();
+    let field = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    field.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// The CPU a thread ran on last.
+pub(crate) fn last_cpu(id: u32) -> Option<u32> {
+    // proc(5): field 39; the name, which may hold anything, ends with the last parenthesis, and is field 2.
+    let stat = fs::read(proc_path(id).join("stat")).ok()?;
+    let behind = stat.iter().rposition(|&byte| byte == b')')? + 1;
+    std::str::from_utf8(&stat[behind..]).ok()?.split_whitespace().nth(36)?.parse().ok()
+}
+
 /// A thread's name, without the newline.
 pub(crate) fn thread_name(pid: u32, tid: u32) -> Option<Vec<u8>> {
     let mut name = fs::read(proc_path(pid).join(format!("task/{tid}/comm"))).ok()?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::cpu_list::CpuList;
 use crate::error::RecordError;
 use crate::plan::Wishes;
+use crate::tracer::{TracerWish, TracerWishes};
 
 /// A recording to be made.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +22,8 @@ pub struct Request {
     pub output: PathBuf,
     /// Events, periods, levels, filters.
     pub wishes: Wishes,
+    /// Branch stacks in software.
+    pub tracer: TracerWishes,
     /// Leave out threads and processes started later.
     pub no_inherit: bool,
     /// Pages of each CPU's ring, a power of two; `None`: 512 KiB, less if the user may not have that much.
@@ -79,6 +82,15 @@ impl Request {
         }
         if let Some(pages) = self.ring_pages.filter(|pages| !pages.is_power_of_two()) {
             return refuse(format!("-m {pages}: a ring has a power of two of pages"));
+        }
+        if !(self.tracer.overhead > 0.0 && self.tracer.overhead <= 1000.0) {
+            return refuse(format!("--overhead {}: it is a percentage above 0", self.tracer.overhead));
+        }
+        if self.tracer.size.instructions == Some(0) || self.tracer.size.depth == Some(0) {
+            return refuse("a burst has one instruction and one branch at least".to_owned());
+        }
+        if self.target == Target::System && matches!(self.tracer.kind, TracerWish::Kind(_)) {
+            return refuse("--tracer cannot follow everything that runs: give a command, -p or -t".to_owned());
         }
         if self.cpus.as_ref().is_some_and(CpuList::is_empty) {
             return refuse("no CPU given".to_owned());

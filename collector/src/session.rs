@@ -12,18 +12,19 @@ use crate::build_id::build_ids;
 use crate::choice::{Choice, choose};
 use crate::command::{CommandStatus, PreparedCommand, find_program};
 use crate::error::RecordError;
-use crate::event_spec::Levels;
+use crate::event_spec::{EventSpec, Levels, Unit};
 use crate::facts::{EventFacts, Facts, features, own_cpu_time};
 use crate::kernel::{SignalFd, is_ignored};
 use crate::live::Live;
 use crate::machine::Machine;
-use crate::open::{KernelOpener, Opened};
+use crate::open::KernelOpener;
 use crate::output::Output;
 use crate::process::{all_processes, group_and_parent};
 use crate::recorder::{Recorder, Stop};
 use crate::request::{Request, Target};
 use crate::setup::open_all;
 use crate::synthesize;
+use crate::tracing::{Tracing, burst_facts};
 
 /// A recording that is set up; nothing is recorded and nothing of the command runs yet.
 pub struct Session<'a> {
@@ -35,6 +36,8 @@ pub struct Session<'a> {
     command: Option<PreparedCommand>,
     output: Output,
     recorder: Recorder<BufWriter<File>>,
+    /// The event of the bursts, if branches are traced in software.
+    burst: Option<EventSpec>,
 }
 
 /// What a recording came to.
@@ -81,25 +84,49 @@ impl<'a> Session<'a> {
         }
         let signals = SignalFd::block(&signals_to_stop()).map_err(RecordError::system("blocking signals"))?;
         let (output, file) = Output::create(&request.output)?;
-        let opened = open_all(request, machine, &mut choice, &signals);
-        let (command, opened, attrs) = match opened {
-            Ok(opened) => opened,
-            Err(error) => {
-                output.abandon();
-                return Err(error);
-            }
-        };
-        let descriptions = opened.descriptions(&choice.events, &attrs);
-        match Recorder::create(BufWriter::with_capacity(1 << 18, file), &descriptions) {
-            Ok(recorder) => {
-                let live = Live::new(opened, signals, request.target.ids());
-                Ok(Self { request, machine, choice, attrs, live, command, output, recorder })
+        let prepared = Self::open(request, machine, &mut choice, signals, file);
+        match prepared {
+            Ok((attrs, live, command, recorder, burst)) => {
+                Ok(Self { request, machine, choice, attrs, live, command, output, recorder, burst })
             }
             Err(error) => {
                 output.abandon();
-                Err(error.into())
+                Err(error)
             }
         }
+    }
+
+    /// Forks the command, opens the events, attaches the tracer, and begins the file.
+    #[allow(clippy::type_complexity)] // the parts of a session
+    fn open(
+        request: &Request,
+        machine: &Machine,
+        choice: &mut Choice,
+        signals: SignalFd,
+        file: File,
+    ) -> Result<
+        (Vec<EventAttr>, Live, Option<PreparedCommand>, Recorder<BufWriter<File>>, Option<EventSpec>),
+        RecordError,
+    > {
+        let tracing = Tracing::plan(request, machine, choice)?;
+        let (mut command, opened, attrs) = open_all(request, machine, choice, &signals, tracing.is_some())?;
+        let mut descriptions = opened.descriptions(&choice.events, &attrs);
+        let mut tracer = None;
+        if let (Some(tracing), Some(first)) = (&tracing, attrs.first()) {
+            let burst = tracing.description(first);
+            let pid = command.as_ref().map(PreparedCommand::pid);
+            tracer = tracing.attach(request, pid, &burst.attr, choice)?;
+            if let (Some(tracer), Some(command), Target::Command) = (&tracer, &mut command, &request.target) {
+                command.leave_to(tracer.shared());
+            }
+            if tracer.is_some() {
+                descriptions.push(burst);
+            }
+        }
+        let recorder = Recorder::create(BufWriter::with_capacity(1 << 18, file), &descriptions)?;
+        let burst = tracing.filter(|_| tracer.is_some()).map(|tracing| tracing.spec);
+        let live = Live::new(opened, signals, request.target.ids(), tracer);
+        Ok((attrs, live, command, recorder, burst))
     }
 
     /// What is less than it could be, in sentences.
@@ -134,6 +161,9 @@ impl<'a> Session<'a> {
                 return Err(error);
             }
         }
+        if let Some(tracer) = &self.live.tracer {
+            tracer.start();
+        }
         self.live.end_after(self.request.duration);
         let synthesized = self.output.settle().map_err(RecordError::from).and(synthesized);
         // Events that are running before `/proc` is read miss no mapping; those of a command begin with its exec.
@@ -148,9 +178,10 @@ impl<'a> Session<'a> {
                     self.machine,
                     &self.choice,
                     &self.attrs,
-                    &self.live.opened,
+                    &self.live,
                     self.recorder,
                     duration,
+                    self.burst.as_ref(),
                 )?,
             ))
         });
@@ -162,6 +193,7 @@ impl<'a> Session<'a> {
             Err(error) => {
                 say(&format!("{error}; the recording ends here"));
                 self.live.opened.disable();
+                self.live.end_tracing();
                 let _ = self.live.wait_for_command(None);
                 Err(error)
             }
@@ -193,18 +225,27 @@ impl<'a> Session<'a> {
         machine: &Machine,
         choice: &Choice,
         attrs: &[EventAttr],
-        opened: &Opened,
+        live: &Live,
         recorder: Recorder<BufWriter<File>>,
         duration: Duration,
+        burst: Option<&EventSpec>,
     ) -> Result<Summary, RecordError> {
-        let totals = opened.totals(attrs, request.target != Target::System);
+        let totals = live.opened.totals(attrs, request.target != Target::System);
         let tally = &recorder.tally;
         let events = choice.events.iter().zip(&tally.samples).zip(&totals);
-        let events = events.map(|((spec, &samples), &totals)| EventFacts::new(spec, samples, totals)).collect();
+        let mut events: Vec<EventFacts> =
+            events.map(|((spec, &samples), &totals)| EventFacts::new(spec, samples, totals)).collect();
+        let mut traced = live.traced.clone();
+        if let (Some(tracer), Some(spec)) = (&mut traced, burst) {
+            let clock_samples = |event: &&EventFacts| event.unit == Unit::Nanoseconds;
+            tracer.complete(events.iter().filter(clock_samples).map(|event| event.samples).sum());
+            events.push(burst_facts(spec, tally.samples.get(choice.events.len()).copied().unwrap_or(0), tracer));
+        }
         let all_cpus = request.cpus.is_none() && choice.events.iter().all(|event| event.cpus.is_none());
         let mut facts = Facts::new(choice, machine, request.target.word(), events, all_cpus);
         // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
         let lost_samples = totals.iter().map(|totals| totals.lost).sum();
+        facts.tracer = traced;
         facts.counts = tally.counts;
         facts.counts.lost = facts.counts.lost.max(lost_samples);
         facts.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);

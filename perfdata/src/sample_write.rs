@@ -1,7 +1,7 @@
 //! Encodes samples that do not come from the kernel: software-traced and simulated ones.
 
 use crate::record::MISC_14;
-use crate::{Avma, Branch, BranchSampleType, CpuMode, Error, EventAttr, SampleFormat, Weight};
+use crate::{Avma, Branch, BranchSampleType, CpuMode, Error, EventAttr, RecordType, SampleFormat, Weight};
 
 /// What a sample to be written holds. What its event does not record is left out; numbers not set are written as 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -67,6 +67,28 @@ impl SampleFields<'_> {
     /// The record's `misc`.
     pub(crate) fn misc(&self) -> u16 {
         self.cpu_mode.to_misc() | if self.exact_ip { MISC_14 } else { 0 }
+    }
+
+    /// Appends the whole record, as an event with this attr has it. [`id`](Self::id) must be set.
+    ///
+    /// # Errors
+    /// When the event records what only the kernel can fill, or the record would be longer than 65,535 bytes; `records` is then as it
+    /// was.
+    pub fn append_record(&self, attr: &EventAttr, records: &mut Vec<u8>) -> Result<(), Error> {
+        let start = records.len();
+        records.extend(RecordType::SAMPLE.0.to_le_bytes());
+        records.extend(self.misc().to_le_bytes());
+        records.extend([0; 2]);
+        let result = self.append(attr, self.id, records).and_then(|()| {
+            let length = records.len() - start;
+            let too_long = |_| Error::CannotWrite { what: "a sample", reason: format!("it has {length} bytes") };
+            u16::try_from(length).map_err(too_long)
+        });
+        match result {
+            Ok(length) => records[start + 6..start + 8].copy_from_slice(&length.to_le_bytes()),
+            Err(_) => records.truncate(start),
+        }
+        result.map(drop)
     }
 
     /// Appends the record's body as an event with this attr has it.

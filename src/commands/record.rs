@@ -18,6 +18,7 @@ use collector::periods::RunTime;
 use collector::plan::{EventWish, Wishes};
 use collector::request::{Request, Target};
 use collector::session::{Outcome, Session, Summary};
+use collector::tracer::{BurstSize, TracerWish, TracerWishes};
 use collector::{KernelOpener, RecordError, Stop};
 use perfdata::Recording;
 
@@ -81,6 +82,19 @@ pub struct Args {
     /// Pages of each CPU's ring, a power of two
     #[arg(short, long, value_name = "PAGES")]
     mmap_pages: Option<usize>,
+    /// Trace branches in software: lookahead (an interpreter follows the program's path), breakpoint (one at every branch, slow),
+    /// none, or auto: lookahead where there are no hardware branch records
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    tracer: TracerWish,
+    /// Percent of the program's CPU time that software tracing and the samples beside it may take
+    #[arg(long, value_name = "PCT", default_value_t = 1.0)]
+    overhead: f64,
+    /// Instructions of a traced path
+    #[arg(long, value_name = "N", conflicts_with = "depth", default_value_t = 10_000)]
+    burst: u64,
+    /// Taken branches of a traced path, instead of a number of instructions
+    #[arg(long, value_name = "N")]
+    depth: Option<u64>,
     /// Say nothing but errors
     #[arg(short, long, action = ArgAction::SetTrue)]
     quiet: bool,
@@ -207,6 +221,11 @@ fn request(args: Args) -> Result<Request, String> {
             filter,
             run_time,
             system_wide: target == Target::System,
+        },
+        tracer: TracerWishes {
+            kind: args.tracer,
+            overhead: args.overhead,
+            size: BurstSize { instructions: args.depth.is_none().then_some(args.burst), depth: args.depth },
         },
         target,
         command: args.command,

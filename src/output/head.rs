@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use analyzer::Analysis;
-use analyzer::recording::SourceEvents;
+use analyzer::recording::{SourceEvents, Tracer};
+use analyzer::{Analysis, Summary};
 use serde::Serialize;
 
 use crate::output::{count, printable, share};
@@ -57,6 +57,60 @@ pub struct LbrSource {
     pub streams: u64,
     /// Streams used for nothing, by reason.
     pub broken: analyzer::counting::BrokenStreams,
+    /// `hardware`, or `software` for bursts.
+    pub provenance: &'static str,
+    /// The bursts, if it has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<Bursts>,
+}
+
+/// Stacks that were followed in software.
+#[derive(Serialize)]
+pub struct Bursts {
+    /// How many.
+    pub bursts: u64,
+    /// Instructions in one, on the average.
+    pub mean_instructions: f64,
+    /// Taken branches in one, on the average.
+    pub mean_branches: f64,
+    /// What each weighs as much as it stands for: `nanoseconds` (of CPU time), `instructions`, or other `events`.
+    pub weighted_by: String,
+    /// What the tracer said of itself.
+    pub tracer: Option<Tracer>,
+}
+
+impl Bursts {
+    fn of(source: &SourceEvents, summary: &Summary) -> Option<Self> {
+        let bursts = source.events.iter().map(|&event| summary.records.bursts[event]).sum::<u64>();
+        let mean = |sum: u64| if bursts > 0 { sum as f64 / bursts as f64 } else { 0.0 };
+        source.has_bursts.then(|| Bursts {
+            bursts,
+            mean_instructions: mean(summary.stacks.instructions),
+            mean_branches: mean(summary.stacks.branches),
+            weighted_by: source.kind.to_string(),
+            tracer: summary.tracer.clone(),
+        })
+    }
+
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        let [bursts, instructions, branches] =
+            [self.bursts as f64, self.mean_instructions, self.mean_branches].map(count);
+        let weight = match self.weighted_by.as_str() {
+            "nanoseconds" => "the CPU time it stands for",
+            "instructions" => "the instructions it stands for",
+            _ => "the events it stands for",
+        };
+        let mut lines = vec![
+            ("bursts", format!("{bursts}; mean: {instructions} instructions, {branches} branches")),
+            ("", format!("each burst weighs {weight}")),
+        ];
+        if let Some(tracer) = &self.tracer {
+            let kind = tracer.kind.as_deref().unwrap_or("of unknown kind");
+            let overhead = tracer.overhead.map(|overhead| format!(", overhead {}", share(overhead, 1.0)));
+            lines.push(("tracer", format!("{kind}{}", overhead.unwrap_or_default())));
+        }
+        lines
+    }
 }
 
 impl Head {
@@ -90,6 +144,8 @@ impl Head {
                 branches: summary.stacks.branches,
                 streams: summary.streams,
                 broken: summary.broken,
+                provenance: if source.has_bursts { "software" } else { "hardware" },
+                bursts: Bursts::of(source, summary),
             }),
             unused_events: summary
                 .unused_events
@@ -114,15 +170,17 @@ impl Head {
         if let Some(lbr) = &self.lbr_source {
             let [samples, branches, streams] = [lbr.samples, lbr.branches, lbr.streams].map(|n| count(n as f64));
             let broken = lbr.broken.total() as f64;
-            lines.push((
-                "lbr",
-                format!(
-                    "{}: {samples} samples, {branches} branches, {streams} streams, {} broken ({})",
-                    lbr.event,
-                    count(broken),
-                    share(broken, lbr.streams as f64)
-                ),
-            ));
+            let streams =
+                format!("{streams} streams, {} broken ({})", count(broken), share(broken, lbr.streams as f64));
+            match &lbr.bursts {
+                None => {
+                    lines.push(("lbr", format!("{}: {samples} samples, {branches} branches, {streams}", lbr.event)))
+                }
+                Some(bursts) => {
+                    lines.push(("lbr", format!("{}: traced in software; {streams}", lbr.event)));
+                    lines.extend(bursts.lines());
+                }
+            }
         }
         lines.extend(
             self.unused_events

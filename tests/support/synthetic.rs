@@ -6,6 +6,8 @@
 //! C 0x40101b   2 nops             2, falls into D
 //! D 0x40101d   1 nop,  jmp A      2
 //! ```
+//!
+//! A recording has either two events of hardware ([`Recorder::new`]) or a clock and bursts ([`Recorder::traced`]).
 #![allow(dead_code)]
 
 use std::io::Cursor;
@@ -13,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perfdata::{
-    AttrFlags, Avma, Branch, BranchFlags, BranchSampleType, Comm, EventAttr, EventDescription, Features, Lost,
-    LostSamples, MappedFile, Mmap, SampleFields, SampleFormat, SampleId, Writer,
+    AttrFlags, Avma, Branch, BranchFlags, BranchKind, BranchSampleType, Comm, EventAttr, EventDescription, Features,
+    Lost, LostSamples, MappedFile, Mmap, SampleFields, SampleFormat, SampleId, Weight, Writer,
 };
 
 pub const A: u64 = 0x40_1000;
@@ -44,8 +46,13 @@ _start:
 
 /// Assembles the program as `name` in a folder; `None` (said loudly) without a C compiler.
 pub fn program(folder: &Path, name: &str, extra: &[&str]) -> Option<PathBuf> {
-    let source = folder.join("four-blocks.s");
-    std::fs::write(&source, SOURCE).unwrap();
+    assemble(folder, name, SOURCE, extra)
+}
+
+/// Assembles any program, its code from 0x401000 on.
+pub fn assemble(folder: &Path, name: &str, text: &str, extra: &[&str]) -> Option<PathBuf> {
+    let source = folder.join(name).with_extension("s");
+    std::fs::write(&source, text).unwrap();
     let binary = folder.join(name);
     let status = Command::new("gcc")
         .args(["-nostdlib", "-static", "-no-pie", "-Wl,-Ttext=0x401000", "-o"])
@@ -70,8 +77,37 @@ pub struct Recorder {
 
 /// Index of the `instructions` event of a [`Recorder`].
 pub const EBS: usize = 0;
-/// Index of the taken-branches event.
+/// Index of the event with branch stacks: taken branches, or bursts.
 pub const LBR: usize = 1;
+
+/// What the recorder notes of a traced recording, but for its events' unit.
+pub const TRACER: &str = r#"{"kind":"lookahead","bursts":3,"burst_instructions":10000,"overhead":0.0093}"#;
+
+/// Feature 250 of a recording whose event `burst:u` holds bursts of this unit.
+pub fn burst_facts(unit: &str) -> Features {
+    note(&format!(
+        r#"{{"schema":"hbbp-recording/1","events":[{{"name":"task-clock","role":"ebs","unit":"nanoseconds"}},
+        {{"name":"burst:u","role":"lbr","provenance":"software","unit":"{unit}"}}],"tracer":{TRACER}}}"#
+    ))
+}
+
+/// Feature 250 with this text.
+pub fn note(text: &str) -> Features {
+    Features { hbbp: Some(text.as_bytes().to_vec()), ..Features::default() }
+}
+
+/// A burst, or a piece of one.
+#[derive(Clone, Copy)]
+pub struct Burst<'a> {
+    /// Address of the first instruction.
+    pub ip: u64,
+    /// Branches (from, to), oldest first.
+    pub branches: &'a [(u64, u64)],
+    /// Instructions executed.
+    pub instructions: u64,
+    /// What it stands for.
+    pub period: u64,
+}
 
 impl Recorder {
     /// Starts a recording with an instructions event (period 1,000) and a taken-branches event with stacks (period 100).
@@ -95,7 +131,42 @@ impl Recorder {
                 ids: vec![2],
             },
         ];
-        let mut writer = Writer::create(Cursor::new(Vec::new()), &events).unwrap();
+        Self::start(binary, &events)
+    }
+
+    /// Starts a recording with a task clock (period 1,000 ns) and an event of bursts.
+    pub fn traced(binary: &Path) -> Self {
+        Self::traced_with(binary, BranchSampleType::ANY | BranchSampleType::USER)
+    }
+
+    /// The same with another filter of branches.
+    pub fn traced_with(binary: &Path, filter: BranchSampleType) -> Self {
+        let format =
+            SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME | SampleFormat::PERIOD;
+        let clock = |sample_format, branch_sample_type| EventAttr {
+            kind: 1,
+            config: 1,
+            sample_period_or_freq: 1000,
+            sample_format,
+            flags: AttrFlags::SAMPLE_ID_ALL | AttrFlags::USE_CLOCKID,
+            clockid: 1,
+            branch_sample_type,
+            ..EventAttr::default()
+        };
+        let bursts = format | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT;
+        let events = [
+            EventDescription {
+                attr: clock(format, BranchSampleType::default()),
+                name: "task-clock".into(),
+                ids: vec![1],
+            },
+            EventDescription { attr: clock(bursts, filter), name: "burst:u".into(), ids: vec![2] },
+        ];
+        Self::start(binary, &events)
+    }
+
+    fn start(binary: &Path, events: &[EventDescription]) -> Self {
+        let mut writer = Writer::create(Cursor::new(Vec::new()), events).unwrap();
         writer.write_comm(&Comm { pid: 7, tid: 7, exec: true, name: b"four", ..Comm::default() }).unwrap();
         let path = binary.to_str().unwrap().as_bytes();
         writer.write_mmap2(&Mmap { path, ..Self::mapping() }).unwrap();
@@ -132,12 +203,29 @@ impl Recorder {
 
     /// Adds a stack of branches (from, to), oldest first.
     pub fn stack(&mut self, branches: &[(u64, u64)]) {
-        let newest_first: Vec<Branch> = branches
-            .iter()
-            .rev()
-            .map(|&(from, to)| Branch { from: Avma(from), to: Avma(to), flags: BranchFlags(2) })
-            .collect();
-        self.write(LBR, branches.last().map_or(0, |branch| branch.1), 100, &newest_first);
+        let ip = branches.last().map_or(0, |branch| branch.1);
+        self.write(LBR, ip, 100, &newest_first(branches, BranchFlags::PREDICTED));
+    }
+
+    /// Adds a burst.
+    pub fn burst(&mut self, burst: &Burst<'_>) {
+        self.pieces(&[*burst]);
+    }
+
+    /// Adds a burst in pieces, oldest first.
+    pub fn pieces(&mut self, pieces: &[Burst<'_>]) {
+        self.time += 10;
+        for piece in pieces {
+            let branches = newest_first(piece.branches, BranchFlags::default().with_kind(BranchKind::UNCOND));
+            let weight = Some(Weight::Full(piece.instructions));
+            self.write_now(&SampleFields { weight, ..sample(LBR, piece.ip, piece.period, &branches) });
+        }
+    }
+
+    /// Adds an EBS sample in the kernel.
+    pub fn kernel_sample(&mut self, ip: u64) {
+        self.time += 10;
+        self.write_now(&SampleFields { cpu_mode: perfdata::CpuMode::Kernel, ..sample(EBS, ip, 1000, &[]) });
     }
 
     /// Adds the kernel's word of a loss, and what `perf record` says of the same at the end.
@@ -149,24 +237,34 @@ impl Recorder {
 
     fn write(&mut self, event: usize, ip: u64, period: u64, branches: &[Branch]) {
         self.time += 10;
-        let sample = SampleFields {
-            event,
-            cpu_mode: perfdata::CpuMode::User,
-            ip: Avma(ip),
-            pid: 7,
-            tid: 7,
-            time: self.time,
-            period,
-            branches,
-            ..SampleFields::default()
-        };
-        self.writer.write_sample(&sample).unwrap();
+        self.write_now(&sample(event, ip, period, branches));
+    }
+
+    fn write_now(&mut self, sample: &SampleFields<'_>) {
+        self.writer.write_sample(&SampleFields { time: self.time, ..*sample }).unwrap();
     }
 
     /// The finished file's bytes.
     pub fn finish(self, features: &Features) -> Vec<u8> {
         self.writer.finish(features).unwrap().into_inner()
     }
+}
+
+fn sample(event: usize, ip: u64, period: u64, branches: &[Branch]) -> SampleFields<'_> {
+    SampleFields {
+        event,
+        cpu_mode: perfdata::CpuMode::User,
+        ip: Avma(ip),
+        pid: 7,
+        tid: 7,
+        period,
+        branches,
+        ..SampleFields::default()
+    }
+}
+
+fn newest_first(branches: &[(u64, u64)], flags: BranchFlags) -> Vec<Branch> {
+    branches.iter().rev().map(|&(from, to)| Branch { from: Avma(from), to: Avma(to), flags }).collect()
 }
 
 /// Once around the program: A to B, D, A to C, D, A. Four streams of weight 25: A 50, B 25, C 25, D 50.

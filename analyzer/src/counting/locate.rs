@@ -32,7 +32,7 @@ pub struct LocatedIp {
 pub struct LocatedStream {
     /// Whose.
     pub group: GroupId,
-    /// First instruction: a branch target.
+    /// First instruction: a branch target, or where a burst started.
     pub start: FileOffset,
     /// Last instruction: a taken branch, or with `to_kernel` the instruction that was interrupted.
     pub end: FileOffset,
@@ -67,7 +67,7 @@ pub struct ModuleHits {
     pub branches: Vec<LocatedBranch>,
     /// Where branches of programs led; sorted, unique.
     pub targets: Vec<FileOffset>,
-    /// Where the kernel came back to: instruction starts, but only of blocks by chance. Sorted, unique.
+    /// Where the kernel came back to and where bursts started: instruction starts, but only of blocks by chance. Sorted, unique.
     pub resumed: Vec<FileOffset>,
 }
 
@@ -186,6 +186,9 @@ impl Locator<'_> {
                     self.located.broken.crosses_module += hop.seen;
                 } else {
                     let (start, end) = (start_spot.offset, from.offset);
+                    if sources.lbr.as_ref().is_some_and(|lbr| lbr.has_bursts) {
+                        self.hits(from.module).resumed.push(start); // A burst starts anywhere.
+                    }
                     let stream = LocatedStream { group, start, end, to_kernel, seen: hop.seen, weight: hop.weight };
                     self.hits(from.module).streams.push(stream);
                 }

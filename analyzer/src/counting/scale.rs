@@ -3,7 +3,7 @@
 use model::Source;
 
 use crate::counting::{BlockSize, BlockSums, Code, ModuleCounts};
-use crate::recording::{EventKind, ModuleTable, SourceEvents, Sources};
+use crate::recording::{EventKind, ModuleTable, SourceEvents, Sources, Weight};
 
 /// Factors that bring the sources to one unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +24,7 @@ impl CountScale {
     pub fn of(sources: &Sources, counted: &[ModuleCounts], modules: &ModuleTable, bytes_per_instruction: f64) -> Self {
         let plain = CountScale { ebs: 1.0, lbr: 1.0, executions: false, only: None };
         let ebs_executes = sources.ebs.as_ref().is_some_and(|ebs| ebs.kind == EventKind::Instructions);
-        let lbr_executes = sources.lbr.as_ref().is_some_and(|lbr| lbr.kind == EventKind::TakenBranches);
+        let lbr_executes = sources.lbr.as_ref().is_some_and(SourceEvents::streams_count_executions);
         let executions = ebs_executes || lbr_executes;
         let (Some(ebs), Some(lbr)) = (&sources.ebs, &sources.lbr) else { return CountScale { executions, ..plain } };
         if ebs_executes && lbr_executes {
@@ -36,8 +36,18 @@ impl CountScale {
             Some((by_ebs, by_lbr)) if ebs_executes => CountScale { lbr: by_ebs / by_lbr, executions, ..plain },
             Some((by_ebs, by_lbr)) => CountScale { ebs: by_lbr / by_ebs, executions, ..plain },
             None => {
-                let only = Some(if ebs_executes { Source::Ebs } else { Source::Lbr });
-                CountScale { executions, only, ..plain }
+                let saw = |has: fn(&BlockSums) -> bool| {
+                    counted.iter().flat_map(|module| &module.sums).any(|(_, _, sums)| has(sums))
+                };
+                // Stacks can all be empty, or bursts all too short to reach a branch.
+                let only = match (saw(|sums| sums.ebs_periods > 0), saw(|sums| sums.lbr_weight > Weight::default())) {
+                    (true, false) => Source::Ebs,
+                    (false, true) => Source::Lbr,
+                    _ if ebs_executes => Source::Ebs,
+                    _ => Source::Lbr,
+                };
+                let executions = if only == Source::Ebs { ebs_executes } else { lbr_executes };
+                CountScale { executions, only: Some(only), ..plain }
             }
         }
     }

@@ -11,7 +11,14 @@
 //! hop   (B[n-2].to,                              B[0])
 //! ```
 //!
-//! The oldest branch has no stream before it: HBBP's entry\[0\], whose "target\[-1\]" is unknown.
+//! The oldest branch has no stream before it: HBBP's entry\[0\], whose "target\[-1\]" is unknown. A burst (a stack that was
+//! followed in software) says where it started, so there the oldest branch has one too:
+//!
+//! ```text
+//!     ip             B[n-1]             B[0]
+//!      |-- stream --| from | to ....... from | to
+//! hop (ip,           B[n-1])
+//! ```
 
 use std::collections::HashMap;
 
@@ -29,6 +36,12 @@ impl Weight {
     /// HBBP's 1/(N-1), times the period.
     pub fn of_stream(period: u64, streams: u64) -> Self {
         Weight((u128::from(period) << 32) / u128::from(streams.max(1)))
+    }
+
+    /// What one passage in a burst of `instructions` stands for when the whole burst stands for `period`: that many executions
+    /// where `period` counts instructions, or else as many as are proportional to it.
+    pub fn of_passage(period: u64, instructions: u64) -> Self {
+        Weight((u128::from(period) << 32) / u128::from(instructions.max(1)))
     }
 
     /// As a floating-point number of executions.
@@ -103,6 +116,19 @@ impl Hop {
     }
 }
 
+/// A burst, or one of the pieces it was cut into because a sample holds at most 65,535 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct BurstPiece<'a> {
+    /// Its first instruction, where recorded.
+    pub start: Option<Avma>,
+    /// How many instructions it executed.
+    pub instructions: u64,
+    /// What it stands for.
+    pub period: u64,
+    /// Every taken branch of it.
+    pub stack: &'a BranchStack<'a>,
+}
+
 /// What was left out of the stacks or is odd about them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackStatistics {
@@ -114,6 +140,10 @@ pub struct StackStatistics {
     pub branches: u64,
     /// Entries on a wrong speculative path (`PERF_BR_SPEC_WRONG_PATH`): not executed, left out.
     pub wrong_path: u64,
+    /// Instructions of bursts, those after the newest branch included; 0 where nobody counted them.
+    pub instructions: u64,
+    /// Pieces of bursts that are said to have executed fewer instructions than branches: left out.
+    pub impossible: u64,
 }
 
 impl StackStatistics {
@@ -122,6 +152,8 @@ impl StackStatistics {
         self.empty += other.empty;
         self.branches += other.branches;
         self.wrong_path += other.wrong_path;
+        self.instructions = self.instructions.saturating_add(other.instructions);
+        self.impossible += other.impossible;
     }
 }
 
@@ -163,28 +195,46 @@ impl Aggregate {
     /// Adds the hops of one stack, each stream of weight `period` / (N - 1).
     #[inline]
     pub fn add_stack(&mut self, context: ContextId, period: u64, stack: &BranchStack<'_>) {
-        let followed = |branch: &Branch| branch.flags.spec() != SPEC_WRONG_PATH;
-        let is_set = |branch: &Branch| branch.from.0 != 0 || branch.to.0 != 0;
-        let entries = stack.iter().filter(is_set);
-        let recorded = entries.clone().count() as u64;
-        let branches = entries.clone().filter(followed).count() as u64;
-        self.stacks.wrong_path += recorded - branches;
-        self.stacks.branches += branches;
-        if branches == 0 {
-            self.stacks.empty += 1;
+        let branches = followed(stack).count() as u64;
+        self.count_stack(stack, branches);
+        self.add_hops(context, NO_START, Weight::of_stream(period, branches.saturating_sub(1)), stack);
+    }
+
+    /// Adds the hops of a burst or a piece of one: of N branches N streams, each of weight `period` / `instructions`. What a burst
+    /// executed after its newest branch is part of no stream and is not counted: where in a block it ended is not recorded.
+    pub fn add_burst(&mut self, context: ContextId, piece: &BurstPiece<'_>) {
+        let branches = followed(piece.stack).count() as u64;
+        if piece.instructions < branches {
+            self.stacks.impossible += 1;
             return;
         }
-        self.stacks.stacks += 1;
-        let weight = Weight::of_stream(period, branches - 1);
+        self.count_stack(piece.stack, branches);
+        self.stacks.instructions = self.stacks.instructions.saturating_add(piece.instructions);
+        let weight = Weight::of_passage(piece.period, piece.instructions);
+        self.add_hops(context, piece.start.unwrap_or(NO_START), weight, piece.stack);
+    }
+
+    #[inline]
+    fn count_stack(&mut self, stack: &BranchStack<'_>, branches: u64) {
+        self.stacks.wrong_path += stack.iter().filter(is_set).count() as u64 - branches;
+        self.stacks.branches += branches;
+        let stacks = if branches == 0 { &mut self.stacks.empty } else { &mut self.stacks.stacks };
+        *stacks += 1;
+    }
+
+    /// `start`: where the stream to the oldest branch starts.
+    #[inline]
+    fn add_hops(&mut self, context: ContextId, start: Avma, weight: Weight, stack: &BranchStack<'_>) {
         let mut newer: Option<Branch> = None;
-        for branch in entries.filter(followed) {
+        for branch in followed(stack) {
             if let Some(newer) = newer {
                 self.add_hop(hop_of(context, branch.to, &newer, weight));
             }
             newer = Some(branch);
         }
         if let Some(oldest) = newer {
-            self.add_hop(hop_of(context, NO_START, &oldest, Weight::default()));
+            let weight = if start == NO_START { Weight::default() } else { weight };
+            self.add_hop(hop_of(context, start, &oldest, weight));
         }
     }
 
@@ -255,6 +305,18 @@ impl Totals {
 
 /// `PERF_BR_SPEC_WRONG_PATH` of `enum perf_branch_entry` (include/uapi/linux/perf_event.h).
 const SPEC_WRONG_PATH: u8 = 1;
+
+/// The entries that hold a branch: the hardware leaves those empty that it has not filled yet.
+#[inline]
+fn is_set(branch: &Branch) -> bool {
+    branch.from.0 != 0 || branch.to.0 != 0
+}
+
+/// The branches that were executed.
+#[inline]
+fn followed<'a>(stack: &BranchStack<'a>) -> impl Iterator<Item = Branch> + use<'a> {
+    stack.iter().filter(|branch| is_set(branch) && branch.flags.spec() != SPEC_WRONG_PATH)
+}
 
 #[inline]
 fn hop_of(context: ContextId, start: Avma, branch: &Branch, weight: Weight) -> Hop {
@@ -328,7 +390,7 @@ mod tests {
             ]
         );
         assert_eq!(totals.hops.iter().map(|hop| hop.mispredicted).sum::<u64>(), 2);
-        assert_eq!(totals.stacks, StackStatistics { stacks: 2, empty: 0, branches: 8, wrong_path: 0 });
+        assert_eq!(totals.stacks, StackStatistics { stacks: 2, branches: 8, ..StackStatistics::default() });
     }
 
     #[test]
@@ -336,7 +398,67 @@ mod tests {
         const WRONG_PATH: u64 = 1 << 24;
         let totals = totals(&[&[(30, 40, 2), (7, 8, WRONG_PATH), (20, 25, 2), (0, 0, 0)], &[], &[(0, 0, 0)]]);
         assert_eq!(shown(&totals), [(Some(25), 30, 40, 1, 300.0), (None, 20, 25, 1, 0.0)]);
-        assert_eq!(totals.stacks, StackStatistics { stacks: 1, empty: 2, branches: 2, wrong_path: 1 });
+        let expected =
+            StackStatistics { stacks: 1, empty: 2, branches: 2, wrong_path: 1, ..StackStatistics::default() };
+        assert_eq!(totals.stacks, expected);
+    }
+
+    /// Start, instructions, period and branches.
+    type Piece<'a> = (u64, u64, u64, &'a [(u64, u64, u64)]);
+
+    fn totals_of_bursts(pieces: &[Piece<'_>]) -> Totals {
+        let mut aggregate = Aggregate::default();
+        let context = aggregate.context(CONTEXT);
+        for &(start, instructions, period, branches) in pieces {
+            let (start, entries) = (Some(Avma(start)), stack(branches));
+            let stack = BranchStack::new(None, &entries);
+            aggregate.add_burst(context, &BurstPiece { start, instructions, period, stack: &stack });
+        }
+        aggregate.finish()
+    }
+
+    #[test]
+    fn a_burst_of_n_branches_gives_n_streams_from_where_it_started() {
+        let totals = totals_of_bursts(&[(2, 50, 400, &[(30, 40, 2), (20, 25, 2), (10, 15, 2)]), (2, 7, 56, &[])]);
+        let streams = [(Some(2), 10, 15, 1, 8.0), (Some(15), 20, 25, 1, 8.0), (Some(25), 30, 40, 1, 8.0)];
+        assert_eq!(shown(&totals), streams);
+        let expected =
+            StackStatistics { stacks: 1, empty: 1, branches: 3, instructions: 57, ..StackStatistics::default() };
+        assert_eq!(totals.stacks, expected);
+    }
+
+    #[test]
+    fn pieces_add_up_to_their_burst() {
+        let whole = totals_of_bursts(&[(2, 50, 400, &[(30, 40, 2), (20, 25, 2), (10, 15, 2)])]);
+        let pieces = totals_of_bursts(&[(2, 20, 160, &[(20, 25, 2), (10, 15, 2)]), (25, 30, 240, &[(30, 40, 2)])]);
+        assert_eq!(shown(&whole), shown(&pieces));
+        assert_eq!(whole.stacks.instructions, pieces.stacks.instructions);
+    }
+
+    #[test]
+    fn absurd_bursts_count_nothing_or_next_to_nothing() {
+        let branches = [(20, 25, 2), (10, 15, 2)];
+        for instructions in [0, 1] {
+            let totals = totals_of_bursts(&[(2, instructions, 400, &branches)]);
+            assert!(totals.hops.is_empty());
+            assert_eq!(totals.stacks, StackStatistics { impossible: 1, ..StackStatistics::default() });
+        }
+        let largest = [(2, 2, u64::MAX, &branches[..]), (2, u64::MAX, 1, &branches), (2, u64::MAX, 1, &branches)];
+        let totals = totals_of_bursts(&largest);
+        assert_eq!(totals.stacks.instructions, u64::MAX);
+        assert_eq!(totals.hops[0].weight, Weight::of_passage(u64::MAX, 2));
+        // The address that stands for "none" is no start.
+        let nowhere = totals_of_bursts(&[(u64::MAX, 2, 400, &branches)]);
+        assert_eq!(shown(&nowhere), [(Some(15), 20, 25, 1, 200.0), (None, 10, 15, 1, 0.0)]);
+    }
+
+    #[test]
+    fn weights_keep_five_digits_where_a_passage_is_a_thousandth() {
+        for (period, instructions) in [(1, 1000), (97, 10_007), (4_000_037, 10_003), (1, 2)] {
+            let exact = period as f64 / instructions as f64;
+            let error = Weight::of_passage(period, instructions).to_f64() / exact - 1.0;
+            assert!(error.abs() < 1e-6, "{period} / {instructions}: {error}");
+        }
     }
 
     #[test]

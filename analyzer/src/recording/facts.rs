@@ -1,9 +1,10 @@
 //! What `hbbp record` noted about a recording beyond what `perf.data` has a place for.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
-/// The part of feature 250 (`hbbp-recording/1`, JSON) that reports repeat. Fields that are absent are empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// The part of feature 250 (`hbbp-recording/1`, JSON) that the analysis needs or reports repeat. Fields that are absent are empty.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Facts {
     /// What was weaker than it could be when the recording was made.
@@ -14,6 +15,47 @@ pub struct Facts {
     pub lost_by_hardware: u64,
     /// How often the kernel throttled an event.
     pub throttled: u64,
+    /// Events whose samples are bursts: those with `"provenance":"software"`.
+    #[serde(rename = "events", deserialize_with = "burst_events")]
+    pub bursts: Vec<BurstEvent>,
+    /// The tracer that wrote them.
+    #[serde(deserialize_with = "tracer")]
+    pub tracer: Option<Tracer>,
+}
+
+/// An event whose samples are bursts: stacks of branches that were followed in software.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BurstEvent {
+    /// Its name in the recording.
+    pub name: String,
+    /// What its periods count.
+    pub unit: BurstUnit,
+}
+
+/// What a burst stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BurstUnit {
+    /// CPU time.
+    Nanoseconds,
+    /// Executed instructions.
+    Instructions,
+    /// It is not said, or not known to this version.
+    Unknown,
+}
+
+/// What the software tracer said of itself. Nothing is derived from it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tracer {
+    /// How it followed the program: `lookahead` or `breakpoint`.
+    pub kind: Option<String>,
+    /// Bursts it made.
+    pub bursts: Option<u64>,
+    /// Instructions after which a burst ends.
+    pub burst_instructions: Option<u64>,
+    /// Taken branches after which a burst ends.
+    pub depth: Option<u64>,
+    /// Time the program stood still for it, as a share of the program's CPU time; 0 to 1000, or else as if it were not there.
+    pub overhead: Option<f64>,
 }
 
 impl Facts {
@@ -24,6 +66,38 @@ impl Facts {
             ..Facts::default()
         })
     }
+
+    /// What the bursts of an event stand for, if it has any.
+    pub fn burst_unit(&self, event: &str) -> Option<BurstUnit> {
+        self.bursts.iter().find(|burst| burst.name == event).map(|burst| burst.unit)
+    }
+}
+
+/// Entries that are odd are passed over: what they say is lost, the rest of the note is not.
+fn burst_events<'de, D: Deserializer<'de>>(note: D) -> Result<Vec<BurstEvent>, D::Error> {
+    let events = Value::deserialize(note)?;
+    let burst = |event: &Value| {
+        (event.get("provenance")?.as_str()? == "software").then_some(())?;
+        let unit = match event.get("unit").and_then(Value::as_str) {
+            Some("nanoseconds") => BurstUnit::Nanoseconds,
+            Some("instructions") => BurstUnit::Instructions,
+            _ => BurstUnit::Unknown,
+        };
+        Some(BurstEvent { name: event.get("name")?.as_str()?.to_string(), unit })
+    };
+    Ok(events.as_array().into_iter().flatten().filter_map(burst).collect())
+}
+
+fn tracer<'de, D: Deserializer<'de>>(note: D) -> Result<Option<Tracer>, D::Error> {
+    let tracer = Value::deserialize(note)?;
+    let number = |key: &str| tracer.get(key).and_then(Value::as_u64);
+    Ok(tracer.is_object().then(|| Tracer {
+        kind: tracer.get("kind").and_then(Value::as_str).map(ToString::to_string),
+        bursts: number("bursts"),
+        burst_instructions: number("burst_instructions"),
+        depth: number("depth"),
+        overhead: tracer.get("overhead").and_then(Value::as_f64).filter(|share| (0.0..1000.0).contains(share)),
+    }))
 }
 
 #[cfg(test)]
@@ -37,5 +111,43 @@ mod tests {
         assert_eq!(facts, Facts { degradations: vec!["no PMU".into()], lost: 3, ..Facts::default() });
         assert_eq!(Facts::read(b"{}"), Facts::default());
         assert!(Facts::read(b"[1").degradations.concat().contains("feature 250"));
+    }
+
+    #[test]
+    fn bursts_are_the_events_of_software_provenance() {
+        let facts = Facts::read(
+            br#"{"events":[{"name":"task-clock","role":"ebs","unit":"nanoseconds"},
+                {"name":"lbr","provenance":"hardware","unit":"taken-branches"},
+                {"name":"burst:u","role":"lbr","provenance":"software","unit":"nanoseconds"},
+                {"name":"burst2","provenance":"software","unit":"instructions"},
+                {"name":"burst3","provenance":"software","unit":7}],
+                "tracer":{"kind":"lookahead","bursts":8,"burst_instructions":10000,"overhead":0.0093,"more":[]}}"#,
+        );
+        let names = ["task-clock", "lbr", "burst:u", "burst2", "burst3", "burst4"];
+        let (time, instructions) = (Some(BurstUnit::Nanoseconds), Some(BurstUnit::Instructions));
+        let units = [None, None, time, instructions, Some(BurstUnit::Unknown), None];
+        assert_eq!(names.map(|name| facts.burst_unit(name)), units);
+        let tracer = Tracer {
+            kind: Some("lookahead".into()),
+            bursts: Some(8),
+            burst_instructions: Some(10_000),
+            depth: None,
+            overhead: Some(0.0093),
+        };
+        assert_eq!(facts.tracer, Some(tracer));
+    }
+
+    #[test]
+    fn odd_values_cost_no_more_than_themselves() {
+        for odd in [
+            r#""events":7,"tracer":[1]"#,
+            r#""events":{"name":"burst:u","provenance":"software"},"tracer":null"#,
+            r#""events":[7,null,{"provenance":"software"},{"name":3,"provenance":"software"}],"tracer":"none""#,
+        ] {
+            let facts = Facts::read(format!(r#"{{"lost":3,{odd}}}"#).as_bytes());
+            assert_eq!(facts, Facts { lost: 3, ..Facts::default() }, "{odd}");
+        }
+        let facts = Facts::read(br#"{"tracer":{"kind":1,"bursts":-1,"depth":1e300,"overhead":-1e308}}"#);
+        assert_eq!(facts.tracer, Some(Tracer::default()));
     }
 }

@@ -10,9 +10,9 @@ mod sources;
 mod timeline;
 
 pub use address_space::{AddressSpace, Mapping, ModuleId};
-pub use aggregate::{Aggregate, Context, ContextId, Hop, IpHits, StackStatistics, Totals, Weight};
+pub use aggregate::{Aggregate, BurstPiece, Context, ContextId, Hop, IpHits, StackStatistics, Totals, Weight};
 pub use event::{EventKind, StackUse, Vendor};
-pub use facts::Facts;
+pub use facts::{BurstEvent, BurstUnit, Facts, Tracer};
 pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};
 pub use scan::{Granularity, RecordCounts, Tasks, read_samples, read_tasks};
 pub use sources::{SourceEvents, Sources};

@@ -3,16 +3,18 @@
 //! Records of different CPUs are not sorted by time in the file, so where a sample belongs is known only when all mappings,
 //! forks and execs have been seen. The second reading is shared by all threads, each adding up whole chunks on its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use perfdata::{Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRecord, Record, RecordType, Recording};
+use perfdata::{
+    Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRecord, Record, RecordType, Recording, Sample, Weight,
+};
 
 use crate::analysis::{Progress, Step};
 use crate::recording::{
-    Aggregate, Context, ContextId, Facts, IpHits, KERNEL, KERNEL_PID, Mapping, ModuleTable, Place, Sources, TaskEvent,
-    Timeline, Totals,
+    Aggregate, BurstPiece, Context, ContextId, Facts, IpHits, KERNEL, KERNEL_PID, Mapping, ModuleTable, Place, Sources,
+    TaskEvent, Timeline, Totals,
 };
 
 /// Whether the threads of a process are told apart.
@@ -42,6 +44,8 @@ pub struct RecordCounts {
     pub by_type: BTreeMap<RecordType, u64>,
     /// Samples by event, readable or not.
     pub samples: Vec<u64>,
+    /// Bursts by event: one has as many samples as its branches need.
+    pub bursts: Vec<u64>,
     /// Records the kernel had no room for (PERF_RECORD_LOST).
     pub lost: u64,
     /// Samples the hardware or its driver dropped (PERF_RECORD_LOST_SAMPLES).
@@ -125,9 +129,10 @@ pub fn read_samples(
     Ok(sum.unwrap_or_default().finish())
 }
 
-/// The first reading: everything but samples, of which only the events are looked at.
-pub fn read_tasks(recording: &Recording, progress: Progress<'_>) -> Result<Tasks, Error> {
+/// The first reading: everything but samples, of which only the events are looked at, and of bursts which ones belong together.
+pub fn read_tasks(recording: &Recording, facts: &Facts, progress: Progress<'_>) -> Result<Tasks, Error> {
     let mut records = RecordCounts { samples: vec![0; recording.events().len()], ..RecordCounts::default() };
+    let mut bursts = BurstCounter::new(recording, facts);
     let mut modules = ModuleTable::default();
     let mut events = Vec::new();
     let mut last_time = 0;
@@ -139,7 +144,10 @@ pub fn read_tasks(recording: &Recording, progress: Progress<'_>) -> Result<Tasks
         for raw in chunk.records() {
             if raw.record_type == RecordType::SAMPLE {
                 match recording.event_of_sample(&raw) {
-                    Ok(event) => records.samples[event] += 1,
+                    Ok(event) => {
+                        records.samples[event] += 1;
+                        bursts.add(event, &raw);
+                    }
                     Err(_) => unreadable_samples += 1, // What is wrong with it is said by the second reading.
                 }
                 continue;
@@ -164,9 +172,36 @@ pub fn read_tasks(recording: &Recording, progress: Progress<'_>) -> Result<Tasks
         by_type.insert(RecordType::SAMPLE, samples);
     }
     records.by_type = by_type;
+    records.bursts = bursts.bursts;
     let known = recording.features().build_ids.iter();
     modules.learn_build_ids(known.map(|entry| (entry.path.as_slice(), entry.build_id.as_slice())));
     Ok(Tasks { timeline: Timeline::new(events), modules, records })
+}
+
+/// Counts bursts: samples of one thread and time that follow each other are pieces of one.
+struct BurstCounter<'a> {
+    recording: &'a Recording,
+    has_bursts: Vec<bool>,
+    bursts: Vec<u64>,
+    last_of_thread: HashMap<(usize, Option<u32>), u64>,
+}
+
+impl<'a> BurstCounter<'a> {
+    fn new(recording: &'a Recording, facts: &Facts) -> Self {
+        let has_bursts: Vec<bool> =
+            recording.events().iter().map(|event| facts.burst_unit(&event.name).is_some()).collect();
+        BurstCounter { recording, bursts: vec![0; has_bursts.len()], has_bursts, last_of_thread: HashMap::new() }
+    }
+
+    fn add(&mut self, event: usize, raw: &RawRecord<'_>) {
+        if !self.has_bursts[event] {
+            return;
+        }
+        let Ok(sample) = self.recording.sample(raw) else { return };
+        let goes_on =
+            sample.time.is_some_and(|time| self.last_of_thread.insert((event, sample.tid), time) == Some(time));
+        self.bursts[event] += u64::from(!goes_on);
+    }
 }
 
 /// `PERF_RECORD_MISC_FORK_EXEC`: `perf record` made the FORK up for a process that was there before.
@@ -246,14 +281,18 @@ fn mapping_of(mmap: &Mmap<'_>, modules: &mut ModuleTable) -> Option<(u32, Mappin
 struct EventUses {
     ip: Vec<bool>,
     stack: Vec<bool>,
+    burst: Vec<bool>,
 }
 
 impl EventUses {
     fn new(sources: &Sources, events: usize) -> Self {
-        let uses = |source: &Option<crate::recording::SourceEvents>| {
+        let uses = |source: &Option<crate::recording::SourceEvents>| -> Vec<bool> {
             (0..events).map(|event| source.as_ref().is_some_and(|source| source.events.contains(&event))).collect()
         };
-        EventUses { ip: uses(&sources.ebs), stack: uses(&sources.lbr) }
+        let (ip, stack) = (uses(&sources.ebs), uses(&sources.lbr));
+        let has_bursts = sources.lbr.as_ref().is_some_and(|lbr| lbr.has_bursts);
+        let burst = stack.iter().map(|&used| used && has_bursts).collect();
+        EventUses { ip, stack, burst }
     }
 }
 
@@ -267,6 +306,14 @@ struct Worker<'a> {
     counts: RecordCounts,
     recent: Vec<Option<RecentContext>>,
     default_periods: Vec<u64>,
+}
+
+/// How many instructions a piece of a burst executed.
+fn instructions_of(piece: &Sample<'_>) -> u64 {
+    match piece.weight {
+        Some(Weight::Full(instructions)) => instructions,
+        Some(Weight::Struct { .. }) | None => 0,
+    }
 }
 
 /// A context that was looked up, and for which samples it holds.
@@ -337,8 +384,13 @@ impl<'a> Worker<'a> {
         if let Some(ip) = ip {
             self.aggregate.add_ip(IpHits { context: id, ip, samples: 1, periods: u128::from(period) });
         }
-        if let Some(stack) = stack {
-            self.aggregate.add_stack(id, period, stack);
+        match stack {
+            Some(stack) if self.uses.burst[event] => {
+                let instructions = instructions_of(&sample);
+                self.aggregate.add_burst(id, &BurstPiece { start: sample.ip, instructions, period, stack });
+            }
+            Some(stack) => self.aggregate.add_stack(id, period, stack),
+            None => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use perfdata::{BranchSampleType, EventDescription, SampleFormat};
 
-use crate::recording::{EventKind, StackUse, Vendor};
+use crate::recording::{BurstUnit, EventKind, Facts, StackUse, Vendor};
 
 /// The events of one source: all of one kind, so that their sums have one unit (hybrid machines have one event per PMU).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,16 @@ pub struct SourceEvents {
     pub covers_user: bool,
     /// They see kernel code.
     pub covers_kernel: bool,
+    /// Their stacks are bursts, followed in software; where they are, `kind` is what the bursts stand for.
+    pub has_bursts: bool,
+}
+
+impl SourceEvents {
+    /// Whether the weights of the streams are numbers of executions. A stack of the hardware says how often it was taken only in
+    /// taken branches; of a burst it is known how many instructions it executed.
+    pub fn streams_count_executions(&self) -> bool {
+        self.kind == if self.has_bursts { EventKind::Instructions } else { EventKind::TakenBranches }
+    }
 }
 
 /// The sources of a recording.
@@ -35,13 +45,14 @@ pub struct Sources {
 impl Sources {
     /// Any event with stacks of taken branches can be the branch source, any event that samples the EBS source; of several that
     /// have samples the one is taken whose samples come nearest to counting executions. As in HBBP section V.A, the stacks of
-    /// the EBS event and the instruction pointers of the branch event are not used. `samples`: how many each event has.
-    pub fn of(events: &[EventDescription], vendor: Vendor, samples: &[u64]) -> Self {
+    /// the EBS event and the instruction pointers of the branch event are not used; those of bursts are where they start, and no
+    /// event-based samples either. `samples`: how many each event has.
+    pub fn of(events: &[EventDescription], vendor: Vendor, samples: &[u64], facts: &Facts) -> Self {
         let mut degradations = Vec::new();
-        let kinds: Vec<EventKind> = events.iter().map(|event| EventKind::of(event, vendor)).collect();
+        let kinds: Vec<SampleKind> = events.iter().map(|event| SampleKind::of(event, vendor, facts)).collect();
         let stacks: Vec<StackUse> = events.iter().map(StackUse::of).collect();
         let can_sample = |index: &usize| {
-            samples[*index] > 0 && (kinds[*index] != EventKind::Silent || stacks[*index] == StackUse::Streams)
+            samples[*index] > 0 && (kinds[*index].counts != EventKind::Silent || stacks[*index] == StackUse::Streams)
         };
         let all = || (0..events.len()).filter(can_sample);
 
@@ -50,7 +61,8 @@ impl Sources {
             explain_missing_streams(events, &stacks, &mut degradations);
         }
         let has_ip = |index: &usize| events[*index].attr.sample_format.contains(SampleFormat::IP);
-        let is_for_branches = |index: usize| kinds[index] == EventKind::TakenBranches && lbr.is_some();
+        let is_for_branches =
+            |index: usize| kinds[index].is_burst || kinds[index].counts == EventKind::TakenBranches && lbr.is_some();
         let ebs = best(all().filter(has_ip).filter(|&index| !is_for_branches(index)), &kinds, ebs_rank, events);
 
         for event in [&ebs, &lbr].into_iter().flatten().flat_map(|source| &source.events).map(|&index| &events[index]) {
@@ -79,12 +91,18 @@ impl Sources {
             });
         }
         if let Some(lbr) = &lbr
-            && lbr.kind != EventKind::TakenBranches
+            && !lbr.streams_count_executions()
         {
-            degradations.push(format!(
-                "the branch stacks were taken on {}, not on taken branches: their counts are relative",
-                lbr.name
-            ));
+            degradations.push(match (lbr.has_bursts, lbr.kind) {
+                (true, EventKind::Clock) => "bursts start by the clock: slow code seems to run more often".into(),
+                (true, _) => {
+                    format!("the bursts of {} do not stand for instructions: their counts are relative", lbr.name)
+                }
+                (false, _) => format!(
+                    "the branch stacks were taken on {}, not on taken branches: their counts are relative",
+                    lbr.name
+                ),
+            });
         }
         let is_used = |index: &usize| [&ebs, &lbr].into_iter().flatten().any(|source| source.events.contains(index));
         let unused = (0..events.len()).filter(|index| samples[*index] > 0 && !is_used(index)).collect();
@@ -92,21 +110,49 @@ impl Sources {
     }
 }
 
-/// The lowest rank is the best.
-fn lbr_rank(kind: EventKind) -> u8 {
-    match kind {
-        EventKind::TakenBranches => 0,
-        EventKind::Instructions => 1,
-        EventKind::Operations => 2,
-        EventKind::Cycles => 3,
-        EventKind::Other => 4,
-        EventKind::Clock => 5,
-        EventKind::Silent => 6,
+/// What an event's samples are. Events are one source only if this is the same of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SampleKind {
+    counts: EventKind,
+    is_burst: bool,
+}
+
+impl SampleKind {
+    /// The unit of bursts is what the tracer says; its event may be another that stands in for it.
+    fn of(event: &EventDescription, vendor: Vendor, facts: &Facts) -> Self {
+        let by_attr = EventKind::of(event, vendor);
+        match facts.burst_unit(&event.name) {
+            None => SampleKind { counts: by_attr, is_burst: false },
+            Some(unit) => {
+                let counts = match (unit, by_attr) {
+                    (BurstUnit::Instructions, _) => EventKind::Instructions,
+                    (BurstUnit::Nanoseconds, _) | (BurstUnit::Unknown, EventKind::Clock) => EventKind::Clock,
+                    (BurstUnit::Unknown, _) => EventKind::Other,
+                };
+                SampleKind { counts, is_burst: true }
+            }
+        }
     }
 }
 
-fn ebs_rank(kind: EventKind) -> u8 {
-    match kind {
+/// The lowest rank is the best. Stacks that start at points in time over-represent code with long blocks, the more so the shorter
+/// they are: bursts are long, and weighted by their instructions.
+fn lbr_rank(kind: SampleKind) -> u8 {
+    match (kind.counts, kind.is_burst) {
+        (EventKind::TakenBranches, false) => 0,
+        (EventKind::Instructions, true) => 1,
+        (EventKind::Instructions, false) => 2,
+        (EventKind::Operations, false) => 3,
+        (_, true) => 4,
+        (EventKind::Cycles, _) => 5,
+        (EventKind::Other, _) => 6,
+        (EventKind::Clock, _) => 7,
+        (EventKind::Silent, _) => 8,
+    }
+}
+
+fn ebs_rank(kind: SampleKind) -> u8 {
+    match kind.counts {
         EventKind::Instructions => 0,
         EventKind::Operations => 1,
         EventKind::Cycles => 2,
@@ -119,8 +165,8 @@ fn ebs_rank(kind: EventKind) -> u8 {
 
 fn best(
     candidates: impl Iterator<Item = usize>,
-    kinds: &[EventKind],
-    rank: fn(EventKind) -> u8,
+    kinds: &[SampleKind],
+    rank: fn(SampleKind) -> u8,
     events: &[EventDescription],
 ) -> Option<SourceEvents> {
     let candidates: Vec<usize> = candidates.collect();
@@ -131,7 +177,7 @@ fn best(
     for index in of_kind {
         // Different other events have different units, and events that see the same code would count it twice.
         let joins =
-            kind != EventKind::Other && chosen.iter().all(|&other| are_disjoint(&events[index], &events[other]));
+            kind.counts != EventKind::Other && chosen.iter().all(|&other| are_disjoint(&events[index], &events[other]));
         if chosen.is_empty() || joins {
             chosen.push(index);
         }
@@ -140,7 +186,9 @@ fn best(
     let names: Vec<&str> = chosen.iter().map(|&index| events[index].name.as_str()).collect();
     let any = |sees: fn(&EventDescription) -> bool| chosen.iter().any(|&index| sees(&events[index]));
     let (covers_user, covers_kernel) = (any(sees_user), any(sees_kernel));
-    Some(SourceEvents { name: names.join(","), covers_user, covers_kernel, kind, events: chosen })
+    let SampleKind { counts, is_burst } = kind;
+    let name = names.join(",");
+    Some(SourceEvents { name, covers_user, covers_kernel, kind: counts, has_bursts: is_burst, events: chosen })
 }
 
 /// Events of different PMUs (a hybrid machine's) never see the same instruction, nor do those of user and of kernel code.
@@ -203,7 +251,10 @@ mod tests {
     }
 
     fn ebs_of(events: &[EventDescription], samples: &[u64]) -> Vec<usize> {
-        Sources::of(events, Vendor::Other, samples).ebs.map(|source| source.events).unwrap_or_default()
+        Sources::of(events, Vendor::Other, samples, &Facts::default())
+            .ebs
+            .map(|source| source.events)
+            .unwrap_or_default()
     }
 
     const PLAIN: AttrFlags = AttrFlags(0);
@@ -227,7 +278,7 @@ mod tests {
     fn an_event_without_samples_is_no_source() {
         let events = [event(1, 1, "task-clock", PLAIN), event(1, 2, "page-faults", PLAIN)];
         assert_eq!(ebs_of(&events, &[0, 18]), [1]);
-        let sources = Sources::of(&events, Vendor::Other, &[3, 18]);
+        let sources = Sources::of(&events, Vendor::Other, &[3, 18], &Facts::default());
         assert_eq!((sources.ebs.unwrap().events, sources.unused), (vec![0], vec![1]));
     }
 }

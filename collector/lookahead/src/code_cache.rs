@@ -1,10 +1,11 @@
 //! Decoded code, kept from burst to burst.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use iced_x86::InstructionInfoFactory;
 use perfdata::Avma;
-use std::collections::HashMap;
 
 use crate::code_lines::Resident;
 use crate::decode::decode_block;
@@ -43,6 +44,7 @@ pub struct CodeCache {
     pub(crate) resident: Resident,
     factory: InstructionInfoFactory,
     limit: usize,
+    decoding: Duration,
 }
 
 impl CodeCache {
@@ -56,12 +58,18 @@ impl CodeCache {
             resident: Resident::default(),
             factory: InstructionInfoFactory::new(),
             limit: instructions.clamp(1024, 1 << 26),
+            decoding: Duration::ZERO,
         }
     }
 
     /// Number of decoded instructions held.
     pub fn instructions(&self) -> usize {
         self.ops.len()
+    }
+
+    /// Time spent on decoding so far.
+    pub fn decoding(&self) -> Duration {
+        self.decoding
     }
 
     /// Forgets the code in `range`, because another mapping was put there or the code was rewritten.
@@ -152,10 +160,12 @@ impl CodeCache {
             m.resident.lines.clear();
             m.resident.stubs.clear();
         }
+        let began = Instant::now();
         let mut window = [0; WINDOW];
         let length = fetch(pc, &mut window, m)?;
         let first = self.ops.len();
         let end = decode_block(pc, &window[..length], &mut self.ops, &mut self.factory, &mut m.resident.stubs);
+        self.decoding += began.elapsed();
         let count = self.ops.len() - first;
         if count == 0 {
             return Err(StopReason::UnreadableCode);

@@ -1,0 +1,154 @@
+//! What the tracer knows of a process: its mappings, its decoded code, where no breakpoint may be.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use lookahead::CodeCache;
+use object::read::elf::{ElfFile64, FileHeader};
+use object::{Endianness, Object, ObjectSection, ReadCache};
+use perfdata::Avma;
+
+use crate::kernel::read_memory;
+use crate::process::{Mapping, mappings, proc_path};
+
+/// Decoded instructions kept per process, about 70 bytes each.
+const CODE: usize = 1 << 17;
+/// Mappings are read again when what that costs is this small a share of the time since.
+const SHARE: u32 = 1000;
+
+/// The address space of a process, as of a moment ago.
+pub(super) struct AddressSpace {
+    pid: i32,
+    read: Option<(Instant, Duration)>,
+    pub(super) code: CodeCache,
+    pub(super) layout: Layout,
+}
+
+/// What is mapped where.
+#[derive(Default)]
+pub(super) struct Layout {
+    mappings: Vec<Mapping>,
+    /// Restartable sequences (`rseq(2)`).
+    critical: Vec<Range<Avma>>,
+    /// Code that may be rewritten at any time: writable, or of no file.
+    volatile: Vec<Range<Avma>>,
+    /// The pages of the kernel's clock.
+    vvar: Option<Range<u64>>,
+}
+
+impl AddressSpace {
+    pub(super) fn new(pid: i32) -> Self {
+        Self { pid, read: None, code: CodeCache::new(CODE), layout: Layout::default() }
+    }
+
+    /// Forgets everything: the process has another program now.
+    pub(super) fn forget(&mut self) {
+        self.read = None;
+        self.layout = Layout::default();
+        self.code.clear();
+    }
+
+    /// Looks again what is mapped, if that is due, and forgets decoded code that may have changed.
+    pub(super) fn refresh(&mut self) {
+        for range in &self.layout.volatile {
+            self.code.invalidate(range.clone());
+        }
+        let now = Instant::now();
+        if self.read.is_some_and(|(at, cost)| now - at < cost * SHARE) {
+            return;
+        }
+        let new = mappings(self.pid as u32);
+        if new != self.layout.mappings {
+            for range in self.layout.replace(self.pid, new) {
+                self.code.invalidate(range);
+            }
+        }
+        self.read = Some((now, now.elapsed()));
+    }
+}
+
+impl Layout {
+    /// Puts `new` in place of what was mapped. Returns where code was that is not there any more.
+    fn replace(&mut self, pid: i32, new: Vec<Mapping>) -> Vec<Range<Avma>> {
+        let executable = |map: &&Mapping| map.prot & 4 != 0;
+        let gone = self.mappings.iter().filter(executable).filter(|old| !new.contains(old));
+        let gone = gone.map(|map| Avma(map.start)..Avma(map.end)).collect();
+        let same_code = self.mappings.iter().filter(executable).map(place).eq(new.iter().filter(executable).map(place));
+        self.mappings = new;
+        let of_kernel = |map: &Mapping| map.path == b"[vdso]" || map.path == b"[vsyscall]";
+        let is_volatile = |map: &&Mapping| map.prot & 6 == 6 || map.inode == 0 && !of_kernel(map);
+        let volatile = self.mappings.iter().filter(executable).filter(is_volatile);
+        self.volatile = volatile.map(|map| Avma(map.start)..Avma(map.end)).collect();
+        self.vvar = self.mappings.iter().find(|map| map.path.starts_with(b"[vvar")).map(|map| map.start..map.end);
+        if !same_code {
+            self.critical = self.critical_sections(pid);
+        }
+        gone
+    }
+
+    /// Whether the process may write to this page.
+    pub(super) fn writable(&self, address: Avma) -> bool {
+        let index = self.mappings.partition_point(|map| map.end <= address.0);
+        // What is not there was mapped since, which new memory usually is to be written.
+        self.mappings.get(index).is_none_or(|map| map.start > address.0 || map.prot & 2 != 0)
+    }
+
+    /// The offset into the pages of the kernel's clock, if `address` is one of them.
+    pub(super) fn vvar_offset(&self, address: Avma) -> Option<u64> {
+        self.vvar.as_ref().filter(|range| range.contains(&address.0)).map(|range| address.0 - range.start)
+    }
+
+    /// Whether `address` is in a restartable sequence, where a breakpoint would make it restart for ever.
+    pub(super) fn is_critical(&self, address: Avma) -> bool {
+        self.critical.iter().any(|range| range.contains(&address))
+    }
+
+    /// Restartable sequences are described by `struct rseq_cs`, which programs put into a section `__rseq_cs` (`linux/rseq.h`).
+    fn critical_sections(&self, pid: i32) -> Vec<Range<Avma>> {
+        let mut ranges = Vec::new();
+        let mut seen: Vec<&[u8]> = Vec::new();
+        for map in self.mappings.iter().filter(|map| map.prot & 4 != 0 && map.inode != 0) {
+            if seen.contains(&map.path.as_slice()) {
+                continue;
+            }
+            seen.push(&map.path);
+            let Some((offset, size)) = section_of_sequences(pid, map) else { continue };
+            let holds = |other: &&Mapping| {
+                other.path == map.path && (other.offset..other.offset + (other.end - other.start)).contains(&offset)
+            };
+            // The file is mapped with overlaps at segment ends; data is where it can be relocated.
+            let Some(data) = self.mappings.iter().filter(holds).max_by_key(|other| other.offset) else { continue };
+            let mut bytes = vec![0; size.min(1 << 20)];
+            if read_memory(pid, Avma(data.start + (offset - data.offset)), &mut bytes) {
+                // u32 version, flags; u64 start_ip, post_commit_offset, abort_ip.
+                for sequence in bytes.chunks_exact(32) {
+                    let (words, _) = sequence.as_chunks::<8>();
+                    let start = u64::from_le_bytes(words[1]);
+                    ranges.push(Avma(start)..Avma(start.saturating_add(u64::from_le_bytes(words[2]))));
+                }
+            }
+        }
+        ranges
+    }
+}
+
+fn place(map: &Mapping) -> (u64, u64, u64, u64) {
+    (map.start, map.end, map.inode, map.offset)
+}
+
+/// File offset and size of the section that describes restartable sequences.
+fn section_of_sequences(pid: i32, map: &Mapping) -> Option<(u64, usize)> {
+    let path = proc_path(pid as u32).join(format!("map_files/{:x}-{:x}", map.start, map.end));
+    let by_name = || {
+        use std::os::unix::ffi::OsStrExt;
+        File::open(Path::new(std::ffi::OsStr::from_bytes(&map.path)))
+    };
+    let cache = ReadCache::new(File::open(path).or_else(|_| by_name()).ok()?);
+    let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+    elf.elf_header().is_class_64().then_some(())?;
+    let section = elf.section_by_name_bytes(b"__rseq_cs")?;
+    let (offset, size) = section.file_range()?;
+    Some((offset, usize::try_from(size).ok()?))
+}

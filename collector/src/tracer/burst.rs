@@ -1,0 +1,110 @@
+//! A burst in the making, and the samples it becomes.
+
+use lookahead::{Branch, BranchKind, Outcome};
+use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
+
+/// Branches of one sample: a record is at most 65,535 bytes long.
+pub(super) const SAMPLE_BRANCHES: usize = 2700;
+
+/// The path of a thread from one sampling stop.
+#[derive(Debug, Default)]
+pub(super) struct Burst {
+    /// Oldest first.
+    pub(super) branches: Vec<Branch>,
+    pieces: Vec<Piece>,
+    /// What it stands for, in the unit of the event.
+    pub(super) period: u64,
+    pub(super) instructions: u64,
+    /// Times it went on behind something that the interpreter could not follow.
+    pub(super) continuations: u32,
+}
+
+#[derive(Debug)]
+struct Piece {
+    /// Its first instruction.
+    start: Avma,
+    /// Its first branch.
+    first: usize,
+    instructions: u64,
+}
+
+impl Burst {
+    pub(super) fn begin(&mut self, start: Avma, period: u64) {
+        self.branches.clear();
+        self.pieces.clear();
+        self.pieces.push(Piece { start, first: 0, instructions: 0 });
+        (self.period, self.instructions, self.continuations) = (period, 0, 0);
+    }
+
+    /// Branches that fit into the present piece, one at least: a new piece begins if it is full.
+    pub(super) fn room(&mut self) -> u64 {
+        let held = self.branches.len() - self.pieces.last().map_or(0, |piece| piece.first);
+        if held < SAMPLE_BRANCHES {
+            return (SAMPLE_BRANCHES - held) as u64;
+        }
+        let start = self.branches.last().map_or(Avma(0), |branch| branch.to);
+        self.pieces.push(Piece { start, first: self.branches.len(), instructions: 0 });
+        SAMPLE_BRANCHES as u64
+    }
+
+    /// Instructions were executed, whose branches are in already.
+    pub(super) fn executed(&mut self, instructions: u64) {
+        self.instructions += instructions;
+        if let Some(piece) = self.pieces.last_mut() {
+            piece.instructions += instructions;
+        }
+    }
+
+    pub(super) fn add(&mut self, outcome: &Outcome) {
+        self.executed(outcome.instructions);
+    }
+
+    /// Of the taken branches, those that their bytes decide.
+    pub(super) fn static_branches(&self) -> u64 {
+        let is_static = |branch: &&Branch| matches!(branch.kind, BranchKind::Jump | BranchKind::Call);
+        self.branches.iter().filter(is_static).count() as u64
+    }
+
+    /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as weight, and
+    /// as period its share of what the burst stands for.
+    pub(super) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
+        let mut stack = Vec::new();
+        for (index, piece) in self.pieces.iter().enumerate() {
+            let end = self.pieces.get(index + 1).map_or(self.branches.len(), |next| next.first);
+            let flags = |kind: BranchKind| BranchFlags((kind as u64) << 20);
+            let entry =
+                |branch: &Branch| perfdata::Branch { from: branch.from, to: branch.to, flags: flags(branch.kind) };
+            stack.clear();
+            stack.extend(self.branches[piece.first..end].iter().rev().map(entry));
+            let share = u128::from(self.period) * u128::from(piece.instructions) / u128::from(self.instructions.max(1));
+            let sample = SampleFields {
+                cpu_mode: CpuMode::User,
+                id: event.id,
+                ip: piece.start,
+                pid: thread.pid as u32,
+                tid: thread.tid as u32,
+                time,
+                period: share as u64,
+                branches: &stack,
+                weight: Some(Weight::Full(piece.instructions)),
+                ..SampleFields::default()
+            };
+            let written = sample.append_record(&event.attr, records);
+            debug_assert!(written.is_ok(), "{written:?}");
+        }
+    }
+}
+
+/// The event that bursts are samples of.
+#[derive(Clone, Debug)]
+pub(crate) struct BurstEvent {
+    pub(crate) attr: EventAttr,
+    pub(crate) id: u64,
+}
+
+/// A thread and its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ThreadId {
+    pub(super) pid: i32,
+    pub(super) tid: i32,
+}

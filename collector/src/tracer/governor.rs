@@ -1,0 +1,124 @@
+//! Keeps recording within its budget by adapting how often threads are stopped.
+
+use std::time::Duration;
+
+/// What a stop costs the thread besides the work done during it: the interrupt, two switches between tracer and thread, cold caches.
+/// Measured by `benches/tracer-overhead`.
+pub(super) const STOP: Duration = Duration::from_micros(30);
+/// What the debug exception of a breakpoint adds.
+pub(super) const BREAKPOINT: Duration = Duration::from_micros(16);
+
+/// Periods between bursts of one thread, ns of its CPU time.
+const SHORTEST: f64 = 50_000.0;
+const LONGEST: f64 = 10e9;
+/// How far back is looked, ns of CPU time.
+const MEMORY: f64 = 5e9;
+/// What a burst is taken to cost before one was seen, ns.
+const GUESS: f64 = 250_000.0;
+
+/// Decides how much CPU time is to pass between two bursts of a thread.
+///
+/// Let o be the share of CPU time that may be spent, c what a burst costs on average. A burst every c / o keeps the budget if bursts
+/// were the only cost; stops that are not for bursts (threads that begin, signals of the program) are made up for by the ratio of
+/// what was spent to what could have been spent, both fading over the last seconds.
+#[derive(Clone, Debug)]
+pub(super) struct Governor {
+    budget: f64,
+    burst_cost: f64,
+    /// Fading sums, ns.
+    spent: f64,
+    passed: f64,
+    random: u64,
+}
+
+impl Governor {
+    /// `budget`: the share of the threads' CPU time that may be spent, 0.01 for 1 %.
+    pub(super) fn new(budget: f64, seed: u64) -> Self {
+        Self { budget: budget.max(1e-6), burst_cost: GUESS, spent: 0.0, passed: 0.0, random: seed | 1 }
+    }
+
+    /// Threads were held up for this long.
+    pub(super) fn spent(&mut self, time: Duration) {
+        self.spent += time.as_nanos() as f64;
+    }
+
+    /// Threads ran for this long.
+    pub(super) fn passed(&mut self, ns: u64) {
+        self.passed += ns as f64;
+        if self.passed > MEMORY {
+            let fade = MEMORY / self.passed;
+            self.passed *= fade;
+            self.spent *= fade;
+        }
+    }
+
+    /// A burst has ended that cost so much in all.
+    pub(super) fn burst(&mut self, cost: Duration) {
+        self.burst_cost += (cost.as_nanos() as f64 - self.burst_cost) / 16.0;
+    }
+
+    /// CPU time between two bursts, ns, without jitter.
+    pub(super) fn period(&self) -> f64 {
+        // As if a second had passed on budget: the first moments of a program are no reason for extremes.
+        let allowed = self.budget * (self.passed + 1e9);
+        let ratio = (self.spent + self.budget * 1e9) / allowed;
+        (self.burst_cost / self.budget * ratio.clamp(0.5, 20.0)).clamp(SHORTEST, LONGEST)
+    }
+
+    /// A factor from 0.5 to 1.5, so that bursts do not fall in step with the program.
+    pub(super) fn jitter(&mut self) -> f64 {
+        // xorshift64 (Marsaglia 2003).
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        0.5 + (self.random >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a thread for `seconds` of CPU time; returns the share spent.
+    fn simulate(budget: f64, cost: Duration, other: Duration, seconds: u64) -> f64 {
+        let mut governor = Governor::new(budget, 7);
+        let (mut now, mut spent) = (0.0, Duration::ZERO);
+        while now < seconds as f64 * 1e9 {
+            let period = governor.period() * governor.jitter();
+            now += period;
+            governor.passed(period as u64);
+            governor.spent(cost);
+            governor.burst(cost);
+            // Other stops come with time, not with bursts.
+            let others = other.mul_f64(period / 1e9);
+            governor.spent(others);
+            spent += cost + others;
+        }
+        spent.as_nanos() as f64 / now
+    }
+
+    #[test]
+    fn the_budget_is_kept() {
+        for budget in [0.001, 0.01, 0.05, 0.5] {
+            for cost in [40, 250, 3000] {
+                let share = simulate(budget, Duration::from_micros(cost), Duration::ZERO, 200);
+                assert!((0.8..1.1).contains(&(share / budget)), "{budget} {cost}: {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_stops_are_made_up_for() {
+        let share = simulate(0.01, Duration::from_micros(250), Duration::from_millis(5), 200);
+        assert!((0.008..0.0125).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn jitter_is_spread_evenly() {
+        let mut governor = Governor::new(0.01, 99);
+        let factors: Vec<f64> = (0..10_000).map(|_| governor.jitter()).collect();
+        let mean = factors.iter().sum::<f64>() / 10_000.0;
+        assert!((0.99..1.01).contains(&mean), "{mean}");
+        assert!(factors.iter().all(|factor| (0.5..1.5).contains(factor)));
+    }
+}

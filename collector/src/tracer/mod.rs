@@ -1,0 +1,179 @@
+//! Software branch tracing: branch stacks on machines whose hardware records none.
+//!
+//! ```text
+//! clock of the thread overflows -> signal -> ptrace stop (the signal is never delivered)
+//!   registers, pages it is likely to need           thread, memory
+//!   look ahead: instruction budget left?            lookahead::run
+//!     system call, page or instruction it cannot follow: breakpoint behind it, let the thread run there, go on
+//!   burst complete -> samples -> shared queue       burst, shared
+//!   next period from what it cost                   governor
+//! ```
+//!
+//! After *Break Dancing* (Marin, Alexandrov, Moseley, LCTES 2021), whose algorithm is the other [`TracerKind`]: a breakpoint at every
+//! branch that is not decided by its bytes. All of it happens in one thread, which alone may speak to the threads it traces
+//! (ptrace(2)). If the collector is killed, the kernel detaches the threads and closes clocks and breakpoints; a signal that was
+//! underway is one on which nothing happens by default.
+
+mod address_space;
+mod burst;
+mod cpu;
+mod engine;
+mod governor;
+mod memory;
+mod shared;
+mod static_path;
+mod statistics;
+mod thread;
+mod wish;
+mod working_set;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+use std::thread::{Builder, JoinHandle};
+
+use perf_event_open_sys::bindings as sys;
+use perfdata::{AttrFlags, EventAttr, ReadFormat};
+
+use crate::errno::Errno;
+use crate::kernel::{Waiting, realtime_signal, wake_waiting_thread};
+pub(crate) use crate::tracer::burst::BurstEvent;
+use crate::tracer::engine::Engine;
+pub(crate) use crate::tracer::shared::Shared;
+pub use crate::tracer::statistics::{Predictions, Times, TracerFacts};
+pub use crate::tracer::wish::{BurstSize, TracerKind, TracerWish, TracerWishes};
+
+/// How to trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) kind: TracerKind,
+    pub(crate) size: BurstSize,
+    /// Percent of CPU time.
+    pub(crate) overhead: f64,
+    /// The part of it that is for bursts.
+    pub(crate) burst_share: f64,
+    /// Follow threads and processes that start later.
+    pub(crate) inherit: bool,
+    /// The command, which begins to run when tracing has begun.
+    pub(crate) command: Option<i32>,
+    pub(crate) clock: Clock,
+}
+
+/// What starts a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// CPU time.
+    Time,
+    /// Instructions in user space, where the machine counts them.
+    Instructions,
+}
+
+impl Clock {
+    /// The event of a thread. It counts, with the time it counted, and tells of one overflow at a time.
+    fn attr(self) -> EventAttr {
+        let (kind, config) = match self {
+            Self::Time => (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_TASK_CLOCK),
+            Self::Instructions => (sys::PERF_TYPE_HARDWARE, sys::PERF_COUNT_HW_INSTRUCTIONS),
+        };
+        EventAttr {
+            kind,
+            config: u64::from(config),
+            sample_period_or_freq: 1_000_000_000,
+            read_format: ReadFormat::TOTAL_TIME_RUNNING,
+            flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+            wakeup_events_or_watermark: 1,
+            ..EventAttr::default()
+        }
+    }
+}
+
+/// A thread that cannot be traced.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("thread {thread} cannot be traced: {errno}{}", hint(*.errno))]
+pub struct AttachError {
+    /// The thread.
+    pub thread: i32,
+    /// What the kernel said.
+    pub errno: Errno,
+}
+
+fn hint(errno: Errno) -> &'static str {
+    if errno.is_permission() {
+        "; a debugger may have it, it may be another user's, or kernel.yama.ptrace_scope allows to trace own children only"
+    } else {
+        ""
+    }
+}
+
+/// The tracer at work.
+pub(crate) struct Tracer {
+    thread: Option<JoinHandle<TracerFacts>>,
+    shared: Arc<Shared>,
+    /// Keeps the signals blocked that the thread waits for.
+    _waiting: Waiting,
+}
+
+impl Tracer {
+    /// Attaches to processes or threads; nothing stops them yet.
+    ///
+    /// # Errors
+    /// What cannot be traced, and why.
+    pub(crate) fn attach(
+        settings: Settings,
+        event: BurstEvent,
+        ids: &[u32],
+        whole_processes: bool,
+    ) -> Result<Self, AttachError> {
+        let failed = |errno: Errno| AttachError { thread: 0, errno };
+        let shared = Arc::new(Shared::new().map_err(|errno| failed(errno.into()))?);
+        let waiting = Waiting::block(realtime_signal());
+        let signals = waiting.signals();
+        let (result, attached) = channel();
+        let (ids, for_thread) = (ids.to_vec(), shared.clone());
+        let work = move || {
+            let mut engine = Engine::new(settings, event, for_thread, signals);
+            let attached = engine.attach(&ids, whole_processes);
+            let failed = attached.is_err();
+            let _ = result.send(attached);
+            if failed { engine.nothing() } else { engine.run() }
+        };
+        let spawned = Builder::new().name("hbbp-tracer".to_owned()).spawn(work);
+        let thread = spawned.map_err(|error| failed(Errno(error.raw_os_error().unwrap_or(libc::EAGAIN))))?;
+        match attached.recv() {
+            Ok(Ok(())) => Ok(Self { thread: Some(thread), shared, _waiting: waiting }),
+            Ok(Err(error)) => {
+                let _ = thread.join();
+                Err(error)
+            }
+            Err(_) => Err(failed(Errno(libc::ECHILD))),
+        }
+    }
+
+    /// Bursts, and how the command ended.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        self.shared.clone()
+    }
+
+    /// Begins to sample.
+    pub(crate) fn start(&self) {
+        self.shared.started.store(true, Ordering::Release);
+        wake_waiting_thread();
+    }
+
+    /// Ends: the threads go on untraced. Returns what was done; `None` if the tracer failed.
+    pub(crate) fn stop(mut self) -> Option<TracerFacts> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Option<TracerFacts> {
+        self.shared.stopping.store(true, Ordering::Release);
+        wake_waiting_thread();
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

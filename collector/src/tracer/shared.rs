@@ -1,0 +1,79 @@
+//! What the tracer's thread shares with the one that writes the recording.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::command::CommandStatus;
+
+/// Bytes that wake the writer.
+const ENOUGH: usize = 1 << 20;
+/// Bytes held at most; a burst that finds no room is counted as lost.
+const MOST: usize = 64 << 20;
+
+/// Bursts on their way to the recording, and what the two threads have to tell each other.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// Sampling is to begin.
+    pub(super) started: AtomicBool,
+    /// Tracing is to end.
+    pub(super) stopping: AtomicBool,
+    /// How the command ended: the tracer is told first.
+    pub(crate) status: OnceLock<CommandStatus>,
+    records: Mutex<Vec<u8>>,
+    wake: OwnedFd,
+}
+
+impl Shared {
+    pub(super) fn new() -> Result<Self, rustix::io::Errno> {
+        Ok(Self {
+            started: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            status: OnceLock::new(),
+            records: Mutex::new(Vec::new()),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        })
+    }
+
+    fn records(&self) -> MutexGuard<'_, Vec<u8>> {
+        // Whole records are all that is ever put in: a panic elsewhere leaves no half of one.
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over what `write` makes at the time it is given (`CLOCK_MONOTONIC`, ns); `scratch` is empty. The time is taken under the
+    /// lock, so that records are in order and none is older than what was handed over before. Returns whether there was room.
+    pub(super) fn push(&self, scratch: &mut Vec<u8>, write: impl FnOnce(u64, &mut Vec<u8>)) -> bool {
+        let mut records = self.records();
+        let now = clock_gettime(ClockId::Monotonic);
+        let time = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
+        write(time, scratch);
+        if records.len() + scratch.len() > MOST {
+            return false;
+        }
+        let before = records.len();
+        records.extend_from_slice(scratch);
+        if before < ENOUGH && records.len() >= ENOUGH {
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+        true
+    }
+
+    /// Appends what was handed over since the last time.
+    pub(crate) fn drain(&self, records: &mut Vec<u8>) {
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        let mut held = self.records();
+        records.extend_from_slice(&held);
+        held.clear();
+        held.shrink_to(2 * ENOUGH);
+    }
+}
+
+impl AsFd for Shared {
+    /// Readable when there is much to be drained.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}

@@ -1,0 +1,115 @@
+//! The path from an instruction to the next branch that is not decided by its bytes (*Break Dancing*, FindNextUnresolvedBranch).
+
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
+use lookahead::{Branch, BranchKind};
+use perfdata::Avma;
+
+use crate::kernel::read_memory;
+
+/// Instructions looked at for one branch; behind that, something is wrong.
+const LONGEST: u64 = 100_000;
+/// Bytes read at once.
+const WINDOW: usize = 256;
+const LONGEST_INSTRUCTION: usize = 15;
+
+/// A branch to be evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unresolved {
+    pub(super) address: Avma,
+    /// Instructions before it.
+    pub(super) instructions: u64,
+    /// The stack pointer there, if the instructions before it say.
+    pub(super) stack: Option<u64>,
+}
+
+/// Why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoBranch {
+    /// The number of taken branches was reached before, after so many instructions.
+    Depth(u64),
+    /// The code cannot be read or decoded.
+    Unreadable,
+    /// An instruction that no breakpoint helps with: a software interrupt, a transaction, a far branch.
+    Unsupported,
+    /// Only direct jumps, round and round.
+    Endless,
+}
+
+/// Follows the code from `start` and appends the direct branches on the way to `branches`, at most `depth`.
+pub(super) fn next_unresolved(
+    pid: i32,
+    start: Avma,
+    stack: u64,
+    depth: u64,
+    branches: &mut Vec<Branch>,
+) -> Result<Unresolved, NoBranch> {
+    let (mut ip, mut stack, mut taken) = (start.0, Some(stack), 0);
+    let mut bytes = [0; WINDOW];
+    let (mut window, mut length) = (0_u64, 0);
+    let mut instruction = Instruction::default();
+    for instructions in 0..LONGEST {
+        let at = ip.wrapping_sub(window) as usize;
+        if at >= length || length - at < LONGEST_INSTRUCTION {
+            window = ip;
+            length = read_code(pid, ip, &mut bytes);
+        }
+        let at = (ip - window) as usize;
+        let mut decoder = Decoder::with_ip(64, &bytes[at..length], ip, DecoderOptions::NONE);
+        decoder.decode_out(&mut instruction);
+        if instruction.is_invalid() {
+            return Err(NoBranch::Unreadable);
+        }
+        let here = Unresolved { address: Avma(ip), instructions, stack };
+        let next = match instruction.flow_control() {
+            FlowControl::Next => None,
+            FlowControl::Call if matches!(instruction.code(), Code::Syscall | Code::Sysenter) => None,
+            FlowControl::Interrupt if instruction.code() == Code::Int_imm8 && instruction.immediate8() == 0x80 => None,
+            FlowControl::UnconditionalBranch => Some(BranchKind::Jump),
+            FlowControl::Call => Some(BranchKind::Call),
+            FlowControl::ConditionalBranch | FlowControl::IndirectBranch | FlowControl::IndirectCall => {
+                return Ok(here);
+            }
+            FlowControl::Return if matches!(instruction.code(), Code::Retnq | Code::Retnq_imm16) => return Ok(here),
+            FlowControl::Return | FlowControl::Interrupt | FlowControl::XbeginXabortXend | FlowControl::Exception => {
+                return Err(NoBranch::Unsupported);
+            }
+        };
+        stack = stack_after(&instruction, stack);
+        match next {
+            None => ip = instruction.next_ip(),
+            Some(_) if !instruction.is_jmp_short_or_near() && !instruction.is_call_near() => {
+                return Err(NoBranch::Unsupported);
+            }
+            Some(kind) => {
+                let to = instruction.near_branch_target();
+                branches.push(Branch { from: Avma(ip), to: Avma(to), kind });
+                ip = to;
+                taken += 1;
+                if taken == depth {
+                    return Err(NoBranch::Depth(instructions + 1));
+                }
+            }
+        }
+    }
+    Err(NoBranch::Endless)
+}
+
+/// What pushes, pops and calls make of the stack pointer; `None` behind anything else that writes to it.
+fn stack_after(instruction: &Instruction, stack: Option<u64>) -> Option<u64> {
+    let change = instruction.stack_pointer_increment();
+    let stack = stack?.wrapping_add(i64::from(change) as u64);
+    let writes = instruction.op_count() > 0
+        && instruction.op0_register().full_register() == Register::RSP
+        && !instruction.is_stack_instruction();
+    let leaves = matches!(instruction.code(), Code::Leaveq | Code::Leavew | Code::Enterq_imm16_imm8);
+    (!writes && !leaves).then_some(stack)
+}
+
+/// Reads code, less of it where the next page cannot be read. Returns how many bytes.
+fn read_code(pid: i32, address: u64, bytes: &mut [u8; WINDOW]) -> usize {
+    if read_memory(pid, Avma(address), bytes) {
+        return WINDOW;
+    }
+    let left = (4096 - address as usize % 4096).min(WINDOW);
+    if read_memory(pid, Avma(address), &mut bytes[..left]) { left } else { 0 }
+}

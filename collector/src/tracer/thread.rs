@@ -1,0 +1,215 @@
+//! A traced thread: the event that stops it, the breakpoint it may have, the burst it is in.
+
+use std::time::{Duration, Instant};
+
+use lookahead::Registers;
+use perf_event_open_sys::bindings as sys;
+use perfdata::{AttrFlags, Avma, EventAttr};
+
+use crate::errno::Errno;
+use crate::kernel::{EventFd, Scope, SignalInfo, realtime_signal, signal_mask};
+use crate::tracer::burst::{Burst, ThreadId};
+use crate::tracer::engine::Prediction;
+use crate::tracer::working_set::WorkingSet;
+
+/// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows.
+const POLL_IN: i32 = 1;
+const POLL_HUP: i32 = 6;
+
+/// How the overflow of a thread's clock makes it stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// The thread gets this signal, and stops before it is delivered.
+    Signal(i32),
+    /// The tracer gets a signal, and interrupts the thread: for threads that block the signals that could be used.
+    Interrupt,
+}
+
+/// One thread.
+pub(super) struct Thread {
+    pub(super) id: ThreadId,
+    pub(super) clock: EventFd,
+    notice: Option<Notice>,
+    breakpoint: Option<EventFd>,
+    /// The signal of the breakpoint.
+    breakpoint_signal: i32,
+    /// What the next burst will stand for.
+    pub(super) period: u64,
+    /// Counts of the clock, and time it counted, as last seen.
+    counted: u64,
+    ran: u64,
+    pub(super) phase: Phase,
+    pub(super) burst: Burst,
+    /// What the burst has cost so far.
+    pub(super) cost: Duration,
+    pub(super) working_set: WorkingSet,
+    /// What the interpreter found, where both tracers are compared.
+    pub(super) prediction: Option<Box<Prediction>>,
+}
+
+/// What a thread does.
+pub(super) enum Phase {
+    /// Runs until its clock overflows.
+    Sampling,
+    /// Its clock has overflowed, the tracer has asked it to stop.
+    Interrupted,
+    /// In a burst, on its way to a breakpoint.
+    Underway(Box<Underway>),
+}
+
+/// What is expected of a thread at its breakpoint.
+pub(super) struct Underway {
+    pub(super) address: Avma,
+    pub(super) since: Instant,
+    pub(super) goal: Goal,
+}
+
+/// What the breakpoint is for.
+pub(super) enum Goal {
+    /// To look ahead from there; registers are known but for those a system call returns values in.
+    BehindSystemCall(Registers),
+    /// To look ahead from there.
+    BehindInstruction,
+    /// To evaluate a branch, with the stack pointer there if it is known.
+    Branch { instructions: u64, stack: Option<u64> },
+}
+
+/// What happened since the last look.
+pub(super) struct Progress {
+    /// Counts of the clock.
+    pub(super) counts: u64,
+    /// Time, ns.
+    pub(super) ran: u64,
+}
+
+impl Thread {
+    /// Opens the thread's clock, which does not run yet.
+    pub(super) fn new(id: ThreadId, clock: &EventAttr) -> Result<Self, Errno> {
+        let clock = EventFd::open(clock, Scope::Thread(id.tid, None))?;
+        Ok(Self {
+            id,
+            clock,
+            notice: None,
+            breakpoint: None,
+            breakpoint_signal: 0,
+            period: 0,
+            counted: 0,
+            ran: 0,
+            phase: Phase::Sampling,
+            burst: Burst::default(),
+            cost: Duration::ZERO,
+            working_set: WorkingSet::default(),
+            prediction: None,
+        })
+    }
+
+    /// What the clock counted since the last look.
+    pub(super) fn progress(&mut self) -> Progress {
+        let mut words = [0; 2];
+        if self.clock.read(&mut words).is_err() {
+            return Progress { counts: 0, ran: 0 };
+        }
+        let progress =
+            Progress { counts: words[0].saturating_sub(self.counted), ran: words[1].saturating_sub(self.ran) };
+        (self.counted, self.ran) = (words[0], words[1]);
+        progress
+    }
+
+    /// Lets the clock overflow once, after `count`.
+    pub(super) fn arm(&mut self, period: u64, count: u64) -> Result<(), Errno> {
+        self.period = period;
+        self.phase = Phase::Sampling;
+        self.clock.set_period(count)?;
+        self.clock.once()
+    }
+
+    /// How the overflow is to make the thread stop.
+    pub(super) fn notify_by(&mut self, notice: Notice, tracer: i32) -> Result<(), Errno> {
+        if self.notice == Some(notice) {
+            return Ok(());
+        }
+        match notice {
+            Notice::Signal(signal) => self.clock.signal_to(self.id.tid, signal)?,
+            Notice::Interrupt => self.clock.signal_to(tracer, realtime_signal())?,
+        }
+        self.notice = Some(notice);
+        Ok(())
+    }
+
+    /// Whether its clock was never started.
+    pub(super) fn is_new(&self) -> bool {
+        self.period == 0
+    }
+
+    /// Whether it was never said how the thread is to be stopped.
+    pub(super) fn has_no_notice(&self) -> bool {
+        self.notice.is_none()
+    }
+
+    /// A breakpoint at `address`, in place of the one before.
+    ///
+    /// # Errors
+    /// `EAGAIN` if the thread blocks the signals that could tell of it; what the kernel says.
+    pub(super) fn break_at(&mut self, address: Avma) -> Result<(), Errno> {
+        let Some(Notice::Signal(signal)) = self.notice else { return Err(Errno(libc::EAGAIN)) };
+        let attr = EventAttr {
+            kind: sys::PERF_TYPE_BREAKPOINT,
+            sample_period_or_freq: 1,
+            bp_type: sys::HW_BREAKPOINT_X,
+            config1: address.0,
+            config2: size_of::<libc::c_long>() as u64,
+            flags: AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+            ..EventAttr::default()
+        };
+        // A limit of overflows would be simpler, but Linux 6.16 and later leave a breakpoint dead that has reached its limit.
+        let breakpoint = match self.breakpoint.take() {
+            Some(breakpoint) => breakpoint.modify(&attr).map(|()| breakpoint)?,
+            None => EventFd::open(&attr, Scope::Thread(self.id.tid, None))?,
+        };
+        if self.breakpoint_signal != signal {
+            breakpoint.signal_to(self.id.tid, signal)?;
+            self.breakpoint_signal = signal;
+        }
+        self.breakpoint = Some(breakpoint);
+        Ok(())
+    }
+
+    /// Takes the breakpoint away.
+    pub(super) fn unbreak(&self) {
+        if let Some(breakpoint) = &self.breakpoint {
+            let _ = breakpoint.disable();
+        }
+    }
+
+    /// Whether a signal came from this descriptor.
+    pub(super) fn owner_of(&self, info: SignalInfo) -> Option<Event> {
+        if info.fd == self.clock.number() && info.code == POLL_HUP {
+            Some(Event::Clock)
+        } else if self.breakpoint.as_ref().is_some_and(|it| it.number() == info.fd) && info.code == POLL_IN {
+            Some(Event::Breakpoint)
+        } else {
+            None
+        }
+    }
+}
+
+/// One of a thread's events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    Clock,
+    Breakpoint,
+}
+
+/// Signals that nothing happens on by default, so that one that is left over does no harm.
+pub(super) const SIGNALS: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
+
+/// How a thread is best stopped, given the signals its process has handlers for; a signal that is pending while the program sends
+/// another of its kind would swallow that one.
+pub(super) fn best_notice(thread: i32, caught: u64) -> Notice {
+    let blocked = signal_mask(thread).unwrap_or(0);
+    let free = |set: u64| SIGNALS.into_iter().find(|signal| set & 1 << (signal - 1) == 0);
+    match free(blocked | caught).or_else(|| free(blocked)) {
+        Some(signal) => Notice::Signal(signal),
+        None => Notice::Interrupt,
+    }
+}

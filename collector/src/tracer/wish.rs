@@ -1,0 +1,103 @@
+//! What the user asks of the software tracer.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// Whether to trace branches in software, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TracerWish {
+    /// By looking ahead, where there are no hardware branch records.
+    #[default]
+    Auto,
+    /// This way or not at all.
+    Kind(TracerKind),
+    /// Not at all.
+    None,
+}
+
+/// How a thread's path is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TracerKind {
+    /// An interpreter runs the thread's code on a copy of its state; breakpoints only where it cannot follow.
+    Lookahead,
+    /// A breakpoint at every branch that is not decided by its bytes (*Break Dancing*, algorithm 1).
+    Breakpoint,
+    /// Both, one after the other from the same stop, and compared: a test of the tracer.
+    Check,
+}
+
+/// Where a burst ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BurstSize {
+    /// Instructions at most.
+    #[serde(rename = "burst_instructions", skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<u64>,
+    /// Taken branches at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u64>,
+}
+
+/// Settings of the tracer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TracerWishes {
+    /// Whether, and how.
+    pub kind: TracerWish,
+    /// Percent of the program's CPU time that recording may take.
+    pub overhead: f64,
+    /// Where a burst ends.
+    pub size: BurstSize,
+}
+
+impl Default for TracerWishes {
+    fn default() -> Self {
+        Self { kind: TracerWish::Auto, overhead: 1.0, size: BurstSize::default() }
+    }
+}
+
+impl Default for BurstSize {
+    /// 10,000 instructions: long enough that what is slow to start is not counted too often.
+    fn default() -> Self {
+        Self { instructions: Some(10_000), depth: None }
+    }
+}
+
+impl BurstSize {
+    /// Instructions at most, also where only a depth was asked for: code without branches must end, too.
+    pub(crate) fn most_instructions(self) -> u64 {
+        let with_depth = || self.depth.map_or(10_000, |depth| depth.saturating_mul(1000));
+        self.instructions.unwrap_or_else(with_depth).clamp(1, 10_000_000)
+    }
+
+    /// Taken branches at most.
+    pub(crate) fn most_branches(self) -> u64 {
+        self.depth.unwrap_or(u64::MAX).max(1)
+    }
+}
+
+impl FromStr for TracerWish {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "auto" => Self::Auto,
+            "none" => Self::None,
+            "lookahead" => Self::Kind(TracerKind::Lookahead),
+            "breakpoint" => Self::Kind(TracerKind::Breakpoint),
+            "check" => Self::Kind(TracerKind::Check),
+            other => return Err(format!("`{other}` is none of auto, lookahead, breakpoint, none")),
+        })
+    }
+}
+
+impl fmt::Display for TracerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lookahead => "lookahead",
+            Self::Breakpoint => "breakpoint",
+            Self::Check => "check",
+        })
+    }
+}

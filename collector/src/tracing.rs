@@ -1,0 +1,172 @@
+//! Whether a session traces branches in software, and how.
+
+use perf_event_open_sys::bindings as sys;
+use perfdata::{AttrFlags, BranchSampleType, EventAttr, EventDescription, SampleFormat};
+
+use crate::choice::Choice;
+use crate::error::RecordError;
+use crate::event_spec::{EventSpec, Levels, Period, Provenance, Role, SessionAttrs, Unit};
+use crate::facts::EventFacts;
+use crate::kernel::{EventFd, Scope};
+use crate::machine::Machine;
+use crate::open::Totals;
+use crate::periods::prime_from;
+use crate::plan::EventWish;
+use crate::pmu::EventCode;
+use crate::request::{Request, Target};
+use crate::tracer::{BurstEvent, BurstSize, Clock, Settings, Tracer, TracerFacts, TracerKind, TracerWish};
+
+/// CPU time an event sample costs, ns (`benches/record-overhead`).
+const SAMPLE_NS: f64 = 20_000.0;
+/// The part of the budget that event samples beside the bursts may take.
+const SAMPLE_SHARE: f64 = 0.1;
+/// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
+const BREAKPOINT_DEPTH: u64 = 16;
+
+/// Tracing that is to be done.
+pub(crate) struct Tracing {
+    settings: Settings,
+    pub(crate) spec: EventSpec,
+    /// Keeps the id of the bursts' event from being given to another one.
+    id: (EventFd, u64),
+}
+
+impl Tracing {
+    /// Decides by the request and by what the hardware gives. Sampling beside the bursts becomes rarer where the user left it open.
+    ///
+    /// # Errors
+    /// The user wants it, and it cannot be.
+    pub(crate) fn plan(request: &Request, machine: &Machine, choice: &mut Choice) -> Result<Option<Self>, RecordError> {
+        let Some(kind) = wanted(request, choice) else { return Ok(None) };
+        let clock = if machine.counts_instructions() { Clock::Instructions } else { Clock::Time };
+        let wishes = &request.tracer;
+        let rate_is_open = request.wishes.ebs_period.is_none() && request.wishes.frequency.is_none();
+        for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
+            let period = SAMPLE_NS / (SAMPLE_SHARE * wishes.overhead / 100.0);
+            event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
+        }
+        let size = match (kind, wishes.size) {
+            (TracerKind::Breakpoint | TracerKind::Check, size) if size == BurstSize::default() => {
+                BurstSize { depth: Some(BREAKPOINT_DEPTH), ..size }
+            }
+            (_, size) => size,
+        };
+        let settings = Settings {
+            kind,
+            size,
+            overhead: wishes.overhead,
+            burst_share: 1.0 - SAMPLE_SHARE,
+            inherit: !request.no_inherit,
+            command: None,
+            clock,
+        };
+        let dummy = EventAttr {
+            kind: sys::PERF_TYPE_SOFTWARE,
+            config: u64::from(sys::PERF_COUNT_SW_DUMMY),
+            flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+            ..EventAttr::default()
+        };
+        let open = EventFd::open(&dummy, Scope::Thread(0, None)).and_then(|fd| fd.id().map(|id| (fd, id)));
+        let id = open.map_err(RecordError::Enable)?;
+        Ok(Some(Self { settings, spec: spec(clock, wishes.overhead), id }))
+    }
+
+    /// The event of the bursts, which agrees with `first` in all that readers expect events to agree in.
+    pub(crate) fn description(&self, first: &EventAttr) -> EventDescription {
+        let of_own = self.spec.attr(&SessionAttrs::default(), false);
+        let shared = SampleFormat(first.sample_format.0 & !SampleFormat::BRANCH_STACK.0);
+        let attr = EventAttr {
+            sample_format: shared | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT,
+            read_format: first.read_format,
+            clockid: first.clockid,
+            flags: of_own.flags | AttrFlags(first.flags.0 & AttrFlags::USE_CLOCKID.0),
+            ..of_own
+        };
+        EventDescription { attr, name: self.spec.name(), ids: vec![self.id.1] }
+    }
+
+    /// Attaches to the target. Nothing is sampled yet.
+    ///
+    /// # Errors
+    /// The user asked for the tracer, and it cannot attach; if it was the tool's choice, that is a degradation.
+    pub(crate) fn attach(
+        &self,
+        request: &Request,
+        command: Option<u32>,
+        attr: &EventAttr,
+        choice: &mut Choice,
+    ) -> Result<Option<Tracer>, RecordError> {
+        let mut settings = self.settings.clone();
+        let (ids, whole) = match &request.target {
+            Target::Command => (command.into_iter().collect(), false),
+            Target::Processes(ids) => (ids.clone(), true),
+            Target::Threads(ids) => (ids.clone(), false),
+            Target::System => (Vec::new(), false),
+        };
+        if request.target == Target::Command {
+            settings.command = command.map(|pid| pid as i32);
+        }
+        let event = BurstEvent { attr: attr.clone(), id: self.id.1 };
+        match Tracer::attach(settings, event, &ids, whole) {
+            Ok(tracer) => Ok(Some(tracer)),
+            Err(error) if request.tracer.kind == TracerWish::Auto => {
+                choice.degradations.push(format!("no branch stacks: {error}"));
+                Ok(None)
+            }
+            Err(error) => Err(RecordError::Attach(error)),
+        }
+    }
+}
+
+/// The bursts' event in the facts.
+pub(crate) fn burst_facts(spec: &EventSpec, samples: u64, tracer: &TracerFacts) -> EventFacts {
+    let nanoseconds = u64::try_from(tracer.time.application.as_nanos()).unwrap_or(u64::MAX);
+    let totals = Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 };
+    let mut facts = EventFacts::new(spec, samples, totals);
+    facts.provenance = Some(Provenance::Software);
+    facts
+}
+
+fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
+    match request.tracer.kind {
+        TracerWish::None => None,
+        TracerWish::Kind(kind) => Some(kind),
+        TracerWish::Auto => {
+            let has_stacks = choice.events.iter().any(|event| event.role == Role::Lbr);
+            let unwanted = request.wishes.lbr == EventWish::None || request.wishes.levels == Some(Levels::Kernel);
+            if has_stacks || unwanted || choice.events.is_empty() {
+                return None;
+            }
+            if request.target == Target::System {
+                let sentence = "no branch stacks: branches of everything that runs cannot be traced in software (-a)";
+                choice.degradations.push(sentence.to_owned());
+                return None;
+            }
+            Some(TracerKind::Lookahead)
+        }
+    }
+}
+
+fn spec(clock: Clock, overhead: f64) -> EventSpec {
+    let (unit, kind, config, period) = match clock {
+        Clock::Time => {
+            (Unit::Nanoseconds, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_TASK_CLOCK, 25_000_000.0 / overhead)
+        }
+        Clock::Instructions => {
+            (Unit::Instructions, sys::PERF_TYPE_HARDWARE, sys::PERF_COUNT_HW_INSTRUCTIONS, 50_000_000.0 / overhead)
+        }
+    };
+    EventSpec {
+        role: Role::Lbr,
+        unit,
+        base_name: "burst".to_owned(),
+        code: EventCode { kind, config: [u64::from(config), 0, 0, 0] },
+        cpus: None,
+        // What it starts with.
+        period: Period::Every((period as u64).max(1)),
+        precise: 0,
+        levels: Levels::User,
+        excludes_guests: false,
+        branches: Some(BranchSampleType::USER | BranchSampleType::ANY),
+    }
+}
