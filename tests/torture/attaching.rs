@@ -11,7 +11,7 @@ use crate::tracer;
 use crate::trial::{Trial, check_right};
 
 /// Longer than it takes, ms; the programs are told to end.
-pub const LONG_MS: &str = "50000";
+pub const LONG_MS: &str = "100000";
 
 /// How often to attach, and for how long.
 pub struct Attached {

@@ -9,7 +9,7 @@ use crate::place::wait_for;
 use crate::programs::build;
 
 /// The keeper kills everything after so many seconds.
-const LIMIT_SECONDS: u32 = 60;
+const LIMIT_SECONDS: u32 = 120;
 
 /// A running command, killed with all it started when this is dropped.
 pub struct Kept {

@@ -4,7 +4,7 @@
 //! cargo test --test torture                                       under the look-ahead tracer
 //! HBBP_TRACER=breakpoint cargo test --test torture                under the other one
 //! HBBP_TRACER=none cargo test --test torture                      recorded without a tracer: nothing is asked of bursts then
-//! HBBP_TORTURE_OPTIONS='--depth 4000' cargo test --test torture   more options for `hbbp record`, between spaces
+//! HBBP_TORTURE_OPTIONS='--depth 4000' cargo test --test torture   other options for the tracer, between spaces
 //! HBBP_TORTURE_KILLS=200 cargo test --test torture killed         so many killed collectors; 20 without
 //! HBBP_TORTURE_SECONDS=600 cargo test --test torture memory       so long recordings for what is said of memory; 5 without
 //! ```

@@ -44,9 +44,9 @@ impl Place {
     }
 }
 
-/// Waits, for a minute at most.
+/// Waits, for two minutes at most.
 pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(60);
+    let limit = Instant::now() + Duration::from_secs(120);
     while !done() {
         assert!(Instant::now() < limit, "waiting for {what}");
         sleep(Duration::from_millis(2));

@@ -6,6 +6,10 @@ use std::path::PathBuf;
 /// The tracer if `HBBP_TRACER` does not say another.
 const DEFAULT_TRACER: &str = "lookahead";
 
+/// Options if `HBBP_TORTURE_OPTIONS` does not say others: short bursts, and a budget that is not kept to, so that threads are stopped up to
+/// some thousand times a second.
+const DEFAULT_OPTIONS: &str = "--overhead 400 --burst 200";
+
 /// `lookahead` or `breakpoint`; `None` to record without.
 pub fn kind() -> Option<String> {
     let kind = env::var("HBBP_TRACER").unwrap_or_else(|_| DEFAULT_TRACER.to_owned());
@@ -16,11 +20,13 @@ pub fn kind() -> Option<String> {
 pub fn record(more: &[&str]) -> Vec<String> {
     let mut words = vec![hbbp().display().to_string(), "record".to_owned()];
     match kind() {
-        Some(kind) => words.extend(["--tracer", &kind, "--overhead", "50"].map(str::to_owned)),
-        None => words.extend(["--expect", "seconds"].map(str::to_owned)),
+        Some(kind) => {
+            words.extend(["--tracer".to_owned(), kind]);
+            let options = env::var("HBBP_TORTURE_OPTIONS").unwrap_or_else(|_| DEFAULT_OPTIONS.to_owned());
+            words.extend(options.split_whitespace().map(str::to_owned));
+        }
+        None => words.extend(["--tracer", "none", "--expect", "seconds"].map(str::to_owned)),
     }
-    let options = env::var("HBBP_TORTURE_OPTIONS").unwrap_or_default();
-    words.extend(options.split_whitespace().map(str::to_owned));
     words.extend(more.iter().map(|&word| word.to_owned()));
     words
 }
