@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use lookahead::{Branch, Fuel, Overlay, Registers, StopReason, run};
 use perfdata::{Avma, EventAttr};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::command::CommandStatus;
 use crate::kernel::{
     RegisterArea, Report, SignalInfo, WaitSet, event_message, interrupt, listen, next_report, own_thread, resume,
@@ -33,6 +35,8 @@ const CONTINUATIONS: u32 = 16;
 /// How long a breakpoint is waited for. A thread that blocks in a system call, or leaves a signal handler by `longjmp`, is sampled anew
 /// after that.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// `nice` of the tracer.
+const NICE: i32 = -15;
 /// How often to look for breakpoints that are not reached, and for threads that do not stop.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
 
@@ -72,6 +76,8 @@ impl Engine {
     pub(super) fn new(settings: Settings, event: BurstEvent, shared: Arc<Shared>, signals: WaitSet) -> Self {
         let now = Instant::now();
         let own_tid = own_thread();
+        // Threads stand still while the tracer waits for a CPU. Without the privilege it has to wait.
+        let _ = rustix::process::setpriority_process(rustix::process::Pid::from_raw(own_tid), NICE);
         let seed = u64::from(std::process::id()) << 32 ^ event.id ^ 0x9e37_79b9_7f4a_7c15;
         Self {
             clock: settings.clock.attr(),
@@ -238,7 +244,7 @@ impl Engine {
     }
 
     fn handle(&mut self, tid: i32, report: Report) {
-        let began = Instant::now();
+        let began = own_time();
         match report {
             Report::Ended(status) => {
                 self.remove(tid);
@@ -278,7 +284,7 @@ impl Engine {
             Report::Event(..) => go_on(tid, 0),
         }
         self.facts.other_stops += 1;
-        let took = began.elapsed();
+        let took = own_time().saturating_sub(began);
         self.facts.time.stops += STOP;
         self.facts.time.other += took;
         self.governor.spent(STOP + took);
@@ -348,7 +354,7 @@ impl Engine {
     }
 
     /// One of the thread's own events has stopped it.
-    fn with_own_event(&mut self, tid: i32, event: Event, began: Instant) {
+    fn with_own_event(&mut self, tid: i32, event: Event, began: Duration) {
         self.facts.time.stops += STOP;
         let before = self.measured();
         let resumed = self.with_thread(tid, |engine, thread| {
@@ -367,7 +373,7 @@ impl Engine {
                 // Left over from before something else ended its purpose.
                 _ => {}
             }
-            let done = began.elapsed();
+            let done = own_time().saturating_sub(began);
             thread.cost += cost + done;
             engine.governor.spent(cost + done);
             if matches!(thread.phase, Phase::Sampling) {
@@ -376,7 +382,7 @@ impl Engine {
         });
         // What is not in one of the measured parts. Letting the thread go is part of a stop.
         let parts = self.measured() - before;
-        self.facts.time.other += began.elapsed().saturating_sub(parts);
+        self.facts.time.other += own_time().saturating_sub(began + parts);
         go_on(tid, 0);
         if resumed.is_some() {
             self.cpu.follow(tid);
@@ -407,7 +413,7 @@ impl Engine {
     }
 
     fn refresh(&mut self, thread: &Thread) {
-        let began = Instant::now();
+        let began = own_time();
         if let Some(process) = self.processes.get_mut(&thread.id.pid) {
             process.space.refresh();
             process.bursts += 1;
@@ -415,14 +421,14 @@ impl Engine {
                 process.caught = signals_caught(thread.id.pid as u32);
             }
         }
-        self.facts.time.state += began.elapsed();
+        self.facts.time.state += own_time().saturating_sub(began);
     }
 
     /// The registers, if the thread is in its own 64-bit code, and not about to be sent back into an interrupted system call.
     fn registers(&mut self, thread: &Thread) -> Option<Registers> {
-        let began = Instant::now();
+        let began = own_time();
         let read = self.area.read(thread.id.tid);
-        self.facts.time.state += began.elapsed();
+        self.facts.time.state += own_time().saturating_sub(began);
         let why = match read {
             // ERESTARTSYS to ERESTART_RESTARTBLOCK (linux/errno.h).
             Ok(read) if read.system_call >= 0 && (-516..=-512).contains(&(read.registers.general[0] as i64)) => {
@@ -463,10 +469,10 @@ impl Engine {
     /// Runs ahead from `registers` as far as the burst may still go.
     fn interpret(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return StopReason::UnreadableCode };
-        let began = Instant::now();
+        let began = own_time();
         self.overlay.clear();
         self.reader.fetch(thread.id.pid, thread.working_set.expected());
-        let fetched = Instant::now();
+        let fetched = own_time();
         let AddressSpace { code, layout, .. } = &mut process.space;
         let decoding = code.decoding();
         let mut memory = self.reader.memory(thread.id.pid, layout);
@@ -490,9 +496,9 @@ impl Engine {
         thread.working_set.touched(self.overlay.touched());
         self.facts.pages += self.overlay.pages() as u64;
         self.facts.pages_missed += self.reader.missed;
-        self.facts.time.state += fetched - began;
+        self.facts.time.state += fetched.saturating_sub(began);
         self.facts.time.decoding += decoded;
-        self.facts.time.lookahead += fetched.elapsed().saturating_sub(decoded);
+        self.facts.time.lookahead += own_time().saturating_sub(fetched + decoded);
         stop
     }
 
@@ -514,9 +520,9 @@ impl Engine {
             TracerFacts::count(&mut self.facts.continued, "not in a restartable sequence");
             return false;
         }
-        let began = Instant::now();
+        let began = own_time();
         let set = thread.break_at(address);
-        self.facts.time.breakpoints += began.elapsed();
+        self.facts.time.breakpoints += own_time().saturating_sub(began);
         match set {
             Ok(()) => {
                 thread.phase = Phase::Underway(Box::new(Underway { address, since: Instant::now(), goal }));
@@ -584,7 +590,7 @@ impl Engine {
     /// Interprets one instruction.
     fn step(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return StopReason::UnreadableCode };
-        let began = Instant::now();
+        let began = own_time();
         self.overlay.clear();
         self.reader.fetch(thread.id.pid, &[]);
         let AddressSpace { code, layout, .. } = &mut process.space;
@@ -594,7 +600,7 @@ impl Engine {
         let outcome = run(registers, &mut self.overlay, &mut memory, code, fuel, &[], &mut thread.burst.branches);
         thread.burst.add(&outcome);
         self.facts.not_taken += outcome.not_taken;
-        self.facts.time.lookahead += began.elapsed();
+        self.facts.time.lookahead += own_time().saturating_sub(began);
         outcome.stop
     }
 
@@ -609,12 +615,12 @@ impl Engine {
 
     /// Lets the thread run to the next branch that its bytes do not decide.
     fn to_next_branch(&mut self, thread: &mut Thread, registers: &Registers) {
-        let began = Instant::now();
+        let began = own_time();
         let depth = self.depth_left(thread).min(SAMPLE_BRANCHES as u64);
         let _ = thread.burst.room();
         let (start, stack) = (Avma(registers.rip), registers.general[4]);
         let found = next_unresolved(thread.id.pid, start, stack, depth, &mut thread.burst.branches);
-        self.facts.time.decoding += began.elapsed();
+        self.facts.time.decoding += own_time().saturating_sub(began);
         match found {
             Ok(branch) => {
                 let goal = Goal::Branch { instructions: branch.instructions, stack: branch.stack };
@@ -752,6 +758,12 @@ fn same_state(predicted: &Registers, real: &Registers) -> bool {
         && predicted.rip == real.rip
         && (predicted.rflags ^ real.rflags) & !KERNEL_FLAGS == 0
         && predicted.vector.zmm == real.vector.zmm
+}
+
+/// CPU time of the tracer. Threads may stand still for longer where others want the CPU, but not at the cost of theirs.
+fn own_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Lets a stopped thread run; one that was killed meanwhile is not there to be let run.
