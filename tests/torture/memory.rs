@@ -17,20 +17,22 @@ const MOST_KIB: u64 = 200 * 1024;
 /// What it may use more in the second half of a recording than in the first: some pages that the allocator had not touched.
 const GROWTH_KIB: u64 = 2 * 1024;
 
+/// Some thousand threads a second, not many at a time: what each had must be given back.
 #[test]
 fn memory_with_threads_that_come_and_go() {
-    bounded("threads");
+    bounded("threads", &["16"]);
 }
 
 #[test]
 fn memory_with_signals_and_system_calls() {
-    bounded("syscalls");
+    bounded("syscalls", &[]);
 }
 
-fn bounded(name: &str) {
+/// Runs a program with its time and `more` arguments.
+fn bounded(name: &str, more: &[&str]) {
     let seconds: u64 = env::var("HBBP_TORTURE_SECONDS").map_or(5, |seconds| seconds.parse().unwrap());
     let Some(trial) = Trial::of(name) else { return };
-    let trial = trial.with(&[&(seconds * 1000).to_string()]);
+    let trial = trial.with(&[&(seconds * 1000).to_string()]).with(more);
     let dir = trial.place.empty("recorded");
     let kept = Kept::start(&dir, &[], &tracer::record_command(&trial.command)).unwrap();
     announced(&dir);

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 /// The tracer if `HBBP_TRACER` does not say another.
 const DEFAULT_TRACER: &str = "lookahead";
 
-/// Options if `HBBP_TORTURE_OPTIONS` does not say others: short bursts, and a budget that is not kept to, so that threads are stopped up to
+/// Options if `HBBP_TORTURE_OPTIONS` does not say others: short bursts, and as much time for them as for the program, so that threads are stopped up to
 /// some thousand times a second.
-const DEFAULT_OPTIONS: &str = "--overhead 400 --burst 200";
+const DEFAULT_OPTIONS: &str = "--overhead 100 --burst 200";
 
 /// `lookahead` or `breakpoint`; `None` to record without.
 pub fn kind() -> Option<String> {

@@ -1,4 +1,5 @@
-/* threads [MS]: 400 threads that live, and others that are created and joined all the time; all check what they compute. */
+/* threads [MS [POOL]]: 400 threads (or POOL) that live, and others that are created and joined all the time; all check what they
+ * compute. */
 #include "torture.h"
 #include <pthread.h>
 
@@ -26,7 +27,7 @@ static void *pool(void *argument) {
         }
         CHECK(mine == self->id * 77 + 5, "thread %ld lost its own variable", (long)self->id);
         CHECK(gettid() == tid, "thread %ld is %d now", (long)self->id, gettid());
-        sleep_us(10000);
+        sleep_us(20000);
     }
     return (void *)mine;
 }
@@ -58,13 +59,15 @@ static void *churn(void *argument) {
 
 int main(int argc, char **argv) {
     int64_t end = now_ns() + duration_ns(argc, argv, 800);
+    int alive = argc > 2 ? atoi(argv[2]) : POOL;
+    NEED(alive > 0 && alive <= POOL);
     static struct member members[POOL], churners[CHURNERS];
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 128 * 1024);
-    for (int i = 0; i < POOL; i++)
+    for (int i = 0; i < alive; i++)
         expected[i] = work(i, 20);
-    for (int i = 0; i < POOL; i++) {
+    for (int i = 0; i < alive; i++) {
         members[i].id = i;
         NEED(pthread_create(&members[i].thread, &small, pool, &members[i]) == 0);
     }
@@ -77,7 +80,7 @@ int main(int argc, char **argv) {
         sleep_us(5000);
     atomic_store(&over, 1);
     uint64_t items = 0, born = 0;
-    for (int i = 0; i < POOL; i++) {
+    for (int i = 0; i < alive; i++) {
         void *own;
         NEED(pthread_join(members[i].thread, &own) == 0);
         CHECK((uint64_t)own == i * 77ul + 5, "thread %d returns wrong", i);
@@ -89,5 +92,5 @@ int main(int argc, char **argv) {
     }
     CHECK(items == all_items && items > 0, "%ld items done, %ld counted", (long)items, (long)all_items);
     CHECK(born == all_born && born > 0, "%ld threads born, %ld counted", (long)born, (long)all_born);
-    return finish("400 threads and many short-lived ones add up");
+    return finish("threads that live and threads that do not add up");
 }
