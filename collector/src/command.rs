@@ -9,11 +9,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process, pidfd_open, waitpid};
 use serde::Serialize;
 
 use crate::errno::plain;
 use crate::kernel::{SignalFd, StoppedChild, c_strings, is_executable};
+use crate::process::is_running;
 use crate::tracer::Shared;
 
 /// How the command ended.
@@ -119,7 +121,11 @@ impl Command {
     /// How it ended, if it has.
     pub(crate) fn status(&mut self) -> Option<CommandStatus> {
         if let Some(tracer) = &self.tracer {
-            self.status = tracer.status.get().copied();
+            self.status = self.status.or(tracer.status.get().copied());
+            // While it runs, waiting for it would take the tracer's reports; when it has ended, the tracer may not be there to tell.
+            if self.status.is_none() && self.has_ended() {
+                self.status = self.reaped().or(tracer.status.get().copied());
+            }
         } else if self.status.is_none() {
             self.status = match waitpid(Some(self.pid), WaitOptions::NOHANG) {
                 Ok(Some((_, status))) => ended(status),
@@ -131,10 +137,22 @@ impl Command {
         self.status
     }
 
+    /// Whether it is a zombie or gone.
+    fn has_ended(&self) -> bool {
+        let Some(pidfd) = &self.pidfd else { return !is_running(self.pid.as_raw_nonzero().get() as u32) };
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+
+    /// How it ended, if nobody else was told.
+    fn reaped(&self) -> Option<CommandStatus> {
+        waitpid(Some(self.pid), WaitOptions::NOHANG).ok().flatten().and_then(|(_, status)| ended(status))
+    }
+
     /// It is not traced any more.
     pub(crate) fn take_back(&mut self) {
         if let Some(tracer) = self.tracer.take() {
-            self.status = tracer.status.get().copied();
+            self.status = self.status.or(tracer.status.get().copied());
         }
     }
 

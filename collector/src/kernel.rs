@@ -443,6 +443,16 @@ pub(crate) fn listen(thread: i32) -> Result<(), Errno> {
     ptrace(libc::PTRACE_LISTEN, thread, 0)
 }
 
+/// `PTRACE_SETOPTIONS` of a stopped thread.
+pub(crate) fn set_options(thread: i32, options: i32) -> Result<(), Errno> {
+    ptrace(libc::PTRACE_SETOPTIONS, thread, options as usize)
+}
+
+/// `PTRACE_DETACH` of a stopped thread, with a signal for it or 0.
+pub(crate) fn detach(thread: i32, signal: i32) -> Result<(), Errno> {
+    ptrace(libc::PTRACE_DETACH, thread, signal as usize)
+}
+
 fn ptrace(request: libc::c_uint, thread: i32, data: usize) -> Result<(), Errno> {
     // SAFETY: the requests above take numbers, not pointers; the kernel checks that the thread is ours.
     if unsafe { libc::ptrace(request, thread, 0_usize, data) } < 0 { Err(Errno::last()) } else { Ok(()) }

@@ -31,6 +31,12 @@ pub(crate) fn group_and_parent(id: u32) -> Option<(u32, u32)> {
     Some((field("Tgid:")?, field("PPid:")?))
 }
 
+/// Processes that a thread has started, where the kernel says (`CONFIG_PROC_CHILDREN`).
+pub(crate) fn children(pid: u32, tid: u32) -> Vec<u32> {
+    let list = fs::read_to_string(proc_path(pid).join(format!("task/{tid}/children"))).unwrap_or_default();
+    list.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+}
+
 /// Signals a process has handlers for: bit n - 1 for signal n.
 pub(crate) fn signals_caught(id: u32) -> u64 {
     let status = fs::read_to_string(proc_path(id).join("status")).unwrap_or_default();

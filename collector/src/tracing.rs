@@ -19,7 +19,7 @@ use crate::tracer::{BurstEvent, BurstSize, Clock, Settings, Tracer, TracerFacts,
 /// CPU time an event sample costs, ns (`benches/record-overhead`).
 const SAMPLE_NS: f64 = 20_000.0;
 /// The part of the budget that event samples beside the bursts may take.
-const SAMPLE_SHARE: f64 = 0.1;
+const SAMPLE_SHARE: f64 = 0.2;
 /// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
 const BREAKPOINT_DEPTH: u64 = 16;
 
@@ -38,6 +38,10 @@ impl Tracing {
     /// The user wants it, and it cannot be.
     pub(crate) fn plan(request: &Request, machine: &Machine, choice: &mut Choice) -> Result<Option<Self>, RecordError> {
         let Some(kind) = wanted(request, choice) else { return Ok(None) };
+        if choice.events.is_empty() {
+            // Something has to tell of mappings, names, forks and exits.
+            choice.events.push(tracking());
+        }
         let clock = if machine.counts_instructions() { Clock::Instructions } else { Clock::Time };
         let wishes = &request.tracer;
         let rate_is_open = request.wishes.ebs_period.is_none() && request.wishes.frequency.is_none();
@@ -134,7 +138,7 @@ fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
         TracerWish::Auto => {
             let has_stacks = choice.events.iter().any(|event| event.role == Role::Lbr);
             let unwanted = request.wishes.lbr == EventWish::None || request.wishes.levels == Some(Levels::Kernel);
-            if has_stacks || unwanted || choice.events.is_empty() {
+            if has_stacks || unwanted {
                 return None;
             }
             if request.target == Target::System {
@@ -144,6 +148,22 @@ fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
             }
             Some(TracerKind::Lookahead)
         }
+    }
+}
+
+/// An event that never happens, for the records that come with any.
+fn tracking() -> EventSpec {
+    EventSpec {
+        role: Role::Ebs,
+        unit: Unit::Other,
+        base_name: "dummy".to_owned(),
+        code: EventCode { kind: sys::PERF_TYPE_SOFTWARE, config: [u64::from(sys::PERF_COUNT_SW_DUMMY), 0, 0, 0] },
+        cpus: None,
+        period: Period::Every(1),
+        precise: 0,
+        levels: Levels::User,
+        excludes_guests: false,
+        branches: None,
     }
 }
 

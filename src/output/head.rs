@@ -106,7 +106,7 @@ impl Bursts {
         ];
         if let Some(tracer) = &self.tracer {
             let kind = tracer.kind.as_deref().unwrap_or("of unknown kind");
-            let overhead = tracer.overhead.map(|overhead| format!(", overhead {}", share(overhead, 1.0)));
+            let overhead = tracer.overhead.map(|overhead| format!(", overhead {}", share(overhead, 100.0)));
             lines.push(("tracer", format!("{kind}{}", overhead.unwrap_or_default())));
         }
         lines

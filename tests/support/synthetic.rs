@@ -81,7 +81,7 @@ pub const EBS: usize = 0;
 pub const LBR: usize = 1;
 
 /// What the recorder notes of a traced recording, but for its events' unit.
-pub const TRACER: &str = r#"{"kind":"lookahead","bursts":3,"burst_instructions":10000,"overhead":0.0093}"#;
+pub const TRACER: &str = r#"{"kind":"lookahead","bursts":3,"burst_instructions":10000,"overhead":0.93}"#;
 
 /// Feature 250 of a recording whose event `burst:u` holds bursts of this unit.
 pub fn burst_facts(unit: &str) -> Features {

@@ -121,7 +121,7 @@ mod tests {
                 {"name":"burst:u","role":"lbr","provenance":"software","unit":"nanoseconds"},
                 {"name":"burst2","provenance":"software","unit":"instructions"},
                 {"name":"burst3","provenance":"software","unit":7}],
-                "tracer":{"kind":"lookahead","bursts":8,"burst_instructions":10000,"overhead":0.0093,"more":[]}}"#,
+                "tracer":{"kind":"lookahead","bursts":8,"burst_instructions":10000,"overhead":0.93,"more":[]}}"#,
         );
         let names = ["task-clock", "lbr", "burst:u", "burst2", "burst3", "burst4"];
         let (time, instructions) = (Some(BurstUnit::Nanoseconds), Some(BurstUnit::Instructions));
@@ -132,7 +132,7 @@ mod tests {
             bursts: Some(8),
             burst_instructions: Some(10_000),
             depth: None,
-            overhead: Some(0.0093),
+            overhead: Some(0.93),
         };
         assert_eq!(facts.tracer, Some(tracer));
     }

@@ -43,8 +43,8 @@ impl Governor {
     }
 
     /// Threads ran for this long.
-    pub(super) fn passed(&mut self, ns: u64) {
-        self.passed += ns as f64;
+    pub(super) fn passed(&mut self, time: Duration) {
+        self.passed += time.as_nanos() as f64;
         if self.passed > MEMORY {
             let fade = MEMORY / self.passed;
             self.passed *= fade;
@@ -57,12 +57,26 @@ impl Governor {
         self.burst_cost += (cost.as_nanos() as f64 - self.burst_cost) / 16.0;
     }
 
-    /// CPU time between two bursts, ns, without jitter.
-    pub(super) fn period(&self) -> f64 {
+    /// What was spent in units of what could have been.
+    fn ratio(&self) -> f64 {
         // As if a second had passed on budget: the first moments of a program are no reason for extremes.
         let allowed = self.budget * (self.passed + 1e9);
-        let ratio = (self.spent + self.budget * 1e9) / allowed;
-        (self.burst_cost / self.budget * ratio.clamp(0.5, 20.0)).clamp(SHORTEST, LONGEST)
+        (self.spent + self.budget * 1e9) / allowed
+    }
+
+    /// CPU time between two bursts, ns, without jitter.
+    pub(super) fn period(&self) -> f64 {
+        (self.burst_cost / self.budget * self.ratio().clamp(0.5, 20.0)).clamp(SHORTEST, LONGEST)
+    }
+
+    /// Whether so much was spent that what is not for bursts must become less, too.
+    pub(super) fn exceeded(&self) -> bool {
+        self.ratio() > 1.5
+    }
+
+    /// Whether there is room for it again.
+    pub(super) fn has_room(&self) -> bool {
+        self.ratio() < 1.2
     }
 
     /// A factor from 0.5 to 1.5, so that bursts do not fall in step with the program.
@@ -86,7 +100,7 @@ mod tests {
         while now < seconds as f64 * 1e9 {
             let period = governor.period() * governor.jitter();
             now += period;
-            governor.passed(period as u64);
+            governor.passed(Duration::from_nanos(period as u64));
             governor.spent(cost);
             governor.burst(cost);
             // Other stops come with time, not with bursts.

@@ -16,10 +16,14 @@
 
 mod address_space;
 mod burst;
+mod comparison;
 mod cpu;
+mod cpu_time;
 mod engine;
+mod following;
 mod governor;
 mod memory;
+mod path;
 mod shared;
 mod static_path;
 mod statistics;

@@ -53,6 +53,8 @@ pub struct TracerFacts {
     pub threads: u64,
     /// As above.
     pub processes: u64,
+    /// Times a thread was let go untraced for a while because its own signals took more than the budget.
+    pub backed_off: u64,
     /// Why bursts ended.
     pub ends: BTreeMap<String, u64>,
     /// What bursts went on behind, by a breakpoint.
@@ -138,6 +140,7 @@ impl TracerFacts {
             breakpoints_missed: 0,
             threads: 0,
             processes: 0,
+            backed_off: 0,
             ends: BTreeMap::new(),
             continued: BTreeMap::new(),
             unsupported: BTreeMap::new(),

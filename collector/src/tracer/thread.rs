@@ -9,7 +9,7 @@ use perfdata::{AttrFlags, Avma, EventAttr};
 use crate::errno::Errno;
 use crate::kernel::{EventFd, Scope, SignalInfo, realtime_signal, signal_mask};
 use crate::tracer::burst::{Burst, ThreadId};
-use crate::tracer::engine::Prediction;
+use crate::tracer::comparison::Prediction;
 use crate::tracer::working_set::WorkingSet;
 
 /// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows.
@@ -35,6 +35,9 @@ pub(super) struct Thread {
     breakpoint_signal: i32,
     /// What the next burst will stand for.
     pub(super) period: u64,
+    /// The count at which the clock will overflow, and whether it was seen there.
+    due: u64,
+    overdue: bool,
     /// Counts of the clock, and time it counted, as last seen.
     counted: u64,
     ran: u64,
@@ -43,6 +46,8 @@ pub(super) struct Thread {
     /// What the burst has cost so far.
     pub(super) cost: Duration,
     pub(super) working_set: WorkingSet,
+    /// It stops when it starts others.
+    pub(super) follows: bool,
     /// What the interpreter found, where both tracers are compared.
     pub(super) prediction: Option<Box<Prediction>>,
 }
@@ -68,8 +73,8 @@ pub(super) struct Underway {
 pub(super) enum Goal {
     /// To look ahead from there; registers are known but for those a system call returns values in.
     BehindSystemCall(Registers),
-    /// To look ahead from there.
-    BehindInstruction,
+    /// To look ahead from there; registers that the instruction does not write are known, bit n for register n.
+    BehindInstruction { before: Registers, kept: u16 },
     /// To evaluate a branch, with the stack pointer there if it is known.
     Branch { instructions: u64, stack: Option<u64> },
 }
@@ -93,12 +98,15 @@ impl Thread {
             breakpoint: None,
             breakpoint_signal: 0,
             period: 0,
+            due: u64::MAX,
+            overdue: false,
             counted: 0,
             ran: 0,
             phase: Phase::Sampling,
             burst: Burst::default(),
             cost: Duration::ZERO,
             working_set: WorkingSet::default(),
+            follows: true,
             prediction: None,
         })
     }
@@ -119,8 +127,33 @@ impl Thread {
     pub(super) fn arm(&mut self, period: u64, count: u64) -> Result<(), Errno> {
         self.period = period;
         self.phase = Phase::Sampling;
+        self.progress();
+        (self.due, self.overdue) = (self.counted.saturating_add(count), false);
         self.clock.set_period(count)?;
         self.clock.once()
+    }
+
+    /// Since when it is on its way to a breakpoint.
+    pub(super) fn underway_since(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Underway(underway) => Some(underway.since),
+            Phase::Sampling | Phase::Interrupted => None,
+        }
+    }
+
+    /// Whether the clock had overflowed when this was asked last, and the thread has not stopped since.
+    pub(super) fn blocks_its_signal(&mut self) -> bool {
+        if !matches!((&self.phase, self.notice), (Phase::Sampling, Some(Notice::Signal(_)))) || self.overdue {
+            return self.overdue && matches!(self.phase, Phase::Sampling);
+        }
+        let mut words = [0; 2];
+        self.overdue = self.clock.read(&mut words).is_ok() && words[0] >= self.due;
+        false
+    }
+
+    /// Whether a signal of its clock is one that was left over from before the tracer interrupted it.
+    pub(super) fn is_left_over(&self) -> bool {
+        self.notice == Some(Notice::Interrupt) && matches!(self.phase, Phase::Sampling)
     }
 
     /// How the overflow is to make the thread stop.

@@ -1,0 +1,62 @@
+//! CPU time of everything that was to be traced, whether it is or not.
+
+use std::time::{Duration, Instant};
+
+use perf_event_open_sys::bindings as sys;
+use perfdata::{AttrFlags, EventAttr};
+
+use crate::kernel::{EventFd, Scope};
+
+/// Reading takes this small a share of the time, however many threads there are.
+const SHARE: u32 = 2000;
+
+/// Clocks that only count: one per thread there was at the beginning, which those it starts inherit.
+pub(super) struct CpuTime {
+    clocks: Vec<EventFd>,
+    inherit: bool,
+    seen: u64,
+    next: Instant,
+}
+
+impl CpuTime {
+    pub(super) fn new(inherit: bool) -> Self {
+        Self { clocks: Vec::new(), inherit, seen: 0, next: Instant::now() }
+    }
+
+    /// Counts a thread from now on.
+    pub(super) fn add(&mut self, thread: i32) {
+        let attr = EventAttr {
+            kind: sys::PERF_TYPE_SOFTWARE,
+            config: u64::from(sys::PERF_COUNT_SW_TASK_CLOCK),
+            flags: AttrFlags(if self.inherit { AttrFlags::INHERIT.0 } else { 0 }),
+            ..EventAttr::default()
+        };
+        // Without the permission to see kernel time, what there is.
+        let user = EventAttr { flags: attr.flags | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV, ..attr.clone() };
+        let scope = Scope::Thread(thread, None);
+        self.clocks.extend(EventFd::open(&attr, scope).or_else(|_| EventFd::open(&user, scope)));
+    }
+
+    /// Time that passed since the last time this returned some, if it is time to look.
+    pub(super) fn passed(&mut self) -> Option<Duration> {
+        let began = Instant::now();
+        if began < self.next {
+            return None;
+        }
+        let passed = self.passed_until_now();
+        self.next = Instant::now() + began.elapsed() * SHARE;
+        Some(passed)
+    }
+
+    /// As above, at any time.
+    pub(super) fn passed_until_now(&mut self) -> Duration {
+        let count = |clock: &EventFd| {
+            let mut word = [0];
+            clock.read(&mut word).map_or(0, |_| word[0])
+        };
+        let total: u64 = self.clocks.iter().map(count).sum();
+        let passed = total.saturating_sub(self.seen);
+        self.seen = self.seen.max(total);
+        Duration::from_nanos(passed)
+    }
+}

@@ -1,0 +1,200 @@
+//! Which threads are traced: from their clone, or from when they are found, to their end.
+//!
+//! A traced thread stops at every clone, fork and signal of its own. Where such stops take more than the budget, the tracer backs
+//! off: it leaves out what is new, and lets go threads that get signals; when there is room again it looks for what it missed.
+
+use std::collections::HashSet;
+
+use crate::errno::Errno;
+use crate::kernel::{detach, event_message, seize, set_options};
+use crate::process::{children, group_and_parent, signals_caught, threads};
+use crate::tracer::AttachError;
+use crate::tracer::address_space::AddressSpace;
+use crate::tracer::burst::ThreadId;
+use crate::tracer::engine::{Engine, Process};
+use crate::tracer::statistics::TracerFacts;
+use crate::tracer::thread::{Phase, Thread};
+
+/// Processes of which threads may be missing.
+#[derive(Debug, Default)]
+pub(super) struct Missing {
+    /// Threads, which may have started others, by process.
+    processes: HashSet<i32>,
+}
+
+impl Engine {
+    /// Becomes the tracer of all threads of these processes, or of these threads.
+    pub(super) fn attach(&mut self, ids: &[u32], whole_processes: bool) -> Result<(), AttachError> {
+        let mut refused = None;
+        for &id in ids {
+            let all = if whole_processes { threads(id) } else { vec![id] };
+            all.into_iter().for_each(|tid| self.cpu_time.add(tid as i32));
+            // Threads that start meanwhile are found in a further round, or by their clone.
+            loop {
+                let all = if whole_processes { threads(id) } else { vec![id] };
+                let (found, error) = self.seize_new(&all);
+                refused = refused.or(error);
+                if !found || !whole_processes {
+                    break;
+                }
+            }
+        }
+        match refused {
+            Some(error) if self.threads.is_empty() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Becomes the tracer of those that are not traced yet. Returns whether there were any, and what kept it from one.
+    fn seize_new(&mut self, ids: &[u32]) -> (bool, Option<AttachError>) {
+        let (mut found, mut refused) = (false, None);
+        for tid in ids.iter().map(|&id| id as i32) {
+            if self.threads.contains_key(&tid) {
+                continue;
+            }
+            match seize(tid, self.options(true)) {
+                Ok(()) => {
+                    found = true;
+                    self.add(tid);
+                }
+                Err(Errno::ESRCH) => {}
+                // It may have been started by a traced one just now.
+                Err(errno) => refused = refused.or(Some(AttachError { thread: tid, errno })),
+            }
+        }
+        (found, refused)
+    }
+
+    fn options(&self, follow: bool) -> i32 {
+        let new = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
+        libc::PTRACE_O_TRACEEXEC | if follow && self.settings.inherit { new } else { 0 }
+    }
+
+    /// A thread has started another. If there are too many of those, the further ones are left out for now.
+    pub(super) fn started_another(&mut self, tid: i32) {
+        if self.governor.exceeded()
+            && let Some(thread) = self.threads.get_mut(&tid)
+        {
+            thread.follows = false;
+            let pid = thread.id.pid;
+            self.missing.processes.insert(pid);
+            let _ = set_options(tid, self.options(false));
+        }
+    }
+
+    /// A stopped thread may tell of new ones again.
+    pub(super) fn follow_again(&mut self, tid: i32) {
+        let options = self.options(true);
+        let has_room = self.governor.has_room();
+        if let Some(thread) = self.threads.get_mut(&tid).filter(|thread| !thread.follows && has_room) {
+            thread.follows = set_options(tid, options).is_ok();
+        }
+    }
+
+    /// A thread is about to get a signal of the program's. If there are too many of those, it goes on untraced. Returns whether it does.
+    pub(super) fn let_go(&mut self, tid: i32, signal: i32) -> bool {
+        if !self.governor.exceeded() || !self.settings.inherit || detach(tid, signal).is_err() {
+            return false;
+        }
+        self.facts.backed_off += 1;
+        if let Some(thread) = self.threads.get(&tid) {
+            thread.unbreak();
+            self.missing.processes.insert(thread.id.pid);
+        }
+        self.remove(tid);
+        true
+    }
+
+    /// Looks for threads and processes that were left out.
+    pub(super) fn find_missing(&mut self) {
+        if self.missing.processes.is_empty() || !self.governor.has_room() {
+            return;
+        }
+        let pids: Vec<i32> = self.missing.processes.drain().collect();
+        for pid in pids {
+            let all = threads(pid as u32);
+            let new_processes: Vec<u32> = all.iter().flat_map(|&tid| children(pid as u32, tid)).collect();
+            self.seize_new(&all);
+            // Its threads that do not tell of new ones will tell again at their next stop; until then there may be more.
+            if self.threads.values().any(|thread| thread.id.pid == pid && !thread.follows) {
+                self.missing.processes.insert(pid);
+            }
+            for child in new_processes {
+                if !self.processes.contains_key(&(child as i32)) {
+                    self.seize_new(&threads(child));
+                    self.missing.processes.insert(child as i32);
+                }
+            }
+        }
+        if self.running {
+            let idle: Vec<i32> = self.threads.values().filter(|it| it.is_new()).map(|it| it.id.tid).collect();
+            for tid in idle {
+                self.with_thread(tid, |engine, thread| engine.arm(thread));
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, tid: i32) -> bool {
+        if self.threads.contains_key(&tid) {
+            return true;
+        }
+        let Some((pid, _)) = group_and_parent(tid as u32) else { return false };
+        let Ok(thread) = Thread::new(ThreadId { pid: pid as i32, tid }, &self.clock) else {
+            TracerFacts::count(&mut self.facts.ends, "no event could be opened on a thread");
+            return false;
+        };
+        let process = self.processes.entry(pid as i32).or_insert_with(|| {
+            self.facts.processes += 1;
+            Process { space: AddressSpace::new(pid as i32), threads: 0, caught: signals_caught(pid), bursts: 0 }
+        });
+        process.threads += 1;
+        self.facts.threads += 1;
+        self.threads.insert(tid, thread);
+        true
+    }
+
+    pub(super) fn remove(&mut self, tid: i32) {
+        let Some(mut thread) = self.threads.remove(&tid) else { return };
+        self.progress(&mut thread);
+        if matches!(thread.phase, Phase::Underway(_)) {
+            self.write(&mut thread, "end of the thread");
+        }
+        if let Some(process) = self.processes.get_mut(&thread.id.pid) {
+            process.threads -= 1;
+            if process.threads == 0 {
+                self.processes.remove(&thread.id.pid);
+            }
+        }
+    }
+
+    /// All other threads of the process are gone, and the one that called exec has the process's id now.
+    pub(super) fn exec(&mut self, pid: i32) {
+        let former = event_message(pid).map_or(pid, |id| id as i32);
+        let gone: Vec<i32> = self
+            .threads
+            .values()
+            .filter(|thread| thread.id.pid == pid && thread.id.tid != former)
+            .map(|thread| thread.id.tid)
+            .collect();
+        gone.into_iter().for_each(|tid| self.remove(tid));
+        if let Some(mut thread) = self.threads.remove(&former) {
+            if matches!(thread.phase, Phase::Underway(_)) {
+                thread.unbreak();
+                self.write(&mut thread, "exec");
+            }
+            thread.id.tid = pid;
+            thread.working_set.clear();
+            self.threads.insert(pid, thread);
+        } else {
+            self.add(pid);
+        }
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.space.forget();
+            process.caught = signals_caught(pid as u32);
+        }
+        // A command's exec may come before its start is known here.
+        if self.running {
+            self.with_thread(pid, |engine, thread| engine.arm_stopped(thread));
+        }
+    }
+}
