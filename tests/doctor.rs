@@ -14,7 +14,8 @@ fn doctor(args: &[&str]) -> String {
 fn words_fit_a_terminal() {
     let text = doctor(&[]);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    for part in ["CPU ", "PMU ", "Branch records ", "hbbp record would use", "What would give more"] {
+    for part in ["CPU ", "PMU ", "Branch records ", "Branch tracing ", "hbbp record would use", "What would give more"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -25,6 +26,8 @@ fn json_has_its_fixed_shape() {
     assert_eq!(report["schema"], "hbbp-doctor/1");
     assert!(report["cpu"]["vendor"].is_string() && report["pmu"].is_array(), "{report}");
     assert!(report["branch_records"]["available"].is_boolean());
+    let tracing = &report["software_tracing"];
+    assert!(tracing["available"].is_boolean() && tracing["running_processes"].is_boolean(), "{tracing}");
     assert!(report["would_use"]["events"].is_array() && report["advice"].is_array());
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
     assert!(cpuinfo.contains(report["cpu"]["vendor"].as_str().unwrap()));

@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
-use crate::choice::{Source, choose};
+use crate::choice::{Choice, Source, choose};
 use crate::event_spec::{Role, Unit};
 use crate::machine::{Cpu, EventOpener, Kernel, Machine, Privileges, Probe, Probes};
 use crate::microarchitecture::Microarchitecture;
 use crate::plan::{BranchRecords, Wishes, branch_records};
+use crate::tracer::{BurstSize, TracerKind, TracerWish, TracerWishes};
+use crate::tracing::by_default;
 
 /// `hbbp-doctor/1`.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +21,8 @@ pub struct Report {
     pub pmu: Vec<PmuReport>,
     /// How the hardware records branches.
     pub branch_records: BranchReport,
+    /// Whether branches can be traced in software.
+    pub software_tracing: TracingReport,
     /// What `hbbp record` would do.
     pub would_use: WouldUse,
     /// What would give more, in sentences, the most useful first.
@@ -66,6 +70,19 @@ pub struct BranchReport {
     pub depth: Option<u32>,
 }
 
+/// Branches traced in software.
+#[derive(Clone, Debug, Serialize)]
+pub struct TracingReport {
+    /// Whether a command's branches can be traced.
+    pub available: bool,
+    /// Whether a child of this process could be traced when it was tried.
+    pub ptrace: Probe,
+    /// Whether processes that run already can be, those of the same user at least.
+    pub running_processes: bool,
+    /// Whether a path can go on behind system calls, which takes a breakpoint.
+    pub behind_system_calls: bool,
+}
+
 /// What `hbbp record` would do without options.
 #[derive(Clone, Debug, Serialize)]
 pub struct WouldUse {
@@ -73,11 +90,26 @@ pub struct WouldUse {
     pub source: Option<Source>,
     /// The events.
     pub events: Vec<WouldOpen>,
+    /// How it would trace branches in software, if it would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracer: Option<WouldTrace>,
     /// What is less than it could be.
     pub degradations: Vec<String>,
     /// Why it would fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// How branches would be traced in software.
+#[derive(Clone, Debug, Serialize)]
+pub struct WouldTrace {
+    /// How paths would be found.
+    pub kind: TracerKind,
+    /// Where a burst would end.
+    #[serde(flatten)]
+    pub size: BurstSize,
+    /// Percent of the program's CPU time that recording may take.
+    pub overhead: f64,
 }
 
 /// An event that would be opened.
@@ -97,13 +129,15 @@ pub struct WouldOpen {
 
 /// Examines `machine`, trying events on `opener`.
 pub fn examine(machine: &Machine, opener: &mut dyn EventOpener) -> Report {
-    let would_use = would_use(machine, opener);
+    let tracing = tracing_report(machine, opener);
+    let would_use = would_use(machine, &tracing, opener);
     Report {
         schema: "hbbp-doctor/1",
         cpu: machine.cpu.clone(),
         pmu: pmu_reports(machine),
         branch_records: branch_report(machine),
-        advice: advice(machine),
+        advice: advice(machine, &tracing),
+        software_tracing: tracing,
         would_use,
         kernel: machine.kernel.clone(),
         privileges: machine.privileges.clone(),
@@ -134,13 +168,31 @@ fn branch_report(machine: &Machine) -> BranchReport {
     BranchReport { available: found.is_some(), kind, depth: found.and_then(|(_, depth)| depth) }
 }
 
-fn would_use(machine: &Machine, opener: &mut dyn EventOpener) -> WouldUse {
+fn tracing_report(machine: &Machine, opener: &mut dyn EventOpener) -> TracingReport {
+    let ptrace = Probe::from(opener.try_trace());
+    let probes = &machine.probes;
+    let clock = probes.task_clock.works() || machine.counts_instructions();
+    let unrestricted = machine.kernel.ptrace_scope.unwrap_or(0) == 0 || machine.privileges.sys_ptrace;
+    TracingReport {
+        available: ptrace.works() && clock,
+        ptrace,
+        running_processes: ptrace.works() && clock && unrestricted,
+        behind_system_calls: probes.breakpoint.works(),
+    }
+}
+
+fn would_use(machine: &Machine, tracing: &TracingReport, opener: &mut dyn EventOpener) -> WouldUse {
     match choose(machine, &Wishes::default(), opener) {
-        Err(error) => {
-            WouldUse { source: None, events: Vec::new(), degradations: Vec::new(), error: Some(error.to_string()) }
-        }
-        Ok(choice) => WouldUse {
+        Err(error) => WouldUse {
+            source: None,
+            events: Vec::new(),
+            tracer: None,
+            degradations: Vec::new(),
+            error: Some(error.to_string()),
+        },
+        Ok(mut choice) => WouldUse {
             source: Some(choice.source),
+            tracer: if tracing.available { would_trace(&mut choice) } else { None },
             events: choice
                 .events
                 .iter()
@@ -158,7 +210,13 @@ fn would_use(machine: &Machine, opener: &mut dyn EventOpener) -> WouldUse {
     }
 }
 
-fn advice(machine: &Machine) -> Vec<String> {
+fn would_trace(choice: &mut Choice) -> Option<WouldTrace> {
+    let TracerWishes { kind, overhead, size } = by_default(choice)?;
+    let TracerWish::Kind(kind) = kind else { return None };
+    Some(WouldTrace { kind, size, overhead })
+}
+
+fn advice(machine: &Machine, tracing: &TracingReport) -> Vec<String> {
     let mut advice = Vec::new();
     let mut say = |wanted: bool, sentence: &str| {
         if wanted {
@@ -198,6 +256,26 @@ fn advice(machine: &Machine) -> Vec<String> {
         without_records && !cpu.hypervisor && zen3,
         "Use Linux 5.19 or later for BRS (CONFIG_PERF_EVENTS_AMD_BRS), 6.1 or later for LBRv2: they give exact paths.",
     );
+    let records = branch_report(machine).available;
+    let untraced = usable && !records && !tracing.ptrace.works();
+    let scope = kernel.ptrace_scope.unwrap_or(0);
+    say(
+        untraced && scope < 2 && machine.container.is_some(),
+        "Run the container with a seccomp profile that allows ptrace (Docker: --cap-add SYS_PTRACE): branches can then be \
+         traced in software.",
+    );
+    say(
+        untraced && scope < 2 && machine.container.is_none(),
+        "See what forbids ptrace here (a security module, or a sandbox): with it, branches can be traced in software.",
+    );
+    say(
+        untraced && scope >= 2,
+        "Set kernel.yama.ptrace_scope to 1 or lower (3 holds until the next boot): branches can then be traced in software.",
+    );
+    say(
+        usable && !records && tracing.available && !tracing.behind_system_calls,
+        "Let hardware breakpoints open: branches traced in software end at system calls without them.",
+    );
     say(
         !machine.may_sample_kernel() && usable,
         "For kernel code, set kernel.perf_event_paranoid to 1 or lower, or give hbbp CAP_PERFMON.",
@@ -211,7 +289,7 @@ fn advice(machine: &Machine) -> Vec<String> {
         "To record all processes (-a), set kernel.perf_event_paranoid to 0 or lower, or give hbbp CAP_PERFMON.",
     );
     say(
-        kernel.ptrace_scope.is_some_and(|scope| scope > 0) && !privileges.sys_ptrace,
+        (scope == 1 || scope > 1 && !untraced) && !privileges.sys_ptrace,
         "To trace processes that are not hbbp's children, set kernel.yama.ptrace_scope to 0 or give hbbp CAP_SYS_PTRACE.",
     );
     say(

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::cpu_list::CpuList;
 use crate::errno::Errno;
 use crate::event_spec::{EventSpec, SessionAttrs};
-use crate::kernel::{EventFd, Ring, Scope};
+use crate::kernel::{EventFd, Ring, Scope, SignalFd, StoppedChild, seize};
 use crate::machine::EventOpener;
 
 /// Opens on the running kernel.
@@ -23,6 +23,14 @@ impl EventOpener for KernelOpener {
             cpu => Scope::Thread(0, cpu),
         };
         EventFd::open(attr, scope).map(drop)
+    }
+
+    fn try_trace(&mut self) -> Result<(), Errno> {
+        let of_system = |error: io::Error| Errno(error.raw_os_error().unwrap_or(0));
+        let signals = SignalFd::block(&[]).map_err(of_system)?;
+        // It is never let go, so nothing is executed.
+        let child = StoppedChild::fork(&[], &signals, false).map_err(of_system)?;
+        seize(child.pid().as_raw_nonzero().get(), 0)
     }
 }
 

@@ -139,6 +139,11 @@ impl<'a> Session<'a> {
         &self.choice
     }
 
+    /// Whether branches will be traced in software.
+    pub fn traces_branches(&self) -> bool {
+        self.burst.is_some()
+    }
+
     /// Starts the command and the events, records until there is a reason to stop, and completes the file. `say` hears what the user
     /// should know while it goes on.
     ///

@@ -14,7 +14,9 @@ use crate::periods::prime_from;
 use crate::plan::EventWish;
 use crate::pmu::EventCode;
 use crate::request::{Request, Target};
-use crate::tracer::{BurstEvent, BurstSize, Clock, Settings, Tracer, TracerFacts, TracerKind, TracerWish};
+use crate::tracer::{
+    BurstEvent, BurstSize, Clock, Settings, Tracer, TracerFacts, TracerKind, TracerWish, TracerWishes,
+};
 
 /// CPU time an event sample costs, ns (`benches/record-overhead`).
 const SAMPLE_NS: f64 = 20_000.0;
@@ -44,20 +46,10 @@ impl Tracing {
         }
         let clock = if machine.counts_instructions() { Clock::Instructions } else { Clock::Time };
         let wishes = &request.tracer;
-        let rate_is_open = request.wishes.ebs_period.is_none() && request.wishes.frequency.is_none();
-        for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
-            let period = SAMPLE_NS / (SAMPLE_SHARE * wishes.overhead / 100.0);
-            event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
-        }
-        let size = match (kind, wishes.size) {
-            (TracerKind::Breakpoint | TracerKind::Check, size) if size == BurstSize::default() => {
-                BurstSize { depth: Some(BREAKPOINT_DEPTH), ..size }
-            }
-            (_, size) => size,
-        };
+        sample_less(request, choice);
         let settings = Settings {
             kind,
-            size,
+            size: size(kind, wishes.size),
             overhead: wishes.overhead,
             burst_share: 1.0 - SAMPLE_SHARE,
             inherit: !request.no_inherit,
@@ -129,6 +121,32 @@ pub(crate) fn burst_facts(spec: &EventSpec, samples: u64, tracer: &TracerFacts) 
     let mut facts = EventFacts::new(spec, samples, totals);
     facts.provenance = Some(Provenance::Software);
     facts
+}
+
+/// What would trace a command without options, if it can be; the choice becomes what would be opened beside it.
+pub(crate) fn by_default(choice: &mut Choice) -> Option<TracerWishes> {
+    let request = Request::default();
+    let kind = wanted(&request, choice)?;
+    sample_less(&request, choice);
+    Some(TracerWishes { kind: TracerWish::Kind(kind), size: size(kind, request.tracer.size), ..request.tracer })
+}
+
+/// Makes event samples so rare that bursts have most of the budget, where the user left it open.
+fn sample_less(request: &Request, choice: &mut Choice) {
+    let rate_is_open = request.wishes.ebs_period.is_none() && request.wishes.frequency.is_none();
+    for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
+        let period = SAMPLE_NS / (SAMPLE_SHARE * request.tracer.overhead / 100.0);
+        event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
+    }
+}
+
+fn size(kind: TracerKind, wish: BurstSize) -> BurstSize {
+    match kind {
+        TracerKind::Breakpoint | TracerKind::Check if wish == BurstSize::default() => {
+            BurstSize { depth: Some(BREAKPOINT_DEPTH), ..wish }
+        }
+        _ => wish,
+    }
 }
 
 fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {

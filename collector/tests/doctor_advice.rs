@@ -5,6 +5,7 @@ mod simulated;
 use collector::doctor::examine;
 use collector::errno::Errno;
 use collector::machine::{Machine, Probe};
+use serde_json::{Value, json};
 use simulated::{SimulatedKernel, hybrid, intel, machine, pmu};
 
 fn check(machine: &Machine, source: &str, records: Option<&str>, advice: &[&str]) {
@@ -13,11 +14,29 @@ fn check(machine: &Machine, source: &str, records: Option<&str>, advice: &[&str]
     assert_eq!(report["schema"], "hbbp-doctor/1");
     assert_eq!(report["would_use"]["source"].as_str().unwrap_or("nothing"), source, "{report:#}");
     assert_eq!(report["branch_records"]["kind"].as_str(), records);
+    check_tracing(&report);
     let given: Vec<&str> =
         report["advice"].as_array().unwrap().iter().map(|sentence| sentence.as_str().unwrap()).collect();
     assert_eq!(given.len(), advice.len(), "{given:#?}");
     for (given, expected) in given.iter().zip(advice) {
         assert!(given.contains(expected), "{given} should speak of {expected}");
+    }
+}
+
+/// Branches are traced in software where the hardware records none, there is something to record, and ptrace is allowed.
+fn check_tracing(report: &Value) {
+    let (used, tracing) = (&report["would_use"], &report["software_tracing"]);
+    let wanted = used["source"].is_string() && used["source"] != "branch-records";
+    if wanted && tracing["available"] == true {
+        let expected = json!({"kind": "lookahead", "burst_instructions": 10_000, "overhead": 1.0});
+        assert_eq!(used["tracer"], expected, "{report:#}");
+    } else {
+        assert_eq!(used["tracer"], Value::Null, "{report:#}");
+    }
+    let clock = used["events"].as_array().unwrap().iter().find(|event| event["unit"] == "nanoseconds");
+    if let Some(clock) = clock {
+        let rare = clock["period"].as_str().unwrap().contains("20000003");
+        assert_eq!(rare, used["tracer"].is_object(), "bursts leave a tenth of the budget to clock samples: {clock}");
     }
 }
 
@@ -51,6 +70,16 @@ fn advice_by_machine() {
     let mut without_pmu = machine("AuthenticAMD", 26, 2, Vec::new());
     without_pmu.cpu.hypervisor = true;
     check(&without_pmu, "clock", None, &["virtual PMU", "kptr_restrict"]);
+
+    let mut hidden = without_pmu.clone();
+    hidden.kernel.kernel_symbols = true;
+    hidden.kernel.ptrace_scope = Some(3);
+    check(&hidden, "clock", None, &["virtual PMU", "ptrace_scope to 1"]);
+    hidden.kernel.ptrace_scope = Some(1);
+    check(&hidden, "clock", None, &["virtual PMU", "ptrace_scope to 0"]);
+    hidden.kernel.ptrace_scope = None;
+    hidden.probes.breakpoint = Probe::Fails(Errno::ENODEV);
+    check(&hidden, "clock", None, &["virtual PMU", "breakpoints"]);
 
     let mut zen3 = machine("AuthenticAMD", 25, 1, vec![pmu("cpu", 4, &[("branches", "0")])]);
     zen3.kernel.kernel_symbols = true;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use collector::KernelOpener;
-use collector::doctor::{Report, examine};
+use collector::doctor::{Report, TracingReport, examine};
 use collector::machine::Machine;
 
 use crate::output::write_to;
@@ -72,6 +72,7 @@ fn text(report: &Report) -> String {
     line(&mut out, "Instructions", &format!("counted in hardware: {}", probes.instructions));
     line(&mut out, "Clock", &format!("task-clock: {}", probes.task_clock));
     line(&mut out, "Breakpoints", &probes.breakpoint.to_string());
+    line(&mut out, "Branch tracing", &software_tracing(&report.software_tracing));
     let paranoid = report.kernel.perf_event_paranoid.map_or("unknown".to_owned(), |level| level.to_string());
     let held: Vec<&str> = [
         (report.privileges.perfmon, "CAP_PERFMON"),
@@ -91,6 +92,18 @@ fn text(report: &Report) -> String {
         let branches = if event.branches { ", with branch stacks" } else { "" };
         wrap(&mut out, "  ", &format!("{} {} {}{branches}", event.name, event.period, event.unit));
     }
+    if let Some(tracer) = &used.tracer {
+        let size = match (tracer.size.depth, tracer.size.instructions) {
+            (Some(depth), _) => format!("{depth} branches"),
+            (None, Some(instructions)) => format!("{instructions} instructions"),
+            (None, None) => "any length".to_owned(),
+        };
+        let text = format!(
+            "branches traced in software ({}), in bursts of {size}, at most {} % of CPU time",
+            tracer.kind, tracer.overhead
+        );
+        wrap(&mut out, "  ", &text);
+    }
     if let Some(error) = &used.error {
         wrap(&mut out, "  ", &format!("nothing: {error}"));
     }
@@ -105,6 +118,15 @@ fn text(report: &Report) -> String {
         wrap(&mut out, "  - ", sentence);
     }
     out
+}
+
+fn software_tracing(tracing: &TracingReport) -> String {
+    match (tracing.available, tracing.running_processes) {
+        (true, true) => "in software: yes".to_owned(),
+        (true, false) => "in software: yes, of commands; of running processes: no".to_owned(),
+        (false, _) if tracing.ptrace.works() => "in software: no, there is no clock".to_owned(),
+        (false, _) => format!("in software: {}", tracing.ptrace),
+    }
 }
 
 fn line(out: &mut String, label: &str, value: &str) {

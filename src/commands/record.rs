@@ -1,5 +1,7 @@
 //! `hbbp record`: from a running program to a recording.
 
+mod tracing;
+
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -127,6 +129,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let result = Session::prepare(&request, &machine).and_then(|session| {
         said.extend_from_slice(session.degradations());
         said.iter().for_each(|sentence| say(sentence));
+        if session.traces_branches() && request.tracer.kind == TracerWish::Auto {
+            say(&format!("branches are traced in software, at most {} % of CPU time", request.tracer.overhead));
+        }
         session.run(&mut |text| say(text))
     });
     match result {
@@ -274,5 +279,8 @@ fn closing_lines(summary: &Summary) {
             "throttled {} times: the kernel found the sampling too costly; use longer periods",
             counts.throttled
         ));
+    }
+    if let Some(tracer) = &facts.tracer {
+        tracing::lines(tracer).iter().for_each(|line| say_always(line));
     }
 }

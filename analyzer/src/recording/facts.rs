@@ -54,7 +54,7 @@ pub struct Tracer {
     pub burst_instructions: Option<u64>,
     /// Taken branches after which a burst ends.
     pub depth: Option<u64>,
-    /// Time the program stood still for it, as a share of the program's CPU time; 0 to 1000, or else as if it were not there.
+    /// Time recording took, in per cent of the program's CPU time; 0 to 100,000, or else as if it were not there.
     pub overhead: Option<f64>,
 }
 
@@ -96,7 +96,7 @@ fn tracer<'de, D: Deserializer<'de>>(note: D) -> Result<Option<Tracer>, D::Error
         bursts: number("bursts"),
         burst_instructions: number("burst_instructions"),
         depth: number("depth"),
-        overhead: tracer.get("overhead").and_then(Value::as_f64).filter(|share| (0.0..1000.0).contains(share)),
+        overhead: tracer.get("overhead").and_then(Value::as_f64).filter(|percent| (0.0..1e5).contains(percent)),
     }))
 }
 

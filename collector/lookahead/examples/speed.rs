@@ -131,6 +131,15 @@ fn main() {
             0xeb, 0xee,
         ],
     );
+    cached(
+        "all x87: fld, fadd, fstp",
+        &[
+            0xdd, 0x06, // fld qword [rsi]
+            0xdc, 0x06, // fadd qword [rsi]
+            0xdd, 0x1f, // fstp qword [rdi]
+            0xeb, 0xf8,
+        ],
+    );
     first_seen(
         "first-seen integer code",
         &[0x8b, 0x04, 0x0e, 0x01, 0xc2, 0x89, 0x54, 0x0f, 0x04, 0x85, 0xc0, 0x75, 0x00],

@@ -5,7 +5,9 @@ use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction, InstructionIn
 use crate::native::{StubId, Stubs};
 use crate::op::{Address, Handler, Op};
 use crate::system::unsupported;
-use crate::{arith, bits, control, foreign, gather, moves, multiply, shift, stack, string, system};
+use crate::{
+    arith, bits, control, foreign, gather, moves, multiply, save_restore, segment_base, shift, stack, string, system,
+};
 
 /// Instructions of a block at most.
 const BLOCK: usize = 64;
@@ -55,7 +57,7 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
         return blank;
     }
     type Family = fn(&Instruction, &mut Op) -> Option<Handler>;
-    const FAMILIES: [Family; 10] = [
+    const FAMILIES: [Family; 12] = [
         moves::select,
         arith::select,
         control::select,
@@ -66,6 +68,8 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
         string::select,
         system::select,
         gather::select,
+        save_restore::select,
+        segment_base::select,
     ];
     for family in FAMILIES {
         let mut op = blank;

@@ -13,6 +13,7 @@ pub(crate) fn present(feature: CpuidFeature) -> bool {
         F::CX8 | F::FPU | F::FPU287 | F::FPU387 => true,
         F::CMPXCHG16B => has!("cmpxchg16b"),
         F::RDTSCP => crate::features::rdtscp(),
+        F::RDPID => crate::native::has_rdpid(),
         F::XSAVE => has!("xsave"),
         F::MMX => has!("mmx"),
         F::SSE => has!("sse"),

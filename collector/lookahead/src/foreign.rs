@@ -207,6 +207,7 @@ fn is_integer(mnemonic: Mnemonic) -> bool {
             | M::Crc32
             | M::Rdtsc
             | M::Rdtscp
+            | M::Rdpid
             | M::Cpuid
             | M::Xgetbv
     )

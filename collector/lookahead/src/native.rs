@@ -115,6 +115,66 @@ pub(crate) fn xsave_offset(component: u32) -> Option<usize> {
     (leaf.eax != 0).then_some(leaf.ebx as usize)
 }
 
+/// Size of an XSAVE component in bytes, and whether it is aligned to 64 bytes in the compacted format.
+#[allow(unused_unsafe)]
+pub(crate) fn xsave_size(component: u32) -> Option<(usize, bool)> {
+    xsave_offset(component)?;
+    // SAFETY: as in `xsave_offset`, which has found the leaf.
+    let leaf = unsafe { std::arch::x86_64::__cpuid_count(13, component) };
+    Some((leaf.eax as usize, leaf.ecx & 2 != 0))
+}
+
+/// State components the system has enabled (XCR0); 0 without XSAVE.
+pub(crate) fn xcr0() -> u64 {
+    static ENABLED: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    #[target_feature(enable = "xsave")]
+    fn read() -> u64 {
+        // SAFETY: register 0 exists wherever XSAVE is enabled.
+        unsafe { std::arch::x86_64::_xgetbv(0) }
+    }
+    *ENABLED.get_or_init(|| {
+        if !std::arch::is_x86_feature_detected!("xsave") {
+            return 0;
+        }
+        // SAFETY: the feature was detected.
+        unsafe { read() }
+    })
+}
+
+/// Whether `xsavec`, and with it the compacted format, is there.
+pub(crate) fn has_xsavec() -> bool {
+    std::arch::is_x86_feature_detected!("xsavec")
+}
+
+/// Whether `rdpid` is there.
+#[allow(unused_unsafe)]
+pub(crate) fn has_rdpid() -> bool {
+    // SAFETY: every 64-bit x86 CPU has `cpuid`, and the second call asks only for a leaf that the first says is there.
+    unsafe { std::arch::x86_64::__cpuid(0).eax >= 7 && std::arch::x86_64::__cpuid_count(7, 0).ecx & (1 << 22) != 0 }
+}
+
+/// Whether user code may use `rdfsbase` and its like (HWCAP2_FSGSBASE).
+pub(crate) fn segment_bases_enabled() -> bool {
+    // SAFETY: looks up a number.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
+}
+
+/// The bits of `mxcsr` that may be set on this CPU, as `fxsave` tells.
+pub(crate) fn mxcsr_mask() -> u32 {
+    static MASK: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+    #[repr(align(16))]
+    struct Area([u8; 512]);
+    *MASK.get_or_init(|| {
+        let mut area = Area([0; 512]);
+        // SAFETY: every 64-bit x86 CPU has `fxsave`, which fills exactly the area.
+        unsafe { std::arch::asm!("fxsave64 [{}]", in(reg) area.0.as_mut_ptr(), options(nostack)) };
+        match u32::from_le_bytes([area.0[28], area.0[29], area.0[30], area.0[31]]) {
+            0 => 0xffbf, // SDM vol. 1, 11.6.6
+            mask => mask,
+        }
+    })
+}
+
 /// What this CPU does with flags that the manuals leave undefined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quirks {

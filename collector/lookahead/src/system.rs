@@ -1,6 +1,6 @@
 //! Flags by themselves, hints, and instructions that end a burst.
 
-use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, Register};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 
 use crate::flags::{AF, CF, DF, Flags, PF, SF, STATUS, ZF};
 use crate::form::{address, number};
@@ -51,7 +51,6 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
                 Ok(())
             }
         }
-        M::Rdfsbase | M::Rdgsbase | M::Wrfsbase | M::Wrgsbase => return segment_base(instruction, op),
         M::Ldmxcsr | M::Vldmxcsr => {
             op.address = address(instruction)?;
             |m, op| {
@@ -98,21 +97,6 @@ fn nothing(_: &mut Machine<'_>, _: &Op) -> Step {
 fn set_carry(m: &mut Machine<'_>, carry: Option<bool>) -> Step {
     m.flags.set_cf(carry.unwrap_or(!m.flags.cf()));
     Ok(())
-}
-
-fn segment_base(instruction: &Instruction, op: &mut Op) -> Option<Handler> {
-    op.dst = number(instruction.op0_register());
-    Some(match instruction.code() {
-        Code::Rdfsbase_r64 => |m, op| {
-            m.set::<8>(op.dst, m.reg(FS));
-            Ok(())
-        },
-        Code::Rdgsbase_r64 => |m, op| {
-            m.set::<8>(op.dst, m.reg(GS));
-            Ok(())
-        },
-        _ => return None,
-    })
 }
 
 /// Ends the burst in front of an instruction that is not interpreted.

@@ -76,15 +76,18 @@ impl VectorState {
     }
 }
 
-struct Part {
-    component: u32,
-    offset: Option<usize>,
-    bytes: usize,
-    count: usize,
+/// A component: `count` pieces of so many bytes.
+pub(crate) struct Part {
+    pub(crate) component: u32,
+    /// In the standard format.
+    pub(crate) offset: Option<usize>,
+    pub(crate) bytes: usize,
+    pub(crate) count: usize,
 }
 
 impl Part {
-    fn place(&self, state: &mut VectorState, index: usize, with: impl FnOnce(&mut [u8])) {
+    /// Shows `with` the piece in the state.
+    pub(crate) fn place(&self, state: &mut VectorState, index: usize, with: impl FnOnce(&mut [u8])) {
         match self.component {
             1 => with(&mut state.zmm[index][..16]),
             2 => with(&mut state.zmm[index][16..32]),
@@ -99,7 +102,7 @@ impl Part {
     }
 }
 
-fn parts() -> [Part; 5] {
+pub(crate) fn parts() -> [Part; 5] {
     let Layout { avx, mask, upper, further } = layout();
     [
         Part { component: 1, offset: Some(XMM), bytes: 16, count: 16 },

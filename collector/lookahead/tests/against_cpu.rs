@@ -16,6 +16,22 @@ fn random_instructions() {
     assert!(report.executed > 15_000 && report.mnemonics.len() > 300, "{} executed", report.executed);
 }
 
+/// The seeds of the fuzz target: the instructions of `semantics.txt` on random states.
+#[test]
+fn fuzz_seeds() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/lookahead/seeds/instructions");
+    let mut bench = support::fuzz::Bench::new();
+    let mut tried = 0;
+    for entry in std::fs::read_dir(&seeds).expect("the seeds") {
+        let seed = std::fs::read(entry.expect("a seed").path()).expect("a seed");
+        assert_eq!(seed.len() % support::fuzz::CASE, 0);
+        tried += bench.input(&seed);
+    }
+    let report = bench.report;
+    assert!(report.divergences.is_empty(), "{:?}\n{}", report.divergences, report.examples.join("\n"));
+    assert!(tried > 250 && report.executed > 150, "{tried} tried, {} executed", report.executed);
+}
+
 fn follow(program: &Path, arguments: &[&str], plan: Plan) -> Option<Report> {
     if !program.exists() {
         eprintln!("SKIPPED: {} is not there", program.display());
@@ -64,25 +80,49 @@ fn programs() {
 /// Loops that the compiler turns into everything this machine's vector units can do.
 #[test]
 fn vector_code() {
-    let directory = std::env::temp_dir().join(format!("lookahead-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory for a program");
-    let program = directory.join("vectors");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors.c");
-    let built = Command::new("cc")
-        .args(["-O3", "-march=native", "-ffast-math", "-o"])
-        .arg(&program)
-        .args([source, "-lm"])
-        .status();
-    if !built.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: no C compiler");
-        return;
-    }
     let plan = Plan { steps: 30_000, windows: 4, pause: Duration::from_millis(3) };
-    let report = follow(&program, &["100000"], plan);
-    let _ = std::fs::remove_dir_all(directory);
+    let report = follow_compiled("vectors.c", &["-O3", "-march=native", "-ffast-math"], &["100000"], plan);
     if let Some(report) = report {
         assert!(report.unsupported_count() * 2000 <= report.steps, "{:?}", report.unsupported);
     }
+}
+
+/// What the dynamic linker does around lazy binding, with every mix of components, formats and initial states.
+#[test]
+fn vector_state_saved_and_restored() {
+    if !std::arch::is_x86_feature_detected!("xsavec") {
+        eprintln!("SKIPPED: this CPU has no xsavec");
+        return;
+    }
+    let plan = Plan { steps: 40_000, windows: 2, pause: Duration::from_millis(3) };
+    let options = ["-O1", "-march=native", "-static", "-fno-builtin"];
+    if let Some(report) = follow_compiled("save_restore.c", &options, &[], plan) {
+        for name in ["Xsave", "Xsavec", "Xrstor"] {
+            assert!(
+                report.instructions.get(name).is_some_and(|&count| count > 20),
+                "{name}: {:?}",
+                report.instructions
+            );
+            assert_eq!(report.unsupported.get(name), None);
+        }
+    }
+}
+
+/// Compiles a program of this directory and follows it; `None`, said on stderr, without a compiler.
+fn follow_compiled(source: &str, options: &[&str], arguments: &[&str], plan: Plan) -> Option<Report> {
+    let directory = std::env::temp_dir().join(format!("lookahead-{}-{source}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory for a program");
+    let program = directory.join("program");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
+    let built = Command::new("cc").args(options).arg("-o").arg(&program).arg(path).arg("-lm").status();
+    let report = if built.is_ok_and(|status| status.success()) {
+        follow(&program, arguments, plan)
+    } else {
+        eprintln!("SKIPPED: no C compiler for {source}");
+        None
+    };
+    let _ = std::fs::remove_dir_all(directory);
+    report
 }
 
 fn tempfile_with_text() -> std::path::PathBuf {

@@ -6,13 +6,19 @@ use perfdata::{AttrFlags, BranchSampleType, EventAttr, ReadFormat, SampleFormat}
 use super::{Probe, Probes};
 use crate::errno::Errno;
 
-/// Something that opens perf events: the kernel, or a simulated one.
+/// Something that opens perf events and traces children: the kernel, or a simulated one.
 pub trait EventOpener {
     /// Opens `attr` for a moment: for this process on any CPU, for this process on `cpu`, or (`all_tasks`) for everything on `cpu`.
     ///
     /// # Errors
     /// What `perf_event_open` answered.
     fn try_open(&mut self, attr: &EventAttr, cpu: Option<u32>, all_tasks: bool) -> Result<(), Errno>;
+
+    /// Becomes the tracer of a child of this process for a moment.
+    ///
+    /// # Errors
+    /// What `ptrace` answered.
+    fn try_trace(&mut self) -> Result<(), Errno>;
 }
 
 /// Tries each event of [`Probes`].

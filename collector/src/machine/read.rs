@@ -192,6 +192,10 @@ mod tests {
                 _ => Err(Errno::ENOENT),
             }
         }
+
+        fn try_trace(&mut self) -> Result<(), Errno> {
+            Err(Errno::ENOSYS)
+        }
     }
 
     fn write(root: &Path, files: &[(&str, &str)]) {

@@ -32,6 +32,7 @@ pub fn machine(vendor: &str, family: u32, model: u32, pmus: Vec<Pmu>) -> Machine
             branches: open(hardware),
             task_clock: software,
             cpu_clock: software,
+            breakpoint: software,
             kernel_code: software,
             system_wide: software,
             lost_counts: software,
@@ -92,6 +93,15 @@ impl EventOpener for SimulatedKernel<'_> {
         let answer = self.answer(attr, cpu, all_tasks);
         self.log.push(format!("{:#x} p{} {:?}", attr.config, attr.precise_ip(), answer));
         answer
+    }
+
+    /// By `yama_ptrace_access_check`, and by the seccomp profiles that forbid `perf_event_open` too.
+    fn try_trace(&mut self) -> Result<(), Errno> {
+        let Machine { kernel, privileges, probes, .. } = self.machine;
+        let scope = kernel.ptrace_scope.unwrap_or(0);
+        let forbidden =
+            scope == 3 || scope == 2 && !privileges.sys_ptrace || probes.dummy == Probe::Fails(Errno::EPERM);
+        if forbidden { Err(Errno::EPERM) } else { Ok(()) }
     }
 }
 

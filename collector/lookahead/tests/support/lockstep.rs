@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, Mnemonic, NasmFormatter};
-use lookahead::{CodeCache, Fuel, Overlay, Registers, StopReason, undefined_flags};
+use lookahead::{CodeCache, Fuel, Overlay, Registers, StopReason, UndefinedSave, undefined_flags, undefined_save};
 
 use super::tracee::{Event, Remote, Tracee};
 
@@ -67,6 +67,7 @@ pub struct Plan {
 struct Known {
     instruction: Instruction,
     undefined: u64,
+    bytes: [u8; 15],
 }
 
 pub fn lockstep(tracee: &mut Tracee, plan: Plan) -> Report {
@@ -106,8 +107,8 @@ fn one_window(
     }
     for step in 0..steps {
         let (rip, before) = (ours.rip, ours.rflags);
-        let Known { instruction, undefined } = known.entry(rip).or_insert_with(|| decode(tracee, rip));
-        let (instruction, undefined) = (*instruction, *undefined);
+        let &mut Known { instruction, undefined, bytes } = known.entry(rip).or_insert_with(|| decode(tracee, rip));
+        let save = undefined_save(&bytes, &ours);
         branches.clear();
         let mut outcome;
         let mut rounds = 0;
@@ -128,7 +129,7 @@ fn one_window(
             compare_memory(tracee, overlay, rip, report);
         }
         let mut event = tracee.step(std::mem::take(&mut signal));
-        if executed && ours.rip != rip {
+        if executed && ours.rip != rip && instruction.is_string_instruction() {
             let mut repetitions = 0u64;
             while event == Event::Stopped(libc::SIGTRAP) && tracee.registers_rip() == rip && repetitions < 100_000_000 {
                 event = tracee.step(0);
@@ -183,6 +184,13 @@ fn one_window(
             }
             ours.rflags = (ours.rflags & !undefined) | (theirs.rflags & undefined);
         }
+        if let Some(save) = save {
+            if compare_save(tracee, overlay, &save) {
+                *report.undefined.entry(name.clone()).or_default() += 1;
+            }
+            compare_written(tracee, overlay, theirs.rip, Some(&save), report);
+            overlay.clear();
+        }
         let differences = differences(&ours, &theirs);
         if step % 1000 == 999 && differences.is_empty() {
             compare_memory(tracee, overlay, theirs.rip, report);
@@ -218,6 +226,7 @@ fn decode(tracee: &Tracee, rip: u64) -> Known {
     Known {
         instruction: Decoder::with_ip(64, &bytes, rip, DecoderOptions::NONE).decode(),
         undefined: undefined_flags(&bytes),
+        bytes,
     }
 }
 
@@ -228,19 +237,57 @@ pub fn text(instruction: &Instruction) -> String {
 }
 
 fn compare_memory(tracee: &Tracee, overlay: &Overlay, rip: u64, report: &mut Report) {
+    compare_written(tracee, overlay, rip, None, report);
+}
+
+/// Compares every page written so far, but for what `save` leaves to the CPU.
+fn compare_written(tracee: &Tracee, overlay: &Overlay, rip: u64, save: Option<&UndefinedSave>, report: &mut Report) {
     for (address, page) in overlay.written() {
         let mut theirs = [0; 4096];
         if !tracee.read(address.0, &mut theirs) {
             report.diverged("memory", format!("before {rip:#x}: page {address} is not there"));
-        } else if let Some(at) = (0..4096).find(|&at| theirs[at] != page[at]) {
+            continue;
+        }
+        let mut ours = *page;
+        if let Some(save) = save {
+            allow(save, address.0, &mut ours, &theirs);
+        }
+        if let Some(at) = (0..4096).find(|&at| theirs[at] != ours[at]) {
             let example = format!(
                 "before {rip:#x}: memory at {:#x} is {:02x}, ours {:02x}",
                 address.0 + at as u64,
                 theirs[at],
-                page[at]
+                ours[at]
             );
             report.diverged("memory", example);
         }
+    }
+}
+
+/// Whether the CPU has stored something else than the interpreter where it may.
+fn compare_save(tracee: &Tracee, overlay: &Overlay, save: &UndefinedSave) -> bool {
+    overlay.written().any(|(address, page)| {
+        let mut theirs = [0; 4096];
+        let mut ours = *page;
+        tracee.read(address.0, &mut theirs) && {
+            allow(save, address.0, &mut ours, &theirs);
+            ours != *page
+        }
+    })
+}
+
+/// Takes from `theirs`, a page at `start`, what the manuals leave to the CPU.
+pub fn allow(save: &UndefinedSave, start: u64, ours: &mut [u8], theirs: &[u8]) {
+    let mut take = |address: u64, mask: u8| {
+        if let Some(at) = address.checked_sub(start).map(|at| at as usize).filter(|&at| at < ours.len()) {
+            ours[at] = (ours[at] & !mask) | (theirs[at] & mask);
+        }
+    };
+    for (index, mask) in save.either.to_le_bytes().into_iter().enumerate() {
+        take(save.state_bits.0 + index as u64, mask);
+    }
+    for address in save.bytes.iter().flat_map(|bytes| bytes.start.0..bytes.end.0) {
+        take(address, 0xff);
     }
 }
 

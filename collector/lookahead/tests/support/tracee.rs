@@ -25,18 +25,11 @@ pub struct Tracee {
 impl Tracee {
     /// Starts `command`; it is stopped at its first instruction. Addresses are the same in every run.
     pub fn start(mut command: Command) -> std::io::Result<Self> {
+        stay_on_this_cpu();
         // SAFETY: the calls are async-signal-safe and touch nothing of the parent.
         unsafe {
             command.pre_exec(|| {
                 libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
-                // On one CPU, as the kernel writes the number of the CPU into the thread's `rseq` area.
-                let mut cpus: libc::cpu_set_t = std::mem::zeroed();
-                libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut cpus);
-                if let Some(first) = (0..libc::CPU_SETSIZE as usize).find(|&cpu| libc::CPU_ISSET(cpu, &cpus)) {
-                    libc::CPU_ZERO(&mut cpus);
-                    libc::CPU_SET(first, &mut cpus);
-                    libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &cpus);
-                }
                 if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
                     return Err(std::io::Error::last_os_error());
                 }
@@ -162,6 +155,25 @@ impl Tracee {
         }
     }
 
+    /// Makes the process map `length` bytes of memory at `address`, for everything.
+    pub fn map(&mut self, address: u64, length: u64) {
+        let before = self.registers();
+        let mut code = [0; 2];
+        assert!(self.read(before.rip, &mut code), "the code it is at");
+        self.write(before.rip, &[0x0f, 0x05]);
+        let mut call = before.clone();
+        let everything = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        call.general[0] = libc::SYS_mmap as u64;
+        (call.general[7], call.general[6], call.general[2]) = (address, length, everything as u64);
+        (call.general[10], call.general[8], call.general[9]) = (flags as u64, u64::MAX, 0);
+        self.set_registers(&call);
+        assert_eq!(self.step(0), Event::Stopped(libc::SIGTRAP));
+        assert_eq!(self.registers().general[0], address, "mmap");
+        self.write(before.rip, &code);
+        self.set_registers(&before);
+    }
+
     pub fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
         let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast::<c_void>(), iov_len: bytes.len() };
         let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: bytes.len() };
@@ -175,6 +187,19 @@ impl Tracee {
         let memory =
             std::fs::OpenOptions::new().write(true).open(format!("/proc/{}/mem", self.pid)).expect("its memory");
         memory.write_all_at(bytes, address).expect("writable memory");
+    }
+}
+
+/// Keeps the calling thread, and the processes it starts from now on, on the CPU it is on: the kernel writes the CPU's number into
+/// the `rseq` area of a thread, and taking turns on one CPU is much faster than waking each other across two.
+fn stay_on_this_cpu() {
+    // SAFETY: the set is plain data, and the kernel only reads it.
+    unsafe {
+        let mut cpus: libc::cpu_set_t = std::mem::zeroed();
+        if let Ok(cpu) = usize::try_from(libc::sched_getcpu()) {
+            libc::CPU_SET(cpu, &mut cpus);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &cpus);
+        }
     }
 }
 

@@ -1,0 +1,136 @@
+//! What `hbbp record` says of branches traced in software.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use collector::tracer::{TracerFacts, TracerKind};
+
+use crate::output::{count, share};
+
+/// Columns that `hbbp: ` leaves of a terminal's 80.
+const COLUMNS: usize = 74;
+/// Entries of a histogram that are said.
+const MOST: usize = 4;
+
+/// In plain words what the tracer did, in lines that fit a terminal.
+pub fn lines(facts: &TracerFacts) -> Vec<String> {
+    let mut sentences = vec![what_was_traced(facts), where_time_went(facts)];
+    if facts.bursts > 0 {
+        sentences.push(what_evaluation_gave(facts));
+    }
+    sentences.extend(histogram("bursts ended: ", &facts.ends));
+    sentences.extend(histogram("bursts went on behind: ", &facts.continued));
+    sentences.extend(histogram("not interpreted: ", &facts.unsupported));
+    if facts.lost_bursts > 0 {
+        sentences
+            .push(format!("{} bursts lost: the recording could not be written as fast", number(facts.lost_bursts)));
+    }
+    let predictions = facts.predictions;
+    if predictions.diverged > 0 || facts.kind == TracerKind::Check {
+        let [diverged, checked] = [predictions.diverged, predictions.checked].map(number);
+        sentences.push(format!("{diverged} of {checked} predictions that could be checked were wrong"));
+    }
+    sentences.iter().flat_map(|sentence| wrapped(sentence)).collect()
+}
+
+fn what_was_traced(facts: &TracerFacts) -> String {
+    let way = match facts.kind {
+        TracerKind::Lookahead => "looking ahead",
+        TracerKind::Breakpoint => "breakpoints",
+        TracerKind::Check => "looking ahead and by breakpoints",
+    };
+    let mean = |sum: u64| count((sum as f64 / facts.bursts as f64).round());
+    let mean = match facts.bursts {
+        0 => String::new(),
+        _ => format!(" (mean: {} instructions, {} branches)", mean(facts.instructions), mean(facts.taken_branches)),
+    };
+    format!(
+        "branches traced in software by {way}: {}{mean} in {} of {}",
+        counted(facts.bursts, "burst", "bursts"),
+        counted(facts.threads, "thread", "threads"),
+        counted(facts.processes, "process", "processes"),
+    )
+}
+
+/// *Break Dancing*, figure 3.
+fn where_time_went(facts: &TracerFacts) -> String {
+    let time = &facts.time;
+    let parts = [
+        ("stops", time.stops),
+        ("memory", time.state),
+        ("look-ahead", time.lookahead),
+        ("decoding", time.decoding),
+        ("breakpoints", time.breakpoints),
+        ("samples", time.samples),
+        ("other", time.other),
+    ];
+    let part = |(name, part): (&str, Duration)| {
+        format!("{name} {}", share(part.as_secs_f64(), time.application.as_secs_f64()))
+    };
+    format!(
+        "overhead {:.2} % of CPU time ({} % allowed): {}",
+        facts.overhead,
+        facts.overhead_allowed,
+        parts.map(part).join(", ")
+    )
+}
+
+/// *Break Dancing*, figure 4.
+fn what_evaluation_gave(facts: &TracerFacts) -> String {
+    format!(
+        "t = {} of the evaluated branches were taken, s = {} of the taken ones needed no evaluation: t/(1-s) = {:.2} \
+         taken branches per evaluation",
+        share(facts.taken_fraction, 1.0),
+        share(facts.static_fraction, 1.0),
+        facts.usefulness
+    )
+}
+
+/// The most frequent names first.
+fn histogram(lead: &str, counts: &BTreeMap<String, u64>) -> Option<String> {
+    let mut counts: Vec<(&str, u64)> = counts.iter().map(|(name, &count)| (name.as_str(), count)).collect();
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    let (first, rest) = counts.split_at(counts.len().min(MOST));
+    let mut names: Vec<String> = first.iter().map(|&(name, count)| format!("{name} {}", number(count))).collect();
+    if !rest.is_empty() {
+        names.push(format!("others {}", number(rest.iter().map(|(_, count)| count).sum())));
+    }
+    (!names.is_empty()).then(|| format!("{lead}{}", names.join(", ")))
+}
+
+fn number(value: u64) -> String {
+    count(value as f64)
+}
+
+fn counted(value: u64, one: &str, many: &str) -> String {
+    format!("{} {}", number(value), if value == 1 { one } else { many })
+}
+
+fn wrapped(sentence: &str) -> Vec<String> {
+    let options =
+        textwrap::Options::new(COLUMNS).subsequent_indent("  ").word_splitter(textwrap::WordSplitter::NoHyphenation);
+    // A number stays with its unit and its name.
+    let bound = sentence.replace(" %", "\u{a0}%").replace(" = ", "\u{a0}=\u{a0}");
+    textwrap::wrap(&bound, options).iter().map(|line| line.replace('\u{a0}', " ")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_are_short_and_begin_with_the_most_frequent() {
+        let counts: BTreeMap<String, u64> =
+            [("a", 1), ("b", 5000), ("c", 3), ("d", 3), ("e", 2), ("f", 1)].map(|(k, v)| (k.to_owned(), v)).into();
+        assert_eq!(histogram("ended: ", &counts).unwrap(), "ended: b 5,000, c 3, d 3, e 2, others 2");
+        assert_eq!(histogram("ended: ", &BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn lines_fit_and_numbers_stay_with_their_units() {
+        let sentence = "0.01 % ".repeat(40);
+        let lines = wrapped(sentence.trim_end());
+        assert!(lines.iter().all(|line| line.len() <= COLUMNS && line.ends_with('%')), "{lines:#?}");
+        assert!(lines[1].starts_with("  0"));
+    }
+}
