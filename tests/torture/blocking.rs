@@ -10,10 +10,21 @@ fn waiting_is_not_cut_short() {
     }
 }
 
+/// Threads that no signal stops.
+#[test]
+fn waiting_is_not_cut_short_where_all_signals_are_blocked() {
+    if let Some(trial) = Trial::of("blocking") {
+        check(&trial.with(&["900", "all"]));
+    }
+}
+
 /// To attach and to detach are interruptions of their own.
 #[test]
 fn waiting_is_not_cut_short_by_attaching_and_detaching() {
     if let Some(trial) = Trial::of("blocking") {
         attach_again_and_again(&trial.with(&[LONG_MS]), &Attached { times: 4, seconds: "0.25" });
+    }
+    if let Some(trial) = Trial::of("blocking") {
+        attach_again_and_again(&trial.with(&[LONG_MS, "all"]), &Attached { times: 4, seconds: "0.25" });
     }
 }
