@@ -225,6 +225,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    #[allow(clippy::too_many_arguments)] // the parts of a session
     fn complete(
         request: &Request,
         machine: &Machine,

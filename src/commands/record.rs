@@ -26,8 +26,8 @@ use perfdata::Recording;
 
 /// Record a program's event samples and branch stacks
 ///
-/// Without options, the events are the best the machine has (see `hbbp doctor`); whatever is less than it could be is said and
-/// written into the recording. The exit code is the command's, 128 plus the signal's number if one killed it, 127 or 126 if
+/// Without options, the events are the best the machine has (see `hbbp doctor`), and branches are traced in software where the
+/// hardware records none; whatever is less than it could be is said and written into the recording. The exit code is the command's, 128 plus the signal's number if one killed it, 127 or 126 if
 /// it cannot be run.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -110,6 +110,8 @@ Examples:
   hbbp record -- ./server --once               the best events this machine has
   hbbp record -p 1234 --duration 30            a running process and what it starts, for 30 seconds
   hbbp record -a -o all.data -- sleep 10       everything that runs meanwhile
+  hbbp record --tracer lookahead --overhead 5 -- make
+                                               branches traced in software, in 5 % of CPU time
   hbbp record --ebs-event cycles:u --lbr-event none -F 999 -- make";
 
 /// Records, and returns what the process should exit with.

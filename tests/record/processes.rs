@@ -43,7 +43,7 @@ pub fn wait_for(what: &str, done: impl FnMut() -> bool) {
 
 /// Waits, and says `why` if it has waited too long. The limit is for what never comes; a busy machine stays far below.
 pub fn wait_or_tell(what: &str, why: impl FnOnce() -> String, mut done: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(120);
+    let limit = Instant::now() + Duration::from_secs(600);
     while !done() {
         if Instant::now() > limit {
             panic!("waited for {what}; {}", why());

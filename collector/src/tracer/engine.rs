@@ -22,7 +22,7 @@ use crate::tracer::cpu::CpuFollower;
 use crate::tracer::cpu_time::CpuTime;
 use crate::tracer::cut_short::call_again;
 use crate::tracer::following::Missing;
-use crate::tracer::governor::{BREAKPOINT, Governor, STOP};
+use crate::tracer::governor::{Governor, STOP};
 use crate::tracer::memory::PageReader;
 use crate::tracer::path::warm_up;
 use crate::tracer::shared::Shared;
@@ -289,27 +289,23 @@ impl Engine {
 
     /// One of the thread's own events has stopped it.
     pub(super) fn with_own_event(&mut self, tid: i32, event: Event, began: Duration) {
-        self.facts.time.stops += STOP;
+        let time = &mut self.facts.time;
+        *(if event == Event::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += STOP;
         let before = self.measured();
         let resumed = self.with_thread(tid, |engine, thread| {
-            let mut cost = STOP;
             match (event, &thread.phase) {
                 (Event::Clock, Phase::Sampling | Phase::Interrupted) if engine.running && !thread.is_left_over() => {
                     engine.progress(thread);
                     thread.cost = Duration::ZERO;
                     engine.begin(thread);
                 }
-                (Event::Breakpoint, Phase::Underway(_)) => {
-                    engine.facts.time.breakpoints += BREAKPOINT;
-                    cost += BREAKPOINT;
-                    engine.reached(thread);
-                }
+                (Event::Breakpoint, Phase::Underway(_)) => engine.reached(thread),
                 // Left over from before something else ended its purpose.
                 _ => {}
             }
             let done = own_time().saturating_sub(began);
-            thread.cost += cost + done;
-            engine.governor.spent(cost + done);
+            thread.cost += STOP + done;
+            engine.governor.spent(STOP + done);
             if matches!(thread.phase, Phase::Sampling) {
                 engine.governor.burst(thread.cost);
             }
@@ -330,10 +326,15 @@ impl Engine {
 
     /// Starts the clock of a thread that is stopped now: its signal mask can be looked at.
     pub(super) fn arm_stopped(&mut self, thread: &mut Thread) {
+        self.choose_notice(thread);
+        self.arm(thread);
+    }
+
+    /// Decides how the clock of a thread that is stopped now is to stop it.
+    pub(super) fn choose_notice(&mut self, thread: &mut Thread) {
         let caught = self.processes.get(&thread.id.pid).map_or(0, |process| process.caught);
         let notice = best_notice(signal_mask(thread.id.tid).unwrap_or(0), caught);
         let _ = thread.notify_by(notice, self.own_tid);
-        self.arm(thread);
     }
 
     pub(super) fn arm(&mut self, thread: &mut Thread) {

@@ -177,7 +177,9 @@ impl Engine {
             .map(|thread| thread.id.tid)
             .collect();
         gone.into_iter().for_each(|tid| self.remove(tid));
+        let mut has_clock = false;
         if let Some(mut thread) = self.threads.remove(&former) {
+            has_clock = !thread.is_new() && !matches!(thread.phase, Phase::Underway(_));
             if matches!(thread.phase, Phase::Underway(_)) {
                 thread.unbreak();
                 self.write(&mut thread, "exec");
@@ -194,7 +196,14 @@ impl Engine {
         }
         // A command's exec may come before its start is known here.
         if self.running {
-            self.with_thread(pid, |engine, thread| engine.arm_stopped(thread));
+            self.with_thread(pid, |engine, thread| {
+                if has_clock {
+                    // Started anew, it would spare programs that live shorter than a period.
+                    engine.choose_notice(thread);
+                } else {
+                    engine.arm_stopped(thread);
+                }
+            });
         }
     }
 }

@@ -50,10 +50,10 @@ impl Engine {
         self.refresh(thread);
         match self.settings.kind {
             TracerKind::Lookahead => self.look_ahead(thread, registers),
-            TracerKind::Breakpoint => self.to_next_branch(thread, &registers),
+            TracerKind::Breakpoint => self.go_to_next_branch(thread, &registers),
             TracerKind::Check => {
                 self.predict(thread, registers.clone());
-                self.to_next_branch(thread, &registers);
+                self.go_to_next_branch(thread, &registers);
             }
         }
     }
@@ -91,6 +91,8 @@ impl Engine {
 
     /// Follows the thread's future from `registers` until the burst is complete, or only the thread itself can go on.
     pub(super) fn look_ahead(&mut self, thread: &mut Thread, mut registers: Registers) {
+        // RF, with which no breakpoint is hit at once. The kernel sets it at one that was.
+        let (stands_at, passes) = (Avma(registers.rip), registers.rflags & 1 << 16 != 0);
         let stop = self.interpret(thread, &mut registers);
         let behind = match stop {
             StopReason::SystemCall => self.behind_system_call(&registers),
@@ -103,7 +105,7 @@ impl Engine {
         };
         let name = reason(stop);
         if let Some((address, goal)) = behind.filter(|_| thread.burst.continuations < CONTINUATIONS)
-            && self.go_to(thread, address, goal)
+            && self.go_to(thread, address, goal, stands_at == address && !passes)
         {
             thread.burst.continuations += 1;
             return TracerFacts::count(&mut self.facts.continued, name);
@@ -157,8 +159,9 @@ impl Engine {
         (!never.contains(&number)).then(|| (behind, Goal::BehindSystemCall(registers.clone())))
     }
 
-    /// Lets the thread itself go to `address`. Returns false if no breakpoint may or can be there.
-    pub(super) fn go_to(&mut self, thread: &mut Thread, address: Avma, goal: Goal) -> bool {
+    /// Lets the thread itself go to `address`, where it stands already if `again`: then the second time is meant. Returns false if no
+    /// breakpoint may or can be there.
+    pub(super) fn go_to(&mut self, thread: &mut Thread, address: Avma, goal: Goal, again: bool) -> bool {
         let critical =
             self.processes.get(&thread.id.pid).is_some_and(|process| process.space.layout.is_critical(address));
         if critical {
@@ -170,7 +173,7 @@ impl Engine {
         self.facts.time.breakpoints += own_time().saturating_sub(began);
         match set {
             Ok(()) => {
-                thread.phase = Phase::Underway(Box::new(Underway { address, since: Instant::now(), goal }));
+                thread.phase = Phase::Underway(Box::new(Underway { address, again, since: Instant::now(), goal }));
                 true
             }
             Err(errno) => {
@@ -190,6 +193,10 @@ impl Engine {
         if Avma(registers.rip) != underway.address {
             self.facts.breakpoints_missed += 1;
             return self.complete(thread, "breakpoint reached elsewhere");
+        }
+        if underway.again {
+            thread.phase = Phase::Underway(Box::new(Underway { again: false, ..*underway }));
+            return;
         }
         match underway.goal {
             Goal::BehindSystemCall(expected) => {
@@ -235,7 +242,7 @@ impl Engine {
         if thread.burst.instructions >= self.settings.size.most_instructions() {
             return self.complete(thread, reason(StopReason::Fuel));
         }
-        self.to_next_branch(thread, &registers);
+        self.go_to_next_branch(thread, &registers);
     }
 
     /// Interprets one instruction.
@@ -265,7 +272,7 @@ impl Engine {
     }
 
     /// Lets the thread run to the next branch that its bytes do not decide.
-    pub(super) fn to_next_branch(&mut self, thread: &mut Thread, registers: &Registers) {
+    pub(super) fn go_to_next_branch(&mut self, thread: &mut Thread, registers: &Registers) {
         let began = own_time();
         let depth = self.depth_left(thread).min(SAMPLE_BRANCHES as u64);
         let _ = thread.burst.room();
@@ -275,7 +282,7 @@ impl Engine {
         match found {
             Ok(branch) => {
                 let goal = Goal::Branch { instructions: branch.instructions, stack: branch.stack };
-                if !self.go_to(thread, branch.address, goal) {
+                if !self.go_to(thread, branch.address, goal, false) {
                     self.complete(thread, "no breakpoint");
                 }
             }

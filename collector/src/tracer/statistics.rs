@@ -94,7 +94,7 @@ pub struct Times {
     /// Decoding.
     #[serde(rename = "decoding_ns", serialize_with = "nanoseconds")]
     pub decoding: Duration,
-    /// Setting breakpoints, and their number times what the exception of one was measured to cost.
+    /// Setting breakpoints, and the stops at them.
     #[serde(rename = "breakpoints_ns", serialize_with = "nanoseconds")]
     pub breakpoints: Duration,
     /// The rest of what was done while threads were stopped.

@@ -71,6 +71,8 @@ pub(super) enum Phase {
 /// What is expected of a thread at its breakpoint.
 pub(super) struct Underway {
     pub(super) address: Avma,
+    /// The thread stood there: it is hit at once, which is not meant.
+    pub(super) again: bool,
     pub(super) since: Instant,
     pub(super) goal: Goal,
 }

@@ -21,6 +21,10 @@ pub fn lines(facts: &TracerFacts) -> Vec<String> {
     sentences.extend(histogram("bursts ended: ", &facts.ends));
     sentences.extend(histogram("bursts went on behind: ", &facts.continued));
     sentences.extend(histogram("not interpreted: ", &facts.unsupported));
+    if facts.backed_off > 0 {
+        let times = counted(facts.backed_off, "time", "times");
+        sentences.push(format!("a thread went on untraced {times}: its signals would have taken more than the budget"));
+    }
     if facts.lost_bursts > 0 {
         sentences
             .push(format!("{} bursts lost: the recording could not be written as fast", number(facts.lost_bursts)));

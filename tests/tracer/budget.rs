@@ -1,0 +1,70 @@
+//! What tracing costs, by its own account, and what it notes of itself.
+
+use crate::{Place, programs, text};
+
+#[test]
+fn the_budget_is_kept_and_bursts_come_with_it() {
+    let Some(place) = Place::new() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    let mut bursts = Vec::new();
+    for allowed in [1.0, 5.0] {
+        let traced = place.trace(&["--overhead", &allowed.to_string()], &[text(&hot), "3000"]);
+        let overhead = traced.tracer()["overhead"].as_f64().unwrap();
+        assert!(overhead > 0.0 && overhead <= allowed * 1.3, "{allowed} %: {:#}", traced.tracer());
+        assert_eq!(traced.tracer()["overhead_allowed"], allowed);
+        let application = traced.number("/time/application_ns");
+        assert!((2_900_000_000..4_500_000_000).contains(&application), "3 s of CPU time: {application}");
+        let parts = ["stops", "state", "lookahead", "decoding", "breakpoints", "other", "samples"];
+        let spent: u64 = parts.iter().map(|part| traced.number(&format!("/time/{part}_ns"))).sum();
+        assert!((spent as f64 / application as f64 * 100.0 - overhead).abs() < 0.01, "{:#}", traced.tracer());
+        bursts.push(traced.number("/bursts"));
+    }
+    let ratio = bursts[1] as f64 / bursts[0] as f64;
+    assert!((2.0..12.0).contains(&ratio), "five times the budget: {bursts:?}");
+}
+
+#[test]
+fn the_facts_of_a_recording() {
+    let Some(place) = Place::new() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    let traced = place.trace(&["--overhead", "20"], &[text(&hot), "300"]);
+    let tracer = traced.tracer();
+    for key in [
+        "bursts",
+        "lost_bursts",
+        "instructions",
+        "taken_branches",
+        "static_branches",
+        "not_taken",
+        "pages",
+        "pages_missed",
+        "sampling_stops",
+        "other_stops",
+        "breakpoints",
+        "breakpoints_missed",
+        "threads",
+        "processes",
+        "burst_instructions",
+    ] {
+        assert!(tracer[key].is_u64(), "{key}: {tracer:#}");
+    }
+    assert_eq!(tracer["kind"], "lookahead");
+    assert_eq!((&tracer["threads"], &tracer["processes"], &tracer["lost_bursts"]), (&1.into(), &1.into(), &0.into()));
+    let [taken, by_bytes, not_taken] =
+        ["/taken_branches", "/static_branches", "/not_taken"].map(|key| traced.number(key) as f64);
+    let share = |key: &str| tracer[key].as_f64().unwrap();
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+    assert!(close(share("static_fraction"), by_bytes / taken), "{tracer:#}");
+    assert!(close(share("taken_fraction"), (taken - by_bytes) / (taken - by_bytes + not_taken)), "{tracer:#}");
+    assert!(close(share("usefulness"), share("taken_fraction") / (1.0 - share("static_fraction"))), "{tracer:#}");
+    assert!(traced.sum("ends") >= traced.number("/bursts"), "{tracer:#}");
+    let event = traced.facts["events"].as_array().unwrap().iter().find(|event| event["provenance"] == "software");
+    let event = event.unwrap();
+    assert_eq!((&event["name"], &event["role"], &event["lost"]), (&"burst:u".into(), &"lbr".into(), &0.into()));
+    assert_eq!(event["samples"], traced.samples["burst:u"]);
+    // What bursts stand for is what the threads used.
+    let stood_for: u64 = traced.bursts.iter().flat_map(|burst| &burst.pieces).map(|piece| piece.period).sum();
+    let counted = event["counted"].as_u64().unwrap();
+    let ratio = stood_for as f64 / counted as f64;
+    assert!((0.5..2.0).contains(&ratio), "{stood_for} of {counted}: {tracer:#}");
+}

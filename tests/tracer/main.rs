@@ -1,0 +1,108 @@
+//! `hbbp record` with branches traced in software: are they real, do other tools read them, does the tracer keep what it promises?
+//!
+//! These tests need perf events (software events suffice), ptrace, and a C compiler; they say so and stop where there are none.
+
+mod agreement;
+mod attaching;
+mod budget;
+mod bursts;
+mod code;
+mod counts;
+mod other_tools;
+mod paths;
+mod processes;
+mod programs;
+mod settings;
+mod system_calls;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use bursts::Traced;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A directory to record in.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    /// `None`, said on stderr, where branches cannot be traced.
+    fn new() -> Option<Self> {
+        let report = doctor();
+        if report["software_tracing"]["available"] != true || report["would_use"]["error"].is_string() {
+            eprintln!("SKIPPED: no software tracing here: {}", report["software_tracing"]);
+            return None;
+        }
+        Some(Self { dir: tempfile::tempdir().unwrap() })
+    }
+
+    /// The same, and `None` where `record` does not trace unless it is told to.
+    fn where_tracing_is_the_default() -> Option<Self> {
+        if doctor()["would_use"]["tracer"].is_null() {
+            eprintln!("SKIPPED: this machine records branches in hardware");
+            return None;
+        }
+        Self::new()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn program(&self, name: &str, source: &str) -> Option<PathBuf> {
+        programs::compile(self.dir.path(), name, source)
+    }
+
+    fn recording(&self) -> PathBuf {
+        self.path("hbbp.data")
+    }
+
+    fn hbbp(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hbbp"));
+        command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// `hbbp record` with these arguments.
+    fn record(&self, args: &[&str]) -> Output {
+        self.hbbp(&["record"]).args(args).output().unwrap()
+    }
+
+    /// A recording by looking ahead, with these options, of this command; it must succeed.
+    fn trace(&self, options: &[&str], command: &[&str]) -> Traced {
+        let output = self.record(&[&["--tracer", "lookahead"], options, &["--"], command].concat());
+        assert!(output.status.success(), "{}", errors(&output));
+        Traced::read(&self.recording())
+    }
+
+    /// Standard output of `hbbp` with these arguments, as JSON.
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.hbbp(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", errors(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+fn doctor() -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_hbbp")).args(["doctor", "--format", "json"]).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < limit, "waiting for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

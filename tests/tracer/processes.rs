@@ -1,0 +1,78 @@
+//! Threads, forks, execs, and processes that do not live long.
+
+use std::collections::BTreeMap;
+
+use crate::{Place, programs, text};
+
+#[test]
+fn every_thread_has_bursts_by_its_cpu_time() {
+    let Some(place) = Place::new() else { return };
+    let Some(threads) = place.program("threads", programs::THREADS) else { return };
+    let traced = place.trace(&["--overhead", "20"], &[text(&threads), "40"]);
+    let mix = place.json(&["mix", "--rows", "function", "--format", "json"]);
+    let counts: BTreeMap<&str, f64> = mix["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| Some((row["function"].as_str()?.strip_prefix("spin_")?, row["count"].as_f64()?)))
+        .collect();
+    let total: f64 = counts.values().sum();
+    let bursts = traced.number("/bursts") as f64;
+    assert!(bursts >= 50.0, "{:#}", traced.tracer());
+    for n in 1..=8 {
+        let share = counts.get(n.to_string().as_str()).copied().unwrap_or(0.0) / total;
+        let expected = f64::from(n) / 36.0;
+        // Four standard deviations of bursts that come by chance.
+        let deviation = (expected * (1.0 - expected) / bursts).sqrt();
+        assert!((share - expected).abs() < 4.0 * deviation, "thread {n} has {share}, not {expected}: {counts:?}");
+    }
+}
+
+#[test]
+fn children_have_bursts_of_their_own_program() {
+    let Some(place) = Place::new() else { return };
+    let (Some(hot), Some(known)) = (place.program("hot", programs::HOT), place.program("known", programs::KNOWN))
+    else {
+        return;
+    };
+    // A child by fork and exec, one of a child, and an exec in place.
+    let script = format!("{0} 200 & (sh -c '{1} 200; true'; true); wait; exec {1} 200", hot.display(), known.display());
+    let traced = place.trace(&["--overhead", "20"], &["sh", "-c", &script]);
+    let mut by_program: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for burst in &traced.bursts {
+        if let Some((path, _)) = traced.locate(burst, burst.pieces[0].ip) {
+            let pids = by_program.entry(path.rsplit('/').next().unwrap().to_owned()).or_default();
+            if !pids.contains(&burst.pid) {
+                pids.push(burst.pid);
+            }
+        }
+    }
+    assert_eq!(by_program.get("hot").map(Vec::len), Some(1), "{by_program:?}");
+    assert_eq!(by_program.get("known").map(Vec::len), Some(2), "{by_program:?}");
+    let blocks = place.json(&["blocks", "--format", "json"]);
+    let broken = blocks["head"]["lbr_source"]["broken"].as_object().unwrap();
+    assert!(broken.values().all(|count| count == 0), "{broken:?}");
+
+    let alone = place.trace(&["--overhead", "20", "--no-inherit"], &["sh", "-c", &script]);
+    assert_eq!((alone.number("/threads"), alone.number("/processes")), (1, 1));
+    let [first] = alone.by_process().keys().copied().collect::<Vec<u32>>()[..] else {
+        panic!("{:?}", alone.by_process())
+    };
+    // The shell, which becomes the program in the end.
+    assert_eq!(alone.names[&first], "known");
+}
+
+#[test]
+fn processes_that_do_not_live_long_have_bursts() {
+    let Some(place) = Place::new() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    let script = format!("i=0; while [ $i -lt 300 ]; do {} 5; i=$((i+1)); done", hot.display());
+    let traced = place.trace(&["--overhead", "20"], &["sh", "-c", &script]);
+    let of_hot = |burst: &&crate::bursts::Burst| {
+        traced.locate(burst, burst.pieces[0].ip).is_some_and(|(path, _)| path.ends_with("/hot"))
+    };
+    let mut pids: Vec<u32> = traced.bursts.iter().filter(of_hot).map(|burst| burst.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    assert!(pids.len() >= 60, "{} of 300: {:#}", pids.len(), traced.tracer());
+}

@@ -1,0 +1,196 @@
+//! Small programs to trace, compiled when needed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs `work` until the thread has used that many milliseconds of CPU time.
+const CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+#define KEEP __attribute__((noinline, noclone))
+static KEEP long used(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+"#;
+
+/// `hot MS`: loops, calls, calls through a table.
+pub const HOT: &str = r#"
+static volatile unsigned long sink;
+KEEP unsigned long hot_loop(unsigned long x) {
+    for (int i = 0; i < 64; i++) {
+        if (x & 1) x = x * 3 + 1; else x >>= 1;
+        x ^= i;
+    }
+    return x;
+}
+KEEP unsigned long leaf(unsigned long x) { return x * 6364136223846793005ul + 1442695040888963407ul; }
+KEEP unsigned long hot_calls(unsigned long x) {
+    for (int i = 0; i < 32; i++) x = leaf(x) ^ x >> 7;
+    return x;
+}
+static KEEP unsigned long add(unsigned long x) { return x + 0x9e3779b97f4a7c15ul; }
+static KEEP unsigned long twist(unsigned long x) { return x << 13 ^ x >> 51; }
+static KEEP unsigned long mix(unsigned long x) { return x * 31 ^ x >> 3; }
+static unsigned long (*volatile table[])(unsigned long) = {add, twist, mix};
+KEEP unsigned long hot_indirect(unsigned long x) {
+    for (int i = 0; i < 32; i++) x = table[x % 3](x);
+    return x;
+}
+int main(int argc, char **argv) {
+    long end = used() + (argc > 1 ? atol(argv[1]) : 300);
+    do {
+        for (int i = 0; i < 1000; i++) sink += hot_indirect(hot_calls(hot_loop(sink + i)));
+    } while (used() < end);
+    return 0;
+}
+"#;
+
+/// `varied MS`: recursion, a switch, SIMD, x87, string instructions.
+pub const VARIED: &str = r#"
+static volatile unsigned long sink;
+static volatile float floats[64];
+static volatile long double extended = 1.25L;
+KEEP unsigned fib(unsigned n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+KEEP unsigned long choose(unsigned long x) {
+    switch (x % 11) {
+    case 0: return x + 3;
+    case 1: return x ^ 0x55;
+    case 2: return x * 7;
+    case 3: return x >> 2;
+    case 4: return x - 99;
+    case 5: return ~x;
+    case 6: return x << 3 | x >> 61;
+    case 7: return x / 3;
+    case 8: return x % 1000003;
+    case 9: return x | 1;
+    default: return x + (x >> 9);
+    }
+}
+typedef float vector __attribute__((vector_size(16)));
+KEEP vector simd(vector a) {
+    vector b = a;
+    for (int i = 0; i < 40; i++) { b = b * a + a; a = a - b * (vector){0.5f, 0.25f, 0.125f, 1.0f}; }
+    return a;
+}
+KEEP long double x87(long double x) {
+    for (int i = 0; i < 20; i++) x = x * 0.75L + __builtin_sqrtl(x + i);
+    return x;
+}
+static char from[200], to[200];
+int main(int argc, char **argv) {
+    long end = used() + (argc > 1 ? atol(argv[1]) : 300);
+    vector v = {1, 2, 3, 4};
+    do {
+        for (int i = 0; i < 100; i++) {
+            sink += fib(9) + choose(sink + i);
+            v = simd(v) * 0.001f + 1.0f;
+            floats[i % 64] = v[i % 4];
+            extended = x87(extended);
+            memset(from, (int)sink, 1 + sink % 199);
+            memcpy(to, from, 1 + i);
+            sink += strlen(to);
+        }
+    } while (used() < end);
+    return 0;
+}
+"#;
+
+/// `known MS`: nearly all time in a loop of 43 instructions: a mov, ten times (add, lea, dec, jne), a dec, a jne.
+pub const KNOWN: &str = r#"
+unsigned long known(unsigned long rounds);
+__asm__(".text\n.p2align 6\n.globl known\n.type known, @function\n"
+        "known:\n"
+        "known_outer: mov $10, %ecx\n"
+        "known_inner: add $1, %rax\n lea 1(%rdx), %rdx\n dec %ecx\n"
+        "known_inner_end: jne known_inner\n"
+        " dec %rdi\n"
+        "known_outer_end: jne known_outer\n ret\n"
+        ".size known, . - known\n");
+int main(int argc, char **argv) {
+    long end = used() + (argc > 1 ? atol(argv[1]) : 300);
+    do known(3000000); while (used() < end);
+    return 0;
+}
+"#;
+
+/// `calls KIND MS`: cheap system calls of a kind, with some work between them; `sleep` sleeps for a millisecond.
+pub const CALLS: &str = r#"
+static volatile unsigned long sink;
+KEEP void between(void) { for (int i = 0; i < 20; i++) sink += i; }
+int main(int argc, char **argv) {
+    long end = used() + (argc > 2 ? atol(argv[2]) : 300);
+    char kind = argc > 1 ? argv[1][0] : 'r', buffer[16];
+    int zero = open("/dev/zero", O_RDWR);
+    struct timespec now, pause = {0, 1000000};
+    do {
+        for (int i = 0; i < 200; i++) {
+            between();
+            switch (kind) {
+            case 'r': if (read(zero, buffer, 16) != 16) return 1; break;
+            case 'w': if (write(zero, buffer, 16) != 16) return 1; break;
+            case 'g': sink += syscall(SYS_getpid); break;
+            case 'c': syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now); sink += now.tv_nsec; break;
+            case 'v': clock_gettime(CLOCK_MONOTONIC, &now); sink += now.tv_nsec; break;
+            case 's': nanosleep(&pause, 0); for (int j = 0; j < 2000; j++) between(); break;
+            }
+        }
+    } while (used() < end);
+    return 0;
+}
+"#;
+
+/// `threads MS`: eight threads, the n-th of which uses n times that much CPU time in its own function, which lasts as long as
+/// the others.
+pub const THREADS: &str = r#"
+static long unit;
+static volatile unsigned long sinks[9 * 16];
+#define WORKER(n) \
+    static KEEP void spin_##n(void) { for (int i = 0; i < 20000; i++) sinks[n * 16] += i; } \
+    static void *worker_##n(void *unused) { do spin_##n(); while (used() < n * unit); return unused; }
+WORKER(1) WORKER(2) WORKER(3) WORKER(4) WORKER(5) WORKER(6) WORKER(7) WORKER(8)
+int main(int argc, char **argv) {
+    void *(*workers[])(void *) = {worker_1, worker_2, worker_3, worker_4, worker_5, worker_6, worker_7, worker_8};
+    pthread_t started[8];
+    unit = argc > 1 ? atol(argv[1]) : 20;
+    for (int i = 0; i < 8; i++) pthread_create(&started[i], 0, workers[i], 0);
+    for (int i = 0; i < 8; i++) pthread_join(started[i], 0);
+    return 0;
+}
+"#;
+
+/// `holder PID`: traces a process for as long as its standard input is open, and says when it does.
+pub const HOLDER: &str = r#"
+int main(int argc, char **argv) {
+    pid_t pid = argc > 1 ? atoi(argv[1]) : 0;
+    if (ptrace(PTRACE_SEIZE, pid, 0, 0) != 0) { perror("ptrace"); return 1; }
+    puts("traced");
+    fflush(stdout);
+    while (getchar() != EOF) {}
+    return 0;
+}
+"#;
+
+/// The program `name`, or `None` (said on stderr) without a C compiler. Its addresses are those of the file.
+pub fn compile(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
+    let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));
+    std::fs::write(&file, format!("{CLOCK}{source}")).unwrap();
+    let flags = ["-O2", "-g", "-gdwarf-4", "-no-pie", "-pthread", "-Wl,--build-id", "-Wno-unused-function", "-o"];
+    match Command::new("gcc").args(flags).arg(&program).arg(&file).output() {
+        Ok(output) if output.status.success() => Some(program),
+        other => {
+            eprintln!("SKIPPED: cannot compile with gcc: {other:?}");
+            None
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Options of `hbbp record` that bear on tracing, and what it says.
+
+use crate::bursts::Traced;
+use crate::{Place, errors, programs, text};
+
+#[test]
+fn bursts_are_as_long_as_asked_for() {
+    let Some(place) = Place::new() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    for depth in [1, 16, 300] {
+        let traced = place.trace(&["--overhead", "30", "--depth", &depth.to_string()], &[text(&hot), "150"]);
+        assert_eq!(traced.tracer()["depth"], depth);
+        let depths: Vec<usize> = traced.bursts.iter().map(|burst| burst.depth()).collect();
+        assert!(!depths.is_empty() && depths.iter().all(|&found| found <= depth), "{depth}: {depths:?}");
+        assert_eq!(depths.iter().max(), Some(&depth), "{depths:?}");
+    }
+    for size in [1, 100, 50_000] {
+        let traced = place.trace(&["--overhead", "30", "--burst", &size.to_string()], &[text(&hot), "150"]);
+        assert_eq!(traced.tracer()["burst_instructions"], size);
+        let sizes: Vec<u64> = traced.bursts.iter().map(|burst| burst.instructions()).collect();
+        assert!(!sizes.is_empty() && sizes.iter().all(|&found| found <= size), "{size}: {sizes:?}");
+        assert_eq!(sizes.iter().max(), Some(&size), "{sizes:?}");
+    }
+    let output = place.record(&["--tracer", "breakpoint", "--overhead", "50", "--", text(&hot), "300"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let traced = Traced::read(&place.recording());
+    assert_eq!((&traced.tracer()["kind"], &traced.tracer()["depth"]), (&"breakpoint".into(), &16.into()));
+    assert!(traced.bursts.iter().any(|burst| burst.depth() == 16), "{:#}", traced.tracer());
+    assert!(traced.bursts.iter().all(|burst| burst.depth() <= 16));
+    assert!(traced.number("/breakpoints") > 16, "{:#}", traced.tracer());
+}
+
+#[test]
+fn with_other_events_beside_and_none() {
+    let Some(place) = Place::where_tracing_is_the_default() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    let record = |options: &[&str]| {
+        let output = place.record(&[&["--overhead", "20"], options, &["--", text(&hot), "200"]].concat());
+        assert!(output.status.success(), "{options:?}: {}", errors(&output));
+        (Traced::read(&place.recording()), errors(&output))
+    };
+    let others = |traced: &Traced| -> u64 {
+        traced.samples.iter().filter(|(event, _)| !event.starts_with("burst")).map(|(_, samples)| samples).sum()
+    };
+    for options in [&[][..], &["--ebs-event", "cpu-clock:u"], &["--ebs-event", "task-clock", "-F", "500"], &["-u"]] {
+        let (traced, _) = record(options);
+        assert!(!traced.bursts.is_empty() && others(&traced) > 0, "{options:?}: {:?}", traced.samples);
+    }
+    let (traced, _) = record(&["--ebs-event", "none"]);
+    assert!(!traced.bursts.is_empty() && others(&traced) == 0, "{:?}", traced.samples);
+    assert!(!traced.mappings.is_empty(), "without event samples, too");
+    assert_eq!(place.json(&["mix", "--format", "json"])["source"], "lbr");
+    let (traced, _) = record(&["--lbr-event", "none", "--tracer", "lookahead"]);
+    assert!(!traced.bursts.is_empty());
+    for options in [&["--tracer", "none"][..], &["--lbr-event", "none"], &["--tracer", "none", "-F", "500"]] {
+        let (traced, said) = record(options);
+        assert!(traced.bursts.is_empty() && others(&traced) > 0, "{options:?}: {:?}", traced.samples);
+        assert!(traced.tracer().is_null() && !said.contains("traced"), "{options:?}: {said}");
+    }
+}
+
+#[test]
+fn of_the_whole_machine_no_branches_are_traced() {
+    let Some(place) = Place::where_tracing_is_the_default() else { return };
+    let output = place.record(&["-a", "--", "sleep", "0.2"]);
+    if errors(&output).contains("recording all processes needs") {
+        eprintln!("SKIPPED: {}", errors(&output));
+        return;
+    }
+    assert!(output.status.success(), "{}", errors(&output));
+    assert!(errors(&output).contains("cannot be traced in software (-a)"), "{}", errors(&output));
+    assert!(Traced::read(&place.recording()).bursts.is_empty());
+}
+
+#[test]
+fn wrong_values_are_wrong_usage() {
+    let Some(place) = Place::new() else { return };
+    for options in [
+        &["--overhead", "0"][..],
+        &["--overhead=-1"],
+        &["--overhead", "nan"],
+        &["--overhead", "inf"],
+        &["--overhead", "much"],
+        &["--burst", "0"],
+        &["--burst=-5"],
+        &["--depth", "0"],
+        &["--depth", "16", "--burst", "100"],
+        &["--tracer", "magic"],
+        &["-a", "--tracer", "lookahead"],
+    ] {
+        let output = place.record(&[options, &["--", "true"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {}", errors(&output));
+        assert!(!place.recording().exists(), "{options:?}");
+    }
+}
+
+#[test]
+fn what_was_traced_is_said() {
+    let Some(place) = Place::where_tracing_is_the_default() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    let output = place.record(&["--", text(&hot), "400"]);
+    let said = errors(&output);
+    let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part:?}: {said}"));
+    let in_order = [
+        "branches are traced in software, at most 1 % of CPU time",
+        "samples in ",
+        "branches traced in software by looking ahead: ",
+        "of CPU time (1 % allowed): stops ",
+        "t/(1-s) = ",
+        "bursts ended: ",
+    ];
+    assert!(in_order.map(at).is_sorted(), "{said}");
+    let after = said.lines().skip_while(|line| !line.contains("by looking ahead"));
+    assert!(after.clone().count() >= 4 && after.clone().all(|line| line.chars().count() <= 80), "{said}");
+    assert!(!said.contains("lost") && !said.contains("wrong"), "only if there are any: {said}");
+    let quiet = place.record(&["-q", "--", text(&hot), "100"]);
+    assert_eq!(errors(&quiet), "");
+    let explicit = place.record(&["--tracer", "lookahead", "--", text(&hot), "100"]);
+    assert!(!errors(&explicit).contains("branches are traced"), "it was asked for: {}", errors(&explicit));
+}
