@@ -458,6 +458,19 @@ fn ptrace(request: libc::c_uint, thread: i32, data: usize) -> Result<(), Errno> 
     if unsafe { libc::ptrace(request, thread, 0_usize, data) } < 0 { Err(Errno::last()) } else { Ok(()) }
 }
 
+/// A register of a stopped thread: `offset` is that of a field of `user_regs_struct`.
+pub(crate) fn register(thread: i32, offset: usize) -> u64 {
+    // SAFETY: PEEKUSER takes numbers. What the wrapper of the C library returns is the word, or -1 for an error.
+    unsafe { libc::ptrace(libc::PTRACE_PEEKUSER, thread, offset, 0_usize) as u64 }
+}
+
+/// Changes a register of a stopped thread.
+pub(crate) fn set_register(thread: i32, offset: usize, value: u64) -> Result<(), Errno> {
+    // SAFETY: POKEUSER takes numbers; the registers are those of a thread of another process that is ours to trace.
+    let result = unsafe { libc::ptrace(libc::PTRACE_POKEUSER, thread, offset, value as usize) };
+    if result < 0 { Err(Errno::last()) } else { Ok(()) }
+}
+
 /// `PTRACE_GETEVENTMSG`: the new thread of a clone, the former id of a thread that called exec.
 pub(crate) fn event_message(thread: i32) -> Result<u64, Errno> {
     let mut message: libc::c_ulong = 0;

@@ -39,9 +39,32 @@ pub(crate) fn children(pid: u32, tid: u32) -> Vec<u32> {
 
 /// Signals a process has handlers for: bit n - 1 for signal n.
 pub(crate) fn signals_caught(id: u32) -> u64 {
+    signals(id, "SigCgt:")
+}
+
+/// Signals a thread blocks.
+pub(crate) fn signals_blocked(id: u32) -> u64 {
+    signals(id, "SigBlk:")
+}
+
+/// Signals that wait for a thread to take them.
+pub(crate) fn signals_pending(id: u32) -> u64 {
+    signals(id, "SigPnd:")
+}
+
+/// The mask in that line of the status file of a process or thread.
+fn signals(id: u32, name: &str) -> u64 {
     let status = fs::read_to_string(proc_path(id).join("status")).unwrap_or_default();
-    let field = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let field = status.lines().find_map(|line| line.strip_prefix(name));
     field.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Whether a thread runs, or could, and does not wait in a system call.
+pub(crate) fn is_computing(id: u32) -> bool {
+    // proc(5): the state is field 3, behind the name in parentheses.
+    let stat = fs::read(proc_path(id).join("stat")).unwrap_or_default();
+    let name_end = stat.iter().rposition(|&byte| byte == b')');
+    name_end.is_some_and(|end| stat[end..].starts_with(b") R"))
 }
 
 /// The CPU a thread ran on last.

@@ -13,18 +13,21 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::command::CommandStatus;
 use crate::kernel::{
     RegisterArea, Report, SignalInfo, WaitSet, interrupt, listen, next_report, own_thread, resume, signal_info,
+    signal_mask,
 };
+use crate::process::{is_computing, signals_blocked};
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::BurstEvent;
 use crate::tracer::cpu::CpuFollower;
 use crate::tracer::cpu_time::CpuTime;
+use crate::tracer::cut_short::call_again;
 use crate::tracer::following::Missing;
 use crate::tracer::governor::{Governor, STOP};
 use crate::tracer::memory::PageReader;
 use crate::tracer::path::warm_up;
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerFacts;
-use crate::tracer::thread::{Event, Notice, Phase, SIGNALS, Thread, best_notice};
+use crate::tracer::thread::{Event, Notice, Phase, SIGNALS, Thread, best_notice, blocks_all};
 use crate::tracer::{Clock, Settings};
 
 /// Pages of a thread that a burst may touch.
@@ -187,6 +190,7 @@ impl Engine {
     pub(super) fn handle(&mut self, tid: i32, report: Report) {
         let began = own_time();
         if !matches!(report, Report::Ended(_)) {
+            call_again(tid);
             self.follow_again(tid);
         }
         match report {
@@ -242,14 +246,21 @@ impl Engine {
         self.threads.get(&tid)?.owner_of(info)
     }
 
-    /// A clock of a thread that blocks the signals has overflowed.
+    /// A clock of a thread that blocked the signals has overflowed.
     pub(super) fn interrupt_owner(&mut self, info: SignalInfo) {
         let owner = self.threads.values_mut().find(|thread| thread.owner_of(info) == Some(Event::Clock));
-        if let Some(thread) = owner
-            && matches!(thread.phase, Phase::Sampling)
-            && interrupt(thread.id.tid).is_ok()
-        {
-            thread.phase = Phase::Interrupted;
+        let Some(thread) = owner.filter(|thread| matches!(thread.phase, Phase::Sampling)) else { return };
+        let tid = thread.id.tid;
+        let caught = self.processes.get(&thread.id.pid).map_or(0, |process| process.caught);
+        let blocked = signals_blocked(tid as u32);
+        let notice = best_notice(blocked, caught);
+        if notice == Notice::Interrupt && !blocks_all(blocked) && is_computing(tid as u32) {
+            if interrupt(tid).is_ok() {
+                thread.phase = Phase::Interrupted;
+            }
+        } else {
+            // Many system calls fail with EINTR if a thread that waits in one is interrupted.
+            let _ = thread.notify_by(notice, self.own_tid).and_then(|()| thread.arm_again());
         }
     }
 
@@ -270,9 +281,8 @@ impl Engine {
         let turn = self.looks as usize % self.threads.len().div_ceil(LOOKS).max(1);
         self.looks = self.looks.wrapping_add(1);
         for thread in self.threads.values_mut().skip(turn * LOOKS).take(LOOKS) {
-            if thread.blocks_its_signal() && thread.notify_by(Notice::Interrupt, self.own_tid).is_ok() {
-                thread.phase = Phase::Interrupted;
-                let _ = interrupt(thread.id.tid);
+            if thread.blocks_its_signal() {
+                let _ = thread.notify_by(Notice::Interrupt, self.own_tid).and_then(|()| thread.arm_again());
             }
         }
     }
@@ -323,7 +333,7 @@ impl Engine {
     /// Decides how the clock of a thread that is stopped now is to stop it.
     pub(super) fn choose_notice(&mut self, thread: &mut Thread) {
         let caught = self.processes.get(&thread.id.pid).map_or(0, |process| process.caught);
-        let notice = best_notice(thread.id.tid, caught);
+        let notice = best_notice(signal_mask(thread.id.tid).unwrap_or(0), caught);
         let _ = thread.notify_by(notice, self.own_tid);
     }
 
@@ -333,7 +343,8 @@ impl Engine {
             return;
         }
         if thread.has_no_notice() {
-            let _ = thread.notify_by(Notice::Signal(SIGNALS[0]), self.own_tid);
+            let caught = self.processes.get(&thread.id.pid).map_or(0, |process| process.caught);
+            let _ = thread.notify_by(best_notice(signals_blocked(thread.id.tid as u32), caught), self.own_tid);
         }
         let period = self.governor.period() * self.rate;
         // A thread's first burst may come at any time: threads that live shorter than a period get their share.

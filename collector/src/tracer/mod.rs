@@ -19,6 +19,7 @@ mod burst;
 mod comparison;
 mod cpu;
 mod cpu_time;
+mod cut_short;
 mod engine;
 mod following;
 mod governor;

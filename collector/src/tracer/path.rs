@@ -63,7 +63,8 @@ impl Engine {
         if let Some(process) = self.processes.get_mut(&thread.id.pid) {
             process.space.refresh();
             process.bursts += 1;
-            if process.bursts.is_multiple_of(64) {
+            // Programs begin by choosing their handlers.
+            if process.bursts.is_power_of_two() || process.bursts.is_multiple_of(64) {
                 process.caught = signals_caught(thread.id.pid as u32);
             }
         }

@@ -7,7 +7,8 @@ use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, Avma, EventAttr};
 
 use crate::errno::Errno;
-use crate::kernel::{EventFd, Scope, SignalInfo, realtime_signal, signal_mask};
+use crate::kernel::{EventFd, Scope, SignalInfo, realtime_signal};
+use crate::process::{signals_blocked, signals_pending};
 use crate::tracer::burst::{Burst, ThreadId};
 use crate::tracer::comparison::Prediction;
 use crate::tracer::working_set::WorkingSet;
@@ -15,6 +16,9 @@ use crate::tracer::working_set::WorkingSet;
 /// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows.
 const POLL_IN: i32 = 1;
 const POLL_HUP: i32 = 6;
+
+/// Counts of a clock until a burst that is due is tried again.
+const SOON: u64 = 1000;
 
 /// How the overflow of a thread's clock makes it stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub(super) struct Thread {
     /// The count at which the clock will overflow, and whether it was seen there.
     due: u64,
     overdue: bool,
+    /// Counts until a burst is tried again that is due.
+    soon: u64,
     /// Counts of the clock, and time it counted, as last seen.
     counted: u64,
     ran: u64,
@@ -102,6 +108,7 @@ impl Thread {
             period: 0,
             due: u64::MAX,
             overdue: false,
+            soon: SOON,
             counted: 0,
             ran: 0,
             phase: Phase::Sampling,
@@ -131,7 +138,15 @@ impl Thread {
         self.phase = Phase::Sampling;
         self.progress();
         (self.due, self.overdue) = (self.counted.saturating_add(count), false);
+        self.soon = SOON;
         self.clock.set_period(count)?;
+        self.clock.once()
+    }
+
+    /// Lets the clock overflow once more for the same burst: soon, and later every time it is to no avail.
+    pub(super) fn arm_again(&mut self) -> Result<(), Errno> {
+        self.clock.set_period(self.soon)?;
+        self.soon = (2 * self.soon).min(self.period.max(SOON));
         self.clock.once()
     }
 
@@ -143,10 +158,13 @@ impl Thread {
         }
     }
 
-    /// Whether the clock had overflowed when this was asked last, and the thread has not stopped since.
+    /// Whether the clock seemed to have overflowed when this was asked last, and its signal waits still.
     pub(super) fn blocks_its_signal(&mut self) -> bool {
-        if !matches!((&self.phase, self.notice), (Phase::Sampling, Some(Notice::Signal(_)))) || self.overdue {
-            return self.overdue && matches!(self.phase, Phase::Sampling);
+        let (Phase::Sampling, Some(Notice::Signal(signal))) = (&self.phase, self.notice) else { return false };
+        if self.overdue {
+            // It counts in the kernel too, and overflows in the program only: a thread that computes little is overdue for long.
+            let tid = self.id.tid as u32;
+            return signals_pending(tid) & signals_blocked(tid) & 1 << (signal - 1) != 0;
         }
         let mut words = [0; 2];
         self.overdue = self.clock.read(&mut words).is_ok() && words[0] >= self.due;
@@ -238,10 +256,15 @@ pub(super) enum Event {
 /// Signals that nothing happens on by default, so that one that is left over does no harm.
 pub(super) const SIGNALS: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
 
-/// How a thread is best stopped, given the signals its process has handlers for; a signal that is pending while the program sends
+/// Whether nothing at all comes through. Programs cannot block the signals that the C library has for itself; the library does, for a
+/// moment, when it begins or ends a thread.
+pub(super) fn blocks_all(blocked: u64) -> bool {
+    blocked | 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1) == u64::MAX
+}
+
+/// How a thread is best stopped, given the signals it blocks and those its process has handlers for; a signal that is pending while the program sends
 /// another of its kind would swallow that one.
-pub(super) fn best_notice(thread: i32, caught: u64) -> Notice {
-    let blocked = signal_mask(thread).unwrap_or(0);
+pub(super) fn best_notice(blocked: u64, caught: u64) -> Notice {
     let free = |set: u64| SIGNALS.into_iter().find(|signal| set & 1 << (signal - 1) == 0);
     match free(blocked | caught).or_else(|| free(blocked)) {
         Some(signal) => Notice::Signal(signal),

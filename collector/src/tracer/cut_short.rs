@@ -1,0 +1,49 @@
+//! System calls that fail because the thread was stopped.
+//!
+//! A thread that waits in a system call when it is traced comes out of it for every stop, and for every signal that would do nothing to it
+//! otherwise, such as SIGCHLD by default (`sig_ignored`, kernel/signal.c). Most calls are then made again by the kernel, if no
+//! handler runs; some fail with EINTR whatever happens (signal(7), "Interruption of system calls and library functions by stop
+//! signals"). For those the tracer asks the kernel to do as with the others: `ERESTARTNOHAND` in place of the result makes it call again, or
+//! return EINTR if a handler runs after all. A timeout begins anew.
+
+use std::mem::offset_of;
+
+use libc::user_regs_struct as Fields;
+
+use crate::kernel::{register, set_register};
+
+/// Those that fail, where they have done nothing yet.
+const CALLS: [libc::c_long; 16] = [
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_io_getevents,
+    // Sockets with a timeout, inotify.
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_sendto,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+];
+/// linux/errno.h; programs never see it.
+const ERESTARTNOHAND: i64 = 514;
+/// The code segment of 64-bit code, whose calls are numbered as above.
+const USER_CS: u64 = 0x33;
+
+/// Has a system call made again that was cut short by the stop the thread is in.
+pub(super) fn call_again(thread: i32) {
+    let get = |offset| register(thread, offset);
+    if get(offset_of!(Fields, rax)) as i64 == -i64::from(libc::EINTR)
+        && CALLS.contains(&(get(offset_of!(Fields, orig_rax)) as i64))
+        && get(offset_of!(Fields, cs)) == USER_CS
+    {
+        let _ = set_register(thread, offset_of!(Fields, rax), -ERESTARTNOHAND as u64);
+    }
+}

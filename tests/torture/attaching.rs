@@ -1,0 +1,103 @@
+//! `record -p`: attached to a running program and detached from it, without a trace.
+
+use std::process::Command;
+
+use crate::contents::Contents;
+use crate::kept::{Ended, Kept};
+use crate::place::{announced, tell_to_end, wait_for};
+use crate::programs::build;
+use crate::status;
+use crate::tracer;
+use crate::trial::{Trial, check_right};
+
+/// Longer than it takes, ms; the programs are told to end.
+pub const LONG_MS: &str = "100000";
+
+/// How often to attach, and for how long.
+pub struct Attached {
+    pub times: u32,
+    pub seconds: &'static str,
+}
+
+/// Starts the program, records it again and again, looks after each time for what may be left on it, and lets it end.
+pub fn attach_again_and_again(trial: &Trial, attached: &Attached) -> Option<Ended> {
+    let dir = trial.place.empty("attached");
+    let kept = Kept::start(&dir, &trial.environment, &trial.command)?;
+    let pid = announced(&dir);
+    for _ in 0..attached.times {
+        let words = tracer::record(&["--duration", attached.seconds, "-p", &pid.to_string()]);
+        let output = Command::new(&words[0]).args(&words[1..]).current_dir(&dir).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        nothing_left_on(pid);
+        Contents::of(&dir.join("hbbp.data"));
+    }
+    tell_to_end(&dir);
+    let ended = kept.end();
+    check_right(trial, &ended);
+    Some(ended)
+}
+
+/// SIGURG in the masks of `/proc/PID/status`.
+const SIGURG: u64 = 1 << 22;
+
+/// Neither a tracer, nor a stop, nor a signal that would stay.
+fn nothing_left_on(pid: u32) {
+    let states = status::states(pid);
+    assert!(!states.is_empty() && !states.iter().any(|state| "tT".contains(*state)), "{pid}: {states:?}");
+    let tracers = status::of_threads(pid, "TracerPid");
+    assert!(tracers.iter().all(|tracer| tracer == "0"), "{pid}: {tracers:?}");
+    // The program's own SIGURG is pending for a moment.
+    wait_for("no pending SIGURG", || {
+        let masks = ["SigPnd", "ShdPnd"].into_iter().flat_map(|name| status::of_threads(pid, name));
+        masks.into_iter().all(|mask| u64::from_str_radix(&mask, 16).unwrap() & SIGURG == 0)
+    });
+}
+
+/// Computing, sleeping and waiting threads, looked at from inside and, for debug registers, from outside.
+#[test]
+fn nothing_is_left_on_the_program() {
+    let (Some(trial), Some(probe)) = (Trial::of("marked"), build("probe", &[])) else { return };
+    let dir = trial.place.empty("attached");
+    let kept = Kept::start(&dir, &[], &trial.command).unwrap();
+    let pid = announced(&dir);
+    let look = |when: &str| {
+        let probed = Command::new(&probe).arg(pid.to_string()).output().unwrap();
+        eprint!("{}", String::from_utf8_lossy(&probed.stderr));
+        assert!(probed.status.success(), "{when}: {}", String::from_utf8_lossy(&probed.stdout));
+    };
+    look("before any recording");
+    for _ in 0..5 {
+        let words = tracer::record(&["--duration", "0.3", "-p", &pid.to_string()]);
+        let output = Command::new(&words[0]).args(&words[1..]).current_dir(&dir).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        nothing_left_on(pid);
+        look("after a recording");
+        Contents::of(&dir.join("hbbp.data"));
+    }
+    tell_to_end(&dir);
+    check_right(&trial, &kept.end());
+}
+
+#[test]
+fn signals_of_a_program_that_is_attached_to() {
+    for name in ["timers", "urgent"] {
+        if let Some(trial) = Trial::of(name) {
+            attach_again_and_again(&trial.with(&[LONG_MS]), &Attached { times: 3, seconds: "0.25" });
+        }
+    }
+}
+
+#[test]
+fn threads_that_come_and_go_while_attaching() {
+    if let Some(trial) = Trial::of("threads") {
+        attach_again_and_again(&trial.with(&[LONG_MS]), &Attached { times: 3, seconds: "0.3" });
+    }
+}
+
+/// A filter that kills even at `restart_syscall`, which the kernel uses where a stop interrupts a sleep.
+#[test]
+fn a_sealed_program_that_is_attached_to() {
+    if let Some(trial) = Trial::of("sealed") {
+        attach_again_and_again(&trial.with(&[LONG_MS]), &Attached { times: 3, seconds: "0.25" });
+    }
+}

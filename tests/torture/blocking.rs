@@ -1,0 +1,30 @@
+//! System calls that wait: none may be cut short.
+
+use crate::attaching::{Attached, LONG_MS, attach_again_and_again};
+use crate::trial::{Trial, check};
+
+#[test]
+fn waiting_is_not_cut_short() {
+    if let Some(trial) = Trial::of("blocking") {
+        check(&trial);
+    }
+}
+
+/// Threads that no signal stops.
+#[test]
+fn waiting_is_not_cut_short_where_all_signals_are_blocked() {
+    if let Some(trial) = Trial::of("blocking") {
+        check(&trial.with(&["900", "all"]));
+    }
+}
+
+/// To attach and to detach are interruptions of their own.
+#[test]
+fn waiting_is_not_cut_short_by_attaching_and_detaching() {
+    if let Some(trial) = Trial::of("blocking") {
+        attach_again_and_again(&trial.with(&[LONG_MS]), &Attached { times: 4, seconds: "0.25" });
+    }
+    if let Some(trial) = Trial::of("blocking") {
+        attach_again_and_again(&trial.with(&[LONG_MS, "all"]), &Attached { times: 4, seconds: "0.25" });
+    }
+}

@@ -1,0 +1,52 @@
+//! What is in a recording, as far as these tests ask.
+
+use std::path::Path;
+
+use perfdata::{Chunk, Recording};
+use serde_json::Value;
+
+use crate::tracer;
+
+/// The event whose samples hold the branches of bursts.
+const BURST_EVENT: &str = "burst:u";
+
+/// A recording, read whole.
+pub struct Contents {
+    /// hbbp's facts.
+    pub facts: Value,
+    /// The branches of each burst sample, as (from, to), oldest first.
+    pub bursts: Vec<Vec<(u64, u64)>>,
+}
+
+impl Contents {
+    /// Reads all of it; a recording that is damaged fails the test, and so does one without bursts where there was a tracer.
+    pub fn of(path: &Path) -> Self {
+        let recording = Recording::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(recording.notes(), &[] as &[String], "a complete recording");
+        let facts: Value = serde_json::from_slice(recording.features().hbbp.as_deref().expect("hbbp's facts")).unwrap();
+        let mut bursts = Vec::new();
+        let (mut chunks, mut chunk) = (recording.chunks(), Chunk::new());
+        while chunks.next_into(&mut chunk).unwrap() {
+            for raw in chunk.records() {
+                if !raw.is_sample() {
+                    recording.parse(&raw).unwrap();
+                    continue;
+                }
+                let sample = recording.sample(&raw).unwrap();
+                if recording.events()[sample.event].name == BURST_EVENT {
+                    let stack = sample.branch_stack.expect("a burst has branches");
+                    let mut branches: Vec<_> = stack.iter().map(|branch| (branch.from.0, branch.to.0)).collect();
+                    branches.reverse();
+                    bursts.push(branches);
+                }
+            }
+        }
+        assert!(chunks.damage().is_none());
+        if let Some(kind) = tracer::kind() {
+            assert_eq!(facts["tracer"]["kind"], kind.as_str(), "{facts}");
+            assert!(facts["tracer"]["bursts"].as_u64().is_some_and(|bursts| bursts > 0), "{facts}");
+            assert!(bursts.iter().any(|branches| !branches.is_empty()), "{facts}");
+        }
+        Self { facts, bursts }
+    }
+}
