@@ -10,7 +10,7 @@ pub(super) const STOP: Duration = Duration::from_micros(50);
 /// Periods between bursts of one thread, ns of its CPU time.
 const SHORTEST: f64 = 50_000.0;
 const LONGEST: f64 = 10e9;
-/// How far back is looked, ns of CPU time.
+/// How far back is looked, ns of CPU time, if that is ten bursts or more.
 const MEMORY: f64 = 5e9;
 /// What a burst is taken to cost before one was seen, ns.
 const GUESS: f64 = 250_000.0;
@@ -54,8 +54,9 @@ impl Governor {
     /// Threads ran for this long.
     pub(super) fn passed(&mut self, time: Duration) {
         self.passed += time.as_nanos() as f64;
-        if self.passed > MEMORY {
-            let fade = MEMORY / self.passed;
+        let memory = MEMORY.max(10.0 * self.burst_cost / self.budget);
+        if self.passed > memory {
+            let fade = memory / self.passed;
             self.passed *= fade;
             self.spent *= fade;
             self.spent_on_bursts *= fade;
