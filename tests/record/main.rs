@@ -130,6 +130,8 @@ fn a_short_command_leaves_a_whole_recording() {
 fn every_thread_is_sampled_by_its_time() {
     let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
     let output = place.run(&[
+        "--tracer",
+        "none",
         "--ebs-event",
         "task-clock",
         "--ebs-period",
@@ -160,7 +162,7 @@ fn children_are_recorded_unless_left_out() {
     let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
     let spin = spin.to_str().unwrap();
     let tree = format!("{spin} 1 150 & (sh -c '{spin} 2 150; true'; true) ; wait; {spin} 1 150");
-    let output = place.run(&["--expect", "seconds", "--", "sh", "-c", &tree]);
+    let output = place.run(&["--tracer", "none", "--expect", "seconds", "--", "sh", "-c", &tree]);
     assert!(output.status.success(), "{}", errors(&output));
     let contents = place.contents();
     let spinners: Vec<u32> = contents.mapped.iter().filter(|(_, path)| path == spin).map(|(pid, _)| *pid).collect();
@@ -170,7 +172,7 @@ fn children_are_recorded_unless_left_out() {
         assert!(contents.forks.iter().any(|(_, child)| child == pid));
     }
 
-    let output = place.run(&["--no-inherit", "--expect", "seconds", "--", "sh", "-c", &tree]);
+    let output = place.run(&["--no-inherit", "--tracer", "none", "--expect", "seconds", "--", "sh", "-c", &tree]);
     assert!(output.status.success(), "{}", errors(&output));
     let alone = place.contents();
     assert!(alone.mapped.iter().all(|(_, path)| path != spin), "{:?}", alone.mapped);
@@ -207,8 +209,11 @@ fn threads_started_later_are_recorded_too() {
     let script = format!(": > started; while [ -e started ]; do sleep 0.05; done; exec {} 2 200", spin.display());
     let mut target = with_default_signals("sh").args(["-c", &script]).current_dir(place.dir.path()).spawn().unwrap();
     wait_for("the shell", || place.path("started").exists());
-    let child =
-        place.command(&["--expect", "seconds", "-p", &target.id().to_string()]).stderr(Stdio::piped()).spawn().unwrap();
+    let child = place
+        .command(&["--tracer", "none", "--expect", "seconds", "-p", &target.id().to_string()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     wait_for_recording_of_others(&place);
     fs::remove_file(place.path("started")).unwrap();
     assert!(target.wait().unwrap().success());
@@ -366,7 +371,8 @@ fn at_a_terminal(place: &Place, command: &str) -> Option<Child> {
         return None;
     }
     fs::write(place.path("command"), command).unwrap();
-    let inner = format!("echo $$ > pid; exec {} record -- sh command", hbbp().display());
+    // Traced, the command would stand still while a test has the collector stopped.
+    let inner = format!("echo $$ > pid; exec {} record --tracer none -- sh command", hbbp().display());
     let recorded = format!("trap : INT; sh -c '{inner}'; code=$?; exit $code");
     let screen = fs::File::create(place.path("screen")).unwrap();
     let terminal = with_default_signals("script")
@@ -497,7 +503,7 @@ fn interrupt_ends_a_recording_of_others_and_leaves_them_alone() {
 fn a_killed_collector_leaves_the_program_and_a_readable_file() {
     let Some(place) = Place::new() else { return };
     let script = ": > started; while [ -e started ]; do :; done; touch done";
-    let mut child = place.start(&["--expect", "seconds", "--", "sh", "-c", script]);
+    let mut child = place.start(&["--tracer", "none", "--expect", "seconds", "--", "sh", "-c", script]);
     wait_for("some of the recording", || fs::metadata(place.recording()).is_ok_and(|file| file.len() > 15_000));
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
@@ -527,8 +533,20 @@ fn a_collector_killed_at_once_leaves_a_readable_file() {
 fn lost_samples_are_counted_and_said() {
     let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
     let script = format!("echo $$ > pid; : > started; exec {} 1 1500", spin.display());
-    let child =
-        place.start(&["-m", "1", "--ebs-event", "task-clock", "--ebs-period", "100000", "--", "sh", "-c", &script]);
+    let child = place.start(&[
+        "--tracer",
+        "none",
+        "-m",
+        "1",
+        "--ebs-event",
+        "task-clock",
+        "--ebs-period",
+        "100000",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]);
     let pid = fs::read_to_string(place.path("pid")).unwrap().trim().parse().unwrap();
     send("-STOP", child.id());
     wait_for_cpu_time(pid, 50);

@@ -10,22 +10,24 @@ pub(super) const STOP: Duration = Duration::from_micros(50);
 /// Periods between bursts of one thread, ns of its CPU time.
 const SHORTEST: f64 = 50_000.0;
 const LONGEST: f64 = 10e9;
-/// How far back is looked, ns of CPU time.
+/// How far back is looked, ns of CPU time, if that is ten bursts or more.
 const MEMORY: f64 = 5e9;
 /// What a burst is taken to cost before one was seen, ns.
 const GUESS: f64 = 250_000.0;
 
 /// Decides how much CPU time is to pass between two bursts of a thread.
 ///
-/// Let o be the share of CPU time that may be spent, c what a burst costs on average. A burst every c / o keeps the budget if bursts
-/// were the only cost; stops that are not for bursts (threads that begin, signals of the program) are made up for by the ratio of
-/// what was spent to what could have been spent, both fading over the last seconds.
+/// Let o be the share of CPU time that may be spent, e the share that stops take which are not for bursts (threads that begin, signals
+/// of the program), c what a burst costs on average. A burst every c / (o - e) keeps the budget; where the costs change, the ratio
+/// of what was spent to what could have been spent makes up for it. All of it fades over the last seconds.
 #[derive(Clone, Debug)]
 pub(super) struct Governor {
     budget: f64,
     burst_cost: f64,
+    bursts: u32,
     /// Fading sums, ns.
     spent: f64,
+    spent_on_bursts: f64,
     passed: f64,
     random: u64,
 }
@@ -33,7 +35,15 @@ pub(super) struct Governor {
 impl Governor {
     /// `budget`: the share of the threads' CPU time that may be spent, 0.01 for 1 %.
     pub(super) fn new(budget: f64, seed: u64) -> Self {
-        Self { budget: budget.max(1e-6), burst_cost: GUESS, spent: 0.0, passed: 0.0, random: seed | 1 }
+        Self {
+            budget: budget.max(1e-6),
+            burst_cost: GUESS,
+            bursts: 0,
+            spent: 0.0,
+            spent_on_bursts: 0.0,
+            passed: 0.0,
+            random: seed | 1,
+        }
     }
 
     /// Threads were held up for this long.
@@ -44,16 +54,22 @@ impl Governor {
     /// Threads ran for this long.
     pub(super) fn passed(&mut self, time: Duration) {
         self.passed += time.as_nanos() as f64;
-        if self.passed > MEMORY {
-            let fade = MEMORY / self.passed;
+        let memory = MEMORY.max(10.0 * self.burst_cost / self.budget);
+        if self.passed > memory {
+            let fade = memory / self.passed;
             self.passed *= fade;
             self.spent *= fade;
+            self.spent_on_bursts *= fade;
         }
     }
 
-    /// A burst has ended that cost so much in all.
+    /// A burst has ended that cost so much in all, which [`spent`](Self::spent) was told, too.
     pub(super) fn burst(&mut self, cost: Duration) {
-        self.burst_cost += (cost.as_nanos() as f64 - self.burst_cost) / 16.0;
+        let cost = cost.as_nanos() as f64;
+        self.spent_on_bursts += cost;
+        // The guess counts as one burst.
+        self.bursts = (self.bursts + 1).min(15);
+        self.burst_cost += (cost - self.burst_cost) / f64::from(self.bursts + 1);
     }
 
     /// What was spent in units of what could have been.
@@ -65,7 +81,9 @@ impl Governor {
 
     /// CPU time between two bursts, ns, without jitter.
     pub(super) fn period(&self) -> f64 {
-        (self.burst_cost / self.budget * self.ratio().clamp(0.5, 20.0)).clamp(SHORTEST, LONGEST)
+        let others = (self.spent - self.spent_on_bursts).max(0.0) / (self.passed + 1e9);
+        let left = (self.budget - others).max(self.budget / 20.0);
+        (self.burst_cost / left * self.ratio().clamp(0.5, 4.0)).clamp(SHORTEST, LONGEST)
     }
 
     /// Whether so much was spent that what is not for bursts must become less, too.
