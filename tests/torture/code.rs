@@ -31,7 +31,8 @@ fn code_made_at_run_time() {
     assert!(inside > 0 || tracer::kind().is_none(), "no branch in the code that was made");
 }
 
-/// The branches of a burst must show what the code was at that time: the jump goes to both places in turns.
+/// The branches of a burst must show what the code was at that time: the jump goes to both places in turns. (Where only breakpoints are
+/// used, a jump like this is taken to go where its bytes say when the thread stops: then it is one place or the other.)
 #[test]
 fn code_that_changes_itself() {
     let Some(contents) = Trial::of("self_modifying").and_then(|trial| check(&trial)) else { return };
@@ -39,11 +40,12 @@ fn code_that_changes_itself() {
 }
 
 fn check_turns(contents: &Contents) {
+    let bytes_decide = tracer::kind().as_deref() == Some("breakpoint");
     let mut jumps = 0;
     for branches in &contents.bursts {
         let targets: Vec<u64> = branches.iter().filter(|(from, _)| *from == JUMP).map(|&(_, to)| to).collect();
         assert!(targets.iter().all(|to| TARGETS.contains(to)), "{targets:x?}");
-        assert!(targets.windows(2).all(|pair| pair[0] != pair[1]), "not in turns: {targets:x?}");
+        assert!(bytes_decide || targets.windows(2).all(|pair| pair[0] != pair[1]), "not in turns: {targets:x?}");
         jumps += targets.len();
     }
     assert!(jumps > 1 || tracer::kind().is_none(), "the jump was never seen");

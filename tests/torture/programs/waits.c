@@ -9,7 +9,7 @@
 
 static struct shared {
     atomic_long progress[2];
-    atomic_int handled;
+    atomic_int handled, seen;
 } *shared;
 
 static void on_continue(int signal) {
@@ -35,16 +35,19 @@ static void expect(pid_t child, int options, int code, int status, const char *w
 }
 
 static void itself(int round) {
+    atomic_store(&shared->handled, 0);
+    atomic_store(&shared->seen, 0);
     pid_t child = fork();
     NEED(child >= 0);
     if (child == 0) {
         work(round, 100);
         raise(SIGSTOP);
-        work(round, 100);
+        /* A stop that follows at once would hide the continuation from the parent. */
+        while (!atomic_load(&shared->seen))
+            work(round, 1);
         raise(SIGSTOP);
         _exit(atomic_load(&shared->handled));
     }
-    atomic_store(&shared->handled, 0);
     for (int i = 0; i < 2; i++) {
         int status;
         pid_t pid = waitpid(child, &status, WUNTRACED);
@@ -52,6 +55,7 @@ static void itself(int round) {
         NEED(kill(child, SIGCONT) == 0);
         if (i == 0)
             expect(child, WCONTINUED, CLD_CONTINUED, SIGCONT, "continued");
+        atomic_store(&shared->seen, 1);
     }
     expect(child, WEXITED, CLD_EXITED, 2, "ended");
 }
