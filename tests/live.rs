@@ -108,7 +108,19 @@ fn time_lands_in_the_function_that_spent_it() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     assert_eq!(stderr.matches("the program's own output").count(), 2, "its output is not mixed into the report");
-    let document: Value = serde_json::from_slice(&output.stdout).expect("standard output is the report alone");
+    serde_json::from_slice::<Value>(&output.stdout).expect("standard output is the report alone");
+    // Event samples come more often than traced paths.
+    let recording = folder.path().join("time.data");
+    let recorded = support::hbbp()
+        .current_dir(folder.path())
+        .args(["record", "-q", "--tracer", "none", "-o"])
+        .arg(&recording)
+        .arg("--")
+        .arg(&program)
+        .output();
+    assert!(recorded.unwrap().status.success());
+    let report = support::hbbp().args(["mix", "--rows", "function", "--format", "json", "-i"]).arg(&recording).output();
+    let document: Value = serde_json::from_slice(&report.unwrap().stdout).unwrap();
     let shares: BTreeMap<&str, f64> = document["rows"]
         .as_array()
         .unwrap()

@@ -67,6 +67,8 @@ impl Governor {
     pub(super) fn burst(&mut self, cost: Duration) {
         let cost = cost.as_nanos() as f64;
         self.spent_on_bursts += cost;
+        // The first ones of a program find everything cold: no reason to wait long for the next.
+        let cost = cost.min(3.0 * self.burst_cost);
         // The guess counts as one burst.
         self.bursts = (self.bursts + 1).min(15);
         self.burst_cost += (cost - self.burst_cost) / f64::from(self.bursts + 1);

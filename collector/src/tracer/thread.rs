@@ -254,7 +254,7 @@ pub(super) enum Event {
 }
 
 /// Signals that nothing happens on by default, so that one that is left over does no harm.
-pub(super) const SIGNALS: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
+pub(super) const SIGNALS: [i32; 2] = [libc::SIGWINCH, libc::SIGURG];
 
 /// Whether nothing at all comes through. Programs cannot block the signals that the C library has for itself; the library does, for a
 /// moment, when it begins or ends a thread.
