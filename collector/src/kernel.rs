@@ -615,10 +615,14 @@ impl Waiting {
     pub(crate) fn block(other: i32) -> Self {
         // SAFETY: zeroed sigset_t are valid places to write to; the pointers are to locals.
         unsafe {
+            // Ignored, which is inherited, it would not be sent for stops.
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
             let (mut set, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
             libc::sigemptyset(&mut set);
             libc::sigaddset(&mut set, libc::SIGCHLD);
             libc::sigaddset(&mut set, other);
+            // What comes where no more of the other can be queued.
+            libc::sigaddset(&mut set, libc::SIGIO);
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);
             Self { set, before }
         }

@@ -161,6 +161,7 @@ impl<'a> Session<'a> {
         match command {
             Ok(command) => self.live.command = command,
             Err(error) => {
+                self.live.end_tracing();
                 drop(self.recorder);
                 self.output.abandon();
                 return Err(error);

@@ -186,7 +186,7 @@ pub fn compile(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
     let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));
     std::fs::write(&file, format!("{CLOCK}{source}")).unwrap();
     let flags = ["-O2", "-g", "-gdwarf-4", "-no-pie", "-pthread", "-Wl,--build-id", "-Wno-unused-function", "-o"];
-    match Command::new("gcc").args(flags).arg(&program).arg(&file).output() {
+    match Command::new("gcc").args(flags).arg(&program).arg(&file).arg("-lm").output() {
         Ok(output) if output.status.success() => Some(program),
         other => {
             eprintln!("SKIPPED: cannot compile with gcc: {other:?}");

@@ -274,6 +274,7 @@ impl Engine {
                 thread.unbreak();
                 engine.facts.breakpoints_missed += 1;
                 engine.write(thread, "breakpoint not reached");
+                engine.governor.burst(std::mem::take(&mut thread.cost));
                 engine.arm(thread);
             });
         }
@@ -307,7 +308,7 @@ impl Engine {
             thread.cost += STOP + done;
             engine.governor.spent(STOP + done);
             if matches!(thread.phase, Phase::Sampling) {
-                engine.governor.burst(thread.cost);
+                engine.governor.burst(std::mem::take(&mut thread.cost));
             }
         });
         // What is not in one of the measured parts. Letting the thread go is part of a stop.

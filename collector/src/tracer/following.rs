@@ -93,12 +93,18 @@ impl Engine {
 
     /// A thread is about to get a signal of the program's. If there are too many of those, it goes on untraced. Returns whether it does.
     pub(super) fn let_go(&mut self, tid: i32, signal: i32) -> bool {
-        if !self.governor.exceeded() || !self.settings.inherit || detach(tid, signal).is_err() {
+        if !self.governor.exceeded() || !self.settings.inherit {
+            return false;
+        }
+        if let Some(thread) = self.threads.get(&tid) {
+            let _ = thread.clock.disable();
+            thread.unbreak();
+        }
+        if detach(tid, signal).is_err() {
             return false;
         }
         self.facts.backed_off += 1;
         if let Some(thread) = self.threads.get(&tid) {
-            thread.unbreak();
             self.missing.processes.insert(thread.id.pid);
         }
         self.remove(tid);
@@ -185,6 +191,9 @@ impl Engine {
                 self.write(&mut thread, "exec");
             }
             thread.id.tid = pid;
+            if former != pid {
+                thread.forget_owner();
+            }
             thread.working_set.clear();
             self.threads.insert(pid, thread);
         } else {

@@ -217,7 +217,10 @@ impl Thread {
         // A limit of overflows would be simpler, but Linux 6.16 and later leave a breakpoint dead that has reached its limit.
         let breakpoint = match self.breakpoint.take() {
             Some(breakpoint) => breakpoint.modify(&attr).map(|()| breakpoint)?,
-            None => EventFd::open(&attr, Scope::Thread(self.id.tid, None))?,
+            None => {
+                self.breakpoint_signal = 0;
+                EventFd::open(&attr, Scope::Thread(self.id.tid, None))?
+            }
         };
         if self.breakpoint_signal != signal {
             breakpoint.signal_to(self.id.tid, signal)?;
@@ -225,6 +228,11 @@ impl Thread {
         }
         self.breakpoint = Some(breakpoint);
         Ok(())
+    }
+
+    /// Its id has changed: signals have to be addressed anew.
+    pub(super) fn forget_owner(&mut self) {
+        (self.notice, self.breakpoint, self.breakpoint_signal) = (None, None, 0);
     }
 
     /// Takes the breakpoint away.
