@@ -67,14 +67,6 @@ pub(crate) fn is_computing(id: u32) -> bool {
     name_end.is_some_and(|end| stat[end..].starts_with(b") R"))
 }
 
-/// The CPU a thread ran on last.
-pub(crate) fn last_cpu(id: u32) -> Option<u32> {
-    // proc(5): field 39; the name, which may hold anything, ends with the last parenthesis, and is field 2.
-    let stat = fs::read(proc_path(id).join("stat")).ok()?;
-    let behind = stat.iter().rposition(|&byte| byte == b')')? + 1;
-    std::str::from_utf8(&stat[behind..]).ok()?.split_whitespace().nth(36)?.parse().ok()
-}
-
 /// A thread's name, without the newline.
 pub(crate) fn thread_name(pid: u32, tid: u32) -> Option<Vec<u8>> {
     let mut name = fs::read(proc_path(pid).join(format!("task/{tid}/comm"))).ok()?;

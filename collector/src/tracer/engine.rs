@@ -18,7 +18,6 @@ use crate::kernel::{
 use crate::process::{is_computing, signals_blocked};
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::BurstEvent;
-use crate::tracer::cpu::CpuFollower;
 use crate::tracer::cpu_time::CpuTime;
 use crate::tracer::cut_short::call_again;
 use crate::tracer::following::Missing;
@@ -61,7 +60,6 @@ pub(super) struct Engine {
     pub(super) threads: HashMap<i32, Thread>,
     pub(super) processes: HashMap<i32, Process>,
     pub(super) governor: Governor,
-    pub(super) cpu: CpuFollower,
     pub(super) facts: TracerFacts,
     // Reused from burst to burst.
     pub(super) area: RegisterArea,
@@ -100,7 +98,6 @@ impl Engine {
             own_tid,
             threads: HashMap::new(),
             processes: HashMap::new(),
-            cpu: CpuFollower::new(),
             area: RegisterArea::new(),
             overlay,
             reader: PageReader::new(),
@@ -293,7 +290,7 @@ impl Engine {
         let time = &mut self.facts.time;
         *(if event == Event::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += STOP;
         let before = self.measured();
-        let resumed = self.with_thread(tid, |engine, thread| {
+        self.with_thread(tid, |engine, thread| {
             match (event, &thread.phase) {
                 (Event::Clock, Phase::Sampling | Phase::Interrupted) if engine.running && !thread.is_left_over() => {
                     engine.progress(thread);
@@ -315,9 +312,6 @@ impl Engine {
         let parts = self.measured() - before;
         self.facts.time.other += own_time().saturating_sub(began + parts);
         go_on(tid, 0);
-        if resumed.is_some() {
-            self.cpu.follow(tid);
-        }
     }
 
     pub(super) fn measured(&self) -> Duration {

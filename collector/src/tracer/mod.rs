@@ -17,7 +17,6 @@
 mod address_space;
 mod burst;
 mod comparison;
-mod cpu;
 mod cpu_time;
 mod cut_short;
 mod engine;
