@@ -21,9 +21,10 @@ use crate::tracer::burst::BurstEvent;
 use crate::tracer::cpu_time::CpuTime;
 use crate::tracer::cut_short::call_again;
 use crate::tracer::following::Missing;
-use crate::tracer::governor::{Governor, STOP};
+use crate::tracer::governor::Governor;
 use crate::tracer::memory::PageReader;
 use crate::tracer::path::warm_up;
+use crate::tracer::placement::{Placement, STOP_FROM_AFAR};
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerFacts;
 use crate::tracer::thread::{Event, Notice, Phase, SIGNALS, Thread, best_notice, blocks_all};
@@ -65,7 +66,6 @@ pub(super) struct Engine {
     pub(super) area: RegisterArea,
     pub(super) overlay: Overlay,
     pub(super) reader: PageReader,
-    pub(super) records: Vec<u8>,
     pub(super) next_look: Instant,
     /// Counts of the clock per ns, where it is no clock.
     pub(super) rate: f64,
@@ -74,6 +74,7 @@ pub(super) struct Engine {
     pub(super) missing: Missing,
     looks: u32,
     pub(super) cpu_time: CpuTime,
+    placement: Placement,
 }
 
 impl Engine {
@@ -81,7 +82,7 @@ impl Engine {
         let now = Instant::now();
         let own_tid = own_thread();
         // Threads stand still while the tracer waits for a CPU. Without the privilege it has to wait.
-        let _ = setpriority_process(Pid::from_raw(own_tid), NICE);
+        let privileged = setpriority_process(Pid::from_raw(own_tid), NICE).is_ok();
         let seed = u64::from(std::process::id()) << 32 ^ event.id ^ 0x9e37_79b9_7f4a_7c15;
         let running = settings.command.is_some();
         let cpu_time = CpuTime::new(settings.inherit);
@@ -101,13 +102,13 @@ impl Engine {
             area: RegisterArea::new(),
             overlay,
             reader: PageReader::new(),
-            records: Vec::new(),
             next_look: now,
             rate: 1.0,
             running,
             missing: Missing::default(),
             looks: 0,
             cpu_time,
+            placement: Placement::new(privileged),
         }
     }
 
@@ -234,9 +235,9 @@ impl Engine {
         }
         self.facts.other_stops += 1;
         let took = own_time().saturating_sub(began);
-        self.facts.time.stops += STOP;
+        self.facts.time.stops += STOP_FROM_AFAR;
         self.facts.time.other += took;
-        self.governor.spent(STOP + took);
+        self.governor.spent(STOP_FROM_AFAR + took);
     }
 
     pub(super) fn event_of(&self, tid: i32, info: SignalInfo) -> Option<Event> {
@@ -287,8 +288,10 @@ impl Engine {
 
     /// One of the thread's own events has stopped it.
     pub(super) fn with_own_event(&mut self, tid: i32, event: Event, began: Duration) {
+        self.placement.stopped(tid);
+        let stop = self.placement.stop;
         let time = &mut self.facts.time;
-        *(if event == Event::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += STOP;
+        *(if event == Event::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += stop;
         let before = self.measured();
         self.with_thread(tid, |engine, thread| {
             match (event, &thread.phase) {
@@ -302,8 +305,8 @@ impl Engine {
                 _ => {}
             }
             let done = own_time().saturating_sub(began);
-            thread.cost += STOP + done;
-            engine.governor.spent(STOP + done);
+            thread.cost += stop + done;
+            engine.governor.spent(stop + done);
             if matches!(thread.phase, Phase::Sampling) {
                 engine.governor.burst(std::mem::take(&mut thread.cost));
             }
@@ -311,7 +314,7 @@ impl Engine {
         // What is not in one of the measured parts. Letting the thread go is part of a stop.
         let parts = self.measured() - before;
         self.facts.time.other += own_time().saturating_sub(began + parts);
-        go_on(tid, 0);
+        self.placement.in_place(|| go_on(tid, 0));
     }
 
     pub(super) fn measured(&self) -> Duration {

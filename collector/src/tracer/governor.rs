@@ -2,11 +2,6 @@
 
 use std::time::Duration;
 
-/// What a stop costs the thread besides the work done during it: the clock's interrupt or the breakpoint's exception, the signal, two
-/// switches between tracer and thread, cold caches. Measured by `benches/tracer-overhead` in a virtual machine: 41 to 56 us for
-/// breakpoints, 48 to 67 us for clocks.
-pub(super) const STOP: Duration = Duration::from_micros(50);
-
 /// Periods between bursts of one thread, ns of its CPU time.
 const SHORTEST: f64 = 50_000.0;
 const LONGEST: f64 = 10e9;

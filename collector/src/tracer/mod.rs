@@ -24,6 +24,7 @@ mod following;
 mod governor;
 mod memory;
 mod path;
+mod placement;
 mod shared;
 mod static_path;
 mod statistics;
