@@ -252,6 +252,9 @@ impl<'a> Session<'a> {
         let mut facts = Facts::new(choice, machine, request.target.word(), events, all_cpus);
         // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
         let lost_samples = totals.iter().map(|totals| totals.lost).sum();
+        if burst.is_some() && traced.is_none() {
+            facts.degradations.push("bursts are missing: the tracer failed, which is a bug".to_owned());
+        }
         facts.tracer = traced;
         facts.counts = tally.counts;
         facts.counts.lost = facts.counts.lost.max(lost_samples);

@@ -15,11 +15,9 @@ use crate::plan::EventWish;
 use crate::pmu::EventCode;
 use crate::request::{Request, Target};
 use crate::tracer::{
-    BurstEvent, BurstSize, Clock, Settings, Tracer, TracerFacts, TracerKind, TracerWish, TracerWishes,
+    BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerFacts, TracerKind, TracerWish, TracerWishes,
 };
 
-/// CPU time an event sample costs, ns (`benches/record-overhead`).
-const SAMPLE_NS: f64 = 20_000.0;
 /// The part of the budget that event samples beside the bursts may take.
 const SAMPLE_SHARE: f64 = 0.2;
 /// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
@@ -40,7 +38,8 @@ impl Tracing {
     /// The user wants it, and it cannot be.
     pub(crate) fn plan(request: &Request, machine: &Machine, choice: &mut Choice) -> Result<Option<Self>, RecordError> {
         let Some(kind) = wanted(request, choice) else { return Ok(None) };
-        if choice.events.is_empty() {
+        let samples = !choice.events.is_empty();
+        if !samples {
             // Something has to tell of mappings, names, forks and exits.
             choice.events.push(tracking());
         }
@@ -51,7 +50,7 @@ impl Tracing {
             kind,
             size: size(kind, wishes.size),
             overhead: wishes.overhead,
-            burst_share: 1.0 - SAMPLE_SHARE,
+            burst_share: if samples { 1.0 - SAMPLE_SHARE } else { 1.0 },
             inherit: !request.no_inherit,
             command: None,
             clock,
@@ -106,7 +105,9 @@ impl Tracing {
         match Tracer::attach(settings, event, &ids, whole) {
             Ok(tracer) => Ok(Some(tracer)),
             Err(error) if request.tracer.kind == TracerWish::Auto => {
-                choice.degradations.push(format!("no branch stacks: {error}"));
+                let sentence =
+                    format!("no branch stacks: {error}; samples are as rare as beside them, --tracer none takes more");
+                choice.degradations.push(sentence);
                 Ok(None)
             }
             Err(error) => Err(RecordError::Attach(error)),
@@ -135,7 +136,7 @@ pub(crate) fn by_default(choice: &mut Choice) -> Option<TracerWishes> {
 fn sample_less(request: &Request, choice: &mut Choice) {
     let rate_is_open = request.wishes.ebs_period.is_none() && request.wishes.frequency.is_none();
     for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
-        let period = SAMPLE_NS / (SAMPLE_SHARE * request.tracer.overhead / 100.0);
+        let period = SAMPLE.as_nanos() as f64 / (SAMPLE_SHARE * request.tracer.overhead / 100.0);
         event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
     }
 }

@@ -35,6 +35,8 @@ const PAGES: usize = 2048;
 /// How long a breakpoint is waited for. A thread that blocks in a system call, or leaves a signal handler by `longjmp`, is sampled anew
 /// after that.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long signals are waited for that are on their way when tracing ends.
+const LAST_SIGNALS: Duration = Duration::from_millis(200);
 /// `nice` of the tracer.
 const NICE: i32 = -15;
 /// Threads that are looked at each time.
@@ -171,10 +173,30 @@ impl Engine {
         }
         let passed = self.cpu_time.passed_until_now();
         self.time_passed(passed);
-        while let Some((tid, report)) = next_report() {
-            self.handle(tid, report);
-        }
+        self.take_in_signals();
         self.facts
+    }
+
+    /// Waits for the signals of clocks that have just overflowed: a thread that is let go with one on its way would get it.
+    fn take_in_signals(&mut self) {
+        let end = Instant::now() + LAST_SIGNALS;
+        loop {
+            // Whether a signal waits and whether its thread stops for it change together, under the kernel's `siglock`.
+            let on_the_way = self.threads.values().any(|thread| self.has_handler(thread) && thread.gets_its_signal());
+            while let Some((tid, report)) = next_report() {
+                self.handle(tid, report);
+            }
+            if !on_the_way || Instant::now() > end {
+                return;
+            }
+            let _ = self.signals.wait(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether the program has a handler for the signal of the thread's clock.
+    fn has_handler(&self, thread: &Thread) -> bool {
+        let caught = self.processes.get(&thread.id.pid).map_or(0, |process| process.caught);
+        thread.signal().is_some_and(|signal| caught & 1 << (signal - 1) != 0)
     }
 
     /// Takes a thread out of the table while something is done with it.
@@ -232,6 +254,10 @@ impl Engine {
                 self.started_another(tid);
                 go_on(tid, 0);
             }
+        }
+        // A stop for another reason takes the place of the one that was asked for (`ptrace_stop`, kernel/signal.c).
+        if self.threads.get(&tid).is_some_and(|thread| matches!(thread.phase, Phase::Interrupted)) {
+            let _ = interrupt(tid);
         }
         self.facts.other_stops += 1;
         let took = own_time().saturating_sub(began);

@@ -45,6 +45,7 @@ use crate::kernel::{Waiting, realtime_signal, wake_waiting_thread};
 pub(crate) use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
 pub(crate) use crate::tracer::shared::Shared;
+pub(crate) use crate::tracer::statistics::SAMPLE;
 pub use crate::tracer::statistics::{Predictions, Times, TracerFacts};
 pub use crate::tracer::wish::{BurstSize, TracerKind, TracerWish, TracerWishes};
 

@@ -7,6 +7,9 @@ use serde::{Serialize, Serializer};
 
 use crate::tracer::wish::{BurstSize, TracerKind};
 
+/// CPU time that a sample of the clock costs (`benches/record-overhead`).
+pub(crate) const SAMPLE: Duration = Duration::from_micros(20);
+
 /// The `tracer` object of a recording's facts.
 #[derive(Clone, Debug, Serialize)]
 pub struct TracerFacts {
@@ -151,7 +154,6 @@ impl TracerFacts {
 
     /// Adds what event samples cost, and computes the shares.
     pub(crate) fn complete(&mut self, samples: u64) {
-        const SAMPLE: Duration = Duration::from_micros(20);
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         self.time.samples = SAMPLE.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
         let application = self.time.application.as_secs_f64();
