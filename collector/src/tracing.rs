@@ -18,8 +18,10 @@ use crate::tracer::{
     BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerFacts, TracerKind, TracerWish, TracerWishes,
 };
 
-/// The part of the budget that event samples beside the bursts may take.
+/// The part of the budget that event samples beside the bursts may take,
 const SAMPLE_SHARE: f64 = 0.2;
+/// and the one kept for what nobody measures while it happens: the writing of the recording, its beginning and its end.
+const UNSEEN_SHARE: f64 = 0.1;
 /// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
 const BREAKPOINT_DEPTH: u64 = 16;
 
@@ -50,7 +52,7 @@ impl Tracing {
             kind,
             size: size(kind, wishes.size),
             overhead: wishes.overhead,
-            burst_share: if samples { 1.0 - SAMPLE_SHARE } else { 1.0 },
+            burst_share: 1.0 - UNSEEN_SHARE - if samples { SAMPLE_SHARE } else { 0.0 },
             inherit: !request.no_inherit,
             command: None,
             clock,

@@ -75,6 +75,8 @@ pub(super) struct Engine {
     pub(super) running: bool,
     pub(super) missing: Missing,
     looks: u32,
+    /// The part of the tracer's own CPU time that was charged.
+    charged: Duration,
     pub(super) cpu_time: CpuTime,
     placement: Placement,
 }
@@ -109,6 +111,7 @@ impl Engine {
             running,
             missing: Missing::default(),
             looks: 0,
+            charged: Duration::ZERO,
             cpu_time,
             placement: Placement::new(privileged),
         }
@@ -146,6 +149,7 @@ impl Engine {
                 passed.into_iter().for_each(|passed| self.time_passed(passed));
                 self.look_after();
                 self.find_missing();
+                self.charge_the_rest();
                 self.next_look = now + HOUSEKEEPING;
             }
             if let Some((signal, info)) = self.signals.wait(HOUSEKEEPING)
@@ -173,6 +177,7 @@ impl Engine {
         }
         let passed = self.cpu_time.passed_until_now();
         self.time_passed(passed);
+        self.charge_the_rest();
         self.take_in_signals();
         self.facts
     }
@@ -263,6 +268,7 @@ impl Engine {
         let took = own_time().saturating_sub(began);
         self.facts.time.stops += STOP_FROM_AFAR;
         self.facts.time.other += took;
+        self.charged += took;
         self.governor.spent(STOP_FROM_AFAR + took);
     }
 
@@ -339,7 +345,9 @@ impl Engine {
         });
         // What is not in one of the measured parts. Letting the thread go is part of a stop.
         let parts = self.measured() - before;
-        self.facts.time.other += own_time().saturating_sub(began + parts);
+        let took = own_time().saturating_sub(began);
+        self.facts.time.other += took.saturating_sub(parts);
+        self.charged += took;
         self.placement.in_place(|| go_on(tid, 0));
     }
 
@@ -376,6 +384,14 @@ impl Engine {
         let count = (period * factor).max(1.0);
         // A thread that has just ended cannot be armed; its end will be reported.
         let _ = thread.arm(period as u64, count as u64);
+    }
+
+    /// Charges what the tracer did while no thread was stopped for it: attaching, looking after, waiting.
+    fn charge_the_rest(&mut self) {
+        let rest = own_time().saturating_sub(self.charged);
+        self.charged += rest;
+        self.facts.time.other += rest;
+        self.governor.spent(rest);
     }
 
     fn time_passed(&mut self, passed: Duration) {

@@ -4,6 +4,7 @@
 //! off: it leaves out what is new, and lets go threads that get signals; when there is room again it looks for what it missed.
 
 use std::collections::HashSet;
+use std::time::Instant;
 
 use crate::errno::Errno;
 use crate::kernel::{detach, event_message, seize, set_options};
@@ -15,11 +16,15 @@ use crate::tracer::engine::{Engine, Process};
 use crate::tracer::statistics::TracerFacts;
 use crate::tracer::thread::{Phase, Thread};
 
+/// Looking for what was left out takes this small a share of the time.
+const SHARE: u32 = 2000;
+
 /// Processes of which threads may be missing.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
-    /// Threads, which may have started others, by process.
     processes: HashSet<i32>,
+    /// When to look for them again.
+    next: Option<Instant>,
 }
 
 impl Engine {
@@ -113,7 +118,9 @@ impl Engine {
 
     /// Looks for threads and processes that were left out.
     pub(super) fn find_missing(&mut self) {
-        if self.missing.processes.is_empty() || !self.governor.has_room() {
+        let began = Instant::now();
+        let is_due = self.missing.next.is_none_or(|next| began >= next);
+        if self.missing.processes.is_empty() || !is_due || !self.governor.has_room() {
             return;
         }
         let pids: Vec<i32> = self.missing.processes.drain().collect();
@@ -138,6 +145,7 @@ impl Engine {
                 self.with_thread(tid, |engine, thread| engine.arm(thread));
             }
         }
+        self.missing.next = Some(Instant::now() + began.elapsed() * SHARE);
     }
 
     pub(super) fn add(&mut self, tid: i32) -> bool {
