@@ -1,5 +1,7 @@
 //! Whether a session traces branches in software, and how.
 
+use std::time::Duration;
+
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, BranchSampleType, EventAttr, EventDescription, SampleFormat};
 
@@ -20,7 +22,7 @@ use crate::tracer::{
 
 /// The part of the budget that event samples beside the bursts may take,
 const SAMPLE_SHARE: f64 = 0.2;
-/// and the one kept for what nobody measures while it happens: the writing of the recording, its beginning and its end.
+/// and the one kept for what is not charged to it: the writing of the recording, attaching, the end.
 const UNSEEN_SHARE: f64 = 0.1;
 /// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
 const BREAKPOINT_DEPTH: u64 = 16;
@@ -107,8 +109,9 @@ impl Tracing {
         match Tracer::attach(settings, event, &ids, whole) {
             Ok(tracer) => Ok(Some(tracer)),
             Err(error) if request.tracer.kind == TracerWish::Auto => {
-                let sentence =
-                    format!("no branch stacks: {error}; samples are as rare as beside them, --tracer none takes more");
+                let sentence = format!(
+                    "no branch stacks: {error}. The clock samples as rarely as beside them; --tracer none samples more often"
+                );
                 choice.degradations.push(sentence);
                 Ok(None)
             }
@@ -118,8 +121,9 @@ impl Tracing {
 }
 
 /// The bursts' event in the facts.
-pub(crate) fn burst_facts(spec: &EventSpec, samples: u64, tracer: &TracerFacts) -> EventFacts {
-    let nanoseconds = u64::try_from(tracer.time.application.as_nanos()).unwrap_or(u64::MAX);
+pub(crate) fn burst_facts(spec: &EventSpec, samples: u64, tracer: Option<&TracerFacts>) -> EventFacts {
+    let application = tracer.map_or(Duration::ZERO, |tracer| tracer.time.application);
+    let nanoseconds = u64::try_from(application.as_nanos()).unwrap_or(u64::MAX);
     let totals = Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 };
     let mut facts = EventFacts::new(spec, samples, totals);
     facts.provenance = Some(Provenance::Software);

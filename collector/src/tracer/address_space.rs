@@ -18,8 +18,10 @@ use crate::process::{Mapping, mappings, proc_path};
 const CODE: usize = 1 << 17;
 /// Mappings are read again when what that costs is this small a share of the time since,
 const SHARE: u32 = 1000;
-/// or a smaller one, if as much is mapped as before.
+/// or a smaller one, if as much is mapped as before,
 const SHARE_IF_SAME_SIZE: u32 = 20_000;
+/// but not for longer than this.
+const LONGEST_IF_SAME_SIZE: Duration = Duration::from_secs(1);
 
 /// The address space of a process, as of a moment ago.
 pub(super) struct AddressSpace {
@@ -85,7 +87,8 @@ impl AddressSpace {
         }
         let now = Instant::now();
         if let Some((at, cost)) = self.read
-            && (now - at < cost * SHARE || now - at < cost * SHARE_IF_SAME_SIZE && !self.size_has_changed())
+            && (now - at < cost * SHARE
+                || now - at < (cost * SHARE_IF_SAME_SIZE).min(LONGEST_IF_SAME_SIZE) && !self.size_has_changed())
         {
             return;
         }

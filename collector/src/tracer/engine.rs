@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lookahead::Overlay;
 use perfdata::EventAttr;
-use rustix::process::{Pid, setpriority_process};
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::command::CommandStatus;
@@ -24,7 +24,7 @@ use crate::tracer::following::Missing;
 use crate::tracer::governor::Governor;
 use crate::tracer::memory::PageReader;
 use crate::tracer::path::warm_up;
-use crate::tracer::placement::{Placement, STOP_FROM_AFAR};
+use crate::tracer::placement::Placement;
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerFacts;
 use crate::tracer::thread::{Event, Notice, Phase, SIGNALS, Thread, best_notice, blocks_all};
@@ -35,7 +35,7 @@ const PAGES: usize = 2048;
 /// How long a breakpoint is waited for. A thread that blocks in a system call, or leaves a signal handler by `longjmp`, is sampled anew
 /// after that.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long signals are waited for that are on their way when tracing ends.
+/// How long signals are waited for that are on their way when tracing ends: a thread that job control has stopped takes none.
 const LAST_SIGNALS: Duration = Duration::from_millis(200);
 /// `nice` of the tracer.
 const NICE: i32 = -15;
@@ -86,7 +86,9 @@ impl Engine {
         let now = Instant::now();
         let own_tid = own_thread();
         // Threads stand still while the tracer waits for a CPU. Without the privilege it has to wait.
-        let privileged = setpriority_process(Pid::from_raw(own_tid), NICE).is_ok();
+        let own = Pid::from_raw(own_tid);
+        let was_lower = getpriority_process(own).is_ok_and(|nice| nice > NICE);
+        let privileged = setpriority_process(own, NICE).is_ok() && was_lower;
         let seed = u64::from(std::process::id()) << 32 ^ event.id ^ 0x9e37_79b9_7f4a_7c15;
         let running = settings.command.is_some();
         let cpu_time = CpuTime::new(settings.inherit);
@@ -133,6 +135,9 @@ impl Engine {
 
     /// Traces until it is told to stop.
     pub(super) fn run(mut self) -> TracerFacts {
+        // Attaching is no reason to begin with rare bursts.
+        self.charged = own_time();
+        self.facts.time.other += self.charged;
         loop {
             while let Some((tid, report)) = next_report() {
                 self.handle(tid, report);
@@ -177,8 +182,8 @@ impl Engine {
         }
         let passed = self.cpu_time.passed_until_now();
         self.time_passed(passed);
-        self.charge_the_rest();
         self.take_in_signals();
+        self.facts.time.other += own_time().saturating_sub(self.charged);
         self.facts
     }
 
@@ -233,7 +238,10 @@ impl Engine {
                     Some(event) => return self.with_own_event(tid, event, began),
                     // The program's own.
                     None if self.let_go(tid, signal) => {}
-                    None => go_on(tid, signal),
+                    None => {
+                        self.interrupt_again(tid);
+                        go_on(tid, signal);
+                    }
                 }
             }
             Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => {
@@ -252,24 +260,31 @@ impl Engine {
             }
             Report::Event(libc::PTRACE_EVENT_EXEC, _) => {
                 self.exec(tid);
+                self.interrupt_again(tid);
                 go_on(tid, 0);
             }
             // The new thread or process reports itself.
             Report::Event(..) => {
                 self.started_another(tid);
+                self.interrupt_again(tid);
                 go_on(tid, 0);
             }
         }
-        // A stop for another reason takes the place of the one that was asked for (`ptrace_stop`, kernel/signal.c).
+        let stop = self.placement.stop(tid);
+        self.placement.stopped_otherwise();
+        self.facts.other_stops += 1;
+        let took = own_time().saturating_sub(began);
+        self.facts.time.stops += stop;
+        self.facts.time.other += took;
+        self.charged += took;
+        self.governor.spent(stop + took);
+    }
+
+    /// A stop for another reason takes the place of the one that was asked for (`ptrace_stop`, kernel/signal.c).
+    fn interrupt_again(&self, tid: i32) {
         if self.threads.get(&tid).is_some_and(|thread| matches!(thread.phase, Phase::Interrupted)) {
             let _ = interrupt(tid);
         }
-        self.facts.other_stops += 1;
-        let took = own_time().saturating_sub(began);
-        self.facts.time.stops += STOP_FROM_AFAR;
-        self.facts.time.other += took;
-        self.charged += took;
-        self.governor.spent(STOP_FROM_AFAR + took);
     }
 
     pub(super) fn event_of(&self, tid: i32, info: SignalInfo) -> Option<Event> {
@@ -320,8 +335,12 @@ impl Engine {
 
     /// One of the thread's own events has stopped it.
     pub(super) fn with_own_event(&mut self, tid: i32, event: Event, began: Duration) {
-        self.placement.stopped(tid);
-        let stop = self.placement.stop;
+        let stop = self.placement.stop(tid);
+        // A thread that the tracer has to interrupt waits for the tracer to run.
+        match self.threads.get(&tid).and_then(Thread::signal) {
+            Some(_) if self.running => self.placement.stopped(tid),
+            _ => self.placement.stopped_otherwise(),
+        }
         let time = &mut self.facts.time;
         *(if event == Event::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += stop;
         let before = self.measured();
@@ -386,7 +405,7 @@ impl Engine {
         let _ = thread.arm(period as u64, count as u64);
     }
 
-    /// Charges what the tracer did while no thread was stopped for it: attaching, looking after, waiting.
+    /// Charges what the tracer did while no thread was stopped for it: looking after threads, finding them, waiting.
     fn charge_the_rest(&mut self) {
         let rest = own_time().saturating_sub(self.charged);
         self.charged += rest;

@@ -7,6 +7,7 @@
 //!     system call, page or instruction it cannot follow: breakpoint behind it, let the thread run there, go on
 //!   burst complete -> samples -> shared queue       burst, shared
 //!   next period from what it cost                   governor
+//! the thread goes on                                 placement
 //! ```
 //!
 //! After *Break Dancing* (Marin, Alexandrov, Moseley, LCTES 2021), whose algorithm is the other [`TracerKind`]: a breakpoint at every

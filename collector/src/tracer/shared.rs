@@ -39,8 +39,13 @@ impl Shared {
     }
 
     fn records(&self) -> MutexGuard<'_, Vec<u8>> {
-        // Whole records are all that is ever put in: a panic elsewhere leaves no half of one.
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+        // A panic while they were written may have left half of one.
+        self.records.lock().unwrap_or_else(|poisoned: PoisonError<MutexGuard<'_, Vec<u8>>>| {
+            self.records.clear_poison();
+            let mut records = poisoned.into_inner();
+            records.clear();
+            records
+        })
     }
 
     /// Hands over what `write` appends, at the time it is given (`CLOCK_MONOTONIC`, ns). The time is taken under the lock, so that
