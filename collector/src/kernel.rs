@@ -438,6 +438,22 @@ pub(crate) fn resume(thread: i32, signal: i32) -> Result<(), Errno> {
     ptrace(libc::PTRACE_CONT, thread, signal as usize)
 }
 
+/// `sched_getscheduler` of the calling thread: `SCHED_OTHER`, ..., or -1.
+pub(crate) fn policy() -> libc::c_int {
+    // SAFETY: it takes and returns numbers.
+    unsafe { libc::sched_getscheduler(0) }
+}
+
+/// `sched_setscheduler` of the calling thread, to a policy without priorities.
+pub(crate) fn set_policy(policy: libc::c_int) -> Result<(), Errno> {
+    // SAFETY: a zeroed sched_param is valid, and what these policies want; the kernel reads it.
+    let result = unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, policy, &parameter)
+    };
+    if result < 0 { Err(Errno::last()) } else { Ok(()) }
+}
+
 /// `PTRACE_LISTEN`: a thread that was stopped by a signal such as SIGSTOP stays so.
 pub(crate) fn listen(thread: i32) -> Result<(), Errno> {
     ptrace(libc::PTRACE_LISTEN, thread, 0)

@@ -61,10 +61,21 @@ fn signals(id: u32, name: &str) -> u64 {
 
 /// Whether a thread runs, or could, and does not wait in a system call.
 pub(crate) fn is_computing(id: u32) -> bool {
-    // proc(5): the state is field 3, behind the name in parentheses.
-    let stat = fs::read(proc_path(id).join("stat")).unwrap_or_default();
-    let name_end = stat.iter().rposition(|&byte| byte == b')');
-    name_end.is_some_and(|end| stat[end..].starts_with(b") R"))
+    stat_field(id, 3).is_some_and(|state| state == "R")
+}
+
+/// The CPU a thread ran on last.
+pub(crate) fn last_cpu(id: u32) -> Option<usize> {
+    stat_field(id, 39)?.parse().ok()
+}
+
+/// A field of the stat file of a process or thread, numbered from 1 as in proc(5), behind the name.
+fn stat_field(id: u32, number: usize) -> Option<String> {
+    let stat = fs::read(proc_path(id).join("stat")).ok()?;
+    // The name, which is field 2, is in parentheses and may hold any bytes.
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    let field = stat.get(name_end + 2..)?.split(|&byte| byte == b' ').nth(number - 3)?;
+    String::from_utf8(field.to_vec()).ok()
 }
 
 /// A thread's name, without the newline.

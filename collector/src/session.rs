@@ -243,15 +243,23 @@ impl<'a> Session<'a> {
         let mut events: Vec<EventFacts> =
             events.map(|((spec, &samples), &totals)| EventFacts::new(spec, samples, totals)).collect();
         let mut traced = live.traced.clone();
-        if let (Some(tracer), Some(spec)) = (&mut traced, burst) {
+        if let Some(spec) = burst {
             let clock_samples = |event: &&EventFacts| event.unit == Unit::Nanoseconds;
-            tracer.complete(events.iter().filter(clock_samples).map(|event| event.samples).sum());
-            events.push(burst_facts(spec, tally.samples.get(choice.events.len()).copied().unwrap_or(0), tracer));
+            let clock_samples = events.iter().filter(clock_samples).map(|event| event.samples).sum();
+            if let Some(tracer) = &mut traced {
+                tracer.complete(clock_samples);
+            }
+            // Without these, readers would take bursts for stacks of the hardware.
+            let bursts = tally.samples.get(choice.events.len()).copied().unwrap_or(0);
+            events.push(burst_facts(spec, bursts, traced.as_ref()));
         }
         let all_cpus = request.cpus.is_none() && choice.events.iter().all(|event| event.cpus.is_none());
         let mut facts = Facts::new(choice, machine, request.target.word(), events, all_cpus);
         // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
         let lost_samples = totals.iter().map(|totals| totals.lost).sum();
+        if burst.is_some() && traced.is_none() {
+            facts.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned());
+        }
         facts.tracer = traced;
         facts.counts = tally.counts;
         facts.counts.lost = facts.counts.lost.max(lost_samples);

@@ -1,5 +1,7 @@
 //! Whether a session traces branches in software, and how.
 
+use std::time::Duration;
+
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, BranchSampleType, EventAttr, EventDescription, SampleFormat};
 
@@ -15,13 +17,13 @@ use crate::plan::EventWish;
 use crate::pmu::EventCode;
 use crate::request::{Request, Target};
 use crate::tracer::{
-    BurstEvent, BurstSize, Clock, Settings, Tracer, TracerFacts, TracerKind, TracerWish, TracerWishes,
+    BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerFacts, TracerKind, TracerWish, TracerWishes,
 };
 
-/// CPU time an event sample costs, ns (`benches/record-overhead`).
-const SAMPLE_NS: f64 = 20_000.0;
-/// The part of the budget that event samples beside the bursts may take.
+/// The part of the budget that event samples beside the bursts may take,
 const SAMPLE_SHARE: f64 = 0.2;
+/// and the one kept for what is not charged to it: the writing of the recording, attaching, the end.
+const UNSEEN_SHARE: f64 = 0.1;
 /// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
 const BREAKPOINT_DEPTH: u64 = 16;
 
@@ -40,7 +42,8 @@ impl Tracing {
     /// The user wants it, and it cannot be.
     pub(crate) fn plan(request: &Request, machine: &Machine, choice: &mut Choice) -> Result<Option<Self>, RecordError> {
         let Some(kind) = wanted(request, choice) else { return Ok(None) };
-        if choice.events.is_empty() {
+        let samples = !choice.events.is_empty();
+        if !samples {
             // Something has to tell of mappings, names, forks and exits.
             choice.events.push(tracking());
         }
@@ -51,7 +54,7 @@ impl Tracing {
             kind,
             size: size(kind, wishes.size),
             overhead: wishes.overhead,
-            burst_share: 1.0 - SAMPLE_SHARE,
+            burst_share: 1.0 - UNSEEN_SHARE - if samples { SAMPLE_SHARE } else { 0.0 },
             inherit: !request.no_inherit,
             command: None,
             clock,
@@ -106,7 +109,10 @@ impl Tracing {
         match Tracer::attach(settings, event, &ids, whole) {
             Ok(tracer) => Ok(Some(tracer)),
             Err(error) if request.tracer.kind == TracerWish::Auto => {
-                choice.degradations.push(format!("no branch stacks: {error}"));
+                let sentence = format!(
+                    "no branch stacks: {error}. The clock samples as rarely as beside them; --tracer none samples more often"
+                );
+                choice.degradations.push(sentence);
                 Ok(None)
             }
             Err(error) => Err(RecordError::Attach(error)),
@@ -115,8 +121,9 @@ impl Tracing {
 }
 
 /// The bursts' event in the facts.
-pub(crate) fn burst_facts(spec: &EventSpec, samples: u64, tracer: &TracerFacts) -> EventFacts {
-    let nanoseconds = u64::try_from(tracer.time.application.as_nanos()).unwrap_or(u64::MAX);
+pub(crate) fn burst_facts(spec: &EventSpec, samples: u64, tracer: Option<&TracerFacts>) -> EventFacts {
+    let application = tracer.map_or(Duration::ZERO, |tracer| tracer.time.application);
+    let nanoseconds = u64::try_from(application.as_nanos()).unwrap_or(u64::MAX);
     let totals = Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 };
     let mut facts = EventFacts::new(spec, samples, totals);
     facts.provenance = Some(Provenance::Software);
@@ -135,7 +142,7 @@ pub(crate) fn by_default(choice: &mut Choice) -> Option<TracerWishes> {
 fn sample_less(request: &Request, choice: &mut Choice) {
     let rate_is_open = request.wishes.ebs_period.is_none() && request.wishes.frequency.is_none();
     for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
-        let period = SAMPLE_NS / (SAMPLE_SHARE * request.tracer.overhead / 100.0);
+        let period = SAMPLE.as_nanos() as f64 / (SAMPLE_SHARE * request.tracer.overhead / 100.0);
         event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
     }
 }

@@ -37,8 +37,8 @@ pub fn attach_again_and_again(trial: &Trial, attached: &Attached) -> Option<Ende
     Some(ended)
 }
 
-/// SIGURG in the masks of `/proc/PID/status`.
-const SIGURG: u64 = 1 << 22;
+/// SIGURG and SIGWINCH in the masks of `/proc/PID/status`.
+const SIGNALS: u64 = 1 << 22 | 1 << 27;
 
 /// Neither a tracer, nor a stop, nor a signal that would stay.
 fn nothing_left_on(pid: u32) {
@@ -46,10 +46,10 @@ fn nothing_left_on(pid: u32) {
     assert!(!states.is_empty() && !states.iter().any(|state| "tT".contains(*state)), "{pid}: {states:?}");
     let tracers = status::of_threads(pid, "TracerPid");
     assert!(tracers.iter().all(|tracer| tracer == "0"), "{pid}: {tracers:?}");
-    // The program's own SIGURG is pending for a moment.
-    wait_for("no pending SIGURG", || {
+    // The program's own are pending for a moment.
+    wait_for("no pending signal", || {
         let masks = ["SigPnd", "ShdPnd"].into_iter().flat_map(|name| status::of_threads(pid, name));
-        masks.into_iter().all(|mask| u64::from_str_radix(&mask, 16).unwrap() & SIGURG == 0)
+        masks.into_iter().all(|mask| u64::from_str_radix(&mask, 16).unwrap() & SIGNALS == 0)
     });
 }
 
@@ -80,10 +80,10 @@ fn nothing_is_left_on_the_program() {
 
 #[test]
 fn signals_of_a_program_that_is_attached_to() {
-    for name in ["timers", "urgent"] {
-        if let Some(trial) = Trial::of(name) {
-            attach_again_and_again(&trial.with(&[LONG_MS]), &Attached { times: 3, seconds: "0.25" });
-        }
+    let both = ["-DSIGNAL=SIGWINCH", "-DOTHER=SIGURG"];
+    let trials = [Trial::of("timers"), Trial::of("urgent"), Trial::built("urgent", &both)];
+    for trial in trials.into_iter().flatten() {
+        attach_again_and_again(&trial.with(&[LONG_MS]), &Attached { times: 3, seconds: "0.25" });
     }
 }
 

@@ -24,12 +24,15 @@ fn queued_signals_in_order() {
 }
 
 #[test]
-fn sigurg_of_the_program() {
-    if let Some(trial) = Trial::of("urgent") {
-        check(&trial);
+fn signals_of_the_tracer_that_the_program_handles() {
+    for flags in [&[][..], &["-DSIGNAL=SIGWINCH"], &["-DSIGNAL=SIGWINCH", "-DOTHER=SIGURG"]] {
+        if let Some(trial) = Trial::built("urgent", flags) {
+            check(&trial);
+        }
     }
 }
 
+/// SIGWINCH could be on its way when the program blocks it.
 #[test]
 fn sigurg_blocked_and_waited_for() {
     if let Some(trial) = Trial::of("urgent_blocked") {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,15 +16,44 @@ use crate::process::{Mapping, mappings, proc_path};
 
 /// Decoded instructions kept per process, about 70 bytes each.
 const CODE: usize = 1 << 17;
-/// Mappings are read again when what that costs is this small a share of the time since.
+/// Mappings are read again when what that costs is this small a share of the time since,
 const SHARE: u32 = 1000;
+/// or a smaller one, if as much is mapped as before,
+const SHARE_IF_SAME_SIZE: u32 = 20_000;
+/// but not for longer than this.
+const LONGEST_IF_SAME_SIZE: Duration = Duration::from_secs(1);
 
 /// The address space of a process, as of a moment ago.
 pub(super) struct AddressSpace {
     pid: i32,
     read: Option<(Instant, Duration)>,
+    sizes: Option<Sizes>,
     pub(super) code: CodeCache,
     pub(super) layout: Layout,
+}
+
+/// How much a process has mapped: cheaper to read than what.
+struct Sizes {
+    statm: File,
+    /// In all, and data and stack: fields 1 and 6 of statm in proc(5).
+    last: Option<(u64, u64)>,
+}
+
+impl Sizes {
+    fn of(pid: u32) -> Option<Self> {
+        Some(Self { statm: File::open(proc_path(pid).join("statm")).ok()?, last: None })
+    }
+
+    fn have_changed(&mut self) -> bool {
+        let mut text = [0; 160];
+        let read = self.statm.read_at(&mut text, 0).unwrap_or(0);
+        let mut fields =
+            text[..read].trim_ascii().split(|&byte| byte == b' ').map(|field| str::from_utf8(field).ok()?.parse().ok());
+        let sizes = fields.next().flatten().zip(fields.nth(4).flatten());
+        let same = sizes.is_some() && sizes == self.last;
+        self.last = sizes;
+        !same
+    }
 }
 
 /// What is mapped where.
@@ -40,12 +70,12 @@ pub(super) struct Layout {
 
 impl AddressSpace {
     pub(super) fn new(pid: i32) -> Self {
-        Self { pid, read: None, code: CodeCache::new(CODE), layout: Layout::default() }
+        Self { pid, read: None, sizes: None, code: CodeCache::new(CODE), layout: Layout::default() }
     }
 
     /// Forgets everything: the process has another program now.
     pub(super) fn forget(&mut self) {
-        self.read = None;
+        (self.read, self.sizes) = (None, None);
         self.layout = Layout::default();
         self.code.clear();
     }
@@ -56,7 +86,10 @@ impl AddressSpace {
             self.code.invalidate(range.clone());
         }
         let now = Instant::now();
-        if self.read.is_some_and(|(at, cost)| now - at < cost * SHARE) {
+        if let Some((at, cost)) = self.read
+            && (now - at < cost * SHARE
+                || now - at < (cost * SHARE_IF_SAME_SIZE).min(LONGEST_IF_SAME_SIZE) && !self.size_has_changed())
+        {
             return;
         }
         let new = mappings(self.pid as u32);
@@ -66,6 +99,14 @@ impl AddressSpace {
             }
         }
         self.read = Some((now, now.elapsed()));
+    }
+
+    /// Whether another amount is mapped, or is data, than when this was asked last.
+    fn size_has_changed(&mut self) -> bool {
+        if self.sizes.is_none() {
+            self.sizes = Sizes::of(self.pid as u32);
+        }
+        self.sizes.as_mut().is_none_or(Sizes::have_changed)
     }
 }
 

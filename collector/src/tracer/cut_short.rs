@@ -13,7 +13,7 @@ use libc::user_regs_struct as Fields;
 use crate::kernel::{register, set_register};
 
 /// Those that fail, where they have done nothing yet.
-const CALLS: [libc::c_long; 16] = [
+const CALLS: [libc::c_long; 20] = [
     libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2,
@@ -21,6 +21,7 @@ const CALLS: [libc::c_long; 16] = [
     libc::SYS_semtimedop,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_io_getevents,
+    libc::SYS_io_uring_enter,
     // Sockets with a timeout, inotify.
     libc::SYS_read,
     libc::SYS_readv,
@@ -28,7 +29,10 @@ const CALLS: [libc::c_long; 16] = [
     libc::SYS_writev,
     libc::SYS_recvfrom,
     libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
     libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
     libc::SYS_accept,
     libc::SYS_accept4,
 ];

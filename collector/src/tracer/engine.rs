@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lookahead::Overlay;
 use perfdata::EventAttr;
-use rustix::process::{Pid, setpriority_process};
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::command::CommandStatus;
@@ -21,9 +21,10 @@ use crate::tracer::burst::BurstEvent;
 use crate::tracer::cpu_time::CpuTime;
 use crate::tracer::cut_short::call_again;
 use crate::tracer::following::Missing;
-use crate::tracer::governor::{Governor, STOP};
+use crate::tracer::governor::Governor;
 use crate::tracer::memory::PageReader;
 use crate::tracer::path::warm_up;
+use crate::tracer::placement::Placement;
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerFacts;
 use crate::tracer::thread::{Event, Notice, Phase, SIGNALS, Thread, best_notice, blocks_all};
@@ -34,6 +35,8 @@ const PAGES: usize = 2048;
 /// How long a breakpoint is waited for. A thread that blocks in a system call, or leaves a signal handler by `longjmp`, is sampled anew
 /// after that.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long signals are waited for that are on their way when tracing ends: a thread that job control has stopped takes none.
+const LAST_SIGNALS: Duration = Duration::from_millis(200);
 /// `nice` of the tracer.
 const NICE: i32 = -15;
 /// Threads that are looked at each time.
@@ -65,7 +68,6 @@ pub(super) struct Engine {
     pub(super) area: RegisterArea,
     pub(super) overlay: Overlay,
     pub(super) reader: PageReader,
-    pub(super) records: Vec<u8>,
     pub(super) next_look: Instant,
     /// Counts of the clock per ns, where it is no clock.
     pub(super) rate: f64,
@@ -73,7 +75,10 @@ pub(super) struct Engine {
     pub(super) running: bool,
     pub(super) missing: Missing,
     looks: u32,
+    /// The part of the tracer's own CPU time that was charged.
+    charged: Duration,
     pub(super) cpu_time: CpuTime,
+    placement: Placement,
 }
 
 impl Engine {
@@ -81,7 +86,9 @@ impl Engine {
         let now = Instant::now();
         let own_tid = own_thread();
         // Threads stand still while the tracer waits for a CPU. Without the privilege it has to wait.
-        let _ = setpriority_process(Pid::from_raw(own_tid), NICE);
+        let own = Pid::from_raw(own_tid);
+        let was_lower = getpriority_process(own).is_ok_and(|nice| nice > NICE);
+        let privileged = setpriority_process(own, NICE).is_ok() && was_lower;
         let seed = u64::from(std::process::id()) << 32 ^ event.id ^ 0x9e37_79b9_7f4a_7c15;
         let running = settings.command.is_some();
         let cpu_time = CpuTime::new(settings.inherit);
@@ -101,13 +108,14 @@ impl Engine {
             area: RegisterArea::new(),
             overlay,
             reader: PageReader::new(),
-            records: Vec::new(),
             next_look: now,
             rate: 1.0,
             running,
             missing: Missing::default(),
             looks: 0,
+            charged: Duration::ZERO,
             cpu_time,
+            placement: Placement::new(privileged),
         }
     }
 
@@ -127,6 +135,9 @@ impl Engine {
 
     /// Traces until it is told to stop.
     pub(super) fn run(mut self) -> TracerFacts {
+        // Attaching is no reason to begin with rare bursts.
+        self.charged = own_time();
+        self.facts.time.other += self.charged;
         loop {
             while let Some((tid, report)) = next_report() {
                 self.handle(tid, report);
@@ -143,6 +154,7 @@ impl Engine {
                 passed.into_iter().for_each(|passed| self.time_passed(passed));
                 self.look_after();
                 self.find_missing();
+                self.charge_the_rest();
                 self.next_look = now + HOUSEKEEPING;
             }
             if let Some((signal, info)) = self.signals.wait(HOUSEKEEPING)
@@ -170,10 +182,31 @@ impl Engine {
         }
         let passed = self.cpu_time.passed_until_now();
         self.time_passed(passed);
-        while let Some((tid, report)) = next_report() {
-            self.handle(tid, report);
-        }
+        self.take_in_signals();
+        self.facts.time.other += own_time().saturating_sub(self.charged);
         self.facts
+    }
+
+    /// Waits for the signals of clocks that have just overflowed: a thread that is let go with one on its way would get it.
+    fn take_in_signals(&mut self) {
+        let end = Instant::now() + LAST_SIGNALS;
+        loop {
+            // Whether a signal waits and whether its thread stops for it change together, under the kernel's `siglock`.
+            let on_the_way = self.threads.values().any(|thread| self.has_handler(thread) && thread.gets_its_signal());
+            while let Some((tid, report)) = next_report() {
+                self.handle(tid, report);
+            }
+            if !on_the_way || Instant::now() > end {
+                return;
+            }
+            let _ = self.signals.wait(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether the program has a handler for the signal of the thread's clock.
+    fn has_handler(&self, thread: &Thread) -> bool {
+        let caught = self.processes.get(&thread.id.pid).map_or(0, |process| process.caught);
+        thread.signal().is_some_and(|signal| caught & 1 << (signal - 1) != 0)
     }
 
     /// Takes a thread out of the table while something is done with it.
@@ -205,7 +238,10 @@ impl Engine {
                     Some(event) => return self.with_own_event(tid, event, began),
                     // The program's own.
                     None if self.let_go(tid, signal) => {}
-                    None => go_on(tid, signal),
+                    None => {
+                        self.interrupt_again(tid);
+                        go_on(tid, signal);
+                    }
                 }
             }
             Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => {
@@ -224,19 +260,31 @@ impl Engine {
             }
             Report::Event(libc::PTRACE_EVENT_EXEC, _) => {
                 self.exec(tid);
+                self.interrupt_again(tid);
                 go_on(tid, 0);
             }
             // The new thread or process reports itself.
             Report::Event(..) => {
                 self.started_another(tid);
+                self.interrupt_again(tid);
                 go_on(tid, 0);
             }
         }
+        let stop = self.placement.stop(tid);
+        self.placement.stopped_otherwise();
         self.facts.other_stops += 1;
         let took = own_time().saturating_sub(began);
-        self.facts.time.stops += STOP;
+        self.facts.time.stops += stop;
         self.facts.time.other += took;
-        self.governor.spent(STOP + took);
+        self.charged += took;
+        self.governor.spent(stop + took);
+    }
+
+    /// A stop for another reason takes the place of the one that was asked for (`ptrace_stop`, kernel/signal.c).
+    fn interrupt_again(&self, tid: i32) {
+        if self.threads.get(&tid).is_some_and(|thread| matches!(thread.phase, Phase::Interrupted)) {
+            let _ = interrupt(tid);
+        }
     }
 
     pub(super) fn event_of(&self, tid: i32, info: SignalInfo) -> Option<Event> {
@@ -287,8 +335,14 @@ impl Engine {
 
     /// One of the thread's own events has stopped it.
     pub(super) fn with_own_event(&mut self, tid: i32, event: Event, began: Duration) {
+        let stop = self.placement.stop(tid);
+        // A thread that the tracer has to interrupt waits for the tracer to run.
+        match self.threads.get(&tid).and_then(Thread::signal) {
+            Some(_) if self.running => self.placement.stopped(tid),
+            _ => self.placement.stopped_otherwise(),
+        }
         let time = &mut self.facts.time;
-        *(if event == Event::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += STOP;
+        *(if event == Event::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += stop;
         let before = self.measured();
         self.with_thread(tid, |engine, thread| {
             match (event, &thread.phase) {
@@ -302,16 +356,18 @@ impl Engine {
                 _ => {}
             }
             let done = own_time().saturating_sub(began);
-            thread.cost += STOP + done;
-            engine.governor.spent(STOP + done);
+            thread.cost += stop + done;
+            engine.governor.spent(stop + done);
             if matches!(thread.phase, Phase::Sampling) {
                 engine.governor.burst(std::mem::take(&mut thread.cost));
             }
         });
         // What is not in one of the measured parts. Letting the thread go is part of a stop.
         let parts = self.measured() - before;
-        self.facts.time.other += own_time().saturating_sub(began + parts);
-        go_on(tid, 0);
+        let took = own_time().saturating_sub(began);
+        self.facts.time.other += took.saturating_sub(parts);
+        self.charged += took;
+        self.placement.in_place(|| go_on(tid, 0));
     }
 
     pub(super) fn measured(&self) -> Duration {
@@ -347,6 +403,14 @@ impl Engine {
         let count = (period * factor).max(1.0);
         // A thread that has just ended cannot be armed; its end will be reported.
         let _ = thread.arm(period as u64, count as u64);
+    }
+
+    /// Charges what the tracer did while no thread was stopped for it: looking after threads, finding them, waiting.
+    fn charge_the_rest(&mut self) {
+        let rest = own_time().saturating_sub(self.charged);
+        self.charged += rest;
+        self.facts.time.other += rest;
+        self.governor.spent(rest);
     }
 
     fn time_passed(&mut self, passed: Duration) {

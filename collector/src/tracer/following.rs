@@ -4,6 +4,7 @@
 //! off: it leaves out what is new, and lets go threads that get signals; when there is room again it looks for what it missed.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use crate::errno::Errno;
 use crate::kernel::{detach, event_message, seize, set_options};
@@ -11,15 +12,21 @@ use crate::process::{children, group_and_parent, signals_caught, threads};
 use crate::tracer::AttachError;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
-use crate::tracer::engine::{Engine, Process};
+use crate::tracer::engine::{Engine, Process, own_time};
 use crate::tracer::statistics::TracerFacts;
 use crate::tracer::thread::{Phase, Thread};
+
+/// Looking for what was left out takes this small a share of the time, but it is done
+const SHARE: u32 = 2000;
+/// so often at least.
+const LONGEST_WITHOUT_LOOKING: Duration = Duration::from_secs(5);
 
 /// Processes of which threads may be missing.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
-    /// Threads, which may have started others, by process.
     processes: HashSet<i32>,
+    /// When to look for them again.
+    next: Option<Instant>,
 }
 
 impl Engine {
@@ -113,7 +120,9 @@ impl Engine {
 
     /// Looks for threads and processes that were left out.
     pub(super) fn find_missing(&mut self) {
-        if self.missing.processes.is_empty() || !self.governor.has_room() {
+        let (now, began) = (Instant::now(), own_time());
+        let is_due = self.missing.next.is_none_or(|next| now >= next);
+        if self.missing.processes.is_empty() || !is_due || !self.governor.has_room() {
             return;
         }
         let pids: Vec<i32> = self.missing.processes.drain().collect();
@@ -138,6 +147,8 @@ impl Engine {
                 self.with_thread(tid, |engine, thread| engine.arm(thread));
             }
         }
+        let took = own_time().saturating_sub(began);
+        self.missing.next = Some(now + (took * SHARE).min(LONGEST_WITHOUT_LOOKING));
     }
 
     pub(super) fn add(&mut self, tid: i32) -> bool {

@@ -2,11 +2,6 @@
 
 use std::time::Duration;
 
-/// What a stop costs the thread besides the work done during it: the clock's interrupt or the breakpoint's exception, the signal, two
-/// switches between tracer and thread, cold caches. Measured by `benches/tracer-overhead` in a virtual machine: 41 to 56 us for
-/// breakpoints, 48 to 67 us for clocks.
-pub(super) const STOP: Duration = Duration::from_micros(50);
-
 /// Periods between bursts of one thread, ns of its CPU time.
 const SHORTEST: f64 = 50_000.0;
 const LONGEST: f64 = 10e9;
@@ -17,7 +12,7 @@ const GUESS: f64 = 250_000.0;
 
 /// Decides how much CPU time is to pass between two bursts of a thread.
 ///
-/// Let o be the share of CPU time that may be spent, e the share that stops take which are not for bursts (threads that begin, signals
+/// Let o be the share of CPU time that may be spent, e the share that stops take which are not for bursts (threads that begin and are looked for, signals
 /// of the program), c what a burst costs on average. A burst every c / (o - e) keeps the budget; where the costs change, the ratio
 /// of what was spent to what could have been spent makes up for it. All of it fades over the last seconds.
 #[derive(Clone, Debug)]
@@ -46,7 +41,7 @@ impl Governor {
         }
     }
 
-    /// Threads were held up for this long.
+    /// Recording took this much CPU time.
     pub(super) fn spent(&mut self, time: Duration) {
         self.spent += time.as_nanos() as f64;
     }

@@ -7,6 +7,7 @@
 //!     system call, page or instruction it cannot follow: breakpoint behind it, let the thread run there, go on
 //!   burst complete -> samples -> shared queue       burst, shared
 //!   next period from what it cost                   governor
+//! the thread goes on                                 placement
 //! ```
 //!
 //! After *Break Dancing* (Marin, Alexandrov, Moseley, LCTES 2021), whose algorithm is the other [`TracerKind`]: a breakpoint at every
@@ -24,6 +25,7 @@ mod following;
 mod governor;
 mod memory;
 mod path;
+mod placement;
 mod shared;
 mod static_path;
 mod statistics;
@@ -44,6 +46,7 @@ use crate::kernel::{Waiting, realtime_signal, wake_waiting_thread};
 pub(crate) use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
 pub(crate) use crate::tracer::shared::Shared;
+pub(crate) use crate::tracer::statistics::SAMPLE;
 pub use crate::tracer::statistics::{Predictions, Times, TracerFacts};
 pub use crate::tracer::wish::{BurstSize, TracerKind, TracerWish, TracerWishes};
 

@@ -317,8 +317,7 @@ impl Engine {
         facts.instructions += burst.instructions;
         facts.taken_branches += burst.branches.len() as u64;
         facts.static_branches += burst.static_branches();
-        self.records.clear();
-        let written = self.shared.push(&mut self.records, |time, records| {
+        let written = self.shared.push(|time, records| {
             burst.write(&self.event, thread.id, time, records);
         });
         *(if written { &mut facts.bursts } else { &mut facts.lost_bursts }) += 1;

@@ -39,22 +39,27 @@ impl Shared {
     }
 
     fn records(&self) -> MutexGuard<'_, Vec<u8>> {
-        // Whole records are all that is ever put in: a panic elsewhere leaves no half of one.
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+        // A panic while they were written may have left half of one.
+        self.records.lock().unwrap_or_else(|poisoned: PoisonError<MutexGuard<'_, Vec<u8>>>| {
+            self.records.clear_poison();
+            let mut records = poisoned.into_inner();
+            records.clear();
+            records
+        })
     }
 
-    /// Hands over what `write` makes at the time it is given (`CLOCK_MONOTONIC`, ns); `scratch` is empty. The time is taken under the
-    /// lock, so that records are in order and none is older than what was handed over before. Returns whether there was room.
-    pub(super) fn push(&self, scratch: &mut Vec<u8>, write: impl FnOnce(u64, &mut Vec<u8>)) -> bool {
+    /// Hands over what `write` appends, at the time it is given (`CLOCK_MONOTONIC`, ns). The time is taken under the lock, so that
+    /// records are in order and none is older than what was handed over before. Returns whether there was room.
+    pub(super) fn push(&self, write: impl FnOnce(u64, &mut Vec<u8>)) -> bool {
         let mut records = self.records();
         let now = clock_gettime(ClockId::Monotonic);
         let time = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
-        write(time, scratch);
-        if records.len() + scratch.len() > MOST {
+        let before = records.len();
+        write(time, &mut records);
+        if records.len() > MOST {
+            records.truncate(before);
             return false;
         }
-        let before = records.len();
-        records.extend_from_slice(scratch);
         if before < ENOUGH && records.len() >= ENOUGH {
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }

@@ -7,6 +7,9 @@ use serde::{Serialize, Serializer};
 
 use crate::tracer::wish::{BurstSize, TracerKind};
 
+/// CPU time that a sample of the clock costs (`benches/record-overhead`).
+pub(crate) const SAMPLE: Duration = Duration::from_micros(20);
+
 /// The `tracer` object of a recording's facts.
 #[derive(Clone, Debug, Serialize)]
 pub struct TracerFacts {
@@ -82,7 +85,7 @@ pub struct Times {
     /// CPU time of the traced threads.
     #[serde(rename = "application_ns", serialize_with = "nanoseconds")]
     pub application: Duration,
-    /// Interrupts and switches to the tracer and back: the number of stops times what one was measured to cost.
+    /// Interrupts and switches to the tracer and back: what a stop was measured to cost, with the tracer on the thread's CPU or another.
     #[serde(rename = "stops_ns", serialize_with = "nanoseconds")]
     pub stops: Duration,
     /// Reading registers and memory of stopped threads.
@@ -97,7 +100,7 @@ pub struct Times {
     /// Setting breakpoints, and the stops at them.
     #[serde(rename = "breakpoints_ns", serialize_with = "nanoseconds")]
     pub breakpoints: Duration,
-    /// The rest of what was done while threads were stopped.
+    /// The rest of the tracer's CPU time.
     #[serde(rename = "other_ns", serialize_with = "nanoseconds")]
     pub other: Duration,
     /// Event samples beside: their number times what one was measured to cost.
@@ -110,7 +113,7 @@ fn nanoseconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S
 }
 
 impl Times {
-    /// What the threads lost.
+    /// What recording took.
     pub fn spent(&self) -> Duration {
         self.stops + self.state + self.lookahead + self.decoding + self.breakpoints + self.other + self.samples
     }
@@ -151,7 +154,6 @@ impl TracerFacts {
 
     /// Adds what event samples cost, and computes the shares.
     pub(crate) fn complete(&mut self, samples: u64) {
-        const SAMPLE: Duration = Duration::from_micros(20);
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         self.time.samples = SAMPLE.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
         let application = self.time.application.as_secs_f64();

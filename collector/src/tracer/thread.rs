@@ -160,7 +160,7 @@ impl Thread {
 
     /// Whether the clock seemed to have overflowed when this was asked last, and its signal waits still.
     pub(super) fn blocks_its_signal(&mut self) -> bool {
-        let (Phase::Sampling, Some(Notice::Signal(signal))) = (&self.phase, self.notice) else { return false };
+        let (Phase::Sampling, Some(signal)) = (&self.phase, self.signal()) else { return false };
         if self.overdue {
             // It counts in the kernel too, and overflows in the program only: a thread that computes little is overdue for long.
             let tid = self.id.tid as u32;
@@ -169,6 +169,20 @@ impl Thread {
         let mut words = [0; 2];
         self.overdue = self.clock.read(&mut words).is_ok() && words[0] >= self.due;
         false
+    }
+
+    /// The signal of its clock.
+    pub(super) fn signal(&self) -> Option<i32> {
+        match self.notice {
+            Some(Notice::Signal(signal)) => Some(signal),
+            Some(Notice::Interrupt) | None => None,
+        }
+    }
+
+    /// Whether a signal of that number waits for the thread to take it, which it does at once.
+    pub(super) fn gets_its_signal(&self) -> bool {
+        let tid = self.id.tid as u32;
+        self.signal().is_some_and(|signal| signals_pending(tid) & !signals_blocked(tid) & 1 << (signal - 1) != 0)
     }
 
     /// Whether a signal of its clock is one that was left over from before the tracer interrupted it.
@@ -204,7 +218,7 @@ impl Thread {
     /// # Errors
     /// `EAGAIN` if the thread blocks the signals that could tell of it; what the kernel says.
     pub(super) fn break_at(&mut self, address: Avma) -> Result<(), Errno> {
-        let Some(Notice::Signal(signal)) = self.notice else { return Err(Errno(libc::EAGAIN)) };
+        let Some(signal) = self.signal() else { return Err(Errno(libc::EAGAIN)) };
         let attr = EventAttr {
             kind: sys::PERF_TYPE_BREAKPOINT,
             sample_period_or_freq: 1,

@@ -1,0 +1,146 @@
+//! Where the tracer runs.
+//!
+//! A stop is cheapest where the tracer runs on the CPU of the thread it stops: no other CPU has to be woken, which in a virtual machine
+//! takes the hypervisor, and what is to be read lies in the caches. But a thread that is let go there finds its CPU busy with the tracer
+//! and is moved to an idle one (`select_idle_sibling` in the kernel's `sched/fair.c`), away from its caches. A CPU that runs nothing but
+//! `SCHED_IDLE` counts as idle: while it lets the thread go, the tracer has that policy.
+//!
+//! If the thread is put in its place at once, the tracer waits some milliseconds for its turn. So that is done only where nobody else waits
+//! for the tracer: one thread stops again and again for its clock, and nothing else stops meanwhile.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::kernel::{policy, set_policy};
+use crate::process::last_cpu;
+
+/// What a stop costs the thread besides the tracer's CPU time: the clock's interrupt or the breakpoint's exception, the signal, two
+/// switches between tracer and thread, cold caches. Measured by `benches/tracer-overhead` in a virtual machine, for rare stops.
+pub(super) const STOP: Duration = Duration::from_micros(70);
+/// The same where the tracer has another CPU, which sleeps until then, while that of the thread sleeps during the stop.
+pub(super) const STOP_FROM_AFAR: Duration = Duration::from_micros(170);
+
+/// Stops of one thread in a row until the tracer goes where that thread is.
+const STOPS_BEFORE_MOVING: u32 = 4;
+/// After so many more it looks again where the thread is.
+const STOPS_BETWEEN_LOOKS: u32 = 8;
+
+#[derive(Debug)]
+pub(super) struct Placement {
+    /// Where the tracer may run.
+    allowed: Option<CpuSet>,
+    /// Tells how much runs; `None` without the right to choose a policy.
+    load: Option<File>,
+    /// The CPU it keeps to, and whether the thread was let go there.
+    kept: Option<usize>,
+    thread_is_here: bool,
+    thread: i32,
+    stops: u32,
+}
+
+impl Placement {
+    /// `privileged`: whether the tracer may raise its own priority. Without that it could not leave `SCHED_IDLE` again.
+    pub(super) fn new(privileged: bool) -> Self {
+        let can_choose = privileged && policy() == libc::SCHED_OTHER;
+        let load = if can_choose { File::open("/proc/loadavg").ok() } else { None };
+        let allowed = sched_getaffinity(None).ok();
+        Self { allowed, load, kept: None, thread_is_here: false, thread: 0, stops: 0 }
+    }
+
+    /// What a stop of this thread costs it now.
+    pub(super) fn stop(&self, thread: i32) -> Duration {
+        let only_one_cpu = self.allowed.as_ref().is_some_and(|cpus| cpus.count() == 1);
+        let here = only_one_cpu || thread == self.thread && self.thread_is_here;
+        if here { STOP } else { STOP_FROM_AFAR }
+    }
+
+    /// A thread has stopped because of its clock or breakpoint.
+    pub(super) fn stopped(&mut self, thread: i32) {
+        if self.load.is_none() {
+            return;
+        }
+        if thread != self.thread {
+            self.stopped_otherwise();
+            self.thread = thread;
+        }
+        self.stops += 1;
+        if self.stops >= STOPS_BEFORE_MOVING && (self.stops - STOPS_BEFORE_MOVING).is_multiple_of(STOPS_BETWEEN_LOOKS) {
+            self.go_to(last_cpu(thread as u32));
+        }
+    }
+
+    /// A thread has stopped for another reason, and others may: the tracer is where it likes.
+    pub(super) fn stopped_otherwise(&mut self) {
+        (self.stops, self.thread_is_here) = (0, false);
+        if let (Some(_), Some(allowed)) = (self.kept.take(), &self.allowed) {
+            let _ = sched_setaffinity(None, allowed);
+        }
+    }
+
+    fn go_to(&mut self, cpu: Option<usize>) {
+        let may = |cpu: &usize| *cpu < CpuSet::MAX_CPU && self.allowed.as_ref().is_some_and(|cpus| cpus.is_set(*cpu));
+        if let Some(cpu) = cpu.filter(may).filter(|&cpu| self.kept != Some(cpu)) {
+            let mut only = CpuSet::new();
+            only.set(cpu);
+            self.kept = sched_setaffinity(None, &only).is_ok().then_some(cpu);
+        }
+    }
+
+    /// Does `resume`, which lets the thread go that has stopped last, without moving it to another CPU.
+    pub(super) fn in_place(&mut self, resume: impl FnOnce()) {
+        if self.kept.is_none() {
+            return resume();
+        }
+        if !self.others_have_room() || set_policy(libc::SCHED_IDLE).is_err() {
+            // It would be moved, unless there is nowhere to go.
+            self.stopped_otherwise();
+            return resume();
+        }
+        resume();
+        self.thread_is_here = true;
+        if set_policy(libc::SCHED_OTHER).is_err() {
+            self.load = None;
+        }
+    }
+
+    /// Whether a CPU is idle: the thread would go there, and what else wants to run need not come here.
+    fn others_have_room(&self) -> bool {
+        let (Some(allowed), Some(load)) = (&self.allowed, &self.load) else { return false };
+        let mut text = [0; 64];
+        let read = load.read_at(&mut text, 0).unwrap_or(0);
+        runnable(&text[..read]).is_some_and(|runnable| runnable < allowed.count())
+    }
+}
+
+/// Threads that run or want to, the one that asks included, from the text of proc_loadavg(5): three averages, then runnable/existing.
+fn runnable(text: &[u8]) -> Option<u32> {
+    let field = text.split(|&byte| byte == b' ').nth(3)?;
+    str::from_utf8(field).ok()?.split_once('/')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runnable_threads_of_loadavg() {
+        assert_eq!(runnable(b"0.20 0.18 0.12 3/802 11206\n"), Some(3));
+        assert_eq!(runnable(b"0.20 0.18"), None);
+    }
+
+    #[test]
+    fn stops_cost_more_until_the_tracer_has_come() {
+        let mut placement = Placement::new(true);
+        if placement.allowed.as_ref().is_some_and(|cpus| cpus.count() == 1) {
+            return assert_eq!(placement.stop(1), STOP);
+        }
+        assert_eq!(placement.stop(1), STOP_FROM_AFAR);
+        (placement.thread, placement.thread_is_here) = (1, true);
+        assert_eq!((placement.stop(1), placement.stop(2)), (STOP, STOP_FROM_AFAR));
+        placement.stopped_otherwise();
+        assert_eq!(placement.stop(1), STOP_FROM_AFAR);
+    }
+}
