@@ -513,6 +513,9 @@ pub(crate) fn signal_mask(thread: i32) -> Result<u64, Errno> {
     if result < 0 { Err(Errno::last()) } else { Ok(mask) }
 }
 
+/// The code segment of 64-bit code in user space; 32-bit code has another.
+pub(crate) const USER_CS_64: u64 = 0x33;
+
 /// Memory to read a thread's registers through, used again and again.
 pub(crate) struct RegisterArea(Vec<u64>);
 
@@ -557,8 +560,6 @@ impl RegisterArea {
             gs_base: regs.gs_base,
             vector: VectorState::from_xsave(bytes).ok_or(Errno::EINVAL)?,
         };
-        // 32-bit code has other segments.
-        const USER_CS_64: u64 = 0x33;
         if regs.cs != USER_CS_64 {
             return Err(Errno::ENOSYS);
         }

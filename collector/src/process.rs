@@ -19,16 +19,14 @@ pub(crate) fn is_running(id: u32) -> bool {
 }
 
 fn is_alive(tid: u32) -> bool {
-    let status = fs::read_to_string(proc_path(tid).join("status")).unwrap_or_default();
-    let state = status.lines().find_map(|line| line.strip_prefix("State:")).map(str::trim_start);
-    state.is_some_and(|state| !state.starts_with(['Z', 'X']))
+    field(&status(tid), "State:").is_some_and(|state| !state.starts_with(['Z', 'X']))
 }
 
 /// The process a thread belongs to, and that process's parent.
 pub(crate) fn group_and_parent(id: u32) -> Option<(u32, u32)> {
-    let status = fs::read_to_string(proc_path(id).join("status")).ok()?;
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-    Some((field("Tgid:")?, field("PPid:")?))
+    let status = status(id);
+    let number = |name: &str| field(&status, name)?.parse().ok();
+    Some((number("Tgid:")?, number("PPid:")?))
 }
 
 /// Processes that a thread has started, where the kernel says (`CONFIG_PROC_CHILDREN`).
@@ -39,24 +37,33 @@ pub(crate) fn children(pid: u32, tid: u32) -> Vec<u32> {
 
 /// Signals a process has handlers for: bit n - 1 for signal n.
 pub(crate) fn signals_caught(id: u32) -> u64 {
-    signals(id, "SigCgt:")
+    signals(&status(id), "SigCgt:")
 }
 
 /// Signals a thread blocks.
 pub(crate) fn signals_blocked(id: u32) -> u64 {
-    signals(id, "SigBlk:")
+    signals(&status(id), "SigBlk:")
 }
 
-/// Signals that wait for a thread to take them.
-pub(crate) fn signals_pending(id: u32) -> u64 {
-    signals(id, "SigPnd:")
+/// Signals that wait for a thread to take them, and those it blocks, at the same moment.
+pub(crate) fn signals_pending_and_blocked(id: u32) -> (u64, u64) {
+    let status = status(id);
+    (signals(&status, "SigPnd:"), signals(&status, "SigBlk:"))
 }
 
-/// The mask in that line of the status file of a process or thread.
-fn signals(id: u32, name: &str) -> u64 {
-    let status = fs::read_to_string(proc_path(id).join("status")).unwrap_or_default();
-    let field = status.lines().find_map(|line| line.strip_prefix(name));
-    field.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+/// The mask in that line of a status file.
+fn signals(status: &str, name: &str) -> u64 {
+    field(status, name).and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
+}
+
+/// The status file of a process or thread; empty if it has ended.
+fn status(id: u32) -> String {
+    fs::read_to_string(proc_path(id).join("status")).unwrap_or_default()
+}
+
+/// What that line of a status file says.
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
 /// Whether a thread runs, or could, and does not wait in a system call.

@@ -17,15 +17,14 @@ use crate::plan::EventWish;
 use crate::pmu::EventCode;
 use crate::request::{Request, Target};
 use crate::tracer::{
-    BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerFacts, TracerKind, TracerWish, TracerWishes,
+    BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerFacts, TracerKind, TracerWish,
+    TracerWishes,
 };
 
 /// The part of the budget that event samples beside the bursts may take,
 const SAMPLE_SHARE: f64 = 0.2;
 /// and the one kept for what is not charged to it: the writing of the recording, attaching, the end.
 const UNSEEN_SHARE: f64 = 0.1;
-/// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
-const BREAKPOINT_DEPTH: u64 = 16;
 
 /// Tracing that is to be done.
 pub(crate) struct Tracing {

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::kept::Kept;
-use crate::place::announced;
+use crate::place::{announced, send_if_it_lives};
 use crate::tracer;
 use crate::trial::{Trial, check_right, is_right};
 
@@ -49,8 +49,7 @@ fn killed_collectors_of_commands() {
         } else {
             sleep(moment / 20);
         }
-        // It may have ended.
-        let _ = Command::new("kill").args(["-KILL", &collector.to_string()]).stderr(Stdio::null()).status().unwrap();
+        send_if_it_lives("-KILL", collector);
         let ended = kept.end();
         let what = format!("kill {number}, {moment:?} into {:?}: {ended:?}", trial.command);
         let finished = is_right(&ended.stdout) && ended.orphans == ["exited 0"];

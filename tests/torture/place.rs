@@ -68,5 +68,10 @@ pub fn tell_to_end(dir: &Path) {
 }
 
 pub fn send(signal: &str, pid: u32) {
-    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success(), "{signal} to {pid}");
+    assert!(send_if_it_lives(signal, pid), "{signal} to {pid}");
+}
+
+/// Whether the process was still there.
+pub fn send_if_it_lives(signal: &str, pid: u32) -> bool {
+    Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success()
 }

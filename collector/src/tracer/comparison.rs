@@ -5,7 +5,6 @@ use perfdata::Avma;
 
 use crate::tracer::engine::Engine;
 use crate::tracer::thread::Thread;
-use crate::tracer::wish::BurstSize;
 
 /// What the interpreter found, to be compared with what the breakpoints find.
 pub(super) struct Prediction {
@@ -19,13 +18,12 @@ impl Engine {
     /// Looks ahead without writing anything down, to be compared with what the breakpoints find.
     pub(super) fn predict(&mut self, thread: &mut Thread, mut registers: Registers) {
         let depth = self.breakpoint_depth();
-        let size = BurstSize { depth: Some(depth), ..self.settings.size };
-        let settings = self.settings.clone();
-        self.settings.size = size;
+        let size = self.settings.size;
+        self.settings.size.depth = Some(depth);
         let (not_taken, start) = (self.facts.not_taken, Avma(registers.rip));
         let stop = self.interpret(thread, &mut registers);
         self.facts.not_taken = not_taken;
-        self.settings = settings;
+        self.settings.size = size;
         let branches = std::mem::take(&mut thread.burst.branches);
         thread.burst.begin(start, thread.period);
         thread.prediction = Some(Box::new(Prediction { branches, registers, complete: stop == StopReason::Branches }));

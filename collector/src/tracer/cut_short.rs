@@ -10,7 +10,7 @@ use std::mem::offset_of;
 
 use libc::user_regs_struct as Fields;
 
-use crate::kernel::{register, set_register};
+use crate::kernel::{USER_CS_64, register, set_register};
 
 /// Those that fail, where they have done nothing yet.
 const CALLS: [libc::c_long; 20] = [
@@ -38,15 +38,14 @@ const CALLS: [libc::c_long; 20] = [
 ];
 /// linux/errno.h; programs never see it.
 const ERESTARTNOHAND: i64 = 514;
-/// The code segment of 64-bit code, whose calls are numbered as above.
-const USER_CS: u64 = 0x33;
 
 /// Has a system call made again that was cut short by the stop the thread is in.
 pub(super) fn call_again(thread: i32) {
     let get = |offset| register(thread, offset);
     if get(offset_of!(Fields, rax)) as i64 == -i64::from(libc::EINTR)
         && CALLS.contains(&(get(offset_of!(Fields, orig_rax)) as i64))
-        && get(offset_of!(Fields, cs)) == USER_CS
+        // Others are numbered otherwise.
+        && get(offset_of!(Fields, cs)) == USER_CS_64
     {
         let _ = set_register(thread, offset_of!(Fields, rax), -ERESTARTNOHAND as u64);
     }

@@ -205,7 +205,7 @@ impl Engine {
 
     /// Whether the program has a handler for the signal of the thread's clock.
     fn has_handler(&self, thread: &Thread) -> bool {
-        let caught = self.processes.get(&thread.id.pid).map_or(0, |process| process.caught);
+        let caught = caught(&self.processes, thread);
         thread.signal().is_some_and(|signal| caught & 1 << (signal - 1) != 0)
     }
 
@@ -249,7 +249,7 @@ impl Engine {
                     if self.add(tid) && self.running {
                         self.with_thread(tid, |engine, thread| engine.arm_stopped(thread));
                     }
-                } else if self.threads.get(&tid).is_some_and(|thread| matches!(thread.phase, Phase::Interrupted)) {
+                } else if self.is_interrupted(tid) {
                     return self.with_own_event(tid, Event::Clock, began);
                 }
                 go_on(tid, 0);
@@ -282,9 +282,13 @@ impl Engine {
 
     /// A stop for another reason takes the place of the one that was asked for (`ptrace_stop`, kernel/signal.c).
     fn interrupt_again(&self, tid: i32) {
-        if self.threads.get(&tid).is_some_and(|thread| matches!(thread.phase, Phase::Interrupted)) {
+        if self.is_interrupted(tid) {
             let _ = interrupt(tid);
         }
+    }
+
+    fn is_interrupted(&self, tid: i32) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| matches!(thread.phase, Phase::Interrupted))
     }
 
     pub(super) fn event_of(&self, tid: i32, info: SignalInfo) -> Option<Event> {
@@ -296,7 +300,7 @@ impl Engine {
         let owner = self.threads.values_mut().find(|thread| thread.owner_of(info) == Some(Event::Clock));
         let Some(thread) = owner.filter(|thread| matches!(thread.phase, Phase::Sampling)) else { return };
         let tid = thread.id.tid;
-        let caught = self.processes.get(&thread.id.pid).map_or(0, |process| process.caught);
+        let caught = caught(&self.processes, thread);
         let blocked = signals_blocked(tid as u32);
         let notice = best_notice(blocked, caught);
         if notice == Notice::Interrupt && !blocks_all(blocked) && is_computing(tid as u32) {
@@ -383,7 +387,7 @@ impl Engine {
 
     /// Decides how the clock of a thread that is stopped now is to stop it.
     pub(super) fn choose_notice(&mut self, thread: &mut Thread) {
-        let caught = self.processes.get(&thread.id.pid).map_or(0, |process| process.caught);
+        let caught = caught(&self.processes, thread);
         let notice = best_notice(signal_mask(thread.id.tid).unwrap_or(0), caught);
         let _ = thread.notify_by(notice, self.own_tid);
     }
@@ -394,7 +398,7 @@ impl Engine {
             return;
         }
         if thread.has_no_notice() {
-            let caught = self.processes.get(&thread.id.pid).map_or(0, |process| process.caught);
+            let caught = caught(&self.processes, thread);
             let _ = thread.notify_by(best_notice(signals_blocked(thread.id.tid as u32), caught), self.own_tid);
         }
         let period = self.governor.period() * self.rate;
@@ -425,6 +429,11 @@ impl Engine {
             self.rate = if self.rate == 1.0 { rate } else { self.rate + (rate - self.rate) / 16.0 };
         }
     }
+}
+
+/// Signals that the thread's process has handlers for.
+fn caught(processes: &HashMap<i32, Process>, thread: &Thread) -> u64 {
+    processes.get(&thread.id.pid).map_or(0, |process| process.caught)
 }
 
 /// CPU time of the tracer. Threads may stand still for longer where others want the CPU, but not at the cost of theirs.

@@ -48,6 +48,7 @@ use crate::tracer::engine::Engine;
 pub(crate) use crate::tracer::shared::Shared;
 pub(crate) use crate::tracer::statistics::SAMPLE;
 pub use crate::tracer::statistics::{Predictions, Times, TracerFacts};
+pub(crate) use crate::tracer::wish::BREAKPOINT_DEPTH;
 pub use crate::tracer::wish::{BurstSize, TracerKind, TracerWish, TracerWishes};
 
 /// How to trace.

@@ -7,16 +7,15 @@ use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopRe
 use perfdata::Avma;
 
 use crate::errno::Errno;
-use crate::kernel::read_memory;
 use crate::process::signals_caught;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::SAMPLE_BRANCHES;
 use crate::tracer::comparison::{same_path, same_registers, same_stack};
 use crate::tracer::engine::{Engine, own_time};
-use crate::tracer::static_path::{NoBranch, next_unresolved};
+use crate::tracer::static_path::{LONGEST_INSTRUCTION, NoBranch, next_unresolved, read_code};
 use crate::tracer::statistics::TracerFacts;
 use crate::tracer::thread::{Goal, Phase, Thread, Underway};
-use crate::tracer::wish::TracerKind;
+use crate::tracer::wish::{BREAKPOINT_DEPTH, TracerKind};
 
 /// Times a burst goes on behind what could not be followed.
 const CONTINUATIONS: u32 = 16;
@@ -268,7 +267,7 @@ impl Engine {
 
     /// Taken branches of a burst by breakpoints alone.
     pub(super) fn breakpoint_depth(&self) -> u64 {
-        self.settings.size.depth.unwrap_or(16).max(1)
+        self.settings.size.depth.unwrap_or(BREAKPOINT_DEPTH).max(1)
     }
 
     /// Lets the thread run to the next branch that its bytes do not decide.
@@ -327,9 +326,9 @@ impl Engine {
 /// The address behind the next instruction, and what is known of the registers there.
 fn behind_instruction(pid: i32, registers: &Registers) -> Option<(Avma, Goal)> {
     let address = registers.rip;
-    let mut bytes = [0; 15];
-    let whole = (1..=15).rev().find(|&length| read_memory(pid, Avma(address), &mut bytes[..length]))?;
-    let mut decoder = Decoder::with_ip(64, &bytes[..whole], address, DecoderOptions::NONE);
+    let mut bytes = [0; LONGEST_INSTRUCTION];
+    let length = read_code(pid, address, &mut bytes);
+    let mut decoder = Decoder::with_ip(64, &bytes[..length], address, DecoderOptions::NONE);
     let instruction = decoder.decode();
     let falls_through = instruction.flow_control() == FlowControl::Next;
     if instruction.is_invalid() || !falls_through {

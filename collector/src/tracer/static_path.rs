@@ -1,7 +1,7 @@
 //! The path from an instruction to the next branch that is not decided by its bytes (*Break Dancing*, FindNextUnresolvedBranch).
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
-use lookahead::{Branch, BranchKind};
+use lookahead::{Branch, BranchKind, PAGE};
 use perfdata::Avma;
 
 use crate::kernel::read_memory;
@@ -10,7 +10,8 @@ use crate::kernel::read_memory;
 const LONGEST: u64 = 100_000;
 /// Bytes read at once.
 const WINDOW: usize = 256;
-const LONGEST_INSTRUCTION: usize = 15;
+/// Bytes of the longest instruction.
+pub(super) const LONGEST_INSTRUCTION: usize = 15;
 
 /// A branch to be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,10 +107,10 @@ fn stack_after(instruction: &Instruction, stack: Option<u64>) -> Option<u64> {
 }
 
 /// Reads code, less of it where the next page cannot be read. Returns how many bytes.
-fn read_code(pid: i32, address: u64, bytes: &mut [u8; WINDOW]) -> usize {
+pub(super) fn read_code(pid: i32, address: u64, bytes: &mut [u8]) -> usize {
     if read_memory(pid, Avma(address), bytes) {
-        return WINDOW;
+        return bytes.len();
     }
-    let left = (4096 - address as usize % 4096).min(WINDOW);
+    let left = (PAGE - address as usize % PAGE).min(bytes.len());
     if read_memory(pid, Avma(address), &mut bytes[..left]) { left } else { 0 }
 }

@@ -8,7 +8,7 @@ use perfdata::{AttrFlags, Avma, EventAttr};
 
 use crate::errno::Errno;
 use crate::kernel::{EventFd, Scope, SignalInfo, realtime_signal};
-use crate::process::{signals_blocked, signals_pending};
+use crate::process::signals_pending_and_blocked;
 use crate::tracer::burst::{Burst, ThreadId};
 use crate::tracer::comparison::Prediction;
 use crate::tracer::working_set::WorkingSet;
@@ -163,8 +163,8 @@ impl Thread {
         let (Phase::Sampling, Some(signal)) = (&self.phase, self.signal()) else { return false };
         if self.overdue {
             // It counts in the kernel too, and overflows in the program only: a thread that computes little is overdue for long.
-            let tid = self.id.tid as u32;
-            return signals_pending(tid) & signals_blocked(tid) & 1 << (signal - 1) != 0;
+            let (pending, blocked) = signals_pending_and_blocked(self.id.tid as u32);
+            return pending & blocked & 1 << (signal - 1) != 0;
         }
         let mut words = [0; 2];
         self.overdue = self.clock.read(&mut words).is_ok() && words[0] >= self.due;
@@ -181,8 +181,10 @@ impl Thread {
 
     /// Whether a signal of that number waits for the thread to take it, which it does at once.
     pub(super) fn gets_its_signal(&self) -> bool {
-        let tid = self.id.tid as u32;
-        self.signal().is_some_and(|signal| signals_pending(tid) & !signals_blocked(tid) & 1 << (signal - 1) != 0)
+        self.signal().is_some_and(|signal| {
+            let (pending, blocked) = signals_pending_and_blocked(self.id.tid as u32);
+            pending & !blocked & 1 << (signal - 1) != 0
+        })
     }
 
     /// Whether a signal of its clock is one that was left over from before the tracer interrupted it.

@@ -5,6 +5,11 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+/// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
+pub(crate) const BREAKPOINT_DEPTH: u64 = 16;
+/// Instructions of a burst, unless asked for.
+const INSTRUCTIONS: u64 = 10_000;
+
 /// Whether to trace branches in software, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TracerWish {
@@ -60,14 +65,14 @@ impl Default for TracerWishes {
 impl Default for BurstSize {
     /// 10,000 instructions: long enough that what is slow to start is not counted too often.
     fn default() -> Self {
-        Self { instructions: Some(10_000), depth: None }
+        Self { instructions: Some(INSTRUCTIONS), depth: None }
     }
 }
 
 impl BurstSize {
     /// Instructions at most, also where only a depth was asked for: code without branches must end, too.
     pub(crate) fn most_instructions(self) -> u64 {
-        let with_depth = || self.depth.map_or(10_000, |depth| depth.saturating_mul(1000));
+        let with_depth = || self.depth.map_or(INSTRUCTIONS, |depth| depth.saturating_mul(1000));
         self.instructions.unwrap_or_else(with_depth).clamp(1, 10_000_000)
     }
 
