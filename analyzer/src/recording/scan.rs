@@ -312,7 +312,8 @@ struct Worker<'a> {
 fn instructions_of(piece: &Sample<'_>) -> u64 {
     match piece.weight {
         Some(Weight::Full(instructions)) => instructions,
-        Some(Weight::Struct { .. }) | None => 0,
+        Some(Weight::Struct { var1, .. }) => u64::from(var1),
+        None => 0,
     }
 }
 

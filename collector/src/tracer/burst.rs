@@ -1,5 +1,6 @@
 //! A burst in the making, and the samples it becomes.
 
+use crate::tracer::pace::Pace;
 use lookahead::{Branch, BranchKind, Outcome};
 use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
 
@@ -15,6 +16,8 @@ pub(super) struct Burst {
     /// What it stands for, in the unit of the event.
     pub(super) period: u64,
     pub(super) instructions: u64,
+    /// How fast the thread was before, where that is known.
+    pub(super) pace: Option<Pace>,
     /// Times it went on behind something that the interpreter could not follow.
     pub(super) continuations: u32,
 }
@@ -33,7 +36,7 @@ impl Burst {
         self.branches.clear();
         self.pieces.clear();
         self.pieces.push(Piece { start, first: 0, instructions: 0 });
-        (self.period, self.instructions, self.continuations) = (period, 0, 0);
+        (self.period, self.instructions, self.pace, self.continuations) = (period, 0, None, 0);
     }
 
     /// Branches that fit into the present piece, one at least: a new piece begins if it is full.
@@ -65,10 +68,11 @@ impl Burst {
         self.branches.iter().filter(is_static).count() as u64
     }
 
-    /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as weight, and
-    /// as period its share of what the burst stands for.
+    /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as first weight, the
+    /// pace before the burst as the others (0: not known), and as period its share of what the burst stands for.
     pub(super) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
         let mut stack = Vec::new();
+        let (var2, var3) = self.pace.map_or((0, 0), Pace::weights);
         for (index, piece) in self.pieces.iter().enumerate() {
             let end = self.pieces.get(index + 1).map_or(self.branches.len(), |next| next.first);
             let flags = |kind: BranchKind| BranchFlags((kind as u64) << 20);
@@ -86,7 +90,11 @@ impl Burst {
                 time,
                 period: share as u64,
                 branches: &stack,
-                weight: Some(Weight::Full(piece.instructions)),
+                weight: Some(Weight::Struct {
+                    var1: u32::try_from(piece.instructions).unwrap_or(u32::MAX),
+                    var2,
+                    var3,
+                }),
                 ..SampleFields::default()
             };
             let written = sample.append_record(&event.attr, records);

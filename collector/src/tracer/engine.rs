@@ -23,6 +23,7 @@ use crate::tracer::cut_short::call_again;
 use crate::tracer::following::Missing;
 use crate::tracer::governor::Governor;
 use crate::tracer::memory::PageReader;
+use crate::tracer::pace::Avail;
 use crate::tracer::path::warm_up;
 use crate::tracer::placement::Placement;
 use crate::tracer::shared::Shared;
@@ -51,6 +52,7 @@ pub(super) struct Process {
     /// Signals it has handlers for, bit n - 1 for signal n.
     pub(super) caught: u64,
     pub(super) bursts: u32,
+    pub(super) avail: Avail,
 }
 
 pub(super) struct Engine {
@@ -353,7 +355,13 @@ impl Engine {
                 (Event::Clock, Phase::Sampling | Phase::Interrupted) if engine.running && !thread.is_left_over() => {
                     engine.progress(thread);
                     thread.cost = Duration::ZERO;
-                    engine.begin(thread);
+                    engine.begin(thread, None);
+                }
+                (Event::Clock, Phase::Looked(_)) if engine.running => {
+                    engine.progress(thread);
+                    if let Phase::Looked(look) = std::mem::replace(&mut thread.phase, Phase::Sampling) {
+                        engine.begin(thread, Some(look));
+                    }
                 }
                 (Event::Breakpoint, Phase::Underway(_)) => engine.reached(thread),
                 // Left over from before something else ended its purpose.

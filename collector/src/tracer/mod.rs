@@ -24,6 +24,7 @@ mod engine;
 mod following;
 mod governor;
 mod memory;
+mod pace;
 mod path;
 mod placement;
 mod shared;

@@ -11,6 +11,7 @@ use crate::kernel::{EventFd, Scope, SignalInfo, realtime_signal};
 use crate::process::signals_pending_and_blocked;
 use crate::tracer::burst::{Burst, ThreadId};
 use crate::tracer::comparison::Prediction;
+use crate::tracer::pace::Look;
 use crate::tracer::working_set::WorkingSet;
 
 /// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows.
@@ -45,7 +46,7 @@ pub(super) struct Thread {
     /// Counts until a burst is tried again that is due.
     soon: u64,
     /// Counts of the clock, and time it counted, as last seen.
-    counted: u64,
+    pub(super) counted: u64,
     ran: u64,
     pub(super) phase: Phase,
     pub(super) burst: Burst,
@@ -64,6 +65,8 @@ pub(super) enum Phase {
     Sampling,
     /// Its clock has overflowed, the tracer has asked it to stop.
     Interrupted,
+    /// Was looked at, and runs until its clock overflows again, for the burst.
+    Looked(Box<Look>),
     /// In a burst, on its way to a breakpoint.
     Underway(Box<Underway>),
 }
@@ -143,6 +146,15 @@ impl Thread {
         self.clock.once()
     }
 
+    /// Lets the clock overflow once more after a look, for the burst.
+    pub(super) fn arm_after_look(&mut self, look: Look, count: u64) -> Result<(), Errno> {
+        self.clock.set_period(count)?;
+        self.clock.once()?;
+        (self.due, self.overdue) = (self.counted.saturating_add(count), false);
+        self.phase = Phase::Looked(Box::new(look));
+        Ok(())
+    }
+
     /// Lets the clock overflow once more for the same burst: soon, and later every time it is to no avail.
     pub(super) fn arm_again(&mut self) -> Result<(), Errno> {
         self.clock.set_period(self.soon)?;
@@ -154,13 +166,13 @@ impl Thread {
     pub(super) fn underway_since(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Underway(underway) => Some(underway.since),
-            Phase::Sampling | Phase::Interrupted => None,
+            Phase::Sampling | Phase::Interrupted | Phase::Looked(_) => None,
         }
     }
 
     /// Whether the clock seemed to have overflowed when this was asked last, and its signal waits still.
     pub(super) fn blocks_its_signal(&mut self) -> bool {
-        let (Phase::Sampling, Some(signal)) = (&self.phase, self.signal()) else { return false };
+        let (Phase::Sampling | Phase::Looked(_), Some(signal)) = (&self.phase, self.signal()) else { return false };
         if self.overdue {
             // It counts in the kernel too, and overflows in the program only: a thread that computes little is overdue for long.
             let (pending, blocked) = signals_pending_and_blocked(self.id.tid as u32);
