@@ -13,6 +13,7 @@ use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CountScale, Decider, Group, GroupBy, GroupId, Groups, Located,
     ModuleCounts, ModuleHits, count_module, locate, mean_instruction_length, sums_by_block,
 };
+use crate::estimation::{Estimate, estimate};
 use crate::recording::{
     Facts, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Sources, StackStatistics, Tasks,
     Tracer, Vendor, read_samples, read_tasks,
@@ -112,6 +113,8 @@ pub struct Summary {
     pub unused_events: Vec<(String, u64)>,
     /// What the software tracer said of itself.
     pub tracer: Option<Tracer>,
+    /// How bursts were weighted that a clock started.
+    pub estimate: Option<Estimate>,
 }
 
 /// Analyses a recording.
@@ -121,17 +124,30 @@ pub fn analyze(
     progress: Progress<'_>,
 ) -> Result<Analysis, perfdata::Error> {
     let facts = recording.features().hbbp.as_deref().map(Facts::read).unwrap_or_default();
-    let Tasks { timeline, mut modules, mut records } = read_tasks(recording, &facts, progress)?;
+    let Tasks { timeline, mut modules, first_pieces, mut records } = read_tasks(recording, &facts, progress)?;
     let vendor = Vendor::of(recording.features().cpuid.as_deref());
     let mut sources = Sources::of(recording.events(), vendor, &records.samples, &facts);
     records.learn(&facts);
     let mut degradations = facts.degradations;
     degradations.append(&mut sources.degradations);
     let granularity = if options.group_by == GroupBy::Thread { Granularity::Thread } else { Granularity::Process };
-    let totals = read_samples(recording, &timeline, &sources, granularity, options.threads, &mut records, progress)?;
+    let totals = read_samples(
+        recording,
+        &timeline,
+        &first_pieces,
+        &sources,
+        granularity,
+        options.threads,
+        &mut records,
+        progress,
+    )?;
     let groups = Groups::new(options.group_by, &totals, &timeline);
     let located = locate(&totals, &timeline, &mut modules, &sources, &groups);
-    let counted = count_modules(&located, &modules, &totals.stacks, options, progress);
+    let mut counted = count_modules(&located, &modules, &totals.stacks, options, progress);
+    let estimate = estimate(&located, &counted, &modules, &sources);
+    for module in &mut counted {
+        module.weigh_bursts(|start| estimate.as_ref().map_or(1.0, |estimate| estimate.weights[start.0 as usize]));
+    }
 
     let bytes_per_instruction = mean_instruction_length(&counted);
     let scale = CountScale::of(&sources, &counted, &modules, bytes_per_instruction);
@@ -158,6 +174,7 @@ pub fn analyze(
         choice,
         unused_events,
         tracer: facts.tracer,
+        estimate,
     };
     for module in &counted {
         summary.broken.add(&module.broken);

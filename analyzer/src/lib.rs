@@ -15,8 +15,10 @@ mod analysis;
 mod binaries;
 pub mod code;
 pub mod counting;
+mod estimation;
 pub mod mix;
 pub mod recording;
 
 pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Progress, Step, Summary, analyze};
 pub use binaries::{Binary, BinaryOverride, BinarySearch};
+pub use estimation::Estimate;

@@ -1,13 +1,13 @@
 //! From addresses in processes to offsets in modules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use perfdata::Avma;
 
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
-    AddressSpace, Context, ContextId, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources, Timeline, Totals,
-    UNKNOWN, Weight,
+    AddressSpace, Context, ContextId, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources, Starts, Timeline,
+    Totals, UNKNOWN, Weight,
 };
 
 /// Offset in a module's file; for what has no file (kernel, JIT) the address itself.
@@ -27,11 +27,28 @@ pub struct LocatedIp {
     pub periods: u128,
 }
 
+/// A place in the code where bursts started: an index into [`Located::starts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StartId(pub u32);
+
+/// A cache line of code where bursts started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocatedStart {
+    /// Module.
+    pub module: ModuleId,
+    /// Its first byte.
+    pub line: FileOffset,
+    /// The bursts.
+    pub starts: Starts,
+}
+
 /// Passages along one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocatedStream {
     /// Whose.
     pub group: GroupId,
+    /// Where the bursts started it was seen in; `None` of stacks that are no bursts.
+    pub burst: Option<StartId>,
     /// First instruction: a branch target, or where a burst started.
     pub start: FileOffset,
     /// Last instruction: a taken branch, or with `to_kernel` the instruction that was interrupted.
@@ -61,7 +78,7 @@ pub struct LocatedBranch {
 pub struct ModuleHits {
     /// Sorted by group and place; unique.
     pub ips: Vec<LocatedIp>,
-    /// Sorted by group, start and end; unique.
+    /// Sorted by group, burst, start and end; unique.
     pub streams: Vec<LocatedStream>,
     /// Sorted by place; unique.
     pub branches: Vec<LocatedBranch>,
@@ -76,6 +93,8 @@ pub struct ModuleHits {
 pub struct Located {
     /// By module.
     pub modules: BTreeMap<ModuleId, ModuleHits>,
+    /// Where bursts started.
+    pub starts: Vec<LocatedStart>,
     /// Streams that fell apart on the way.
     pub broken: BrokenStreams,
     /// All streams, broken ones included.
@@ -101,6 +120,7 @@ pub fn locate(
         unknown_module: modules.intern(UNKNOWN.as_bytes(), None),
         guest_module: modules.intern(GUEST.as_bytes(), None),
         groups,
+        start_ids: HashMap::new(),
     };
     timeline.for_each_epoch(KERNEL_PID, 0, |_, space| locator.kernel = space.clone());
 
@@ -129,6 +149,7 @@ struct Locator<'a> {
     unknown_module: ModuleId,
     guest_module: ModuleId,
     groups: &'a Groups,
+    start_ids: HashMap<(ModuleId, FileOffset), StartId>,
 }
 
 /// Where an address is: the module, the address its first byte would have (two loads of one module differ in it), the offset.
@@ -158,6 +179,7 @@ impl Locator<'_> {
             }
         }
         if serves(&sources.lbr) {
+            let burst = self.start_of(id, &context, totals, space);
             let first = totals.hops.partition_point(|hop| hop.context < id);
             for hop in totals.hops[first..].iter().take_while(|hop| hop.context == id) {
                 let from = self.spot(hop.from, &context, space);
@@ -189,11 +211,27 @@ impl Locator<'_> {
                     if sources.lbr.as_ref().is_some_and(|lbr| lbr.has_bursts) {
                         self.hits(from.module).resumed.push(start); // A burst starts anywhere.
                     }
-                    let stream = LocatedStream { group, start, end, to_kernel, seen: hop.seen, weight: hop.weight };
+                    let stream =
+                        LocatedStream { group, burst, start, end, to_kernel, seen: hop.seen, weight: hop.weight };
                     self.hits(from.module).streams.push(stream);
                 }
             }
         }
+    }
+
+    /// The place where the bursts of this context start.
+    fn start_of(&mut self, id: ContextId, context: &Context, totals: &Totals, space: &AddressSpace) -> Option<StartId> {
+        let at = totals.starts.binary_search_by_key(&id, |(context, _)| *context).ok()?;
+        let starts = &totals.starts[at].1;
+        let spot = self.spot(context.start, context, space);
+        let all = &mut self.located.starts;
+        let next = StartId(all.len() as u32);
+        let id = *self.start_ids.entry((spot.module, spot.offset)).or_insert(next);
+        if id == next {
+            all.push(LocatedStart { module: spot.module, line: spot.offset, starts: Starts::default() });
+        }
+        all[id.0 as usize].starts.merge(starts.clone());
+        Some(id)
     }
 
     fn hits(&mut self, module: ModuleId) -> &mut ModuleHits {
@@ -238,10 +276,11 @@ impl ModuleHits {
             }
             same
         });
-        self.streams.sort_unstable_by_key(|stream| (stream.group, stream.start, stream.end, stream.to_kernel));
+        self.streams
+            .sort_unstable_by_key(|stream| (stream.group, stream.burst, stream.start, stream.end, stream.to_kernel));
         self.streams.dedup_by(|stream, kept| {
-            let same = (stream.group, stream.start, stream.end, stream.to_kernel)
-                == (kept.group, kept.start, kept.end, kept.to_kernel);
+            let same = (stream.group, stream.burst, stream.start, stream.end, stream.to_kernel)
+                == (kept.group, kept.burst, kept.start, kept.end, kept.to_kernel);
             if same {
                 kept.seen += stream.seen;
                 kept.weight = kept.weight.plus(stream.weight);

@@ -11,7 +11,9 @@ mod unreadable;
 pub use block_counts::{BlockCount, Decider, sums_by_block};
 pub use broken::BrokenStreams;
 pub use groups::{Group, GroupBy, GroupId, Groups};
-pub use locate::{FileOffset, Located, LocatedBranch, LocatedIp, LocatedStream, ModuleHits, locate};
+pub use locate::{
+    FileOffset, Located, LocatedBranch, LocatedIp, LocatedStart, LocatedStream, ModuleHits, StartId, locate,
+};
 pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, SharedCode, count_module};
 pub use scale::{CountScale, mean_instruction_length};
 pub use unreadable::UnreadBlock;

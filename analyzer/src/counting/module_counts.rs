@@ -15,7 +15,7 @@ use crate::address::Svma;
 use crate::binaries::Binary;
 use crate::code::{BlockMap, FunctionTable, Image, Observed, Terminator};
 use crate::counting::unreadable::{UnreadBlock, unread_blocks};
-use crate::counting::{BrokenStreams, FileOffset, GroupId, LocatedIp, LocatedStream, ModuleHits};
+use crate::counting::{BrokenStreams, FileOffset, GroupId, LocatedIp, LocatedStream, ModuleHits, StartId};
 use crate::recording::{ModuleId, StackStatistics, Weight};
 
 /// The code of a module, as far as it can be known.
@@ -75,6 +75,8 @@ pub struct ModuleCounts {
     pub code: Code,
     /// Sums by group and block index, sorted; blocks without any are absent.
     pub sums: Vec<(GroupId, u32, BlockSums)>,
+    /// Sums of streams of bursts, kept apart by where the bursts started until they are [weighted](Self::weigh_bursts).
+    pub by_start: Vec<(StartId, GroupId, u32, BlockSums)>,
     /// Blocks (by index, sorted) whose branch sits in entry\[0\] far more often than its share.
     pub biased: Vec<u32>,
     /// Streams that do not fit the code.
@@ -136,17 +138,21 @@ fn count_read(
                 None => outside.ips.push(*ip),
             }
         }
-        for stream in streams {
-            match covered(stream, image, &blocks, &breaks) {
-                Ok((first, end)) => {
-                    for_each_run(first, end, &overlaps, |first, end| tally.add_stream(first, end, stream));
+        for streams in streams.chunk_by(|one, other| one.burst == other.burst) {
+            for stream in streams {
+                match covered(stream, image, &blocks, &breaks) {
+                    Ok((first, end)) => {
+                        for_each_run(first, end, &overlaps, |first, end| tally.add_stream(first, end, stream));
+                    }
+                    Err(Broken::ThroughBranch) => counts.broken.through_branch += stream.seen,
+                    Err(Broken::Undecodable) => counts.broken.undecodable += stream.seen,
                 }
-                Err(Broken::ThroughBranch) => counts.broken.through_branch += stream.seen,
-                Err(Broken::Undecodable) => counts.broken.undecodable += stream.seen,
             }
+            tally.drain_streams(group, streams[0].burst, &mut counts);
         }
-        tally.drain_into(group, &mut counts.sums);
+        tally.drain_samples(group, &mut counts.sums);
     });
+    counts.tidy();
     for branch in &hits.branches {
         counts.strange_branches.1 += branch.seen;
         match block_of(image, &blocks, branch.from) {
@@ -175,13 +181,17 @@ fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &Stack
                 tally.add_samples(block, ip);
             }
         }
-        for stream in streams {
-            if let (Some(first), Some(last)) = (index_of(stream.start), index_of(stream.end)) {
-                tally.add_stream(first, last + 1, stream);
+        for streams in streams.chunk_by(|one, other| one.burst == other.burst) {
+            for stream in streams {
+                if let (Some(first), Some(last)) = (index_of(stream.start), index_of(stream.end)) {
+                    tally.add_stream(first, last + 1, stream);
+                }
             }
+            tally.drain_streams(group, streams[0].burst, &mut counts);
         }
-        tally.drain_into(group, &mut counts.sums);
+        tally.drain_samples(group, &mut counts.sums);
     });
+    counts.tidy();
     for branch in &hits.branches {
         if is_biased(branch.seen, branch.oldest, stacks)
             && let Some(block) = index_of(branch.from)
@@ -236,11 +246,32 @@ impl ModuleCounts {
         }
     }
 
+    /// Adds the streams of bursts to the sums, each multiplied by the weight of the place where its burst started.
+    pub fn weigh_bursts(&mut self, weight_of: impl Fn(StartId) -> f64) {
+        self.sums.extend(self.by_start.drain(..).map(|(start, group, block, sums)| {
+            (group, block, BlockSums { lbr_weight: sums.lbr_weight.times(weight_of(start)), ..sums })
+        }));
+        self.tidy();
+    }
+
+    /// Sorts the sums and adds up those of the same block.
+    fn tidy(&mut self) {
+        self.sums.sort_by_key(|(group, block, _)| (*group, *block));
+        self.sums.dedup_by(|next, kept| {
+            let same = (next.0, next.1) == (kept.0, kept.1);
+            if same {
+                kept.2.add(&next.2);
+            }
+            same
+        });
+    }
+
     fn empty(module: ModuleId) -> Self {
         ModuleCounts {
             module,
             code: Code::Unread { why: String::new(), blocks: Vec::new() },
             sums: Vec::new(),
+            by_start: Vec::new(),
             biased: Vec::new(),
             broken: BrokenStreams::default(),
             strange_branches: (0, 0),
@@ -385,16 +416,18 @@ impl Tally {
         self.edges.extend([first as u32, end as u32]);
     }
 
-    fn drain_into(&mut self, group: GroupId, sums: &mut Vec<(GroupId, u32, BlockSums)>) {
+    fn drain_samples(&mut self, group: GroupId, sums: &mut Vec<(GroupId, u32, BlockSums)>) {
         self.touched.sort_unstable();
         self.touched.dedup();
+        for block in self.touched.drain(..) {
+            let (ebs_samples, ebs_periods) = std::mem::take(&mut self.samples[block as usize]);
+            sums.push((group, block, BlockSums { ebs_samples, ebs_periods, ..BlockSums::default() }));
+        }
+    }
+
+    fn drain_streams(&mut self, group: GroupId, burst: Option<StartId>, counts: &mut ModuleCounts) {
         self.edges.sort_unstable();
         self.edges.dedup();
-        let mut new: Vec<(GroupId, u32, BlockSums)> = Vec::new();
-        for &block in &self.touched {
-            let (ebs_samples, ebs_periods) = std::mem::take(&mut self.samples[block as usize]);
-            new.push((group, block, BlockSums { ebs_samples, ebs_periods, ..BlockSums::default() }));
-        }
         let (mut seen, mut weight) = (0_u64, 0_u128);
         for (index, &edge) in self.edges.iter().enumerate() {
             let (more_seen, more_weight) = std::mem::take(&mut self.stream_edges[edge as usize]);
@@ -403,19 +436,12 @@ impl Tally {
             let until = self.edges.get(index + 1).copied().unwrap_or(edge);
             if seen > 0 {
                 let lbr = BlockSums { lbr_streams: seen, lbr_weight: Weight(weight), ..BlockSums::default() };
-                new.extend((edge..until).map(|block| (group, block, lbr)));
+                match burst {
+                    None => counts.sums.extend((edge..until).map(|block| (group, block, lbr))),
+                    Some(start) => counts.by_start.extend((edge..until).map(|block| (start, group, block, lbr))),
+                }
             }
         }
-        self.touched.clear();
         self.edges.clear();
-        new.sort_unstable_by_key(|(_, block, _)| *block);
-        new.dedup_by(|next, kept| {
-            let same = next.1 == kept.1;
-            if same {
-                kept.2.add(&next.2);
-            }
-            same
-        });
-        sums.extend(new);
     }
 }

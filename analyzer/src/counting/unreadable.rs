@@ -64,6 +64,7 @@ mod tests {
     #[test]
     fn streams_cut_each_other_and_lone_samples_stand_alone() {
         let stream = |start, end| LocatedStream {
+            burst: None,
             group: GroupId(0),
             start: FileOffset(start),
             end: FileOffset(end),

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use hashbrown::HashTable;
 use perfdata::{Avma, Branch, BranchStack};
 
-use crate::recording::Place;
+use crate::recording::{Pace, Place, Starts};
 
 /// Fixed-point number of executions, in units of 2^-32, so that sums do not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +49,11 @@ impl Weight {
         self.0 as f64 / 4_294_967_296.0
     }
 
+    /// So many times as much, to the nearest 2^-32.
+    pub fn times(self, factor: f64) -> Weight {
+        if factor == 1.0 { self } else { Weight((self.0 as f64 * factor).round() as u128) }
+    }
+
     /// The sum; it sticks at the largest weight, which 2^63 samples of the largest period do not reach.
     pub fn plus(self, other: Weight) -> Weight {
         Weight(self.0.saturating_add(other.0))
@@ -68,6 +73,16 @@ pub struct Context {
     pub tid: u32,
     /// The sample was taken in a guest: its addresses are the guest's.
     pub guest: bool,
+    /// Of bursts, the cache line where they started; 0 for everything else. Bursts are weighted by where they start.
+    pub start: Avma,
+}
+
+impl Context {
+    /// This context, of bursts that start there.
+    pub fn starting_at(self, start: Avma) -> Self {
+        const CACHE_LINE: u64 = 64;
+        Context { start: Avma(start.0 & !(CACHE_LINE - 1)), ..self }
+    }
 }
 
 /// Index of a [`Context`] in its [`Aggregate`].
@@ -127,6 +142,10 @@ pub struct BurstPiece<'a> {
     pub period: u64,
     /// Every taken branch of it.
     pub stack: &'a BranchStack<'a>,
+    /// It is the first of its burst.
+    pub first: bool,
+    /// How fast the thread was before the burst, where that is known.
+    pub pace: Option<Pace>,
 }
 
 /// What was left out of the stacks or is odd about them.
@@ -164,6 +183,7 @@ pub struct Aggregate {
     context_ids: HashMap<Context, ContextId>,
     ips: HashTable<IpHits>,
     hops: HashTable<Hop>,
+    starts: HashMap<ContextId, Starts>,
     stacks: StackStatistics,
 }
 
@@ -208,6 +228,7 @@ impl Aggregate {
             self.stacks.impossible += 1;
             return;
         }
+        self.starts.entry(context).or_default().add(piece);
         self.count_stack(piece.stack, branches);
         self.stacks.instructions = self.stacks.instructions.saturating_add(piece.instructions);
         let weight = Weight::of_passage(piece.period, piece.instructions);
@@ -262,6 +283,9 @@ impl Aggregate {
         for hop in other.hops {
             self.add_hop(Hop { context: ids[hop.context.0 as usize], ..hop });
         }
+        for (context, starts) in other.starts {
+            self.starts.entry(ids[context.0 as usize]).or_default().merge(starts);
+        }
         self.stacks.add(&other.stacks);
     }
 
@@ -279,7 +303,11 @@ impl Aggregate {
         let mut hops: Vec<Hop> =
             self.hops.into_iter().map(|hop| Hop { context: new_ids[hop.context.0 as usize], ..hop }).collect();
         hops.sort_unstable_by_key(|hop| (hop.context, hop.start, hop.from, hop.to));
-        Totals { contexts: order.iter().map(|&index| self.contexts[index]).collect(), ips, hops, stacks: self.stacks }
+        let mut starts: Vec<(ContextId, Starts)> =
+            self.starts.into_iter().map(|(context, starts)| (new_ids[context.0 as usize], starts.sorted())).collect();
+        starts.sort_unstable_by_key(|(context, _)| *context);
+        let contexts = order.iter().map(|&index| self.contexts[index]).collect();
+        Totals { contexts, ips, hops, starts, stacks: self.stacks }
     }
 }
 
@@ -292,6 +320,8 @@ pub struct Totals {
     pub ips: Vec<IpHits>,
     /// Sorted by context, start, from and to.
     pub hops: Vec<Hop>,
+    /// Bursts by the context they are of, sorted.
+    pub starts: Vec<(ContextId, Starts)>,
     /// What the stacks held.
     pub stacks: StackStatistics,
 }
@@ -355,7 +385,7 @@ mod tests {
     use super::*;
 
     const CONTEXT: Context =
-        Context { event: 0, pid: 1, place: Place { incarnation: 0, epoch: 0 }, tid: 0, guest: false };
+        Context { event: 0, pid: 1, place: Place { incarnation: 0, epoch: 0 }, tid: 0, guest: false, start: Avma(0) };
 
     fn stack(branches: &[(u64, u64, u64)]) -> Vec<u8> {
         let branch = |&(from, to, flags)| Branch { from: Avma(from), to: Avma(to), flags: BranchFlags(flags) };
@@ -412,7 +442,10 @@ mod tests {
         for &(start, instructions, period, branches) in pieces {
             let (start, entries) = (Some(Avma(start)), stack(branches));
             let stack = BranchStack::new(None, &entries);
-            aggregate.add_burst(context, &BurstPiece { start, instructions, period, stack: &stack });
+            aggregate.add_burst(
+                context,
+                &BurstPiece { start, instructions, period, stack: &stack, first: true, pace: None },
+            );
         }
         aggregate.finish()
     }

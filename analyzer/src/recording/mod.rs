@@ -2,6 +2,7 @@
 
 mod address_space;
 mod aggregate;
+mod bursts;
 mod event;
 mod facts;
 mod modules;
@@ -11,6 +12,8 @@ mod timeline;
 
 pub use address_space::{AddressSpace, Mapping, ModuleId};
 pub use aggregate::{Aggregate, BurstPiece, Context, ContextId, Hop, IpHits, StackStatistics, Totals, Weight};
+pub(crate) use bursts::{BurstCounter, FirstPiece, FirstPieces, instructions_of};
+pub use bursts::{Pace, Starts};
 pub use event::{EventKind, StackUse, Vendor};
 pub use facts::{BurstEvent, BurstUnit, Facts, Tracer};
 pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};

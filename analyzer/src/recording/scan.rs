@@ -3,18 +3,16 @@
 //! Records of different CPUs are not sorted by time in the file, so where a sample belongs is known only when all mappings,
 //! forks and execs have been seen. The second reading is shared by all threads, each adding up whole chunks on its own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use perfdata::{
-    Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRecord, Record, RecordType, Recording, Sample, Weight,
-};
+use perfdata::{Avma, Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRecord, Record, RecordType, Recording};
 
 use crate::analysis::{Progress, Step};
 use crate::recording::{
-    Aggregate, BurstPiece, Context, ContextId, Facts, IpHits, KERNEL, KERNEL_PID, Mapping, ModuleTable, Place, Sources,
-    TaskEvent, Timeline, Totals,
+    Aggregate, BurstCounter, BurstPiece, Context, ContextId, Facts, FirstPiece, FirstPieces, IpHits, KERNEL,
+    KERNEL_PID, Mapping, ModuleTable, Pace, Place, Sources, TaskEvent, Timeline, Totals, instructions_of,
 };
 
 /// Whether the threads of a process are told apart.
@@ -33,6 +31,8 @@ pub struct Tasks {
     pub timeline: Timeline,
     /// The modules they mapped.
     pub modules: ModuleTable,
+    /// The first pieces of bursts of several samples.
+    pub first_pieces: FirstPieces,
     /// What was read.
     pub records: RecordCounts,
 }
@@ -100,6 +100,7 @@ impl RecordCounts {
 pub fn read_samples(
     recording: &Recording,
     timeline: &Timeline,
+    first_pieces: &FirstPieces,
     sources: &Sources,
     granularity: Granularity,
     threads: usize,
@@ -108,7 +109,7 @@ pub fn read_samples(
 ) -> Result<Totals, Error> {
     let uses = EventUses::new(sources, recording.events().len());
     let reader = Mutex::new(recording.chunks());
-    let worker = || Worker::new(recording, timeline, &uses, granularity).run(&reader, progress);
+    let worker = || Worker::new(recording, timeline, first_pieces, &uses, granularity).run(&reader, progress);
     let results: Vec<Result<_, Error>> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
         let mut results = vec![worker()];
@@ -173,35 +174,10 @@ pub fn read_tasks(recording: &Recording, facts: &Facts, progress: Progress<'_>) 
     }
     records.by_type = by_type;
     records.bursts = bursts.bursts;
+    let first_pieces = bursts.first_pieces;
     let known = recording.features().build_ids.iter();
     modules.learn_build_ids(known.map(|entry| (entry.path.as_slice(), entry.build_id.as_slice())));
-    Ok(Tasks { timeline: Timeline::new(events), modules, records })
-}
-
-/// Counts bursts: samples of one thread and time that follow each other are pieces of one.
-struct BurstCounter<'a> {
-    recording: &'a Recording,
-    has_bursts: Vec<bool>,
-    bursts: Vec<u64>,
-    last_of_thread: HashMap<(usize, Option<u32>), u64>,
-}
-
-impl<'a> BurstCounter<'a> {
-    fn new(recording: &'a Recording, facts: &Facts) -> Self {
-        let has_bursts: Vec<bool> =
-            recording.events().iter().map(|event| facts.burst_unit(&event.name).is_some()).collect();
-        BurstCounter { recording, bursts: vec![0; has_bursts.len()], has_bursts, last_of_thread: HashMap::new() }
-    }
-
-    fn add(&mut self, event: usize, raw: &RawRecord<'_>) {
-        if !self.has_bursts[event] {
-            return;
-        }
-        let Ok(sample) = self.recording.sample(raw) else { return };
-        let goes_on =
-            sample.time.is_some_and(|time| self.last_of_thread.insert((event, sample.tid), time) == Some(time));
-        self.bursts[event] += u64::from(!goes_on);
-    }
+    Ok(Tasks { timeline: Timeline::new(events), modules, first_pieces, records })
 }
 
 /// `PERF_RECORD_MISC_FORK_EXEC`: `perf record` made the FORK up for a process that was there before.
@@ -300,21 +276,13 @@ impl EventUses {
 struct Worker<'a> {
     recording: &'a Recording,
     timeline: &'a Timeline,
+    first_pieces: &'a FirstPieces,
     uses: &'a EventUses,
     granularity: Granularity,
     aggregate: Aggregate,
     counts: RecordCounts,
     recent: Vec<Option<RecentContext>>,
     default_periods: Vec<u64>,
-}
-
-/// How many instructions a piece of a burst executed.
-fn instructions_of(piece: &Sample<'_>) -> u64 {
-    match piece.weight {
-        Some(Weight::Full(instructions)) => instructions,
-        Some(Weight::Struct { var1, .. }) => u64::from(var1),
-        None => 0,
-    }
 }
 
 /// A context that was looked up, and for which samples it holds.
@@ -326,12 +294,19 @@ struct RecentContext {
 }
 
 impl<'a> Worker<'a> {
-    fn new(recording: &'a Recording, timeline: &'a Timeline, uses: &'a EventUses, granularity: Granularity) -> Self {
+    fn new(
+        recording: &'a Recording,
+        timeline: &'a Timeline,
+        first_pieces: &'a FirstPieces,
+        uses: &'a EventUses,
+        granularity: Granularity,
+    ) -> Self {
         const RECENT_CONTEXTS: usize = 64;
         let events = recording.events();
         Worker {
             recording,
             timeline,
+            first_pieces,
             uses,
             granularity,
             aggregate: Aggregate::default(),
@@ -379,8 +354,17 @@ impl<'a> Worker<'a> {
         self.counts.processless += u64::from(sample.pid.is_none());
         let guest = matches!(raw.cpu_mode(), CpuMode::GuestKernel | CpuMode::GuestUser);
         let tid = if self.granularity == Granularity::Thread { sample.tid.unwrap_or(0) } else { 0 };
-        let context =
-            Context { event: event as u32, pid: sample.pid.unwrap_or(0), place: Place::default(), tid, guest };
+        let pid = sample.pid.unwrap_or(0);
+        let plain = Context { event: event as u32, pid, place: Place::default(), tid, guest, start: Avma(0) };
+        let first = FirstPiece { start: sample.ip, offset: raw.offset };
+        let (context, is_first) = match stack {
+            Some(_) if self.uses.burst[event] => {
+                let known = sample.time.and_then(|time| self.first_pieces.get(&(event, sample.tid, time)));
+                let piece = known.unwrap_or(&first);
+                (plain.starting_at(piece.start.unwrap_or_default()), *piece == first)
+            }
+            _ => (plain, false),
+        };
         let id = self.context_id(context, sample.time.unwrap_or(u64::MAX));
         if let Some(ip) = ip {
             self.aggregate.add_ip(IpHits { context: id, ip, samples: 1, periods: u128::from(period) });
@@ -388,7 +372,17 @@ impl<'a> Worker<'a> {
         match stack {
             Some(stack) if self.uses.burst[event] => {
                 let instructions = instructions_of(&sample);
-                self.aggregate.add_burst(id, &BurstPiece { start: sample.ip, instructions, period, stack });
+                self.aggregate.add_burst(
+                    id,
+                    &BurstPiece {
+                        start: sample.ip,
+                        instructions,
+                        period,
+                        stack,
+                        first: is_first,
+                        pace: Pace::of(&sample),
+                    },
+                );
             }
             Some(stack) => self.aggregate.add_stack(id, period, stack),
             None => {}

@@ -1,0 +1,137 @@
+//! What an instruction costs, by function, as far as clock and bursts tell together.
+//!
+//! Let F be the share of time in which bursts start in a function, c the cost of an instruction there. Then p, proportional to F / c, is the share of
+//! instructions that the function executes. The bursts say the same in another way: of the instructions executed by bursts that
+//! start in function h, the share P(h, g) is in function g. Over all, p = p P must hold: a function in which the clock sees much more than the
+//! bursts that come by is one whose instructions are slow. The costs are those that make
+//!
+//! ```text
+//! bursts / 3  x  KL(p || p P)  +  sum of penalty(ln c)
+//! ```
+//!
+//! least. Most code is about equally fast, and some waits for memory: a higher cost is penalised by its logarithm, a lower one by the square of it.
+//! Parts of a program that share no function cannot be compared in this way; see [`pace`](super::pace).
+
+use std::collections::BTreeMap;
+
+use crate::counting::{LocatedStart, ModuleCounts};
+use crate::estimation::descent::least;
+use crate::estimation::{Strata, Stratum};
+
+/// Bursts per unit of evidence: those of one phase are alike.
+const BURSTS_PER_EVIDENCE: f64 = 3.0;
+/// A function of this times the usual cost is as likely as one of the usual cost, but for a factor of e, in logarithms.
+const SLOWER: f64 = 2.0;
+/// The standard deviation of the logarithm, of functions that are faster than usual.
+const FASTER: f64 = 0.3;
+/// Where the penalty of slower functions becomes one of the logarithm.
+const ROUND: f64 = 0.1;
+/// Keeps logarithms finite.
+const LEAST_SHARE: f64 = 1e-7;
+
+/// The cost of an instruction where bursts start, by place of start, in units of the usual cost.
+pub(super) fn costs(
+    starts: &[LocatedStart],
+    shares: &[f64],
+    counted: &[ModuleCounts],
+    strata: &Strata<'_>,
+) -> Vec<f64> {
+    let of_start: Vec<Stratum> = starts.iter().map(|start| strata.of(start.module, start.line)).collect();
+    let mut functions: BTreeMap<Stratum, usize> = of_start.iter().map(|stratum| (*stratum, 0)).collect();
+    functions.values_mut().enumerate().for_each(|(index, function)| *function = index);
+    let mut time = vec![0.0; functions.len()];
+    for (stratum, share) in of_start.iter().zip(shares) {
+        time[functions[stratum]] += share;
+    }
+    let executed = executed(starts, counted, strata, &functions);
+    // Rows of the matrix: what the bursts of a function execute, each place of start with its share of time.
+    let mut rows: Vec<BTreeMap<Option<usize>, f64>> = vec![BTreeMap::new(); functions.len()];
+    for ((row, stratum), share) in executed.iter().zip(&of_start).zip(shares) {
+        let all: f64 = row.values().sum();
+        let from = functions[stratum];
+        if all > 0.0 && time[from] > 0.0 {
+            for (to, instructions) in row {
+                *rows[from].entry(*to).or_default() += instructions / all * share / time[from];
+            }
+        }
+    }
+    let bursts: u64 = starts.iter().map(|start| start.starts.bursts).sum();
+    let problem = Balance { time, rows, evidence: bursts as f64 / BURSTS_PER_EVIDENCE };
+    let logarithms = least(vec![0.0; functions.len()], |at, slope| problem.at(at, slope));
+    of_start.iter().map(|stratum| logarithms[functions[stratum]].exp()).collect()
+}
+
+/// By place of start: the instructions that its bursts executed, by function; `None` for all functions in which no burst starts.
+fn executed(
+    starts: &[LocatedStart],
+    counted: &[ModuleCounts],
+    strata: &Strata<'_>,
+    functions: &BTreeMap<Stratum, usize>,
+) -> Vec<BTreeMap<Option<usize>, f64>> {
+    let mut executed = vec![BTreeMap::new(); starts.len()];
+    for module in counted {
+        let mut last: Option<(u32, Option<usize>)> = None;
+        for (start, _, block, sums) in &module.by_start {
+            let function = match last {
+                Some((same, function)) if same == *block => function,
+                _ => functions.get(&strata.of_block(module, *block)).copied(),
+            };
+            last = Some((*block, function));
+            // Lengths of code that was not read are estimates; that they agree with each other is enough.
+            const BYTES_PER_INSTRUCTION: f64 = 4.0;
+            let instructions = module.size_of(*block, BYTES_PER_INSTRUCTION).instructions * sums.lbr_weight.to_f64();
+            *executed[start.0 as usize].entry(function).or_default() += instructions;
+        }
+    }
+    executed
+}
+
+/// The function to be made least.
+struct Balance {
+    time: Vec<f64>,
+    rows: Vec<BTreeMap<Option<usize>, f64>>,
+    evidence: f64,
+}
+
+impl Balance {
+    /// Its value at these logarithms of costs; writes its gradient to `slope`.
+    fn at(&self, logarithms: &[f64], slope: &mut [f64]) -> f64 {
+        let mut share: Vec<f64> = self.time.iter().zip(logarithms).map(|(time, log)| time * (-log).exp()).collect();
+        let all: f64 = share.iter().sum();
+        share.iter_mut().for_each(|share| *share /= all);
+        let mut passed = vec![0.0; share.len()];
+        for (row, share) in self.rows.iter().zip(&share) {
+            for (to, part) in row {
+                if let Some(to) = to {
+                    passed[*to] += share * part;
+                }
+            }
+        }
+        let ratio = |at: usize| (share[at] + LEAST_SHARE) / (passed[at] + LEAST_SHARE);
+        let divergence: f64 = (0..share.len()).map(|at| share[at] * ratio(at).ln()).sum();
+        // By the shares, and from there by the logarithms: dp(i)/du(j) = -p(i) (i == j) + p(i) p(j).
+        let by_share: Vec<f64> = (0..share.len())
+            .map(|from| {
+                let onward: f64 = self.rows[from]
+                    .iter()
+                    .filter_map(|(to, part)| to.map(|to| part * share[to] / (passed[to] + LEAST_SHARE)))
+                    .sum();
+                ratio(from).ln() + share[from] / (share[from] + LEAST_SHARE) - onward
+            })
+            .collect();
+        let mean: f64 = share.iter().zip(&by_share).map(|(share, slope)| share * slope).sum();
+        let mut penalty = 0.0;
+        for (at, &log) in logarithms.iter().enumerate() {
+            let (value, steepness) = match log > 0.0 {
+                true => {
+                    let length = log.hypot(ROUND);
+                    ((length - ROUND) / SLOWER, log / length / SLOWER)
+                }
+                false => (log * log / (2.0 * FASTER * FASTER), log / (FASTER * FASTER)),
+            };
+            penalty += value;
+            slope[at] = -self.evidence * share[at] * (by_share[at] - mean) + steepness;
+        }
+        self.evidence * divergence + penalty
+    }
+}

@@ -1,0 +1,112 @@
+//! How much each burst weighs that a clock started.
+//!
+//! A clock starts bursts evenly in *time*, and so the more often in code the slower it is. Inside a burst the path is exact; what has to be put right is
+//! how much bursts count against each other. All bursts that start in one cache line of code weigh the same:
+//!
+//! ```text
+//! weight = share of time  /  cost of an instruction there
+//!          time_share        cost: from what clock and bursts say together
+//!                            pace: measured, in loops
+//! ```
+
+mod cost;
+mod descent;
+mod pace;
+mod time_share;
+
+use std::collections::BTreeMap;
+
+use crate::counting::{Code, FileOffset, Located, LocatedStart, ModuleCounts};
+use crate::recording::{EventKind, ModuleId, ModuleTable, Sources};
+
+pub use pace::Paces;
+
+/// How bursts were weighted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// By [`StartId`](crate::counting::StartId): what streams of bursts that started there are multiplied by.
+    pub weights: Vec<f64>,
+    /// Share of the time for which the pace was measured.
+    pub paced: f64,
+    /// Places that were measured, and single measurements.
+    pub paces: (usize, usize),
+    /// The measured paces were used; otherwise too little of the time was covered.
+    pub uses_paces: bool,
+}
+
+/// A stretch of code whose instructions are taken to cost the same: a function, or 1 KiB of code without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Stratum {
+    Function(ModuleId, u32),
+    Stretch(ModuleId, u64),
+}
+
+/// Finds the strata of places.
+struct Strata<'a> {
+    modules: BTreeMap<ModuleId, &'a ModuleCounts>,
+}
+
+impl Strata<'_> {
+    fn of(&self, module: ModuleId, at: FileOffset) -> Stratum {
+        let function = match self.modules.get(&module).map(|counts| &counts.code) {
+            Some(Code::Read(code)) => {
+                code.binary.image.svma_of_file_offset(at.0).and_then(|address| code.functions.at(address))
+            }
+            _ => None,
+        };
+        match function {
+            Some(function) => Stratum::Function(module, function.0),
+            None => Stratum::Stretch(module, at.0 >> 10),
+        }
+    }
+
+    fn of_block(&self, module: &ModuleCounts, block: u32) -> Stratum {
+        match &module.code {
+            Code::Read(code) => Stratum::Function(module.module, code.blocks.blocks()[block as usize].function.0),
+            Code::Unread { blocks, .. } => Stratum::Stretch(module.module, blocks[block as usize].start.0 >> 10),
+        }
+    }
+}
+
+/// Weighs the bursts of a recording; `None` if it has none, or they were not started by a clock.
+pub fn estimate(
+    located: &Located,
+    counted: &[ModuleCounts],
+    modules: &ModuleTable,
+    sources: &Sources,
+) -> Option<Estimate> {
+    let lbr = sources.lbr.as_ref().filter(|lbr| lbr.has_bursts && lbr.kind == EventKind::Clock)?;
+    let starts = &located.starts;
+    if starts.iter().all(|start| start.starts.bursts == 0) || !lbr.covers_user {
+        return None;
+    }
+    // The parts of modules that could not be read come behind those that could.
+    let by_module = counted.iter().rev().map(|counts| (counts.module, counts)).collect();
+    let strata = Strata { modules: by_module };
+    let samples_show_time = sources.ebs.as_ref().is_some_and(|ebs| ebs.kind == EventKind::Clock);
+    let samples = match samples_show_time {
+        true => time_share::samples(located, |module| !modules.get(module).kind.is_kernel()),
+        false => Vec::new(),
+    };
+    let shares = time_share::shares(starts, &samples, &strata);
+    let costs = cost::costs(starts, &shares, counted, &strata);
+    let paces = Paces::of(starts);
+    let paced: f64 = shares.iter().enumerate().filter(|(start, _)| paces.at(*start).is_some()).map(|(_, f)| f).sum();
+    let uses_paces = paced >= pace::ENOUGH;
+    let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
+    let rates = if uses_paces { paces.applied_to(&rates, &shares) } else { rates };
+    let weights = relative(starts, &shares, &rates);
+    let measured = (paces.places(), starts.iter().map(|start| start.starts.paces.len()).sum());
+    Some(Estimate { weights, paced, paces: measured, uses_paces })
+}
+
+/// What to multiply streams with, which weigh what their bursts' periods say, so that bursts weigh share x rate; 1 on the average.
+fn relative(starts: &[LocatedStart], shares: &[f64], rates: &[f64]) -> Vec<f64> {
+    let all: f64 = starts.iter().map(|start| start.starts.periods as f64).sum();
+    let wanted: f64 = shares.iter().zip(rates).map(|(share, rate)| share * rate).sum();
+    let factor = |((start, share), rate): ((&LocatedStart, &f64), &f64)| {
+        let periods = start.starts.periods as f64;
+        if periods > 0.0 && wanted > 0.0 { share * rate / wanted * all / periods } else { 0.0 }
+    };
+    starts.iter().zip(shares).zip(rates).map(factor).collect()
+}

@@ -1,0 +1,135 @@
+//! Bursts: which samples are pieces of the same one, where bursts start, how fast threads were before.
+
+use std::collections::HashMap;
+
+use perfdata::{Avma, RawRecord, Recording, Sample, Weight};
+
+use crate::recording::{BurstPiece, Facts};
+
+/// What a thread executed between two stops shortly before a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pace {
+    /// Instructions.
+    pub instructions: u64,
+    /// CPU time, ns; what the kernel needs for a stop's end and the next one's beginning is part of it.
+    pub nanoseconds: u64,
+}
+
+impl Pace {
+    /// What the tracer wrote into the second and third weight of a burst.
+    pub fn of(sample: &Sample<'_>) -> Option<Self> {
+        match sample.weight {
+            Some(Weight::Struct { var2, var3, .. }) if var2 > 0 && var3 > 0 => {
+                Some(Pace { instructions: u64::from(var2) * 16, nanoseconds: u64::from(var3) * 8 })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Instructions of a burst or a piece of one; 0 where nobody counted them.
+pub fn instructions_of(piece: &Sample<'_>) -> u64 {
+    match piece.weight {
+        Some(Weight::Full(instructions)) => instructions,
+        Some(Weight::Struct { var1, .. }) => u64::from(var1),
+        None => 0,
+    }
+}
+
+/// The bursts that started in one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Starts {
+    /// How many.
+    pub bursts: u64,
+    /// What they stand for: the sum of their periods.
+    pub periods: u128,
+    /// How fast threads were before them, where that is known.
+    pub paces: Vec<Pace>,
+}
+
+impl Starts {
+    /// Adds a burst, or one more piece of one.
+    pub fn add(&mut self, piece: &BurstPiece<'_>) {
+        self.periods = self.periods.saturating_add(u128::from(piece.period));
+        if piece.first {
+            self.bursts += 1;
+            self.paces.extend(piece.pace);
+        }
+    }
+
+    /// Adds another's.
+    pub fn merge(&mut self, other: Starts) {
+        self.bursts += other.bursts;
+        self.periods = self.periods.saturating_add(other.periods);
+        self.paces.extend(other.paces);
+    }
+
+    /// In an order that does not depend on how they were added.
+    pub fn sorted(mut self) -> Self {
+        self.paces.sort_unstable();
+        self
+    }
+}
+
+/// The first piece of a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstPiece {
+    /// Where the burst starts.
+    pub start: Option<Avma>,
+    /// Where the sample is in the recording.
+    pub offset: u64,
+}
+
+/// Whose burst: event, thread, time.
+type BurstId = (usize, Option<u32>, u64);
+
+/// The first pieces of bursts that have several.
+pub type FirstPieces = HashMap<BurstId, FirstPiece>;
+
+/// Finds the bursts among the samples: those of one thread and time that follow each other are pieces of one.
+pub struct BurstCounter<'a> {
+    recording: &'a Recording,
+    has_bursts: Vec<bool>,
+    /// By event.
+    pub bursts: Vec<u64>,
+    /// The first pieces of bursts that have several.
+    pub first_pieces: FirstPieces,
+    last_of_thread: HashMap<(usize, Option<u32>), (u64, FirstPiece)>,
+}
+
+impl<'a> BurstCounter<'a> {
+    /// Of the events that the facts call bursts.
+    pub fn new(recording: &'a Recording, facts: &Facts) -> Self {
+        let has_bursts: Vec<bool> =
+            recording.events().iter().map(|event| facts.burst_unit(&event.name).is_some()).collect();
+        BurstCounter {
+            recording,
+            bursts: vec![0; has_bursts.len()],
+            has_bursts,
+            first_pieces: FirstPieces::new(),
+            last_of_thread: HashMap::new(),
+        }
+    }
+
+    /// Looks at one sample.
+    pub fn add(&mut self, event: usize, raw: &RawRecord<'_>) {
+        if !self.has_bursts[event] {
+            return;
+        }
+        let Ok(sample) = self.recording.sample(raw) else { return };
+        let this = FirstPiece { start: sample.ip, offset: raw.offset };
+        let Some(time) = sample.time else {
+            self.bursts[event] += 1;
+            return;
+        };
+        match self.last_of_thread.get(&(event, sample.tid)) {
+            Some((same, first)) if *same == time => {
+                self.first_pieces.insert((event, sample.tid, time), *first);
+            }
+            _ => {
+                self.last_of_thread.insert((event, sample.tid), (time, this));
+                self.bursts[event] += 1;
+            }
+        }
+    }
+}
