@@ -14,13 +14,9 @@ use crate::commands::record;
 use crate::output::{Format, terminal_width};
 use crate::progress::AnalysisProgress;
 
-/// Where recording and binaries come from, and how the result is printed.
+/// Where binaries are found.
 #[derive(clap::Args)]
-pub struct InputArgs {
-    /// Recording to read; `-` for standard input
-    #[arg(short, long, value_name = "FILE", default_value = "hbbp.data", conflicts_with = "command")]
-    input: PathBuf,
-
+pub struct BinaryArgs {
     /// Look for binaries under this directory instead of under /
     #[arg(long, value_name = "DIR")]
     symfs: Option<PathBuf>,
@@ -28,6 +24,17 @@ pub struct InputArgs {
     /// Read this binary instead of the recorded one (by its build id or name, or for the RECORDED path or name)
     #[arg(long = "binary", value_name = "[RECORDED=]FILE")]
     binaries: Vec<String>,
+}
+
+/// Where recording and binaries come from, and how the result is printed.
+#[derive(clap::Args)]
+pub struct InputArgs {
+    /// Recording to read; `-` for standard input
+    #[arg(short, long, value_name = "FILE", default_value = "hbbp.data", conflicts_with = "command")]
+    input: PathBuf,
+
+    #[command(flatten)]
+    binaries: BinaryArgs,
 
     /// Threads to work with; the result does not depend on it [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -57,7 +64,7 @@ impl InputArgs {
             Some(threads) => usize::from(threads),
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let options = Options { search: self.binary_search(), group_by, threads, chooser: &PublishedRule };
+        let options = Options { search: self.binaries.search(), group_by, threads, chooser: &PublishedRule };
         let progress = AnalysisProgress::new();
         let analysis = analyze(&recording, &options, &|step| progress.step(step))?;
         drop(progress);
@@ -96,8 +103,11 @@ impl InputArgs {
             format!("{}{hint}", self.input.display())
         })
     }
+}
 
-    fn binary_search(&self) -> BinarySearch {
+impl BinaryArgs {
+    /// Where to look.
+    pub fn search(&self) -> BinarySearch {
         let overrides = self
             .binaries
             .iter()

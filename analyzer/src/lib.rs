@@ -5,6 +5,7 @@
 //! counting/    addresses -> modules -> blocks; EBS and branch-stack counts; the choice per block
 //! code/        ELF files -> functions -> static blocks -> instruction attributes
 //! mix/         counts x instructions x attributes -> pivot tables
+//! truth/       exact counts by instrumentation, to measure the others against
 //! ```
 //!
 //! The analyzer reads files only: it never talks to the kernel.
@@ -17,6 +18,7 @@ pub mod code;
 pub mod counting;
 pub mod mix;
 pub mod recording;
+pub mod truth;
 
 pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Progress, Step, Summary, analyze};
 pub use binaries::{Binary, BinaryOverride, BinarySearch};

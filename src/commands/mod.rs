@@ -4,3 +4,4 @@ pub mod blocks;
 pub mod doctor;
 pub mod mix;
 pub mod record;
+pub mod truth;
