@@ -293,8 +293,7 @@ mod tests {
         Callgrind::read(text.as_bytes()).map_err(|error| error.to_string())
     }
 
-    const HEAD: &str =
-        "# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npid: 7\ncmd:  ./hot a=1\npositions: instr line\nevents: Ir\n";
+    const HEAD: &str = "# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npid: 7\ncmd:  ./hot a=1\npositions: instr line\nevents: Ir\n";
 
     fn counts(counts: &BTreeMap<Svma, u64>) -> Vec<(u64, u64)> {
         counts.iter().map(|(at, n)| (at.0, *n)).collect()
@@ -315,7 +314,9 @@ mod tests {
     #[test]
     fn what_follows_the_cost_of_a_call_at_its_address_is_told_apart() {
         let call = "cob=/lib/f\ncfn=f\ncalls=99 0x1109 0\n";
-        let text = format!("ob=/bin/hot\nfn=main\n0x1161 0 99\n{call}0x1161 0 198\n{call}0x1161 0 7\n0x1161 0 104\n0x1166 0 99\nfn=g\n0x1166 0 1\n");
+        let text = format!(
+            "ob=/bin/hot\nfn=main\n0x1161 0 99\n{call}0x1161 0 198\n{call}0x1161 0 7\n0x1161 0 104\n0x1166 0 99\nfn=g\n0x1166 0 1\n"
+        );
         let hot = &read(&format!("{HEAD}{text}totals: 303\n")).unwrap().objects["/bin/hot"];
         assert_eq!(counts(&hot.counts), [(0x1161, 99), (0x1166, 100)]);
         assert_eq!(counts(&hot.behind_calls), [(0x1161, 104)]);

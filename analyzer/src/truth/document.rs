@@ -190,7 +190,9 @@ impl Truth {
                 modules: known,
             })?;
             // An instruction has a byte at least.
-            if block.instructions == 0 || block.start >= block.end || u64::from(block.instructions) > block.end - block.start
+            if block.instructions == 0
+                || block.start >= block.end
+                || u64::from(block.instructions) > block.end - block.start
             {
                 let Block { instructions, start, end, .. } = block;
                 return Err(DocumentError::Block { block: index, instructions, start, end });

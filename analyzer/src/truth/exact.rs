@@ -149,8 +149,12 @@ impl ExactCounter {
         for counts in [unknown.counts, unknown.behind_calls] {
             for (at, count) in counts {
                 match self.place(at, &placed) {
-                    Some((path, at)) => *profile.objects.entry(path).or_default().counts.entry(at).or_default() += count,
-                    None => self.left_out.add("code of no object (generated, or stubs of objects whose place is not known)", count),
+                    Some((path, at)) => {
+                        *profile.objects.entry(path).or_default().counts.entry(at).or_default() += count
+                    }
+                    None => self
+                        .left_out
+                        .add("code of no object (generated, or stubs of objects whose place is not known)", count),
                 }
             }
         }
@@ -181,7 +185,8 @@ impl ExactCounter {
             // Other images are loaded anywhere, and the file does not say where.
             let at = Some(Svma(at)).filter(|_| image.base_vaddr().0 != 0);
             if let Some(at) = at.filter(|&at| image.is_executable(at)) {
-                let object = self.objects.entry(path).or_insert_with(|| CountedObject { code, counts: BTreeMap::new() });
+                let object =
+                    self.objects.entry(path).or_insert_with(|| CountedObject { code, counts: BTreeMap::new() });
                 *object.counts.entry(at).or_default() += count;
                 in_blocks = in_blocks.saturating_add(count);
             }
@@ -207,7 +212,9 @@ impl ExactCounter {
         let mut modules = Vec::new();
         for (path, object) in self.objects {
             match &self.codes[object.code] {
-                ObjectCode::Read(read) => modules.push(exact_module(path, &read.0, &read.1, &object.counts, &mut left_out)),
+                ObjectCode::Read(read) => {
+                    modules.push(exact_module(path, &read.0, &read.1, &object.counts, &mut left_out))
+                }
                 ObjectCode::Unread(why) => {
                     left_out.add(&format!("code that cannot be read: {why}"), object.counts.values().sum());
                 }

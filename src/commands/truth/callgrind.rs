@@ -17,7 +17,11 @@ use super::{files, pinned_environment};
 const DUMP_BEFORE: [&str; 4] = ["fork", "vfork", "_Fork", "execve"];
 
 /// Runs a command and counts its instructions, in all its processes. Its standard output can go to standard error.
-pub fn count_under_callgrind(command: &[OsString], search: BinarySearch, stdout_to_stderr: bool) -> anyhow::Result<Truth> {
+pub fn count_under_callgrind(
+    command: &[OsString],
+    search: BinarySearch,
+    stdout_to_stderr: bool,
+) -> anyhow::Result<Truth> {
     let folder = tempfile::Builder::new().prefix("hbbp-truth-").tempdir().context("a folder for the counts")?;
     let environment = pinned_environment();
     eprintln!("hbbp: counting every instruction under valgrind, some 50 times slower");
@@ -27,7 +31,7 @@ pub fn count_under_callgrind(command: &[OsString], search: BinarySearch, stdout_
         .map_err(explain)?;
     let files = written(folder.path(), "out.")?;
     if files.is_empty() {
-        bail!("valgrind counted nothing ({status}): {}", log(folder.path())?);
+        bail!("valgrind counted nothing ({status}){}", last_words(folder.path())?);
     }
     if !status.success() {
         eprintln!("hbbp: {}", describe(status));
@@ -96,11 +100,12 @@ fn written(folder: &Path, prefix: &str) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The last that valgrind said.
-fn log(folder: &Path) -> io::Result<String> {
+/// The last that valgrind wrote into its log; what it says before it has one, it has said on standard error.
+fn last_words(folder: &Path) -> io::Result<String> {
     let mut said = String::new();
     for file in written(folder, "log.")? {
         said += &String::from_utf8_lossy(&fs::read(file)?);
     }
-    Ok(said.lines().map(str::trim).filter(|line| !line.is_empty()).next_back().unwrap_or("it said nothing").to_string())
+    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+    Ok(last.map_or(String::new(), |last| format!(": {last}")))
 }
