@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use analyzer::counting::GroupBy;
+use analyzer::recording::Part;
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
 use model::PublishedRule;
@@ -56,17 +57,32 @@ pub struct InputArgs {
 impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
-        let recording = self.open()?;
-        for note in recording.notes() {
-            eprintln!("hbbp: {note}");
+        let recording = if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
+        self.analyze_recording(&recording, group_by, Part::Whole)
+    }
+
+    /// The command to record, if it was given.
+    pub fn command(&self) -> &[OsString] {
+        &self.command
+    }
+
+    /// Where binaries are found.
+    pub fn search(&self) -> BinarySearch {
+        self.binaries.search()
+    }
+
+    /// Analyses a recording, or a part of one.
+    pub fn analyze_recording(&self, recording: &Recording, group_by: GroupBy, part: Part) -> anyhow::Result<Analysis> {
+        if part == Part::Whole {
+            recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
         }
         let threads = match self.threads {
             Some(threads) => usize::from(threads),
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let options = Options { search: self.binaries.search(), group_by, threads, chooser: &PublishedRule };
+        let options = Options { search: self.search(), part, group_by, threads, chooser: &PublishedRule };
         let progress = AnalysisProgress::new();
-        let analysis = analyze(&recording, &options, &|step| progress.step(step))?;
+        let analysis = analyze(recording, &options, &|step| progress.step(step))?;
         drop(progress);
         let summary = &analysis.summary.records;
         if summary.samples.iter().sum::<u64>() == 0 {
@@ -83,10 +99,8 @@ impl InputArgs {
         if self.output.is_none() { terminal_width() } else { None }
     }
 
-    fn open(&self) -> anyhow::Result<Recording> {
-        if !self.command.is_empty() {
-            return record::record_for_analysis(&self.command);
-        }
+    /// Opens the recording that was named.
+    pub fn open(&self) -> anyhow::Result<Recording> {
         if self.input == Path::new("-") {
             let stdin = std::io::stdin();
             if stdin.is_terminal() {

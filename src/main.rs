@@ -37,6 +37,8 @@ enum Command {
     Blocks(commands::blocks::Args),
     /// Count exactly, by instrumentation, how often every basic block runs
     Truth(commands::truth::Args),
+    /// Tell how good the counts of a recording are, measured against exact ones
+    Validate(commands::validate::Args),
     /// Tell what this machine offers for recording
     Doctor(commands::doctor::Args),
 }
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
         Command::Truth(args) => commands::truth::run(&args),
+        Command::Validate(args) => commands::validate::run(&args),
         Command::Doctor(args) => commands::doctor::run(args),
     };
     result.unwrap_or_else(|error| {

@@ -5,3 +5,4 @@ pub mod doctor;
 pub mod mix;
 pub mod record;
 pub mod truth;
+pub mod validate;

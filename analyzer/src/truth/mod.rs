@@ -5,6 +5,7 @@
 //! stubs                 stubs of the procedure linkage table -> the object they are of
 //! executions            instructions counted -> executions of blocks
 //! exact                 all of that for the objects of a run -> Truth
+//! reference             Truth -> executions of the blocks of an Analysis
 //! document              Truth <-> JSON, as `hbbp blocks` prints its counts
 //! ```
 
@@ -13,6 +14,7 @@ mod document;
 mod exact;
 mod executions;
 mod mix_file;
+mod reference;
 mod stubs;
 
 pub use callgrind::{Callgrind, CallgrindError, Object, UNKNOWN};
@@ -20,3 +22,5 @@ pub use document::{DocumentError, SCHEMA};
 pub use exact::{ExactCounter, ExactError, LeftOut, Truth, TruthBlock, TruthModule};
 pub use executions::{ExactCounts, executions};
 pub use mix_file::{MixFile, MixFileError};
+pub(crate) use reference::{TruthIndex, instructions_of};
+pub use reference::{NotComparable, Reference, ReferenceModule};
