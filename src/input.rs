@@ -57,7 +57,8 @@ pub struct InputArgs {
 impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
-        let recording = if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
+        let recording =
+            if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
         self.analyze_recording(&recording, group_by, Part::Whole)
     }
 

@@ -14,8 +14,8 @@ use crate::counting::{
     ModuleCounts, ModuleHits, count_module, locate, mean_instruction_length, sums_by_block,
 };
 use crate::recording::{
-    Facts, Granularity, Module, ModuleId, ModuleKind, ModuleTable, Part, RecordCounts, Selection, Sources, StackStatistics, Tasks,
-    Tracer, Vendor, read_samples, read_tasks,
+    Facts, Granularity, Module, ModuleId, ModuleKind, ModuleTable, Part, RecordCounts, Selection, Sources,
+    StackStatistics, Tasks, Tracer, Vendor, read_samples, read_tasks,
 };
 
 /// What to do beyond the defaults.

@@ -9,11 +9,11 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use analyzer::Analysis;
 use analyzer::counting::GroupBy;
 use analyzer::recording::Part;
 use analyzer::truth::Truth;
 use analyzer::validation::{Validation, validate};
-use analyzer::Analysis;
 use perfdata::Recording;
 
 use crate::commands::truth::{count_under_callgrind, read_truth};

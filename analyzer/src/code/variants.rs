@@ -49,14 +49,18 @@ fn addresses_taken(image: &Image, functions: &FunctionTable, resolver: Svma) -> 
     const LONGEST: u64 = 4096;
     let size = functions.at(resolver).map_or(0, |id| functions.get(id).end.0 - resolver.0);
     let bytes = image.bytes_up_to(resolver, size.min(LONGEST));
-    Decoder::with_ip(64, bytes, resolver.0, DecoderOptions::NONE).into_iter().filter_map(|instruction| taken(&instruction))
+    Decoder::with_ip(64, bytes, resolver.0, DecoderOptions::NONE)
+        .into_iter()
+        .filter_map(|instruction| taken(&instruction))
 }
 
 /// The address that an instruction takes: relative to itself, or as a constant in programs at fixed addresses.
 fn taken(instruction: &Instruction) -> Option<Svma> {
     match instruction.mnemonic() {
         Mnemonic::Lea if instruction.is_ip_rel_memory_operand() => Some(Svma(instruction.ip_rel_memory_address())),
-        Mnemonic::Mov if instruction.op1_kind() == OpKind::Immediate32to64 || instruction.op1_kind() == OpKind::Immediate32 => {
+        Mnemonic::Mov
+            if instruction.op1_kind() == OpKind::Immediate32to64 || instruction.op1_kind() == OpKind::Immediate32 =>
+        {
             Some(Svma(instruction.immediate(1)))
         }
         _ => None,

@@ -13,8 +13,8 @@ use perfdata::{
 
 use crate::analysis::{Progress, Step};
 use crate::recording::{
-    Aggregate, BurstPiece, Context, ContextId, Facts, IpHits, KERNEL, KERNEL_PID, Mapping, ModuleTable, Part, Place, Sources,
-    TaskEvent, Timeline, Totals,
+    Aggregate, BurstPiece, Context, ContextId, Facts, IpHits, KERNEL, KERNEL_PID, Mapping, ModuleTable, Part, Place,
+    Sources, TaskEvent, Timeline, Totals,
 };
 
 /// Whether the threads of a process are told apart.

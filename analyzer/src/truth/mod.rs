@@ -22,5 +22,5 @@ pub use document::{DocumentError, SCHEMA};
 pub use exact::{ExactCounter, ExactError, LeftOut, Truth, TruthBlock, TruthModule};
 pub use executions::{ExactCounts, executions};
 pub use mix_file::{MixFile, MixFileError};
-pub(crate) use reference::{TruthIndex, instructions_of};
 pub use reference::{NotComparable, Reference, ReferenceModule};
+pub(crate) use reference::{TruthIndex, instructions_of};

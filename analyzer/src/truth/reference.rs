@@ -144,8 +144,11 @@ pub(crate) fn instructions_of(block: &TruthBlock, image: &Image) -> Result<Vec<I
     let wrong = || NotComparable::OtherCode(block.start);
     let bytes = image.bytes_up_to(block.start, (block.end.0 - block.start.0).saturating_add(15));
     let decoder = Decoder::with_ip(64, bytes, block.start.0, DecoderOptions::NONE);
-    let found: Vec<Instruction> =
-        decoder.into_iter().take(block.instructions as usize).take_while(|instruction| !instruction.is_invalid()).collect();
+    let found: Vec<Instruction> = decoder
+        .into_iter()
+        .take(block.instructions as usize)
+        .take_while(|instruction| !instruction.is_invalid())
+        .collect();
     // The last instruction may reach beyond the end: code jumps over prefixes.
     let last = found.last().ok_or_else(wrong)?;
     let ends_there = last.ip() < block.end.0 && block.end.0 <= last.next_ip();

@@ -26,7 +26,8 @@ pub(super) fn load_bias(image: &Image, object: &Object) -> Option<u64> {
     let mut calls_by_bias: BTreeMap<u64, u64> = BTreeMap::new();
     for (&(at, target), &calls) in &object.calls_of_unknown {
         if let Some(stated) = direct_target(image, at) {
-            *calls_by_bias.entry(target.wrapping_sub(stated.0)).or_default() += calls;
+            let sum = calls_by_bias.entry(target.wrapping_sub(stated.0)).or_default();
+            *sum = sum.saturating_add(calls);
         }
     }
     let most = calls_by_bias.into_iter().max_by_key(|&(bias, calls)| (calls, std::cmp::Reverse(bias)));

@@ -81,7 +81,11 @@ impl Counts {
     /// Of each column its share of the column's total.
     pub fn shares(&self, totals: &Counts) -> Counts {
         let mut shares = *self;
-        shares.0.iter_mut().zip(totals.0).for_each(|(count, total)| *count = if total > 0.0 { *count / total } else { 0.0 });
+        shares
+            .0
+            .iter_mut()
+            .zip(totals.0)
+            .for_each(|(count, total)| *count = if total > 0.0 { *count / total } else { 0.0 });
         shares
     }
 }

@@ -129,7 +129,8 @@ impl Shares {
 
     /// Largest error of the hybrid first.
     pub fn named_functions<N>(&self, name: impl Fn(usize, Option<FunctionId>) -> N) -> Vec<Named<N>> {
-        let mut named: Vec<_> = self.functions.iter().map(|(key, shares)| (*key, Named::of(name(key.0, key.1), shares))).collect();
+        let mut named: Vec<_> =
+            self.functions.iter().map(|(key, shares)| (*key, Named::of(name(key.0, key.1), shares))).collect();
         let off = |named: &Named<N>| (named.truth - named.estimates[Estimate::Hybrid as usize]).abs();
         named.sort_by(|(a_key, a), (b_key, b)| off(b).total_cmp(&off(a)).then(a_key.cmp(b_key)));
         named.into_iter().map(|(_, named)| named).collect()
@@ -157,9 +158,8 @@ pub(super) fn mnemonic_shares(modules: &[&ModuleRows], truth: &BTreeMap<String, 
 }
 
 fn measure<'a>(shares: impl Iterator<Item = &'a Counts> + Clone, estimate: Estimate, has_halves: bool) -> Measure {
-    let difference = |a: Column, b: Column| -> f64 {
-        shares.clone().map(|shares| (shares.get(a) - shares.get(b)).abs()).sum()
-    };
+    let difference =
+        |a: Column, b: Column| -> f64 { shares.clone().map(|shares| (shares.get(a) - shares.get(b)).abs()).sum() };
     Measure {
         error: difference(Column::Truth, Column::Whole(estimate)),
         noise: has_halves.then(|| difference(Column::Half(0, estimate), Column::Half(1, estimate)) / 2.0),

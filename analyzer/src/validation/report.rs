@@ -202,13 +202,18 @@ impl<'a> Comparison<'a> {
                 let functions = binary.functions();
                 let mut rows = ModuleRows::default();
                 rows.add_truth(of_truth, &binary.image, &functions).map_err(|why| why.to_string())?;
-                Ok(Module { path: of_truth.path.clone(), code: ModuleCode::OfTruth(Box::new((binary, functions))), rows })
+                Ok(Module {
+                    path: of_truth.path.clone(),
+                    code: ModuleCode::OfTruth(Box::new((binary, functions))),
+                    rows,
+                })
             });
             match added {
                 Ok(module) => drop(self.compared.insert(place, module)),
                 Err(why) => {
                     let blocks = of_truth.blocks.iter();
-                    let instructions = blocks.map(|block| block.executions as f64 * f64::from(block.instructions)).sum();
+                    let instructions =
+                        blocks.map(|block| block.executions as f64 * f64::from(block.instructions)).sum();
                     self.leave_out(Side::Truth, format!("{}: {why}", of_truth.path), instructions);
                 }
             }
@@ -252,7 +257,7 @@ impl<'a> Comparison<'a> {
         }
         let hybrid = Column::Whole(Estimate::Hybrid);
         let both = |counts: &Counts| counts.get(Column::Truth) > 0.0 && counts.get(hybrid) > 0.0;
-        if !both(&totals) && !(mnemonics_of_all_code && shares.mnemonics.values().any(|counts| counts.get(hybrid) > 0.0)) {
+        if !both(&totals) && !shares.mnemonics.values().any(both) {
             return Err(NothingInCommon(self.left_out.into_iter().map(|left| left.what).collect()));
         }
         self.left_out.sort_by(|a, b| a.side.cmp(&b.side).then(b.share.total_cmp(&a.share)).then(a.what.cmp(&b.what)));

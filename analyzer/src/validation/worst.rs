@@ -84,7 +84,7 @@ pub(super) fn worst_block(module: usize, piece: &Piece, function: Option<String>
         chosen: count.map(|count| count.chosen.as_str()),
         ebs_samples: count.map_or(0, |count| count.ebs_samples),
         lbr_streams: count.map_or(0, |count| count.lbr_streams),
-        reason: reason(truth, estimates[Estimate::Hybrid as usize], seen),
+        reason: reason(truth, estimates[Estimate::Hybrid as usize], seen, bursts(analysis)),
     }
 }
 
@@ -92,13 +92,22 @@ fn block_at(analysis: &Analysis, place: BlockPlace) -> &CountedBlock {
     &analysis.counted[place.module as usize].blocks[place.block as usize]
 }
 
-fn reason(truth: f64, estimate: f64, seen: Option<&CountedBlock>) -> String {
+/// How many bursts the streams are of, if they are of any.
+fn bursts(analysis: &Analysis) -> Option<u64> {
+    let lbr = analysis.sources.lbr.as_ref().filter(|lbr| lbr.has_bursts)?;
+    Some(lbr.events.iter().map(|&event| analysis.summary.records.bursts[event]).sum())
+}
+
+fn reason(truth: f64, estimate: f64, seen: Option<&CountedBlock>, bursts: Option<u64>) -> String {
     let Some(block) = seen else { return "never seen: no sample and no stream".into() };
     let BlockCount { ebs_samples, lbr_streams, chosen, bias, .. } = block.count;
-    let (seen, what) = match chosen {
-        model::Source::Ebs => (ebs_samples, "samples"),
-        model::Source::Lbr => (lbr_streams, "streams"),
+    // Streams of one burst follow from each other.
+    let (seen, independent, what) = match (chosen, bursts) {
+        (model::Source::Ebs, _) => (ebs_samples, ebs_samples, "samples".to_string()),
+        (model::Source::Lbr, None) => (lbr_streams, lbr_streams, "streams".to_string()),
+        (model::Source::Lbr, Some(all)) => (lbr_streams, lbr_streams.min(all), format!("streams of {all} bursts")),
     };
+    let chance = DEVIATIONS * estimate.max(truth) / (independent as f64).sqrt();
     let mut reasons = Vec::new();
     if seen == 0 {
         reasons.push(match chosen {
@@ -107,8 +116,8 @@ fn reason(truth: f64, estimate: f64, seen: Option<&CountedBlock>) -> String {
         });
     } else if truth == 0.0 {
         reasons.push("did not run in the truth".into());
-    } else if (estimate - truth).abs() <= DEVIATIONS * estimate.max(truth) / (seen as f64).sqrt() {
-        reasons.push(format!("few {what}: {seen}"));
+    } else if (estimate - truth).abs() <= chance {
+        reasons.push(format!("{} {seen} {what}", if independent < FEW { "only" } else { "within chance:" }));
     } else {
         reasons.push(format!("more than chance: {seen} {what}"));
     }
@@ -126,5 +135,7 @@ fn reason(truth: f64, estimate: f64, seen: Option<&CountedBlock>) -> String {
 
 /// Standard deviations of a count of independent events within which a difference is no surprise.
 const DEVIATIONS: f64 = 3.0;
+/// Fewer independent events than this make an error of more than 10 %.
+const FEW: u64 = 100;
 /// The paper's rule calls blocks up to this many instructions short.
 const SHORT: f64 = 18.0;

@@ -10,11 +10,14 @@ use super::Report;
 /// Prints everything.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let (truth, validation) = (report.truth, report.validation);
-    let left_out =
-        validation.left_out.iter().map(|left| json!({"side": left.side.as_str(), "what": left.what, "share": left.share}));
+    let left_out = validation
+        .left_out
+        .iter()
+        .map(|left| json!({"side": left.side.as_str(), "what": left.what, "share": left.share}));
     let sources = Estimate::ALL.iter().zip(&validation.qualities);
-    let sources: Map<String, Value> =
-        sources.map(|(estimate, quality)| (estimate.as_str().into(), quality.as_ref().map_or(Value::Null, source))).collect();
+    let sources: Map<String, Value> = sources
+        .map(|(estimate, quality)| (estimate.as_str().into(), quality.as_ref().map_or(Value::Null, source)))
+        .collect();
     let mnemonics = validation.mnemonics.iter().take(report.top);
     let functions = validation.functions.iter().take(report.top);
     let document = json!({

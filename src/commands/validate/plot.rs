@@ -43,9 +43,19 @@ pub fn svg(validation: &Validation) -> String {
             let up = y(error.min(top));
             let colour = COLOURS[estimate as usize];
             let height = HEIGHT - BOTTOM - up;
-            element(&mut svg, &format!("<rect x=\"{left:.1}\" y=\"{up:.1}\" width=\"{bar:.1}\" height=\"{height:.1}\" fill=\"{colour}\"/>"));
+            element(
+                &mut svg,
+                &format!(
+                    "<rect x=\"{left:.1}\" y=\"{up:.1}\" width=\"{bar:.1}\" height=\"{height:.1}\" fill=\"{colour}\"/>"
+                ),
+            );
             if error > top {
-                text(&mut svg, (left + bar / 2.0, up - 3.0), "font-size=\"9\" text-anchor=\"middle\"", &format!("{:.0}", 100.0 * error));
+                text(
+                    &mut svg,
+                    (left + bar / 2.0, up - 3.0),
+                    "font-size=\"9\" text-anchor=\"middle\"",
+                    &format!("{:.0}", 100.0 * error),
+                );
             }
         }
         let (x, y) = (x + group * 0.4 + 4.0, HEIGHT - BOTTOM + 12.0);

@@ -33,9 +33,19 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
     let processes = if truth.processes == 1 { "process" } else { "processes" };
     let counted = count(truth.counted as f64);
     let what = if truth.command.is_empty() { String::new() } else { format!("; {}", truth.command) };
-    print_line("truth", &format!("{}: {counted} instructions of {} {processes}{what}", truth.engine, truth.processes), out, width)?;
+    print_line(
+        "truth",
+        &format!("{}: {counted} instructions of {} {processes}{what}", truth.engine, truth.processes),
+        out,
+        width,
+    )?;
     let [of_truth, of_recording] = [validation.compared_truth, validation.compared_recording].map(percent);
-    print_line("compared", &format!("{of_truth} of the truth's instructions, {of_recording} of the recording's"), out, width)?;
+    print_line(
+        "compared",
+        &format!("{of_truth} of the truth's instructions, {of_recording} of the recording's"),
+        out,
+        width,
+    )?;
     for side in [Side::Truth, Side::Recording] {
         let of_side = || validation.left_out.iter().filter(|left| left.side == side);
         for left in of_side().filter(|left| left.share >= NAMED) {
