@@ -284,6 +284,35 @@ fn mnemonics_of_sde_are_compared_without_blocks() {
     assert_eq!(document["mnemonics_of_all_code"], true);
 }
 
+/// The mix tool names the blocks that ran most: only those are compared, but all mnemonics.
+#[test]
+fn blocks_that_sde_does_not_name_are_left_out() {
+    let Some(setup) = setup() else { return };
+    let block = |start: u64, end: u64, executions: u64| {
+        let image = setup.binary.display();
+        let first = format!(
+            "BLOCK: 0   PC: {start:x}   ICOUNT: 9   EXECUTIONS: {executions}   #BYTES: 9   FN: _start   IMG: {image}\n"
+        );
+        first + &(start..end).map(|at| format!("XDIS {at:x}: BASE 90 nop\n")).collect::<String>()
+    };
+    let text = format!(
+        "# Mix output version 14\n{}{}# $global-dynamic-counts\nNOP 246\nJNZ 10\nJMP 16\n*total 272\n# END_GLOBAL_DYNAMIC_STATS\n",
+        block(A, A_JNE + 1, 10),
+        block(B, B_JMP + 1, 6)
+    );
+    let (recording, truth) = (setup.recording(), setup.write("sde-mix-out.txt", text.as_bytes()));
+    let json = support::stdout(&["validate", "-i", &recording, "--truth", &truth, "--format", "json"]);
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let lbr = &document["sources"]["lbr"];
+    assert_near(&lbr["block_error"], error(&[210.0, 24.0], &[42_000.0, 4_000.0]), "blocks");
+    let mnemonics = [40_000.0 + 3_000.0 + 2_000.0 + 2_000.0, 2_000.0, 3_000.0];
+    assert_near(&lbr["mnemonic_error"], error(&[246.0, 10.0, 16.0], &mnemonics), "mnemonics");
+    assert_near(&document["compared"]["truth"], 234.0 / 272.0, "compared");
+    let left = &document["left_out"][1];
+    assert_eq!(left["what"], "blocks that the truth does not name");
+    assert_near(&left["share"], 6_000.0 / 94_000.0, "C and D");
+}
+
 /// A file of callgrind is read as it is.
 #[test]
 fn callgrind_files_are_read_directly() {

@@ -67,6 +67,7 @@ pub fn validate(
     comparison.add_never_hit(search);
     comparison.add_halves(halves);
     comparison.leave_out_variants();
+    comparison.leave_out_rare_blocks();
     comparison.finish(halves.is_some(), worst)
 }
 
@@ -76,8 +77,8 @@ struct Comparison<'a> {
     index: TruthIndex<'a>,
     /// By place in the truth.
     compared: BTreeMap<usize, Module<'a>>,
-    /// What the recording has of modules of which the truth has no blocks.
-    others: ModuleRows,
+    /// What the recording has beside it: user code of which the truth has no blocks.
+    others: Vec<ModuleRows>,
     left_out: Vec<Uncompared>,
     /// Instructions of the truth, and of the recording.
     totals: (f64, f64),
@@ -115,7 +116,7 @@ impl<'a> Comparison<'a> {
             truth,
             index: TruthIndex::of(truth),
             compared: BTreeMap::new(),
-            others: ModuleRows::default(),
+            others: Vec::new(),
             left_out: Vec::new(),
             totals,
         };
@@ -162,9 +163,7 @@ impl<'a> Comparison<'a> {
                 Ok(Some(compared)) => compared.rows.add_estimates(place, module, None),
                 Ok(None) => {}
                 Err(why) => {
-                    if !recorded.kind.is_kernel() {
-                        self.others.add_estimates(place, module, None);
-                    }
+                    self.add_other(recorded.kind, place, module, None);
                     let what = match recorded.kind.is_kernel() {
                         true => format!("{}: the truth is of user code only", recorded.path),
                         false => format!("{}: {why}", recorded.path),
@@ -226,11 +225,36 @@ impl<'a> Comparison<'a> {
                 let found = self.find(half, module).ok().and_then(|found| self.compared.get_mut(&found));
                 match found {
                     Some(compared) => compared.rows.add_estimates(place, module, Some(number)),
-                    None if half.modules.get(module.counts.module).kind.is_kernel() => {}
-                    None => self.others.add_estimates(place, module, Some(number)),
+                    None => self.add_other(half.modules.get(module.counts.module).kind, place, module, Some(number)),
                 }
             }
         }
+    }
+
+    fn add_other(&mut self, kind: ModuleKind, place: usize, module: &CountedModule, half: Option<usize>) {
+        if !kind.is_kernel() {
+            let mut rows = ModuleRows::default();
+            rows.add_estimates(place, module, half);
+            self.others.push(rows);
+        }
+    }
+
+    /// Where the truth counted mnemonics beside its blocks, it has only the blocks that ran most.
+    fn leave_out_rare_blocks(&mut self) {
+        if self.truth.mnemonics.is_empty() {
+            return;
+        }
+        let mut sum = Counts::default();
+        for module in self.compared.values_mut() {
+            let rare = module.rows.take_without_truth();
+            sum.add(&rare.total());
+            self.others.push(rare);
+        }
+        self.leave_out(
+            Side::Recording,
+            "blocks that the truth does not name".into(),
+            sum.get(Column::Whole(Estimate::Hybrid)),
+        );
     }
 
     fn leave_out_variants(&mut self) {
@@ -252,7 +276,7 @@ impl<'a> Comparison<'a> {
         let mut shares = Shares::of(&modules);
         let mnemonics_of_all_code = !self.truth.mnemonics.is_empty();
         if mnemonics_of_all_code {
-            let all: Vec<&ModuleRows> = modules.iter().copied().chain([&self.others]).collect();
+            let all: Vec<&ModuleRows> = modules.iter().copied().chain(&self.others).collect();
             shares.mnemonics = mnemonic_shares(&all, &self.truth.mnemonics);
         }
         let hybrid = Column::Whole(Estimate::Hybrid);

@@ -103,24 +103,20 @@ fn reason(truth: f64, estimate: f64, seen: Option<&CountedBlock>, bursts: Option
     let BlockCount { ebs_samples, lbr_streams, chosen, bias, .. } = block.count;
     // Streams of one burst follow from each other.
     let (seen, independent, what) = match (chosen, bursts) {
-        (model::Source::Ebs, _) => (ebs_samples, ebs_samples, "samples".to_string()),
-        (model::Source::Lbr, None) => (lbr_streams, lbr_streams, "streams".to_string()),
-        (model::Source::Lbr, Some(all)) => (lbr_streams, lbr_streams.min(all), format!("streams of {all} bursts")),
+        (model::Source::Ebs, _) => (ebs_samples, ebs_samples, "samples"),
+        (model::Source::Lbr, None) => (lbr_streams, lbr_streams, "streams"),
+        (model::Source::Lbr, Some(all)) => (lbr_streams, lbr_streams.min(all), "bursts at most"),
     };
     let chance = DEVIATIONS * estimate.max(truth) / (independent as f64).sqrt();
     let mut reasons = Vec::new();
-    if seen == 0 {
-        reasons.push(match chosen {
-            model::Source::Ebs => format!("no samples, {lbr_streams} streams"),
-            model::Source::Lbr => format!("in no branch stack, {ebs_samples} samples"),
-        });
-    } else if truth == 0.0 {
-        reasons.push("did not run in the truth".into());
-    } else if (estimate - truth).abs() <= chance {
-        reasons.push(format!("{} {seen} {what}", if independent < FEW { "only" } else { "within chance:" }));
-    } else {
-        reasons.push(format!("more than chance: {seen} {what}"));
-    }
+    reasons.push(match chosen {
+        model::Source::Ebs if seen == 0 => format!("no samples, {lbr_streams} streams"),
+        model::Source::Lbr if seen == 0 => format!("in no branch stack, {ebs_samples} samples"),
+        _ if truth == 0.0 => "did not run in the truth".into(),
+        _ if (estimate - truth).abs() > chance => format!("beyond chance: {independent} {what}"),
+        _ if independent < FEW => format!("only {independent} {what}"),
+        _ => format!("within chance: {independent} {what}"),
+    });
     if bias {
         reasons.push("biased branch".into());
     }
