@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::address::Svma;
 use crate::binaries::{Binary, BinarySearch, hex};
-use crate::code::{FunctionTable, Image, demangle};
+use crate::code::{FunctionTable, demangle};
 use crate::recording::{Module, ModuleKind};
-use crate::truth::stubs::{load_bias, place_skipped};
+use crate::truth::stubs::{Placed, load_bias, place_skipped};
 use crate::truth::{Callgrind, MixFile, UNKNOWN, executions};
 
 /// How often everything in a run was executed, user code only.
@@ -257,33 +257,6 @@ impl ExactCounter {
 }
 
 const NO_OBJECT: &str = "code of no object (generated, or stubs of objects whose place is not known)";
-
-/// Where the code of a process' objects is.
-#[derive(Default)]
-struct Placed {
-    /// Start and end in the process, load bias, path.
-    ranges: Vec<(u64, u64, u64, String)>,
-}
-
-impl Placed {
-    fn add(&mut self, path: &str, image: &Image, bias: u64) {
-        for segment in image.segments().iter().filter(|segment| segment.executable) {
-            let [start, end] = [segment.start, segment.end()].map(|at| at.0.wrapping_add(bias));
-            self.ranges.push((start, end, bias, path.to_string()));
-        }
-    }
-
-    fn sort(&mut self) {
-        self.ranges.sort();
-    }
-
-    /// The object that holds an address of the process, and its address there.
-    fn find(&self, at: Svma) -> Option<(&str, Svma)> {
-        let after = self.ranges.partition_point(|(start, ..)| *start <= at.0);
-        let (_, end, bias, path) = self.ranges.get(after.checked_sub(1)?)?;
-        (at.0 < *end).then(|| (path.as_str(), Svma(at.0.wrapping_sub(*bias))))
-    }
-}
 
 /// Instructions in no block, by the reason.
 #[derive(Debug, Default)]
