@@ -35,9 +35,7 @@ enum Command {
     Mix(commands::mix::Args),
     /// Print how often every basic block ran
     Blocks(commands::blocks::Args),
-    /// Count exactly, by instrumentation, how often every basic block runs
     Truth(commands::truth::Args),
-    /// Tell how good the counts of a recording are, measured against exact ones
     Validate(commands::validate::Args),
     /// Tell what this machine offers for recording
     Doctor(commands::doctor::Args),

@@ -78,12 +78,13 @@ impl Comparison<'_> {
             let all: Vec<&ModuleRows> = modules.iter().copied().chain(&self.others).collect();
             shares.mnemonics = mnemonic_shares(&all, &self.truth.mnemonics);
         }
+        self.left_out.sort_by(|a, b| a.side.cmp(&b.side).then(b.share.total_cmp(&a.share)).then(a.what.cmp(&b.what)));
         let hybrid = Column::Whole(Estimate::Hybrid);
         let both = |counts: &Counts| counts.get(Column::Truth) > 0.0 && counts.get(hybrid) > 0.0;
         if !both(&totals) && !shares.mnemonics.values().any(both) {
-            return Err(NothingInCommon(self.left_out.into_iter().map(|left| left.what).collect()));
+            const REASONS: usize = 6;
+            return Err(NothingInCommon(self.left_out.into_iter().map(|left| left.what).take(REASONS).collect()));
         }
-        self.left_out.sort_by(|a, b| a.side.cmp(&b.side).then(b.share.total_cmp(&a.share)).then(a.what.cmp(&b.what)));
         let names: Vec<&Module<'_>> = self.compared.values().collect();
         let function_name = |module: usize, function| CodeName { module, function: names[module].code.name(function) };
         let (of_truth, of_recording) = self.totals;
