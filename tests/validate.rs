@@ -370,6 +370,9 @@ fn a_truth_of_something_else_is_refused() {
         changed(&|truth| truth["blocks"][2]["start"] = json!(B + 1)),
         &format!("another binary: the truth has a block at {:#x} that is not in the file", B + 1),
     );
+    let of_another =
+        changed(&|truth| truth["modules"][0] = json!({"path": "/bin/other", "build_id": "ff", "read": true}));
+    check(of_another, "no code in common");
     check(setup.error_of(b"{"), "it is no list of blocks");
     check(setup.error_of(b"nonsense"), "it begins neither like a file of callgrind");
 }

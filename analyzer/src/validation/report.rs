@@ -7,7 +7,7 @@ use crate::validation::code_counts::{Column, Counts, ModuleRows};
 use crate::validation::comparison::{Comparison, Module};
 use crate::validation::metrics::{Shares, mnemonic_shares};
 use crate::validation::worst::{Piece, pieces, worst_block};
-use crate::validation::{Estimate, Named, Quality, Uncompared, WorstBlock};
+use crate::validation::{Estimate, Named, Quality, Side, Uncompared, WorstBlock};
 
 /// The finished comparison.
 #[derive(Clone, Debug)]
@@ -82,8 +82,10 @@ impl Comparison<'_> {
         let hybrid = Column::Whole(Estimate::Hybrid);
         let both = |counts: &Counts| counts.get(Column::Truth) > 0.0 && counts.get(hybrid) > 0.0;
         if !both(&totals) && !shares.mnemonics.values().any(both) {
-            const REASONS: usize = 6;
-            return Err(NothingInCommon(self.left_out.into_iter().map(|left| left.what).take(REASONS).collect()));
+            const REASONS: usize = 3;
+            let largest = |side| self.left_out.iter().filter(move |left| left.side == side).take(REASONS);
+            let reasons = [Side::Recording, Side::Truth].into_iter().flat_map(largest);
+            return Err(NothingInCommon(reasons.map(|left| left.what.clone()).collect()));
         }
         let names: Vec<&Module<'_>> = self.compared.values().collect();
         let function_name = |module: usize, function| CodeName { module, function: names[module].code.name(function) };
