@@ -35,6 +35,8 @@ enum Command {
     Mix(commands::mix::Args),
     /// Print how often every basic block ran
     Blocks(commands::blocks::Args),
+    Truth(commands::truth::Args),
+    Validate(commands::validate::Args),
     /// Tell what this machine offers for recording
     Doctor(commands::doctor::Args),
 }
@@ -44,6 +46,8 @@ fn main() -> ExitCode {
         Command::Record(args) => commands::record::run(*args),
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
+        Command::Truth(args) => commands::truth::run(&args),
+        Command::Validate(args) => commands::validate::run(&args),
         Command::Doctor(args) => commands::doctor::run(args),
     };
     result.unwrap_or_else(|error| {

@@ -15,14 +15,16 @@ use crate::counting::{
 };
 use crate::estimation::{Estimate, estimate};
 use crate::recording::{
-    Facts, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Sources, StackStatistics, Tasks,
-    Tracer, Vendor, read_samples, read_tasks,
+    Facts, Granularity, Module, ModuleId, ModuleKind, ModuleTable, Part, RecordCounts, Selection, Sources,
+    StackStatistics, Tasks, Tracer, Vendor, read_samples, read_tasks,
 };
 
 /// What to do beyond the defaults.
 pub struct Options<'a> {
     /// Where binaries are found.
     pub search: BinarySearch,
+    /// All samples, or half of them.
+    pub part: Part,
     /// Whose executions are told apart.
     pub group_by: GroupBy,
     /// How many threads work; results do not depend on it.
@@ -124,23 +126,16 @@ pub fn analyze(
     progress: Progress<'_>,
 ) -> Result<Analysis, perfdata::Error> {
     let facts = recording.features().hbbp.as_deref().map(Facts::read).unwrap_or_default();
-    let Tasks { timeline, mut modules, first_pieces, mut records } = read_tasks(recording, &facts, progress)?;
+    let mut tasks = read_tasks(recording, &facts, progress)?;
     let vendor = Vendor::of(recording.features().cpuid.as_deref());
-    let mut sources = Sources::of(recording.events(), vendor, &records.samples, &facts);
-    records.learn(&facts);
+    let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &facts);
+    tasks.records.learn(&facts);
     let mut degradations = facts.degradations;
     degradations.append(&mut sources.degradations);
     let granularity = if options.group_by == GroupBy::Thread { Granularity::Thread } else { Granularity::Process };
-    let totals = read_samples(
-        recording,
-        &timeline,
-        &first_pieces,
-        &sources,
-        granularity,
-        options.threads,
-        &mut records,
-        progress,
-    )?;
+    let selection = Selection { granularity, part: options.part };
+    let totals = read_samples(recording, &mut tasks, &sources, selection, options.threads, progress)?;
+    let Tasks { timeline, mut modules, records, .. } = tasks;
     let groups = Groups::new(options.group_by, &totals, &timeline);
     let located = locate(&totals, &timeline, &mut modules, &sources, &groups);
     let mut counted = count_modules(&located, &modules, &totals.stacks, options, progress);

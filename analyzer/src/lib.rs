@@ -5,6 +5,8 @@
 //! counting/    addresses -> modules -> blocks; EBS and branch-stack counts; the choice per block
 //! code/        ELF files -> functions -> static blocks -> instruction attributes
 //! mix/         counts x instructions x attributes -> pivot tables
+//! truth/       exact counts by instrumentation, to measure the others against
+//! validation/  the errors of an analysis against exact counts
 //! ```
 //!
 //! The analyzer reads files only: it never talks to the kernel.
@@ -18,6 +20,8 @@ pub mod counting;
 mod estimation;
 pub mod mix;
 pub mod recording;
+pub mod truth;
+pub mod validation;
 
 pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Progress, Step, Summary, analyze};
 pub use binaries::{Binary, BinaryOverride, BinarySearch};

@@ -5,7 +5,7 @@ mod number;
 mod table;
 mod writer;
 
-pub use head::Head;
+pub use head::{Head, print_line};
 pub use number::{Unit, count, share};
 pub use table::{Align, Table, printable, terminal_width};
 pub use writer::write_to;

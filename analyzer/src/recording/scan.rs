@@ -12,7 +12,7 @@ use perfdata::{Avma, Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRe
 use crate::analysis::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, Facts, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, Mapping, ModuleTable, Pace, Place, Sources, TaskEvent, Timeline, Totals, instructions_of,
+    KERNEL_PID, Mapping, ModuleTable, Pace, Part, Place, Sources, TaskEvent, Timeline, Totals, instructions_of,
 };
 
 /// Whether the threads of a process are told apart.
@@ -22,6 +22,15 @@ pub enum Granularity {
     Process,
     /// Yes.
     Thread,
+}
+
+/// Which samples are added up, and which of them together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// Whether threads are told apart.
+    pub granularity: Granularity,
+    /// All samples or half of them.
+    pub part: Part,
 }
 
 /// What the first reading finds.
@@ -96,20 +105,19 @@ impl RecordCounts {
     }
 }
 
-/// The second reading, with that many threads: the samples, added up. Adds to `records` what it finds.
+/// The second reading, with that many threads: the samples, added up. Adds to the records of `tasks` what it finds.
 pub fn read_samples(
     recording: &Recording,
-    timeline: &Timeline,
-    first_pieces: &FirstPieces,
+    tasks: &mut Tasks,
     sources: &Sources,
-    granularity: Granularity,
+    selection: Selection,
     threads: usize,
-    records: &mut RecordCounts,
     progress: Progress<'_>,
 ) -> Result<Totals, Error> {
     let uses = EventUses::new(sources, recording.events().len());
     let reader = Mutex::new(recording.chunks());
-    let worker = || Worker::new(recording, timeline, first_pieces, &uses, granularity).run(&reader, progress);
+    let shared: &Tasks = tasks;
+    let worker = || Worker::new(recording, shared, &uses, selection).run(&reader, progress);
     let results: Vec<Result<_, Error>> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
         let mut results = vec![worker()];
@@ -121,7 +129,7 @@ pub fn read_samples(
     let mut sum: Option<Aggregate> = None;
     for result in results {
         let (aggregate, counts) = result?;
-        records.add_samples(counts);
+        tasks.records.add_samples(counts);
         match &mut sum {
             Some(sum) => sum.merge(aggregate),
             None => sum = Some(aggregate),
@@ -275,10 +283,9 @@ impl EventUses {
 /// One thread of the second reading.
 struct Worker<'a> {
     recording: &'a Recording,
-    timeline: &'a Timeline,
-    first_pieces: &'a FirstPieces,
+    tasks: &'a Tasks,
     uses: &'a EventUses,
-    granularity: Granularity,
+    selection: Selection,
     aggregate: Aggregate,
     counts: RecordCounts,
     recent: Vec<Option<RecentContext>>,
@@ -294,21 +301,14 @@ struct RecentContext {
 }
 
 impl<'a> Worker<'a> {
-    fn new(
-        recording: &'a Recording,
-        timeline: &'a Timeline,
-        first_pieces: &'a FirstPieces,
-        uses: &'a EventUses,
-        granularity: Granularity,
-    ) -> Self {
+    fn new(recording: &'a Recording, tasks: &'a Tasks, uses: &'a EventUses, selection: Selection) -> Self {
         const RECENT_CONTEXTS: usize = 64;
         let events = recording.events();
         Worker {
             recording,
-            timeline,
-            first_pieces,
+            tasks,
             uses,
-            granularity,
+            selection,
             aggregate: Aggregate::default(),
             counts: RecordCounts::default(),
             recent: vec![None; RECENT_CONTEXTS],
@@ -343,6 +343,9 @@ impl<'a> Worker<'a> {
             Ok(sample) => sample,
             Err(error) => return self.counts.malformed(raw, &error),
         };
+        if !self.selection.part.keeps(&sample, raw) {
+            return;
+        }
         let event = sample.event;
         let period = sample.period.unwrap_or(self.default_periods[event]);
         let ip = sample.ip.filter(|_| self.uses.ip[event]);
@@ -353,13 +356,13 @@ impl<'a> Worker<'a> {
         self.counts.timeless += u64::from(sample.time.is_none());
         self.counts.processless += u64::from(sample.pid.is_none());
         let guest = matches!(raw.cpu_mode(), CpuMode::GuestKernel | CpuMode::GuestUser);
-        let tid = if self.granularity == Granularity::Thread { sample.tid.unwrap_or(0) } else { 0 };
+        let tid = if self.selection.granularity == Granularity::Thread { sample.tid.unwrap_or(0) } else { 0 };
         let pid = sample.pid.unwrap_or(0);
         let plain = Context { event: event as u32, pid, place: Place::default(), tid, guest, start: Avma(0) };
         let first = FirstPiece { start: sample.ip, offset: raw.offset };
         let (context, is_first) = match stack {
             Some(_) if self.uses.burst[event] => {
-                let known = sample.time.and_then(|time| self.first_pieces.get(&(event, sample.tid, time)));
+                let known = sample.time.and_then(|time| self.tasks.first_pieces.get(&(event, sample.tid, time)));
                 let piece = known.unwrap_or(&first);
                 (plain.starting_at(piece.start.unwrap_or_default()), *piece == first)
             }
@@ -400,7 +403,7 @@ impl<'a> Worker<'a> {
         {
             return recent.id;
         }
-        let (place, times) = self.timeline.place(context.pid, time);
+        let (place, times) = self.tasks.timeline.place(context.pid, time);
         let id = self.aggregate.context(Context { place, ..context });
         self.recent[slot] = Some(RecentContext { context, times, id });
         id
