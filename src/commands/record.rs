@@ -25,6 +25,8 @@ use collector::tracer::{BurstSize, TracerWish, TracerWishes};
 use collector::{KernelOpener, RecordError, Stop};
 use perfdata::Recording;
 
+use crate::commands::record::simulation::SimulationArgs;
+
 /// Record a program's event samples and branch stacks
 ///
 /// Without options, the events are the best the machine has (see `hbbp doctor`), and branches are traced in software where the
@@ -90,7 +92,7 @@ pub struct Args {
     #[arg(long, value_name = "PMU", default_value = "machine", value_parser = ["machine", "simulated"])]
     pmu: String,
     #[command(flatten)]
-    simulation: simulation::Args,
+    simulation: SimulationArgs,
     /// Trace branches in software: lookahead (an interpreter follows the program's path), breakpoint (one at every branch, slow),
     /// none, or auto: lookahead where there are no hardware branch records
     #[arg(long, value_name = "HOW", default_value = "auto")]

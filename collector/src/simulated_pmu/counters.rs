@@ -66,6 +66,8 @@ pub(super) struct Counters {
     /// The instruction counter's sample is that of the next instruction.
     armed: bool,
     held: Held,
+    /// Slots until the next stack stands still.
+    freezing: u64,
     dice: u64,
     /// When the last branch was taken, slots.
     last_taken: u64,
@@ -82,6 +84,7 @@ impl Counters {
             stack: LastBranches::new(settings.depth, settings.bias, settings.seed),
             armed: false,
             held: Held::Open,
+            freezing: FREEZING.start() * WIDTH,
             dice: settings.seed,
             last_taken: 0,
             ip: Avma(0),
@@ -98,6 +101,12 @@ impl Counters {
 
     pub(super) fn merged(&self) -> u64 {
         self.merged
+    }
+
+    /// The stack is empty again, as it is when a thread comes back to a CPU.
+    pub(super) fn forget_branches(&mut self) {
+        self.stack.clear();
+        self.held = Held::Open;
     }
 
     /// The instruction at `ip` is the next to retire.
@@ -135,7 +144,7 @@ impl Counters {
             if let Held::For(branches) = self.held {
                 self.held = if branches > 1 { Held::For(branches - 1) } else { Held::No };
             }
-            self.merged += u64::from(self.branches.count(now + FREEZING * WIDTH));
+            self.merged += u64::from(self.branches.count(now + self.freezing));
         }
     }
 
@@ -153,6 +162,9 @@ impl Counters {
         if self.held == Held::No {
             self.held = Held::Open;
             self.branches.due = NOTHING_DUE;
+            self.dice = mixed(self.dice);
+            let slots = (FREEZING.end() - FREEZING.start()) * WIDTH + 1;
+            self.freezing = FREEZING.start() * WIDTH + self.dice % slots;
             self.sample(SampledBy::TakenBranches, self.ip, samples);
         }
     }

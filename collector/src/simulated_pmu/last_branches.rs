@@ -40,6 +40,11 @@ impl LastBranches {
         self.next = (self.next + 1) % self.entries.len();
     }
 
+    pub(super) fn clear(&mut self) {
+        self.entries.fill(Branch::default());
+        self.since_holding = usize::MAX;
+    }
+
     /// How many more branches must be taken until the youngest branch that holds the stack is its oldest entry; `None` if there is none in
     /// the stack.
     pub(super) fn until_oldest(&self) -> Option<usize> {

@@ -88,6 +88,11 @@ impl ThreadPmu {
         (self.0.instructions(), self.0.taken_branches())
     }
 
+    /// The thread has another program now: no branch of the old one is in its stack.
+    pub(crate) fn exec(&mut self) {
+        self.0.forget_branches();
+    }
+
     /// Overflows that came while a sample of the same event was due: they made none.
     pub(crate) fn merged(&self) -> u64 {
         self.0.merged()

@@ -61,8 +61,9 @@ pub(super) const RETURNS: usize = 16;
 /// sampling has to be armed first. No maker publishes it; a few cycles are needed for the shadowing that HBBP describes. (Assumption.)
 pub(super) const ARMING: u64 = 8;
 
-/// Cycles from the overflow of the branch counter until the stack stands still: the interrupt has to be raised. (Assumption.)
-pub(super) const FREEZING: u64 = 30;
+/// Cycles from the overflow of the branch counter until the stack stands still, at least and at most, each as likely: an interrupt has to
+/// be raised, and that takes now more, now less. (Assumption.)
+pub(super) const FREEZING: std::ops::RangeInclusive<u64> = 20..=60;
 
 /// How often a stack with a branch that holds it is held until that branch is the oldest: HBBP (III.C) saw branches in entry\[0\] "even up
 /// to 50% of the time". Nobody knows how it comes about. (Assumption.)

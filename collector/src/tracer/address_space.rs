@@ -90,7 +90,7 @@ impl AddressSpace {
         {
             return;
         }
-        self.reread(|_| {});
+        self.reread(self.pid, |_| {});
         self.read = Some((now, now.elapsed()));
     }
 
@@ -101,16 +101,17 @@ impl AddressSpace {
         }
     }
 
-    /// Looks again what is mapped, and forgets decoded code that is not there any more; `before_code_goes` sees where it was.
-    pub(super) fn reread(&mut self, before_code_goes: impl FnOnce(&Layout)) {
-        let new = mappings(self.pid as u32);
+    /// Looks again what is mapped, and forgets decoded code that is not there any more; `before_code_goes` sees where it was. `thread` is one
+    /// of the process that lives: the first may have ended.
+    pub(super) fn reread(&mut self, thread: i32, before_code_goes: impl FnOnce(&Layout)) {
+        let new = mappings(thread as u32);
         if new == self.layout.mappings {
             return;
         }
         if self.layout.gone(&new).next().is_some() {
             before_code_goes(&self.layout);
         }
-        for range in self.layout.replace(self.pid, new) {
+        for range in self.layout.replace(thread, new) {
             self.code.invalidate(range);
         }
     }

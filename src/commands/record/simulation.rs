@@ -15,7 +15,7 @@ use crate::output::count;
 /// What can be chosen of the simulated PMU.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Simulated PMU (--pmu simulated)")]
-pub struct Args {
+pub struct SimulationArgs {
     /// Entries of a branch stack: 16 as up to Broadwell, 32 as from Skylake on
     #[arg(long, value_name = "N")]
     lbr_depth: Option<usize>,
@@ -33,7 +33,7 @@ pub struct Args {
     only_steps: bool,
 }
 
-impl Args {
+impl SimulationArgs {
     /// Whether any of it was asked for.
     pub fn is_used(&self) -> bool {
         let Self { lbr_depth, lbr_bias, seed, truth, only_steps } = self;

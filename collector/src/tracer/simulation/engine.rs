@@ -232,6 +232,7 @@ impl Simulator {
             process.space.forget();
         }
         if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.pmu.exec();
             thread.working_set.clear();
             thread.maps = true;
         }

@@ -15,8 +15,8 @@ use crate::tracer::simulation::engine::{Process, Simulator, Thread};
 /// Instructions between two looks of the PMU at the trace, which then still is in the cache.
 const PIECE: u64 = 1 << 13;
 /// Instructions of a stretch, where other threads wait for their turn and where none does: signals come through at its end.
-const TURN: u64 = 200_000;
-const ALONE: u64 = 4_000_000;
+const TURN: u64 = 30_000;
+const ALONE: u64 = 1_000_000;
 
 /// What is to become of a thread behind a stretch.
 pub(super) enum Next {
@@ -68,7 +68,7 @@ impl Simulator {
         }
         let before = registers.vector.clone();
         self.overlay.clear();
-        self.reader.fetch(pid, thread.working_set.expected());
+        self.reader.fetch(tid, thread.working_set.expected());
         let stop = self.interpret(thread, &mut registers);
         thread.working_set.touched(self.overlay.touched());
         if let Err(address) = self.write_back(thread.id, &registers, before != registers.vector) {
@@ -97,16 +97,16 @@ impl Simulator {
 
     /// Interprets, and lets the PMU see it, until something has to be done in another way.
     fn interpret(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
-        let ThreadId { pid, .. } = thread.id;
+        let ThreadId { pid, tid } = thread.id;
         let mut left = if self.ready.is_empty() { ALONE } else { TURN };
         while left > 0 {
             let Some(process) = self.processes.get_mut(&pid) else { return StopReason::UnreadableCode };
             let Process { space: AddressSpace { code, layout, .. }, code: table, .. } = process;
-            let mut memory = self.reader.memory(pid, layout);
+            let mut memory = self.reader.memory(tid, layout);
             let fuel = Fuel { instructions: PIECE.min(left), branches: u64::MAX };
             self.trace.clear();
             let outcome = run_traced(registers, &mut self.overlay, &mut memory, code, fuel, &mut self.trace);
-            let mut bytes = ProcessCode(thread.id.tid);
+            let mut bytes = ProcessCode(tid);
             self.core.retire(&mut thread.pmu, table, &mut bytes, &self.trace, &mut self.samples);
             if !self.samples.is_empty() {
                 self.write_samples(thread.id);
@@ -143,7 +143,7 @@ impl Simulator {
         process.space.forget_volatile();
         if std::mem::take(&mut thread.maps) {
             let (truth, table) = (&mut self.facts.truth, &mut process.code);
-            process.space.reread(|layout| truth.add(layout, table.take()));
+            process.space.reread(thread.id.tid, |layout| truth.add(layout, table.take()));
         }
     }
 
