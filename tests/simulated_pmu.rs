@@ -148,6 +148,24 @@ const BLOCKS: usize = 61;
 const ROUNDS: u64 = 60_000;
 const SEED: u64 = 11;
 
+/// How likely the newest branch of a stack is that of each block. The stack stands still 20 to 60 cycles of four instructions behind the
+/// overflow, in front of some instruction: a branch in front of a long block is the newest more often.
+fn newest_branches() -> [f64; BLOCKS] {
+    let block_of: Vec<usize> = (0..BLOCKS).flat_map(|block| vec![block; instructions_of(block)]).collect();
+    let mut shares = [0.0; BLOCKS];
+    for overflow in (0..block_of.len()).filter(|&at| block_of[at] != block_of[(at + 1) % block_of.len()]) {
+        for delay in 80..=240 {
+            let newest = (block_of[(overflow + delay) % block_of.len()] + BLOCKS - 1) % BLOCKS;
+            shares[newest] += 1.0 / (BLOCKS * 161) as f64;
+        }
+    }
+    shares
+}
+
+fn instructions_of(block: usize) -> usize {
+    block % 7 + if block + 1 < BLOCKS { 1 } else { 2 }
+}
+
 /// Blocks of the function `chain` with executions and bias flag, by their addresses.
 fn chain_blocks(report: &Value) -> BTreeMap<u64, &Value> {
     let all = report["blocks"].as_array().unwrap().iter();
@@ -186,20 +204,22 @@ fn samples_of_a_known_program_give_its_counts_by_the_hardware_path() {
         assert_eq!(facts["branch_depth"], depth);
         assert_eq!(facts["events"][1]["provenance"], "simulated");
 
+        let newest_ends = newest_branches();
         let counted = chain_blocks(&report);
         // The one that returns is executed once.
         assert!(counted.len() >= BLOCKS, "{}", counted.len());
         for (index, block) in counted.values().take(BLOCKS).enumerate() {
-            // A stack of d branches shows d - 1 of the blocks, each block in (d - 1) / 61 of the stacks; so many are counted,
-            // with the deviation of a binomial distribution at most, for stacks are taken at regular distances.
-            let share = (depth - 1) as f64 / BLOCKS as f64;
+            // Of a stack of d branches d - 1 end blocks that count: block i is in those whose newest ends i to i + d - 2.
+            let share: f64 = (index..index + depth as usize - 1).map(|newest| newest_ends[newest % BLOCKS]).sum();
+            let expected = ROUNDS as f64 * BLOCKS as f64 / (depth - 1) as f64 * share;
+            // A binomial distribution deviates so at most: stacks are taken at regular distances.
             let deviation = (stacks as f64 * share * (1.0 - share)).sqrt() / (stacks as f64 * share);
-            let lbr = block["lbr"].as_f64().unwrap() / ROUNDS as f64 - 1.0;
+            let lbr = block["lbr"].as_f64().unwrap() / expected - 1.0;
             assert!(lbr.abs() < 5.0 * deviation, "block {index}: {lbr}, deviation {deviation}");
             assert_eq!(block["bias"], false, "block {index}");
             assert_eq!(block["chosen"], "lbr", "the published rule: 18 instructions or fewer");
         }
-        let instructions: u64 = (0..BLOCKS as u64).map(|block| block % 7 + 1).sum::<u64>() + 1;
+        let instructions = (0..BLOCKS).map(instructions_of).sum::<usize>() as u64;
         let ebs: f64 = counted.values().map(|b| b["ebs"].as_f64().unwrap() * b["instructions"].as_f64().unwrap()).sum();
         // One sample is lost at most at either end.
         assert!((ebs - (instructions * ROUNDS) as f64).abs() < 3.0 * 1009.0, "{ebs}");
