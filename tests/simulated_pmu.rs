@@ -286,13 +286,14 @@ int main(void) {
         memcpy(made, (unsigned char[]){0xb8, i, 0, 0, 0, 0xc3}, 6);
         sum += ((int (*)(void))made)();
     }
+    signal(SIGUSR1, on_alarm); alarms = 0; raise(SIGUSR1); int raised = alarms; kill(getpid(), SIGUSR1); raised += alarms;
     int status, pipes[2]; char text[6] = "";
     if (pipe(pipes)) return 1;
     if (fork() == 0) { if (write(pipes[1], "child", 5) < 0) _exit(1); _exit(sum % 100); }
     if (read(pipes[0], text, 5) != 5) return 1;
     wait(&status);
     double root = 0; for (int i = 1; i < 100; i++) root += 1.0 / i;
-    printf("%ld %ld %d %d %s %d %.12f\n", (long)atomic, locked, faults, sum, text, WEXITSTATUS(status), root);
+    printf("%ld %ld %d %d %d %s %d %.12f\n", (long)atomic, locked, faults, sum, raised, text, WEXITSTATUS(status), root);
     fflush(stdout);
     raise(SIGTERM);
     return 0;
@@ -304,7 +305,7 @@ fn a_program_does_what_it_does_without() {
     let folder = TempDir::new().unwrap();
     let Some(program) = build(folder.path(), PROGRAM, "c", &["-O1", "-pthread"]) else { return };
     let alone = Command::new(&program).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&alone.stdout), "80000 5000 4 1225 child 25 5.177377517640\n");
+    assert_eq!(String::from_utf8_lossy(&alone.stdout), "80000 5000 4 1225 3 child 25 5.177377517640\n");
     let recording = folder.path().join("recording");
     let options = ["--ebs-period", "10007", "--lbr-period", "1009"];
     let Some(output) = record(&recording, &options, &[program.to_str().unwrap()]) else { return };

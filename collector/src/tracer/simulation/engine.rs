@@ -42,6 +42,8 @@ pub(super) struct Thread {
     pub(super) stepping: Option<Avma>,
     /// What that may change of the address space.
     pub(super) maps: bool,
+    /// It may have sent itself a signal, or unblocked one.
+    pub(super) signals: bool,
 }
 
 /// A process.
@@ -116,7 +118,7 @@ impl Simulator {
         process.threads += 1;
         self.facts.threads += 1;
         let pmu = ThreadPmu::new(self.settings.pmu, self.settings.periods);
-        let thread = Thread { id, pmu, working_set: WorkingSet::default(), stepping: None, maps: true };
+        let thread = Thread { id, pmu, working_set: WorkingSet::default(), stepping: None, maps: true, signals: false };
         self.threads.insert(id.tid, thread);
     }
 

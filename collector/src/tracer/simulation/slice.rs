@@ -6,6 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::errno::Errno;
 use crate::kernel::{read_memory, write_memory};
+use crate::process::has_signal_to_take;
 use crate::simulated_pmu::{CodeBytes, SampledBy, stepped};
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
@@ -61,6 +62,10 @@ impl Simulator {
         if read.system_call >= 0 && (-516..=-512).contains(&(registers.general[0] as i64)) {
             return self.step(thread, "interrupted system call");
         }
+        if std::mem::take(&mut thread.signals) && has_signal_to_take(tid as u32) {
+            thread.stepping = Some(Avma(registers.rip));
+            return self.step(thread, "signal");
+        }
         if self.settings.only_steps {
             thread.stepping = Some(Avma(registers.rip));
             thread.maps = changes_mappings(&registers);
@@ -72,15 +77,18 @@ impl Simulator {
         let stop = self.interpret(thread, &mut registers);
         thread.working_set.touched(self.overlay.touched());
         if let Err(address) = self.write_back(thread.id, &registers, before != registers.vector) {
-            let failure = format!(
-                "simulated PMU: memory of process {pid} at {:#x} cannot be written back: it was killed",
-                address.0
-            );
-            self.facts.failures.push(failure);
-            let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
+            // Meanwhile its process may have been killed, or another of its threads have called exec.
+            if self.area.read(tid).is_ok() {
+                self.facts.failures.push(format!(
+                    "simulated PMU: memory of process {pid} at {:#x} cannot be written back: it was killed",
+                    address.0
+                ));
+                let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
+            }
             return Next::Gone;
         }
         thread.stepping = Some(Avma(registers.rip));
+        thread.signals = stop == StopReason::SystemCall && may_bring_signals(&registers);
         thread.maps = match stop {
             StopReason::SystemCall => changes_mappings(&registers),
             StopReason::Fault { .. } | StopReason::UnreadableCode | StopReason::SelfModifying => true,
@@ -171,6 +179,26 @@ impl Simulator {
             self.facts.lost += u64::from(!written);
         }
     }
+}
+
+/// Whether behind the system call a handler may have to run before anything else: it sends signals, or unblocks them.
+fn may_bring_signals(registers: &Registers) -> bool {
+    [
+        libc::SYS_kill,
+        libc::SYS_tkill,
+        libc::SYS_tgkill,
+        libc::SYS_rt_sigqueueinfo,
+        libc::SYS_rt_tgsigqueueinfo,
+        libc::SYS_pidfd_send_signal,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_rt_sigsuspend,
+        libc::SYS_write,
+        libc::SYS_writev,
+        libc::SYS_sendto,
+        libc::SYS_sendmsg,
+    ]
+    .contains(&(registers.general[0] as i64))
 }
 
 /// Whether the system call may give an address another meaning. New memory of no file, where the kernel chooses the place, does not.
