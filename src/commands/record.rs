@@ -87,8 +87,8 @@ pub struct Args {
     /// Pages of each CPU's ring, a power of two
     #[arg(short, long, value_name = "PAGES")]
     mmap_pages: Option<usize>,
-    /// Who makes the samples: machine, or simulated, a model of a PMU with branch records that sees every instruction (about 20
-    /// to 50 times slower; to try hardware recordings and check them, never a measurement)
+    /// Who makes the samples: machine, or simulated, a model of a PMU with branch records that sees every instruction (slow; to
+    /// try what is made for hardware, never a measurement of it)
     #[arg(long, value_name = "PMU", default_value = "machine", value_parser = ["machine", "simulated"])]
     pmu: String,
     #[command(flatten)]
