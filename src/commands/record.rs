@@ -91,8 +91,6 @@ pub struct Args {
     /// try what is made for hardware, never a measurement of it)
     #[arg(long, value_name = "PMU", default_value = "machine", value_parser = ["machine", "simulated"])]
     pmu: String,
-    #[command(flatten)]
-    simulation: SimulationArgs,
     /// Trace branches in software: lookahead (an interpreter follows the program's path), breakpoint (one at every branch, slow),
     /// none, or auto: lookahead where there are no hardware branch records
     #[arg(long, value_name = "HOW", default_value = "auto")]
@@ -112,6 +110,8 @@ pub struct Args {
     /// Command to record; with -p, -t or -a, what the recording lasts as long as
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+    #[command(flatten)]
+    simulation: SimulationArgs,
 }
 
 const EXAMPLES: &str = "\
