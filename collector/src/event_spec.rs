@@ -28,6 +28,8 @@ pub enum Provenance {
     /// The tracer. The ip of such a sample is that of the first instruction of the path that its stack shows, and its weight the
     /// number of instructions on it.
     Software,
+    /// The simulated PMU.
+    Simulated,
 }
 
 /// What one step of an event's period is.

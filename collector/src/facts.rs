@@ -13,6 +13,7 @@ use crate::machine::Machine;
 use crate::open::Totals;
 use crate::tally::Counts;
 use crate::tracer::TracerFacts;
+use crate::tracer::simulation::SimulationFacts;
 
 /// `hbbp-recording/1`: feature 250 of a recording.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +34,9 @@ pub struct Facts {
     /// What the software tracer did, if it was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracer: Option<TracerFacts>,
+    /// What the simulated PMU did, if it made the samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<SimulationFacts>,
     /// Everything that is less than it could be, in sentences.
     pub degradations: Vec<String>,
     /// Samples and losses.
@@ -140,6 +144,7 @@ impl Facts {
             events,
             branch_depth: depth.filter(|_| choice.source == Source::BranchRecords),
             tracer: None,
+            simulation: None,
             degradations,
             counts: Counts::default(),
             duration_ns: 0,

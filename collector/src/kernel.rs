@@ -433,6 +433,11 @@ pub(crate) fn interrupt(thread: i32) -> Result<(), Errno> {
     ptrace(libc::PTRACE_INTERRUPT, thread, 0)
 }
 
+/// `PTRACE_SINGLESTEP`: one instruction, with a signal for the thread or 0.
+pub(crate) fn single_step(thread: i32, signal: i32) -> Result<(), Errno> {
+    ptrace(libc::PTRACE_SINGLESTEP, thread, signal as usize)
+}
+
 /// `PTRACE_CONT`, with a signal for the thread or 0.
 pub(crate) fn resume(thread: i32, signal: i32) -> Result<(), Errno> {
     ptrace(libc::PTRACE_CONT, thread, signal as usize)
@@ -513,11 +518,19 @@ pub(crate) fn signal_mask(thread: i32) -> Result<u64, Errno> {
     if result < 0 { Err(Errno::last()) } else { Ok(mask) }
 }
 
+/// The register set of `PTRACE_GETREGSET` that is an XSAVE area.
+const NT_X86_XSTATE: usize = 0x202;
+
 /// The code segment of 64-bit code in user space; 32-bit code has another.
 pub(crate) const USER_CS_64: u64 = 0x33;
 
 /// Memory to read a thread's registers through, used again and again.
-pub(crate) struct RegisterArea(Vec<u64>);
+pub(crate) struct RegisterArea {
+    /// The XSAVE area, of which `length` bytes were filled last.
+    words: Vec<u64>,
+    length: usize,
+    general: libc::user_regs_struct,
+}
 
 /// The registers of a stopped thread.
 pub(crate) struct ThreadRegisters {
@@ -529,13 +542,13 @@ pub(crate) struct ThreadRegisters {
 impl RegisterArea {
     /// Bytes enough for AMX tiles, the largest state there is.
     pub(crate) fn new() -> Self {
-        Self(vec![0; 16384 / 8])
+        // SAFETY: user_regs_struct is plain integers.
+        Self { words: vec![0; 16384 / 8], length: 0, general: unsafe { std::mem::zeroed() } }
     }
 
     /// `PTRACE_GETREGS` and `PTRACE_GETREGSET` of `NT_X86_XSTATE`.
     pub(crate) fn read(&mut self, thread: i32) -> Result<ThreadRegisters, Errno> {
-        const NT_X86_XSTATE: usize = 0x202;
-        let mut area = libc::iovec { iov_base: self.0.as_mut_ptr().cast(), iov_len: self.0.len() * 8 };
+        let mut area = libc::iovec { iov_base: self.words.as_mut_ptr().cast(), iov_len: self.words.len() * 8 };
         // SAFETY: user_regs_struct is plain integers, of which the kernel fills one; to `area` it writes no more than its length.
         let regs = unsafe {
             let mut regs: libc::user_regs_struct = std::mem::zeroed();
@@ -546,8 +559,9 @@ impl RegisterArea {
             }
             regs
         };
+        (self.length, self.general) = (area.iov_len, regs);
         // SAFETY: any bytes are u8, and `iov_len` is at most the length given.
-        let bytes = unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>(), area.iov_len) };
+        let bytes = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<u8>(), area.iov_len) };
         let general = [
             regs.rax, regs.rcx, regs.rdx, regs.rbx, regs.rsp, regs.rbp, regs.rsi, regs.rdi, regs.r8, regs.r9, regs.r10,
             regs.r11, regs.r12, regs.r13, regs.r14, regs.r15,
@@ -564,6 +578,52 @@ impl RegisterArea {
             return Err(Errno::ENOSYS);
         }
         Ok(ThreadRegisters { registers, system_call: regs.orig_rax as i64 })
+    }
+
+    /// `PTRACE_SETREGS`, and `PTRACE_SETREGSET` of `NT_X86_XSTATE` if `vector`: gives `thread`, whose registers were the last to be read,
+    /// these ones. What [`Registers`] does not hold stays as it was, and no system call will be made again.
+    pub(crate) fn write(&mut self, thread: i32, registers: &Registers, vector: bool) -> Result<(), Errno> {
+        let [rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15] = registers.general;
+        let (rip, eflags) = (registers.rip, registers.rflags);
+        let (fs_base, gs_base, orig_rax) = (registers.fs_base, registers.gs_base, u64::MAX);
+        let regs = libc::user_regs_struct {
+            rax,
+            rcx,
+            rdx,
+            rbx,
+            rsp,
+            rbp,
+            rsi,
+            rdi,
+            r8,
+            r9,
+            r10,
+            r11,
+            r12,
+            r13,
+            r14,
+            r15,
+            rip,
+            eflags,
+            fs_base,
+            gs_base,
+            orig_rax,
+            ..self.general
+        };
+        // SAFETY: the kernel reads one user_regs_struct; the registers are those of a thread of another process that is ours to trace.
+        if unsafe { libc::ptrace(libc::PTRACE_SETREGS, thread, 0_usize, ptr::addr_of!(regs)) } < 0 {
+            return Err(Errno::last());
+        }
+        if !vector {
+            return Ok(());
+        }
+        // SAFETY: any bytes are u8, and `length` is what the kernel filled, at most the length of `words`.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast::<u8>(), self.length) };
+        registers.vector.to_xsave(bytes);
+        let area = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        // SAFETY: the kernel reads `iov_len` bytes, which are there.
+        let result = unsafe { libc::ptrace(libc::PTRACE_SETREGSET, thread, NT_X86_XSTATE, ptr::addr_of!(area)) };
+        if result < 0 { Err(Errno::last()) } else { Ok(()) }
     }
 }
 
@@ -612,6 +672,28 @@ pub(crate) fn read_memory(process: i32, address: Avma, bytes: &mut [u8]) -> bool
     let remote = libc::iovec { iov_base: address.0 as *mut _, iov_len: bytes.len() };
     // SAFETY: the kernel writes at most `iov_len` bytes to `bytes`; the remote address is the other process's affair.
     unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) == bytes.len() as isize }
+}
+
+/// `process_vm_writev`: writes the pieces to a process's memory, each at its address. Returns the first address that could not be written.
+pub(crate) fn write_memory(process: i32, pieces: &[(Avma, &[u8])]) -> Result<(), Avma> {
+    // IOV_MAX.
+    for pieces in pieces.chunks(1024) {
+        let local =
+            pieces.iter().map(|(_, bytes)| libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() });
+        let remote = pieces.iter().map(|(to, bytes)| libc::iovec { iov_base: to.0 as *mut _, iov_len: bytes.len() });
+        let (local, remote): (Vec<libc::iovec>, Vec<libc::iovec>) = (local.collect(), remote.collect());
+        let count = pieces.len() as libc::c_ulong;
+        // SAFETY: the kernel reads the pieces, which are there; what it writes to is the other process's memory.
+        let written = unsafe { libc::process_vm_writev(process, local.as_ptr(), count, remote.as_ptr(), count, 0) };
+        let mut left = usize::try_from(written).unwrap_or(0);
+        for (to, bytes) in pieces {
+            if left < bytes.len() {
+                return Err(Avma(to.0 + left as u64));
+            }
+            left -= bytes.len();
+        }
+    }
+    Ok(())
 }
 
 /// Copies a page of this process that the kernel changes at any time (`[vvar]`), or that may not be there.

@@ -14,6 +14,8 @@ use crate::kernel::SignalFd;
 use crate::open::Opened;
 use crate::process::is_running;
 use crate::recorder::{RingSource, Stop};
+use crate::simulation::Simulation;
+use crate::tracer::simulation::SimulationFacts;
 use crate::tracer::{Shared, Tracer, TracerFacts};
 
 /// Rings are emptied at least this often, so that little is lost if the collector dies.
@@ -29,11 +31,15 @@ pub(crate) struct Live {
     /// Processes or threads to be recorded; recording ends with the last.
     watched: Vec<Watched>,
     deadline: Option<Instant>,
-    /// Bursts, if there is a tracer.
+    /// The tracer, if there is one.
     pub(crate) tracer: Option<Tracer>,
     /// What it did, when it has ended.
     pub(crate) traced: Option<TracerFacts>,
-    bursts: Option<Arc<Shared>>,
+    /// The simulation, if there is one in the tracer's place, and what it did.
+    pub(crate) simulation: Option<Simulation>,
+    pub(crate) simulated: Option<SimulationFacts>,
+    /// Samples of either.
+    made: Option<Arc<Shared>>,
     /// For each ring, whether an event is left that can be polled for it; the index of the event.
     poll_event: Vec<Option<usize>>,
 }
@@ -46,12 +52,30 @@ struct Watched {
 
 impl Live {
     /// `watched`: the processes or threads whose end ends the recording.
-    pub(crate) fn new(opened: Opened, signals: SignalFd, watched: &[u32], tracer: Option<Tracer>) -> Self {
+    pub(crate) fn new(
+        opened: Opened,
+        signals: SignalFd,
+        watched: &[u32],
+        tracer: Option<Tracer>,
+        simulation: Option<Simulation>,
+    ) -> Self {
         let poll_event =
             (0..opened.rings.len()).map(|ring| opened.events.iter().position(|event| event.ring == ring)).collect();
         let watched = watched.iter().map(|&id| Watched { id, pidfd: open_pidfd(id), ended: false }).collect();
-        let bursts = tracer.as_ref().map(Tracer::shared);
-        Self { opened, signals, command: None, watched, deadline: None, tracer, traced: None, bursts, poll_event }
+        let made = tracer.as_ref().map(Tracer::shared).or(simulation.as_ref().map(Simulation::shared));
+        Self {
+            opened,
+            signals,
+            command: None,
+            watched,
+            deadline: None,
+            tracer,
+            traced: None,
+            simulation,
+            simulated: None,
+            made,
+            poll_event,
+        }
     }
 
     /// The recording ends after this time.
@@ -75,7 +99,7 @@ impl Live {
         let other_fds = others
             .chain(command)
             .map(AsFd::as_fd)
-            .chain(self.bursts.as_deref().map(AsFd::as_fd))
+            .chain(self.made.as_deref().map(AsFd::as_fd))
             .chain([self.signals.as_fd()]);
         fds.extend(other_fds.map(|fd: BorrowedFd<'_>| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
@@ -100,9 +124,13 @@ impl Live {
     pub(crate) fn end_tracing(&mut self) {
         if let Some(tracer) = self.tracer.take() {
             self.traced = tracer.stop();
-            if let Some(command) = &mut self.command {
-                command.take_back();
-            }
+        } else if let Some(simulation) = self.simulation.take() {
+            self.simulated = simulation.stop();
+        } else {
+            return;
+        }
+        if let Some(command) = &mut self.command {
+            command.take_back();
         }
     }
 
@@ -153,13 +181,13 @@ impl Live {
 
 impl RingSource for Live {
     fn rings(&self) -> usize {
-        self.opened.rings.len() + usize::from(self.bursts.is_some())
+        self.opened.rings.len() + usize::from(self.made.is_some())
     }
 
     fn drain(&mut self, ring: usize, records: &mut Vec<u8>) {
-        match (self.opened.rings.get_mut(ring), &self.bursts) {
+        match (self.opened.rings.get_mut(ring), &self.made) {
             (Some(ring), _) => drop(ring.drain(records)),
-            (None, Some(bursts)) => bursts.drain(records),
+            (None, Some(made)) => made.drain(records),
             (None, None) => {}
         }
     }

@@ -51,6 +51,12 @@ pub(crate) fn signals_pending_and_blocked(id: u32) -> (u64, u64) {
     (signals(&status, "SigPnd:"), signals(&status, "SigBlk:"))
 }
 
+/// Whether a thread has to take a signal before it executes anything: one waits for it or its process, and is not blocked.
+pub(crate) fn has_signal_to_take(id: u32) -> bool {
+    let status = status(id);
+    (signals(&status, "SigPnd:") | signals(&status, "ShdPnd:")) & !signals(&status, "SigBlk:") != 0
+}
+
 /// The mask in that line of a status file.
 fn signals(status: &str, name: &str) -> u64 {
     field(status, name).and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::cpu_list::CpuList;
 use crate::error::RecordError;
-use crate::plan::Wishes;
+use crate::event_spec::Levels;
+use crate::plan::{EventWish, Wishes};
+use crate::simulated_pmu::PmuSettings;
 use crate::tracer::{TracerWish, TracerWishes};
 
 /// A recording to be made.
@@ -24,6 +26,8 @@ pub struct Request {
     pub wishes: Wishes,
     /// Branch stacks in software.
     pub tracer: TracerWishes,
+    /// Let the simulated PMU make the samples.
+    pub simulation: Option<SimulationWish>,
     /// Leave out threads and processes started later.
     pub no_inherit: bool,
     /// Pages of each CPU's ring, a power of two; `None`: 512 KiB, less if the user may not have that much.
@@ -34,6 +38,15 @@ pub struct Request {
     pub duration: Option<Duration>,
     /// The command line, for the recording.
     pub cmdline: Vec<String>,
+}
+
+/// A simulated PMU in place of the machine's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SimulationWish {
+    /// The PMU.
+    pub pmu: PmuSettings,
+    /// The program executes everything itself, one instruction at a time, instead of being interpreted: slow, to compare with.
+    pub only_steps: bool,
 }
 
 /// What is recorded.
@@ -92,6 +105,25 @@ impl Request {
         if self.target == Target::System && matches!(self.tracer.kind, TracerWish::Kind(_)) {
             return refuse("--tracer cannot follow everything that runs: give a command, -p or -t".to_owned());
         }
+        if let Some(SimulationWish { pmu, .. }) = &self.simulation {
+            if self.target != Target::Command || self.no_inherit || self.cpus.is_some() {
+                return refuse("the simulated PMU runs a command, all of it: no -p, -t, -a, -C, -i".to_owned());
+            }
+            let Wishes { ebs, lbr, frequency, levels, filter, .. } = &self.wishes;
+            let other_events =
+                *ebs != EventWish::Best || *lbr != EventWish::Best || frequency.is_some() || filter.is_some();
+            if other_events || *levels == Some(Levels::Kernel) || matches!(self.tracer.kind, TracerWish::Kind(_)) {
+                return refuse(
+                    "the simulated PMU has two events, of user code and with fixed periods: no --ebs-event, --lbr-event, -F, -k, -j, --tracer"
+                        .to_owned(),
+                );
+            }
+            if !(2..=64).contains(&pmu.depth) || !(0.0..=1.0).contains(&pmu.bias) {
+                return refuse(
+                    "a simulated stack has 2 to 64 entries, and a share of biased branches from 0 to 1".to_owned(),
+                );
+            }
+        }
         if self.cpus.as_ref().is_some_and(CpuList::is_empty) {
             return refuse("no CPU given".to_owned());
         }
@@ -117,6 +149,8 @@ mod tests {
         assert!(system.check().is_ok());
         check(Request { ring_pages: Some(3), ..system.clone() }, "-m 3");
         check(Request { ring_pages: Some(0), ..system.clone() }, "-m 0");
+        let simulation = Some(SimulationWish::default());
+        check(Request { simulation, ..system.clone() }, "simulated PMU");
         check(Request { cpus: Some(CpuList::default()), ..system }, "no CPU");
     }
 }

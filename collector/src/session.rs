@@ -23,6 +23,7 @@ use crate::process::{all_processes, group_and_parent};
 use crate::recorder::{Recorder, Stop};
 use crate::request::{Request, Target};
 use crate::setup::open_all;
+use crate::simulation::PlannedSimulation;
 use crate::synthesize;
 use crate::tracing::{Tracing, burst_facts};
 
@@ -38,6 +39,7 @@ pub struct Session<'a> {
     recorder: Recorder<BufWriter<File>>,
     /// The event of the bursts, if branches are traced in software.
     burst: Option<EventSpec>,
+    simulation: Option<PlannedSimulation>,
 }
 
 /// What a recording came to.
@@ -78,16 +80,22 @@ impl<'a> Session<'a> {
         for &id in request.target.ids() {
             group_and_parent(id).ok_or(RecordError::NoSuchTask(id))?;
         }
-        let mut choice = choose(machine, &request.wishes, &mut KernelOpener)?;
+        let (simulation, mut choice) = match &request.simulation {
+            None => (None, choose(machine, &request.wishes, &mut KernelOpener)?),
+            Some(wish) => {
+                let (planned, choice) = PlannedSimulation::plan(wish.pmu, wish.only_steps, &request.wishes)?;
+                (Some(planned), choice)
+            }
+        };
         if let Some(program) = request.command.first() {
             find_program(program)?;
         }
         let signals = SignalFd::block(&signals_to_stop()).map_err(RecordError::system("blocking signals"))?;
         let (output, file) = Output::create(&request.output)?;
-        let prepared = Self::open(request, machine, &mut choice, signals, file);
+        let prepared = Self::open(request, machine, &mut choice, simulation.as_ref(), signals, file);
         match prepared {
             Ok((attrs, live, command, recorder, burst)) => {
-                Ok(Self { request, machine, choice, attrs, live, command, output, recorder, burst })
+                Ok(Self { request, machine, choice, attrs, live, command, output, recorder, burst, simulation })
             }
             Err(error) => {
                 output.abandon();
@@ -102,6 +110,7 @@ impl<'a> Session<'a> {
         request: &Request,
         machine: &Machine,
         choice: &mut Choice,
+        simulation: Option<&PlannedSimulation>,
         signals: SignalFd,
         file: File,
     ) -> Result<
@@ -109,7 +118,8 @@ impl<'a> Session<'a> {
         RecordError,
     > {
         let tracing = Tracing::plan(request, machine, choice)?;
-        let (mut command, opened, attrs) = open_all(request, machine, choice, &signals, tracing.is_some())?;
+        let (mut command, opened, attrs) =
+            open_all(request, machine, choice, &signals, tracing.is_some() || simulation.is_some())?;
         let mut descriptions = opened.descriptions(&choice.events, &attrs);
         let mut tracer = None;
         if let (Some(tracing), Some(first)) = (&tracing, attrs.first()) {
@@ -123,9 +133,17 @@ impl<'a> Session<'a> {
                 descriptions.push(burst);
             }
         }
+        let mut simulating = None;
+        if let (Some(planned), Some(first), Some(command)) = (simulation, attrs.first(), &mut command) {
+            let events = planned.descriptions(first);
+            let simulation = planned.begin(command.pid(), &events)?;
+            command.leave_to(simulation.shared());
+            descriptions.extend(events);
+            simulating = Some(simulation);
+        }
         let recorder = Recorder::create(BufWriter::with_capacity(1 << 18, file), &descriptions)?;
         let burst = tracing.filter(|_| tracer.is_some()).map(|tracing| tracing.spec);
-        let live = Live::new(opened, signals, request.target.ids(), tracer);
+        let live = Live::new(opened, signals, request.target.ids(), tracer, simulating);
         Ok((attrs, live, command, recorder, burst))
     }
 
@@ -188,6 +206,7 @@ impl<'a> Session<'a> {
                     self.recorder,
                     duration,
                     self.burst.as_ref(),
+                    self.simulation.as_ref(),
                 )?,
             ))
         });
@@ -236,6 +255,7 @@ impl<'a> Session<'a> {
         recorder: Recorder<BufWriter<File>>,
         duration: Duration,
         burst: Option<&EventSpec>,
+        simulation: Option<&PlannedSimulation>,
     ) -> Result<Summary, RecordError> {
         let totals = live.opened.totals(attrs, request.target != Target::System);
         let tally = &recorder.tally;
@@ -253,6 +273,10 @@ impl<'a> Session<'a> {
             let bursts = tally.samples.get(choice.events.len()).copied().unwrap_or(0);
             events.push(burst_facts(spec, bursts, traced.as_ref()));
         }
+        if let Some(simulation) = simulation {
+            let samples = tally.samples.get(choice.events.len()..).unwrap_or_default();
+            events.extend(simulation.facts(samples, live.simulated.as_ref()));
+        }
         let all_cpus = request.cpus.is_none() && choice.events.iter().all(|event| event.cpus.is_none());
         let mut facts = Facts::new(choice, machine, request.target.word(), events, all_cpus);
         // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
@@ -261,6 +285,14 @@ impl<'a> Session<'a> {
             facts.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned());
         }
         facts.tracer = traced;
+        if let Some(wish) = &request.simulation {
+            facts.branch_depth = u32::try_from(wish.pmu.depth).ok();
+            match &live.simulated {
+                Some(done) => facts.degradations.extend(done.degradations()),
+                None => facts.degradations.push("samples end early: the simulation failed, which is a bug".to_owned()),
+            }
+            facts.simulation.clone_from(&live.simulated);
+        }
         facts.counts = tally.counts;
         facts.counts.lost = facts.counts.lost.max(lost_samples);
         facts.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);

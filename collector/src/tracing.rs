@@ -9,13 +9,14 @@ use crate::choice::Choice;
 use crate::error::RecordError;
 use crate::event_spec::{EventSpec, Levels, Period, Provenance, Role, SessionAttrs, Unit};
 use crate::facts::EventFacts;
-use crate::kernel::{EventFd, Scope};
+use crate::kernel::EventFd;
 use crate::machine::Machine;
 use crate::open::Totals;
 use crate::periods::prime_from;
 use crate::plan::EventWish;
 use crate::pmu::EventCode;
 use crate::request::{Request, Target};
+use crate::simulation::placeholder;
 use crate::tracer::{
     BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerFacts, TracerKind, TracerWish,
     TracerWishes,
@@ -58,14 +59,7 @@ impl Tracing {
             command: None,
             clock,
         };
-        let dummy = EventAttr {
-            kind: sys::PERF_TYPE_SOFTWARE,
-            config: u64::from(sys::PERF_COUNT_SW_DUMMY),
-            flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
-            ..EventAttr::default()
-        };
-        let open = EventFd::open(&dummy, Scope::Thread(0, None)).and_then(|fd| fd.id().map(|id| (fd, id)));
-        let id = open.map_err(RecordError::Enable)?;
+        let id = placeholder()?;
         Ok(Some(Self { settings, spec: spec(clock, wishes.overhead), id }))
     }
 
@@ -156,6 +150,9 @@ fn size(kind: TracerKind, wish: BurstSize) -> BurstSize {
 }
 
 fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
+    if request.simulation.is_some() {
+        return None;
+    }
     match request.tracer.kind {
         TracerWish::None => None,
         TracerWish::Kind(kind) => Some(kind),
@@ -176,7 +173,7 @@ fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
 }
 
 /// An event that never happens, for the records that come with any.
-fn tracking() -> EventSpec {
+pub(crate) fn tracking() -> EventSpec {
     EventSpec {
         role: Role::Ebs,
         unit: Unit::Other,

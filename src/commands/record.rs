@@ -1,5 +1,6 @@
 //! `hbbp record`: from a running program to a recording.
 
+mod simulation;
 mod tracing;
 
 use std::env;
@@ -23,6 +24,8 @@ use collector::session::{Outcome, Session, Summary};
 use collector::tracer::{BurstSize, TracerWish, TracerWishes};
 use collector::{KernelOpener, RecordError, Stop};
 use perfdata::Recording;
+
+use crate::commands::record::simulation::SimulationArgs;
 
 /// Record a program's event samples and branch stacks
 ///
@@ -84,6 +87,10 @@ pub struct Args {
     /// Pages of each CPU's ring, a power of two
     #[arg(short, long, value_name = "PAGES")]
     mmap_pages: Option<usize>,
+    /// Who makes the samples: machine, or simulated, a model of a PMU with branch records that sees every instruction (slow; to
+    /// try what is made for hardware, never a measurement of it)
+    #[arg(long, value_name = "PMU", default_value = "machine", value_parser = ["machine", "simulated"])]
+    pmu: String,
     /// Trace branches in software: lookahead (an interpreter follows the program's path), breakpoint (one at every branch, slow),
     /// none, or auto: lookahead where there are no hardware branch records
     #[arg(long, value_name = "HOW", default_value = "auto")]
@@ -103,6 +110,8 @@ pub struct Args {
     /// Command to record; with -p, -t or -a, what the recording lasts as long as
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+    #[command(flatten)]
+    simulation: SimulationArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -112,6 +121,8 @@ Examples:
   hbbp record -a -o all.data -- sleep 10       everything that runs meanwhile
   hbbp record --tracer lookahead --overhead 5 -- make
                                                branches traced in software, in 5 % of CPU time
+  hbbp record --pmu simulated --expect seconds -- gzip -k file
+                                               samples and branch stacks of a simulated PMU
   hbbp record --ebs-event cycles:u --lbr-event none -F 999 -- make";
 
 /// Records, and returns what the process should exit with.
@@ -123,6 +134,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
+    let truth = args.simulation.truth.clone();
     let request = match request(args) {
         Ok(request) => request,
         Err(reason) => return Ok(usage(&reason)),
@@ -142,6 +154,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             late.for_each(|sentence| say(sentence));
             if !quiet {
                 closing_lines(&outcome.summary);
+            }
+            if let (Some(path), Some(done)) = (truth, &outcome.summary.facts.simulation) {
+                simulation::write_truth(&path, done)?;
             }
             Ok(ExitCode::from(exit_code(&outcome)))
         }
@@ -193,6 +208,9 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn request(args: Args) -> Result<Request, String> {
+    if args.pmu != "simulated" && args.simulation.is_used() {
+        return Err("--lbr-depth, --lbr-bias, --seed and --truth are for --pmu simulated".to_owned());
+    }
     let target = if args.all_cpus
         || args.cpus.is_some() && args.command.is_empty() && args.pid.is_empty() && args.tid.is_empty()
     {
@@ -234,6 +252,7 @@ fn request(args: Args) -> Result<Request, String> {
             overhead: args.overhead,
             size: BurstSize { instructions: args.depth.is_none().then_some(args.burst), depth: args.depth },
         },
+        simulation: (args.pmu == "simulated").then(|| args.simulation.wish()),
         target,
         command: args.command,
         stdout_to_stderr: false,
@@ -284,5 +303,8 @@ fn closing_lines(summary: &Summary) {
     }
     if let Some(tracer) = &facts.tracer {
         tracing::lines(tracer).iter().for_each(|line| say_always(line));
+    }
+    if let Some(done) = &facts.simulation {
+        say_always(&simulation::line(done));
     }
 }

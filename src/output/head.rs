@@ -8,6 +8,9 @@ use serde::Serialize;
 
 use crate::output::{count, printable, share};
 
+/// The provenance of what a simulated PMU made.
+const SIMULATED: &str = "simulated";
+
 /// Facts that go before every table and into every JSON document.
 #[derive(Serialize)]
 pub struct Head {
@@ -42,6 +45,9 @@ pub struct EbsSource {
     pub event: String,
     /// Its samples.
     pub samples: u64,
+    /// `simulated`, if a simulated PMU made them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<&'static str>,
 }
 
 /// Branch stacks.
@@ -57,7 +63,7 @@ pub struct LbrSource {
     pub streams: u64,
     /// Streams used for nothing, by reason.
     pub broken: analyzer::counting::BrokenStreams,
-    /// `hardware`, or `software` for bursts.
+    /// `hardware`, `software` for bursts, or `simulated`.
     pub provenance: &'static str,
     /// The bursts, if it has them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,24 +139,28 @@ impl Head {
         Head {
             source: analysis.source(),
             unit: if analysis.scale.executions { "executions" } else { "relative" },
-            ebs_source: analysis
-                .sources
-                .ebs
-                .as_ref()
-                .map(|source| EbsSource { event: source.name.clone(), samples: samples(source) }),
+            ebs_source: analysis.sources.ebs.as_ref().map(|source| EbsSource {
+                event: source.name.clone(),
+                samples: samples(source),
+                provenance: source.is_simulated.then_some(SIMULATED),
+            }),
             lbr_source: analysis.sources.lbr.as_ref().map(|source| LbrSource {
                 event: source.name.clone(),
                 samples: samples(source),
                 branches: summary.stacks.branches,
                 streams: summary.streams,
                 broken: summary.broken,
-                provenance: if source.has_bursts { "software" } else { "hardware" },
+                provenance: match source {
+                    SourceEvents { is_simulated: true, .. } => SIMULATED,
+                    SourceEvents { has_bursts: true, .. } => "software",
+                    _ => "hardware",
+                },
                 bursts: Bursts::of(source, summary),
             }),
             unused_events: summary
                 .unused_events
                 .iter()
-                .map(|(event, samples)| EbsSource { event: event.clone(), samples: *samples })
+                .map(|(event, samples)| EbsSource { event: event.clone(), samples: *samples, provenance: None })
                 .collect(),
             choice: summary.choice.clone(),
             lost: records.lost_in_all(),
@@ -165,7 +175,8 @@ impl Head {
     pub fn print(&self, instructions: f64, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
         let mut lines = vec![("source", format!("{} ({})", self.source, self.choice))];
         if let Some(ebs) = &self.ebs_source {
-            lines.push(("ebs", format!("{}: {} samples", ebs.event, count(ebs.samples as f64))));
+            let by = ebs.provenance.map_or(String::new(), |provenance| format!(", {provenance}"));
+            lines.push(("ebs", format!("{}: {} samples{by}", ebs.event, count(ebs.samples as f64))));
         }
         if let Some(lbr) = &self.lbr_source {
             let [samples, branches, streams] = [lbr.samples, lbr.branches, lbr.streams].map(|n| count(n as f64));
@@ -174,7 +185,8 @@ impl Head {
                 format!("{streams} streams, {} broken ({})", count(broken), share(broken, lbr.streams as f64));
             match &lbr.bursts {
                 None => {
-                    lines.push(("lbr", format!("{}: {samples} samples, {branches} branches, {streams}", lbr.event)))
+                    let by = if lbr.provenance == SIMULATED { ", simulated" } else { "" };
+                    lines.push(("lbr", format!("{}: {samples} samples{by}, {branches} branches, {streams}", lbr.event)))
                 }
                 Some(bursts) => {
                     lines.push(("lbr", format!("{}: traced in software; {streams}", lbr.event)));

@@ -16,7 +16,7 @@ pub use aggregate::{Aggregate, BurstPiece, Context, ContextId, Hop, IpHits, Stac
 pub(crate) use bursts::{BurstCounter, FirstPiece, FirstPieces, instructions_of};
 pub use bursts::{Pace, Starts};
 pub use event::{EventKind, StackUse, Vendor};
-pub use facts::{BurstEvent, BurstUnit, Facts, Tracer};
+pub use facts::{BurstEvent, BurstUnit, Facts, MadeEvents, Tracer};
 pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};
 pub use part::Part;
 pub use scan::{Granularity, RecordCounts, Selection, Tasks, read_samples, read_tasks};

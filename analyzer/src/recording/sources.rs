@@ -19,6 +19,8 @@ pub struct SourceEvents {
     pub covers_kernel: bool,
     /// Their stacks are bursts, followed in software; where they are, `kind` is what the bursts stand for.
     pub has_bursts: bool,
+    /// A simulated PMU made their samples.
+    pub is_simulated: bool,
 }
 
 impl SourceEvents {
@@ -115,21 +117,23 @@ impl Sources {
 struct SampleKind {
     counts: EventKind,
     is_burst: bool,
+    is_simulated: bool,
 }
 
 impl SampleKind {
     /// The unit of bursts is what the tracer says; its event may be another that stands in for it.
     fn of(event: &EventDescription, vendor: Vendor, facts: &Facts) -> Self {
         let by_attr = EventKind::of(event, vendor);
+        let is_simulated = facts.is_simulated(&event.name);
         match facts.burst_unit(&event.name) {
-            None => SampleKind { counts: by_attr, is_burst: false },
+            None => SampleKind { counts: by_attr, is_burst: false, is_simulated },
             Some(unit) => {
                 let counts = match (unit, by_attr) {
                     (BurstUnit::Instructions, _) => EventKind::Instructions,
                     (BurstUnit::Nanoseconds, _) | (BurstUnit::Unknown, EventKind::Clock) => EventKind::Clock,
                     (BurstUnit::Unknown, _) => EventKind::Other,
                 };
-                SampleKind { counts, is_burst: true }
+                SampleKind { counts, is_burst: true, is_simulated }
             }
         }
     }
@@ -186,9 +190,17 @@ fn best(
     let names: Vec<&str> = chosen.iter().map(|&index| events[index].name.as_str()).collect();
     let any = |sees: fn(&EventDescription) -> bool| chosen.iter().any(|&index| sees(&events[index]));
     let (covers_user, covers_kernel) = (any(sees_user), any(sees_kernel));
-    let SampleKind { counts, is_burst } = kind;
+    let SampleKind { counts, is_burst, is_simulated } = kind;
     let name = names.join(",");
-    Some(SourceEvents { name, covers_user, covers_kernel, kind: counts, has_bursts: is_burst, events: chosen })
+    Some(SourceEvents {
+        name,
+        covers_user,
+        covers_kernel,
+        kind: counts,
+        has_bursts: is_burst,
+        is_simulated,
+        events: chosen,
+    })
 }
 
 /// Events of different PMUs (a hybrid machine's) never see the same instruction, nor do those of user and of kernel code.

@@ -1,4 +1,4 @@
-//! What a burst records.
+//! What a burst records: taken branches, or every instruction.
 
 use perfdata::Avma;
 
@@ -11,6 +11,18 @@ pub struct Branch {
     pub to: Avma,
     /// Which sort of branch it was.
     pub kind: BranchKind,
+}
+
+/// One executed instruction, in execution order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// Address of its first byte.
+    pub ip: Avma,
+    /// Address of its memory operand; without meaning for an instruction that has none, or only one that it does not name (the stack,
+    /// strings).
+    pub operand: Avma,
+    /// Where it went, if it was a branch that was taken.
+    pub taken: Option<(BranchKind, Avma)>,
 }
 
 /// Sort of a branch; the values are those of `PERF_BR_*` in the kernel's `perf_event.h`.

@@ -6,6 +6,8 @@
 //!         -> Memory::read_page                                     once per page and burst
 //! ```
 
+use std::ops::Range;
+
 use perfdata::Avma;
 
 use crate::memory::{Fault, Memory, PAGE, Page};
@@ -48,6 +50,8 @@ pub struct Overlay {
     /// Frame number + 1 at the hash of its page; 0 is free.
     table: Vec<u32>,
     limit: usize,
+    /// Pages as they were before the first write, at the places of their frames; none are kept if there is no vector.
+    originals: Option<Vec<Page>>,
 }
 
 impl Overlay {
@@ -60,7 +64,13 @@ impl Overlay {
             about: Vec::new(),
             table: vec![0; (limit * 2).next_power_of_two()],
             limit,
+            originals: None,
         }
+    }
+
+    /// An overlay that knows what was changed in its pages: see [`changes`](Self::changes).
+    pub fn with_originals(pages: usize) -> Self {
+        Self { originals: Some(Vec::new()), ..Self::new(pages) }
     }
 
     /// Forgets every page, written or not. To be called whenever the thread has run.
@@ -95,6 +105,17 @@ impl Overlay {
     /// The pages that the interpreted code wrote to, with their present content.
     pub fn written(&self) -> impl Iterator<Item = (Avma, &Page)> {
         self.about.iter().zip(&self.frames).filter(|(about, _)| about.written).map(|(a, f)| (Avma(a.page << 12), f))
+    }
+
+    /// The pieces of memory that the interpreted code changed, with their present content, in the order of the first use of their pages.
+    /// Nothing if the overlay keeps no originals. What others may have written beside them meanwhile is left alone by whoever writes
+    /// these back.
+    pub fn changes(&self) -> impl Iterator<Item = (Avma, &[u8])> {
+        let originals = self.originals.as_deref().unwrap_or_default();
+        let pages = self.about.iter().zip(&self.frames).zip(originals).filter(|((about, _), _)| about.written);
+        pages.flat_map(|((about, frame), original)| {
+            changed_ranges(original, frame).map(|range| (Avma((about.page << 12) + range.start as u64), &frame[range]))
+        })
     }
 
     pub(crate) fn is_written(&self, page: u64) -> bool {
@@ -153,6 +174,13 @@ impl Overlay {
                 return Err(Miss::Fault(page << 12));
             }
             about.written = true;
+            if let Some(originals) = &mut self.originals {
+                let frame = frame as usize;
+                if originals.len() <= frame {
+                    originals.resize(frame + 1, [0; PAGE]);
+                }
+                originals[frame] = self.frames[frame];
+            }
         }
         self.slots[page as usize % SLOTS].writable = if fast { page } else { NO_PAGE };
         Ok(frame)
@@ -165,6 +193,24 @@ impl Overlay {
             slot.writable = NO_PAGE;
         }
     }
+}
+
+/// The ranges in which two pages differ, ascending.
+fn changed_ranges(before: &Page, now: &Page) -> impl Iterator<Item = Range<usize>> {
+    const WORD: usize = 8;
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < PAGE && before[at] == now[at] {
+            // Words that are the same are passed over at once.
+            let same_word = at.is_multiple_of(WORD) && before[at..at + WORD] == now[at..at + WORD];
+            at += if same_word { WORD } else { 1 };
+        }
+        let start = at;
+        while at < PAGE && before[at] != now[at] {
+            at += 1;
+        }
+        (start < at).then_some(start..at)
+    })
 }
 
 #[cfg(test)]
@@ -195,6 +241,27 @@ mod tests {
             assert!(overlay.table.iter().all(|&at| at == 0));
         }
         assert_eq!(overlay.frames.len(), 500);
+    }
+
+    #[test]
+    fn changes_are_what_differs_from_the_originals() {
+        let mut overlay = Overlay::with_originals(8);
+        for round in 1..3 {
+            overlay.open(9, &mut Numbered).unwrap();
+            let frame = overlay.open_for_writing(4, true, &mut Numbered).unwrap() as usize;
+            overlay.frames[frame][17..20].fill(50 + round);
+            overlay.frames[frame][21] = 60;
+            overlay.frames[frame][22] = 4; // what was there
+            overlay.frames[frame][PAGE - 1] = 61;
+            overlay.open_for_writing(5, true, &mut Numbered).unwrap();
+            let changes: Vec<(Avma, Vec<u8>)> = overlay.changes().map(|(at, bytes)| (at, bytes.to_vec())).collect();
+            assert_eq!(
+                changes,
+                [(Avma(0x4011), vec![50 + round; 3]), (Avma(0x4015), vec![60]), (Avma(0x4fff), vec![61])]
+            );
+            overlay.clear();
+            assert_eq!(overlay.changes().count(), 0);
+        }
     }
 
     #[test]

@@ -12,8 +12,9 @@ use crate::op::Exit;
 use crate::outcome::{Fuel, Outcome, StopReason};
 use crate::overlay::Overlay;
 use crate::registers::Registers;
+use crate::sink::{Sink, Trace};
 use crate::spin::SpinDetector;
-use crate::{Branch, BranchKind};
+use crate::{Branch, BranchKind, Executed};
 
 /// Runs the thread's code ahead from `registers` until `fuel` is used up or something ends the burst, and appends the taken
 /// branches to `sink`. On return `registers` are those in front of the first instruction that was not executed.
@@ -31,6 +32,30 @@ pub fn run(
     forbidden: &[Range<Avma>],
     sink: &mut Vec<Branch>,
 ) -> Outcome {
+    run_into(registers, overlay, memory, cache, fuel, forbidden, sink)
+}
+
+/// Like [`run()`], but appends every instruction that was executed to `trace`, not only the taken branches.
+pub fn run_traced(
+    registers: &mut Registers,
+    overlay: &mut Overlay,
+    memory: &mut dyn Memory,
+    cache: &mut CodeCache,
+    fuel: Fuel,
+    trace: &mut Vec<Executed>,
+) -> Outcome {
+    run_into(registers, overlay, memory, cache, fuel, &[], &mut Trace::new(trace))
+}
+
+fn run_into(
+    registers: &mut Registers,
+    overlay: &mut Overlay,
+    memory: &mut dyn Memory,
+    cache: &mut CodeCache,
+    fuel: Fuel,
+    forbidden: &[Range<Avma>],
+    sink: &mut impl Sink,
+) -> Outcome {
     let mut machine = Machine::new(registers, overlay, memory, mem::take(&mut cache.resident));
     machine.repetitions = fuel.instructions.saturating_mul(64);
     let (outcome, rip) = burst(&mut machine, registers.rip, cache, fuel, forbidden, sink);
@@ -45,7 +70,7 @@ fn burst(
     cache: &mut CodeCache,
     fuel: Fuel,
     forbidden: &[Range<Avma>],
-    sink: &mut Vec<Branch>,
+    sink: &mut impl Sink,
 ) -> (Outcome, u64) {
     let mut left = fuel.instructions;
     let mut branches = 0;
@@ -69,10 +94,12 @@ fn burst(
         let behind = block.end;
         let mut exit = None;
         for (index, op) in ops.iter().enumerate() {
+            sink.before(m, op);
             if let Err(why) = (op.run)(m, op) {
                 exit = Some((index, why));
                 break;
             }
+            sink.executed(op);
         }
         let next = match exit {
             None => {
@@ -85,7 +112,8 @@ fn burst(
                 }
                 cache.behind(id, m).map_err(|stop| (stop, behind))
             }
-            Some((_, Exit::NotTaken)) => {
+            Some((index, Exit::NotTaken)) => {
+                sink.executed(&ops[index]);
                 left -= count as u64;
                 not_taken += 1;
                 if left == 0 {
@@ -97,7 +125,7 @@ fn burst(
                 left -= count as u64;
                 branches += 1;
                 let target = m.target;
-                sink.push(Branch { from: Avma(ops[index].ip), to: Avma(target), kind });
+                sink.taken(Branch { from: Avma(ops[index].ip), to: Avma(target), kind });
                 let stop = if branches == fuel.branches {
                     Some(StopReason::Branches)
                 } else if forbidden.iter().any(|range| range.contains(&Avma(target))) {

@@ -82,9 +82,7 @@ impl AddressSpace {
 
     /// Looks again what is mapped, if that is due, and forgets decoded code that may have changed.
     pub(super) fn refresh(&mut self) {
-        for range in &self.layout.volatile {
-            self.code.invalidate(range.clone());
-        }
+        self.forget_volatile();
         let now = Instant::now();
         if let Some((at, cost)) = self.read
             && (now - at < cost * SHARE
@@ -92,13 +90,30 @@ impl AddressSpace {
         {
             return;
         }
-        let new = mappings(self.pid as u32);
-        if new != self.layout.mappings {
-            for range in self.layout.replace(self.pid, new) {
-                self.code.invalidate(range);
-            }
-        }
+        self.reread(self.pid, |_| {});
         self.read = Some((now, now.elapsed()));
+    }
+
+    /// Forgets decoded code that may have been rewritten.
+    pub(super) fn forget_volatile(&mut self) {
+        for range in &self.layout.volatile {
+            self.code.invalidate(range.clone());
+        }
+    }
+
+    /// Looks again what is mapped, and forgets decoded code that is not there any more; `before_code_goes` sees where it was. `thread` is one
+    /// of the process that lives: the first may have ended.
+    pub(super) fn reread(&mut self, thread: i32, before_code_goes: impl FnOnce(&Layout)) {
+        let new = mappings(thread as u32);
+        if new == self.layout.mappings {
+            return;
+        }
+        if self.layout.gone(&new).next().is_some() {
+            before_code_goes(&self.layout);
+        }
+        for range in self.layout.replace(thread, new) {
+            self.code.invalidate(range);
+        }
     }
 
     /// Whether another amount is mapped, or is data, than when this was asked last.
@@ -113,9 +128,8 @@ impl AddressSpace {
 impl Layout {
     /// Puts `new` in place of what was mapped. Returns where code was that is not there any more.
     fn replace(&mut self, pid: i32, new: Vec<Mapping>) -> Vec<Range<Avma>> {
+        let gone = self.gone(&new).map(|map| Avma(map.start)..Avma(map.end)).collect();
         let executable = |map: &&Mapping| map.prot & 4 != 0;
-        let gone = self.mappings.iter().filter(executable).filter(|old| !new.contains(old));
-        let gone = gone.map(|map| Avma(map.start)..Avma(map.end)).collect();
         let same_code = self.mappings.iter().filter(executable).map(place).eq(new.iter().filter(executable).map(place));
         self.mappings = new;
         let of_kernel = |map: &Mapping| map.path == b"[vdso]" || map.path == b"[vsyscall]";
@@ -127,6 +141,18 @@ impl Layout {
             self.critical = self.critical_sections(pid);
         }
         gone
+    }
+
+    /// Mappings of code that are not among `new`.
+    fn gone<'a>(&'a self, new: &'a [Mapping]) -> impl Iterator<Item = &'a Mapping> {
+        self.mappings.iter().filter(|map| map.prot & 4 != 0).filter(|old| !new.contains(old))
+    }
+
+    /// The name of what is mapped at `address`, and the offset in it.
+    pub(super) fn place_in_file(&self, address: Avma) -> Option<(&[u8], u64)> {
+        let map = self.mappings.get(self.mappings.partition_point(|map| map.end <= address.0))?;
+        let at = address.0.checked_sub(map.start)?;
+        Some((&map.path, map.offset + at))
     }
 
     /// Whether the process may write to this page.

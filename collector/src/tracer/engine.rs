@@ -455,7 +455,7 @@ fn go_on(thread: i32, signal: i32) {
     let _ = resume(thread, signal);
 }
 
-fn command_status(status: i32) -> CommandStatus {
+pub(super) fn command_status(status: i32) -> CommandStatus {
     if libc::WIFEXITED(status) {
         CommandStatus::Exited(libc::WEXITSTATUS(status))
     } else {

@@ -28,6 +28,7 @@ mod pace;
 mod path;
 mod placement;
 mod shared;
+pub(crate) mod simulation;
 mod static_path;
 mod statistics;
 mod thread;
@@ -36,14 +37,14 @@ mod working_set;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, ReadFormat};
 
 use crate::errno::Errno;
-use crate::kernel::{Waiting, realtime_signal, wake_waiting_thread};
+use crate::kernel::{WaitSet, Waiting, realtime_signal, wake_waiting_thread};
 pub(crate) use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
 pub(crate) use crate::tracer::shared::Shared;
@@ -114,13 +115,16 @@ fn hint(errno: Errno) -> &'static str {
     }
 }
 
-/// The tracer at work.
-pub(crate) struct Tracer {
-    thread: Option<JoinHandle<TracerFacts>>,
+/// The thread that traces others, and what it has to say in the end.
+pub(crate) struct Follower<F> {
+    thread: Option<JoinHandle<F>>,
     shared: Arc<Shared>,
     /// Keeps the signals blocked that the thread waits for.
     _waiting: Waiting,
 }
+
+/// The tracer at work.
+pub(crate) type Tracer = Follower<TracerFacts>;
 
 impl Tracer {
     /// Attaches to processes or threads; nothing stops them yet.
@@ -133,20 +137,29 @@ impl Tracer {
         ids: &[u32],
         whole_processes: bool,
     ) -> Result<Self, AttachError> {
-        let failed = |errno: Errno| AttachError { thread: 0, errno };
-        let shared = Arc::new(Shared::new().map_err(|errno| failed(errno.into()))?);
-        let waiting = Waiting::block(realtime_signal());
-        let signals = waiting.signals();
-        let (result, attached) = channel();
-        let (ids, for_thread) = (ids.to_vec(), shared.clone());
-        let work = move || {
-            let mut engine = Engine::new(settings, event, for_thread, signals);
+        let ids = ids.to_vec();
+        Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), AttachError>>| {
+            let mut engine = Engine::new(settings, event, shared, signals);
             let attached = engine.attach(&ids, whole_processes);
             let failed = attached.is_err();
             let _ = result.send(attached);
             if failed { engine.nothing() } else { engine.run() }
-        };
-        let spawned = Builder::new().name("hbbp-tracer".to_owned()).spawn(work);
+        })
+    }
+}
+
+impl<F: Send + 'static> Follower<F> {
+    /// Starts the thread, which is to say by the channel whether it could attach.
+    fn begin(
+        name: &str,
+        work: impl FnOnce(Arc<Shared>, WaitSet, Sender<Result<(), AttachError>>) -> F + Send + 'static,
+    ) -> Result<Self, AttachError> {
+        let failed = |errno: Errno| AttachError { thread: 0, errno };
+        let shared = Arc::new(Shared::new().map_err(|errno| failed(errno.into()))?);
+        let waiting = Waiting::block(realtime_signal());
+        let (signals, for_thread) = (waiting.signals(), shared.clone());
+        let (result, attached) = channel();
+        let spawned = Builder::new().name(name.to_owned()).spawn(move || work(for_thread, signals, result));
         let thread = spawned.map_err(|error| failed(Errno(error.raw_os_error().unwrap_or(libc::EAGAIN))))?;
         match attached.recv() {
             Ok(Ok(())) => Ok(Self { thread: Some(thread), shared, _waiting: waiting }),
@@ -157,8 +170,10 @@ impl Tracer {
             Err(_) => Err(failed(Errno(libc::ECHILD))),
         }
     }
+}
 
-    /// Bursts, and how the command ended.
+impl<F> Follower<F> {
+    /// Samples, and how the command ended.
     pub(crate) fn shared(&self) -> Arc<Shared> {
         self.shared.clone()
     }
@@ -170,18 +185,18 @@ impl Tracer {
     }
 
     /// Ends: the threads go on untraced. Returns what was done; `None` if the tracer failed.
-    pub(crate) fn stop(mut self) -> Option<TracerFacts> {
+    pub(crate) fn stop(mut self) -> Option<F> {
         self.end()
     }
 
-    fn end(&mut self) -> Option<TracerFacts> {
+    fn end(&mut self) -> Option<F> {
         self.shared.stopping.store(true, Ordering::Release);
         wake_waiting_thread();
         self.thread.take()?.join().ok()
     }
 }
 
-impl Drop for Tracer {
+impl<F> Drop for Follower<F> {
     fn drop(&mut self) {
         self.end();
     }

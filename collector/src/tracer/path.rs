@@ -372,7 +372,7 @@ fn behind_instruction(pid: i32, registers: &Registers) -> Option<(Avma, Goal)> {
 }
 
 /// The name of a reason in the statistics.
-fn reason(stop: StopReason) -> &'static str {
+pub(super) fn reason(stop: StopReason) -> &'static str {
     match stop {
         StopReason::Fuel => "instruction budget",
         StopReason::Branches => "branch depth",

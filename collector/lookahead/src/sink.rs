@@ -1,0 +1,62 @@
+//! What becomes of what is executed.
+
+use perfdata::Avma;
+
+use crate::machine::Machine;
+use crate::op::Op;
+use crate::{Branch, Executed};
+
+/// Is told of every instruction. An instruction is either `executed` or `taken`, or could not be executed.
+pub(crate) trait Sink {
+    /// It is about to be executed.
+    fn before(&mut self, m: &Machine<'_>, op: &Op);
+    /// It fell through.
+    fn executed(&mut self, op: &Op);
+    /// It was a branch and went elsewhere.
+    fn taken(&mut self, branch: Branch);
+}
+
+/// Keeps taken branches.
+impl Sink for Vec<Branch> {
+    #[inline(always)]
+    fn before(&mut self, _: &Machine<'_>, _: &Op) {}
+
+    #[inline(always)]
+    fn executed(&mut self, _: &Op) {}
+
+    #[inline(always)]
+    fn taken(&mut self, branch: Branch) {
+        self.push(branch);
+    }
+}
+
+/// Keeps everything.
+pub(crate) struct Trace<'t> {
+    executed: &'t mut Vec<Executed>,
+    /// The operand of the instruction at hand: it may change the registers its address is made of.
+    operand: Avma,
+}
+
+impl<'t> Trace<'t> {
+    pub(crate) fn new(executed: &'t mut Vec<Executed>) -> Self {
+        Self { executed, operand: Avma(0) }
+    }
+}
+
+impl Sink for Trace<'_> {
+    #[inline(always)]
+    fn before(&mut self, m: &Machine<'_>, op: &Op) {
+        self.operand = Avma(m.address(op));
+    }
+
+    #[inline(always)]
+    fn executed(&mut self, op: &Op) {
+        self.executed.push(Executed { ip: Avma(op.ip), operand: self.operand, taken: None });
+    }
+
+    #[inline(always)]
+    fn taken(&mut self, branch: Branch) {
+        let taken = Some((branch.kind, branch.to));
+        self.executed.push(Executed { ip: branch.from, operand: self.operand, taken });
+    }
+}

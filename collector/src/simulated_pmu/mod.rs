@@ -1,0 +1,150 @@
+//! A simulated PMU: from every executed instruction to the samples that a PMU with branch records could have made of them.
+//!
+//! It serves to run the whole path of hardware recordings where there is no such hardware, against counts that are known. It measures
+//! nothing: what it knows of time is a model, and every recording and report made with it says so. The model has what makes samples of
+//! hardware wrong (HBBP, section III), each from a cause of its own, with constants that were chosen for what CPUs are like and not for
+//! what comes out (all in `model`):
+//!
+//! ```text
+//! Executed (ip, operand, taken) -> class of the instruction         code
+//!                                  latency, misprediction           cache, predictor
+//!                                  time of its retirement           pipeline
+//!                                  counters, overflow + delay       counters: skid, shadowing
+//!                                  last branches                    last_branches: bias of entry[0]
+//! ```
+//!
+//! Nothing here speaks to a kernel: the trace comes from [`tracer::simulation`](crate::tracer), or from a test.
+
+mod cache;
+mod code;
+mod counters;
+mod last_branches;
+mod model;
+mod pipeline;
+mod predictor;
+
+use lookahead::{BranchKind, Executed};
+use perfdata::{Avma, Branch};
+
+use crate::simulated_pmu::cache::Caches;
+pub(crate) use crate::simulated_pmu::code::{CodeBytes, CodeTable};
+use crate::simulated_pmu::counters::Counters;
+pub use crate::simulated_pmu::last_branches::holds_the_stack;
+use crate::simulated_pmu::pipeline::Pipeline;
+use crate::simulated_pmu::predictor::Predictor;
+
+/// What can be chosen of the simulated PMU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PmuSettings {
+    /// Entries of a branch stack: 16 up to Broadwell, 32 from Skylake on.
+    pub depth: usize,
+    /// The share of branches, 0 to 1, that tend to be found in the oldest entry: see [`holds_the_stack`].
+    pub bias: f64,
+    /// Chooses those branches, and how the dice fall.
+    pub seed: u64,
+}
+
+impl Default for PmuSettings {
+    /// The Ivy Bridge of the paper, with some biased branches.
+    fn default() -> Self {
+        Self { depth: 16, bias: 0.02, seed: 1 }
+    }
+}
+
+/// Instructions and taken branches between two samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Periods {
+    pub(crate) instructions: u64,
+    pub(crate) taken_branches: u64,
+}
+
+/// Which of the two events sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SampledBy {
+    Instructions,
+    TakenBranches,
+}
+
+/// One sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PmuSample {
+    pub(crate) event: SampledBy,
+    pub(crate) ip: Avma,
+    /// Newest first.
+    pub(crate) branches: Vec<Branch>,
+}
+
+/// The counters of one thread. A new thread begins with whole periods, as events that are inherited do.
+#[derive(Debug)]
+pub(crate) struct ThreadPmu(Counters);
+
+impl ThreadPmu {
+    pub(crate) fn new(settings: PmuSettings, periods: Periods) -> Self {
+        Self(Counters::new(settings, periods))
+    }
+
+    /// Instructions and taken branches counted.
+    pub(crate) fn counted(&self) -> (u64, u64) {
+        (self.0.instructions(), self.0.taken_branches())
+    }
+
+    /// The thread has another program now: no branch of the old one is in its stack.
+    pub(crate) fn exec(&mut self) {
+        self.0.forget_branches();
+    }
+
+    /// Overflows that came while a sample of the same event was due: they made none.
+    pub(crate) fn merged(&self) -> u64 {
+        self.0.merged()
+    }
+}
+
+/// The core: what all threads share. They run on it one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Core {
+    caches: Caches,
+    predictor: Predictor,
+    pipeline: Pipeline,
+}
+
+impl Core {
+    /// The thread has executed `trace`. Appends its samples.
+    pub(crate) fn retire(
+        &mut self,
+        thread: &mut ThreadPmu,
+        code: &mut CodeTable,
+        bytes: &mut dyn CodeBytes,
+        trace: &[Executed],
+        samples: &mut Vec<PmuSample>,
+    ) {
+        for executed in trace {
+            let class = code.executed(executed.ip, bytes);
+            thread.0.before(executed.ip, samples);
+            let mut latency = class.latency;
+            if class.reads {
+                latency += self.caches.access(executed.operand);
+            } else if class.writes {
+                // The store buffer hides how long it takes.
+                self.caches.access(executed.operand);
+            }
+            let mispredicted = class.branch.is_some_and(|kind| {
+                let behind = Avma(executed.ip.0 + u64::from(class.length));
+                self.predictor.mispredicts(kind, executed.ip, behind, executed.taken.map(|(_, to)| to))
+            });
+            let now = self.pipeline.retire(latency, class.divides, mispredicted);
+            let taken = executed.taken.map(|(kind, to)| (executed.ip, to, kind, mispredicted));
+            thread.0.retired(now, taken, samples);
+        }
+    }
+}
+
+/// A branch that a thread took, as far as it can be told from where it was before and behind an instruction.
+pub(crate) fn stepped(code: &mut CodeTable, bytes: &mut dyn CodeBytes, ip: Avma, next: Avma) -> Executed {
+    let class = code.class(ip, bytes);
+    let fell_through = next.0 == ip.0 + u64::from(class.length);
+    let taken = class.branch.filter(|&kind| kind != BranchKind::Conditional || !fell_through);
+    Executed { ip, operand: Avma(0), taken: taken.map(|kind| (kind, next)) }
+}
+
+#[cfg(test)]
+mod tests;

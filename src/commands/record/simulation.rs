@@ -1,0 +1,78 @@
+//! `--pmu simulated`.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use collector::request::SimulationWish;
+use collector::simulated_pmu::PmuSettings;
+use collector::{CountedInstruction, SimulationFacts};
+use serde::Serialize;
+
+use crate::output::count;
+
+/// What can be chosen of the simulated PMU.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Simulated PMU (--pmu simulated)")]
+pub struct SimulationArgs {
+    /// Entries of a branch stack: 16 as up to Broadwell, 32 as from Skylake on
+    #[arg(long, value_name = "N")]
+    lbr_depth: Option<usize>,
+    /// Share of the branches that tend to be found in the oldest entry of a stack (0 to 1) [default: 0.02]
+    #[arg(long, value_name = "SHARE")]
+    lbr_bias: Option<f64>,
+    /// Chooses those branches, and how often
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Write how often every instruction was executed, exactly (JSON)
+    #[arg(long, value_name = "FILE")]
+    pub truth: Option<PathBuf>,
+    /// Let the program execute everything itself, one instruction at a time: slow, to compare with
+    #[arg(long, hide = true)]
+    only_steps: bool,
+}
+
+impl SimulationArgs {
+    /// Whether any of it was asked for.
+    pub fn is_used(&self) -> bool {
+        let Self { lbr_depth, lbr_bias, seed, truth, only_steps } = self;
+        lbr_depth.is_some() || lbr_bias.is_some() || seed.is_some() || truth.is_some() || *only_steps
+    }
+
+    /// The wish, with defaults for what was left open.
+    pub fn wish(&self) -> SimulationWish {
+        let default = PmuSettings::default();
+        let pmu = PmuSettings {
+            depth: self.lbr_depth.unwrap_or(default.depth),
+            bias: self.lbr_bias.unwrap_or(default.bias),
+            seed: self.seed.unwrap_or(default.seed),
+        };
+        SimulationWish { pmu, only_steps: self.only_steps }
+    }
+}
+
+/// What was simulated, in a line.
+pub fn line(done: &SimulationFacts) -> String {
+    let [instructions, branches, steps] =
+        [done.instructions, done.taken_branches, done.stepped].map(|number| count(number as f64));
+    format!(
+        "  simulated: {instructions} instructions, {branches} taken branches; {steps} instructions were not interpreted"
+    )
+}
+
+/// `hbbp-executions/1`.
+#[derive(Serialize)]
+struct Executions {
+    schema: &'static str,
+    instructions: Vec<CountedInstruction>,
+}
+
+/// Writes exact executions of every instruction, by file and offset.
+pub fn write_truth(path: &Path, done: &SimulationFacts) -> anyhow::Result<()> {
+    let executions = Executions { schema: "hbbp-executions/1", instructions: done.truth.instructions().collect() };
+    let failed = || format!("writing {}", path.display());
+    let mut out = BufWriter::new(File::create(path).with_context(failed)?);
+    serde_json::to_writer(&mut out, &executions).with_context(failed)?;
+    out.flush().with_context(failed)
+}
