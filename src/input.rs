@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use analyzer::counting::GroupBy;
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
-use model::PublishedRule;
 use perfdata::Recording;
 
 use crate::commands::record;
+use crate::models::{self, Chosen};
 use crate::output::{Format, terminal_width};
-use crate::progress::AnalysisProgress;
+use crate::progress::Progress;
 
 /// Where recording and binaries come from, and how the result is printed.
 #[derive(clap::Args)]
@@ -28,6 +28,11 @@ pub struct InputArgs {
     /// Read this binary instead of the recorded one (by its build id or name, or for the RECORDED path or name)
     #[arg(long = "binary", value_name = "[RECORDED=]FILE")]
     binaries: Vec<String>,
+
+    /// How to choose between the sources: a model's file, `published` for the paper's rule, or the kind of sources that a model
+    /// is for (hardware, software, simulated) [default: the model for the recording's sources]
+    #[arg(long, value_name = "FILE|NAME")]
+    model: Option<String>,
 
     /// Threads to work with; the result does not depend on it [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -49,6 +54,7 @@ pub struct InputArgs {
 impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+        let Chosen { rules, pair } = models::rules(self.model.as_deref())?;
         let recording = self.open()?;
         for note in recording.notes() {
             eprintln!("hbbp: {note}");
@@ -57,10 +63,19 @@ impl InputArgs {
             Some(threads) => usize::from(threads),
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let options = Options { search: self.binary_search(), group_by, threads, chooser: &PublishedRule };
-        let progress = AnalysisProgress::new();
+        let options = Options { search: self.binary_search(), group_by, threads, rules: &rules };
+        let progress = Progress::new();
         let analysis = analyze(&recording, &options, &|step| progress.step(step))?;
         drop(progress);
+        if let (Some(model), Some(made_for)) = (&self.model, pair)
+            && analysis.sources.pair() != Some(made_for)
+        {
+            let sources = match analysis.sources.pair() {
+                Some(pair) => format!("has {pair} sources"),
+                None => "has no pair of sources to choose from".into(),
+            };
+            bail!("{model} is a model for {made_for} sources, and the recording {sources}: leave out --model");
+        }
         let summary = &analysis.summary.records;
         if summary.samples.iter().sum::<u64>() == 0 {
             bail!(

@@ -3,6 +3,7 @@
 
 mod commands;
 mod input;
+mod models;
 mod output;
 mod progress;
 
@@ -35,6 +36,10 @@ enum Command {
     Mix(commands::mix::Args),
     /// Print how often every basic block ran
     Blocks(commands::blocks::Args),
+    /// Train a model that chooses the source per block
+    Train(commands::train::Args),
+    /// Show, import and export models
+    Model(commands::model::Args),
     /// Tell what this machine offers for recording
     Doctor(commands::doctor::Args),
 }
@@ -44,6 +49,8 @@ fn main() -> ExitCode {
         Command::Record(args) => commands::record::run(*args),
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
+        Command::Train(args) => commands::train::run(&args),
+        Command::Model(args) => commands::model::run(&args),
         Command::Doctor(args) => commands::doctor::run(args),
     };
     result.unwrap_or_else(|error| {

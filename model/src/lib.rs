@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod choice;
+mod embedded;
 mod evidence;
 mod feature_list;
 mod features;
@@ -26,6 +27,7 @@ pub mod training;
 mod tree;
 
 pub use choice::{Chooser, Source};
+pub use embedded::embedded;
 pub use evidence::{Error, Errors, Evidence, LeftOut, Parameters, Weighting};
 pub use feature_list::{FEATURES, Feature, feature_index};
 pub use features::{BlockEnd, Features};

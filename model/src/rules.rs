@@ -1,6 +1,6 @@
 //! Who decides for which kind of source pair.
 
-use crate::{Chooser, Features, Model, PublishedRule, Source, SourcePair};
+use crate::{Chooser, Features, Model, PublishedRule, Source, SourcePair, embedded};
 
 /// What is done where both sources can count a block.
 pub enum Rule {
@@ -21,7 +21,8 @@ impl Rule {
         if model.beats_best_single() {
             Rule::Ask(Box::new(model))
         } else {
-            Rule::One { source: model.evidence.best_single(), why: model.verdict() }
+            let why = "a trained tree does not beat it (hbbp model show)".to_owned();
+            Rule::One { source: model.evidence.best_single(), why }
         }
     }
 
@@ -50,15 +51,11 @@ pub struct Rules {
 }
 
 impl Default for Rules {
-    /// HBBP's published rule, for what it was made for and its simulation. A clock shows where time goes, not how often code
-    /// runs, so bursts are believed alone.
+    /// The models that come with the program; HBBP's published rule where there is none.
     fn default() -> Self {
-        let why = "clock samples show where time goes".to_owned();
-        Rules {
-            hardware: Rule::Ask(Box::new(PublishedRule)),
-            software: Rule::One { source: Source::Lbr, why },
-            simulated: Rule::Ask(Box::new(PublishedRule)),
-        }
+        let rule = |pair| embedded(pair).map_or_else(|| Rule::Ask(Box::new(PublishedRule)), Rule::of);
+        let [hardware, software, simulated] = SourcePair::ALL.map(rule);
+        Rules { hardware, software, simulated }
     }
 }
 

@@ -3,4 +3,6 @@
 pub mod blocks;
 pub mod doctor;
 pub mod mix;
+pub mod model;
 pub mod record;
+pub mod train;

@@ -18,6 +18,9 @@ pub struct Facts {
     /// Events whose samples are bursts: those with `"provenance":"software"`.
     #[serde(rename = "events", deserialize_with = "burst_events")]
     pub bursts: Vec<BurstEvent>,
+    /// Names of events whose branch stacks a simulation made: those with `"provenance":"simulated"`.
+    #[serde(skip)]
+    pub simulated: Vec<String>,
     /// The tracer that wrote them.
     #[serde(deserialize_with = "tracer")]
     pub tracer: Option<Tracer>,
@@ -61,16 +64,24 @@ pub struct Tracer {
 impl Facts {
     /// The note is input like any other: one that cannot be read is said to be so.
     pub fn read(note: &[u8]) -> Self {
-        serde_json::from_slice(note).unwrap_or_else(|error| Facts {
+        let facts = serde_json::from_slice(note).unwrap_or_else(|error| Facts {
             degradations: vec![format!("what the recorder noted (feature 250) cannot be read: {error}")],
             ..Facts::default()
-        })
+        });
+        Facts { simulated: simulated_events(note), ..facts }
     }
 
     /// What the bursts of an event stand for, if it has any.
     pub fn burst_unit(&self, event: &str) -> Option<BurstUnit> {
         self.bursts.iter().find(|burst| burst.name == event).map(|burst| burst.unit)
     }
+}
+
+fn simulated_events(note: &[u8]) -> Vec<String> {
+    let note: Value = serde_json::from_slice(note).unwrap_or_default();
+    let events = note.get("events").and_then(Value::as_array).into_iter().flatten();
+    let simulated = events.filter(|event| event.get("provenance").and_then(Value::as_str) == Some("simulated"));
+    simulated.filter_map(|event| Some(event.get("name")?.as_str()?.to_string())).collect()
 }
 
 /// Entries that are odd are passed over: what they say is lost, the rest of the note is not.
