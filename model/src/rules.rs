@@ -21,7 +21,7 @@ impl Rule {
         if model.beats_best_single() {
             Rule::Ask(Box::new(model))
         } else {
-            let why = "a trained tree does not beat it (hbbp model show)".to_owned();
+            let why = "trees trained on such sources do not beat it".to_owned();
             Rule::One { source: model.evidence.best_single(), why }
         }
     }

@@ -106,7 +106,7 @@ impl<'a> Grower<'a> {
     fn plant(&mut self, rows: Vec<usize>, depth: usize) -> usize {
         let weight = rows.iter().map(|&row| self.weights[row]).sum();
         let by_lbr = rows.iter().filter(|&&row| self.ground.blocks[row].label() == Source::Lbr);
-        let lbr_weight = by_lbr.map(|&row| self.weights[row]).sum();
+        let lbr_weight = by_lbr.fold(0.0, |sum, &row| sum + self.weights[row]);
         self.plants.push(Plant { rows, depth, weight, lbr_weight, split: None });
         self.plants.len() - 1
     }
@@ -186,6 +186,6 @@ impl<'a> Grower<'a> {
 impl Plant {
     fn gini(&self) -> f64 {
         let lbr = if self.weight > 0.0 { (self.lbr_weight / self.weight).clamp(0.0, 1.0) } else { 0.0 };
-        2.0 * lbr * (1.0 - lbr).max(0.0)
+        2.0 * lbr * (1.0 - lbr)
     }
 }

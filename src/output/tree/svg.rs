@@ -16,7 +16,7 @@ const MARGIN: f64 = 16.0;
 pub fn svg(tree: &Tree, out: &mut dyn Write) -> std::io::Result<()> {
     let places = places(tree);
     let width = 2.0 * MARGIN + tree.leaves() as f64 * (BOX_WIDTH + GAP) - GAP;
-    let height = 2.0 * MARGIN + BOX_HEIGHT + places.iter().map(|place| place.1).fold(0.0, f64::max);
+    let height = MARGIN + BOX_HEIGHT + places.iter().map(|place| place.1).fold(0.0, f64::max);
     writeln!(
         out,
         r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="13" text-anchor="middle">
