@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use analyzer::counting::GroupBy;
+use analyzer::recording::Part;
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
 use perfdata::Recording;
@@ -14,13 +15,9 @@ use crate::models::{self, Chosen};
 use crate::output::{Format, terminal_width};
 use crate::progress::Progress;
 
-/// Where recording and binaries come from, and how the result is printed.
+/// Where binaries are found.
 #[derive(clap::Args)]
-pub struct InputArgs {
-    /// Recording to read; `-` for standard input
-    #[arg(short, long, value_name = "FILE", default_value = "hbbp.data", conflicts_with = "command")]
-    input: PathBuf,
-
+pub struct BinaryArgs {
     /// Look for binaries under this directory instead of under /
     #[arg(long, value_name = "DIR")]
     symfs: Option<PathBuf>,
@@ -28,6 +25,17 @@ pub struct InputArgs {
     /// Read this binary instead of the recorded one (by its build id or name, or for the RECORDED path or name)
     #[arg(long = "binary", value_name = "[RECORDED=]FILE")]
     binaries: Vec<String>,
+}
+
+/// Where recording and binaries come from, and how the result is printed.
+#[derive(clap::Args)]
+pub struct InputArgs {
+    /// Recording to read; `-` for standard input
+    #[arg(short, long, value_name = "FILE", default_value = "hbbp.data", conflicts_with = "command")]
+    input: PathBuf,
+
+    #[command(flatten)]
+    binaries: BinaryArgs,
 
     /// How to choose between the sources: a model's file, `published` for the paper's rule, or the kind of sources that a model
     /// is for (hardware, software, simulated) [default: the model for the recording's sources]
@@ -54,20 +62,36 @@ pub struct InputArgs {
 impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
-        let Chosen { rules, pair } = models::rules(self.model.as_deref())?;
-        let recording = self.open()?;
-        for note in recording.notes() {
-            eprintln!("hbbp: {note}");
+        let recording =
+            if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
+        self.analyze_recording(&recording, group_by, Part::Whole)
+    }
+
+    /// The command to record, if it was given.
+    pub fn command(&self) -> &[OsString] {
+        &self.command
+    }
+
+    /// Where binaries are found.
+    pub fn search(&self) -> BinarySearch {
+        self.binaries.search()
+    }
+
+    /// Analyses a recording, or a part of one.
+    pub fn analyze_recording(&self, recording: &Recording, group_by: GroupBy, part: Part) -> anyhow::Result<Analysis> {
+        if part == Part::Whole {
+            recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
         }
         let threads = match self.threads {
             Some(threads) => usize::from(threads),
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let options = Options { search: self.binary_search(), group_by, threads, rules: &rules };
+        let Chosen { rules, pair } = models::rules(self.model.as_deref())?;
+        let options = Options { search: self.search(), part, group_by, threads, rules: &rules };
         let progress = Progress::new();
-        let analysis = analyze(&recording, &options, &|step| progress.step(step))?;
+        let analysis = analyze(recording, &options, &|step| progress.step(step))?;
         drop(progress);
-        if let (Some(model), Some(made_for)) = (&self.model, pair)
+        if let (Part::Whole, Some(model), Some(made_for)) = (part, &self.model, pair)
             && analysis.sources.pair() != Some(made_for)
         {
             let sources = match analysis.sources.pair() {
@@ -91,10 +115,8 @@ impl InputArgs {
         if self.output.is_none() { terminal_width() } else { None }
     }
 
-    fn open(&self) -> anyhow::Result<Recording> {
-        if !self.command.is_empty() {
-            return record::record_for_analysis(&self.command);
-        }
+    /// Opens the recording that was named.
+    pub fn open(&self) -> anyhow::Result<Recording> {
         if self.input == Path::new("-") {
             let stdin = std::io::stdin();
             if stdin.is_terminal() {
@@ -111,8 +133,11 @@ impl InputArgs {
             format!("{}{hint}", self.input.display())
         })
     }
+}
 
-    fn binary_search(&self) -> BinarySearch {
+impl BinaryArgs {
+    /// Where to look.
+    pub fn search(&self) -> BinarySearch {
         let overrides = self
             .binaries
             .iter()

@@ -40,6 +40,10 @@ enum Command {
     Train(commands::train::Args),
     /// Show, import and export models
     Model(commands::model::Args),
+    /// Count exactly, by instrumentation, how often every basic block runs
+    Truth(commands::truth::Args),
+    /// Tell how good the counts of a recording are, measured against exact ones
+    Validate(commands::validate::Args),
     /// Tell what this machine offers for recording
     Doctor(commands::doctor::Args),
 }
@@ -51,6 +55,8 @@ fn main() -> ExitCode {
         Command::Blocks(args) => commands::blocks::run(&args),
         Command::Train(args) => commands::train::run(&args),
         Command::Model(args) => commands::model::run(&args),
+        Command::Truth(args) => commands::truth::run(&args),
+        Command::Validate(args) => commands::validate::run(&args),
         Command::Doctor(args) => commands::doctor::run(args),
     };
     result.unwrap_or_else(|error| {

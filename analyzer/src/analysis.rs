@@ -14,14 +14,16 @@ use crate::counting::{
     Located, ModuleCounts, ModuleHits, count_module, locate, mean_instruction_length, sums_by_block,
 };
 use crate::recording::{
-    Facts, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Sources, StackStatistics, Tasks,
-    Tracer, Vendor, read_samples, read_tasks,
+    Facts, Granularity, Module, ModuleId, ModuleKind, ModuleTable, Part, RecordCounts, Selection, Sources,
+    StackStatistics, Tasks, Tracer, Vendor, read_samples, read_tasks,
 };
 
 /// What to do beyond the defaults.
 pub struct Options<'a> {
     /// Where binaries are found.
     pub search: BinarySearch,
+    /// All samples, or half of them.
+    pub part: Part,
     /// Whose executions are told apart.
     pub group_by: GroupBy,
     /// How many threads work; results do not depend on it.
@@ -130,7 +132,8 @@ pub fn analyze(
     let mut degradations = facts.degradations;
     degradations.append(&mut sources.degradations);
     let granularity = if options.group_by == GroupBy::Thread { Granularity::Thread } else { Granularity::Process };
-    let totals = read_samples(recording, &timeline, &sources, granularity, options.threads, &mut records, progress)?;
+    let selection = Selection { granularity, part: options.part };
+    let totals = read_samples(recording, &timeline, &sources, selection, options.threads, &mut records, progress)?;
     let groups = Groups::new(options.group_by, &totals, &timeline);
     let located = locate(&totals, &timeline, &mut modules, &sources, &groups);
     let counted = count_modules(&located, &modules, &totals.stacks, options, progress);

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::code::{Image, ImageError};
+use crate::code::{FunctionTable, Image, ImageError};
 use crate::recording::{Module, ModuleKind};
 
 /// A file given by the user for a recorded module.
@@ -43,6 +43,16 @@ pub struct Binary {
     pub image: Image,
     /// Its separate debug file, where the file itself is stripped and the debug file is installed.
     pub debug_file: Option<Image>,
+}
+
+impl Binary {
+    /// Its functions, with the names of the debug file if there is one.
+    pub fn functions(&self) -> FunctionTable {
+        match &self.debug_file {
+            Some(debug_file) => FunctionTable::with_debug_file(&self.image, debug_file),
+            None => FunctionTable::of(&self.image),
+        }
+    }
 }
 
 impl BinarySearch {

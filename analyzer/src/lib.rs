@@ -5,6 +5,8 @@
 //! counting/    addresses -> modules -> blocks; EBS and branch-stack counts; the choice per block
 //! code/        ELF files -> functions -> static blocks -> instruction attributes
 //! mix/         counts x instructions x attributes -> pivot tables
+//! truth/       exact counts by instrumentation, to measure the others against
+//! validation/  the errors of an analysis against exact counts
 //! ```
 //!
 //! The analyzer reads files only: it never talks to the kernel.
@@ -17,6 +19,8 @@ pub mod code;
 pub mod counting;
 pub mod mix;
 pub mod recording;
+pub mod truth;
+pub mod validation;
 
 pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Progress, Step, Summary, analyze};
 pub use binaries::{Binary, BinaryOverride, BinarySearch};

@@ -6,3 +6,5 @@ pub mod mix;
 pub mod model;
 pub mod record;
 pub mod train;
+pub mod truth;
+pub mod validate;

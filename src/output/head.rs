@@ -209,7 +209,8 @@ impl Head {
     }
 }
 
-fn print_line(title: &str, text: &str, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
+/// A line of a head: a title of at most nine characters and a text, broken at words where there is a limit.
+pub fn print_line(title: &str, text: &str, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
     let first = format!("# {title:9}");
     let text = &printable(text);
     let Some(width) = width else { return writeln!(out, "{first}{text}") };

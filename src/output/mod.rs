@@ -8,7 +8,7 @@ mod tree;
 mod writer;
 
 pub use evidence::evidence;
-pub use head::Head;
+pub use head::{Head, print_line};
 pub use number::{Unit, count, share};
 pub use table::{Align, Table, printable, terminal_width};
 pub use tree::{dot, svg, tree};

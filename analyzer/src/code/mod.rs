@@ -34,6 +34,7 @@ mod section;
 mod segment;
 mod symbols;
 mod trace;
+mod variants;
 mod vocabulary;
 
 pub use attributes::{Attributes, BranchKind, Element, Encoding, MemoryAccess, Packing, Width};
@@ -49,4 +50,5 @@ pub use isa::isa_names;
 pub use observed::Observed;
 pub use section::Section;
 pub use segment::Segment;
+pub use variants::variants;
 pub use vocabulary::UnknownName;

@@ -110,10 +110,7 @@ fn count_read(
     stacks: &StackStatistics,
 ) -> (ModuleCounts, ModuleHits) {
     let image = &binary.image;
-    let functions = match &binary.debug_file {
-        Some(debug_file) => FunctionTable::with_debug_file(image, debug_file),
-        None => FunctionTable::of(image),
-    };
+    let functions = binary.functions();
     let svmas = |offsets: &mut dyn Iterator<Item = FileOffset>| {
         offsets.filter_map(|offset| image.svma_of_file_offset(offset.0)).collect::<Vec<_>>()
     };

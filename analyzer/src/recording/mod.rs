@@ -5,6 +5,7 @@ mod aggregate;
 mod event;
 mod facts;
 mod modules;
+mod part;
 mod scan;
 mod sources;
 mod timeline;
@@ -14,6 +15,7 @@ pub use aggregate::{Aggregate, BurstPiece, Context, ContextId, Hop, IpHits, Stac
 pub use event::{EventKind, StackUse, Vendor};
 pub use facts::{BurstEvent, BurstUnit, Facts, Tracer};
 pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};
-pub use scan::{Granularity, RecordCounts, Tasks, read_samples, read_tasks};
+pub use part::Part;
+pub use scan::{Granularity, RecordCounts, Selection, Tasks, read_samples, read_tasks};
 pub use sources::{SourceEvents, Sources};
 pub use timeline::{KERNEL_PID, Place, TaskEvent, Timeline};

@@ -13,8 +13,8 @@ use perfdata::{
 
 use crate::analysis::{Progress, Step};
 use crate::recording::{
-    Aggregate, BurstPiece, Context, ContextId, Facts, IpHits, KERNEL, KERNEL_PID, Mapping, ModuleTable, Place, Sources,
-    TaskEvent, Timeline, Totals,
+    Aggregate, BurstPiece, Context, ContextId, Facts, IpHits, KERNEL, KERNEL_PID, Mapping, ModuleTable, Part, Place,
+    Sources, TaskEvent, Timeline, Totals,
 };
 
 /// Whether the threads of a process are told apart.
@@ -24,6 +24,15 @@ pub enum Granularity {
     Process,
     /// Yes.
     Thread,
+}
+
+/// Which samples are added up, and which of them together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// Whether threads are told apart.
+    pub granularity: Granularity,
+    /// All samples or half of them.
+    pub part: Part,
 }
 
 /// What the first reading finds.
@@ -101,14 +110,14 @@ pub fn read_samples(
     recording: &Recording,
     timeline: &Timeline,
     sources: &Sources,
-    granularity: Granularity,
+    selection: Selection,
     threads: usize,
     records: &mut RecordCounts,
     progress: Progress<'_>,
 ) -> Result<Totals, Error> {
     let uses = EventUses::new(sources, recording.events().len());
     let reader = Mutex::new(recording.chunks());
-    let worker = || Worker::new(recording, timeline, &uses, granularity).run(&reader, progress);
+    let worker = || Worker::new(recording, timeline, &uses, selection).run(&reader, progress);
     let results: Vec<Result<_, Error>> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
         let mut results = vec![worker()];
@@ -301,7 +310,7 @@ struct Worker<'a> {
     recording: &'a Recording,
     timeline: &'a Timeline,
     uses: &'a EventUses,
-    granularity: Granularity,
+    selection: Selection,
     aggregate: Aggregate,
     counts: RecordCounts,
     recent: Vec<Option<RecentContext>>,
@@ -325,14 +334,14 @@ struct RecentContext {
 }
 
 impl<'a> Worker<'a> {
-    fn new(recording: &'a Recording, timeline: &'a Timeline, uses: &'a EventUses, granularity: Granularity) -> Self {
+    fn new(recording: &'a Recording, timeline: &'a Timeline, uses: &'a EventUses, selection: Selection) -> Self {
         const RECENT_CONTEXTS: usize = 64;
         let events = recording.events();
         Worker {
             recording,
             timeline,
             uses,
-            granularity,
+            selection,
             aggregate: Aggregate::default(),
             counts: RecordCounts::default(),
             recent: vec![None; RECENT_CONTEXTS],
@@ -367,6 +376,9 @@ impl<'a> Worker<'a> {
             Ok(sample) => sample,
             Err(error) => return self.counts.malformed(raw, &error),
         };
+        if !self.selection.part.keeps(&sample, raw) {
+            return;
+        }
         let event = sample.event;
         let period = sample.period.unwrap_or(self.default_periods[event]);
         let ip = sample.ip.filter(|_| self.uses.ip[event]);
@@ -377,7 +389,7 @@ impl<'a> Worker<'a> {
         self.counts.timeless += u64::from(sample.time.is_none());
         self.counts.processless += u64::from(sample.pid.is_none());
         let guest = matches!(raw.cpu_mode(), CpuMode::GuestKernel | CpuMode::GuestUser);
-        let tid = if self.granularity == Granularity::Thread { sample.tid.unwrap_or(0) } else { 0 };
+        let tid = if self.selection.granularity == Granularity::Thread { sample.tid.unwrap_or(0) } else { 0 };
         let context =
             Context { event: event as u32, pid: sample.pid.unwrap_or(0), place: Place::default(), tid, guest };
         let id = self.context_id(context, sample.time.unwrap_or(u64::MAX));

@@ -1,0 +1,223 @@
+//! Exact counts as JSON: the block list of `hbbp blocks --format json`, with the source `truth`.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+use crate::address::Svma;
+use crate::truth::{LeftOut, Truth, TruthBlock, TruthModule};
+
+/// The document's shape and its version.
+pub const SCHEMA: &str = "hbbp-blocks/1";
+
+/// Why a document cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// It is no JSON, or JSON of another shape.
+    #[error("it is no list of blocks as `hbbp truth` writes it: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It says that it is something else.
+    #[error("its schema is `{0}`, expected `{SCHEMA}`: make it with `hbbp truth -o FILE -- COMMAND`")]
+    Schema(String),
+    /// It is a list of estimates.
+    #[error("its counts come from `{0}`, not from instrumentation: make it with `hbbp truth -o FILE -- COMMAND`")]
+    Source(String),
+    /// A block is of a module that is not there.
+    #[error("block {block} is of module {module}, but there are {modules}")]
+    Module {
+        /// Counted from 0.
+        block: usize,
+        /// What it says.
+        module: usize,
+        /// How many there are.
+        modules: usize,
+    },
+    /// A block that cannot be.
+    #[error("block {block} says it has {instructions} instructions from {start:#x} to {end:#x}")]
+    Block {
+        /// Counted from 0.
+        block: usize,
+        /// What it says.
+        instructions: u32,
+        /// First address.
+        start: u64,
+        /// Last address.
+        end: u64,
+    },
+}
+
+/// Only what says whether the rest can be read.
+#[derive(Deserialize)]
+struct Kind {
+    #[serde(default)]
+    schema: String,
+    #[serde(default)]
+    source: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    schema: String,
+    source: String,
+    instructions: u64,
+    head: Head,
+    modules: Vec<Module>,
+    blocks: Vec<Block>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    source: String,
+    unit: String,
+    engine: String,
+    command: String,
+    processes: u64,
+    counted: u64,
+    left_out: Vec<What>,
+    environment: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    mnemonics: BTreeMap<String, u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct What {
+    what: String,
+    instructions: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Module {
+    path: String,
+    build_id: Option<String>,
+    read: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Block {
+    module: usize,
+    start: u64,
+    end: u64,
+    instructions: u32,
+    decoded: bool,
+    function: Option<String>,
+    ebs: u64,
+    lbr: u64,
+    count: u64,
+    chosen: String,
+    bias: bool,
+    ebs_samples: u64,
+    lbr_streams: u64,
+}
+
+impl Truth {
+    /// Writes the document, in one line.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn write_json(&self, mut out: impl Write) -> std::io::Result<()> {
+        serde_json::to_writer(&mut out, &self.to_document())?;
+        writeln!(out)
+    }
+
+    /// Reads the document.
+    ///
+    /// # Errors
+    /// It is something else, or contradicts itself.
+    pub fn read_json(mut file: impl Read) -> Result<Self, DocumentError> {
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(serde_json::Error::io)?;
+        let kind: Kind = serde_json::from_slice(&text)?;
+        if kind.schema != SCHEMA {
+            return Err(DocumentError::Schema(kind.schema));
+        }
+        if kind.source != "truth" {
+            return Err(DocumentError::Source(kind.source));
+        }
+        Self::of_document(serde_json::from_slice(&text)?)
+    }
+
+    fn to_document(&self) -> Document {
+        let blocks = self.modules.iter().enumerate().flat_map(|(module, of)| {
+            of.blocks.iter().map(move |block| Block {
+                module,
+                start: block.start.0,
+                end: block.end.0,
+                instructions: block.instructions,
+                decoded: true,
+                function: block.function.clone(),
+                ebs: 0,
+                lbr: 0,
+                count: block.executions,
+                chosen: "truth".into(),
+                bias: false,
+                ebs_samples: 0,
+                lbr_streams: 0,
+            })
+        });
+        let left_out = |left: &LeftOut| What { what: left.what.clone(), instructions: left.instructions };
+        let module =
+            |module: &TruthModule| Module { path: module.path.clone(), build_id: module.build_id.clone(), read: true };
+        Document {
+            schema: SCHEMA.into(),
+            source: "truth".into(),
+            instructions: self.instructions(),
+            head: Head {
+                source: "truth".into(),
+                unit: "executions".into(),
+                engine: self.engine.clone(),
+                command: self.command.clone(),
+                processes: self.processes,
+                counted: self.counted,
+                left_out: self.left_out.iter().map(left_out).collect(),
+                environment: self.environment.clone(),
+                mnemonics: self.mnemonics.clone(),
+            },
+            modules: self.modules.iter().map(module).collect(),
+            blocks: blocks.collect(),
+        }
+    }
+
+    fn of_document(document: Document) -> Result<Self, DocumentError> {
+        let head = document.head;
+        let empty = |module: Module| TruthModule { path: module.path, build_id: module.build_id, blocks: Vec::new() };
+        let mut modules: Vec<TruthModule> = document.modules.into_iter().map(empty).collect();
+        let known = modules.len();
+        for (index, block) in document.blocks.into_iter().enumerate() {
+            let module = modules.get_mut(block.module).ok_or(DocumentError::Module {
+                block: index,
+                module: block.module,
+                modules: known,
+            })?;
+            // An instruction has a byte at least.
+            if block.instructions == 0
+                || block.start >= block.end
+                || u64::from(block.instructions) > block.end - block.start
+            {
+                let Block { instructions, start, end, .. } = block;
+                return Err(DocumentError::Block { block: index, instructions, start, end });
+            }
+            module.blocks.push(TruthBlock {
+                start: Svma(block.start),
+                end: Svma(block.end),
+                instructions: block.instructions,
+                executions: block.count,
+                function: block.function,
+            });
+        }
+        for module in &mut modules {
+            module.blocks.sort_by_key(|block| block.start);
+        }
+        let left_out = |left: What| LeftOut { what: left.what, instructions: left.instructions };
+        Ok(Truth {
+            engine: head.engine,
+            command: head.command,
+            processes: head.processes,
+            counted: head.counted,
+            environment: head.environment,
+            modules,
+            left_out: head.left_out.into_iter().map(left_out).collect(),
+            mnemonics: head.mnemonics,
+        })
+    }
+}

@@ -1,0 +1,26 @@
+//! Exact counts by instrumentation, to measure estimates against.
+//!
+//! ```text
+//! callgrind, mix_file   what instrumentation wrote -> instructions counted by address
+//! stubs                 stubs of the procedure linkage table -> the object they are of
+//! executions            instructions counted -> executions of blocks
+//! exact                 all of that for the objects of a run -> Truth
+//! reference             Truth -> executions of the blocks of an Analysis
+//! document              Truth <-> JSON, as `hbbp blocks` prints its counts
+//! ```
+
+mod callgrind;
+mod document;
+mod exact;
+mod executions;
+mod mix_file;
+mod reference;
+mod stubs;
+
+pub use callgrind::{Callgrind, CallgrindError, Object, UNKNOWN};
+pub use document::{DocumentError, SCHEMA};
+pub use exact::{ExactCounter, ExactError, LeftOut, Truth, TruthBlock, TruthModule};
+pub use executions::{ExactCounts, executions};
+pub use mix_file::{MixFile, MixFileError};
+pub use reference::{NotComparable, Reference, ReferenceModule};
+pub(crate) use reference::{TruthIndex, instructions_of};

@@ -1,0 +1,191 @@
+//! Counts per instruction, exact and estimated, side by side.
+
+use std::collections::BTreeMap;
+
+use iced_x86::{Instruction, Mnemonic};
+
+use crate::address::Svma;
+use crate::code::{FunctionId, FunctionTable, Image, instructions};
+use crate::counting::{BlockCount, Code};
+use crate::truth::{NotComparable, TruthModule, instructions_of};
+use crate::{CountedModule, validation::left_out::is_variant_of_one_side};
+
+/// Whose estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Estimate {
+    /// Event-based samples alone.
+    Ebs,
+    /// Branch stacks alone.
+    Lbr,
+    /// The chosen one of both, per block.
+    Hybrid,
+}
+
+impl Estimate {
+    /// All of them.
+    pub const ALL: [Estimate; 3] = [Estimate::Ebs, Estimate::Lbr, Estimate::Hybrid];
+
+    /// In one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Estimate::Ebs => "ebs",
+            Estimate::Lbr => "lbr",
+            Estimate::Hybrid => "hybrid",
+        }
+    }
+
+    fn of(self, count: &BlockCount) -> f64 {
+        match self {
+            Estimate::Ebs => count.ebs,
+            Estimate::Lbr => count.lbr,
+            Estimate::Hybrid => count.count,
+        }
+    }
+}
+
+/// Where counts come from: the truth, all samples, or one of two halves of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    Truth,
+    Whole(Estimate),
+    Half(usize, Estimate),
+}
+
+impl Column {
+    fn index(self) -> usize {
+        match self {
+            Column::Truth => 0,
+            Column::Whole(estimate) => 1 + estimate as usize,
+            Column::Half(half, estimate) => 4 + 3 * half + estimate as usize,
+        }
+    }
+}
+
+/// One count of every column.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Counts([f64; 10]);
+
+impl Counts {
+    pub fn get(&self, column: Column) -> f64 {
+        self.0[column.index()]
+    }
+
+    pub fn increase(&mut self, column: Column, by: f64) {
+        self.0[column.index()] += by;
+    }
+
+    pub fn add(&mut self, other: &Counts) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// Of each column its share of the column's total.
+    pub fn shares(&self, totals: &Counts) -> Counts {
+        let mut shares = *self;
+        shares
+            .0
+            .iter_mut()
+            .zip(totals.0)
+            .for_each(|(count, total)| *count = if total > 0.0 { *count / total } else { 0.0 });
+        shares
+    }
+}
+
+/// An instruction that ran on any side.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub counts: Counts,
+    pub mnemonic: Mnemonic,
+    /// Address after it.
+    pub next: Svma,
+    /// A block of the truth, or of the whole recording's analysis, starts here.
+    pub starts: bool,
+    /// The function that holds it.
+    pub function: Option<FunctionId>,
+    /// The block of the whole recording's analysis that holds it.
+    pub block: Option<BlockPlace>,
+}
+
+/// A block of an analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockPlace {
+    /// Index of its module in [`Analysis::counted`](crate::Analysis::counted).
+    pub module: u32,
+    /// Index in [`CountedModule::blocks`].
+    pub block: u32,
+}
+
+/// The instructions of a module.
+#[derive(Debug, Default)]
+pub(super) struct ModuleRows {
+    pub rows: BTreeMap<Svma, Row>,
+}
+
+impl ModuleRows {
+    fn row(&mut self, instruction: &Instruction, functions: &FunctionTable) -> &mut Row {
+        let at = Svma(instruction.ip());
+        self.rows.entry(at).or_insert_with(|| Row {
+            counts: Counts::default(),
+            mnemonic: instruction.mnemonic(),
+            next: Svma(instruction.next_ip()),
+            starts: false,
+            function: functions.at(at),
+            block: None,
+        })
+    }
+
+    pub fn add_truth(
+        &mut self,
+        truth: &TruthModule,
+        image: &Image,
+        functions: &FunctionTable,
+    ) -> Result<(), NotComparable> {
+        for block in &truth.blocks {
+            for (index, instruction) in instructions_of(block, image)?.iter().enumerate() {
+                let row = self.row(instruction, functions);
+                row.starts |= index == 0;
+                row.counts.increase(Column::Truth, block.executions as f64);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what an analysis of all samples counted, or of one half of them.
+    pub fn add_estimates(&mut self, place: usize, module: &CountedModule, half: Option<usize>) {
+        let Code::Read(code) = &module.counts.code else { return };
+        for (number, block) in module.blocks.iter().enumerate() {
+            let in_file = &code.blocks.blocks()[block.index as usize];
+            for (index, instruction) in instructions(&code.binary.image, in_file).enumerate() {
+                let row = self.row(&instruction, &code.functions);
+                if half.is_none() {
+                    row.starts |= index == 0;
+                    row.block = Some(BlockPlace { module: place as u32, block: number as u32 });
+                }
+                for estimate in Estimate::ALL {
+                    let column = half.map_or(Column::Whole(estimate), |half| Column::Half(half, estimate));
+                    row.counts.increase(column, estimate.of(&block.count));
+                }
+            }
+        }
+    }
+
+    /// Takes out functions of which the CPU decided which one runs, where the two sides did not run the same. Returns their counts.
+    pub fn take_variants(&mut self, families: &[Vec<FunctionId>]) -> Counts {
+        let mut by_function: BTreeMap<FunctionId, Counts> = BTreeMap::new();
+        for row in self.rows.values() {
+            if let Some(function) = row.function {
+                by_function.entry(function).or_default().add(&row.counts);
+            }
+        }
+        let taken = is_variant_of_one_side(families, &by_function);
+        self.rows.retain(|_, row| !row.function.is_some_and(|function| taken.contains(&function)));
+        let mut sum = Counts::default();
+        taken.iter().filter_map(|function| by_function.get(function)).for_each(|counts| sum.add(counts));
+        sum
+    }
+
+    pub fn total(&self) -> Counts {
+        let mut sum = Counts::default();
+        self.rows.values().for_each(|row| sum.add(&row.counts));
+        sum
+    }
+}

@@ -1,0 +1,58 @@
+//! What of the two sides is not compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::code::FunctionId;
+use crate::validation::Estimate;
+use crate::validation::code_counts::{Column, Counts};
+
+/// Which side executed something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// The exact counts.
+    Truth,
+    /// The estimates.
+    Recording,
+}
+
+impl Side {
+    /// In one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Side::Truth => "truth",
+            Side::Recording => "recording",
+        }
+    }
+}
+
+/// Instructions of one side that are not compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Uncompared {
+    /// Whose.
+    pub side: Side,
+    /// Which, and why.
+    pub what: String,
+    /// Their share of all instructions of that side, 0 to 1.
+    pub share: f64,
+}
+
+/// The functions of these families that ran on one side only while another of the family ran on the other side only: the CPUs of the
+/// two runs differ. One that just was not sampled is none.
+pub(super) fn is_variant_of_one_side(
+    families: &[Vec<FunctionId>],
+    counts: &BTreeMap<FunctionId, Counts>,
+) -> BTreeSet<FunctionId> {
+    let ran = |function: &FunctionId, column| counts.get(function).is_some_and(|counts| counts.get(column) > 0.0);
+    let in_truth = |function: &FunctionId| ran(function, Column::Truth);
+    let in_recording =
+        |function: &FunctionId| Estimate::ALL.iter().any(|&estimate| ran(function, Column::Whole(estimate)));
+    let mut taken = BTreeSet::new();
+    for family in families {
+        let one_side: Vec<FunctionId> =
+            family.iter().copied().filter(|function| in_truth(function) != in_recording(function)).collect();
+        if one_side.iter().any(in_truth) && one_side.iter().any(in_recording) {
+            taken.extend(one_side);
+        }
+    }
+    taken
+}

@@ -1,0 +1,20 @@
+//! How good the counts of an analysis are, measured against exact ones.
+//!
+//! ```text
+//! code_counts   both sides taken apart into instructions: exact, and estimated by each source
+//! left_out      code of one side that is not compared, and why
+//! metrics       HBBP's errors, profile overlap, noise
+//! worst         the blocks that contribute most to the error, and what can be seen of the reason
+//! ```
+
+mod code_counts;
+mod left_out;
+mod metrics;
+mod report;
+mod worst;
+
+pub use code_counts::Estimate;
+pub use left_out::{Side, Uncompared};
+pub use metrics::{CodeQuality, Measure, Named, Quality};
+pub use report::{CodeName, NothingInCommon, Validation, validate};
+pub use worst::WorstBlock;

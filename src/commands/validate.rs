@@ -1,0 +1,121 @@
+//! `hbbp validate`: how good the counts are.
+
+mod csv;
+mod json;
+mod plot;
+mod rerun;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use analyzer::Analysis;
+use analyzer::counting::GroupBy;
+use analyzer::recording::Part;
+use analyzer::truth::Truth;
+use analyzer::validation::{Validation, validate};
+use perfdata::Recording;
+
+use crate::commands::truth::{count_under_callgrind, read_truth};
+use crate::input::InputArgs;
+use crate::output::{Format, Head, write_to};
+
+/// Tell how good the counts of a recording are, measured against exact ones
+///
+/// Prints the errors of event-based samples alone (ebs), of branch stacks alone (lbr), and of the counts that `hbbp blocks` prints
+/// (hybrid): per mnemonic |truth - estimate| / truth, and their average, weighted by the truth; the same for blocks and functions; and
+/// how much of it is chance, from two halves of the recording. User code only.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Exact counts: what `hbbp truth` wrote, or a file of callgrind (--dump-instr=yes) or of SDE's -mix
+    #[arg(long, value_name = "FILE", required_unless_present = "command")]
+    truth: Option<PathBuf>,
+
+    /// Rows of each list, 0 for all [default: 20 in a table, else all; 100 blocks]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    /// Draw the errors of the most frequent mnemonics
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+
+    #[command(flatten)]
+    record: rerun::RecordArgs,
+
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp validate -- gzip -k9c big.tar              record it, count it exactly, compare
+  hbbp validate --overhead 5 -- ./server --once   with five times the bursts
+
+  hbbp truth -o gzip.json -- gzip -k9c big.tar > /dev/null
+  env $(hbbp truth --environment) hbbp record -o gzip.data -- gzip -k9c big.tar > /dev/null
+  hbbp validate -i gzip.data --truth gzip.json --plot errors.svg
+  hbbp validate -i gzip.data --truth sde-mix-out.txt --format json
+
+A command is run twice: it must do the same both times, and not read standard input.";
+
+/// What is printed.
+struct Report<'a> {
+    analysis: &'a Analysis,
+    head: &'a Head,
+    truth: &'a Truth,
+    validation: &'a Validation,
+    /// Rows of each list.
+    top: usize,
+    width: Option<usize>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let input = &args.input;
+    let (recording, truth) = sides(args)?;
+    let analysis = input.analyze_recording(&recording, GroupBy::Nothing, Part::Whole)?;
+    let first = input.analyze_recording(&recording, GroupBy::Nothing, Part::FirstHalf)?;
+    let second = input.analyze_recording(&recording, GroupBy::Nothing, Part::SecondHalf)?;
+    let halves = [&first, &second];
+    // The halves of a short recording can be empty.
+    let halves = halves.iter().all(|half| half.instructions() > 0.0).then_some(halves);
+    let top = rows(args.top, input.format);
+    let validation = validate(&analysis, halves, &truth, &input.search(), args.top.map_or(BLOCKS, |_| top))?;
+    let head = Head::of(&analysis);
+    let report =
+        Report { analysis: &analysis, head: &head, truth: &truth, validation: &validation, top, width: input.width() };
+    if let Some(file) = &args.plot {
+        write_to(Some(file), |out| Ok(out.write_all(plot::svg(&validation).as_bytes())?))?;
+    }
+    write_to(input.output.as_deref(), |out| match input.format {
+        Format::Table => table::print(&report, out),
+        Format::Csv => csv::print(&report, out),
+        Format::Json => json::print(&report, out),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Blocks that are named where nobody says how many.
+const BLOCKS: usize = 100;
+
+fn rows(top: Option<usize>, format: Format) -> usize {
+    const ROWS_OF_A_TABLE: usize = 20;
+    match (top, format) {
+        (None, Format::Table) => ROWS_OF_A_TABLE,
+        (top, format) => format.rows(top),
+    }
+}
+
+/// Recording and truth: read, or made by running the command.
+fn sides(args: &Args) -> anyhow::Result<(Recording, Truth)> {
+    let search = args.input.search();
+    let read = args.truth.as_deref().map(|file| read_truth(file, search.clone())).transpose()?;
+    let command = args.input.command();
+    let recording = if command.is_empty() { args.input.open()? } else { rerun::record(&args.record, command)? };
+    let truth = match read {
+        Some(truth) => truth,
+        None => count_under_callgrind(command, search, true)?,
+    };
+    Ok((recording, truth))
+}

@@ -1,0 +1,64 @@
+//! Recording the command that is then counted exactly, in the same environment.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use perfdata::Recording;
+
+use crate::commands::truth::pinned_environment;
+
+/// Options of `record` that are passed on.
+#[derive(clap::Args)]
+pub struct RecordArgs {
+    /// Percent of CPU time that tracing branches in software may take
+    #[arg(long, value_name = "PCT", requires = "command")]
+    overhead: Option<f64>,
+
+    /// How branches are traced in software, as for `record`
+    #[arg(long, value_name = "HOW", requires = "command")]
+    tracer: Option<String>,
+
+    /// Instructions of a traced path
+    #[arg(long, value_name = "N", requires = "command")]
+    burst: Option<u64>,
+
+    /// Samples a second of each event, instead of periods
+    #[arg(short = 'F', long, value_name = "HZ", requires = "command")]
+    freq: Option<u64>,
+}
+
+impl RecordArgs {
+    fn options(&self) -> Vec<String> {
+        let options = [
+            ("--overhead", self.overhead.map(|value| value.to_string())),
+            ("--tracer", self.tracer.clone()),
+            ("--burst", self.burst.map(|value| value.to_string())),
+            ("--freq", self.freq.map(|value| value.to_string())),
+        ];
+        options.into_iter().flat_map(|(name, value)| value.map(|value| format!("{name}={value}"))).collect()
+    }
+}
+
+/// Runs `hbbp record` on a command in the environment that its exact counts are made in. The recording lives in a file that has no name
+/// any more.
+pub fn record(args: &RecordArgs, command: &[OsString]) -> anyhow::Result<Recording> {
+    let folder = tempfile::Builder::new().prefix("hbbp-").tempdir().context("a folder for the recording")?;
+    let file = folder.path().join("hbbp.data");
+    let status = Command::new(env::current_exe().context("where hbbp itself is")?)
+        .args(["record", "--output"])
+        .arg(&file)
+        .args(args.options())
+        .arg("--")
+        .args(command)
+        .envs(pinned_environment())
+        .stdout(Stdio::from(io::stderr()))
+        .status()
+        .context("hbbp record cannot be run")?;
+    if !file.exists() {
+        bail!("the command could not be recorded ({status})");
+    }
+    Ok(Recording::open(&file)?)
+}

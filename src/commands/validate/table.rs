@@ -1,0 +1,174 @@
+//! The comparison for people.
+
+use std::io::Write;
+use std::path::Path;
+
+use analyzer::validation::{CodeQuality, Estimate, Measure, Named, Quality, Side, Validation};
+
+use super::Report;
+use crate::output::{Align, Table, count, print_line, share};
+
+/// What is left out is named one by one down to this share.
+const NAMED: f64 = 0.0005;
+
+/// Prints everything.
+pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    head(report, out)?;
+    qualities(report, out)?;
+    writeln!(out)?;
+    mnemonics(report, out)?;
+    writeln!(out)?;
+    functions(report, out)?;
+    writeln!(out)?;
+    worst(report, out)
+}
+
+fn percent(value: f64) -> String {
+    share(value, 1.0)
+}
+
+fn head(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
+    let (truth, validation, width) = (report.truth, report.validation, report.width);
+    report.head.print(report.analysis.instructions(), out, width)?;
+    let processes = if truth.processes == 1 { "process" } else { "processes" };
+    let counted = count(truth.counted as f64);
+    let what = if truth.command.is_empty() { String::new() } else { format!("; {}", truth.command) };
+    print_line(
+        "truth",
+        &format!("{}: {counted} instructions of {} {processes}{what}", truth.engine, truth.processes),
+        out,
+        width,
+    )?;
+    let [of_truth, of_recording] = [validation.compared_truth, validation.compared_recording].map(percent);
+    print_line(
+        "compared",
+        &format!("{of_truth} of the truth's instructions, {of_recording} of the recording's"),
+        out,
+        width,
+    )?;
+    for side in [Side::Truth, Side::Recording] {
+        let of_side = || validation.left_out.iter().filter(|left| left.side == side);
+        for left in of_side().filter(|left| left.share >= NAMED) {
+            print_line("left out", &format!("{}: {} {}", side.as_str(), percent(left.share), left.what), out, width)?;
+        }
+        let small: Vec<f64> = of_side().map(|left| left.share).filter(|share| *share < NAMED).collect();
+        if !small.is_empty() {
+            let sum = percent(small.iter().sum());
+            print_line("left out", &format!("{}: {sum} for {} more reasons", side.as_str(), small.len()), out, width)?;
+        }
+    }
+    if validation.mnemonics_of_all_code {
+        print_line("mnemonics", "of all user code: the truth counted them beside its blocks", out, width)?;
+    }
+    writeln!(out)
+}
+
+/// The estimates that the recording has.
+fn present(validation: &Validation) -> Vec<(Estimate, &Quality)> {
+    let all = Estimate::ALL.into_iter().zip(&validation.qualities);
+    all.filter_map(|(estimate, quality)| Some((estimate, quality.as_ref()?))).collect()
+}
+
+fn columns(first: &[(&str, Align)], validation: &Validation, last: &[(&str, Align)]) -> Table {
+    let titles = |columns: &[(&str, Align)]| columns.iter().map(|(title, align)| (title.to_string(), *align)).collect();
+    let mut all: Vec<(String, Align)> = titles(first);
+    all.extend(present(validation).iter().map(|(estimate, _)| (estimate.as_str().to_string(), Align::Right)));
+    all.extend::<Vec<_>>(titles(last));
+    Table::new(all)
+}
+
+fn qualities(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
+    let qualities = present(report.validation);
+    let mut table = columns(&[("average weighted error", Align::Left)], report.validation, &[]);
+    let mut row = |title: &str, value: &dyn Fn(&Quality) -> Option<f64>| {
+        let cell = |quality: &Quality| value(quality).map_or("-".into(), percent);
+        let cells = qualities.iter().map(|(_, quality)| cell(quality));
+        table.row([title.to_string()].into_iter().chain(cells).collect());
+    };
+    fn code(quality: &Quality) -> Option<&CodeQuality> {
+        quality.code.as_ref()
+    }
+    type Get = fn(&Quality) -> Option<Measure>;
+    let measures: [(&str, Get); 3] = [
+        ("mnemonics", |quality| Some(quality.mnemonic)),
+        ("blocks", |quality| Some(code(quality)?.block)),
+        ("functions", |quality| Some(code(quality)?.function)),
+    ];
+    for (title, measure) in measures {
+        row(title, &|quality| Some(measure(quality)?.error));
+        row("  by chance", &|quality| measure(quality)?.noise);
+        row("  beyond chance", &|quality| measure(quality)?.bias());
+    }
+    row("overlap of blocks", &|quality| Some(code(quality)?.block_overlap));
+    row("overlap of functions", &|quality| Some(code(quality)?.function_overlap));
+    table.print(out, report.width)
+}
+
+fn errors<N>(report: &Report<'_>, named: &Named<N>) -> Vec<String> {
+    let error = |(estimate, _): &(Estimate, &Quality)| named.error(*estimate).map_or("-".into(), percent);
+    present(report.validation).iter().map(error).collect()
+}
+
+fn mnemonics(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut table = columns(&[("error by mnemonic", Align::Left), ("truth", Align::Right)], report.validation, &[]);
+    let all = &report.validation.mnemonics;
+    let shown = &all[..report.top.min(all.len())];
+    for named in shown {
+        let first = [named.name.clone(), percent(named.truth)];
+        table.row(first.into_iter().chain(errors(report, named)).collect());
+    }
+    table.print(out, report.width)?;
+    more(all.len() - shown.len(), "mnemonics", all[shown.len()..].iter().map(|named| named.truth).sum(), out)
+}
+
+fn functions(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
+    let titles = [("worst functions", Align::Left), ("module", Align::Left), ("truth", Align::Right)];
+    let mut table = columns(&titles, report.validation, &[]);
+    let all = &report.validation.functions;
+    let shown = &all[..report.top.min(all.len())];
+    for named in shown {
+        let function = named.name.function.clone().unwrap_or_else(|| "?".into());
+        let first = [function, base_name(report, named.name.module), percent(named.truth)];
+        table.row(first.into_iter().chain(errors(report, named)).collect());
+    }
+    table.print(out, report.width)?;
+    more(all.len() - shown.len(), "functions", all[shown.len()..].iter().map(|named| named.truth).sum(), out)
+}
+
+fn worst(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    let titles = [
+        ("adds", Align::Right),
+        ("truth", Align::Right),
+        ("hybrid", Align::Right),
+        ("start", Align::Right),
+        ("worst blocks", Align::Left),
+        ("why", Align::Left),
+    ];
+    let titles = titles.map(|(title, align)| (title.to_string(), align)).to_vec();
+    let mut table = Table::new(titles);
+    for block in report.validation.worst.iter().take(report.top) {
+        let hybrid = block.estimates[Estimate::Hybrid as usize];
+        let function = block.function.clone().unwrap_or_else(|| base_name(report, block.module));
+        table.row(vec![
+            percent(block.contribution()),
+            percent(block.truth),
+            percent(hybrid),
+            block.start.to_string(),
+            function,
+            block.reason.clone(),
+        ]);
+    }
+    Ok(table.print(out, report.width)?)
+}
+
+fn base_name(report: &Report<'_>, module: usize) -> String {
+    let path = &report.validation.modules[module];
+    Path::new(path).file_name().map_or(path.clone(), |name| name.to_string_lossy().into_owned())
+}
+
+fn more(number: usize, what: &str, truth: f64, out: &mut dyn Write) -> std::io::Result<()> {
+    if number > 0 {
+        writeln!(out, "... {number} more {what} with {} (--top 0 shows them)", percent(truth))?;
+    }
+    Ok(())
+}
