@@ -36,6 +36,8 @@ enum Command {
     Mix(commands::mix::Args),
     /// Print how often every basic block ran
     Blocks(commands::blocks::Args),
+    /// Say of every block of a recording which source is nearer the truth
+    Label(commands::label::Args),
     /// Train a model that chooses the source per block
     Train(commands::train::Args),
     /// Show, import and export models
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Command::Record(args) => commands::record::run(*args),
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
+        Command::Label(args) => commands::label::run(&args),
         Command::Train(args) => commands::train::run(&args),
         Command::Model(args) => commands::model::run(&args),
         Command::Truth(args) => commands::truth::run(&args),

@@ -2,6 +2,7 @@
 
 pub mod blocks;
 pub mod doctor;
+pub mod label;
 pub mod mix;
 pub mod model;
 pub mod record;

@@ -15,7 +15,7 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Labelled blocks, as `hbbp validate --labels` writes them
+    /// Labelled blocks, as `hbbp label` writes them
     #[arg(value_name = "CSV", required = true)]
     tables: Vec<PathBuf>,
 
