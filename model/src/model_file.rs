@@ -124,7 +124,9 @@ impl Model {
         let percent = |error: f64| format!("{:.2} %", 100.0 * error);
         let programs = self.evidence.leave_one_out.len();
         if let Some(source) = self.tree.only() {
-            return format!("the tree trained on {programs} programs is a leaf: {source} for every block");
+            return format!(
+                "the tree trained on {programs} programs is a leaf: {source} for every block, no better than {source} alone"
+            );
         }
         let (tree, by_single) = (percent(mean.tree.blocks), percent(mean.of(single).blocks));
         let (better, worse) = self.evidence.better_and_worse();

@@ -46,7 +46,10 @@ fn where_one_source_is_always_better_the_tree_is_a_leaf() {
     let Training { model, .. } = trained(&blocks(3, |_, _| true));
     assert_eq!(model.tree.only(), Some(Source::Lbr));
     assert!(!model.beats_best_single());
-    assert_eq!(model.verdict(), "the tree trained on 3 programs is a leaf: lbr for every block");
+    assert_eq!(
+        model.verdict(),
+        "the tree trained on 3 programs is a leaf: lbr for every block, no better than lbr alone"
+    );
 }
 
 /// The truth of a program changes nothing in the tree that is tested on it, and something in the others.

@@ -30,7 +30,7 @@ pub struct Args {
     program: String,
 
     /// Keep only the N blocks with the most instructions by the truth or by either source, 0 for all
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", default_value_t = 1000)]
     top: usize,
 
     #[command(flatten)]
