@@ -25,6 +25,7 @@ mod rules;
 #[cfg(feature = "training")]
 pub mod training;
 mod tree;
+mod tree_record;
 
 pub use choice::{Chooser, Source};
 pub use embedded::embedded;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::tree::TreeRecord;
+use crate::tree_record::TreeRecord;
 use crate::{Chooser, Evidence, FEATURES, Features, Source, SourcePair, Tree, TreeError};
 
 /// A trained tree, what it is for, and what speaks for it.
