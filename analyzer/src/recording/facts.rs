@@ -15,15 +15,21 @@ pub struct Facts {
     pub lost_by_hardware: u64,
     /// How often the kernel throttled an event.
     pub throttled: u64,
-    /// Events whose samples are bursts: those with `"provenance":"software"`.
-    #[serde(rename = "events", deserialize_with = "burst_events")]
-    pub bursts: Vec<BurstEvent>,
-    /// Names of events whose branch stacks a simulation made: those with `"provenance":"simulated"`.
-    #[serde(skip)]
-    pub simulated: Vec<String>,
+    /// Events whose samples did not come from the machine.
+    #[serde(rename = "events", deserialize_with = "made_events")]
+    pub made: MadeEvents,
     /// The tracer that wrote them.
     #[serde(deserialize_with = "tracer")]
     pub tracer: Option<Tracer>,
+}
+
+/// Events whose samples software made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MadeEvents {
+    /// Those with `"provenance":"software"`.
+    pub bursts: Vec<BurstEvent>,
+    /// Names of those with `"provenance":"simulated"`.
+    pub simulated: Vec<String>,
 }
 
 /// An event whose samples are bursts: stacks of branches that were followed in software.
@@ -64,39 +70,44 @@ pub struct Tracer {
 impl Facts {
     /// The note is input like any other: one that cannot be read is said to be so.
     pub fn read(note: &[u8]) -> Self {
-        let facts = serde_json::from_slice(note).unwrap_or_else(|error| Facts {
+        serde_json::from_slice(note).unwrap_or_else(|error| Facts {
             degradations: vec![format!("what the recorder noted (feature 250) cannot be read: {error}")],
             ..Facts::default()
-        });
-        Facts { simulated: simulated_events(note), ..facts }
+        })
     }
 
     /// What the bursts of an event stand for, if it has any.
     pub fn burst_unit(&self, event: &str) -> Option<BurstUnit> {
-        self.bursts.iter().find(|burst| burst.name == event).map(|burst| burst.unit)
+        self.made.bursts.iter().find(|burst| burst.name == event).map(|burst| burst.unit)
+    }
+
+    /// Whether a simulated PMU made an event's samples.
+    pub fn is_simulated(&self, event: &str) -> bool {
+        self.made.simulated.iter().any(|name| name == event)
     }
 }
 
-fn simulated_events(note: &[u8]) -> Vec<String> {
-    let note: Value = serde_json::from_slice(note).unwrap_or_default();
-    let events = note.get("events").and_then(Value::as_array).into_iter().flatten();
-    let simulated = events.filter(|event| event.get("provenance").and_then(Value::as_str) == Some("simulated"));
-    simulated.filter_map(|event| Some(event.get("name")?.as_str()?.to_string())).collect()
-}
-
 /// Entries that are odd are passed over: what they say is lost, the rest of the note is not.
-fn burst_events<'de, D: Deserializer<'de>>(note: D) -> Result<Vec<BurstEvent>, D::Error> {
+fn made_events<'de, D: Deserializer<'de>>(note: D) -> Result<MadeEvents, D::Error> {
     let events = Value::deserialize(note)?;
-    let burst = |event: &Value| {
-        (event.get("provenance")?.as_str()? == "software").then_some(())?;
-        let unit = match event.get("unit").and_then(Value::as_str) {
-            Some("nanoseconds") => BurstUnit::Nanoseconds,
-            Some("instructions") => BurstUnit::Instructions,
-            _ => BurstUnit::Unknown,
-        };
-        Some(BurstEvent { name: event.get("name")?.as_str()?.to_string(), unit })
-    };
-    Ok(events.as_array().into_iter().flatten().filter_map(burst).collect())
+    let mut made = MadeEvents::default();
+    for event in events.as_array().into_iter().flatten() {
+        let text = |key: &str| event.get(key).and_then(Value::as_str);
+        let Some(name) = text("name").map(ToString::to_string) else { continue };
+        match (text("provenance"), text("unit")) {
+            (Some("software"), unit) => {
+                let unit = match unit {
+                    Some("nanoseconds") => BurstUnit::Nanoseconds,
+                    Some("instructions") => BurstUnit::Instructions,
+                    _ => BurstUnit::Unknown,
+                };
+                made.bursts.push(BurstEvent { name, unit });
+            }
+            (Some("simulated"), _) => made.simulated.push(name),
+            _ => {}
+        }
+    }
+    Ok(made)
 }
 
 fn tracer<'de, D: Deserializer<'de>>(note: D) -> Result<Option<Tracer>, D::Error> {
@@ -131,13 +142,15 @@ mod tests {
                 {"name":"lbr","provenance":"hardware","unit":"taken-branches"},
                 {"name":"burst:u","role":"lbr","provenance":"software","unit":"nanoseconds"},
                 {"name":"burst2","provenance":"software","unit":"instructions"},
-                {"name":"burst3","provenance":"software","unit":7}],
+                {"name":"burst3","provenance":"software","unit":7},
+                {"name":"simulated/instructions/","provenance":"simulated","unit":"instructions"}],
                 "tracer":{"kind":"lookahead","bursts":8,"burst_instructions":10000,"overhead":0.93,"more":[]}}"#,
         );
         let names = ["task-clock", "lbr", "burst:u", "burst2", "burst3", "burst4"];
         let (time, instructions) = (Some(BurstUnit::Nanoseconds), Some(BurstUnit::Instructions));
         let units = [None, None, time, instructions, Some(BurstUnit::Unknown), None];
         assert_eq!(names.map(|name| facts.burst_unit(name)), units);
+        assert!(facts.is_simulated("simulated/instructions/") && !names.iter().any(|name| facts.is_simulated(name)));
         let tracer = Tracer {
             kind: Some("lookahead".into()),
             bursts: Some(8),

@@ -13,7 +13,7 @@ mod timeline;
 pub use address_space::{AddressSpace, Mapping, ModuleId};
 pub use aggregate::{Aggregate, BurstPiece, Context, ContextId, Hop, IpHits, StackStatistics, Totals, Weight};
 pub use event::{EventKind, StackUse, Vendor};
-pub use facts::{BurstEvent, BurstUnit, Facts, Tracer};
+pub use facts::{BurstEvent, BurstUnit, Facts, MadeEvents, Tracer};
 pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};
 pub use part::Part;
 pub use scan::{Granularity, RecordCounts, Selection, Tasks, read_samples, read_tasks};

@@ -20,6 +20,8 @@ pub struct SourceEvents {
     pub covers_kernel: bool,
     /// Their stacks are bursts, followed in software; where they are, `kind` is what the bursts stand for.
     pub has_bursts: bool,
+    /// A simulated PMU made their samples.
+    pub is_simulated: bool,
 }
 
 impl SourceEvents {
@@ -41,8 +43,6 @@ pub struct Sources {
     pub unused: Vec<usize>,
     /// What is not as good as it could be, in sentences.
     pub degradations: Vec<String>,
-    /// A simulation made the branch stacks.
-    pub simulated: bool,
 }
 
 impl Sources {
@@ -109,9 +109,7 @@ impl Sources {
         }
         let is_used = |index: &usize| [&ebs, &lbr].into_iter().flatten().any(|source| source.events.contains(index));
         let unused = (0..events.len()).filter(|index| samples[*index] > 0 && !is_used(index)).collect();
-        let is_simulated = |index: &usize| facts.simulated.contains(&events[*index].name);
-        let simulated = lbr.as_ref().is_some_and(|lbr| lbr.events.iter().any(is_simulated));
-        Sources { ebs, lbr, unused, degradations, simulated }
+        Sources { ebs, lbr, unused, degradations }
     }
 
     /// What kind of pair the two sources are; `None` if there are not two, or of no kind that rules are made for: the samples
@@ -119,7 +117,7 @@ impl Sources {
     pub fn pair(&self) -> Option<SourcePair> {
         let (ebs, lbr) = (self.ebs.as_ref()?, self.lbr.as_ref()?);
         match (ebs.kind, lbr.has_bursts) {
-            (EventKind::Instructions, _) if self.simulated => Some(SourcePair::Simulated),
+            (EventKind::Instructions, _) if lbr.is_simulated => Some(SourcePair::Simulated),
             (EventKind::Instructions, _) => Some(SourcePair::Hardware),
             (EventKind::Clock, true) => Some(SourcePair::Software),
             _ => None,
@@ -132,21 +130,23 @@ impl Sources {
 struct SampleKind {
     counts: EventKind,
     is_burst: bool,
+    is_simulated: bool,
 }
 
 impl SampleKind {
     /// The unit of bursts is what the tracer says; its event may be another that stands in for it.
     fn of(event: &EventDescription, vendor: Vendor, facts: &Facts) -> Self {
         let by_attr = EventKind::of(event, vendor);
+        let is_simulated = facts.is_simulated(&event.name);
         match facts.burst_unit(&event.name) {
-            None => SampleKind { counts: by_attr, is_burst: false },
+            None => SampleKind { counts: by_attr, is_burst: false, is_simulated },
             Some(unit) => {
                 let counts = match (unit, by_attr) {
                     (BurstUnit::Instructions, _) => EventKind::Instructions,
                     (BurstUnit::Nanoseconds, _) | (BurstUnit::Unknown, EventKind::Clock) => EventKind::Clock,
                     (BurstUnit::Unknown, _) => EventKind::Other,
                 };
-                SampleKind { counts, is_burst: true }
+                SampleKind { counts, is_burst: true, is_simulated }
             }
         }
     }
@@ -203,9 +203,17 @@ fn best(
     let names: Vec<&str> = chosen.iter().map(|&index| events[index].name.as_str()).collect();
     let any = |sees: fn(&EventDescription) -> bool| chosen.iter().any(|&index| sees(&events[index]));
     let (covers_user, covers_kernel) = (any(sees_user), any(sees_kernel));
-    let SampleKind { counts, is_burst } = kind;
+    let SampleKind { counts, is_burst, is_simulated } = kind;
     let name = names.join(",");
-    Some(SourceEvents { name, covers_user, covers_kernel, kind: counts, has_bursts: is_burst, events: chosen })
+    Some(SourceEvents {
+        name,
+        covers_user,
+        covers_kernel,
+        kind: counts,
+        has_bursts: is_burst,
+        is_simulated,
+        events: chosen,
+    })
 }
 
 /// Events of different PMUs (a hybrid machine's) never see the same instruction, nor do those of user and of kernel code.
