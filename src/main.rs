@@ -42,9 +42,7 @@ enum Command {
     Train(commands::train::Args),
     /// Show, import and export models
     Model(commands::model::Args),
-    /// Count exactly, by instrumentation, how often every basic block runs
     Truth(commands::truth::Args),
-    /// Tell how good the counts of a recording are, measured against exact ones
     Validate(commands::validate::Args),
     /// Tell what this machine offers for recording
     Doctor(commands::doctor::Args),

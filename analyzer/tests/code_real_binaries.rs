@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use analyzer::address::Svma;
-use analyzer::code::{BlockMap, FunctionTable, Image, Observed, Origin, instructions};
+use analyzer::code::{BlockMap, FunctionId, FunctionTable, Image, Observed, Origin, instructions, variants};
 use real::{binaries, output_of};
 
 /// Where `objdump -d` sees instructions, and how it prints them.
@@ -189,4 +189,25 @@ fn unwind_entries_without_section_headers() {
             .collect();
         assert!(lost.is_empty(), "{}: {lost:x?}", path.display());
     }
+}
+
+/// The GNU C library has some ten variants of `memcpy` alone, and a resolver for each of dozens of functions.
+#[test]
+fn variants_of_libc_are_found_without_symbols() {
+    let path = Path::new("/lib/x86_64-linux-gnu/libc.so.6");
+    let Some(symbols) = output_of("nm", &["-D", path.to_str().unwrap()]).filter(|_| path.exists()) else { return };
+    let image = Image::open(path).unwrap();
+    let functions = FunctionTable::of(&image);
+    let families = variants(&image, &functions);
+    let resolver = |line: &&str| line.contains(" i ");
+    let resolvers: BTreeSet<&str> = std::str::from_utf8(&symbols)
+        .unwrap()
+        .lines()
+        .filter(resolver)
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert!(2 * families.len() > resolvers.len(), "{} families of {} resolvers", families.len(), resolvers.len());
+    assert!(families.iter().any(|family| family.len() >= 6), "{families:?}");
+    let own = |family: &Vec<_>| family.windows(2).all(|pair: &[FunctionId]| pair[0] < pair[1]);
+    assert!(families.iter().all(own), "{families:?}");
 }

@@ -20,7 +20,7 @@ use crate::output::{count, share, write_to};
 
 /// Count exactly how often every basic block runs, by instrumentation
 ///
-/// Runs the command under valgrind's callgrind, some 50 times slower than it is, and writes the block list of `hbbp blocks
+/// Runs the command under valgrind's callgrind, 10 to 100 times slower than it is, and writes the block list of `hbbp blocks
 /// --format json` with exact counts: user code only, all processes of the command together. What the instrumented CPU
 /// does not have (AVX-512), libraries would not use; so the variants they choose are pinned by environment variables.
 #[derive(clap::Args)]

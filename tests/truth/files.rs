@@ -8,7 +8,8 @@ use crate::{executions, support, synthetic};
 fn mix_file(binary: &Path) -> String {
     let image = binary.display();
     let mut text =
-        format!("# Mix output version 14\n# Intel(R) SDE version: 9.33.0 external\n# EMIT_TOP_BLOCK_STATS FOR TID 0\n");
+        "# Mix output version 14\n# Intel(R) SDE version: 9.33.0 external\n# EMIT_TOP_BLOCK_STATS FOR TID 0\n"
+            .to_string();
     let block = |text: &mut String, index: u64, start: u64, bytes: u64, addresses: &[u64], executions: u64| {
         let instructions = executions * addresses.len() as u64;
         *text += &format!(

@@ -261,9 +261,9 @@ impl Reader {
             None if behind_call == Some(at) => &mut object.behind_calls,
             None => &mut object.counts,
         };
-        let sum = counts.entry(Svma(at)).or_default();
-        *sum = sum.saturating_add(count);
-        self.sum = self.sum.saturating_add(count);
+        // No sum of a part is larger than the sum of all.
+        self.sum = self.sum.checked_add(count).ok_or("the costs are larger than any program's")?;
+        *counts.entry(Svma(at)).or_default() += count;
         Ok(())
     }
 }

@@ -45,6 +45,14 @@ pub enum DocumentError {
         /// Last address.
         end: u64,
     },
+    /// Blocks of a module have instructions in common.
+    #[error("{path} has two blocks with the same code: {:#x} to {:#x} and {:#x} to {:#x}", .blocks[0].0, .blocks[0].1, .blocks[1].0, .blocks[1].1)]
+    Overlap {
+        /// Of the module.
+        path: String,
+        /// First address, and address after the last.
+        blocks: [(u64, u64); 2],
+    },
 }
 
 /// Only what says whether the rest can be read.
@@ -207,6 +215,11 @@ impl Truth {
         }
         for module in &mut modules {
             module.blocks.sort_by_key(|block| block.start);
+            let range = |block: &TruthBlock| (block.start.0, block.end.0);
+            if let Some(pair) = module.blocks.windows(2).find(|pair| pair[0].end > pair[1].start) {
+                let blocks = [range(&pair[0]), range(&pair[1])];
+                return Err(DocumentError::Overlap { path: module.path.clone(), blocks });
+            }
         }
         let left_out = |left: What| LeftOut { what: left.what, instructions: left.instructions };
         Ok(Truth {

@@ -6,7 +6,7 @@ use crate::address::Svma;
 use crate::binaries::{Binary, BinarySearch, hex};
 use crate::code::{FunctionTable, demangle};
 use crate::recording::{Module, ModuleKind};
-use crate::truth::stubs::{load_bias, place_skipped};
+use crate::truth::stubs::{Placed, load_bias, place_skipped};
 use crate::truth::{Callgrind, MixFile, UNKNOWN, executions};
 
 /// How often everything in a run was executed, user code only.
@@ -102,6 +102,13 @@ struct CountedObject {
     counts: BTreeMap<Svma, u64>,
 }
 
+impl CountedObject {
+    fn add(&mut self, at: Svma, count: u64) {
+        let sum = self.counts.entry(at).or_default();
+        *sum = sum.saturating_add(count);
+    }
+}
+
 #[derive(Debug)]
 enum ObjectCode {
     Read(Box<(Binary, FunctionTable)>),
@@ -135,38 +142,32 @@ impl ExactCounter {
         self.processes.insert(profile.pid.unwrap_or(u64::MAX - self.processes.len() as u64));
         self.counted = self.counted.saturating_add(profile.total);
         let unknown = profile.objects.remove(UNKNOWN).unwrap_or_default();
-        let mut placed = Vec::new();
+        let mut placed = Placed::default();
         let mut binding = 0;
         for (path, object) in &mut profile.objects {
             let code = self.code(path);
             if let ObjectCode::Read(read) = &self.codes[code] {
                 let (binary, functions) = &**read;
                 binding += place_skipped(&binary.image, functions, object);
-                placed.extend(load_bias(&binary.image, object).map(|bias| (path.clone(), code, bias)));
+                if let Some(bias) = load_bias(&binary.image, object) {
+                    placed.add(path, &binary.image, bias);
+                }
             }
         }
+        placed.sort();
         self.left_out.add("lazy binding of functions in stubs (PLT)", binding);
-        for counts in [unknown.counts, unknown.behind_calls] {
-            for (at, count) in counts {
-                match self.place(at, &placed) {
-                    Some((path, at)) => {
-                        *profile.objects.entry(path).or_default().counts.entry(at).or_default() += count
-                    }
-                    None => self
-                        .left_out
-                        .add("code of no object (generated, or stubs of objects whose place is not known)", count),
+        for (at, count) in [unknown.counts, unknown.behind_calls].into_iter().flatten() {
+            match placed.find(at) {
+                Some((path, at)) => {
+                    *profile.objects.entry(path.to_string()).or_default().counts.entry(at).or_default() += count;
                 }
+                None => self.left_out.add(NO_OBJECT, count),
             }
         }
         for (path, object) in profile.objects {
             let code = self.code(&path);
             let sum = self.objects.entry(path).or_insert_with(|| CountedObject { code, counts: BTreeMap::new() });
-            for counts in [object.counts, object.behind_calls] {
-                for (at, count) in counts {
-                    let sum = sum.counts.entry(at).or_default();
-                    *sum = sum.saturating_add(count);
-                }
-            }
+            [object.counts, object.behind_calls].into_iter().flatten().for_each(|(at, count)| sum.add(at, count));
         }
     }
 
@@ -187,7 +188,7 @@ impl ExactCounter {
             if let Some(at) = at.filter(|&at| image.is_executable(at)) {
                 let object =
                     self.objects.entry(path).or_insert_with(|| CountedObject { code, counts: BTreeMap::new() });
-                *object.counts.entry(at).or_default() += count;
+                object.add(at, count);
                 in_blocks = in_blocks.saturating_add(count);
             }
         }
@@ -196,7 +197,8 @@ impl ExactCounter {
             total.saturating_sub(in_blocks),
         );
         for (mnemonic, count) in mix.mnemonics {
-            *self.mnemonics.entry(mnemonic).or_default() += count;
+            let sum = self.mnemonics.entry(mnemonic).or_default();
+            *sum = sum.saturating_add(count);
         }
     }
 
@@ -216,7 +218,10 @@ impl ExactCounter {
                     modules.push(exact_module(path, &read.0, &read.1, &object.counts, &mut left_out))
                 }
                 ObjectCode::Unread(why) => {
-                    left_out.add(&format!("code that cannot be read: {why}"), object.counts.values().sum());
+                    left_out.add(
+                        &format!("code that cannot be read: {why}"),
+                        object.counts.values().copied().fold(0, u64::saturating_add),
+                    );
                 }
             }
         }
@@ -230,15 +235,6 @@ impl ExactCounter {
             modules,
             left_out: left_out.0.into_iter().map(|(what, instructions)| LeftOut { what, instructions }).collect(),
             mnemonics: self.mnemonics,
-        })
-    }
-
-    /// The object that code of no object is really of, and its address there.
-    fn place(&self, at: Svma, placed: &[(String, usize, u64)]) -> Option<(String, Svma)> {
-        placed.iter().find_map(|(path, code, bias)| {
-            let ObjectCode::Read(read) = &self.codes[*code] else { return None };
-            let in_file = Svma(at.0.wrapping_sub(*bias));
-            read.0.image.is_executable(in_file).then(|| (path.clone(), in_file))
         })
     }
 
@@ -260,6 +256,8 @@ impl ExactCounter {
     }
 }
 
+const NO_OBJECT: &str = "code of no object (generated, or stubs of objects whose place is not known)";
+
 /// Instructions in no block, by the reason.
 #[derive(Debug, Default)]
 struct Reasons(BTreeMap<String, u64>);
@@ -267,7 +265,8 @@ struct Reasons(BTreeMap<String, u64>);
 impl Reasons {
     fn add(&mut self, what: &str, instructions: u64) {
         if instructions > 0 {
-            *self.0.entry(what.to_string()).or_default() += instructions;
+            let sum = self.0.entry(what.to_string()).or_default();
+            *sum = sum.saturating_add(instructions);
         }
     }
 }

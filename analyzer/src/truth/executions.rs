@@ -35,11 +35,11 @@ pub fn executions(image: &Image, functions: &FunctionTable, counts: &BTreeMap<Sv
     // From the end: what follows a block is known before it.
     for (index, block) in blocks.blocks().iter().enumerate().rev() {
         let counted = |instruction: &Instruction| counts.get(&Svma(instruction.ip())).copied().unwrap_or(0);
-        let in_block: u64 = instructions(image, block).map(|instruction| counted(&instruction)).sum();
+        let in_block = sum(instructions(image, block).map(|instruction| counted(&instruction)));
         if in_block == 0 {
             continue;
         }
-        covered += in_block;
+        covered = covered.saturating_add(in_block);
         let plain = instructions(image, block).find(|instruction| !repeats(instruction));
         let ran = match plain {
             Some(instruction) => counted(&instruction),
@@ -51,10 +51,15 @@ pub fn executions(image: &Image, functions: &FunctionTable, counts: &BTreeMap<Sv
         if ran > 0 {
             executions.insert(index as u32, ran);
         }
-        repetitions += in_block.saturating_sub(ran.saturating_mul(u64::from(block.instructions)));
+        let executed = ran.saturating_mul(u64::from(block.instructions));
+        repetitions = repetitions.saturating_add(in_block.saturating_sub(executed));
     }
-    let outside = counts.values().sum::<u64>().saturating_sub(covered);
+    let outside = sum(counts.values().copied()).saturating_sub(covered);
     ExactCounts { blocks, executions, outside, repetitions }
+}
+
+fn sum(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 /// Where an instruction ran more or less often than the one in front of it: something comes in from elsewhere, or leaves.

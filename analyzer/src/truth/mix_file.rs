@@ -169,7 +169,10 @@ impl Reader {
         let (Some(name), Some(count)) = (fields.next(), fields.next()) else { return Ok(()) };
         let count: u64 = count.parse().map_err(|_| format!("the count of {name} is no number"))?;
         match name.strip_prefix('*') {
-            None => *self.file.mnemonics.entry(mnemonic_of_iclass(name)).or_default() += count,
+            None => {
+                let sum = self.file.mnemonics.entry(mnemonic_of_iclass(name)).or_default();
+                *sum = sum.saturating_add(count);
+            }
             Some("total") => self.total = Some(count),
             Some(_) => {}
         }

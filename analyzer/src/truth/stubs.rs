@@ -26,11 +26,39 @@ pub(super) fn load_bias(image: &Image, object: &Object) -> Option<u64> {
     let mut calls_by_bias: BTreeMap<u64, u64> = BTreeMap::new();
     for (&(at, target), &calls) in &object.calls_of_unknown {
         if let Some(stated) = direct_target(image, at) {
-            *calls_by_bias.entry(target.wrapping_sub(stated.0)).or_default() += calls;
+            let sum = calls_by_bias.entry(target.wrapping_sub(stated.0)).or_default();
+            *sum = sum.saturating_add(calls);
         }
     }
     let most = calls_by_bias.into_iter().max_by_key(|&(bias, calls)| (calls, std::cmp::Reverse(bias)));
     most.map(|(bias, _)| bias)
+}
+
+/// Where the code of a process' objects is.
+#[derive(Default)]
+pub(super) struct Placed {
+    /// Start and end in the process, load bias, path.
+    ranges: Vec<(u64, u64, u64, String)>,
+}
+
+impl Placed {
+    pub fn add(&mut self, path: &str, image: &Image, bias: u64) {
+        for segment in image.segments().iter().filter(|segment| segment.executable) {
+            let [start, end] = [segment.start, segment.end()].map(|at| at.0.wrapping_add(bias));
+            self.ranges.push((start, end, bias, path.to_string()));
+        }
+    }
+
+    pub fn sort(&mut self) {
+        self.ranges.sort();
+    }
+
+    /// The object that holds an address of the process, and its address there.
+    pub fn find(&self, at: Svma) -> Option<(&str, Svma)> {
+        let after = self.ranges.partition_point(|(start, ..)| *start <= at.0);
+        let (_, end, bias, path) = self.ranges.get(after.checked_sub(1)?)?;
+        (at.0 < *end).then(|| (path.as_str(), Svma(at.0.wrapping_sub(*bias))))
+    }
 }
 
 /// Gives what was counted behind calls to the stubs called. Returns how many instructions are left that bound them.

@@ -183,6 +183,14 @@ impl ModuleRows {
         sum
     }
 
+    /// Takes out the instructions that the truth does not have.
+    pub fn take_without_truth(&mut self) -> ModuleRows {
+        let (with, without) =
+            std::mem::take(&mut self.rows).into_iter().partition(|(_, row)| row.counts.get(Column::Truth) > 0.0);
+        self.rows = with;
+        ModuleRows { rows: without }
+    }
+
     pub fn total(&self) -> Counts {
         let mut sum = Counts::default();
         self.rows.values().for_each(|row| sum.add(&row.counts));

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! code_counts   both sides taken apart into instructions: exact, and estimated by each source
+//! comparison    gathers the modules of both sides
 //! left_out      code of one side that is not compared, and why
 //! metrics       HBBP's errors, profile overlap, noise
 //! worst         the blocks that contribute most to the error, and what can be seen of the reason
 //! ```
 
 mod code_counts;
+mod comparison;
 mod left_out;
 mod metrics;
 mod report;

@@ -84,7 +84,7 @@ pub(super) fn worst_block(module: usize, piece: &Piece, function: Option<String>
         chosen: count.map(|count| count.chosen.as_str()),
         ebs_samples: count.map_or(0, |count| count.ebs_samples),
         lbr_streams: count.map_or(0, |count| count.lbr_streams),
-        reason: reason(truth, estimates[Estimate::Hybrid as usize], seen),
+        reason: reason(truth, estimates[Estimate::Hybrid as usize], seen, bursts(analysis)),
     }
 }
 
@@ -92,26 +92,31 @@ fn block_at(analysis: &Analysis, place: BlockPlace) -> &CountedBlock {
     &analysis.counted[place.module as usize].blocks[place.block as usize]
 }
 
-fn reason(truth: f64, estimate: f64, seen: Option<&CountedBlock>) -> String {
+/// How many bursts the streams are of, if they are of any.
+fn bursts(analysis: &Analysis) -> Option<u64> {
+    let lbr = analysis.sources.lbr.as_ref().filter(|lbr| lbr.has_bursts)?;
+    Some(lbr.events.iter().map(|&event| analysis.summary.records.bursts[event]).sum())
+}
+
+fn reason(truth: f64, estimate: f64, seen: Option<&CountedBlock>, bursts: Option<u64>) -> String {
     let Some(block) = seen else { return "never seen: no sample and no stream".into() };
     let BlockCount { ebs_samples, lbr_streams, chosen, bias, .. } = block.count;
-    let (seen, what) = match chosen {
-        model::Source::Ebs => (ebs_samples, "samples"),
-        model::Source::Lbr => (lbr_streams, "streams"),
+    // Streams of one burst follow from each other.
+    let (seen, independent, what) = match (chosen, bursts) {
+        (model::Source::Ebs, _) => (ebs_samples, ebs_samples, "samples"),
+        (model::Source::Lbr, None) => (lbr_streams, lbr_streams, "streams"),
+        (model::Source::Lbr, Some(all)) => (lbr_streams, lbr_streams.min(all), "bursts at most"),
     };
+    let chance = DEVIATIONS * estimate.max(truth) / (independent as f64).sqrt();
     let mut reasons = Vec::new();
-    if seen == 0 {
-        reasons.push(match chosen {
-            model::Source::Ebs => format!("no samples, {lbr_streams} streams"),
-            model::Source::Lbr => format!("in no branch stack, {ebs_samples} samples"),
-        });
-    } else if truth == 0.0 {
-        reasons.push("did not run in the truth".into());
-    } else if (estimate - truth).abs() <= DEVIATIONS * estimate.max(truth) / (seen as f64).sqrt() {
-        reasons.push(format!("few {what}: {seen}"));
-    } else {
-        reasons.push(format!("more than chance: {seen} {what}"));
-    }
+    reasons.push(match chosen {
+        model::Source::Ebs if seen == 0 => format!("no samples, {lbr_streams} streams"),
+        model::Source::Lbr if seen == 0 => format!("in no branch stack, {ebs_samples} samples"),
+        _ if truth == 0.0 => "did not run in the truth".into(),
+        _ if (estimate - truth).abs() > chance => format!("beyond chance: {independent} {what}"),
+        _ if independent < FEW => format!("only {independent} {what}"),
+        _ => format!("within chance: {independent} {what}"),
+    });
     if bias {
         reasons.push("biased branch".into());
     }
@@ -126,5 +131,7 @@ fn reason(truth: f64, estimate: f64, seen: Option<&CountedBlock>) -> String {
 
 /// Standard deviations of a count of independent events within which a difference is no surprise.
 const DEVIATIONS: f64 = 3.0;
+/// Fewer independent events than this make an error of more than 10 %.
+const FEW: u64 = 100;
 /// The paper's rule calls blocks up to this many instructions short.
 const SHORT: f64 = 18.0;

@@ -24,7 +24,7 @@ pub fn count_under_callgrind(
 ) -> anyhow::Result<Truth> {
     let folder = tempfile::Builder::new().prefix("hbbp-truth-").tempdir().context("a folder for the counts")?;
     let environment = pinned_environment();
-    eprintln!("hbbp: counting every instruction under valgrind, some 50 times slower");
+    eprintln!("hbbp: counting every instruction under valgrind, 10 to 100 times slower");
     let status = valgrind(folder.path(), command, stdout_to_stderr)
         .envs(environment.iter().cloned())
         .status()

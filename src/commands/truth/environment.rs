@@ -26,17 +26,26 @@ const NOT_USED: [&str; 12] = [
 const SIZES: [(&str, u64); 3] =
     [("x86_data_cache_size", 32 << 10), ("x86_shared_cache_size", 16 << 20), ("x86_non_temporal_threshold", 12 << 20)];
 
-/// Environment variables (name, value) under which a program runs the same code natively and under callgrind. Tunables that are set
-/// already stay.
+/// The same for OpenSSL (OPENSSL_ia32cap(3)), which asks the CPU itself: bits to clear in CPUID leaf 1 (EDX, and ECX above), and in leaf 7
+/// (EBX, and ECX above). In the first OpenSSL notes with bit 30 that Intel made the CPU, as callgrind's claims. In the second: AVX512F, AVX512DQ,
+/// ADX, AVX512IFMA, AVX512CD, SHA, AVX512BW, AVX512VL; AVX512VBMI, AVX512VBMI2, GFNI, VAES, VPCLMULQDQ, AVX512VNNI, AVX512BITALG,
+/// AVX512VPOPCNTDQ.
+const OPENSSL_CLEARS: [u64; 2] = [0x4000_0000, 0x5f42_f02b_0000];
+
+/// Environment variables (name, value) under which a program runs the same code natively and under callgrind. What is set already
+/// stays.
 pub fn pinned_environment() -> Vec<(String, String)> {
     const GLIBC: &str = "GLIBC_TUNABLES";
+    const OPENSSL: &str = "OPENSSL_ia32cap";
     let not_used = NOT_USED.map(|name| format!("-{name}")).join(",");
     let mut tunables = vec![format!("glibc.cpu.hwcaps={not_used}")];
     tunables.extend(SIZES.iter().map(|(name, size)| format!("glibc.cpu.{name}={size:#x}")));
     let pinned = tunables.join(":");
-    let value = match env::var(GLIBC) {
+    let glibc = match env::var(GLIBC) {
         Ok(set) if !set.is_empty() && !set.contains(&pinned) => format!("{set}:{pinned}"),
         _ => pinned,
     };
-    vec![(GLIBC.to_string(), value)]
+    let [leaf_1, leaf_7] = OPENSSL_CLEARS;
+    let openssl = env::var(OPENSSL).unwrap_or_else(|_| format!("~{leaf_1:#x}:~{leaf_7:#x}"));
+    vec![(GLIBC.to_string(), glibc), (OPENSSL.to_string(), openssl)]
 }
