@@ -62,9 +62,10 @@ pub struct InputArgs {
 impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+        let chosen = models::rules(self.model.as_deref())?; // Before a command runs for nothing.
         let recording =
             if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
-        self.analyze_recording(&recording, group_by, Part::Whole)
+        self.analyze_by(&chosen, &recording, group_by, Part::Whole)
     }
 
     /// The command to record, if it was given.
@@ -79,6 +80,16 @@ impl InputArgs {
 
     /// Analyses a recording, or a part of one.
     pub fn analyze_recording(&self, recording: &Recording, group_by: GroupBy, part: Part) -> anyhow::Result<Analysis> {
+        self.analyze_by(&models::rules(self.model.as_deref())?, recording, group_by, part)
+    }
+
+    fn analyze_by(
+        &self,
+        Chosen { rules, pair }: &Chosen,
+        recording: &Recording,
+        group_by: GroupBy,
+        part: Part,
+    ) -> anyhow::Result<Analysis> {
         if part == Part::Whole {
             recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
         }
@@ -86,13 +97,12 @@ impl InputArgs {
             Some(threads) => usize::from(threads),
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let Chosen { rules, pair } = models::rules(self.model.as_deref())?;
-        let options = Options { search: self.search(), part, group_by, threads, rules: &rules };
+        let options = Options { search: self.search(), part, group_by, threads, rules };
         let progress = Progress::new();
         let analysis = analyze(recording, &options, &|step| progress.step(step))?;
         drop(progress);
         if let (Part::Whole, Some(model), Some(made_for)) = (part, &self.model, pair)
-            && analysis.sources.pair() != Some(made_for)
+            && analysis.sources.pair() != Some(*made_for)
         {
             let sources = match analysis.sources.pair() {
                 Some(pair) => format!("has {pair} sources"),
