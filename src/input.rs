@@ -8,12 +8,12 @@ use analyzer::counting::GroupBy;
 use analyzer::recording::Part;
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
-use model::PublishedRule;
 use perfdata::Recording;
 
 use crate::commands::record;
+use crate::models::{self, Chosen};
 use crate::output::{Format, terminal_width};
-use crate::progress::AnalysisProgress;
+use crate::progress::Progress;
 
 /// Where binaries are found.
 #[derive(clap::Args)]
@@ -37,6 +37,11 @@ pub struct InputArgs {
     #[command(flatten)]
     binaries: BinaryArgs,
 
+    /// How to choose between the sources: a model's file, `published` for the paper's rule, or the kind of sources that a model
+    /// is for (hardware, software, simulated) [default: the model for the recording's sources]
+    #[arg(long, value_name = "FILE|NAME")]
+    model: Option<String>,
+
     /// Threads to work with; the result does not depend on it [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -57,9 +62,10 @@ pub struct InputArgs {
 impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+        let chosen = models::rules(self.model.as_deref())?; // Before a command runs for nothing.
         let recording =
             if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
-        self.analyze_recording(&recording, group_by, Part::Whole)
+        self.analyze_by(&chosen, &recording, group_by, Part::Whole)
     }
 
     /// The command to record, if it was given.
@@ -74,6 +80,16 @@ impl InputArgs {
 
     /// Analyses a recording, or a part of one.
     pub fn analyze_recording(&self, recording: &Recording, group_by: GroupBy, part: Part) -> anyhow::Result<Analysis> {
+        self.analyze_by(&models::rules(self.model.as_deref())?, recording, group_by, part)
+    }
+
+    fn analyze_by(
+        &self,
+        Chosen { rules, pair }: &Chosen,
+        recording: &Recording,
+        group_by: GroupBy,
+        part: Part,
+    ) -> anyhow::Result<Analysis> {
         if part == Part::Whole {
             recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
         }
@@ -81,10 +97,19 @@ impl InputArgs {
             Some(threads) => usize::from(threads),
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let options = Options { search: self.search(), part, group_by, threads, chooser: &PublishedRule };
-        let progress = AnalysisProgress::new();
+        let options = Options { search: self.search(), part, group_by, threads, rules };
+        let progress = Progress::new();
         let analysis = analyze(recording, &options, &|step| progress.step(step))?;
         drop(progress);
+        if let (Part::Whole, Some(model), Some(made_for)) = (part, &self.model, pair)
+            && analysis.sources.pair() != Some(*made_for)
+        {
+            let sources = match analysis.sources.pair() {
+                Some(pair) => format!("has {pair} sources"),
+                None => "has no pair of sources to choose from".into(),
+            };
+            bail!("{model} is a model for {made_for} sources, and the recording {sources}: leave out --model");
+        }
         let summary = &analysis.summary.records;
         if summary.samples.iter().sum::<u64>() == 0 {
             bail!(

@@ -3,6 +3,7 @@
 
 mod commands;
 mod input;
+mod models;
 mod output;
 mod progress;
 
@@ -35,6 +36,12 @@ enum Command {
     Mix(commands::mix::Args),
     /// Print how often every basic block ran
     Blocks(commands::blocks::Args),
+    /// Say of every block of a recording which source is nearer the truth
+    Label(commands::label::Args),
+    /// Train a model that chooses the source per block
+    Train(commands::train::Args),
+    /// Show, import and export models
+    Model(commands::model::Args),
     Truth(commands::truth::Args),
     Validate(commands::validate::Args),
     /// Tell what this machine offers for recording
@@ -46,6 +53,9 @@ fn main() -> ExitCode {
         Command::Record(args) => commands::record::run(*args),
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
+        Command::Label(args) => commands::label::run(&args),
+        Command::Train(args) => commands::train::run(&args),
+        Command::Model(args) => commands::model::run(&args),
         Command::Truth(args) => commands::truth::run(&args),
         Command::Validate(args) => commands::validate::run(&args),
         Command::Doctor(args) => commands::doctor::run(args),

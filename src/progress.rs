@@ -8,7 +8,7 @@ use analyzer::Step;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Shows nothing for the first moments, and nothing at all where standard error is no terminal.
-pub struct AnalysisProgress {
+pub struct Progress {
     started: Instant,
     terminal: bool,
     bar: Mutex<Option<ProgressBar>>,
@@ -16,14 +16,22 @@ pub struct AnalysisProgress {
 
 const QUIET_FOR: Duration = Duration::from_millis(400);
 
-impl AnalysisProgress {
+impl Progress {
     /// Starts the clock.
     pub fn new() -> Self {
-        AnalysisProgress { started: Instant::now(), terminal: std::io::stderr().is_terminal(), bar: Mutex::new(None) }
+        Progress { started: Instant::now(), terminal: std::io::stderr().is_terminal(), bar: Mutex::new(None) }
     }
 
-    /// Takes a step.
+    /// Shows a step of an analysis.
     pub fn step(&self, step: Step) {
+        match step {
+            Step::Reading { done, of } => self.show("reading samples", done, of),
+            Step::Counting { done, of } => self.show("counting blocks", done as u64, of as u64),
+        }
+    }
+
+    /// Shows how much is done.
+    pub fn show(&self, message: &'static str, done: u64, of: u64) {
         if !self.terminal || self.started.elapsed() < QUIET_FOR {
             return;
         }
@@ -32,17 +40,13 @@ impl AnalysisProgress {
             let style = ProgressStyle::with_template("{msg:>20} [{bar:40}] {percent:>3}% {eta}");
             ProgressBar::new(1).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        let (message, done, of) = match step {
-            Step::Reading { done, of } => ("reading samples", done, of),
-            Step::Counting { done, of } => ("counting blocks", done as u64, of as u64),
-        };
         bar.set_message(message);
         bar.set_length(of.max(1));
         bar.set_position(done);
     }
 }
 
-impl Drop for AnalysisProgress {
+impl Drop for Progress {
     fn drop(&mut self) {
         if let Ok(bar) = self.bar.get_mut()
             && let Some(bar) = bar

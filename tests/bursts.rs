@@ -233,7 +233,7 @@ fn time_beside_bursts_counts_only_what_bursts_cannot_see() {
     assert!((of(C).2 - 45.0).abs() < 1e-6, "{:?}", of(C));
     assert_eq!((of(0xffff_ffff_8100_0000).0, of(0xffff_ffff_8100_0000).1), ("ebs", 135.0));
     assert_eq!(document["source"], "lbr");
-    let choice = "lbr outside the kernel: task-clock does not count instructions";
+    let choice = "lbr outside the kernel: trees trained on such sources do not beat it";
     assert_eq!(document["head"]["choice"], choice);
 }
 

@@ -387,7 +387,7 @@ fn every_block_of_an_analysis_has_a_reference() {
         part: analyzer::recording::Part::Whole,
         group_by: analyzer::counting::GroupBy::Nothing,
         threads: 1,
-        chooser: &model::PublishedRule,
+        rules: &model::Rules::default(),
     };
     let analysis = analyzer::analyze(&recording, &options, &|_| {}).unwrap();
     let truth = Truth::read_json(setup.truth().to_string().as_bytes()).unwrap();

@@ -3,15 +3,15 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use model::{Chooser, Source};
+use model::{Features, Rule, Rules, Source};
 use perfdata::Recording;
 
 use crate::address::Svma;
 use crate::binaries::{BinarySearch, hex};
 use crate::code::demangle;
 use crate::counting::{
-    BlockCount, BlockSize, BrokenStreams, Code, CountScale, Decider, Group, GroupBy, GroupId, Groups, Located,
-    ModuleCounts, ModuleHits, count_module, locate, mean_instruction_length, sums_by_block,
+    BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Group, GroupBy, GroupId, Groups,
+    Located, ModuleCounts, ModuleHits, count_module, locate, mean_instruction_length, sums_by_block,
 };
 use crate::estimation::{Estimate, estimate};
 use crate::recording::{
@@ -29,8 +29,8 @@ pub struct Options<'a> {
     pub group_by: GroupBy,
     /// How many threads work; results do not depend on it.
     pub threads: usize,
-    /// Who chooses the source per block.
-    pub chooser: &'a dyn Chooser,
+    /// What decides between the sources, for every kind of source pair.
+    pub rules: &'a Rules,
 }
 
 /// How far the analysis is, for a progress bar.
@@ -68,6 +68,8 @@ pub struct Analysis {
     pub sources: Sources,
     /// The common unit of the counts.
     pub scale: CountScale,
+    /// The source of all counts of code that both sources see; `None` where it was chosen block by block, or there is none.
+    pub one_source: Option<Source>,
     /// What the recording held and what was lost on the way.
     pub summary: Summary,
 }
@@ -158,7 +160,9 @@ pub fn analyze(
     }
     let name_and_samples = |&event: &usize| (recording.events()[event].name.clone(), records.samples[event]);
     let unused_events = sources.unused.iter().map(name_and_samples).collect();
-    let decider = Decider { sources: &sources, scale, chooser: options.chooser };
+    let rule = sources.pair().map(|pair| options.rules.of(pair));
+    let decider = Decider { sources: &sources, scale, rule };
+    let one_source = decider.one_source();
     let choice = explain_choice(&decider);
     let mut summary = Summary {
         records,
@@ -182,7 +186,7 @@ pub fn analyze(
         })
         .collect();
     describe_what_is_missing(&mut summary, &located, &counted, &modules, options);
-    Ok(Analysis { modules, counted, groups, sources, scale, summary })
+    Ok(Analysis { modules, counted, groups, sources, scale, one_source, summary })
 }
 
 fn count_modules(
@@ -229,21 +233,25 @@ fn decide_blocks(
             let (start, end) = counts.range_of(index);
             let size = counts.size_of(index, bytes_per_instruction);
             let bias = counts.biased.binary_search(&index).is_ok();
-            CountedBlock { index, start, end, size, count: decider.decide(&sums, size, bias, kernel) }
+            let code = || CodeFeatures::of(&counts.code, index);
+            CountedBlock { index, start, end, size, count: decider.decide(&sums, size, bias, kernel, code) }
         })
         .collect()
 }
 
 fn explain_choice(decider: &Decider<'_>) -> String {
     match (&decider.sources.ebs, &decider.sources.lbr) {
-        (Some(_), Some(_)) if decider.uses_chooser() => decider.chooser.describe(),
         (Some(_), Some(_)) if decider.scale.only.is_some() => "one source everywhere: they have no common unit".into(),
         (Some(ebs), Some(lbr)) => {
             let place = match ebs.covers_kernel && !lbr.covers_kernel {
                 true => "outside the kernel",
                 false => "everywhere",
             };
-            format!("lbr {place}: {} does not count instructions", ebs.name)
+            match decider.rule {
+                Some(Rule::Ask(chooser)) => chooser.describe(),
+                Some(Rule::One { source, why }) => format!("{source} {place}: {why}"),
+                None => format!("lbr {place}: {} does not count instructions", ebs.name),
+            }
         }
         (Some(_), None) => "ebs everywhere: there are no streams".into(),
         (None, Some(_)) => "lbr everywhere: there are no event-based samples".into(),
@@ -337,6 +345,11 @@ impl CountedModule {
         matches!(self.counts.code, Code::Read(_))
     }
 
+    /// What a chooser can see of a block of this module.
+    pub fn features(&self, block: &CountedBlock) -> Features {
+        block.count.features(block.size, CodeFeatures::of(&self.counts.code, block.index))
+    }
+
     /// The function of a block in its module's table; 0 where the code was not read.
     pub fn function_id(&self, index: u32) -> u32 {
         match &self.counts.code {
@@ -370,14 +383,10 @@ impl Analysis {
 
     /// The source of the counts in one word: `ebs`, `lbr`, `hybrid` where both were chosen from, `none`.
     pub fn source(&self) -> &'static str {
-        if let Some(only) = self.scale.only {
-            return only.as_str();
-        }
-        match (&self.sources.ebs, &self.sources.lbr) {
-            (Some(ebs), Some(_)) if ebs.kind == crate::recording::EventKind::Instructions => "hybrid",
-            (_, Some(_)) => Source::Lbr.as_str(),
-            (Some(_), None) => Source::Ebs.as_str(),
-            (None, None) => "none",
+        match self.one_source {
+            Some(source) => source.as_str(),
+            None if self.sources.ebs.is_some() => "hybrid",
+            None => "none",
         }
     }
 

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Features;
 
 /// A source of block counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Event-based samples: one instruction pointer per event overflow.
@@ -24,18 +24,31 @@ impl Source {
             Source::Lbr => "lbr",
         }
     }
+
+    /// The other source.
+    pub fn other(self) -> Self {
+        match self {
+            Source::Ebs => Source::Lbr,
+            Source::Lbr => Source::Ebs,
+        }
+    }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.pad(self.as_str())
     }
 }
 
 /// Names the source to believe for a block that both sources can count.
-pub trait Chooser: Sync {
+pub trait Chooser: Send + Sync {
     /// The better source for a block with these features. The same features give the same answer.
     fn choose(&self, block: &Features) -> Source;
+
+    /// Whether it looks at features that are known only from the block's instructions.
+    fn needs_code(&self) -> bool {
+        false
+    }
 
     /// One line for reports: which rule this is.
     fn describe(&self) -> String;

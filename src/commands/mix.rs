@@ -44,7 +44,8 @@ Examples:
   hbbp mix -- gzip -k9c big.tar                    record and print by mnemonic
   hbbp mix --rows isa --columns packing            how well is it vectorized?
   hbbp mix --rows function --filter latency=long   who divides?
-  hbbp mix --rows mnemonic --filter 'function=deflate*' --format json";
+  hbbp mix --rows mnemonic --filter 'function=deflate*' --format json
+  hbbp mix --model mine.json                       let a trained model choose between the sources";
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {

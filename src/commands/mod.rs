@@ -2,7 +2,10 @@
 
 pub mod blocks;
 pub mod doctor;
+pub mod label;
 pub mod mix;
+pub mod model;
 pub mod record;
+pub mod train;
 pub mod truth;
 pub mod validate;

@@ -1,13 +1,17 @@
 //! One result, many writers: tables, CSV, JSON.
 
+mod evidence;
 mod head;
 mod number;
 mod table;
+mod tree;
 mod writer;
 
+pub use evidence::evidence;
 pub use head::{Head, print_line};
 pub use number::{Unit, count, share};
 pub use table::{Align, Table, printable, terminal_width};
+pub use tree::{dot, svg, tree};
 pub use writer::write_to;
 
 /// Format of a command's output.

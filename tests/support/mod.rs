@@ -4,9 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The `hbbp` that was built for this test.
+/// The `hbbp` that was built for this test; models that the user imported are out of its sight.
 pub fn hbbp() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_hbbp"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hbbp"));
+    command.env("XDG_DATA_HOME", "/nonexistent");
+    command
 }
 
 /// Runs `hbbp` with these arguments.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{Chooser, Features, Source};
+use model::{Features, Rule, Source};
 
-use crate::counting::{BlockSize, BlockSums, CountScale, GroupId};
-use crate::recording::{EventKind, SourceEvents, Sources};
+use crate::counting::{BlockSize, BlockSums, CodeFeatures, CountScale, GroupId};
+use crate::recording::{SourceEvents, Sources};
 
 /// The counts of one block.
 ///
@@ -35,56 +35,73 @@ pub struct Decider<'a> {
     pub sources: &'a Sources,
     /// Their common unit.
     pub scale: CountScale,
-    /// Who decides where both sources can count the block.
-    pub chooser: &'a dyn Chooser,
+    /// What decides where both sources can count the block: the rule for this pair of sources. Without one, branch stacks do.
+    pub rule: Option<&'a Rule>,
 }
 
 impl Decider<'_> {
-    /// The rule of the model was made for two sources that both count executions. Where samples show time instead, the branch stacks
-    /// are believed alone.
-    pub fn uses_chooser(&self) -> bool {
-        self.scale.only.is_none()
-            && self.sources.lbr.is_some()
-            && self.sources.ebs.as_ref().is_some_and(|ebs| ebs.kind == EventKind::Instructions)
+    /// The source of all counts of code that both sources see; `None` where it is chosen block by block, or there is none.
+    pub fn one_source(&self) -> Option<Source> {
+        match (&self.sources.ebs, &self.sources.lbr, self.rule) {
+            _ if self.scale.only.is_some() => self.scale.only,
+            (None, None, _) | (Some(_), Some(_), Some(Rule::Ask(_))) => None,
+            (Some(_), None, _) => Some(Source::Ebs),
+            (Some(_), Some(_), Some(Rule::One { source, .. })) => Some(*source),
+            (_, Some(_), _) => Some(Source::Lbr),
+        }
     }
 
-    /// The counts of a block with these sums, all groups together. `kernel`: the block is kernel code.
-    pub fn decide(&self, sums: &BlockSums, size: BlockSize, bias: bool, kernel: bool) -> BlockCount {
+    /// The counts of a block with these sums, all groups together. `kernel`: the block is kernel code. `code` is asked for what its
+    /// instructions say where that makes a difference.
+    pub fn decide(
+        &self,
+        sums: &BlockSums,
+        size: BlockSize,
+        bias: bool,
+        kernel: bool,
+        code: impl FnOnce() -> CodeFeatures,
+    ) -> BlockCount {
         let ebs = self.scale.executions_by(Source::Ebs, sums, size);
         let lbr = self.scale.executions_by(Source::Lbr, sums, size);
         let can_count = |source: &Option<SourceEvents>, name: Source| {
             let sees = |events: &SourceEvents| if kernel { events.covers_kernel } else { events.covers_user };
             source.as_ref().is_some_and(sees) && self.scale.only.is_none_or(|only| only == name)
         };
-        let chosen = match (can_count(&self.sources.ebs, Source::Ebs), can_count(&self.sources.lbr, Source::Lbr)) {
-            (true, false) => Source::Ebs,
-            (true, true) if self.uses_chooser() => self.chooser.choose(&Features {
-                instructions: size.instructions.round() as u32,
-                bytes: size.bytes,
-                bias,
-                ebs_samples: sums.ebs_samples,
-                lbr_streams: sums.lbr_streams,
-                ebs_count: ebs,
-                lbr_count: lbr,
-            }),
-            (_, true) => Source::Lbr,
-            (false, false) => {
-                if self.sources.lbr.is_some() {
-                    Source::Lbr
-                } else {
-                    Source::Ebs
-                }
-            }
-        };
-        BlockCount {
+        let counted = BlockCount {
             ebs,
             lbr,
-            count: if chosen == Source::Ebs { ebs } else { lbr },
-            chosen,
+            count: lbr,
+            chosen: Source::Lbr,
             bias,
             ebs_samples: sums.ebs_samples,
             lbr_streams: sums.lbr_streams,
-        }
+        };
+        let by_ebs = match (can_count(&self.sources.ebs, Source::Ebs), can_count(&self.sources.lbr, Source::Lbr)) {
+            (true, false) => true,
+            (true, true) => self.rule.is_some_and(|rule| {
+                let code = if rule.needs_code() { code() } else { CodeFeatures::default() };
+                rule.choose(&counted.features(size, code)) == Source::Ebs
+            }),
+            (false, true) => false,
+            (false, false) => self.sources.lbr.is_none(),
+        };
+        if by_ebs { BlockCount { count: ebs, chosen: Source::Ebs, ..counted } } else { counted }
+    }
+}
+
+impl BlockCount {
+    /// What a chooser sees of the block.
+    pub fn features(&self, size: BlockSize, code: CodeFeatures) -> Features {
+        code.add_to(Features {
+            instructions: size.instructions.round() as u32,
+            bytes: size.bytes,
+            bias: self.bias,
+            ebs_samples: self.ebs_samples,
+            lbr_streams: self.lbr_streams,
+            ebs_count: self.ebs,
+            lbr_count: self.lbr,
+            ..Features::default()
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod block_counts;
 mod broken;
+mod code_features;
 mod groups;
 mod locate;
 mod module_counts;
@@ -10,6 +11,7 @@ mod unreadable;
 
 pub use block_counts::{BlockCount, Decider, sums_by_block};
 pub use broken::BrokenStreams;
+pub use code_features::CodeFeatures;
 pub use groups::{Group, GroupBy, GroupId, Groups};
 pub use locate::{
     FileOffset, Located, LocatedBranch, LocatedIp, LocatedStart, LocatedStream, ModuleHits, StartId, locate,

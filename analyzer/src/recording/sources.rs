@@ -1,5 +1,6 @@
 //! Which events of a recording serve as which source of counts.
 
+use model::SourcePair;
 use perfdata::{BranchSampleType, EventDescription, SampleFormat};
 
 use crate::recording::{BurstUnit, EventKind, Facts, StackUse, Vendor};
@@ -109,6 +110,18 @@ impl Sources {
         let is_used = |index: &usize| [&ebs, &lbr].into_iter().flatten().any(|source| source.events.contains(index));
         let unused = (0..events.len()).filter(|index| samples[*index] > 0 && !is_used(index)).collect();
         Sources { ebs, lbr, unused, degradations }
+    }
+
+    /// What kind of pair the two sources are; `None` if there are not two, or of no kind that rules are made for: the samples
+    /// of the one must show how often code ran or, beside bursts, where time goes.
+    pub fn pair(&self) -> Option<SourcePair> {
+        let (ebs, lbr) = (self.ebs.as_ref()?, self.lbr.as_ref()?);
+        match (ebs.kind, lbr.has_bursts) {
+            (EventKind::Instructions, _) if lbr.is_simulated => Some(SourcePair::Simulated),
+            (EventKind::Instructions, _) => Some(SourcePair::Hardware),
+            (EventKind::Clock, true) => Some(SourcePair::Software),
+            _ => None,
+        }
     }
 }
 

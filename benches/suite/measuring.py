@@ -1,0 +1,112 @@
+"""Runs: clean, counted exactly, recorded and compared."""
+
+import collections
+import json
+import mmap
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+
+from programs import Failed
+
+Usage = collections.namedtuple("Usage", "wall cpu")
+
+
+def timed(command, environment, folder, success=(0,)):
+    """Wall-clock and CPU seconds of a command and everything it starts; its output is thrown away."""
+    with tempfile.TemporaryFile() as errors:
+        begin = time.perf_counter()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, env=environment, cwd=folder)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - begin
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in success:
+            errors.seek(0)
+            said = errors.read().decode(errors="replace").strip()[-600:]
+            raise Failed(f"{' '.join(map(str, command))[:200]}: exit code {process.returncode}: {said}")
+    return Usage(wall, usage.ru_utime + usage.ru_stime)
+
+
+def clean(run):
+    return timed(run.command, run.environment, run.folder, run.success)
+
+
+def pinned(hbbp):
+    """Variables under which libraries choose the same code natively and under instrumentation."""
+    lines = subprocess.run([hbbp, "truth", "--environment"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def exact_counts(hbbp, run):
+    """Exact counts of a run, made if they are not in the cache: the file, what it took, and what a clean run takes."""
+    file, cost, key = run.file("truth.json"), run.file("cost.json"), run.key()
+    known = json.loads(cost.read_text()) if cost.exists() and file.exists() else {}
+    if known.get("key") != key:
+        progress(f"{run.program.name}: counting exactly")
+        clean(run)
+        alone = clean(run)
+        counted = timed([hbbp, "truth", "-o", file, "--", *run.command], run.environment, run.folder, run.success)
+        known = {"key": key, "clean": alone._asdict(), "instrumented": counted._asdict()}
+        cost.write_text(json.dumps(known, indent=1) + "\n")
+    return {"file": str(file), "clean": known["clean"], "instrumented": known["instrumented"]}
+
+
+def in_turns(hbbp, run, variants, rounds):
+    """Rounds of a clean run and one recorded with each set of options, every round in another order."""
+    names, result = ["clean", *variants], []
+    clean(run)
+    for number in range(rounds):
+        progress(f"{run.program.name}: round {number + 1} of {rounds}")
+        turn = number % len(names)
+        order = names[turn:] + names[:turn]
+        result.append({name: clean(run)._asdict() if name == "clean" else recorded(hbbp, run, variants[name]) for name in order})
+    return result
+
+
+def recorded(hbbp, run, options):
+    """A recorded run, analysed and compared with the exact counts."""
+    with tempfile.TemporaryDirectory(prefix="hbbp-suite-") as folder:
+        recording, blocks = os.path.join(folder, "hbbp.data"), os.path.join(folder, "blocks.json")
+        record = [hbbp, "record", "-q", "-o", recording, *options, "--", *run.command]
+        usage = timed(record, run.environment, run.folder, run.success)
+        analysis = timed([hbbp, "blocks", "-i", recording, "--format", "json", "-o", blocks], None, run.folder)
+        compare = [hbbp, "validate", "-i", recording, "--truth", run.file("truth.json"), "--format", "json", "--top", "20"]
+        done = subprocess.run(compare, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failed(f"hbbp validate: {done.stderr.strip()[-600:]}")
+        quality = json.loads(done.stdout)
+        tracer = facts(recording).get("tracer") or {}
+    return {
+        **usage._asdict(),
+        "analysis": analysis._asdict(),
+        "claimed": tracer.get("overhead"),
+        "bursts": tracer.get("bursts"),
+        "sources": quality["sources"],
+        "left_out": quality["left_out"],
+        "warnings": done.stderr.splitlines(),
+    }
+
+
+def facts(recording):
+    """What a recording says of itself: the JSON in its feature 250."""
+    with open(recording, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        at = data.rfind(b'{"schema":"hbbp-recording/1"')
+        if at < 0:
+            raise Failed("the recording has no facts")
+        return json.JSONDecoder().raw_decode(data[at : at + 1_000_000].decode(errors="replace"))[0]
+
+
+def machine(hbbp):
+    """On what it was measured."""
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
+    version = subprocess.run([hbbp, "--version"], capture_output=True, text=True).stdout.strip()
+    load = f"{os.getloadavg()[0]:.1f}"
+    return {"hbbp": version, "cpu": model, "cpus": os.cpu_count(), "linux": platform.release(), "load_at_the_beginning": load}
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,144 @@
+//! `hbbp label`: from a recording and its truth to labelled blocks.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use analyzer::Analysis;
+use analyzer::counting::GroupBy;
+use analyzer::truth::Reference;
+use anyhow::{Context, bail};
+use model::Source;
+use model::training::{LabelledBlock, write_blocks};
+
+use crate::commands::truth::read_truth;
+use crate::input::InputArgs;
+use crate::output::{count, share, write_to};
+
+/// Say of every block of a recording which source is nearer the truth, as CSV for `hbbp train`
+///
+/// Blocks of user code whose module the truth has. Both counts are scaled, each to as many executed instructions as the truth.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Exact counts: what `hbbp truth` wrote, or a file of callgrind (--dump-instr=yes) or of SDE's -mix
+    #[arg(long, value_name = "FILE")]
+    truth: PathBuf,
+
+    /// The name of the program in the table
+    #[arg(long, value_name = "NAME")]
+    program: String,
+
+    /// Keep only the N blocks with the most instructions by the truth or by either source, 0 for all
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    top: usize,
+
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp truth -o gzip.json -- gzip -k9c big.tar > /dev/null
+  env $(hbbp truth --environment) hbbp record --overhead 2 -o gzip.data -- gzip -k9c big.tar > /dev/null
+  hbbp label -i gzip.data --truth gzip.json --program gzip -o gzip.csv
+  hbbp train gzip.csv perl.csv python.csv";
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let input = &args.input;
+    let truth = read_truth(&args.truth, input.search())?;
+    let analysis = input.analyze(GroupBy::Nothing)?;
+    if analysis.sources.pair().is_none() {
+        bail!("the recording has no pair of sources to choose from: record both event-based samples and branch stacks");
+    }
+    let mut blocks = labelled(&analysis, &Reference::of(&analysis, &truth), &args.program);
+    if blocks.is_empty() {
+        bail!("the truth and the recording have no code in common");
+    }
+    scale_to_truth(&mut blocks);
+    let executed: f64 = blocks.iter().map(LabelledBlock::weight).sum();
+    let all = blocks.len();
+    keep_largest(&mut blocks, args.top);
+    let kept: f64 = blocks.iter().map(LabelledBlock::weight).sum();
+    eprintln!(
+        "hbbp: {}: {} of {} blocks, {} of their executed instructions",
+        args.program,
+        count(blocks.len() as f64),
+        count(all as f64),
+        share(kept, executed)
+    );
+    write_to(input.output.as_deref(), |out| write_blocks(&blocks, out).context("cannot write the table"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The blocks of modules that can be compared, but for functions that the truth never saw: under instrumentation, libraries can
+/// take other variants.
+fn labelled(analysis: &Analysis, reference: &Reference, program: &str) -> Vec<LabelledBlock> {
+    let mut blocks = Vec::new();
+    for (index, module) in analysis.counted.iter().enumerate() {
+        let Ok(reference) = reference.module(index) else { continue };
+        let path = &analysis.modules.get(module.counts.module).path;
+        let file = Path::new(path).file_name().map_or(path.clone(), |name| name.to_string_lossy().into_owned());
+        let executions: Vec<f64> = module.blocks.iter().map(|block| reference.executions(module, block)).collect();
+        let ran = module.blocks.iter().zip(&executions).filter(|(_, executions)| **executions > 0.0);
+        let functions: BTreeSet<u32> = ran.map(|(block, _)| module.function_id(block.index)).collect();
+        for (block, executions) in module.blocks.iter().zip(executions) {
+            if functions.contains(&module.function_id(block.index)) {
+                blocks.push(LabelledBlock {
+                    program: program.to_owned(),
+                    module: file.clone(),
+                    function: shortened(module.function_name(block.index).unwrap_or_default()),
+                    start: block.start.0,
+                    features: module.features(block),
+                    executions,
+                });
+            }
+        }
+    }
+    blocks
+}
+
+/// Names of C++ and Rust can fill pages.
+fn shortened(name: String) -> String {
+    const LONGEST: usize = 60;
+    match name.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name,
+    }
+}
+
+/// Scales each source's counts to the truth's sum of executed instructions.
+fn scale_to_truth(blocks: &mut [LabelledBlock]) {
+    let executed: f64 = blocks.iter().map(LabelledBlock::weight).sum();
+    let by = |blocks: &[LabelledBlock], source| -> f64 {
+        blocks.iter().map(|block| block.count(source) * f64::from(block.features.instructions)).sum()
+    };
+    let factors = [Source::Ebs, Source::Lbr].map(|source| match by(blocks, source) {
+        seen if seen > 0.0 => executed / seen,
+        _ => 1.0,
+    });
+    for block in blocks {
+        block.features.ebs_count *= factors[0];
+        block.features.lbr_count *= factors[1];
+    }
+}
+
+/// Keeps the blocks with the most instructions, in their order.
+fn keep_largest(blocks: &mut Vec<LabelledBlock>, top: usize) {
+    let most = |block: &LabelledBlock| {
+        let counts = [block.executions, block.features.ebs_count, block.features.lbr_count];
+        counts.into_iter().fold(0.0, f64::max) * f64::from(block.features.instructions)
+    };
+    if top == 0 || blocks.len() <= top {
+        return;
+    }
+    let mut sizes: Vec<(usize, f64)> = blocks.iter().map(most).enumerate().collect();
+    sizes.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let kept: BTreeSet<usize> = sizes.into_iter().take(top).map(|(index, _)| index).collect();
+    let mut index = 0;
+    blocks.retain(|_| {
+        index += 1;
+        kept.contains(&(index - 1))
+    });
+}

@@ -1,0 +1,93 @@
+//! Which models there are: those that come with the program, those the user imported, and files.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use model::{Model, PublishedRule, Rule, Rules, SourcePair, embedded};
+
+/// The name of HBBP's rule.
+pub const PUBLISHED: &str = "published";
+
+/// A model and where it is from.
+pub struct Found {
+    /// The model.
+    pub model: Model,
+    /// `embedded`, or its file.
+    pub origin: String,
+}
+
+/// The rules for an analysis.
+pub struct Chosen {
+    /// The rules.
+    pub rules: Rules,
+    /// The kind of sources that the user's choice is made for, if for one only.
+    pub pair: Option<SourcePair>,
+}
+
+/// The rules for an analysis with `--model NAME`, or without.
+pub fn rules(name: Option<&str>) -> anyhow::Result<Chosen> {
+    let mut rules = Rules::default();
+    match name {
+        Some(PUBLISHED) => {
+            for pair in SourcePair::ALL {
+                rules.set(pair, Rule::Ask(Box::new(PublishedRule)));
+            }
+            Ok(Chosen { rules, pair: None })
+        }
+        Some(name) => {
+            let Found { model, .. } = named(name)?;
+            let pair = model.pair;
+            rules.set(pair, Rule::of(model));
+            Ok(Chosen { rules, pair: Some(pair) })
+        }
+        None => {
+            for pair in SourcePair::ALL {
+                if let Some(Found { model, .. }) = for_pair(pair)? {
+                    rules.set(pair, Rule::of(model));
+                }
+            }
+            Ok(Chosen { rules, pair: None })
+        }
+    }
+}
+
+/// The model that is used for sources of this kind, if there is one: the imported one before the embedded one.
+pub fn for_pair(pair: SourcePair) -> anyhow::Result<Option<Found>> {
+    let imported = imported_file(pair).filter(|file| file.exists());
+    let Some(file) = imported else {
+        return Ok(embedded(pair).map(|model| Found { model, origin: "embedded".into() }));
+    };
+    let found = read(&file).with_context(|| format!("remove it with `hbbp model remove {pair}`"))?;
+    if found.model.pair != pair {
+        bail!("{}: it is for {} sources; remove it with `hbbp model remove {pair}`", file.display(), found.model.pair);
+    }
+    Ok(Some(found))
+}
+
+/// A model by the kind of its sources, or by its file.
+pub fn named(name: &str) -> anyhow::Result<Found> {
+    match name.parse::<SourcePair>() {
+        Ok(pair) => for_pair(pair)?.with_context(|| {
+            format!("there is no model for {pair} sources: train one (hbbp train) and import it (hbbp model import)")
+        }),
+        Err(_) if name == PUBLISHED => bail!("{PUBLISHED} is the paper's rule and no trained model"),
+        Err(_) => read(Path::new(name)),
+    }
+}
+
+/// Reads and checks a model's file.
+pub fn read(file: &Path) -> anyhow::Result<Found> {
+    let json = std::fs::read(file).with_context(|| {
+        let known = SourcePair::ALL.map(SourcePair::as_str).join(", ");
+        format!("{} (a model is a file, or one of {PUBLISHED}, {known})", file.display())
+    })?;
+    let model = Model::read(&json).with_context(|| file.display().to_string())?;
+    Ok(Found { model, origin: file.display().to_string() })
+}
+
+/// Where an imported model for sources of this kind is kept: below `XDG_DATA_HOME`, by default `~/.local/share`.
+pub fn imported_file(pair: SourcePair) -> Option<PathBuf> {
+    let absolute = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
+    Some(data.join("hbbp/models").join(format!("{pair}.json")))
+}

@@ -1,0 +1,19 @@
+//! Drawings of decision trees.
+
+mod dot;
+mod svg;
+mod text;
+
+pub use dot::dot;
+pub use svg::svg;
+pub use text::tree;
+
+use model::{Decision, FEATURES, Node};
+
+/// What a node asks: `instructions <= 18`; `None` of a leaf.
+fn question(node: &Node) -> Option<String> {
+    match node.decision {
+        Decision::Split { feature, threshold, .. } => Some(format!("{} <= {threshold}", FEATURES[feature].name)),
+        Decision::Leaf(_) => None,
+    }
+}
