@@ -50,6 +50,8 @@ def costs(options, measured):
             f"{statistics.median(r['analysis']['wall'] for r in runs):.2f}",
             f"{one['truth']['instrumented']['cpu'] / gathered:.1f}x",
         ])
+    mean = lambda what: statistics.fmean(statistics.median(r[what] / c[what] - 1 for r, c in zip(runs, clean)) for _, runs, clean in measured)
+    rows.append(["**mean**", "", percent(mean("wall")), percent(mean("cpu")), "", "", "", ""])
     head = ["program", "clean, s", "wall, %", "CPU, %", "claimed, %", "bursts", "analysis, s", "faster than instrumentation"]
     rounds = max(len(runs) for _, runs, _ in measured)
     return (
@@ -60,39 +62,62 @@ def costs(options, measured):
 
 
 def errors(title, measured):
-    """Figure 2 of HBBP: average weighted errors by source."""
-    measures = [("mnemonic", "mnemonic_error"), ("block", "block_error"), ("function", "function_error")]
-    value = lambda run, source, key: (run["sources"].get(source) or {}).get(key)
-    noise = lambda run, source, key: ((run["sources"].get(source) or {}).get("noise") or {}).get(key)
-    middle = lambda values: statistics.median(known) if (known := [v for v in values if v is not None]) else None
-    rows, columns = [], []
-    for name, runs in measured:
-        found = [middle(value(run, source, key) for run in runs) for _, key in measures for source in SOURCES]
-        found += [middle(value(run, "hybrid", key) for run in runs) for key in ("block_overlap", "function_overlap")]
-        found += [middle(noise(run, "hybrid", key) for run in runs) for _, key in measures]
-        found += [middle(sum(left["share"] for left in run["left_out"] if left["side"] == "truth") for run in runs)]
-        columns.append(found)
-        rows.append([name, *map(percent, found)])
-    means = [statistics.fmean(known) if (known := [v for v in column if v is not None]) else None for column in zip(*columns)]
-    rows.append(["**mean**", *map(percent, means)])
-    head = ["program", *(f"{what} {source}" for what, _ in measures for source in SOURCES), "block overlap", "function overlap"]
-    head += [*(f"{what} noise" for what, _ in measures), "not compared"]
+    """Figure 2 of HBBP, average weighted errors of mnemonics by source; and those of blocks and functions, which it does not have."""
+    mnemonics = [(source, [source, "mnemonic_error"]) for source in SOURCES]
+    mnemonics += [("noise of hybrid", ["hybrid", "noise", "mnemonic_error"])]
+    code = [(f"{what} {source}", [source, f"{what}_error"]) for what in ("block", "function") for source in SOURCES]
+    code += [(f"{what} noise", ["hybrid", "noise", f"{what}_error"]) for what in ("block", "function")]
+    code += [(f"{what} overlap", ["hybrid", f"{what}_overlap"]) for what in ("block", "function")]
     return (
-        f"## Errors: {title}\n\nPercent, medians over the rounds. Average weighted error by mnemonic, block and function of each source; "
-        "overlap and noise (from two halves of the recording) of the hybrid; not compared: share of the truth left out.\n\n"
-        + table(head, rows)
+        f"## Errors by mnemonic: {title}\n\nAverage weighted error in percent, medians over the rounds [quartiles]. Noise: from two halves of "
+        "a recording; not compared: share of the truth left out.\n\n"
+        + by_program(measured, mnemonics, spread_of_percent, [("not compared", not_compared)])
+        + "\n## Errors by block and function\n\nAverage weighted error, noise and overlap of the hybrid, in percent, medians over the rounds.\n\n"
+        + by_program(measured, code, lambda values: percent(statistics.median(values)), [])
     )
 
 
+def by_program(measured, columns, shown, more):
+    """A row for each program with the values found under the columns' paths, and the means of their medians."""
+    wanted = [(head, lambda run, path=path: value_at(run["sources"], path)) for head, path in columns] + more
+    rows, medians = [], []
+    for name, runs in measured:
+        values = [[value for run in runs if (value := get(run)) is not None] for _, get in wanted]
+        rows.append([name, *(shown(column) if column else "" for column in values)])
+        medians.append([statistics.median(column) if column else None for column in values])
+    known = [[value for value in column if value is not None] for column in zip(*medians)]
+    rows.append(["**mean**", *(percent(statistics.fmean(column)) if column else "" for column in known)])
+    return table(["program", *(head for head, _ in wanted)], rows)
+
+
+def value_at(document, path):
+    for key in path:
+        document = (document or {}).get(key)
+    return document
+
+
+def not_compared(run):
+    return sum(left["share"] for left in run["left_out"] if left["side"] == "truth")
+
+
 def percent(value):
-    return "" if value is None else f"{100 * value:.2f}"
+    return f"{100 * value:.2f}"
+
+
+def quartiles(values):
+    return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
 
 
 def spread(values):
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    low, middle, high = quartiles(values)
     return f"{middle:+.2f} [{low:+.2f} {high:+.2f}]"
 
 
+def spread_of_percent(values):
+    low, middle, high = map(percent, quartiles(values))
+    return f"{middle} [{low} {high}]"
+
+
 def table(head, rows):
-    cells = [head, [":--", *["--:"] * (len(head) - 1)], *rows]
+    cells = [head, [":--" if name in ("program", "kind") else "--:" for name in head], *rows]
     return "".join(f"| {' | '.join(map(str, row))} |\n" for row in cells)

@@ -1,9 +1,9 @@
--- Tables, indexes, joins, groups, windows, full text by LIKE; everything in memory.
+-- Tables, indexes, joins, groups, windows, LIKE; everything in memory. Needs a table `size` that says how many orders.
 create table items(id integer primary key, name text, price integer, weight real, label text);
 .mode csv
 .import records.csv items
 create table orders(id integer primary key, item integer, day integer, pieces integer);
-with recursive numbers(n, state) as (select 1, 12345 union all select n + 1, (state * 1103515245 + 12345) % 2147483648 from numbers where n < 520000)
+with recursive numbers(n, state) as (select 1, 12345 union all select n + 1, (state * 1103515245 + 12345) % 2147483648 from numbers where n < (select n from size))
 insert into orders select n, (state >> 8) % 60000, (state >> 4) % 365, (state >> 12) % 9 + 1 from numbers;
 create index orders_by_item on orders(item);
 create index orders_by_day on orders(day, pieces);
