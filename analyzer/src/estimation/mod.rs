@@ -91,7 +91,8 @@ pub fn estimate(
     let shares = time_share::shares(starts, &samples, &strata);
     let costs = cost::costs(starts, &shares, counted, &strata);
     let paces = Paces::of(starts);
-    let paced: f64 = shares.iter().enumerate().filter(|(start, _)| paces.at(*start).is_some()).map(|(_, f)| f).sum();
+    let paced = shares.iter().enumerate().filter(|(start, _)| paces.at(*start).is_some()).map(|(_, share)| share);
+    let paced = paced.fold(0.0, |sum, share| sum + share);
     let uses_paces = paced >= pace::ENOUGH;
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
     let rates = if uses_paces { paces.applied_to(&rates, &shares) } else { rates };

@@ -97,7 +97,7 @@ impl Sources {
             && !lbr.streams_count_executions()
         {
             degradations.push(match (lbr.has_bursts, lbr.kind) {
-                (true, EventKind::Clock) => "bursts start by the clock: slow code seems to run more often".into(),
+                (true, EventKind::Clock) => "bursts start by the clock: how much each counts is an estimate".into(),
                 (true, _) => {
                     format!("the bursts of {} do not stand for instructions: their counts are relative", lbr.name)
                 }
