@@ -272,7 +272,9 @@ fn a_path_that_cannot_be_is_broken_from_its_start_on() {
         (&1.into(), &1.into(), &1.into()),
         "{broken}"
     );
-    assert_eq!(counts(&document), [(C, 2, 20.0), (D, 2, 20.0)]);
+    // What they count against others is estimated; both blocks were in the same two passages.
+    let [(C, 2, of_c), (D, 2, of_d)] = counts(&document)[..] else { panic!("{document}") };
+    assert!(of_c > 0.0 && of_c == of_d, "{of_c} {of_d}");
 }
 
 #[test]

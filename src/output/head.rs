@@ -91,10 +91,10 @@ pub struct Bursts {
 /// How the weights of bursts were estimated that a clock started.
 #[derive(Serialize)]
 pub struct WeightEstimate {
-    /// Share of the time spent in loops whose pace was measured.
+    /// Share of the time spent in functions whose pace was measured.
     pub paced: f64,
-    /// Cache lines of code with a measured pace.
-    pub paced_places: usize,
+    /// Functions whose pace was measured.
+    pub paced_functions: usize,
     /// Single measurements.
     pub paces: usize,
     /// The measurements were used.
@@ -103,13 +103,13 @@ pub struct WeightEstimate {
 
 impl WeightEstimate {
     fn of(estimate: &Estimate) -> Self {
-        let (paced_places, paces) = estimate.paces;
-        WeightEstimate { paced: estimate.paced, paced_places, paces, uses_paces: estimate.uses_paces }
+        let (paced_functions, paces) = estimate.paces;
+        WeightEstimate { paced: estimate.paced, paced_functions, paces, uses_paces: estimate.uses_paces }
     }
 
     fn line(&self) -> String {
         let used = if self.uses_paces { "used" } else { "too little: not used" };
-        format!("pace of loops measured for {} of the time ({} times; {used})", share(self.paced, 1.0), self.paces)
+        format!("pace of code measured for {} of the time ({} times; {used})", share(self.paced, 1.0), self.paces)
     }
 }
 

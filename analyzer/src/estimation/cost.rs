@@ -135,3 +135,58 @@ impl Balance {
         self.evidence * divergence + penalty
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn balance(time: &[f64], rows: &[&[f64]], bursts: f64) -> Balance {
+        let row = |row: &&[f64]| row.iter().enumerate().map(|(to, part)| (Some(to), *part)).collect();
+        Balance { time: time.to_vec(), rows: rows.iter().map(row).collect(), evidence: bursts / BURSTS_PER_EVIDENCE }
+    }
+
+    fn shares(balance: &Balance) -> Vec<f64> {
+        let logarithms = least(vec![0.0; balance.time.len()], |at, slope| balance.at(at, slope));
+        let shares: Vec<f64> = balance.time.iter().zip(&logarithms).map(|(time, log)| time * (-log).exp()).collect();
+        let all: f64 = shares.iter().sum();
+        shares.iter().map(|share| share / all).collect()
+    }
+
+    #[test]
+    fn a_function_that_waits_for_memory_counts_less() {
+        // The clock sees the first nine times as often; every burst is half in each.
+        let found = shares(&balance(&[0.9, 0.1], &[&[0.5, 0.5], &[0.5, 0.5]], 3000.0));
+        assert!((found[0] - 0.5).abs() < 0.03, "{found:?}");
+    }
+
+    #[test]
+    fn parts_that_share_no_function_are_left_as_they_are() {
+        let found = shares(&balance(&[0.9, 0.1], &[&[1.0, 0.0], &[0.0, 1.0]], 3000.0));
+        assert!((found[0] - 0.9).abs() < 1e-3, "{found:?}");
+    }
+
+    #[test]
+    fn a_shared_function_tells_how_fast_two_parts_are() {
+        // The third is used by both parts; of the first it is all that does not wait. Half of the instructions of each part are in it.
+        let rows: [&[f64]; 3] = [&[0.5, 0.0, 0.5], &[0.0, 0.5, 0.5], &[0.25, 0.25, 0.5]];
+        let found = shares(&balance(&[0.8, 0.08, 0.12], &rows, 3000.0));
+        assert!(found[0] < 0.5 && (found[2] - 0.5).abs() < 0.1, "{found:?}");
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_the_value() {
+        let rows: [&[f64]; 3] = [&[0.6, 0.1, 0.3], &[0.2, 0.5, 0.2], &[0.25, 0.25, 0.5]];
+        let balance = balance(&[0.5, 0.3, 0.2], &rows, 100.0);
+        let at = [0.7, -0.2, 0.05];
+        let mut slope = [0.0; 3];
+        balance.at(&at, &mut slope);
+        for index in 0..3 {
+            let (mut above, mut below, step) = (at, at, 1e-6);
+            above[index] += step;
+            below[index] -= step;
+            let mut ignored = [0.0; 3];
+            let expected = (balance.at(&above, &mut ignored) - balance.at(&below, &mut ignored)) / (2.0 * step);
+            assert!((slope[index] - expected).abs() < 1e-4, "{index}: {} {expected}", slope[index]);
+        }
+    }
+}

@@ -28,7 +28,7 @@ pub struct Estimate {
     pub weights: Vec<f64>,
     /// Share of the time for which the pace was measured.
     pub paced: f64,
-    /// Places that were measured, and single measurements.
+    /// Functions whose pace was measured, and single measurements.
     pub paces: (usize, usize),
     /// The measured paces were used; otherwise too little of the time was covered.
     pub uses_paces: bool,
@@ -90,14 +90,15 @@ pub fn estimate(
     };
     let shares = time_share::shares(starts, &samples, &strata);
     let costs = cost::costs(starts, &shares, counted, &strata);
-    let paces = Paces::of(starts);
+    let of_starts: Vec<Stratum> = starts.iter().map(|start| strata.of(start.module, start.line)).collect();
+    let paces = Paces::of(starts, &of_starts);
     let paced = shares.iter().enumerate().filter(|(start, _)| paces.at(*start).is_some()).map(|(_, share)| share);
     let paced = paced.fold(0.0, |sum, share| sum + share);
     let uses_paces = paced >= pace::ENOUGH;
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
     let rates = if uses_paces { paces.applied_to(&rates, &shares) } else { rates };
     let weights = relative(starts, &shares, &rates);
-    let measured = (paces.places(), starts.iter().map(|start| start.starts.paces.len()).sum());
+    let measured = (paces.functions, starts.iter().map(|start| start.starts.paces.len()).sum());
     Some(Estimate { weights, paced, paces: measured, uses_paces })
 }
 

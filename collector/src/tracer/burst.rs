@@ -16,7 +16,7 @@ pub(super) struct Burst {
     /// What it stands for, in the unit of the event.
     pub(super) period: u64,
     pub(super) instructions: u64,
-    /// How fast the thread was before, where that is known.
+    /// How fast the thread took the path, where that was measured.
     pub(super) pace: Option<Pace>,
     /// Times it went on behind something that the interpreter could not follow.
     pub(super) continuations: u32,
@@ -37,6 +37,11 @@ impl Burst {
         self.pieces.clear();
         self.pieces.push(Piece { start, first: 0, instructions: 0 });
         (self.period, self.instructions, self.pace, self.continuations) = (period, 0, None, 0);
+    }
+
+    /// Its first instruction.
+    pub(super) fn start(&self) -> Avma {
+        self.pieces.first().map_or(Avma(0), |piece| piece.start)
     }
 
     /// Branches that fit into the present piece, one at least: a new piece begins if it is full.
@@ -69,7 +74,7 @@ impl Burst {
     }
 
     /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as first weight, the
-    /// pace before the burst as the others (0: not known), and as period its share of what the burst stands for.
+    /// pace from its beginning as the others (0: not known), and as period its share of what the burst stands for.
     pub(super) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
         let mut stack = Vec::new();
         let (var2, var3) = self.pace.map_or((0, 0), Pace::weights);

@@ -21,7 +21,7 @@ impl Engine {
         let size = self.settings.size;
         self.settings.size.depth = Some(depth);
         let (not_taken, start) = (self.facts.not_taken, Avma(registers.rip));
-        let stop = self.interpret(thread, &mut registers, None);
+        let stop = self.interpret(thread, &mut registers);
         self.facts.not_taken = not_taken;
         self.settings.size = size;
         let branches = std::mem::take(&mut thread.burst.branches);

@@ -23,7 +23,7 @@ use crate::tracer::cut_short::call_again;
 use crate::tracer::following::Missing;
 use crate::tracer::governor::Governor;
 use crate::tracer::memory::PageReader;
-use crate::tracer::pace::Avail;
+use crate::tracer::pace::{Course, Loops};
 use crate::tracer::path::warm_up;
 use crate::tracer::placement::Placement;
 use crate::tracer::shared::Shared;
@@ -52,7 +52,7 @@ pub(super) struct Process {
     /// Signals it has handlers for, bit n - 1 for signal n.
     pub(super) caught: u64,
     pub(super) bursts: u32,
-    pub(super) avail: Avail,
+    pub(super) loops: Loops,
 }
 
 pub(super) struct Engine {
@@ -69,6 +69,7 @@ pub(super) struct Engine {
     // Reused from burst to burst.
     pub(super) area: RegisterArea,
     pub(super) overlay: Overlay,
+    pub(super) course: Course,
     pub(super) reader: PageReader,
     pub(super) next_look: Instant,
     /// Counts of the clock per ns, where it is no clock.
@@ -109,6 +110,7 @@ impl Engine {
             processes: HashMap::new(),
             area: RegisterArea::new(),
             overlay,
+            course: Course::default(),
             reader: PageReader::new(),
             next_look: now,
             rate: 1.0,
@@ -176,7 +178,7 @@ impl Engine {
             self.with_thread(tid, |engine, thread| {
                 let _ = thread.clock.disable();
                 thread.unbreak();
-                if matches!(thread.phase, Phase::Underway(_)) {
+                if thread.is_in_burst() {
                     engine.write(thread, "end of the recording");
                 }
                 thread.phase = Phase::Sampling;
@@ -323,8 +325,12 @@ impl Engine {
         for tid in late {
             self.with_thread(tid, |engine, thread| {
                 thread.unbreak();
-                engine.facts.breakpoints_missed += 1;
-                engine.write(thread, "breakpoint not reached");
+                if matches!(thread.phase, Phase::Timed(_)) {
+                    engine.write(thread, "instruction budget");
+                } else {
+                    engine.facts.breakpoints_missed += 1;
+                    engine.write(thread, "breakpoint not reached");
+                }
                 engine.governor.burst(std::mem::take(&mut thread.cost));
                 engine.arm(thread);
             });
@@ -355,13 +361,11 @@ impl Engine {
                 (Event::Clock, Phase::Sampling | Phase::Interrupted) if engine.running && !thread.is_left_over() => {
                     engine.progress(thread);
                     thread.cost = Duration::ZERO;
-                    engine.begin(thread, None);
+                    engine.begin(thread);
                 }
-                (Event::Clock, Phase::Looked(_)) if engine.running => {
+                (Event::Clock, Phase::Timed(_)) => {
                     engine.progress(thread);
-                    if let Phase::Looked(look) = std::mem::replace(&mut thread.phase, Phase::Sampling) {
-                        engine.begin(thread, Some(look));
-                    }
+                    engine.timed(thread);
                 }
                 (Event::Breakpoint, Phase::Underway(_)) => engine.reached(thread),
                 // Left over from before something else ended its purpose.

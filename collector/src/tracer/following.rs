@@ -13,9 +13,9 @@ use crate::tracer::AttachError;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
 use crate::tracer::engine::{Engine, Process, own_time};
-use crate::tracer::pace::Avail;
+use crate::tracer::pace::Loops;
 use crate::tracer::statistics::TracerFacts;
-use crate::tracer::thread::{Phase, Thread};
+use crate::tracer::thread::Thread;
 
 /// Looking for what was left out takes this small a share of the time, but it is done
 const SHARE: u32 = 2000;
@@ -168,7 +168,7 @@ impl Engine {
                 threads: 0,
                 caught: signals_caught(pid),
                 bursts: 0,
-                avail: Avail::default(),
+                loops: Loops::default(),
             }
         });
         process.threads += 1;
@@ -180,7 +180,7 @@ impl Engine {
     pub(super) fn remove(&mut self, tid: i32) {
         let Some(mut thread) = self.threads.remove(&tid) else { return };
         self.progress(&mut thread);
-        if matches!(thread.phase, Phase::Underway(_)) {
+        if thread.is_in_burst() {
             self.write(&mut thread, "end of the thread");
         }
         if let Some(process) = self.processes.get_mut(&thread.id.pid) {
@@ -203,8 +203,8 @@ impl Engine {
         gone.into_iter().for_each(|tid| self.remove(tid));
         let mut has_clock = false;
         if let Some(mut thread) = self.threads.remove(&former) {
-            has_clock = !thread.is_new() && !matches!(thread.phase, Phase::Underway(_));
-            if matches!(thread.phase, Phase::Underway(_)) {
+            has_clock = !thread.is_new() && !thread.is_in_burst();
+            if thread.is_in_burst() {
                 thread.unbreak();
                 self.write(&mut thread, "exec");
             }

@@ -1,49 +1,47 @@
-//! How fast a thread runs the loop it is in, where nothing counts instructions.
+//! How fast a thread runs the code it is in, where nothing counts instructions.
 //!
 //! ```text
-//!        look                            stop for the burst
-//! --------|-----------------------------------|======== burst: path known ========
-//!    registers r1                        registers, path:  A ... A ... A ... A      A: the next branch target after the look
-//!         |<------ CPU time: known ------>|                r   r+s  r+2s  r+3s      a register that goes up evenly
-//!
-//! turns between = (r - r1) / s,  instructions per turn = distance of two A on the path
+//!       burst                      so much CPU time               registers again
+//! --------|---------------------------------------------------------|--------------->
+//!         |== path known ==|-- followed further, for its milestones --------|
+//!                                            the milestone it is at: instructions executed
 //! ```
 //!
-//! A thread is stopped once more, for its registers only, shortly before a burst. If the code it is about to execute comes again in the
-//! burst, and a register goes up or down by the same step every time, its value tells how many turns were done between the two
-//! stops, and the burst how many instructions a turn has.
+//! In a loop a burst is followed further than it is recorded, with a milestone at every branch: instructions so far, and a number for the
+//! registers there. Then the thread goes on by itself for some microseconds and is stopped once more. Where its registers are those of one milestone,
+//! it is known how many instructions it executed in that time. In code that is all over the place that is not done: what the tracer
+//! leaves of the caches would be measured more than the code.
 
 use std::collections::HashMap;
-use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use lookahead::{Fuel, Registers, run};
-use perfdata::Avma;
+use lookahead::{Branch, Fuel, Milestone, Registers, run, run_course, state};
 
 use crate::tracer::Clock;
+use crate::tracer::address_space::AddressSpace;
 use crate::tracer::engine::Engine;
-use crate::tracer::thread::Thread;
+use crate::tracer::thread::{Phase, Thread};
 use crate::tracer::wish::TracerKind;
 
-/// CPU time between the two stops, ns, is this plus up to twice as much.
-const LAG: f64 = 25_000.0;
-/// A stop that came so late says nothing: the thread was elsewhere in between.
+/// CPU time until the second stop, ns: between half of this and one and a half times.
+const LAG: f64 = 30_000.0;
+/// A stop that came so late says nothing: the thread waited in between.
 const LATEST: Duration = Duration::from_micros(500);
-/// Times the landmark is looked at in a burst, and how often at least it has to come.
-const MOST_VISITS: usize = 32;
-const LEAST_VISITS: usize = 4;
-/// Instructions to the landmark at most.
+/// Instructions to the next branch at most, at the second stop.
 const NEAR: u64 = 256;
-/// More instructions per ns than any processor executes.
-const FASTEST: f64 = 32.0;
-
-/// A thread's state at the first of two stops.
-#[derive(Debug)]
-pub(super) struct Look {
-    registers: Registers,
-    /// Count of its clock, ns of CPU time.
-    counted: u64,
-}
+/// Instructions that a path is followed in all, first and at most.
+const FIRST_GUESS: f64 = 60_000.0;
+const FARTHEST: f64 = 400_000.0;
+/// Of the instructions expected until the second stop, so many times as many are followed.
+const RESERVE: f64 = 1.5;
+/// A burst is in a loop if its branches lead to fewer places than this, of 1,024 that are told apart.
+const FEW_PLACES: u32 = 48;
+/// After so many measurements of a place only every so many bursts there are measured, and after so many failures none.
+const ENOUGH: u8 = 8;
+const RARELY: u8 = 8;
+const HOPELESS: u8 = 4;
+/// Places remembered at most.
+const MOST_PLACES: usize = 1 << 16;
 
 /// What was executed between the two stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,151 +59,238 @@ impl Pace {
     }
 }
 
-/// The landmark, and what was seen of it.
-#[derive(Debug)]
-pub(super) struct Landmark {
-    address: Range<Avma>,
-    /// Where the thread was looked at.
-    looked_at: u64,
-    /// General registers when it came after the look, and instructions until then.
-    first: [u64; 16],
-    instructions: u64,
-    ran: Duration,
-    visits: Vec<Visit>,
-}
-
-#[derive(Debug)]
-struct Visit {
-    /// Instructions of the burst before it.
-    instructions: u64,
-    general: [u64; 16],
-}
-
-impl Landmark {
-    /// What ends a run of the interpreter for a visit.
-    pub(super) fn address(&self) -> &[Range<Avma>] {
-        if self.visits.len() < MOST_VISITS { std::slice::from_ref(&self.address) } else { &[] }
-    }
-
-    pub(super) fn visit(&mut self, registers: &Registers, instructions: u64) {
-        self.visits.push(Visit { instructions, general: registers.general });
-    }
-
-    fn pace(&self) -> Option<Pace> {
-        let [first, .., last] = self.visits.as_slice() else { return None };
-        if self.visits.len() < LEAST_VISITS {
-            return None;
-        }
-        let mut turns = (0..16).filter_map(|register| self.turns_by(register));
-        let all = turns.next()?;
-        if turns.any(|other| other != all) {
-            return None;
-        }
-        let per_turn = (last.instructions - first.instructions) as f64 / (self.visits.len() - 1) as f64;
-        let executed = self.instructions as f64 + all as f64 * per_turn - first.instructions as f64;
-        let possible = executed > 0.0 && executed < self.ran.as_nanos() as f64 * FASTEST;
-        possible.then_some(Pace { instructions: executed as u64, ran: self.ran })
-    }
-
-    /// How many turns a register says were done between look and burst, if it goes on evenly.
-    fn turns_by(&self, register: usize) -> Option<i64> {
-        let step = |from: &Visit, to: &Visit| to.general[register].wrapping_sub(from.general[register]) as i64;
-        let mut steps = self.visits.windows(2).map(|pair| step(&pair[0], &pair[1]));
-        let each = steps.next().filter(|&each| each != 0)?;
-        if steps.any(|other| other != each) {
-            return None;
-        }
-        let in_all = self.visits.first()?.general[register].wrapping_sub(self.first[register]) as i64;
-        (in_all.checked_rem(each)? == 0).then_some(in_all.checked_div(each)?).filter(|&turns| turns > 0)
-    }
-}
-
-/// Where looks were to no avail lately, by cache line of code: the next ones are left out.
+/// The path that one thread is expected to take. The buffers are used again.
 #[derive(Debug, Default)]
-pub(super) struct Avail {
-    lines: HashMap<u64, u8>,
+pub(super) struct Course {
+    /// Whose; 0: nobody's.
+    thread: i32,
+    milestones: Vec<Milestone>,
+    /// Branches behind the recorded burst, of no further use.
+    branches: Vec<Branch>,
+    /// How far it is to be followed.
+    instructions: u64,
+    /// Count of the thread's clock at the first stop.
+    counted: u64,
 }
 
-/// Failures until looks are left out, and how many then.
-const PATIENCE: u8 = 3;
-const LEFT_OUT: u8 = 12;
-/// Lines remembered at most.
-const MOST_LINES: usize = 4096;
-
-impl Avail {
-    /// Whether to look at a thread that stands there.
-    fn is_promising(&mut self, address: u64) -> bool {
-        let Some(failures) = self.lines.get_mut(&(address >> 6)) else { return true };
-        if *failures >= PATIENCE {
-            *failures = if *failures >= PATIENCE + LEFT_OUT { PATIENCE - 1 } else { *failures + 1 };
-        }
-        *failures < PATIENCE
+impl Course {
+    /// Where milestones are to be written to, if that is a thread whose pace is to be measured.
+    pub(super) fn milestones_of(&mut self, thread: &Thread) -> Option<&mut Vec<Milestone>> {
+        (self.thread == thread.id.tid).then_some(&mut self.milestones)
     }
 
-    fn learn(&mut self, address: u64, helped: bool) {
-        if helped {
-            self.lines.remove(&(address >> 6));
-        } else if self.lines.len() < MOST_LINES || self.lines.contains_key(&(address >> 6)) {
-            let failures = self.lines.entry(address >> 6).or_default();
-            *failures = failures.saturating_add(1).min(PATIENCE);
+    /// Instructions to the only milestone in that state.
+    fn find(&self, state: u32) -> Option<u64> {
+        let mut found = self.milestones.iter().filter(|milestone| milestone.state == state);
+        let only = found.next()?;
+        found.next().is_none().then_some(u64::from(only.instructions))
+    }
+}
+
+/// What is known of the code where bursts start, by cache line.
+#[derive(Debug, Default)]
+pub(super) struct Loops {
+    places: HashMap<u64, Loop>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Loop {
+    /// Instructions per us of CPU time, as far as known; 0 if not.
+    pace: f64,
+    measured: u8,
+    failed: u8,
+    skipped: u8,
+}
+
+impl Loops {
+    /// How far to follow a burst that starts there, if it is worth while.
+    fn distance(&mut self, address: u64) -> Option<u64> {
+        let place = self.places.get_mut(&(address >> 6)).filter(|place| place.failed < HOPELESS)?;
+        if place.measured >= ENOUGH {
+            place.skipped += 1;
+            if place.skipped < RARELY {
+                return None;
+            }
+            place.skipped = 0;
+        }
+        let expected = if place.pace > 0.0 { place.pace * LAG / 1000.0 * RESERVE * 1.5 } else { FIRST_GUESS };
+        Some(expected.min(FARTHEST) as u64)
+    }
+
+    /// A burst that started there was in a loop, or was not.
+    fn saw(&mut self, address: u64, is_loop: bool) {
+        if !is_loop {
+            self.places.remove(&(address >> 6));
+        } else if self.places.len() < MOST_PLACES {
+            self.places.entry(address >> 6).or_default();
         }
     }
+
+    fn learn(&mut self, address: u64, pace: Option<Pace>, followed: u64) {
+        let Some(place) = self.places.get_mut(&(address >> 6)) else { return };
+        match pace {
+            Some(pace) => {
+                place.pace = pace.instructions as f64 / pace.ran.as_secs_f64() / 1e6;
+                place.measured = place.measured.saturating_add(1);
+                place.failed = 0;
+            }
+            None => {
+                // It may have been farther than it was followed.
+                place.failed += 1;
+                place.pace = 2.0 * followed as f64 / (LAG / 1000.0 * RESERVE * 1.5);
+            }
+        }
+    }
+}
+
+/// Whether these branches stay in few places.
+fn is_loop(branches: &[Branch]) -> bool {
+    let mut seen = [0_u64; 16];
+    for branch in branches {
+        let hash = branch.to.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+        seen[hash as usize / 64] |= 1 << (hash % 64);
+    }
+    !branches.is_empty() && seen.iter().map(|word| word.count_ones()).sum::<u32>() < FEW_PLACES
 }
 
 impl Engine {
-    /// The first of two stops, if it is worth one: the thread goes on for some microseconds. Returns whether it does.
-    pub(super) fn look(&mut self, thread: &mut Thread, registers: &Registers) -> bool {
-        let useful = self.settings.kind == TracerKind::Lookahead && self.settings.clock == Clock::Time;
-        if !useful || thread.signal().is_none() {
-            return false;
+    /// Decides whether the pace behind the first stop of a burst is to be measured.
+    pub(super) fn plan_course(&mut self, thread: &Thread, registers: &Registers) {
+        let possible = self.settings.kind == TracerKind::Lookahead && self.settings.clock == Clock::Time;
+        if !possible || self.course.thread != 0 || thread.signal().is_none() {
+            return;
         }
-        let Some(process) = self.processes.get_mut(&thread.id.pid) else { return false };
-        if !process.avail.is_promising(registers.rip) {
-            return false;
+        let Some(process) = self.processes.get_mut(&thread.id.pid) else { return };
+        if let Some(distance) = process.loops.distance(registers.rip) {
+            self.course.thread = thread.id.tid;
+            self.course.milestones.clear();
+            self.course.instructions = distance;
+            self.course.counted = thread.counted;
         }
-        let lag = LAG * 2.0 * self.governor.jitter();
-        self.facts.looks += 1;
-        let look = Look { registers: registers.clone(), counted: thread.counted };
-        thread.arm_after_look(look, lag as u64).is_ok()
     }
 
-    /// The second: finds the landmark that the thread came to after the look.
-    pub(super) fn landmark(&mut self, thread: &mut Thread, look: Look) -> Option<Landmark> {
-        let ran = Duration::from_nanos(thread.counted.saturating_sub(look.counted));
-        if ran > LATEST {
-            return None;
-        }
-        let process = self.processes.get_mut(&thread.id.pid)?;
-        let mut registers = look.registers;
-        let looked_at = registers.rip;
-        self.reader.fetch(thread.id.pid, &[]);
-        let mut memory = self.reader.memory(thread.id.pid, &process.space.layout);
-        let fuel = Fuel { instructions: NEAR, branches: 1 };
-        let mut branches = Vec::new();
-        self.overlay.clear();
-        let outcome =
-            run(&mut registers, &mut self.overlay, &mut memory, &mut process.space.code, fuel, &[], &mut branches);
-        let Some(branch) = branches.first() else {
-            process.avail.learn(looked_at, false);
-            return None;
+    /// The burst is complete, `registers` are those at its end: follows the path further, and lets the thread go for a while.
+    /// Returns whether it does.
+    pub(super) fn follow_course(&mut self, thread: &mut Thread, registers: &mut Registers) -> bool {
+        let Some(process) = self.processes.get_mut(&thread.id.pid).filter(|_| self.course.thread == thread.id.tid)
+        else {
+            return false;
         };
-        Some(Landmark {
-            address: branch.to..Avma(branch.to.0.wrapping_add(1)),
-            looked_at,
-            first: registers.general,
-            instructions: outcome.instructions,
-            ran,
-            visits: Vec::with_capacity(MOST_VISITS),
-        })
+        let before = thread.burst.instructions;
+        let fuel = Fuel { instructions: self.course.instructions.saturating_sub(before), branches: u64::MAX };
+        let AddressSpace { code, layout, .. } = &mut process.space;
+        let mut memory = self.reader.memory(thread.id.pid, layout);
+        let Course { branches, milestones, .. } = &mut self.course;
+        branches.clear();
+        let outcome = run_course(registers, &mut self.overlay, &mut memory, code, fuel, before, branches, milestones);
+        self.course.instructions = before + outcome.instructions;
+        self.facts.courses += 1;
+        let lag = LAG * self.governor.jitter();
+        if thread.arm_for_pace(lag as u64).is_err() {
+            self.course.thread = 0;
+            return false;
+        }
+        thread.phase = Phase::Timed(Instant::now());
+        true
     }
 
-    /// What the burst says of the time before it.
-    pub(super) fn learn_pace(&mut self, thread: &mut Thread, landmark: &Landmark) {
-        let pace = landmark.pace();
-        self.facts.paces += u64::from(pace.is_some());
-        if let Some(process) = self.processes.get_mut(&thread.id.pid) {
-            process.avail.learn(landmark.looked_at, pace.is_some());
+    /// The second stop: where on its path is the thread?
+    pub(super) fn timed(&mut self, thread: &mut Thread) {
+        let ran = Duration::from_nanos(thread.counted.saturating_sub(self.course.counted));
+        thread.burst.pace =
+            self.executed(thread).map(|instructions| Pace { instructions, ran }).filter(|_| ran < LATEST);
+        self.facts.paces += u64::from(thread.burst.pace.is_some());
+        if let Some(process) = self.processes.get_mut(&thread.id.pid)
+            && ran < LATEST
+        {
+            process.loops.learn(thread.burst.start().0, thread.burst.pace, self.course.instructions);
         }
-        thread.burst.pace = pace;
+        self.complete(thread, "instruction budget");
+    }
+
+    /// Instructions of the course that the thread has executed, if it is on it.
+    fn executed(&mut self, thread: &mut Thread) -> Option<u64> {
+        let mut registers = self.registers(thread)?;
+        let process = self.processes.get_mut(&thread.id.pid)?;
+        self.overlay.clear();
+        self.reader.fetch(thread.id.pid, &[]);
+        let AddressSpace { code, layout, .. } = &mut process.space;
+        let mut memory = self.reader.memory(thread.id.pid, layout);
+        let fuel = Fuel { instructions: NEAR, branches: 1 };
+        self.course.branches.clear();
+        let ahead = run(&mut registers, &mut self.overlay, &mut memory, code, fuel, &[], &mut self.course.branches);
+        self.course.branches.first()?;
+        self.course.find(state(&registers))?.checked_sub(ahead.instructions)
+    }
+
+    /// A burst is written: learns whether it was in a loop. The course is free for the next.
+    pub(super) fn leave_course(&mut self, thread: &Thread) {
+        if self.course.thread == thread.id.tid {
+            self.course.thread = 0;
+        }
+        if let Some(process) = self.processes.get_mut(&thread.id.pid) {
+            process.loops.saw(thread.burst.start().0, is_loop(&thread.burst.branches));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookahead::BranchKind;
+    use perfdata::Avma;
+
+    use super::*;
+
+    #[test]
+    fn only_a_state_that_comes_once_tells_the_place() {
+        let milestone = |instructions, state| Milestone { instructions, state };
+        let course =
+            Course { milestones: vec![milestone(10, 7), milestone(20, 8), milestone(30, 7)], ..Course::default() };
+        assert_eq!((course.find(7), course.find(8), course.find(9)), (None, Some(20), None));
+    }
+
+    #[test]
+    fn few_targets_are_a_loop() {
+        let branches = |places: u64| -> Vec<Branch> {
+            let to = |index: u64| Avma(0x40_1000 + index % places * 37);
+            (0..1000).map(|index| Branch { from: Avma(0x40_2000), to: to(index), kind: BranchKind::Jump }).collect()
+        };
+        assert!(is_loop(&branches(1)) && is_loop(&branches(40)));
+        assert!(!is_loop(&branches(400)) && !is_loop(&[]));
+    }
+
+    #[test]
+    fn places_are_measured_while_it_helps() {
+        const HERE: u64 = 0x40_1000;
+        let mut loops = Loops::default();
+        assert_eq!(loops.distance(HERE), None, "nothing is known of it");
+        loops.saw(HERE, true);
+        assert_eq!(loops.distance(HERE + 63), Some(FIRST_GUESS as u64));
+        for failure in 0..HOPELESS {
+            let distance = loops.distance(HERE).expect("not hopeless yet");
+            assert!(distance >= (FIRST_GUESS as u64) << failure.min(2), "farther each time: {distance}");
+            loops.learn(HERE, None, distance);
+        }
+        assert_eq!(loops.distance(HERE), None);
+
+        let mut loops = Loops::default();
+        loops.saw(HERE, true);
+        let pace = Pace { instructions: 30_000, ran: Duration::from_micros(60) };
+        for _ in 0..ENOUGH {
+            assert!(loops.distance(HERE).is_some());
+            loops.learn(HERE, Some(pace), 60_000);
+        }
+        let asked = 80;
+        let measured = (0..asked).filter(|_| loops.distance(HERE).is_some()).count();
+        assert_eq!(measured, asked / usize::from(RARELY));
+        loops.saw(HERE, false);
+        assert_eq!(loops.distance(HERE), None);
+    }
+
+    #[test]
+    fn weights_hold_what_fits() {
+        let weights = |instructions, us| Pace { instructions, ran: Duration::from_micros(us) }.weights();
+        assert_eq!(weights(16_000, 80), (1000, 10_000));
+        assert_eq!(weights(3, 1_000_000), (1, u16::MAX));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess};
-use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopReason, run};
+use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopReason, run, run_course};
 use perfdata::Avma;
 
 use crate::errno::Errno;
@@ -12,7 +12,6 @@ use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::SAMPLE_BRANCHES;
 use crate::tracer::comparison::{same_path, same_registers, same_stack};
 use crate::tracer::engine::{Engine, own_time};
-use crate::tracer::pace::{Landmark, Look};
 use crate::tracer::static_path::{LONGEST_INSTRUCTION, NoBranch, next_unresolved, read_code};
 use crate::tracer::statistics::TracerFacts;
 use crate::tracer::thread::{Goal, Phase, Thread, Underway};
@@ -40,22 +39,19 @@ pub(super) fn warm_up(overlay: &mut Overlay) {
 }
 
 impl Engine {
-    /// A sampling stop: the beginning of a burst, or a look before it. `look`: the state some microseconds ago.
-    pub(super) fn begin(&mut self, thread: &mut Thread, look: Option<Box<Look>>) {
+    /// A sampling stop: the beginning of a burst.
+    pub(super) fn begin(&mut self, thread: &mut Thread) {
         let Some(registers) = self.registers(thread) else {
             self.facts.sampling_stops += 1;
             return self.arm_stopped(thread);
         };
-        if look.is_none() && self.look(thread, &registers) {
-            return;
-        }
         self.facts.sampling_stops += 1;
         thread.burst.begin(Avma(registers.rip), thread.period);
         self.refresh(thread);
         match self.settings.kind {
             TracerKind::Lookahead => {
-                let mut landmark = look.and_then(|look| self.landmark(thread, *look));
-                self.look_ahead(thread, registers, landmark.as_mut());
+                self.plan_course(thread, &registers);
+                self.look_ahead(thread, registers);
             }
             TracerKind::Breakpoint => self.go_to_next_branch(thread, &registers),
             TracerKind::Check => {
@@ -97,18 +93,12 @@ impl Engine {
     }
 
     /// Follows the thread's future from `registers` until the burst is complete, or only the thread itself can go on.
-    /// A landmark that is passed on the way tells how fast the thread was before.
-    pub(super) fn look_ahead(
-        &mut self,
-        thread: &mut Thread,
-        mut registers: Registers,
-        mut landmark: Option<&mut Landmark>,
-    ) {
+    pub(super) fn look_ahead(&mut self, thread: &mut Thread, mut registers: Registers) {
         // RF, with which no breakpoint is hit at once. The kernel sets it at one that was.
         let (stands_at, passes) = (Avma(registers.rip), registers.rflags & 1 << 16 != 0);
-        let stop = self.interpret(thread, &mut registers, landmark.as_deref_mut());
-        if let Some(landmark) = landmark {
-            self.learn_pace(thread, landmark);
+        let stop = self.interpret(thread, &mut registers);
+        if stop == StopReason::Fuel && self.follow_course(thread, &mut registers) {
+            return;
         }
         let behind = match stop {
             StopReason::SystemCall => self.behind_system_call(&registers),
@@ -130,12 +120,7 @@ impl Engine {
     }
 
     /// Runs ahead from `registers` as far as the burst may still go.
-    pub(super) fn interpret(
-        &mut self,
-        thread: &mut Thread,
-        registers: &mut Registers,
-        mut landmark: Option<&mut Landmark>,
-    ) -> StopReason {
+    pub(super) fn interpret(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return StopReason::UnreadableCode };
         let began = own_time();
         self.overlay.clear();
@@ -144,6 +129,7 @@ impl Engine {
         let AddressSpace { code, layout, .. } = &mut process.space;
         let decoding = code.decoding();
         let mut memory = self.reader.memory(thread.id.pid, layout);
+        let mut milestones = self.course.milestones_of(thread);
         let burst = &mut thread.burst;
         let size = self.settings.size;
         let stop = loop {
@@ -153,14 +139,18 @@ impl Engine {
             if left == 0 || branches == 0 {
                 break if left == 0 { StopReason::Fuel } else { StopReason::Branches };
             }
-            let stops = landmark.as_deref().map_or(&[][..], Landmark::address);
-            let outcome = run(registers, &mut self.overlay, &mut memory, code, fuel, stops, &mut burst.branches);
+            let (overlay, branches) = (&mut self.overlay, &mut burst.branches);
+            let outcome = match &mut milestones {
+                None => run(registers, overlay, &mut memory, code, fuel, &[], branches),
+                Some(milestones) => {
+                    let before = burst.instructions;
+                    run_course(registers, overlay, &mut memory, code, fuel, before, branches, milestones)
+                }
+            };
             burst.add(&outcome);
             self.facts.not_taken += outcome.not_taken;
-            match (outcome.stop, landmark.as_deref_mut()) {
-                (StopReason::Branches, _) => {}
-                (StopReason::Forbidden, Some(landmark)) => landmark.visit(registers, burst.instructions),
-                (stop, _) => break stop,
+            if outcome.stop != StopReason::Branches {
+                break outcome.stop;
             }
         };
         let decoded = code.decoding() - decoding;
@@ -232,7 +222,7 @@ impl Engine {
                 }
                 // The system call itself.
                 thread.burst.executed(1);
-                self.look_ahead(thread, registers, None);
+                self.look_ahead(thread, registers);
             }
             Goal::BehindInstruction { before, kept } => {
                 // In a loop, another turn may come there first.
@@ -241,7 +231,7 @@ impl Engine {
                     return self.complete(thread, "breakpoint reached at another time");
                 }
                 thread.burst.executed(1);
-                self.look_ahead(thread, registers, None);
+                self.look_ahead(thread, registers);
             }
             Goal::Branch { stack: Some(stack), .. } if stack != registers.general[4] => {
                 self.facts.breakpoints_missed += 1;
@@ -331,6 +321,7 @@ impl Engine {
             thread.unbreak();
         }
         thread.phase = Phase::Sampling;
+        self.leave_course(thread);
         self.compare_branches(thread);
         TracerFacts::count(&mut self.facts.ends, why);
         let burst = &thread.burst;

@@ -46,8 +46,8 @@ pub struct TracerFacts {
     pub pages_missed: u64,
     /// Times a thread was stopped for a burst.
     pub sampling_stops: u64,
-    /// Times a thread was stopped to see how fast it is, shortly before a burst,
-    pub looks: u64,
+    /// Times a thread was let go for some microseconds to see how fast it is,
+    pub courses: u64,
     /// and how often that told.
     pub paces: u64,
     /// Times a thread stopped for something else: signals of the program, new threads, exec.
@@ -142,7 +142,7 @@ impl TracerFacts {
             pages: 0,
             pages_missed: 0,
             sampling_stops: 0,
-            looks: 0,
+            courses: 0,
             paces: 0,
             other_stops: 0,
             breakpoints: 0,

@@ -11,7 +11,6 @@ use crate::kernel::{EventFd, Scope, SignalInfo, realtime_signal};
 use crate::process::signals_pending_and_blocked;
 use crate::tracer::burst::{Burst, ThreadId};
 use crate::tracer::comparison::Prediction;
-use crate::tracer::pace::Look;
 use crate::tracer::working_set::WorkingSet;
 
 /// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows.
@@ -65,8 +64,8 @@ pub(super) enum Phase {
     Sampling,
     /// Its clock has overflowed, the tracer has asked it to stop.
     Interrupted,
-    /// Was looked at, and runs until its clock overflows again, for the burst.
-    Looked(Box<Look>),
+    /// Its burst is complete; it runs, since then, until its clock overflows once more, which tells its pace.
+    Timed(Instant),
     /// In a burst, on its way to a breakpoint.
     Underway(Box<Underway>),
 }
@@ -146,12 +145,11 @@ impl Thread {
         self.clock.once()
     }
 
-    /// Lets the clock overflow once more after a look, for the burst.
-    pub(super) fn arm_after_look(&mut self, look: Look, count: u64) -> Result<(), Errno> {
+    /// Lets the clock overflow once more after the burst, for its pace.
+    pub(super) fn arm_for_pace(&mut self, count: u64) -> Result<(), Errno> {
         self.clock.set_period(count)?;
         self.clock.once()?;
         (self.due, self.overdue) = (self.counted.saturating_add(count), false);
-        self.phase = Phase::Looked(Box::new(look));
         Ok(())
     }
 
@@ -162,17 +160,23 @@ impl Thread {
         self.clock.once()
     }
 
-    /// Since when it is on its way to a breakpoint.
+    /// Since when it is on its way to a breakpoint, or its pace is measured.
     pub(super) fn underway_since(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Underway(underway) => Some(underway.since),
-            Phase::Sampling | Phase::Interrupted | Phase::Looked(_) => None,
+            Phase::Timed(since) => Some(*since),
+            Phase::Sampling | Phase::Interrupted => None,
         }
+    }
+
+    /// Whether it has a burst that is not written yet.
+    pub(super) fn is_in_burst(&self) -> bool {
+        matches!(self.phase, Phase::Underway(_) | Phase::Timed(_))
     }
 
     /// Whether the clock seemed to have overflowed when this was asked last, and its signal waits still.
     pub(super) fn blocks_its_signal(&mut self) -> bool {
-        let (Phase::Sampling | Phase::Looked(_), Some(signal)) = (&self.phase, self.signal()) else { return false };
+        let (Phase::Sampling, Some(signal)) = (&self.phase, self.signal()) else { return false };
         if self.overdue {
             // It counts in the kernel too, and overflows in the program only: a thread that computes little is overdue for long.
             let (pending, blocked) = signals_pending_and_blocked(self.id.tid as u32);
