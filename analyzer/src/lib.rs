@@ -3,6 +3,7 @@
 //! ```text
 //! recording/   records -> processes and epochs; unique ips, unique hops
 //! counting/    addresses -> modules -> blocks; EBS and branch-stack counts; the choice per block
+//! estimation/  what bursts of a clock weigh
 //! code/        ELF files -> functions -> static blocks -> instruction attributes
 //! mix/         counts x instructions x attributes -> pivot tables
 //! truth/       exact counts by instrumentation, to measure the others against

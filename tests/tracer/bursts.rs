@@ -107,8 +107,8 @@ impl Traced {
 
     fn piece(&mut self, sample: &perfdata::Sample<'_>) {
         let (pid, tid, time) = (sample.pid.unwrap(), sample.tid.unwrap(), sample.time.unwrap());
-        let Some(Weight::Struct { var1, .. }) = sample.weight else { panic!("no instructions: {sample:?}") };
-        let instructions = u64::from(var1);
+        let Some(Weight::Full(weight)) = sample.weight else { panic!("no instructions: {sample:?}") };
+        let instructions = weight & 0xffff_ffff;
         let stack = sample.branch_stack.expect("a stack, if an empty one");
         let piece = Piece {
             ip: sample.ip.unwrap().0,

@@ -16,23 +16,19 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// What the tracer wrote into the second and third weight of a burst.
+    /// What the tracer wrote into the upper half of the weight of a burst.
     pub fn of(sample: &Sample<'_>) -> Option<Self> {
-        match sample.weight {
-            Some(Weight::Struct { var2, var3, .. }) if var2 > 0 && var3 > 0 => {
-                Some(Pace { instructions: u64::from(var2) * 16, nanoseconds: u64::from(var3) * 8 })
-            }
-            _ => None,
-        }
+        let Some(Weight::Full(weight)) = sample.weight else { return None };
+        let (instructions, time) = (weight >> 32 & 0xffff, weight >> 48);
+        (instructions > 0 && time > 0).then_some(Pace { instructions: instructions * 16, nanoseconds: time * 8 })
     }
 }
 
 /// Instructions of a burst or a piece of one; 0 where nobody counted them.
 pub fn instructions_of(piece: &Sample<'_>) -> u64 {
     match piece.weight {
-        Some(Weight::Full(instructions)) => instructions,
-        Some(Weight::Struct { var1, .. }) => u64::from(var1),
-        None => 0,
+        Some(Weight::Full(weight)) => weight & 0xffff_ffff,
+        Some(Weight::Struct { .. }) | None => 0,
     }
 }
 

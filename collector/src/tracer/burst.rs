@@ -73,11 +73,11 @@ impl Burst {
         self.branches.iter().filter(is_static).count() as u64
     }
 
-    /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as first weight, the
-    /// pace from its beginning as the others (0: not known), and as period its share of what the burst stands for.
+    /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as lower half of the weight, the
+    /// pace from its beginning as the upper (0: not known), and as period its share of what the burst stands for.
     pub(super) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
         let mut stack = Vec::new();
-        let (var2, var3) = self.pace.map_or((0, 0), Pace::weights);
+        let pace = self.pace.map_or(0, Pace::weight);
         for (index, piece) in self.pieces.iter().enumerate() {
             let end = self.pieces.get(index + 1).map_or(self.branches.len(), |next| next.first);
             let flags = |kind: BranchKind| BranchFlags((kind as u64) << 20);
@@ -95,11 +95,7 @@ impl Burst {
                 time,
                 period: share as u64,
                 branches: &stack,
-                weight: Some(Weight::Struct {
-                    var1: u32::try_from(piece.instructions).unwrap_or(u32::MAX),
-                    var2,
-                    var3,
-                }),
+                weight: Some(Weight::Full(piece.instructions.min(u64::from(u32::MAX)) | pace)),
                 ..SampleFields::default()
             };
             let written = sample.append_record(&event.attr, records);

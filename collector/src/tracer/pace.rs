@@ -52,10 +52,11 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// As the second and third weight of a sample: instructions / 16 and time / 8 ns, at least 1, as much as fits.
-    pub(super) fn weights(self) -> (u16, u16) {
-        let fit = |number: u128| number.clamp(1, u128::from(u16::MAX)) as u16;
-        (fit(u128::from(self.instructions) / 16), fit(self.ran.as_nanos() / 8))
+    /// As `var2_w` and `var3_w` of `union perf_sample_weight` (linux/perf_event.h): instructions / 16 and time / 8 ns, at least 1, as much as
+    /// fits.
+    pub(super) fn weight(self) -> u64 {
+        let fit = |number: u128| number.clamp(1, u128::from(u16::MAX)) as u64;
+        fit(u128::from(self.instructions) / 16) << 32 | fit(self.ran.as_nanos() / 8) << 48
     }
 }
 
@@ -289,8 +290,8 @@ mod tests {
 
     #[test]
     fn weights_hold_what_fits() {
-        let weights = |instructions, us| Pace { instructions, ran: Duration::from_micros(us) }.weights();
-        assert_eq!(weights(16_000, 80), (1000, 10_000));
-        assert_eq!(weights(3, 1_000_000), (1, u16::MAX));
+        let weight = |instructions, us| Pace { instructions, ran: Duration::from_micros(us) }.weight();
+        assert_eq!(weight(16_000, 80), 1000 << 32 | 10_000 << 48);
+        assert_eq!(weight(3, 1_000_000), 1 << 32 | 0xffff << 48);
     }
 }
