@@ -108,7 +108,7 @@ impl WeightEstimate {
     }
 
     fn line(&self) -> String {
-        let used = if self.uses_paces { "used" } else { "too little: not used" };
+        let used = if self.uses_paces { "used" } else { "too little or stops too rare: not used" };
         format!("pace of code measured for {} of the time ({} times; {used})", share(self.paced, 1.0), self.paces)
     }
 }

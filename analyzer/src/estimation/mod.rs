@@ -30,7 +30,7 @@ pub struct Estimate {
     pub paced: f64,
     /// Functions whose pace was measured, and single measurements.
     pub paces: (usize, usize),
-    /// The measured paces were used; otherwise too little of the time was covered.
+    /// The measured paces were used; otherwise too little of the time was covered, or stops were rare.
     pub uses_paces: bool,
 }
 
@@ -94,12 +94,19 @@ pub fn estimate(
     let paces = Paces::of(starts, &of_starts);
     let paced = shares.iter().enumerate().filter(|(start, _)| paces.at(*start).is_some()).map(|(_, share)| share);
     let paced = paced.fold(0.0, |sum, share| sum + share);
-    let uses_paces = paced >= pace::ENOUGH;
+    let uses_paces = paced >= pace::ENOUGH && are_frequent(starts);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
     let rates = if uses_paces { paces.applied_to(&rates, &shares) } else { rates };
     let weights = relative(starts, &shares, &rates);
     let measured = (paces.functions, starts.iter().map(|start| start.starts.paces.len()).sum());
     Some(Estimate { weights, paced, paces: measured, uses_paces })
+}
+
+/// Whether threads were stopped so often that what runs behind a stop is what ran before: rare stops find and leave the caches cold.
+fn are_frequent(starts: &[LocatedStart]) -> bool {
+    let bursts: u64 = starts.iter().map(|start| start.starts.bursts).sum();
+    let seconds: f64 = starts.iter().map(|start| start.starts.periods as f64 / 1e9).sum();
+    bursts as f64 >= pace::BURSTS_PER_SECOND * seconds
 }
 
 /// What to multiply streams with, which weigh what their bursts' periods say, so that bursts weigh share x rate; 1 on the average.

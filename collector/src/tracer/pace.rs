@@ -27,6 +27,8 @@ use crate::tracer::wish::TracerKind;
 const LAG: f64 = 30_000.0;
 /// A stop that came so late says nothing: the thread waited in between.
 const LATEST: Duration = Duration::from_micros(500);
+/// CPU time between bursts, ns, above which paces are not measured: rare stops find and leave the caches cold, which is what would be measured.
+const RAREST: f64 = 10_000_000.0;
 /// Instructions to the next branch at most, at the second stop.
 const NEAR: u64 = 256;
 /// Instructions that a path is followed in all, first and at most.
@@ -158,7 +160,8 @@ impl Engine {
     /// Decides whether the pace behind the first stop of a burst is to be measured.
     pub(super) fn plan_course(&mut self, thread: &Thread, registers: &Registers) {
         let possible = self.settings.kind == TracerKind::Lookahead && self.settings.clock == Clock::Time;
-        if !possible || self.course.thread != 0 || thread.signal().is_none() {
+        let rare = self.governor.period() > RAREST;
+        if !possible || rare || self.course.thread != 0 || thread.signal().is_none() {
             return;
         }
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return };
