@@ -25,14 +25,14 @@ const DEVIATION: f64 = 0.3;
 /// Keeps logarithms finite.
 const LEAST_SHARE: f64 = 1e-7;
 
-/// The cost of an instruction where bursts start, by place of start, in units of the usual cost.
+/// The cost of an instruction where bursts start, by place of start, in units of the usual cost. `of_start`: the strata of the starts.
 pub(super) fn costs(
     starts: &[LocatedStart],
+    of_start: &[Stratum],
     shares: &[f64],
     counted: &[ModuleCounts],
     strata: &Strata<'_>,
 ) -> Vec<f64> {
-    let of_start: Vec<Stratum> = starts.iter().map(|start| strata.of(start.module, start.line)).collect();
     let mut functions: BTreeMap<Stratum, usize> = of_start.iter().map(|stratum| (*stratum, 0)).collect();
     functions.values_mut().enumerate().for_each(|(index, function)| *function = index);
     let mut time = vec![0.0; functions.len()];
@@ -42,7 +42,7 @@ pub(super) fn costs(
     let executed = executed(starts, counted, strata, &functions);
     // Rows of the matrix: what the bursts of a function execute, each place of start with its share of time.
     let mut rows: Vec<BTreeMap<Option<usize>, f64>> = vec![BTreeMap::new(); functions.len()];
-    for ((row, stratum), share) in executed.iter().zip(&of_start).zip(shares) {
+    for ((row, stratum), share) in executed.iter().zip(of_start).zip(shares) {
         let all: f64 = row.values().sum();
         let from = functions[stratum];
         if all > 0.0 && time[from] > 0.0 {

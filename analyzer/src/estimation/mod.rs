@@ -89,8 +89,8 @@ pub fn estimate(
         false => Vec::new(),
     };
     let shares = time_share::shares(starts, &samples, &strata);
-    let costs = cost::costs(starts, &shares, counted, &strata);
     let of_starts: Vec<Stratum> = starts.iter().map(|start| strata.of(start.module, start.line)).collect();
+    let costs = cost::costs(starts, &of_starts, &shares, counted, &strata);
     let paces = Paces::of(starts, &of_starts);
     let paced = shares.iter().enumerate().filter(|(start, _)| paces.at(*start).is_some()).map(|(_, share)| share);
     let paced = paced.fold(0.0, |sum, share| sum + share);
