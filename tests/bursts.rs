@@ -92,6 +92,14 @@ fn bursts_of_different_length_and_period_weigh_differently() {
 }
 
 #[test]
+fn what_is_above_the_instructions_in_a_weight_is_passed_over() {
+    let Some(setup) = setup() else { return };
+    let document = setup.blocks_of(&[Burst { instructions: BURST.instructions | 1000 << 32 | 10_000 << 48, ..BURST }]);
+    assert_eq!(counts(&document), abcd(20.0, 10.0, 20.0, 30.0));
+    assert_eq!(document["head"]["lbr_source"]["bursts"]["mean_instructions"], 100.0);
+}
+
+#[test]
 fn pieces_of_a_burst_count_as_the_burst() {
     let Some(setup) = setup() else { return };
     let whole = setup.blocks_of(&[BURST, BURST]);

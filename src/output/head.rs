@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use analyzer::recording::{SourceEvents, Tracer};
-use analyzer::{Analysis, Estimate, Summary};
+use analyzer::{Analysis, Summary};
 use serde::Serialize;
 
 use crate::output::{count, printable, share};
@@ -81,36 +81,11 @@ pub struct Bursts {
     pub mean_branches: f64,
     /// What each weighs as much as it stands for: `nanoseconds` (of CPU time), `instructions`, or other `events`.
     pub weighted_by: String,
-    /// How much bursts of a clock count against each other.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub estimate: Option<WeightEstimate>,
+    /// How much bursts of a clock count against each other was estimated.
+    #[serde(skip)]
+    pub is_estimated: bool,
     /// What the tracer said of itself.
     pub tracer: Option<Tracer>,
-}
-
-/// How the weights of bursts were estimated that a clock started.
-#[derive(Serialize)]
-pub struct WeightEstimate {
-    /// Share of the time spent in functions whose pace was measured.
-    pub paced: f64,
-    /// Functions whose pace was measured.
-    pub paced_functions: usize,
-    /// Single measurements.
-    pub paces: usize,
-    /// The measurements were used.
-    pub uses_paces: bool,
-}
-
-impl WeightEstimate {
-    fn of(estimate: &Estimate) -> Self {
-        let (paced_functions, paces) = estimate.paces;
-        WeightEstimate { paced: estimate.paced, paced_functions, paces, uses_paces: estimate.uses_paces }
-    }
-
-    fn line(&self) -> String {
-        let used = if self.uses_paces { "used" } else { "too little or stops too rare: not used" };
-        format!("pace of code measured for {} of the time ({} times; {used})", share(self.paced, 1.0), self.paces)
-    }
 }
 
 impl Bursts {
@@ -122,7 +97,7 @@ impl Bursts {
             mean_instructions: mean(summary.stacks.instructions),
             mean_branches: mean(summary.stacks.branches),
             weighted_by: source.kind.to_string(),
-            estimate: summary.estimate.as_ref().map(WeightEstimate::of),
+            is_estimated: summary.estimate.is_some(),
             tracer: summary.tracer.clone(),
         })
     }
@@ -131,7 +106,7 @@ impl Bursts {
         let [bursts, instructions, branches] =
             [self.bursts as f64, self.mean_instructions, self.mean_branches].map(count);
         let weight = match self.weighted_by.as_str() {
-            "nanoseconds" if self.estimate.is_some() => "the CPU time it stands for / the cost of code where it starts",
+            "nanoseconds" if self.is_estimated => "the CPU time it stands for / the cost of code where it starts",
             "nanoseconds" => "the CPU time it stands for",
             "instructions" => "the instructions it stands for",
             _ => "the events it stands for",
@@ -140,9 +115,6 @@ impl Bursts {
             ("bursts", format!("{bursts}; mean: {instructions} instructions, {branches} branches")),
             ("", format!("each burst weighs {weight}")),
         ];
-        if let Some(estimate) = &self.estimate {
-            lines.push(("", estimate.line()));
-        }
         if let Some(tracer) = &self.tracer {
             let kind = tracer.kind.as_deref().unwrap_or("of unknown kind");
             let overhead = tracer.overhead.map(|overhead| format!(", overhead {}", share(overhead, 100.0)));

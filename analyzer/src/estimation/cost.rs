@@ -9,7 +9,7 @@
 //! bursts / 10  x  KL(p || p P)  +  sum of (ln c)^2 / (2 x 0.3^2)
 //! ```
 //!
-//! least. Parts of a program that share no function cannot be compared in this way; see [`pace`](super::pace).
+//! least. Parts of a program that share no function cannot be compared in this way.
 
 use std::collections::BTreeMap;
 

@@ -6,12 +6,10 @@
 //! ```text
 //! weight = share of time  /  cost of an instruction there
 //!          time_share        cost: from what clock and bursts say together
-//!                            pace: measured, in loops
 //! ```
 
 mod cost;
 mod descent;
-mod pace;
 mod time_share;
 
 use std::collections::BTreeMap;
@@ -19,19 +17,11 @@ use std::collections::BTreeMap;
 use crate::counting::{Code, FileOffset, Located, LocatedStart, ModuleCounts};
 use crate::recording::{EventKind, ModuleId, ModuleTable, Sources};
 
-pub use pace::Paces;
-
 /// How bursts were weighted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// By [`StartId`](crate::counting::StartId): what streams of bursts that started there are multiplied by.
     pub weights: Vec<f64>,
-    /// Share of the time for which the pace was measured.
-    pub paced: f64,
-    /// Functions whose pace was measured, and single measurements.
-    pub paces: (usize, usize),
-    /// The measured paces were used; otherwise too little of the time was covered, or stops were rare.
-    pub uses_paces: bool,
 }
 
 /// A stretch of code whose instructions are taken to cost the same: a function, or 1 KiB of code without one.
@@ -91,22 +81,9 @@ pub fn estimate(
     let shares = time_share::shares(starts, &samples, &strata);
     let of_starts: Vec<Stratum> = starts.iter().map(|start| strata.of(start.module, start.line)).collect();
     let costs = cost::costs(starts, &of_starts, &shares, counted, &strata);
-    let paces = Paces::of(starts, &of_starts);
-    let paced = shares.iter().enumerate().filter(|(start, _)| paces.at(*start).is_some()).map(|(_, share)| share);
-    let paced = paced.fold(0.0, |sum, share| sum + share);
-    let uses_paces = paced >= pace::ENOUGH && are_frequent(starts);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
-    let rates = if uses_paces { paces.applied_to(&rates, &shares) } else { rates };
     let weights = relative(starts, &shares, &rates);
-    let measured = (paces.functions, starts.iter().map(|start| start.starts.paces.len()).sum());
-    Some(Estimate { weights, paced, paces: measured, uses_paces })
-}
-
-/// Whether threads were stopped so often that what runs behind a stop is what ran before: rare stops find and leave the caches cold.
-fn are_frequent(starts: &[LocatedStart]) -> bool {
-    let bursts: u64 = starts.iter().map(|start| start.starts.bursts).sum();
-    let seconds: f64 = starts.iter().map(|start| start.starts.periods as f64 / 1e9).sum();
-    bursts as f64 >= pace::BURSTS_PER_SECOND * seconds
+    Some(Estimate { weights })
 }
 
 /// What to multiply streams with, which weigh what their bursts' periods say, so that bursts weigh share x rate; 1 on the average.

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use hashbrown::HashTable;
 use perfdata::{Avma, Branch, BranchStack};
 
-use crate::recording::{Pace, Place, Starts};
+use crate::recording::{Place, Starts};
 
 /// Fixed-point number of executions, in units of 2^-32, so that sums do not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,8 +144,6 @@ pub struct BurstPiece<'a> {
     pub stack: &'a BranchStack<'a>,
     /// It is the first of its burst.
     pub first: bool,
-    /// How fast the thread was before the burst, where that is known.
-    pub pace: Option<Pace>,
 }
 
 /// What was left out of the stacks or is odd about them.
@@ -304,7 +302,7 @@ impl Aggregate {
             self.hops.into_iter().map(|hop| Hop { context: new_ids[hop.context.0 as usize], ..hop }).collect();
         hops.sort_unstable_by_key(|hop| (hop.context, hop.start, hop.from, hop.to));
         let mut starts: Vec<(ContextId, Starts)> =
-            self.starts.into_iter().map(|(context, starts)| (new_ids[context.0 as usize], starts.sorted())).collect();
+            self.starts.into_iter().map(|(context, starts)| (new_ids[context.0 as usize], starts)).collect();
         starts.sort_unstable_by_key(|(context, _)| *context);
         let contexts = order.iter().map(|&index| self.contexts[index]).collect();
         Totals { contexts, ips, hops, starts, stacks: self.stacks }
@@ -442,10 +440,7 @@ mod tests {
         for &(start, instructions, period, branches) in pieces {
             let (start, entries) = (Some(Avma(start)), stack(branches));
             let stack = BranchStack::new(None, &entries);
-            aggregate.add_burst(
-                context,
-                &BurstPiece { start, instructions, period, stack: &stack, first: true, pace: None },
-            );
+            aggregate.add_burst(context, &BurstPiece { start, instructions, period, stack: &stack, first: true });
         }
         aggregate.finish()
     }

@@ -1,4 +1,4 @@
-//! Bursts: which samples are pieces of the same one, where bursts start, how fast threads were before.
+//! Bursts: which samples are pieces of the same one, where bursts start.
 
 use std::collections::HashMap;
 
@@ -6,25 +6,7 @@ use perfdata::{Avma, RawRecord, Recording, Sample, Weight};
 
 use crate::recording::{BurstPiece, Facts};
 
-/// What a thread executed between two stops shortly before a burst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pace {
-    /// Instructions.
-    pub instructions: u64,
-    /// CPU time, ns; what the kernel needs for a stop's end and the next one's beginning is part of it.
-    pub nanoseconds: u64,
-}
-
-impl Pace {
-    /// What the tracer wrote into the upper half of the weight of a burst.
-    pub fn of(sample: &Sample<'_>) -> Option<Self> {
-        let Some(Weight::Full(weight)) = sample.weight else { return None };
-        let (instructions, time) = (weight >> 32 & 0xffff, weight >> 48);
-        (instructions > 0 && time > 0).then_some(Pace { instructions: instructions * 16, nanoseconds: time * 8 })
-    }
-}
-
-/// Instructions of a burst or a piece of one; 0 where nobody counted them.
+/// Instructions of a burst or a piece of one; 0 where nobody counted them. Recordings may have something else in the upper half of the weight.
 pub fn instructions_of(piece: &Sample<'_>) -> u64 {
     match piece.weight {
         Some(Weight::Full(weight)) => weight & 0xffff_ffff,
@@ -39,8 +21,6 @@ pub struct Starts {
     pub bursts: u64,
     /// What they stand for: the sum of their periods.
     pub periods: u128,
-    /// How fast threads were before them, where that is known.
-    pub paces: Vec<Pace>,
 }
 
 impl Starts {
@@ -49,7 +29,6 @@ impl Starts {
         self.periods = self.periods.saturating_add(u128::from(piece.period));
         if piece.first {
             self.bursts += 1;
-            self.paces.extend(piece.pace);
         }
     }
 
@@ -57,13 +36,6 @@ impl Starts {
     pub fn merge(&mut self, other: Starts) {
         self.bursts += other.bursts;
         self.periods = self.periods.saturating_add(other.periods);
-        self.paces.extend(other.paces);
-    }
-
-    /// In an order that does not depend on how they were added.
-    pub fn sorted(mut self) -> Self {
-        self.paces.sort_unstable();
-        self
     }
 }
 

@@ -13,8 +13,8 @@ mod timeline;
 
 pub use address_space::{AddressSpace, Mapping, ModuleId};
 pub use aggregate::{Aggregate, BurstPiece, Context, ContextId, Hop, IpHits, StackStatistics, Totals, Weight};
+pub use bursts::Starts;
 pub(crate) use bursts::{BurstCounter, FirstPiece, FirstPieces, instructions_of};
-pub use bursts::{Pace, Starts};
 pub use event::{EventKind, StackUse, Vendor};
 pub use facts::{BurstEvent, BurstUnit, Facts, MadeEvents, Tracer};
 pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};

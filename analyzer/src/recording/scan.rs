@@ -12,7 +12,7 @@ use perfdata::{Avma, Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRe
 use crate::analysis::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, Facts, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, Mapping, ModuleTable, Pace, Part, Place, Sources, TaskEvent, Timeline, Totals, instructions_of,
+    KERNEL_PID, Mapping, ModuleTable, Part, Place, Sources, TaskEvent, Timeline, Totals, instructions_of,
 };
 
 /// Whether the threads of a process are told apart.
@@ -375,17 +375,8 @@ impl<'a> Worker<'a> {
         match stack {
             Some(stack) if self.uses.burst[event] => {
                 let instructions = instructions_of(&sample);
-                self.aggregate.add_burst(
-                    id,
-                    &BurstPiece {
-                        start: sample.ip,
-                        instructions,
-                        period,
-                        stack,
-                        first: is_first,
-                        pace: Pace::of(&sample),
-                    },
-                );
+                self.aggregate
+                    .add_burst(id, &BurstPiece { start: sample.ip, instructions, period, stack, first: is_first });
             }
             Some(stack) => self.aggregate.add_stack(id, period, stack),
             None => {}

@@ -35,12 +35,6 @@ pub(crate) struct Machine<'m> {
 }
 
 impl<'m> Machine<'m> {
-    /// The general registers in encoding order.
-    #[inline(always)]
-    pub(crate) fn general(&self) -> &[u64] {
-        &self.context.registers[..16]
-    }
-
     pub(crate) fn new(
         registers: &Registers,
         overlay: &'m mut Overlay,

@@ -8,7 +8,6 @@ use perfdata::Avma;
 use crate::code_cache::CodeCache;
 use crate::machine::Machine;
 use crate::memory::Memory;
-use crate::milestone::{Course, Milestone};
 use crate::op::Exit;
 use crate::outcome::{Fuel, Outcome, StopReason};
 use crate::overlay::Overlay;
@@ -46,22 +45,6 @@ pub fn run_traced(
     trace: &mut Vec<Executed>,
 ) -> Outcome {
     run_into(registers, overlay, memory, cache, fuel, &[], &mut Trace::new(trace))
-}
-
-/// Like [`run()`] without forbidden ranges, but appends a milestone for every taken branch, too; `before` instructions are behind the
-/// thread already.
-#[expect(clippy::too_many_arguments, reason = "those of run() and two more")]
-pub fn run_course(
-    registers: &mut Registers,
-    overlay: &mut Overlay,
-    memory: &mut dyn Memory,
-    cache: &mut CodeCache,
-    fuel: Fuel,
-    before: u64,
-    branches: &mut Vec<Branch>,
-    milestones: &mut Vec<Milestone>,
-) -> Outcome {
-    run_into(registers, overlay, memory, cache, fuel, &[], &mut Course { branches, milestones, before })
 }
 
 fn run_into(
@@ -142,7 +125,7 @@ fn burst(
                 left -= count as u64;
                 branches += 1;
                 let target = m.target;
-                sink.taken(m, Branch { from: Avma(ops[index].ip), to: Avma(target), kind }, fuel.instructions - left);
+                sink.taken(Branch { from: Avma(ops[index].ip), to: Avma(target), kind });
                 let stop = if branches == fuel.branches {
                     Some(StopReason::Branches)
                 } else if forbidden.iter().any(|range| range.contains(&Avma(target))) {

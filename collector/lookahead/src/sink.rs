@@ -12,8 +12,8 @@ pub(crate) trait Sink {
     fn before(&mut self, m: &Machine<'_>, op: &Op);
     /// It fell through.
     fn executed(&mut self, op: &Op);
-    /// It was a branch and went elsewhere; so many instructions were executed so far, this one included.
-    fn taken(&mut self, m: &Machine<'_>, branch: Branch, instructions: u64);
+    /// It was a branch and went elsewhere.
+    fn taken(&mut self, branch: Branch);
 }
 
 /// Keeps taken branches.
@@ -25,7 +25,7 @@ impl Sink for Vec<Branch> {
     fn executed(&mut self, _: &Op) {}
 
     #[inline(always)]
-    fn taken(&mut self, _: &Machine<'_>, branch: Branch, _: u64) {
+    fn taken(&mut self, branch: Branch) {
         self.push(branch);
     }
 }
@@ -55,7 +55,7 @@ impl Sink for Trace<'_> {
     }
 
     #[inline(always)]
-    fn taken(&mut self, _: &Machine<'_>, branch: Branch, _: u64) {
+    fn taken(&mut self, branch: Branch) {
         let taken = Some((branch.kind, branch.to));
         self.executed.push(Executed { ip: branch.from, operand: self.operand, taken });
     }

@@ -1,6 +1,5 @@
 //! A burst in the making, and the samples it becomes.
 
-use crate::tracer::pace::Pace;
 use lookahead::{Branch, BranchKind, Outcome};
 use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
 
@@ -16,8 +15,6 @@ pub(super) struct Burst {
     /// What it stands for, in the unit of the event.
     pub(super) period: u64,
     pub(super) instructions: u64,
-    /// How fast the thread took the path, where that was measured.
-    pub(super) pace: Option<Pace>,
     /// Times it went on behind something that the interpreter could not follow.
     pub(super) continuations: u32,
 }
@@ -36,12 +33,7 @@ impl Burst {
         self.branches.clear();
         self.pieces.clear();
         self.pieces.push(Piece { start, first: 0, instructions: 0 });
-        (self.period, self.instructions, self.pace, self.continuations) = (period, 0, None, 0);
-    }
-
-    /// Its first instruction.
-    pub(super) fn start(&self) -> Avma {
-        self.pieces.first().map_or(Avma(0), |piece| piece.start)
+        (self.period, self.instructions, self.continuations) = (period, 0, 0);
     }
 
     /// Branches that fit into the present piece, one at least: a new piece begins if it is full.
@@ -73,11 +65,10 @@ impl Burst {
         self.branches.iter().filter(is_static).count() as u64
     }
 
-    /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as lower half of the weight, the
-    /// pace from its beginning as the upper (0: not known), and as period its share of what the burst stands for.
+    /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as weight, and
+    /// as period its share of what the burst stands for.
     pub(super) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
         let mut stack = Vec::new();
-        let pace = self.pace.map_or(0, Pace::weight);
         for (index, piece) in self.pieces.iter().enumerate() {
             let end = self.pieces.get(index + 1).map_or(self.branches.len(), |next| next.first);
             let flags = |kind: BranchKind| BranchFlags((kind as u64) << 20);
@@ -95,7 +86,7 @@ impl Burst {
                 time,
                 period: share as u64,
                 branches: &stack,
-                weight: Some(Weight::Full(piece.instructions.min(u64::from(u32::MAX)) | pace)),
+                weight: Some(Weight::Full(piece.instructions.min(u64::from(u32::MAX)))),
                 ..SampleFields::default()
             };
             let written = sample.append_record(&event.attr, records);

@@ -23,7 +23,6 @@ use crate::tracer::cut_short::call_again;
 use crate::tracer::following::Missing;
 use crate::tracer::governor::Governor;
 use crate::tracer::memory::PageReader;
-use crate::tracer::pace::{Course, Loops};
 use crate::tracer::path::warm_up;
 use crate::tracer::placement::Placement;
 use crate::tracer::shared::Shared;
@@ -52,7 +51,6 @@ pub(super) struct Process {
     /// Signals it has handlers for, bit n - 1 for signal n.
     pub(super) caught: u64,
     pub(super) bursts: u32,
-    pub(super) loops: Loops,
 }
 
 pub(super) struct Engine {
@@ -69,7 +67,6 @@ pub(super) struct Engine {
     // Reused from burst to burst.
     pub(super) area: RegisterArea,
     pub(super) overlay: Overlay,
-    pub(super) course: Course,
     pub(super) reader: PageReader,
     pub(super) next_look: Instant,
     /// Counts of the clock per ns, where it is no clock.
@@ -110,7 +107,6 @@ impl Engine {
             processes: HashMap::new(),
             area: RegisterArea::new(),
             overlay,
-            course: Course::default(),
             reader: PageReader::new(),
             next_look: now,
             rate: 1.0,
@@ -325,12 +321,8 @@ impl Engine {
         for tid in late {
             self.with_thread(tid, |engine, thread| {
                 thread.unbreak();
-                if matches!(thread.phase, Phase::Timed(_)) {
-                    engine.write(thread, "instruction budget");
-                } else {
-                    engine.facts.breakpoints_missed += 1;
-                    engine.write(thread, "breakpoint not reached");
-                }
+                engine.facts.breakpoints_missed += 1;
+                engine.write(thread, "breakpoint not reached");
                 engine.governor.burst(std::mem::take(&mut thread.cost));
                 engine.arm(thread);
             });
@@ -362,10 +354,6 @@ impl Engine {
                     engine.progress(thread);
                     thread.cost = Duration::ZERO;
                     engine.begin(thread);
-                }
-                (Event::Clock, Phase::Timed(_)) => {
-                    engine.progress(thread);
-                    engine.timed(thread);
                 }
                 (Event::Breakpoint, Phase::Underway(_)) => engine.reached(thread),
                 // Left over from before something else ended its purpose.

@@ -13,7 +13,6 @@ use crate::tracer::AttachError;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
 use crate::tracer::engine::{Engine, Process, own_time};
-use crate::tracer::pace::Loops;
 use crate::tracer::statistics::TracerFacts;
 use crate::tracer::thread::Thread;
 
@@ -163,13 +162,7 @@ impl Engine {
         };
         let process = self.processes.entry(pid as i32).or_insert_with(|| {
             self.facts.processes += 1;
-            Process {
-                space: AddressSpace::new(pid as i32),
-                threads: 0,
-                caught: signals_caught(pid),
-                bursts: 0,
-                loops: Loops::default(),
-            }
+            Process { space: AddressSpace::new(pid as i32), threads: 0, caught: signals_caught(pid), bursts: 0 }
         });
         process.threads += 1;
         self.facts.threads += 1;

@@ -24,7 +24,6 @@ mod engine;
 mod following;
 mod governor;
 mod memory;
-mod pace;
 mod path;
 mod placement;
 mod shared;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess};
-use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopReason, run, run_course};
+use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopReason, run};
 use perfdata::Avma;
 
 use crate::errno::Errno;
@@ -49,10 +49,7 @@ impl Engine {
         thread.burst.begin(Avma(registers.rip), thread.period);
         self.refresh(thread);
         match self.settings.kind {
-            TracerKind::Lookahead => {
-                self.plan_course(thread, &registers);
-                self.look_ahead(thread, registers);
-            }
+            TracerKind::Lookahead => self.look_ahead(thread, registers),
             TracerKind::Breakpoint => self.go_to_next_branch(thread, &registers),
             TracerKind::Check => {
                 self.predict(thread, registers.clone());
@@ -97,9 +94,6 @@ impl Engine {
         // RF, with which no breakpoint is hit at once. The kernel sets it at one that was.
         let (stands_at, passes) = (Avma(registers.rip), registers.rflags & 1 << 16 != 0);
         let stop = self.interpret(thread, &mut registers);
-        if stop == StopReason::Fuel && self.follow_course(thread, &mut registers) {
-            return;
-        }
         let behind = match stop {
             StopReason::SystemCall => self.behind_system_call(&registers),
             StopReason::Unsupported(instruction) => {
@@ -129,7 +123,6 @@ impl Engine {
         let AddressSpace { code, layout, .. } = &mut process.space;
         let decoding = code.decoding();
         let mut memory = self.reader.memory(thread.id.pid, layout);
-        let mut milestones = self.course.milestones_of(thread);
         let burst = &mut thread.burst;
         let size = self.settings.size;
         let stop = loop {
@@ -139,14 +132,7 @@ impl Engine {
             if left == 0 || branches == 0 {
                 break if left == 0 { StopReason::Fuel } else { StopReason::Branches };
             }
-            let (overlay, branches) = (&mut self.overlay, &mut burst.branches);
-            let outcome = match &mut milestones {
-                None => run(registers, overlay, &mut memory, code, fuel, &[], branches),
-                Some(milestones) => {
-                    let before = burst.instructions;
-                    run_course(registers, overlay, &mut memory, code, fuel, before, branches, milestones)
-                }
-            };
+            let outcome = run(registers, &mut self.overlay, &mut memory, code, fuel, &[], &mut burst.branches);
             burst.add(&outcome);
             self.facts.not_taken += outcome.not_taken;
             if outcome.stop != StopReason::Branches {
@@ -321,7 +307,6 @@ impl Engine {
             thread.unbreak();
         }
         thread.phase = Phase::Sampling;
-        self.leave_course(thread);
         self.compare_branches(thread);
         TracerFacts::count(&mut self.facts.ends, why);
         let burst = &thread.burst;

@@ -46,10 +46,6 @@ pub struct TracerFacts {
     pub pages_missed: u64,
     /// Times a thread was stopped for a burst.
     pub sampling_stops: u64,
-    /// Times a thread was let go for some microseconds to see how fast it is,
-    pub courses: u64,
-    /// and how often that told.
-    pub paces: u64,
     /// Times a thread stopped for something else: signals of the program, new threads, exec.
     pub other_stops: u64,
     /// Breakpoints that were reached.
@@ -142,8 +138,6 @@ impl TracerFacts {
             pages: 0,
             pages_missed: 0,
             sampling_stops: 0,
-            courses: 0,
-            paces: 0,
             other_stops: 0,
             breakpoints: 0,
             breakpoints_missed: 0,

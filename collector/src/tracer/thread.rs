@@ -45,7 +45,7 @@ pub(super) struct Thread {
     /// Counts until a burst is tried again that is due.
     soon: u64,
     /// Counts of the clock, and time it counted, as last seen.
-    pub(super) counted: u64,
+    counted: u64,
     ran: u64,
     pub(super) phase: Phase,
     pub(super) burst: Burst,
@@ -64,8 +64,6 @@ pub(super) enum Phase {
     Sampling,
     /// Its clock has overflowed, the tracer has asked it to stop.
     Interrupted,
-    /// Its burst is complete; it runs, since then, until its clock overflows once more, which tells its pace.
-    Timed(Instant),
     /// In a burst, on its way to a breakpoint.
     Underway(Box<Underway>),
 }
@@ -145,14 +143,6 @@ impl Thread {
         self.clock.once()
     }
 
-    /// Lets the clock overflow once more after the burst, for its pace.
-    pub(super) fn arm_for_pace(&mut self, count: u64) -> Result<(), Errno> {
-        self.clock.set_period(count)?;
-        self.clock.once()?;
-        (self.due, self.overdue) = (self.counted.saturating_add(count), false);
-        Ok(())
-    }
-
     /// Lets the clock overflow once more for the same burst: soon, and later every time it is to no avail.
     pub(super) fn arm_again(&mut self) -> Result<(), Errno> {
         self.clock.set_period(self.soon)?;
@@ -160,18 +150,17 @@ impl Thread {
         self.clock.once()
     }
 
-    /// Since when it is on its way to a breakpoint, or its pace is measured.
+    /// Since when it is on its way to a breakpoint.
     pub(super) fn underway_since(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Underway(underway) => Some(underway.since),
-            Phase::Timed(since) => Some(*since),
             Phase::Sampling | Phase::Interrupted => None,
         }
     }
 
     /// Whether it has a burst that is not written yet.
     pub(super) fn is_in_burst(&self) -> bool {
-        matches!(self.phase, Phase::Underway(_) | Phase::Timed(_))
+        matches!(self.phase, Phase::Underway(_))
     }
 
     /// Whether the clock seemed to have overflowed when this was asked last, and its signal waits still.
