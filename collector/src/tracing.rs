@@ -68,7 +68,7 @@ impl Tracing {
         let of_own = self.spec.attr(&SessionAttrs::default(), false);
         let shared = SampleFormat(first.sample_format.0 & !SampleFormat::BRANCH_STACK.0);
         let attr = EventAttr {
-            sample_format: shared | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT,
+            sample_format: shared | SampleFormat::RAW | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT,
             read_format: first.read_format,
             clockid: first.clockid,
             flags: of_own.flags | AttrFlags(first.flags.0 & AttrFlags::USE_CLOCKID.0),

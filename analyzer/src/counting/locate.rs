@@ -6,8 +6,8 @@ use perfdata::Avma;
 
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
-    AddressSpace, Context, ContextId, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources, Starts, Timeline,
-    Totals, UNKNOWN, Weight,
+    AddressSpace, BurstPath, Context, ContextId, DataUse, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources,
+    Starts, Timeline, Totals, UNKNOWN, Weight,
 };
 
 /// Offset in a module's file; for what has no file (kernel, JIT) the address itself.
@@ -31,15 +31,37 @@ pub struct LocatedIp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StartId(pub u32);
 
-/// A cache line of code where bursts started.
+/// 16 bytes of code where bursts started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedStart {
     /// Module.
     pub module: ModuleId,
-    /// Its first byte.
-    pub line: FileOffset,
+    /// Their first byte.
+    pub at: FileOffset,
     /// The bursts.
     pub starts: Starts,
+}
+
+/// A stretch of code without a taken branch, but for its last instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Module.
+    pub module: ModuleId,
+    /// First instruction.
+    pub start: FileOffset,
+    /// Last instruction: a taken branch.
+    pub end: FileOffset,
+}
+
+/// What a burst executed, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocatedPath {
+    /// When, ns, and the place of its sample in the recording.
+    pub time: (u64, u64),
+    /// From branch to branch; `None` where no code is known.
+    pub stretches: Vec<Option<Stretch>>,
+    /// The lines of data it used.
+    pub uses: Vec<DataUse>,
 }
 
 /// Passages along one stream.
@@ -95,6 +117,8 @@ pub struct Located {
     pub modules: BTreeMap<ModuleId, ModuleHits>,
     /// Where bursts started.
     pub starts: Vec<LocatedStart>,
+    /// Some of the bursts in full, by time.
+    pub paths: Vec<LocatedPath>,
     /// Streams that fell apart on the way.
     pub broken: BrokenStreams,
     /// All streams, broken ones included.
@@ -139,6 +163,7 @@ pub fn locate(
     for hits in locator.located.modules.values_mut() {
         hits.tidy();
     }
+    locator.located.paths.sort_unstable_by_key(|path| path.time);
     locator.located
 }
 
@@ -180,6 +205,11 @@ impl Locator<'_> {
         }
         if serves(&sources.lbr) {
             let burst = self.start_of(id, &context, totals, space);
+            let first = totals.paths.partition_point(|path| path.context < id);
+            for path in totals.paths[first..].iter().take_while(|path| path.context == id) {
+                let path = self.path(path, &context, space);
+                self.located.paths.push(path);
+            }
             let first = totals.hops.partition_point(|hop| hop.context < id);
             for hop in totals.hops[first..].iter().take_while(|hop| hop.context == id) {
                 let from = self.spot(hop.from, &context, space);
@@ -228,10 +258,21 @@ impl Locator<'_> {
         let next = StartId(all.len() as u32);
         let id = *self.start_ids.entry((spot.module, spot.offset)).or_insert(next);
         if id == next {
-            all.push(LocatedStart { module: spot.module, line: spot.offset, starts: Starts::default() });
+            all.push(LocatedStart { module: spot.module, at: spot.offset, starts: Starts::default() });
         }
         all[id.0 as usize].starts.merge(starts.clone());
         Some(id)
+    }
+
+    fn path(&self, path: &BurstPath, context: &Context, space: &AddressSpace) -> LocatedPath {
+        let starts = std::iter::once(path.start).chain(path.branches.iter().map(|(_, to)| *to));
+        let stretch = |(start, end): (Avma, Avma)| {
+            let (first, last) = (self.spot(start, context, space), self.spot(end, context, space));
+            let is_one = start <= end && (first.module, first.base) == (last.module, last.base);
+            is_one.then_some(Stretch { module: first.module, start: first.offset, end: last.offset })
+        };
+        let stretches = starts.zip(path.branches.iter().map(|(from, _)| *from)).map(stretch).collect();
+        LocatedPath { time: (path.time, path.offset), stretches, uses: path.uses.clone() }
     }
 
     fn hits(&mut self, module: ModuleId) -> &mut ModuleHits {

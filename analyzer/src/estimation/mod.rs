@@ -1,13 +1,14 @@
 //! How much each burst weighs that a clock started.
 //!
 //! A clock starts bursts evenly in *time*, and so the more often in code the slower it is. Inside a burst the path is exact; what has to be put right is
-//! how much bursts count against each other. All bursts that start in one cache line of code weigh the same:
+//! how much bursts count against each other. All bursts that start in the same 16 bytes of code weigh the same:
 //!
 //! ```text
 //! weight = share of time  /  cost of an instruction there
 //!          time_share        cost: from what clock and bursts say together
 //! ```
 
+mod core;
 mod cost;
 mod descent;
 mod time_share;
@@ -79,8 +80,9 @@ pub fn estimate(
         false => Vec::new(),
     };
     let shares = time_share::shares(starts, &samples, &strata);
-    let of_starts: Vec<Stratum> = starts.iter().map(|start| strata.of(start.module, start.line)).collect();
-    let costs = cost::costs(starts, &of_starts, &shares, counted, &strata);
+    let of_starts: Vec<Stratum> = starts.iter().map(|start| strata.of(start.module, start.at)).collect();
+    let simulated = core::costs(&located.paths, counted, &strata);
+    let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
     let weights = relative(starts, &shares, &rates);
     Some(Estimate { weights })

@@ -1,6 +1,6 @@
 //! The share of the time that bursts starting in one place stand for.
 //!
-//! There are more samples of the clock than bursts, and both are even in time: together they tell better where time goes. A cache line with n
+//! There are more samples of the clock than bursts, and both are even in time: together they tell better where time goes. A cache line (of one function) with n
 //! bursts gets what both say of it; where the clock saw something but no burst started, the nearest bursts share it: those of the same 256 bytes, 1
 //! KiB, function, or all.
 
@@ -10,30 +10,33 @@ use crate::counting::{FileOffset, Located, LocatedStart};
 use crate::estimation::{Strata, Stratum};
 use crate::recording::ModuleId;
 
+/// Places, as powers of two: 16 bytes, in which no two functions are as a rule, a cache line, wider ones.
+const FINEST: u32 = 4;
 const LINE: u32 = 6;
-/// Wider places, as powers of two.
 const WIDER: [u32; 2] = [8, 10];
 
-/// Samples of the clock in one cache line.
+/// Samples of the clock in 16 bytes of code.
 pub(super) struct Samples {
     module: ModuleId,
-    line: u64,
+    at: FileOffset,
     number: f64,
 }
 
-/// The samples in the modules that count, by cache line.
+/// The samples in the modules that count.
 pub(super) fn samples(located: &Located, counts: impl Fn(ModuleId) -> bool) -> Vec<Samples> {
-    let mut lines: BTreeMap<(ModuleId, u64), u64> = BTreeMap::new();
+    let mut places: BTreeMap<(ModuleId, FileOffset), u64> = BTreeMap::new();
     for (&module, hits) in located.modules.iter().filter(|(module, _)| counts(**module)) {
         for ip in &hits.ips {
-            *lines.entry((module, ip.at.0 >> LINE)).or_default() += ip.samples;
+            *places.entry((module, FileOffset(ip.at.0 >> FINEST << FINEST))).or_default() += ip.samples;
         }
     }
-    lines.into_iter().map(|((module, line), number)| Samples { module, line, number: number as f64 }).collect()
+    places.into_iter().map(|((module, at), number)| Samples { module, at, number: number as f64 }).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
+    /// The part of a cache line that is one function's.
+    Line(ModuleId, u64, Stratum),
     Window(ModuleId, u32, u64),
     Stratum(Stratum),
     Anywhere,
@@ -47,27 +50,27 @@ pub(super) fn shares(starts: &[LocatedStart], samples: &[Samples], strata: &Stra
     let stands_for = |start: &LocatedStart| {
         if periods > 0.0 { start.starts.periods as f64 / periods * bursts } else { start.starts.bursts as f64 }
     };
-    let mut seen: BTreeMap<(ModuleId, u64), f64> = BTreeMap::new();
-    for start in starts {
-        *seen.entry((start.module, start.line.0 >> LINE)).or_default() += stands_for(start);
+    // By line: any place in it, and what was seen.
+    let mut seen: BTreeMap<Place, ((ModuleId, FileOffset), f64)> = BTreeMap::new();
+    let starts_seen = starts.iter().map(|start| (start.module, start.at, stands_for(start)));
+    let samples_seen = samples.iter().map(|sample| (sample.module, sample.at, sample.number));
+    for (module, at, number) in starts_seen.chain(samples_seen) {
+        let [line, ..] = places(module, at, strata);
+        seen.entry(line).or_insert(((module, at), 0.0)).1 += number;
     }
-    for line in samples {
-        *seen.entry((line.module, line.line)).or_default() += line.number;
-    }
-    let all: f64 = seen.values().sum();
+    let all: f64 = seen.values().map(|(_, number)| number).sum();
 
     let mut nearest: BTreeMap<Place, (f64, Vec<usize>)> = BTreeMap::new();
     for (index, start) in starts.iter().enumerate() {
-        for place in places(start.module, start.line, strata) {
+        for place in places(start.module, start.at, strata) {
             let (number, members) = nearest.entry(place).or_default();
             *number += start.starts.bursts as f64;
             members.push(index);
         }
     }
     let mut shares = vec![0.0; starts.len()];
-    for ((module, line), number) in seen {
+    for ((module, at), number) in seen.into_values() {
         let share = number / all;
-        let at = FileOffset(line << LINE);
         let found = places(module, at, strata).into_iter().enumerate().find_map(|(wider, place)| {
             let (number, members) = nearest.get(&place).filter(|(number, _)| *number > 0.0)?;
             Some((wider, *number, members))
@@ -83,8 +86,10 @@ pub(super) fn shares(starts: &[LocatedStart], samples: &[Samples], strata: &Stra
     shares.iter().map(|share| share / sum).collect()
 }
 
-/// Where a line lies, the narrowest first.
+/// Where code lies, the narrowest first.
 fn places(module: ModuleId, at: FileOffset, strata: &Strata<'_>) -> [Place; 5] {
     let window = |bits: u32| Place::Window(module, bits, at.0 >> bits);
-    [window(LINE), window(WIDER[0]), window(WIDER[1]), Place::Stratum(strata.of(module, at)), Place::Anywhere]
+    let stratum = strata.of(module, at);
+    let line = Place::Line(module, at.0 >> LINE, stratum);
+    [line, window(WIDER[0]), window(WIDER[1]), Place::Stratum(stratum), Place::Anywhere]
 }

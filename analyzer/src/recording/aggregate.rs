@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use hashbrown::HashTable;
 use perfdata::{Avma, Branch, BranchStack};
 
-use crate::recording::{Place, Starts};
+use crate::recording::{BurstPath, DataUse, Place, Starts};
 
 /// Fixed-point number of executions, in units of 2^-32, so that sums do not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,15 +73,16 @@ pub struct Context {
     pub tid: u32,
     /// The sample was taken in a guest: its addresses are the guest's.
     pub guest: bool,
-    /// Of bursts, the cache line where they started; 0 for everything else. Bursts are weighted by where they start.
+    /// Of bursts, the 16 bytes of code where they started; 0 for everything else. Bursts are weighted by where they start, and no two
+    /// functions share such 16 bytes as a rule.
     pub start: Avma,
 }
 
 impl Context {
     /// This context, of bursts that start there.
     pub fn starting_at(self, start: Avma) -> Self {
-        const CACHE_LINE: u64 = 64;
-        Context { start: Avma(start.0 & !(CACHE_LINE - 1)), ..self }
+        const ALIGNMENT_OF_FUNCTIONS: u64 = 16;
+        Context { start: Avma(start.0 & !(ALIGNMENT_OF_FUNCTIONS - 1)), ..self }
     }
 }
 
@@ -182,6 +183,7 @@ pub struct Aggregate {
     ips: HashTable<IpHits>,
     hops: HashTable<Hop>,
     starts: HashMap<ContextId, Starts>,
+    paths: Vec<BurstPath>,
     stacks: StackStatistics,
 }
 
@@ -231,6 +233,20 @@ impl Aggregate {
         self.stacks.instructions = self.stacks.instructions.saturating_add(piece.instructions);
         let weight = Weight::of_passage(piece.period, piece.instructions);
         self.add_hops(context, piece.start.unwrap_or(NO_START), weight, piece.stack);
+    }
+
+    /// Keeps a burst in full, from its first piece, which is a sample of that time and place in the recording.
+    pub fn keep_path(
+        &mut self,
+        context: ContextId,
+        (time, offset): (u64, u64),
+        piece: &BurstPiece<'_>,
+        uses: Vec<DataUse>,
+    ) {
+        let Some(start) = piece.start else { return };
+        let mut branches: Vec<(Avma, Avma)> = followed(piece.stack).map(|branch| (branch.from, branch.to)).collect();
+        branches.reverse();
+        self.paths.push(BurstPath { context, time, offset, start, branches, uses });
     }
 
     #[inline]
@@ -284,6 +300,8 @@ impl Aggregate {
         for (context, starts) in other.starts {
             self.starts.entry(ids[context.0 as usize]).or_default().merge(starts);
         }
+        let paths = other.paths.into_iter();
+        self.paths.extend(paths.map(|path| BurstPath { context: ids[path.context.0 as usize], ..path }));
         self.stacks.add(&other.stacks);
     }
 
@@ -304,8 +322,12 @@ impl Aggregate {
         let mut starts: Vec<(ContextId, Starts)> =
             self.starts.into_iter().map(|(context, starts)| (new_ids[context.0 as usize], starts)).collect();
         starts.sort_unstable_by_key(|(context, _)| *context);
+        let paths = self.paths.into_iter();
+        let mut paths: Vec<BurstPath> =
+            paths.map(|path| BurstPath { context: new_ids[path.context.0 as usize], ..path }).collect();
+        paths.sort_unstable_by_key(|path| (path.context, path.time, path.offset));
         let contexts = order.iter().map(|&index| self.contexts[index]).collect();
-        Totals { contexts, ips, hops, starts, stacks: self.stacks }
+        Totals { contexts, ips, hops, starts, paths, stacks: self.stacks }
     }
 }
 
@@ -320,6 +342,8 @@ pub struct Totals {
     pub hops: Vec<Hop>,
     /// Bursts by the context they are of, sorted.
     pub starts: Vec<(ContextId, Starts)>,
+    /// Some of the bursts in full, sorted by context and time.
+    pub paths: Vec<BurstPath>,
     /// What the stacks held.
     pub stacks: StackStatistics,
 }

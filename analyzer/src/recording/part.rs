@@ -18,15 +18,20 @@ impl Part {
     /// Whether a sample belongs to the part. A hash of its time and thread decides: pieces of one burst have both in common, and what
     /// happens at regular times falls into both halves.
     pub fn keeps(self, sample: &Sample<'_>, raw: &RawRecord<'_>) -> bool {
-        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-        // Without a time each sample goes its own way.
-        let key = sample.time.unwrap_or(raw.offset) ^ u64::from(sample.tid.unwrap_or(0)).rotate_left(32);
-        let mixed = (key ^ key >> 29).wrapping_mul(ODD);
-        let first = (mixed ^ mixed >> 32).wrapping_mul(ODD) >> 63 == 0;
+        let first = Self::mixed(sample, raw) >> 63 == 0;
         match self {
             Part::Whole => true,
             Part::FirstHalf => first,
             Part::SecondHalf => !first,
         }
+    }
+
+    /// A hash of time and thread.
+    pub(super) fn mixed(sample: &Sample<'_>, raw: &RawRecord<'_>) -> u64 {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        // Without a time each sample goes its own way.
+        let key = sample.time.unwrap_or(raw.offset) ^ u64::from(sample.tid.unwrap_or(0)).rotate_left(32);
+        let mixed = (key ^ key >> 29).wrapping_mul(ODD);
+        (mixed ^ mixed >> 32).wrapping_mul(ODD)
     }
 }

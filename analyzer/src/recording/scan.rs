@@ -12,7 +12,8 @@ use perfdata::{Avma, Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRe
 use crate::analysis::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, Facts, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, Mapping, ModuleTable, Part, Place, Sources, TaskEvent, Timeline, Totals, instructions_of,
+    KERNEL_PID, Mapping, ModuleTable, Part, PathSelection, Place, Sources, TaskEvent, Timeline, Totals, data_uses,
+    instructions_of,
 };
 
 /// Whether the threads of a process are told apart.
@@ -286,6 +287,7 @@ struct Worker<'a> {
     tasks: &'a Tasks,
     uses: &'a EventUses,
     selection: Selection,
+    paths: PathSelection,
     aggregate: Aggregate,
     counts: RecordCounts,
     recent: Vec<Option<RecentContext>>,
@@ -309,6 +311,7 @@ impl<'a> Worker<'a> {
             tasks,
             uses,
             selection,
+            paths: PathSelection::of(tasks.records.bursts.iter().sum()),
             aggregate: Aggregate::default(),
             counts: RecordCounts::default(),
             recent: vec![None; RECENT_CONTEXTS],
@@ -375,8 +378,12 @@ impl<'a> Worker<'a> {
         match stack {
             Some(stack) if self.uses.burst[event] => {
                 let instructions = instructions_of(&sample);
-                self.aggregate
-                    .add_burst(id, &BurstPiece { start: sample.ip, instructions, period, stack, first: is_first });
+                let piece = BurstPiece { start: sample.ip, instructions, period, stack, first: is_first };
+                self.aggregate.add_burst(id, &piece);
+                if is_first && self.paths.keeps(&sample, raw) {
+                    let time = sample.time.unwrap_or(u64::MAX);
+                    self.aggregate.keep_path(id, (time, raw.offset), &piece, data_uses(sample.raw.unwrap_or_default()));
+                }
             }
             Some(stack) => self.aggregate.add_stack(id, period, stack),
             None => {}

@@ -6,6 +6,7 @@ use std::ops::Range;
 use perfdata::Avma;
 
 use crate::code_cache::CodeCache;
+use crate::lines::{DataLines, Path};
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::op::Exit;
@@ -33,6 +34,19 @@ pub fn run(
     sink: &mut Vec<Branch>,
 ) -> Outcome {
     run_into(registers, overlay, memory, cache, fuel, forbidden, sink)
+}
+
+/// Like [`run()`] without forbidden ranges, but appends the lines of data that are used to `lines`, too.
+pub fn run_with_lines(
+    registers: &mut Registers,
+    overlay: &mut Overlay,
+    memory: &mut dyn Memory,
+    cache: &mut CodeCache,
+    fuel: Fuel,
+    branches: &mut Vec<Branch>,
+    lines: &mut DataLines,
+) -> Outcome {
+    run_into(registers, overlay, memory, cache, fuel, &[], &mut Path { branches, lines })
 }
 
 /// Like [`run()`], but appends every instruction that was executed to `trace`, not only the taken branches.

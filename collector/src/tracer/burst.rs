@@ -1,10 +1,12 @@
 //! A burst in the making, and the samples it becomes.
 
-use lookahead::{Branch, BranchKind, Outcome};
+use lookahead::{Branch, BranchKind, DataLines, DataUse, Outcome};
 use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
 
-/// Branches of one sample: a record is at most 65,535 bytes long.
-pub(super) const SAMPLE_BRANCHES: usize = 2700;
+/// Branches of one sample (24 bytes each): a record is at most 65,535 bytes long.
+pub(super) const SAMPLE_BRANCHES: usize = 2000;
+/// Lines of data in the first sample of a burst (8 bytes each).
+const SAMPLE_LINES: usize = 2000;
 
 /// The path of a thread from one sampling stop.
 #[derive(Debug, Default)]
@@ -12,6 +14,7 @@ pub(super) struct Burst {
     /// Oldest first.
     pub(super) branches: Vec<Branch>,
     pieces: Vec<Piece>,
+    pub(super) lines: DataLines,
     /// What it stands for, in the unit of the event.
     pub(super) period: u64,
     pub(super) instructions: u64,
@@ -31,6 +34,7 @@ struct Piece {
 impl Burst {
     pub(super) fn begin(&mut self, start: Avma, period: u64) {
         self.branches.clear();
+        self.lines.clear();
         self.pieces.clear();
         self.pieces.push(Piece { start, first: 0, instructions: 0 });
         (self.period, self.instructions, self.continuations) = (period, 0, 0);
@@ -66,9 +70,12 @@ impl Burst {
     }
 
     /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as weight, and
-    /// as period its share of what the burst stands for.
+    /// as period its share of what the burst stands for. The first one has the lines of data as raw data: a little-endian word each, the number of
+    /// instructions of the burst executed before in its upper half, the low 32 bits of the line's number in the lower.
     pub(super) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
         let mut stack = Vec::new();
+        let word = |used: &DataUse| (u64::from(used.instruction) << 32 | used.line & 0xffff_ffff).to_le_bytes();
+        let lines: Vec<u8> = self.lines.uses().iter().take(SAMPLE_LINES).flat_map(word).collect();
         for (index, piece) in self.pieces.iter().enumerate() {
             let end = self.pieces.get(index + 1).map_or(self.branches.len(), |next| next.first);
             let flags = |kind: BranchKind| BranchFlags((kind as u64) << 20);
@@ -85,6 +92,7 @@ impl Burst {
                 tid: thread.tid as u32,
                 time,
                 period: share as u64,
+                raw: if index == 0 { &lines } else { &[] },
                 branches: &stack,
                 weight: Some(Weight::Full(piece.instructions.min(u64::from(u32::MAX)))),
                 ..SampleFields::default()

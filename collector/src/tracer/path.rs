@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess};
-use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopReason, run};
+use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopReason, run, run_with_lines};
 use perfdata::Avma;
 
 use crate::errno::Errno;
@@ -132,7 +132,9 @@ impl Engine {
             if left == 0 || branches == 0 {
                 break if left == 0 { StopReason::Fuel } else { StopReason::Branches };
             }
-            let outcome = run(registers, &mut self.overlay, &mut memory, code, fuel, &[], &mut burst.branches);
+            burst.lines.continue_at(burst.instructions);
+            let (overlay, branches) = (&mut self.overlay, &mut burst.branches);
+            let outcome = run_with_lines(registers, overlay, &mut memory, code, fuel, branches, &mut burst.lines);
             burst.add(&outcome);
             self.facts.not_taken += outcome.not_taken;
             if outcome.stop != StopReason::Branches {

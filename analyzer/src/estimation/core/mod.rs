@@ -1,0 +1,194 @@
+//! What instructions cost on a simulated core.
+//!
+//! Clocks say how much time code takes, not how often it runs; what is between them is how fast the core is there. A burst is an exact
+//! path, so that can be simulated: which branches a predictor would have foreseen, which instructions wait for which, which data is far away. The absolute
+//! speed does not matter, only that of one function against another, and that is decided by the code much more than by the make of the core.
+//!
+//! ```text
+//! path of a burst -> operations -> predictor -+
+//! lines of data of all bursts  -> caches -----+-> pipeline -> cycles by function
+//! ```
+
+mod caches;
+mod operation;
+mod pipeline;
+mod predictor;
+
+use std::collections::{BTreeMap, HashMap};
+
+use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
+
+use crate::address::Svma;
+use crate::counting::{Code, LocatedPath, ModuleCounts, Stretch};
+use crate::estimation::core::caches::Waits;
+use crate::estimation::core::operation::{Flow, Operation};
+use crate::estimation::core::pipeline::{Pipeline, Way};
+use crate::estimation::core::predictor::Predictor;
+use crate::estimation::{Strata, Stratum};
+use crate::recording::ModuleId;
+
+/// Instructions of one path that are simulated at most.
+const LONGEST_PATH: usize = 50_000;
+/// Instructions of mean cost that are added to each function: few say little.
+const PRIOR: f64 = 2000.0;
+const LONGEST_INSTRUCTION: u64 = 15;
+
+/// The cost of an instruction by function, in units of the mean cost. Functions that no path went through are absent.
+pub(super) fn costs(paths: &[LocatedPath], counted: &[ModuleCounts], strata: &Strata<'_>) -> BTreeMap<Stratum, f64> {
+    let mut core = Core::new(counted, strata);
+    for (path, waits) in paths.iter().zip(caches::waits(paths)) {
+        core.run(path, &waits);
+    }
+    core.costs()
+}
+
+/// An instruction that was decoded.
+struct Decoded {
+    operation: Operation,
+    /// Index of its stratum.
+    stratum: usize,
+    /// Index of the instruction behind it, once that was decoded.
+    behind: Option<u32>,
+}
+
+struct Core<'a> {
+    modules: BTreeMap<ModuleId, &'a ModuleCounts>,
+    strata: &'a Strata<'a>,
+    factory: InstructionInfoFactory,
+    decoded: Vec<Decoded>,
+    by_address: HashMap<(ModuleId, Svma), u32>,
+    stratum_ids: HashMap<Stratum, usize>,
+    /// Instructions and cycles by stratum.
+    sums: Vec<(Stratum, f64, f64)>,
+    pipeline: Pipeline,
+    predictor: Predictor,
+}
+
+impl<'a> Core<'a> {
+    fn new(counted: &'a [ModuleCounts], strata: &'a Strata<'a>) -> Self {
+        let read = counted.iter().filter(|counts| matches!(counts.code, Code::Read(_)));
+        Core {
+            modules: read.map(|counts| (counts.module, counts)).collect(),
+            strata,
+            factory: InstructionInfoFactory::new(),
+            decoded: Vec::new(),
+            by_address: HashMap::new(),
+            stratum_ids: HashMap::new(),
+            sums: Vec::new(),
+            pipeline: Pipeline::default(),
+            predictor: Predictor::default(),
+        }
+    }
+
+    fn run(&mut self, path: &LocatedPath, waits: &Waits) {
+        self.pipeline.forget_values();
+        self.predictor.forget_history();
+        // Behind code that is not known, places of uses are not known either.
+        let mut waits = waits.as_slice();
+        let mut executed = 0;
+        for (index, stretch) in path.stretches.iter().enumerate() {
+            let target = path.stretches.get(index + 1).copied().flatten().map_or(0, |next| next.start.0);
+            let end = stretch.and_then(|stretch| self.start_of(&stretch));
+            let Some((mut at, last)) = end else {
+                self.pipeline.forget_values();
+                waits = &[];
+                continue;
+            };
+            loop {
+                if executed == LONGEST_PATH {
+                    return;
+                }
+                let decoded = &self.decoded[at as usize];
+                let operation = &decoded.operation;
+                let is_last = operation.ip >= last.0;
+                while waits.first().is_some_and(|(instruction, _)| (*instruction as usize) < executed) {
+                    waits = &waits[1..];
+                }
+                // Addresses that are only computed are no uses.
+                let is_use = operation.loads || operation.stores;
+                let wait = waits.first().filter(|(at, _)| *at as usize == executed && is_use).map(|(_, wait)| *wait);
+                let way = way(&mut self.predictor, operation, is_last, target);
+                let cycles = self.pipeline.execute(operation, way, wait);
+                let (_, instructions, sum) = &mut self.sums[decoded.stratum];
+                *instructions += 1.0;
+                *sum += cycles;
+                executed += 1;
+                if is_last {
+                    break;
+                }
+                let Some(behind) = self.behind(at, stretch.map(|stretch| stretch.module)) else { break };
+                at = behind;
+            }
+        }
+    }
+
+    /// The first instruction of a stretch and the address of its last; `None` if its code was not read.
+    fn start_of(&mut self, stretch: &Stretch) -> Option<(u32, Svma)> {
+        let Code::Read(code) = &self.modules.get(&stretch.module)?.code else { return None };
+        let image = &code.binary.image;
+        let (start, end) = (image.svma_of_file_offset(stretch.start.0)?, image.svma_of_file_offset(stretch.end.0)?);
+        Some((self.at(stretch.module, start)?, end))
+    }
+
+    fn behind(&mut self, at: u32, module: Option<ModuleId>) -> Option<u32> {
+        let decoded = &self.decoded[at as usize];
+        if decoded.behind.is_none() {
+            let behind = self.at(module?, Svma(decoded.operation.next));
+            self.decoded[at as usize].behind = behind;
+        }
+        self.decoded[at as usize].behind
+    }
+
+    /// The instruction at an address, decoded now if it is new.
+    fn at(&mut self, module: ModuleId, address: Svma) -> Option<u32> {
+        if let Some(at) = self.by_address.get(&(module, address)) {
+            return Some(*at);
+        }
+        let Code::Read(code) = &self.modules.get(&module)?.code else { return None };
+        let image = &code.binary.image;
+        let bytes = image.bytes_up_to(address, LONGEST_INSTRUCTION);
+        let instruction = Decoder::with_ip(64, bytes, address.0, DecoderOptions::NONE).decode();
+        if instruction.is_invalid() {
+            return None;
+        }
+        let stratum = self.strata.of(module, crate::counting::FileOffset(image.file_offset_of_svma(address)?));
+        let next = self.sums.len();
+        let stratum_id = *self.stratum_ids.entry(stratum).or_insert(next);
+        if stratum_id == next {
+            self.sums.push((stratum, 0.0, 0.0));
+        }
+        let operation = Operation::of(&instruction, &mut self.factory);
+        let at = self.decoded.len() as u32;
+        self.decoded.push(Decoded { operation, stratum: stratum_id, behind: None });
+        self.by_address.insert((module, address), at);
+        Some(at)
+    }
+
+    fn costs(self) -> BTreeMap<Stratum, f64> {
+        let instructions: f64 = self.sums.iter().map(|(_, instructions, _)| instructions).sum();
+        let cycles: f64 = self.sums.iter().map(|(_, _, cycles)| cycles).sum();
+        let mean = if instructions > 0.0 { cycles / instructions } else { 1.0 };
+        let cost = |(stratum, instructions, cycles): (Stratum, f64, f64)| {
+            (stratum, (cycles + PRIOR * mean) / (instructions + PRIOR) / mean)
+        };
+        self.sums.into_iter().map(cost).collect()
+    }
+}
+
+/// What comes of the branch, if it is one. The last instruction of a stretch is a taken branch, or a system call.
+fn way(predictor: &mut Predictor, operation: &Operation, is_last: bool, target: u64) -> Way {
+    let foreseen = match operation.flow {
+        Flow::Conditional => predictor.direction(operation.ip, is_last),
+        Flow::Indirect if is_last => predictor.target(operation.ip, target),
+        Flow::Known if is_last => {
+            predictor.pass();
+            true
+        }
+        _ => return Way::Straight,
+    };
+    match foreseen {
+        true if is_last => Way::Taken,
+        true => Way::Straight,
+        false => Way::Unforeseen,
+    }
+}

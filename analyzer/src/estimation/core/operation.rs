@@ -1,0 +1,348 @@
+//! What the core needs to know of an instruction.
+
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+
+use crate::code::{Attributes, Category, Element, MemoryAccess};
+
+/// A set of registers: general ones from bit 0, flags at 16, vectors at 32, masks at 64, x87 at 72, MMX at 80.
+pub(super) type RegisterSet = u128;
+
+const FLAGS: u32 = 16;
+const VECTORS: u32 = 32;
+/// Number of `rsp`.
+pub(super) const RSP: u8 = 4;
+/// General registers.
+pub(super) const GENERAL: usize = 16;
+
+/// The part of a core that executes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Integer,
+    Vector,
+    Multiply,
+    Divide,
+    VectorDivide,
+}
+
+/// What it does to the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    Next,
+    Conditional,
+    /// The target is in the instruction, or on the stack of returns.
+    Known,
+    /// The target is in a register or in memory.
+    Indirect,
+}
+
+/// An operand in memory: base + index x scale + displacement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operand {
+    pub base: Option<u8>,
+    pub index: Option<u8>,
+    pub scale: i64,
+    pub displacement: i64,
+}
+
+/// What happens to the value of a general register, as far as it can be said without knowing values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Symbolic {
+    /// Results are new values.
+    New,
+    /// The first register becomes the second and a constant.
+    Sum(u8, u8, i64),
+    /// `push`, `pop`, `call`, `ret`: the stack pointer moves by so much, which costs nothing.
+    Stack(i64),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operation {
+    pub ip: u64,
+    /// Address of the instruction behind it.
+    pub next: u64,
+    /// Registers read, but for those of the address.
+    pub sources: RegisterSet,
+    /// Registers of the address.
+    pub address: RegisterSet,
+    pub results: RegisterSet,
+    /// From operands to results, cycles; what a load takes is not part of it.
+    pub latency: f64,
+    pub unit: Unit,
+    /// Cycles for which its unit can start nothing else.
+    pub occupies: f64,
+    pub operand: Option<Operand>,
+    pub loads: bool,
+    pub stores: bool,
+    pub flow: Flow,
+    pub symbolic: Symbolic,
+}
+
+impl Operation {
+    pub fn of(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Self {
+        let attributes = Attributes::of(instruction);
+        let clears = is_zero_idiom(instruction);
+        let symbolic = symbolic(instruction, &attributes);
+        let moves_stack = matches!(symbolic, Symbolic::Stack(_));
+        let info = factory.info(instruction);
+        let (mut sources, mut results, mut address) = (0, 0, 0);
+        for used in info.used_registers() {
+            let Some(bit) = number(used.register()).map(|number| 1u128 << number) else { continue };
+            if bit == 1 << RSP && moves_stack {
+                continue;
+            }
+            let (reads, writes) = access(used.access());
+            // What is written under a condition only depends on what was there.
+            let keeps = used.access() == OpAccess::CondWrite;
+            sources |= if (reads || keeps) && !clears { bit } else { 0 };
+            results |= if writes { bit } else { 0 };
+        }
+        sources |= if instruction.rflags_read() != 0 { 1 << FLAGS } else { 0 };
+        results |= if instruction.rflags_modified() != 0 { 1 << FLAGS } else { 0 };
+        let (mut operand, mut loads, mut stores) = (None, false, false);
+        if !matches!(attributes.memory, MemoryAccess::None) {
+            for used in info.used_memory() {
+                let (reads, writes) = access(used.access());
+                (loads, stores) = (loads | reads, stores | writes);
+                let register = |register: Register| number(register).filter(|number| *number < GENERAL as u32);
+                let (base, index) = (register(used.base()), register(used.index()));
+                let implied = moves_stack && base == Some(u32::from(RSP));
+                for number in [base.filter(|_| !implied), index].into_iter().flatten() {
+                    address |= 1 << number;
+                }
+                let as_byte = |number: Option<u32>| number.map(|number| number as u8);
+                let displacement = used.displacement() as i64;
+                operand = Some(Operand {
+                    base: as_byte(base),
+                    index: as_byte(index),
+                    scale: used.scale() as i64,
+                    displacement,
+                });
+            }
+        }
+        let (latency, unit, occupies) = execution(instruction, &attributes);
+        let takes_no_time = clears || moves_stack || is_copy(instruction) || is_plain_move(instruction);
+        Operation {
+            ip: instruction.ip(),
+            next: instruction.next_ip(),
+            sources: sources & !address,
+            address,
+            results,
+            latency: if takes_no_time { 0.0 } else { latency },
+            unit,
+            occupies,
+            operand,
+            loads,
+            stores,
+            flow: flow(instruction),
+            symbolic,
+        }
+    }
+
+    /// Whether it loads into a vector register, which takes longer.
+    pub fn loads_vector(&self) -> bool {
+        self.results >> VECTORS & 0xffff_ffff != 0
+    }
+}
+
+fn number(register: Register) -> Option<u32> {
+    let full = register.full_register();
+    let from = |first: Register, place: u32| place + (full as u32 - first as u32);
+    Some(match full {
+        full if full.is_gpr() => from(Register::RAX, 0),
+        full if full.is_zmm() => from(Register::ZMM0, VECTORS),
+        full if full.is_k() => from(Register::K0, 64),
+        full if full.is_st() => from(Register::ST0, 72),
+        full if full.is_mm() => from(Register::MM0, 80),
+        _ => return None,
+    })
+}
+
+/// Whether it reads, and whether it writes.
+fn access(access: OpAccess) -> (bool, bool) {
+    match access {
+        OpAccess::Read | OpAccess::CondRead => (true, false),
+        OpAccess::Write | OpAccess::CondWrite => (false, true),
+        OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
+        OpAccess::None | OpAccess::NoMemAccess => (false, false),
+    }
+}
+
+fn flow(instruction: &Instruction) -> Flow {
+    match instruction.flow_control() {
+        FlowControl::ConditionalBranch => Flow::Conditional,
+        FlowControl::IndirectBranch | FlowControl::IndirectCall => Flow::Indirect,
+        FlowControl::UnconditionalBranch | FlowControl::Call | FlowControl::Return => Flow::Known,
+        _ => Flow::Next,
+    }
+}
+
+/// `xor r, r` and its like, which wait for nothing and are not executed.
+fn is_zero_idiom(instruction: &Instruction) -> bool {
+    use Mnemonic::{Pxor, Sub, Vpxor, Vxorpd, Vxorps, Xor, Xorpd, Xorps};
+    let last = instruction.op_count().wrapping_sub(1);
+    matches!(instruction.mnemonic(), Xor | Sub | Pxor | Xorps | Xorpd | Vpxor | Vxorps | Vxorpd)
+        && instruction.op_kind(last) == OpKind::Register
+        && instruction.op_kind(last - 1) == OpKind::Register
+        && instruction.op_register(last) == instruction.op_register(last - 1)
+}
+
+/// A load or store that does nothing else: its time is that of the access.
+fn is_plain_move(instruction: &Instruction) -> bool {
+    use Mnemonic::{Mov, Movsx, Movsxd, Movzx};
+    let in_memory = |operand| instruction.op_kind(operand) == OpKind::Memory;
+    matches!(instruction.mnemonic(), Mov | Movzx | Movsx | Movsxd) && (in_memory(0) || in_memory(1))
+}
+
+/// A copy of a whole register, done by renaming.
+fn is_copy(instruction: &Instruction) -> bool {
+    let is_register = |operand| instruction.op_kind(operand) == OpKind::Register;
+    instruction.mnemonic() == Mnemonic::Mov
+        && is_register(0)
+        && is_register(1)
+        && instruction.op0_register().is_gpr()
+        && instruction.op0_register().size() >= 4
+}
+
+fn symbolic(instruction: &Instruction, attributes: &Attributes) -> Symbolic {
+    let general =
+        |register: Register| number(register).filter(|number| *number < GENERAL as u32).map(|number| number as u8);
+    let is_register = |operand| instruction.op_kind(operand) == OpKind::Register;
+    let of_itself = |by: i64| match general(instruction.op0_register()) {
+        Some(register) if is_register(0) => Symbolic::Sum(register, register, by),
+        _ => Symbolic::New,
+    };
+    match instruction.mnemonic() {
+        Mnemonic::Leave | Mnemonic::Enter => Symbolic::New,
+        _ if attributes.stack => Symbolic::Stack(i64::from(instruction.stack_pointer_increment())),
+        Mnemonic::Mov if is_copy(instruction) => {
+            match (general(instruction.op0_register()), general(instruction.op1_register())) {
+                (Some(to), Some(from)) => Symbolic::Sum(to, from, 0),
+                _ => Symbolic::New,
+            }
+        }
+        Mnemonic::Add if !is_register(1) && !instruction.op1_kind().eq(&OpKind::Memory) => {
+            of_itself(instruction.immediate(1) as i64)
+        }
+        Mnemonic::Sub if !is_register(1) && !instruction.op1_kind().eq(&OpKind::Memory) => {
+            of_itself((instruction.immediate(1) as i64).wrapping_neg())
+        }
+        Mnemonic::Inc => of_itself(1),
+        Mnemonic::Dec => of_itself(-1),
+        Mnemonic::Lea if instruction.memory_index() == Register::None => {
+            match (general(instruction.op0_register()), general(instruction.memory_base())) {
+                (Some(to), Some(from)) => Symbolic::Sum(to, from, instruction.memory_displacement64() as i64),
+                _ => Symbolic::New,
+            }
+        }
+        _ => Symbolic::New,
+    }
+}
+
+/// Latency, unit, and for how long it occupies that. As of 2020 to 2025 they are about the same on all cores of servers and desktops:
+/// AMD's Software Optimization Guides for Zen 3 to 5, Intel's Optimization Reference Manual, Fog's instruction tables.
+fn execution(instruction: &Instruction, attributes: &Attributes) -> (f64, Unit, f64) {
+    let name = attributes.mnemonic.trim_start_matches('v');
+    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    if attributes.lock {
+        return (18.0, Unit::Integer, 18.0);
+    }
+    if attributes.rep {
+        return (20.0, Unit::Integer, 4.0);
+    }
+    match attributes.category {
+        Category::State if starts(&["zero"]) => (0.0, Unit::Integer, 1.0),
+        Category::System | Category::State | Category::SystemCall => (40.0, Unit::Integer, 40.0),
+        Category::X87 if attributes.long_latency => (15.0, Unit::VectorDivide, 6.0),
+        Category::X87 => (5.0, Unit::Vector, 1.0),
+        Category::IntegerArithmetic if attributes.long_latency => match instruction.op0_register().size() {
+            8 => (14.0, Unit::Divide, 8.0),
+            _ => (11.0, Unit::Divide, 6.0),
+        },
+        Category::IntegerArithmetic if starts(&["mul", "imul"]) => (3.0, Unit::Multiply, 1.0),
+        Category::FloatArithmetic if starts(&["sqrt"]) => (20.0, Unit::VectorDivide, 8.0),
+        Category::FloatArithmetic if attributes.long_latency => (13.0, Unit::VectorDivide, 5.0),
+        Category::FloatArithmetic => (3.0, Unit::Vector, 1.0),
+        Category::Fma | Category::Conversion if attributes.element != Element::None => (4.0, Unit::Vector, 1.0),
+        Category::SimdInteger if starts(&["pmul", "pmadd", "psad"]) => (3.0, Unit::Vector, 1.0),
+        Category::Compare if starts(&["ucomi", "comi"]) => (4.0, Unit::Vector, 1.0),
+        Category::Compare if starts(&["cmpp", "cmps", "ptest"]) => (3.0, Unit::Vector, 1.0),
+        Category::Crypto => (3.0, Unit::Vector, 1.0),
+        // Between general and vector registers.
+        Category::DataTransfer if starts(&["movmsk", "pmovmsk"]) || crosses(instruction) => (3.0, Unit::Vector, 1.0),
+        // Copies are done by renaming, loads and stores by units of their own.
+        Category::DataTransfer if attributes.element != Element::None => (0.5, Unit::Vector, 0.5),
+        Category::Stack | Category::Call | Category::Return | Category::Nop => (0.0, Unit::Integer, 1.0),
+        _ if attributes.element != Element::None => (1.0, Unit::Vector, 1.0),
+        _ => (1.0, Unit::Integer, 1.0),
+    }
+}
+
+/// A move between a general and a vector register.
+fn crosses(instruction: &Instruction) -> bool {
+    let registers = [0, 1]
+        .map(|operand| (instruction.op_kind(operand) == OpKind::Register).then(|| instruction.op_register(operand)));
+    match registers {
+        [Some(to), Some(from)] => {
+            to.is_gpr() != from.is_gpr() && (to.is_vector_register() || from.is_vector_register())
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iced_x86::{Decoder, DecoderOptions};
+
+    use super::*;
+
+    fn operation(bytes: &[u8]) -> Operation {
+        let instruction = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).decode();
+        Operation::of(&instruction, &mut InstructionInfoFactory::new())
+    }
+
+    #[test]
+    fn a_load_waits_for_its_address_and_nothing_else() {
+        let load = operation(&[0x48, 0x8b, 0x44, 0xcb, 0x08]); // mov rax, [rbx + rcx * 8 + 8]
+        assert_eq!((load.address, load.sources, load.results), (1 << 3 | 1 << 1, 0, 1));
+        assert!(load.loads && !load.stores && load.latency == 0.0);
+        assert!(matches!(load.operand, Some(Operand { base: Some(3), index: Some(1), scale: 8, displacement: 8 })));
+    }
+
+    #[test]
+    fn the_stack_pointer_is_no_dependence() {
+        let push = operation(&[0x53]); // push rbx
+        assert_eq!((push.sources, push.address, push.results, push.symbolic), (1 << 3, 0, 0, Symbolic::Stack(-8)));
+        assert!(push.stores && !push.loads);
+        assert_eq!(operation(&[0xc3]).symbolic, Symbolic::Stack(8));
+    }
+
+    #[test]
+    fn sums_with_constants_are_known() {
+        assert_eq!(operation(&[0x48, 0x83, 0xc0, 0x10]).symbolic, Symbolic::Sum(0, 0, 16)); // add rax, 16
+        assert_eq!(operation(&[0x48, 0x83, 0xe8, 0x10]).symbolic, Symbolic::Sum(0, 0, -16)); // sub rax, 16
+        assert_eq!(operation(&[0x48, 0x8d, 0x43, 0xf8]).symbolic, Symbolic::Sum(0, 3, -8)); // lea rax, [rbx - 8]
+        assert_eq!(operation(&[0x48, 0x89, 0xd8]).symbolic, Symbolic::Sum(0, 3, 0)); // mov rax, rbx
+        assert_eq!(operation(&[0x48, 0x01, 0xd8]).symbolic, Symbolic::New); // add rax, rbx
+        assert_eq!(operation(&[0x48, 0x83, 0x00, 0x10]).symbolic, Symbolic::New); // add qword [rax], 16
+    }
+
+    #[test]
+    fn cleared_registers_wait_for_nothing() {
+        let clear = operation(&[0x31, 0xc0]); // xor eax, eax
+        assert_eq!((clear.sources, clear.latency), (0, 0.0));
+        assert_eq!(clear.results & 1, 1);
+    }
+
+    #[test]
+    fn vzeroupper_takes_no_time() {
+        assert_eq!(operation(&[0xc5, 0xf8, 0x77]).latency, 0.0);
+        assert!(operation(&[0x0f, 0xa2]).latency > 20.0); // cpuid
+    }
+
+    #[test]
+    fn divisions_take_long() {
+        assert_eq!(operation(&[0x48, 0xf7, 0xf3]).unit, Unit::Divide); // div rbx
+        assert_eq!(operation(&[0xf2, 0x0f, 0x5e, 0xc1]).unit, Unit::VectorDivide); // divsd xmm0, xmm1
+        assert_eq!(operation(&[0xf2, 0x0f, 0x59, 0xc1]).latency, 3.0); // mulsd xmm0, xmm1
+    }
+}

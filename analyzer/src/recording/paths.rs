@@ -1,0 +1,62 @@
+//! Bursts in full, in the order of what they executed: what a simulated core is shown.
+
+use perfdata::{Avma, RawRecord, Sample};
+
+use crate::recording::{ContextId, Part};
+
+/// Paths kept of one recording, about: their branches take 16 KiB each.
+const KEPT: u64 = 2000;
+
+/// The first use of a line of data by a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataUse {
+    /// Instructions of the burst that were executed before.
+    pub instruction: u32,
+    /// The low 32 bits of address / 64.
+    pub line: u32,
+}
+
+/// What a burst executed, as far as its first sample has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BurstPath {
+    /// Whose.
+    pub context: ContextId,
+    /// When, ns.
+    pub time: u64,
+    /// Where the sample is in the recording.
+    pub offset: u64,
+    /// Its first instruction.
+    pub start: Avma,
+    /// Its taken branches, from and to, oldest first.
+    pub branches: Vec<(Avma, Avma)>,
+    /// The lines of data it used, in order; empty where nobody recorded them.
+    pub uses: Vec<DataUse>,
+}
+
+/// Which paths are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathSelection {
+    one_of: u64,
+}
+
+impl PathSelection {
+    /// About 2,000 of so many bursts; which, depends on their times and threads only.
+    pub fn of(bursts: u64) -> Self {
+        PathSelection { one_of: bursts.div_ceil(KEPT).max(1) }
+    }
+
+    /// Whether this one is kept.
+    pub fn keeps(self, sample: &Sample<'_>, raw: &RawRecord<'_>) -> bool {
+        Part::mixed(sample, raw).is_multiple_of(self.one_of)
+    }
+}
+
+/// The lines of data in the raw data of a burst's first sample: words of the instructions executed before and the line.
+pub fn data_uses(raw: &[u8]) -> Vec<DataUse> {
+    let (words, _) = raw.as_chunks();
+    let used = |word: &[u8; 8]| {
+        let word = u64::from_le_bytes(*word);
+        DataUse { instruction: (word >> 32) as u32, line: word as u32 }
+    };
+    words.iter().map(used).collect()
+}
