@@ -31,6 +31,25 @@ fn a_known_mix_is_found() {
     }
 }
 
+#[test]
+fn slow_code_does_not_count_for_more() {
+    let Some(place) = Place::where_tracing_is_the_default() else { return };
+    let Some(speeds) = place.program("speeds", programs::SPEEDS) else { return };
+    let args = ["--rows", "function", "--overhead", "10", "--format", "json", "--", text(&speeds), "3000"];
+    let mix: Value = place.json(&[&["mix"][..], &args].concat());
+    let share = |name: &str| {
+        let row = mix["rows"].as_array().unwrap().iter().find(|row| row["function"] == name);
+        row.map_or(0.0, |row| row["count"].as_f64().unwrap())
+    };
+    let names = ["chained", "independent", "coin", "far"];
+    let all: f64 = names.iter().map(|name| share(name)).sum();
+    let shares: Vec<f64> = names.iter().map(|name| 4.0 * share(name) / all).collect();
+    // They execute the same number of instructions; the chain of loads takes ten to hundred times as long as the sums.
+    for (name, share) in names.iter().zip(&shares) {
+        assert!((0.4..2.0).contains(share), "{name}: {shares:?}");
+    }
+}
+
 /// Share of the instructions in code that could not be read: the kernel's.
 fn unread(mix: &Value) -> f64 {
     let of_row = |row: &Value| row["share"].as_f64().unwrap();

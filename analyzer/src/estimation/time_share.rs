@@ -78,8 +78,9 @@ pub(super) fn shares(starts: &[LocatedStart], samples: &[Samples], strata: &Stra
         let Some((wider, number, members)) = found else { continue };
         // In its own line a burst is worth one sample by itself, whatever the others say.
         let each = if wider == 0 { (share * bursts + 1.0) / (number + 1.0) / bursts } else { share / number };
-        for &member in members {
-            shares[member] += each * starts[member].starts.bursts as f64;
+        let sum: f64 = members.iter().map(|&member| stands_for(&starts[member])).sum();
+        for &member in members.iter().filter(|_| sum > 0.0) {
+            shares[member] += each * number * stands_for(&starts[member]) / sum;
         }
     }
     let sum: f64 = shares.iter().sum();

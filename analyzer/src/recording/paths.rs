@@ -60,3 +60,26 @@ pub fn data_uses(raw: &[u8]) -> Vec<DataUse> {
     };
     words.iter().map(used).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_data_of_any_length_is_read() {
+        let words = [7 << 32 | 0x1234, 9 << 32 | 0xffff_ffff_u64];
+        let mut raw: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let uses = [DataUse { instruction: 7, line: 0x1234 }, DataUse { instruction: 9, line: u32::MAX }];
+        assert_eq!(data_uses(&raw), uses);
+        raw.extend([0; 4]); // The kernel's layout pads to eight bytes with its size before.
+        assert_eq!(data_uses(&raw), uses);
+        assert_eq!(data_uses(&raw[..11]), uses[..1]);
+    }
+
+    #[test]
+    fn all_of_few_bursts_are_kept() {
+        assert_eq!(PathSelection::of(0), PathSelection { one_of: 1 });
+        assert_eq!(PathSelection::of(2000), PathSelection { one_of: 1 });
+        assert_eq!(PathSelection::of(100_000), PathSelection { one_of: 50 });
+    }
+}

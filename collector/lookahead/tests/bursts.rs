@@ -2,7 +2,10 @@
 
 mod support;
 
-use lookahead::{Branch, BranchKind, CodeCache, Fuel, Outcome, Overlay, Registers, StopReason, run};
+use lookahead::{
+    Branch, BranchKind, CodeCache, DataLines, DataUse, Fuel, Outcome, Overlay, Registers, StopReason, run,
+    run_with_lines,
+};
 use perfdata::Avma;
 use support::pages::Pages;
 
@@ -220,4 +223,28 @@ fn too_many_pages_stop() {
     let outcome = bench.run(1000, 1000);
     assert_eq!(outcome.stop, StopReason::OverlayFull);
     assert_eq!(outcome.branches, 9);
+}
+
+#[test]
+fn data_lines_come_where_they_are_used_first() {
+    // mov rax, [rsp]; mov rax, [rsp + 0x40]; mov rax, [rsp + 8]; inc dword [rsp + 0x44]; jmp to the first
+    let code = [
+        &[0x48, 0x8b, 0x04, 0x24][..],
+        &[0x48, 0x8b, 0x44, 0x24, 0x40],
+        &[0x48, 0x8b, 0x44, 0x24, 0x08],
+        &[0xff, 0x44, 0x24, 0x44],
+        &[0xeb, 0xec],
+    ];
+    let mut bench = bench(&code.concat());
+    let mut lines = DataLines::default();
+    lines.continue_at(100);
+    let fuel = Fuel { instructions: 1000, branches: 100 };
+    let Bench { memory, overlay, cache, registers, branches } = &mut bench;
+    let outcome = run_with_lines(registers, overlay, memory, cache, fuel, branches, &mut lines);
+    assert_eq!((outcome.stop, branches.len()), (StopReason::Branches, 100));
+    let line = (STACK + 0x1000) / 64;
+    let used = |instruction, line| DataUse { instruction, line };
+    assert_eq!(lines.uses(), [used(100, line), used(101, line + 1)]);
+    lines.clear();
+    assert!(lines.uses().is_empty());
 }
