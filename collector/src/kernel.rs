@@ -653,10 +653,13 @@ pub(crate) fn read_pages(process: i32, addresses: &[Avma], pages: &mut [Page]) -
     for (addresses, pages) in addresses.chunks(MOST).zip(pages.chunks_mut(MOST)) {
         let length = pages.len().min(addresses.len());
         let local = libc::iovec { iov_base: pages.as_mut_ptr().cast(), iov_len: length * PAGE };
-        let remote = addresses.iter().map(|address| libc::iovec { iov_base: address.0 as *mut _, iov_len: PAGE });
-        let remote: Vec<libc::iovec> = remote.take(length).collect();
+        // The kernel takes neighbours together.
+        let runs = addresses[..length].chunk_by(|one, next| one.0.wrapping_add(PAGE as u64) == next.0);
+        let remote = runs.map(|run| libc::iovec { iov_base: run[0].0 as *mut _, iov_len: run.len() * PAGE });
+        let remote: Vec<libc::iovec> = remote.collect();
+        let count = remote.len() as libc::c_ulong;
         // SAFETY: the kernel writes at most `iov_len` bytes to `pages`; the remote addresses are the other process's affair.
-        let read = unsafe { libc::process_vm_readv(process, &local, 1, remote.as_ptr(), length as libc::c_ulong, 0) };
+        let read = unsafe { libc::process_vm_readv(process, &local, 1, remote.as_ptr(), count, 0) };
         let whole = usize::try_from(read).unwrap_or(0) / PAGE;
         done += whole;
         if whole < length {

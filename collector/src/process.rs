@@ -1,7 +1,9 @@
 //! What `/proc` says of processes that were there before the recording.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+
+use rustix::buffer::spare_capacity;
 
 /// The process ids there are.
 pub(crate) fn all_processes() -> Vec<u32> {
@@ -64,7 +66,7 @@ fn signals(status: &str, name: &str) -> u64 {
 
 /// The status file of a process or thread; empty if it has ended.
 fn status(id: u32) -> String {
-    fs::read_to_string(proc_path(id).join("status")).unwrap_or_default()
+    String::from_utf8(contents(&proc_path(id).join("status"))).unwrap_or_default()
 }
 
 /// What that line of a status file says.
@@ -84,7 +86,7 @@ pub(crate) fn last_cpu(id: u32) -> Option<usize> {
 
 /// A field of the stat file of a process or thread, numbered from 1 as in proc(5), behind the name.
 fn stat_field(id: u32, number: usize) -> Option<String> {
-    let stat = fs::read(proc_path(id).join("stat")).ok()?;
+    let stat = contents(&proc_path(id).join("stat"));
     // The name, which is field 2, is in parentheses and may hold any bytes.
     let name_end = stat.iter().rposition(|&byte| byte == b')')?;
     let field = stat.get(name_end + 2..)?.split(|&byte| byte == b' ').nth(number - 3)?;
@@ -116,7 +118,7 @@ pub(crate) struct Mapping {
 
 /// The mappings of a process; none if it has ended or is another user's.
 pub(crate) fn mappings(pid: u32) -> Vec<Mapping> {
-    let maps = fs::read(proc_path(pid).join("maps")).unwrap_or_default();
+    let maps = contents(&proc_path(pid).join("maps"));
     maps.split(|&byte| byte == b'\n').filter_map(mapping).collect()
 }
 
@@ -145,6 +147,21 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
         inode: inode.parse().ok()?,
         path: if path.is_empty() { b"//anon".to_vec() } else { path.to_vec() },
     })
+}
+
+/// All of a file of `/proc`; what could be read of it, if it cannot be read. The kernel hands over a page at a time at most, and less where
+/// less is asked for.
+fn contents(path: &Path) -> Vec<u8> {
+    const PIECE: usize = 4096;
+    let mut text = Vec::new();
+    let Ok(file) = File::open(path) else { return text };
+    loop {
+        text.reserve(PIECE);
+        match rustix::io::read(&file, spare_capacity(&mut text)) {
+            Ok(0) | Err(_) => return text,
+            Ok(_) => {}
+        }
+    }
 }
 
 /// `/proc/ID`, which works for threads too.

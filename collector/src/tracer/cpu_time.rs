@@ -15,12 +15,14 @@ pub(super) struct CpuTime {
     clocks: Vec<EventFd>,
     inherit: bool,
     seen: u64,
+    last: Instant,
     next: Instant,
 }
 
 impl CpuTime {
     pub(super) fn new(inherit: bool) -> Self {
-        Self { clocks: Vec::new(), inherit, seen: 0, next: Instant::now() }
+        let now = Instant::now();
+        Self { clocks: Vec::new(), inherit, seen: 0, last: now, next: now }
     }
 
     /// Counts a thread from now on.
@@ -37,13 +39,15 @@ impl CpuTime {
         self.clocks.extend(EventFd::open(&attr, scope).or_else(|_| EventFd::open(&user, scope)));
     }
 
-    /// Time that passed since the last time this returned some, if it is time to look.
-    pub(super) fn passed(&mut self) -> Option<Duration> {
+    /// Time that passed since the last time this returned some, if that is so long ago and it is time to look. Where a thread is
+    /// running, its CPU has to be interrupted: it is better to look while it is stopped.
+    pub(super) fn passed(&mut self, since: Duration) -> Option<Duration> {
         let began = Instant::now();
-        if began < self.next {
+        if began < self.next.max(self.last + since) {
             return None;
         }
         let passed = self.passed_until_now();
+        self.last = began;
         self.next = Instant::now() + began.elapsed() * SHARE;
         Some(passed)
     }

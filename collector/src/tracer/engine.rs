@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use lookahead::Overlay;
 use perfdata::EventAttr;
 use rustix::process::{Pid, getpriority_process, setpriority_process};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::command::CommandStatus;
 use crate::kernel::{
@@ -23,6 +22,7 @@ use crate::tracer::cut_short::call_again;
 use crate::tracer::following::Missing;
 use crate::tracer::governor::Governor;
 use crate::tracer::memory::PageReader;
+use crate::tracer::own_time::{Parts, own_time};
 use crate::tracer::path::warm_up;
 use crate::tracer::placement::Placement;
 use crate::tracer::shared::Shared;
@@ -42,7 +42,10 @@ const NICE: i32 = -15;
 /// Threads that are looked at each time.
 const LOOKS: usize = 32;
 /// How often to look for breakpoints that are not reached, and for threads that do not stop.
-const HOUSEKEEPING: Duration = Duration::from_millis(100);
+const HOUSEKEEPING: Duration = Duration::from_millis(250);
+/// How often to look how much CPU time passed: at a stop, or where there is none.
+const AT_A_STOP: Duration = Duration::from_millis(100);
+const WITHOUT_STOP: Duration = Duration::from_millis(500);
 
 /// A process and how many of its threads are traced.
 pub(super) struct Process {
@@ -77,6 +80,7 @@ pub(super) struct Engine {
     looks: u32,
     /// The part of the tracer's own CPU time that was charged.
     charged: Duration,
+    pub(super) parts: Parts,
     pub(super) cpu_time: CpuTime,
     placement: Placement,
 }
@@ -114,6 +118,7 @@ impl Engine {
             missing: Missing::default(),
             looks: 0,
             charged: Duration::ZERO,
+            parts: Parts::default(),
             cpu_time,
             placement: Placement::new(privileged),
         }
@@ -150,8 +155,7 @@ impl Engine {
             }
             let now = Instant::now();
             if now >= self.next_look {
-                let passed = self.cpu_time.passed();
-                passed.into_iter().for_each(|passed| self.time_passed(passed));
+                self.look_at_time(WITHOUT_STOP);
                 self.look_after();
                 self.find_missing();
                 self.charge_the_rest();
@@ -219,6 +223,7 @@ impl Engine {
 
     pub(super) fn handle(&mut self, tid: i32, report: Report) {
         let began = own_time();
+        self.look_at_time(AT_A_STOP);
         if !matches!(report, Report::Ended(_)) {
             call_again(tid);
             self.follow_again(tid);
@@ -348,7 +353,7 @@ impl Engine {
         let time = &mut self.facts.time;
         *(if event == Event::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += stop;
         let before = self.measured();
-        self.with_thread(tid, |engine, thread| {
+        let took = self.with_thread(tid, |engine, thread| {
             match (event, &thread.phase) {
                 (Event::Clock, Phase::Sampling | Phase::Interrupted) if engine.running && !thread.is_left_over() => {
                     engine.progress(thread);
@@ -359,16 +364,17 @@ impl Engine {
                 // Left over from before something else ended its purpose.
                 _ => {}
             }
-            let done = own_time().saturating_sub(began);
-            thread.cost += stop + done;
-            engine.governor.spent(stop + done);
+            let took = own_time().saturating_sub(began);
+            thread.cost += stop + took;
+            engine.governor.spent(stop + took);
             if matches!(thread.phase, Phase::Sampling) {
                 engine.governor.burst(std::mem::take(&mut thread.cost));
             }
+            took
         });
         // What is not in one of the measured parts. Letting the thread go is part of a stop.
         let parts = self.measured() - before;
-        let took = own_time().saturating_sub(began);
+        let took = took.unwrap_or_default();
         self.facts.time.other += took.saturating_sub(parts);
         self.charged += took;
         self.placement.in_place(|| go_on(tid, 0));
@@ -406,7 +412,7 @@ impl Engine {
         let factor = if thread.is_new() { self.governor.jitter() - 0.5 } else { self.governor.jitter() };
         let count = (period * factor).max(1.0);
         // A thread that has just ended cannot be armed; its end will be reported.
-        let _ = thread.arm(period as u64, count as u64);
+        let _ = thread.arm(period as u64, count as u64, Duration::from_nanos((count / self.rate) as u64));
     }
 
     /// Charges what the tracer did while no thread was stopped for it: looking after threads, finding them, waiting.
@@ -417,14 +423,25 @@ impl Engine {
         self.governor.spent(rest);
     }
 
+    /// Looks how much CPU time passed, if that was not done for so long.
+    fn look_at_time(&mut self, since: Duration) {
+        if let Some(passed) = self.cpu_time.passed(since) {
+            self.time_passed(passed);
+        }
+    }
+
     fn time_passed(&mut self, passed: Duration) {
         self.governor.passed(passed);
         self.facts.time.application += passed;
     }
 
+    /// Learns how fast the clock of a stopped thread is.
     pub(super) fn progress(&mut self, thread: &mut Thread) {
+        if self.settings.clock == Clock::Time {
+            return;
+        }
         let progress = thread.progress();
-        if self.settings.clock == Clock::Instructions && progress.ran > 0 {
+        if progress.ran > 0 {
             let rate = progress.counts as f64 / progress.ran as f64;
             self.rate = if self.rate == 1.0 { rate } else { self.rate + (rate - self.rate) / 16.0 };
         }
@@ -434,12 +451,6 @@ impl Engine {
 /// Signals that the thread's process has handlers for.
 fn caught(processes: &HashMap<i32, Process>, thread: &Thread) -> u64 {
     processes.get(&thread.id.pid).map_or(0, |process| process.caught)
-}
-
-/// CPU time of the tracer. Threads may stand still for longer where others want the CPU, but not at the cost of theirs.
-pub(super) fn own_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Lets a stopped thread run; one that was killed meanwhile is not there to be let run.

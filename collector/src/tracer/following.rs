@@ -12,7 +12,8 @@ use crate::process::{children, group_and_parent, signals_caught, threads};
 use crate::tracer::AttachError;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
-use crate::tracer::engine::{Engine, Process, own_time};
+use crate::tracer::engine::{Engine, Process};
+use crate::tracer::own_time::own_time;
 use crate::tracer::statistics::TracerFacts;
 use crate::tracer::thread::Thread;
 
@@ -120,11 +121,12 @@ impl Engine {
 
     /// Looks for threads and processes that were left out.
     pub(super) fn find_missing(&mut self) {
-        let (now, began) = (Instant::now(), own_time());
+        let now = Instant::now();
         let is_due = self.missing.next.is_none_or(|next| now >= next);
         if self.missing.processes.is_empty() || !is_due || !self.governor.has_room() {
             return;
         }
+        let began = own_time();
         let pids: Vec<i32> = self.missing.processes.drain().collect();
         for pid in pids {
             let all = threads(pid as u32);

@@ -24,6 +24,7 @@ mod engine;
 mod following;
 mod governor;
 mod memory;
+mod own_time;
 mod path;
 mod placement;
 mod shared;

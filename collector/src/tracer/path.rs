@@ -11,7 +11,8 @@ use crate::process::signals_caught;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::SAMPLE_BRANCHES;
 use crate::tracer::comparison::{same_path, same_registers, same_stack};
-use crate::tracer::engine::{Engine, own_time};
+use crate::tracer::engine::Engine;
+use crate::tracer::own_time::own_time;
 use crate::tracer::static_path::{LONGEST_INSTRUCTION, NoBranch, next_unresolved, read_code};
 use crate::tracer::statistics::TracerFacts;
 use crate::tracer::thread::{Goal, Phase, Thread, Underway};
@@ -41,6 +42,7 @@ pub(super) fn warm_up(overlay: &mut Overlay) {
 impl Engine {
     /// A sampling stop: the beginning of a burst.
     pub(super) fn begin(&mut self, thread: &mut Thread) {
+        self.parts.next();
         let Some(registers) = self.registers(thread) else {
             self.facts.sampling_stops += 1;
             return self.arm_stopped(thread);
@@ -59,7 +61,6 @@ impl Engine {
     }
 
     pub(super) fn refresh(&mut self, thread: &Thread) {
-        let began = own_time();
         if let Some(process) = self.processes.get_mut(&thread.id.pid) {
             process.space.refresh();
             process.bursts += 1;
@@ -68,15 +69,11 @@ impl Engine {
                 process.caught = signals_caught(thread.id.pid as u32);
             }
         }
-        self.facts.time.state += own_time().saturating_sub(began);
     }
 
     /// The registers, if the thread is in its own 64-bit code, and not about to be sent back into an interrupted system call.
     pub(super) fn registers(&mut self, thread: &Thread) -> Option<Registers> {
-        let began = own_time();
-        let read = self.area.read(thread.id.tid);
-        self.facts.time.state += own_time().saturating_sub(began);
-        let why = match read {
+        let why = match self.area.read(thread.id.tid) {
             // ERESTARTSYS to ERESTART_RESTARTBLOCK (linux/errno.h).
             Ok(read) if read.system_call >= 0 && (-516..=-512).contains(&(read.registers.general[0] as i64)) => {
                 "interrupted system call"
@@ -116,10 +113,9 @@ impl Engine {
     /// Runs ahead from `registers` as far as the burst may still go.
     pub(super) fn interpret(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return StopReason::UnreadableCode };
-        let began = own_time();
         self.overlay.clear();
         self.reader.fetch(thread.id.pid, thread.working_set.expected());
-        let fetched = own_time();
+        self.facts.time.state += self.parts.next();
         let AddressSpace { code, layout, .. } = &mut process.space;
         let decoding = code.decoding();
         let mut memory = self.reader.memory(thread.id.pid, layout);
@@ -145,9 +141,8 @@ impl Engine {
         thread.working_set.touched(self.overlay.touched());
         self.facts.pages += self.overlay.pages() as u64;
         self.facts.pages_missed += self.reader.missed;
-        self.facts.time.state += fetched.saturating_sub(began);
         self.facts.time.decoding += decoded;
-        self.facts.time.lookahead += own_time().saturating_sub(fetched + decoded);
+        self.facts.time.lookahead += self.parts.next().saturating_sub(decoded);
         stop
     }
 
@@ -189,6 +184,7 @@ impl Engine {
     pub(super) fn reached(&mut self, thread: &mut Thread) {
         let Phase::Underway(underway) = std::mem::replace(&mut thread.phase, Phase::Sampling) else { return };
         self.facts.breakpoints += 1;
+        self.parts.next();
         let Some(registers) = self.registers(thread) else {
             return self.complete(thread, "breakpoint without registers");
         };
@@ -250,7 +246,7 @@ impl Engine {
     /// Interprets one instruction.
     pub(super) fn step(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return StopReason::UnreadableCode };
-        let began = own_time();
+        self.facts.time.state += self.parts.next();
         self.overlay.clear();
         self.reader.fetch(thread.id.pid, &[]);
         let AddressSpace { code, layout, .. } = &mut process.space;
@@ -260,7 +256,7 @@ impl Engine {
         let outcome = run(registers, &mut self.overlay, &mut memory, code, fuel, &[], &mut thread.burst.branches);
         thread.burst.add(&outcome);
         self.facts.not_taken += outcome.not_taken;
-        self.facts.time.lookahead += own_time().saturating_sub(began);
+        self.facts.time.lookahead += self.parts.next();
         outcome.stop
     }
 
@@ -275,12 +271,12 @@ impl Engine {
 
     /// Lets the thread run to the next branch that its bytes do not decide.
     pub(super) fn go_to_next_branch(&mut self, thread: &mut Thread, registers: &Registers) {
-        let began = own_time();
+        self.facts.time.state += self.parts.next();
         let depth = self.depth_left(thread).min(SAMPLE_BRANCHES as u64);
         let _ = thread.burst.room();
         let (start, stack) = (Avma(registers.rip), registers.general[4]);
         let found = next_unresolved(thread.id.pid, start, stack, depth, &mut thread.burst.branches);
-        self.facts.time.decoding += own_time().saturating_sub(began);
+        self.facts.time.decoding += self.parts.next();
         match found {
             Ok(branch) => {
                 let goal = Goal::Branch { instructions: branch.instructions, stack: branch.stack };

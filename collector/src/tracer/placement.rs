@@ -6,7 +6,8 @@
 //! `SCHED_IDLE` counts as idle: while it lets the thread go, the tracer has that policy.
 //!
 //! If the thread is put in its place at once, the tracer waits some milliseconds for its turn. So that is done only where nobody else waits
-//! for the tracer: one thread stops again and again for its clock, and nothing else stops meanwhile.
+//! for the tracer: one thread stops again and again for its clock, and nothing else stops meanwhile. Where no CPU is idle, the thread has
+//! nowhere else to go, and the tracer, being `SCHED_IDLE`, might not come back for long: it stays what it is.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -94,20 +95,22 @@ impl Placement {
         if self.kept.is_none() {
             return resume();
         }
-        if !self.others_have_room() || set_policy(libc::SCHED_IDLE).is_err() {
-            // It would be moved, unless there is nowhere to go.
+        self.thread_is_here = true;
+        if !self.is_a_cpu_idle() {
+            return resume();
+        }
+        if set_policy(libc::SCHED_IDLE).is_err() {
             self.stopped_otherwise();
             return resume();
         }
         resume();
-        self.thread_is_here = true;
         if set_policy(libc::SCHED_OTHER).is_err() {
             self.load = None;
         }
     }
 
     /// Whether a CPU is idle: the thread would go there, and what else wants to run need not come here.
-    fn others_have_room(&self) -> bool {
+    fn is_a_cpu_idle(&self) -> bool {
         let (Some(allowed), Some(load)) = (&self.allowed, &self.load) else { return false };
         let mut text = [0; 64];
         let read = load.read_at(&mut text, 0).unwrap_or(0);

@@ -42,6 +42,8 @@ pub(super) struct Thread {
     /// The count at which the clock will overflow, and whether it was seen there.
     due: u64,
     overdue: bool,
+    /// Before that, it cannot have overflowed.
+    earliest: Instant,
     /// Counts until a burst is tried again that is due.
     soon: u64,
     /// Counts of the clock, and time it counted, as last seen.
@@ -108,6 +110,7 @@ impl Thread {
             period: 0,
             due: u64::MAX,
             overdue: false,
+            earliest: Instant::now(),
             soon: SOON,
             counted: 0,
             ran: 0,
@@ -132,12 +135,13 @@ impl Thread {
         progress
     }
 
-    /// Lets the clock overflow once, after `count`.
-    pub(super) fn arm(&mut self, period: u64, count: u64) -> Result<(), Errno> {
+    /// Lets the clock overflow once, after `count`, which takes a thread `least` at least.
+    pub(super) fn arm(&mut self, period: u64, count: u64, least: Duration) -> Result<(), Errno> {
         self.period = period;
         self.phase = Phase::Sampling;
         self.progress();
         (self.due, self.overdue) = (self.counted.saturating_add(count), false);
+        self.earliest = Instant::now() + least;
         self.soon = SOON;
         self.clock.set_period(count)?;
         self.clock.once()
@@ -170,6 +174,10 @@ impl Thread {
             // It counts in the kernel too, and overflows in the program only: a thread that computes little is overdue for long.
             let (pending, blocked) = signals_pending_and_blocked(self.id.tid as u32);
             return pending & blocked & 1 << (signal - 1) != 0;
+        }
+        // Reading the clock of a thread that runs interrupts it.
+        if Instant::now() < self.earliest {
+            return false;
         }
         let mut words = [0; 2];
         self.overdue = self.clock.read(&mut words).is_ok() && words[0] >= self.due;
