@@ -124,8 +124,8 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// `speeds MS`: four functions of 6,000,000 instructions each, a millisecond or several of each in turns. How fast they are is decided by what waits for what: a
-/// chain of multiplications, sums that do not depend on each other, a branch like a coin, a chain of loads from 16 MiB.
+/// `speeds MS`: four functions in turns, of 6, 30, 6 and 1.5 million instructions, which take a millisecond or two each. How fast they are is decided by what
+/// waits for what: a chain of multiplications, sums that do not depend on each other, a branch like a coin, a chain of loads from 256 KiB.
 pub const SPEEDS: &str = r#"
 KEEP unsigned long chained(unsigned long x) {
     unsigned long n = 2000000;
@@ -133,29 +133,29 @@ KEEP unsigned long chained(unsigned long x) {
     return x;
 }
 KEEP unsigned long independent(unsigned long x) {
-    unsigned long n = 600000;
+    unsigned long n = 3000000;
     __asm__ volatile("1: add $1, %%rax\n add $2, %%rcx\n add $3, %%rdx\n add $4, %%rsi\n add $5, %%rdi\n add $6, %%r8\n"
                      "add $7, %%r9\n add $8, %%r10\n dec %0\n jne 1b"
                      : "+r"(n) : : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "cc");
     return x;
 }
 KEEP unsigned long coin(unsigned long x) {
-    unsigned long n = 857142, t;
+    unsigned long n = 923076, t;
     __asm__ volatile("1: imul %3, %0\n add $12345, %0\n bt $40, %0\n jc 2f\n nop\n 2: dec %1\n jne 1b\n xor %2, %2"
                      : "+r"(x), "+r"(n), "=r"(t) : "r"(6364136223846793005ul) : "cc");
     return x;
 }
-struct node { struct node *next; long rest[15]; };
-static struct node nodes[1 << 17];
+struct node { struct node *next; long rest[7]; };
+static struct node nodes[1 << 12];
 KEEP unsigned long far(unsigned long x) {
-    struct node *at = nodes + (x & 0x1ffff);
-    unsigned long n = 2000000;
+    struct node *at = nodes + (x & 0xfff);
+    unsigned long n = 500000;
     __asm__ volatile("1: mov (%0), %0\n dec %1\n jne 1b" : "+r"(at), "+r"(n) : : "cc", "memory");
     return at - nodes;
 }
 int main(int argc, char **argv) {
     unsigned long x = 1;
-    for (unsigned long i = 0; i < 1 << 17; i++) nodes[i].next = nodes + ((i * 84589 + 45989) & 0x1ffff);
+    for (unsigned long i = 0; i < 1 << 12; i++) nodes[i].next = nodes + ((i * 84589 + 45989) & 0xfff);
     long end = used() + (argc > 1 ? atol(argv[1]) : 300);
     do x = far(coin(independent(chained(x)))); while (used() < end);
     return x == 0;

@@ -62,6 +62,8 @@ pub struct LocatedPath {
     pub stretches: Vec<Option<Stretch>>,
     /// The lines of data it used.
     pub uses: Vec<DataUse>,
+    /// Instructions for which that is known; `None` if for all.
+    pub known_uses: Option<u32>,
 }
 
 /// Passages along one stream.
@@ -272,7 +274,12 @@ impl Locator<'_> {
             is_one.then_some(Stretch { module: first.module, start: first.offset, end: last.offset })
         };
         let stretches = starts.zip(path.branches.iter().map(|(from, _)| *from)).map(stretch).collect();
-        LocatedPath { time: (path.time, path.offset), stretches, uses: path.uses.clone() }
+        LocatedPath {
+            time: (path.time, path.offset),
+            stretches,
+            uses: path.uses.clone(),
+            known_uses: path.known_uses(),
+        }
     }
 
     fn hits(&mut self, module: ModuleId) -> &mut ModuleHits {

@@ -4,6 +4,9 @@ use perfdata::{Avma, RawRecord, Sample};
 
 use crate::recording::{ContextId, Part};
 
+/// Lines of data that the tracer notes of a burst at most.
+const MOST_USES: usize = 2000;
+
 /// Paths kept of one recording, about: their branches take 16 KiB each.
 const KEPT: u64 = 2000;
 
@@ -31,6 +34,13 @@ pub struct BurstPath {
     pub branches: Vec<(Avma, Avma)>,
     /// The lines of data it used, in order; empty where nobody recorded them.
     pub uses: Vec<DataUse>,
+}
+
+impl BurstPath {
+    /// Instructions for which it is known what data they used; `None` if for all.
+    pub fn known_uses(&self) -> Option<u32> {
+        self.uses.get(MOST_USES - 1).map(|last| last.instruction)
+    }
 }
 
 /// Which paths are kept.

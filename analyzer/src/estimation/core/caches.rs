@@ -21,6 +21,8 @@ const THIRD_LINE: f64 = 4.0;
 const MEMORY_LINE: f64 = 12.0;
 /// Cycles for a line of the second level that was fetched ahead.
 const AHEAD: f64 = 2.0;
+/// Streams of lines that a prefetcher follows.
+const STREAMS: usize = 32;
 
 /// What the first use of a line in a burst costs beyond a use of the first level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -102,13 +104,13 @@ fn most_run(path: &LocatedPath) -> Option<Place> {
     stretches.into_iter().max_by_key(|(_, times)| *times).map(|(place, _)| place)
 }
 
-/// Which lines a prefetcher has fetched: those next to one that was used before, or next but one.
+/// Which lines a prefetcher has fetched: those next to one that was used a short time before, or next but one.
 fn fetched_ahead(uses: &[DataUse]) -> Vec<bool> {
-    let mut before = HashSet::new();
-    let near = |before: &HashSet<u32>, line: u32| {
-        [1, 2].iter().any(|by| before.contains(&line.wrapping_add(*by)) || before.contains(&line.wrapping_sub(*by)))
+    let near = |at: usize| {
+        let short_time_before = &uses[at.saturating_sub(STREAMS)..at];
+        short_time_before.iter().any(|before| matches!(before.line.abs_diff(uses[at].line), 1 | 2))
     };
-    uses.iter().map(|used| (near(&before, used.line), before.insert(used.line)).0).collect()
+    (0..uses.len()).map(near).collect()
 }
 
 #[cfg(test)]
@@ -119,7 +121,7 @@ mod tests {
     fn path(time: u64, lines: impl Iterator<Item = u32>) -> LocatedPath {
         let stretch = Stretch { module: ModuleId(0), start: FileOffset(0x1000), end: FileOffset(0x1010) };
         let uses = lines.enumerate().map(|(at, line)| DataUse { instruction: at as u32, line }).collect();
-        LocatedPath { time: (time, time), stretches: vec![Some(stretch)], uses }
+        LocatedPath { time: (time, time), stretches: vec![Some(stretch)], uses, known_uses: None }
     }
 
     fn mean(paths: &[LocatedPath]) -> f64 {

@@ -85,6 +85,7 @@ impl<'a> Core<'a> {
         self.predictor.forget_history();
         // Behind code that is not known, places of uses are not known either.
         let mut waits = waits.as_slice();
+        let most = path.known_uses.map_or(LONGEST_PATH, |known| LONGEST_PATH.min(known as usize));
         let mut executed = 0;
         for (index, stretch) in path.stretches.iter().enumerate() {
             let target = path.stretches.get(index + 1).copied().flatten().map_or(0, |next| next.start.0);
@@ -95,7 +96,7 @@ impl<'a> Core<'a> {
                 continue;
             };
             loop {
-                if executed == LONGEST_PATH {
+                if executed == most {
                     return;
                 }
                 let decoded = &self.decoded[at as usize];

@@ -195,7 +195,7 @@ impl Pipeline {
             return ready;
         }
         let (index, count) = match operation.unit {
-            Unit::Integer => (0, 4.0),
+            Unit::Integer => (0, 5.0),
             Unit::Vector => (1, 4.0),
             Unit::Multiply => (2, 2.0),
             Unit::Divide => (3, 1.0),
