@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 
 use crate::counting::{LocatedStart, ModuleCounts};
+use crate::estimation::core::Costs;
 use crate::estimation::descent::least;
 use crate::estimation::{Strata, Stratum};
 
@@ -32,18 +33,22 @@ pub(super) fn costs(
     shares: &[f64],
     counted: &[ModuleCounts],
     strata: &Strata<'_>,
-    simulated: &BTreeMap<Stratum, f64>,
+    simulated: &Costs,
 ) -> Vec<f64> {
     let mut functions: BTreeMap<Stratum, usize> = of_start.iter().map(|stratum| (*stratum, 0)).collect();
     functions.values_mut().enumerate().for_each(|(index, function)| *function = index);
+    let simulated: Vec<f64> =
+        starts.iter().zip(of_start).map(|(start, stratum)| simulated.at(*stratum, start.at)).collect();
+    // Shares of instructions, if the simulated costs were right.
+    let shares: Vec<f64> = shares.iter().zip(&simulated).map(|(share, cost)| share / cost).collect();
     let mut time = vec![0.0; functions.len()];
-    for (stratum, share) in of_start.iter().zip(shares) {
+    for (stratum, share) in of_start.iter().zip(&shares) {
         time[functions[stratum]] += share;
     }
     let executed = executed(starts, counted, strata, &functions);
-    // Rows of the matrix: what the bursts of a function execute, each place of start with its share of time.
+    // Rows of the matrix: what the bursts of a function execute, each place of start with its share.
     let mut rows: Vec<BTreeMap<Option<usize>, f64>> = vec![BTreeMap::new(); functions.len()];
-    for ((row, stratum), share) in executed.iter().zip(of_start).zip(shares) {
+    for ((row, stratum), share) in executed.iter().zip(of_start).zip(&shares) {
         let all: f64 = row.values().sum();
         let from = functions[stratum];
         if all > 0.0 && time[from] > 0.0 {
@@ -53,14 +58,9 @@ pub(super) fn costs(
         }
     }
     let bursts: u64 = starts.iter().map(|start| start.starts.bursts).sum();
-    let simulated: Vec<f64> =
-        functions.keys().map(|function| simulated.get(function).copied().unwrap_or(1.0)).collect();
-    // Time at equal costs: what is left to be found is by how much they differ from the simulated ones.
-    let time = time.iter().zip(&simulated).map(|(time, cost)| time / cost).collect();
     let problem = Balance { time, rows, evidence: bursts as f64 / BURSTS_PER_EVIDENCE };
     let logarithms = least(vec![0.0; functions.len()], |at, slope| problem.at(at, slope));
-    let cost = |stratum: &Stratum| simulated[functions[stratum]] * logarithms[functions[stratum]].exp();
-    of_start.iter().map(cost).collect()
+    of_start.iter().zip(simulated).map(|(stratum, cost)| cost * logarithms[functions[stratum]].exp()).collect()
 }
 
 /// By place of start: the instructions that its bursts executed, by function; `None` for all functions in which no burst starts.

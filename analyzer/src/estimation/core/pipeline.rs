@@ -22,6 +22,8 @@ const VECTOR_LOAD: f64 = 6.0;
 const FORWARD: f64 = 5.0;
 const LOADS_PER_CYCLE: f64 = 3.0;
 const STORES_PER_CYCLE: f64 = 2.0;
+/// Cycles of transfers for which stores find room in their queue: 64 stores, two to a line.
+const STORE_QUEUE: f64 = 128.0;
 /// How far units may lag behind what comes, cycles: queues in front of them.
 const QUEUE: f64 = 20.0;
 /// Stores and waits that are remembered.
@@ -120,6 +122,11 @@ impl Pipeline {
         let done = start + operation.latency;
         if let Some(address) = address.filter(|_| operation.stores) {
             self.stores = self.stores.max(self.now - QUEUE) + 1.0 / STORES_PER_CYCLE;
+            if let Some(wait) = wait.filter(|wait| !operation.loads && wait.transfer > 0.0) {
+                // Nobody waits for a store, until the queue of stores is full.
+                self.transfers = self.transfers.max(self.now) + wait.transfer;
+                self.now = self.now.max(self.transfers - STORE_QUEUE);
+            }
             let time = done.max(addressed).max(self.stores);
             let key = hash(address.unknown, address.plus as u64);
             self.stored[key as usize % REMEMBERED] = Access { key, plus: address.plus, time };
