@@ -149,7 +149,7 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// All of a file of `/proc`; what could be read of it, if it cannot be read. The kernel hands over a page at a time at most, and less where
+/// All of a file of `/proc`; nothing if it cannot be read. The kernel hands over a page at a time at most, and less where
 /// less is asked for.
 fn contents(path: &Path) -> Vec<u8> {
     const PIECE: usize = 4096;
@@ -158,8 +158,10 @@ fn contents(path: &Path) -> Vec<u8> {
     loop {
         text.reserve(PIECE);
         match rustix::io::read(&file, spare_capacity(&mut text)) {
-            Ok(0) | Err(_) => return text,
-            Ok(_) => {}
+            Ok(0) => return text,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            // Half of it would pass for all.
+            Err(_) => return Vec::new(),
         }
     }
 }

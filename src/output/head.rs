@@ -81,9 +81,8 @@ pub struct Bursts {
     pub mean_branches: f64,
     /// What each weighs as much as it stands for: `nanoseconds` (of CPU time), `instructions`, or other `events`.
     pub weighted_by: String,
-    /// How much bursts of a clock count against each other was estimated.
-    #[serde(skip)]
-    pub is_estimated: bool,
+    /// That was divided by an estimate of what code costs where they start.
+    pub divided_by_cost: bool,
     /// What the tracer said of itself.
     pub tracer: Option<Tracer>,
 }
@@ -97,7 +96,7 @@ impl Bursts {
             mean_instructions: mean(summary.stacks.instructions),
             mean_branches: mean(summary.stacks.branches),
             weighted_by: source.kind.to_string(),
-            is_estimated: summary.estimate.is_some(),
+            divided_by_cost: summary.estimate.is_some(),
             tracer: summary.tracer.clone(),
         })
     }
@@ -106,7 +105,7 @@ impl Bursts {
         let [bursts, instructions, branches] =
             [self.bursts as f64, self.mean_instructions, self.mean_branches].map(count);
         let weight = match self.weighted_by.as_str() {
-            "nanoseconds" if self.is_estimated => "the CPU time it stands for / the cost of code where it starts",
+            "nanoseconds" if self.divided_by_cost => "the CPU time it stands for / the cost of code where it starts",
             "nanoseconds" => "the CPU time it stands for",
             "instructions" => "the instructions it stands for",
             _ => "the events it stands for",

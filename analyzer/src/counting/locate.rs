@@ -6,7 +6,7 @@ use perfdata::Avma;
 
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
-    AddressSpace, BurstPath, Context, ContextId, DataUse, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources,
+    AddressSpace, BurstPath, Context, ContextId, DataUses, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources,
     Starts, Timeline, Totals, UNKNOWN, Weight,
 };
 
@@ -56,14 +56,14 @@ pub struct Stretch {
 /// What a burst executed, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedPath {
-    /// When, ns, and the place of its sample in the recording.
-    pub time: (u64, u64),
+    /// The process: lines of data are its own.
+    pub pid: u32,
+    /// When, ns.
+    pub time: u64,
     /// From branch to branch; `None` where no code is known.
     pub stretches: Vec<Option<Stretch>>,
     /// The lines of data it used.
-    pub uses: Vec<DataUse>,
-    /// Instructions for which that is known; `None` if for all.
-    pub known_uses: Option<u32>,
+    pub uses: DataUses,
 }
 
 /// Passages along one stream.
@@ -165,7 +165,9 @@ pub fn locate(
     for hits in locator.located.modules.values_mut() {
         hits.tidy();
     }
-    locator.located.paths.sort_unstable_by_key(|path| path.time);
+    // Those of the same time stay in the order of their contexts.
+    locator.located.paths.sort_by_key(|path| path.time);
+    locator.located.paths.truncate(BurstPath::MOST);
     locator.located
 }
 
@@ -274,12 +276,7 @@ impl Locator<'_> {
             is_one.then_some(Stretch { module: first.module, start: first.offset, end: last.offset })
         };
         let stretches = starts.zip(path.branches.iter().map(|(from, _)| *from)).map(stretch).collect();
-        LocatedPath {
-            time: (path.time, path.offset),
-            stretches,
-            uses: path.uses.clone(),
-            known_uses: path.known_uses(),
-        }
+        LocatedPath { pid: context.pid, time: path.time, stretches, uses: path.uses.clone() }
     }
 
     fn hits(&mut self, module: ModuleId) -> &mut ModuleHits {

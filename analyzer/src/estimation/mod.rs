@@ -8,9 +8,9 @@
 //!          time_share        cost: from what clock and bursts say together
 //! ```
 
-mod core;
 mod cost;
 mod descent;
+mod simulated_core;
 mod time_share;
 
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ pub fn estimate(
     };
     let shares = time_share::shares(starts, &samples, &strata);
     let of_starts: Vec<Stratum> = starts.iter().map(|start| strata.of(start.module, start.at)).collect();
-    let simulated = core::costs(&located.paths, counted, &strata);
+    let simulated = simulated_core::costs(&located.paths, counted, &strata);
     let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
     let weights = relative(starts, &shares, &rates);

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use hashbrown::HashTable;
 use perfdata::{Avma, Branch, BranchStack};
 
-use crate::recording::{BurstPath, DataUse, Place, Starts};
+use crate::recording::{BurstPath, DataUses, Place, Starts};
 
 /// Fixed-point number of executions, in units of 2^-32, so that sums do not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -235,18 +235,12 @@ impl Aggregate {
         self.add_hops(context, piece.start.unwrap_or(NO_START), weight, piece.stack);
     }
 
-    /// Keeps a burst in full, from its first piece, which is a sample of that time and place in the recording.
-    pub fn keep_path(
-        &mut self,
-        context: ContextId,
-        (time, offset): (u64, u64),
-        piece: &BurstPiece<'_>,
-        uses: Vec<DataUse>,
-    ) {
+    /// Keeps a burst in full, from its first piece, which is a sample of that time, ns.
+    pub fn keep_path(&mut self, context: ContextId, time: u64, piece: &BurstPiece<'_>, uses: DataUses) {
         let Some(start) = piece.start else { return };
         let mut branches: Vec<(Avma, Avma)> = followed(piece.stack).map(|branch| (branch.from, branch.to)).collect();
         branches.reverse();
-        self.paths.push(BurstPath { context, time, offset, start, branches, uses });
+        self.paths.push(BurstPath { context, time, start, branches, uses });
     }
 
     #[inline]
@@ -325,7 +319,7 @@ impl Aggregate {
         let paths = self.paths.into_iter();
         let mut paths: Vec<BurstPath> =
             paths.map(|path| BurstPath { context: new_ids[path.context.0 as usize], ..path }).collect();
-        paths.sort_unstable_by_key(|path| (path.context, path.time, path.offset));
+        paths.sort_unstable();
         let contexts = order.iter().map(|&index| self.contexts[index]).collect();
         Totals { contexts, ips, hops, starts, paths, stacks: self.stacks }
     }

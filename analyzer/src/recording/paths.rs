@@ -4,14 +4,11 @@ use perfdata::{Avma, RawRecord, Sample};
 
 use crate::recording::{ContextId, Part};
 
-/// Lines of data that the tracer notes of a burst at most.
-const MOST_USES: usize = 2000;
-
 /// Paths kept of one recording, about: their branches take 16 KiB each.
 const KEPT: u64 = 2000;
 
 /// The first use of a line of data by a burst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DataUse {
     /// Instructions of the burst that were executed before.
     pub instruction: u32,
@@ -19,28 +16,51 @@ pub struct DataUse {
     pub line: u32,
 }
 
+/// The lines of data that a burst used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DataUses {
+    /// In order; empty where nobody recorded them.
+    pub first: Vec<DataUse>,
+    /// Instructions for which they are known; `None` if for all.
+    pub known_until: Option<u32>,
+}
+
+impl DataUses {
+    /// From the raw data of a burst's first sample: words of the instructions executed before, in the upper half, and the line. Line 0 is none: it
+    /// says that there was no room for more.
+    pub fn of(raw: &[u8]) -> Self {
+        let (words, _) = raw.as_chunks();
+        let used = |word: &[u8; 8]| {
+            let word = u64::from_le_bytes(*word);
+            DataUse { instruction: (word >> 32) as u32, line: word as u32 }
+        };
+        let mut uses = DataUses { first: words.iter().map(used).collect(), known_until: None };
+        if let Some(end) = uses.first.last().copied().filter(|last| last.line == 0) {
+            uses.first.pop();
+            uses.known_until = Some(end.instruction);
+        }
+        uses
+    }
+}
+
 /// What a burst executed, as far as its first sample has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BurstPath {
     /// Whose.
     pub context: ContextId,
     /// When, ns.
     pub time: u64,
-    /// Where the sample is in the recording.
-    pub offset: u64,
     /// Its first instruction.
     pub start: Avma,
     /// Its taken branches, from and to, oldest first.
     pub branches: Vec<(Avma, Avma)>,
-    /// The lines of data it used, in order; empty where nobody recorded them.
-    pub uses: Vec<DataUse>,
+    /// The lines of data it used.
+    pub uses: DataUses,
 }
 
 impl BurstPath {
-    /// Instructions for which it is known what data they used; `None` if for all.
-    pub fn known_uses(&self) -> Option<u32> {
-        self.uses.get(MOST_USES - 1).map(|last| last.instruction)
-    }
+    /// Paths that are looked at, however many were kept.
+    pub const MOST: usize = 2 * KEPT as usize;
 }
 
 /// Which paths are kept.
@@ -61,16 +81,6 @@ impl PathSelection {
     }
 }
 
-/// The lines of data in the raw data of a burst's first sample: words of the instructions executed before and the line.
-pub fn data_uses(raw: &[u8]) -> Vec<DataUse> {
-    let (words, _) = raw.as_chunks();
-    let used = |word: &[u8; 8]| {
-        let word = u64::from_le_bytes(*word);
-        DataUse { instruction: (word >> 32) as u32, line: word as u32 }
-    };
-    words.iter().map(used).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,10 +90,12 @@ mod tests {
         let words = [7 << 32 | 0x1234, 9 << 32 | 0xffff_ffff_u64];
         let mut raw: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let uses = [DataUse { instruction: 7, line: 0x1234 }, DataUse { instruction: 9, line: u32::MAX }];
-        assert_eq!(data_uses(&raw), uses);
+        assert_eq!(DataUses::of(&raw).first, uses);
         raw.extend([0; 4]); // The kernel's layout pads to eight bytes with its size before.
-        assert_eq!(data_uses(&raw), uses);
-        assert_eq!(data_uses(&raw[..11]), uses[..1]);
+        assert_eq!(DataUses::of(&raw).first, uses);
+        assert_eq!(DataUses::of(&raw[..11]).first, uses[..1]);
+        raw.splice(16.., (500_u64 << 32).to_le_bytes());
+        assert_eq!(DataUses::of(&raw), DataUses { first: uses.to_vec(), known_until: Some(500) });
     }
 
     #[test]

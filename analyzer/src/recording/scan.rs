@@ -11,8 +11,8 @@ use perfdata::{Avma, Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRe
 
 use crate::analysis::{Progress, Step};
 use crate::recording::{
-    Aggregate, BurstCounter, BurstPiece, Context, ContextId, Facts, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, Mapping, ModuleTable, Part, PathSelection, Place, Sources, TaskEvent, Timeline, Totals, data_uses,
+    Aggregate, BurstCounter, BurstPiece, Context, ContextId, DataUses, Facts, FirstPiece, FirstPieces, IpHits, KERNEL,
+    KERNEL_PID, Mapping, ModuleTable, Part, PathSelection, Place, Sources, TaskEvent, Timeline, Totals,
     instructions_of,
 };
 
@@ -382,7 +382,7 @@ impl<'a> Worker<'a> {
                 self.aggregate.add_burst(id, &piece);
                 if is_first && self.paths.keeps(&sample, raw) {
                     let time = sample.time.unwrap_or(u64::MAX);
-                    self.aggregate.keep_path(id, (time, raw.offset), &piece, data_uses(sample.raw.unwrap_or_default()));
+                    self.aggregate.keep_path(id, time, &piece, DataUses::of(sample.raw.unwrap_or_default()));
                 }
             }
             Some(stack) => self.aggregate.add_stack(id, period, stack),

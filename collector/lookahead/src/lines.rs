@@ -29,20 +29,25 @@ pub struct DataLines {
     known: Box<[u64; KNOWN]>,
     /// Instructions executed so far.
     executed: u32,
+    /// Instructions until there was no room for more.
+    known_until: Option<u32>,
 }
 
 impl Default for DataLines {
     fn default() -> Self {
-        Self { uses: Vec::new(), known: Box::new([NONE; KNOWN]), executed: 0 }
+        Self { uses: Vec::new(), known: Box::new([NONE; KNOWN]), executed: 0, known_until: None }
     }
 }
 
 impl DataLines {
+    /// First uses that are kept of a path.
+    pub const MOST: usize = 2000;
+
     /// Forgets everything: another path begins.
     pub fn clear(&mut self) {
         self.uses.clear();
         self.known.fill(NONE);
-        self.executed = 0;
+        (self.executed, self.known_until) = (0, None);
     }
 
     /// The path goes on after so many instructions in all, of which the thread itself may have executed some.
@@ -50,9 +55,23 @@ impl DataLines {
         self.executed = instructions as u32;
     }
 
+    /// Instructions for which the uses are known, where there was no room for more than 2,000; `None` if for all.
+    pub fn known_until(&self) -> Option<u32> {
+        self.known_until
+    }
+
     /// In the order of [`DataUse::instruction`].
     pub fn uses(&self) -> &[DataUse] {
         &self.uses
+    }
+}
+
+impl DataLines {
+    fn add(&mut self, line: u64) {
+        match self.uses.len() < Self::MOST {
+            true => self.uses.push(DataUse { instruction: self.executed, line }),
+            false => self.known_until = self.known_until.or(Some(self.executed)),
+        }
     }
 }
 
@@ -70,7 +89,7 @@ impl Sink for Path<'_> {
         let known = &mut self.lines.known[line as usize % KNOWN];
         if *known != line && line != 0 {
             *known = line;
-            self.lines.uses.push(DataUse { instruction: self.lines.executed, line });
+            self.lines.add(line);
         }
     }
 

@@ -4,9 +4,9 @@ use lookahead::{Branch, BranchKind, DataLines, DataUse, Outcome};
 use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
 
 /// Branches of one sample (24 bytes each): a record is at most 65,535 bytes long.
-pub(super) const SAMPLE_BRANCHES: usize = 2000;
-/// Lines of data in the first sample of a burst (8 bytes each).
-const SAMPLE_LINES: usize = 2000;
+const SAMPLE_BRANCHES: usize = 2000;
+/// With a word for each line of data, one more for their end, and some 100 bytes of other fields.
+const _: () = assert!(SAMPLE_BRANCHES * 24 + (DataLines::MOST + 2) * 8 + 200 <= 65_535);
 
 /// The path of a thread from one sampling stop.
 #[derive(Debug, Default)]
@@ -71,11 +71,12 @@ impl Burst {
 
     /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as weight, and
     /// as period its share of what the burst stands for. The first one has the lines of data as raw data: a little-endian word each, the number of
-    /// instructions of the burst executed before in its upper half, the low 32 bits of the line's number in the lower.
+    /// instructions of the burst executed before in its upper half, the low 32 bits of the line's number in the lower. Line 0 is the end of what there was room for.
     pub(super) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
         let mut stack = Vec::new();
         let word = |used: &DataUse| (u64::from(used.instruction) << 32 | used.line & 0xffff_ffff).to_le_bytes();
-        let lines: Vec<u8> = self.lines.uses().iter().take(SAMPLE_LINES).flat_map(word).collect();
+        let end = self.lines.known_until().map(|instruction| DataUse { instruction, line: 0 });
+        let lines: Vec<u8> = self.lines.uses().iter().chain(&end).flat_map(word).collect();
         for (index, piece) in self.pieces.iter().enumerate() {
             let end = self.pieces.get(index + 1).map_or(self.branches.len(), |next| next.first);
             let flags = |kind: BranchKind| BranchFlags((kind as u64) << 20);

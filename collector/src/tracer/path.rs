@@ -9,7 +9,6 @@ use perfdata::Avma;
 use crate::errno::Errno;
 use crate::process::signals_caught;
 use crate::tracer::address_space::AddressSpace;
-use crate::tracer::burst::SAMPLE_BRANCHES;
 use crate::tracer::comparison::{same_path, same_registers, same_stack};
 use crate::tracer::engine::Engine;
 use crate::tracer::own_time::own_time;
@@ -272,8 +271,7 @@ impl Engine {
     /// Lets the thread run to the next branch that its bytes do not decide.
     pub(super) fn go_to_next_branch(&mut self, thread: &mut Thread, registers: &Registers) {
         self.facts.time.state += self.parts.next();
-        let depth = self.depth_left(thread).min(SAMPLE_BRANCHES as u64);
-        let _ = thread.burst.room();
+        let depth = self.depth_left(thread).min(thread.burst.room());
         let (start, stack) = (Avma(registers.rip), registers.general[4]);
         let found = next_unresolved(thread.id.pid, start, stack, depth, &mut thread.burst.branches);
         self.facts.time.decoding += self.parts.next();

@@ -42,7 +42,7 @@ pub(super) struct Thread {
     /// The count at which the clock will overflow, and whether it was seen there.
     due: u64,
     overdue: bool,
-    /// Before that, it cannot have overflowed.
+    /// Before that, it has hardly overflowed: a clock cannot have, an event is taken to be as frequent as before.
     earliest: Instant,
     /// Counts until a burst is tried again that is due.
     soon: u64,

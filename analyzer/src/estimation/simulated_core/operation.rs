@@ -70,9 +70,8 @@ pub(super) struct Operation {
     pub unit: Unit,
     /// Cycles for which its unit can start nothing else.
     pub occupies: f64,
-    pub operand: Option<Operand>,
-    pub loads: bool,
-    pub stores: bool,
+    pub load: Option<Operand>,
+    pub store: Option<Operand>,
     pub flow: Flow,
     pub symbolic: Symbolic,
 }
@@ -98,11 +97,10 @@ impl Operation {
         }
         sources |= if instruction.rflags_read() != 0 { 1 << FLAGS } else { 0 };
         results |= if instruction.rflags_modified() != 0 { 1 << FLAGS } else { 0 };
-        let (mut operand, mut loads, mut stores) = (None, false, false);
+        let (mut load, mut store) = (None, None);
         if !matches!(attributes.memory, MemoryAccess::None) {
             for used in info.used_memory() {
                 let (reads, writes) = access(used.access());
-                (loads, stores) = (loads | reads, stores | writes);
                 let register = |register: Register| number(register).filter(|number| *number < GENERAL as u32);
                 let (base, index) = (register(used.base()), register(used.index()));
                 let implied = moves_stack && base == Some(u32::from(RSP));
@@ -111,12 +109,10 @@ impl Operation {
                 }
                 let as_byte = |number: Option<u32>| number.map(|number| number as u8);
                 let displacement = used.displacement() as i64;
-                operand = Some(Operand {
-                    base: as_byte(base),
-                    index: as_byte(index),
-                    scale: used.scale() as i64,
-                    displacement,
-                });
+                let scale = used.scale() as i64;
+                let operand = Operand { base: as_byte(base), index: as_byte(index), scale, displacement };
+                load = if reads { load.or(Some(operand)) } else { load };
+                store = if writes { Some(operand) } else { store };
             }
         }
         let (latency, unit, occupies) = execution(instruction, &attributes);
@@ -130,9 +126,8 @@ impl Operation {
             latency: if takes_no_time { 0.0 } else { latency },
             unit,
             occupies,
-            operand,
-            loads,
-            stores,
+            load,
+            store,
             flow: flow(instruction),
             symbolic,
         }
@@ -208,7 +203,9 @@ fn symbolic(instruction: &Instruction, attributes: &Attributes) -> Symbolic {
         |register: Register| number(register).filter(|number| *number < GENERAL as u32).map(|number| number as u8);
     let is_register = |operand| instruction.op_kind(operand) == OpKind::Register;
     let of_itself = |by: i64| match general(instruction.op0_register()) {
-        Some(register) if is_register(0) => Symbolic::Sum(register, register, by),
+        Some(register) if is_register(0) && instruction.op0_register().size() >= 4 => {
+            Symbolic::Sum(register, register, by)
+        }
         _ => Symbolic::New,
     };
     match instruction.mnemonic() {
@@ -254,7 +251,7 @@ fn execution(instruction: &Instruction, attributes: &Attributes) -> (f64, Unit, 
         Category::System | Category::State | Category::SystemCall => (40.0, Unit::Integer, 40.0),
         Category::X87 if attributes.long_latency => (15.0, Unit::VectorDivide, 6.0),
         Category::X87 => (5.0, Unit::Vector, 1.0),
-        Category::IntegerArithmetic if attributes.long_latency => match instruction.op0_register().size() {
+        Category::IntegerArithmetic if attributes.long_latency => match bytes(instruction) {
             8 => (14.0, Unit::Divide, 8.0),
             _ => (11.0, Unit::Divide, 6.0),
         },
@@ -274,6 +271,14 @@ fn execution(instruction: &Instruction, attributes: &Attributes) -> (f64, Unit, 
         Category::Stack | Category::Call | Category::Return | Category::Nop => (0.0, Unit::Integer, 1.0),
         _ if attributes.element != Element::None => (1.0, Unit::Vector, 1.0),
         _ => (1.0, Unit::Integer, 1.0),
+    }
+}
+
+/// Size of the first operand.
+fn bytes(instruction: &Instruction) -> usize {
+    match instruction.op0_kind() {
+        OpKind::Memory => instruction.memory_size().size(),
+        _ => instruction.op0_register().size(),
     }
 }
 
@@ -304,16 +309,29 @@ mod tests {
     fn a_load_waits_for_its_address_and_nothing_else() {
         let load = operation(&[0x48, 0x8b, 0x44, 0xcb, 0x08]); // mov rax, [rbx + rcx * 8 + 8]
         assert_eq!((load.address, load.sources, load.results), (1 << 3 | 1 << 1, 0, 1));
-        assert!(load.loads && !load.stores && load.latency == 0.0);
-        assert!(matches!(load.operand, Some(Operand { base: Some(3), index: Some(1), scale: 8, displacement: 8 })));
+        assert!(load.store.is_none() && load.latency == 0.0);
+        assert!(matches!(load.load, Some(Operand { base: Some(3), index: Some(1), scale: 8, displacement: 8 })));
     }
 
     #[test]
     fn the_stack_pointer_is_no_dependence() {
         let push = operation(&[0x53]); // push rbx
         assert_eq!((push.sources, push.address, push.results, push.symbolic), (1 << 3, 0, 0, Symbolic::Stack(-8)));
-        assert!(push.stores && !push.loads);
+        assert!(push.load.is_none());
+        assert!(matches!(push.store, Some(Operand { base: Some(RSP), index: None, displacement: -8, .. })));
         assert_eq!(operation(&[0xc3]).symbolic, Symbolic::Stack(8));
+    }
+
+    #[test]
+    fn loads_and_stores_have_operands_of_their_own() {
+        let call = operation(&[0xff, 0x10]); // call [rax]
+        assert!(matches!(call.load, Some(Operand { base: Some(0), .. })), "{call:?}");
+        assert!(matches!(call.store, Some(Operand { base: Some(RSP), displacement: -8, .. })), "{call:?}");
+        let copy = operation(&[0x48, 0xa5]); // movsq
+        assert!(matches!(
+            (copy.load, copy.store),
+            (Some(Operand { base: Some(6), .. }), Some(Operand { base: Some(7), .. }))
+        ));
     }
 
     #[test]
@@ -342,6 +360,7 @@ mod tests {
     #[test]
     fn divisions_take_long() {
         assert_eq!(operation(&[0x48, 0xf7, 0xf3]).unit, Unit::Divide); // div rbx
+        assert_eq!(operation(&[0x48, 0xf7, 0x33]).latency, operation(&[0x48, 0xf7, 0xf3]).latency); // div qword [rbx]
         assert_eq!(operation(&[0xf2, 0x0f, 0x5e, 0xc1]).unit, Unit::VectorDivide); // divsd xmm0, xmm1
         assert_eq!(operation(&[0xf2, 0x0f, 0x59, 0xc1]).latency, 3.0); // mulsd xmm0, xmm1
     }

@@ -4,8 +4,8 @@
 //! another: chains of dependences through registers and memory, the window, branches that were not foreseen, and data that is far away.
 //! Addresses are not known; operands are taken to be the same memory where they are the same sum of the same unknown values.
 
-use crate::estimation::core::caches::Wait;
-use crate::estimation::core::operation::{GENERAL, Operand, Operation, RSP, RegisterSet, Symbolic, Unit};
+use crate::estimation::simulated_core::caches::Wait;
+use crate::estimation::simulated_core::operation::{GENERAL, Operand, Operation, RSP, RegisterSet, Symbolic, Unit};
 
 /// Instructions per cycle that come and that retire, and instructions underway: AMD's Software Optimization Guide for Zen 5. With 6 of each and
 /// with a window of 200 the errors of the training programs are the same within a few percent of them.
@@ -113,16 +113,15 @@ impl Pipeline {
         // The window is full until the instruction whose place it takes has retired.
         self.now = self.now.max(self.window[self.next]);
         let addressed = self.latest(operation.address, self.now);
-        let address = operation.operand.map(|operand| self.address(&operand, operation.symbolic));
         let mut start = self.latest(operation.sources, self.now);
-        if let Some(address) = address.filter(|_| operation.loads) {
-            start = start.max(self.load(operation, address, addressed, wait));
+        if let Some(operand) = &operation.load {
+            start = start.max(self.load(operation, self.address(operand), addressed, wait));
         }
         start = self.on_unit(operation, start);
         let done = start + operation.latency;
-        if let Some(address) = address.filter(|_| operation.stores) {
+        if let Some(address) = operation.store.map(|operand| self.address(&operand)) {
             self.stores = self.stores.max(self.now - QUEUE) + 1.0 / STORES_PER_CYCLE;
-            if let Some(wait) = wait.filter(|wait| !operation.loads && wait.transfer > 0.0) {
+            if let Some(wait) = wait.filter(|wait| operation.load.is_none() && wait.transfer > 0.0) {
                 // Nobody waits for a store, until the queue of stores is full.
                 self.transfers = self.transfers.max(self.now) + wait.transfer;
                 self.now = self.now.max(self.transfers - STORE_QUEUE);
@@ -155,17 +154,12 @@ impl Pipeline {
     }
 
     /// The address of an operand: a number for its unknown values, and the constant.
-    fn address(&self, operand: &Operand, symbolic: Symbolic) -> Value {
+    fn address(&self, operand: &Operand) -> Value {
         let value = |register: Option<u8>| register.map_or(Value::default(), |number| self.values[number as usize]);
         let (base, index) = (value(operand.base), value(operand.index));
         let unknown = hash(hash(base.unknown, index.unknown), operand.scale as u64);
         let plus = base.plus.wrapping_add(operand.displacement).wrapping_add(index.plus.wrapping_mul(operand.scale));
-        // The place of a push is below the stack pointer.
-        let pushed = match symbolic {
-            Symbolic::Stack(by) if by < 0 && operand.displacement == 0 => by,
-            _ => 0,
-        };
-        Value { unknown, plus: plus.wrapping_add(pushed) }
+        Value { unknown, plus }
     }
 
     /// When a load has its data.

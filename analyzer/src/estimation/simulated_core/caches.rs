@@ -36,8 +36,8 @@ pub(super) struct Wait {
 /// The waits of one path, in the order of its instructions.
 pub(super) type Waits = Vec<(u32, Wait)>;
 
-/// Code of 1 KiB.
-type Place = (ModuleId, u64);
+/// Code of 1 KiB in a process.
+type Place = (u32, ModuleId, u64);
 
 /// The bursts that run one place most.
 #[derive(Default)]
@@ -52,14 +52,14 @@ struct Phase {
 /// The waits of every path.
 pub(super) fn waits(paths: &[LocatedPath]) -> Vec<Waits> {
     let places: Vec<Option<Place>> = paths.iter().map(most_run).collect();
-    let ahead: Vec<Vec<bool>> = paths.iter().map(|path| fetched_ahead(&path.uses)).collect();
+    let ahead: Vec<Vec<bool>> = paths.iter().map(|path| fetched_ahead(&path.uses.first)).collect();
     let mut phases: BTreeMap<Option<Place>, Phase> = BTreeMap::new();
     let mut seen = HashSet::new();
     for ((place, path), ahead) in places.iter().zip(paths).zip(&ahead) {
         let phase = phases.entry(*place).or_default();
         phase.bursts += 1.0;
         seen.clear();
-        for (used, ahead) in path.uses.iter().zip(ahead).filter(|(used, _)| seen.insert(used.line)) {
+        for (used, ahead) in path.uses.first.iter().zip(ahead).filter(|(used, _)| seen.insert(used.line)) {
             *phase.lines.entry(used.line).or_default() += 1;
             phase.alone += if *ahead { 0.0 } else { 1.0 };
         }
@@ -68,7 +68,7 @@ pub(super) fn waits(paths: &[LocatedPath]) -> Vec<Waits> {
     let waits = |((place, path), ahead): ((&Option<Place>, &LocatedPath), &Vec<bool>)| {
         let (phase, size) = (&phases[place], sizes[place]);
         let wait = |(used, ahead): (&DataUse, &bool)| (used.instruction, phase.wait(used.line, *ahead, size));
-        path.uses.iter().zip(ahead).map(wait).collect()
+        path.uses.first.iter().zip(ahead).map(wait).collect()
     };
     places.iter().zip(paths).zip(&ahead).map(waits).collect()
 }
@@ -99,7 +99,7 @@ fn most_run(path: &LocatedPath) -> Option<Place> {
     let mut stretches: BTreeMap<Place, u64> = BTreeMap::new();
     for stretch in path.stretches.iter().flatten() {
         let FileOffset(start) = stretch.start;
-        *stretches.entry((stretch.module, start >> 10)).or_default() += 1;
+        *stretches.entry((path.pid, stretch.module, start >> 10)).or_default() += 1;
     }
     stretches.into_iter().max_by_key(|(_, times)| *times).map(|(place, _)| place)
 }
@@ -117,11 +117,16 @@ fn fetched_ahead(uses: &[DataUse]) -> Vec<bool> {
 mod tests {
     use super::*;
     use crate::counting::Stretch;
+    use crate::recording::DataUses;
 
     fn path(time: u64, lines: impl Iterator<Item = u32>) -> LocatedPath {
+        path_of(1, time, lines)
+    }
+
+    fn path_of(pid: u32, time: u64, lines: impl Iterator<Item = u32>) -> LocatedPath {
         let stretch = Stretch { module: ModuleId(0), start: FileOffset(0x1000), end: FileOffset(0x1010) };
         let uses = lines.enumerate().map(|(at, line)| DataUse { instruction: at as u32, line }).collect();
-        LocatedPath { time: (time, time), stretches: vec![Some(stretch)], uses, known_uses: None }
+        LocatedPath { pid, time, stretches: vec![Some(stretch)], uses: DataUses { first: uses, known_until: None } }
     }
 
     fn mean(paths: &[LocatedPath]) -> f64 {
@@ -138,6 +143,13 @@ mod tests {
     #[test]
     fn what_every_burst_uses_is_near() {
         let paths: Vec<LocatedPath> = (0..20).map(|time| path(time, random(300, 0, 100))).collect();
+        assert_eq!(mean(&paths), 0.0);
+    }
+
+    #[test]
+    fn processes_have_data_of_their_own() {
+        let lines = |pid: u32| random(300, 0, 100).map(move |line| line + pid * 1_000_000);
+        let paths: Vec<LocatedPath> = (0..60).map(|time| path_of(time % 20, time.into(), lines(time % 20))).collect();
         assert_eq!(mean(&paths), 0.0);
     }
 

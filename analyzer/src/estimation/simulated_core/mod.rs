@@ -20,15 +20,18 @@ use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
 use crate::address::Svma;
 use crate::counting::{Code, FileOffset, LocatedPath, ModuleCounts, Stretch};
-use crate::estimation::core::caches::Waits;
-use crate::estimation::core::operation::{Flow, Operation};
-use crate::estimation::core::pipeline::{Pipeline, Way};
-use crate::estimation::core::predictor::Predictor;
+use crate::estimation::simulated_core::caches::{Wait, Waits};
+use crate::estimation::simulated_core::operation::{Flow, Operation};
+use crate::estimation::simulated_core::pipeline::{Pipeline, Way};
+use crate::estimation::simulated_core::predictor::Predictor;
 use crate::estimation::{Strata, Stratum};
 use crate::recording::ModuleId;
 
-/// Instructions of one path that are simulated at most.
+/// Instructions of one path that are simulated at most, and of all: 2,000 bursts of usual length are 20 million.
 const LONGEST_PATH: usize = 50_000;
+const MOST_INSTRUCTIONS: usize = 40_000_000;
+/// Instructions that are kept decoded at most.
+const MOST_DECODED: usize = 2_000_000;
 /// Bytes of code whose cost is told apart in a function, as a power of two: its loops may be of very different speed.
 const WINDOW_BITS: u32 = 8;
 /// Instructions of the mean cost that are added to each function, and of its function's cost to each window: few say little. On training programs windows of
@@ -40,8 +43,9 @@ const LONGEST_INSTRUCTION: u64 = 15;
 /// Costs of instructions on the simulated core, in units of the mean.
 pub(super) fn costs(paths: &[LocatedPath], counted: &[ModuleCounts], strata: &Strata<'_>) -> Costs {
     let mut core = Core::new(counted, strata);
+    let mut left = MOST_INSTRUCTIONS;
     for (path, waits) in paths.iter().zip(caches::waits(paths)) {
-        core.run(path, &waits);
+        left -= core.run(path, &waits, left.min(LONGEST_PATH));
     }
     core.costs()
 }
@@ -102,47 +106,66 @@ impl<'a> Core<'a> {
         }
     }
 
-    fn run(&mut self, path: &LocatedPath, waits: &Waits) {
+    /// Runs a path, `most` instructions of it; how many it were.
+    fn run(&mut self, path: &LocatedPath, waits: &Waits, most: usize) -> usize {
         self.pipeline.forget_values();
         self.predictor.forget_history();
-        // Behind code that is not known, places of uses are not known either.
         let mut waits = waits.as_slice();
-        let most = path.known_uses.map_or(LONGEST_PATH, |known| LONGEST_PATH.min(known as usize));
+        let most = path.uses.known_until.map_or(most, |known| most.min(known as usize));
         let mut executed = 0;
         for (index, stretch) in path.stretches.iter().enumerate() {
-            let target = path.stretches.get(index + 1).copied().flatten().map_or(0, |next| next.start.0);
-            let end = stretch.and_then(|stretch| self.start_of(&stretch));
-            let Some((mut at, last)) = end else {
+            let next = path.stretches.get(index + 1).copied().flatten();
+            let target = next.map_or(0, |next| tag(next.module, next.start.0));
+            let is_known =
+                stretch.is_some_and(|stretch| self.run_stretch(&stretch, target, &mut waits, &mut executed, most));
+            if executed == most {
+                break;
+            }
+            if !is_known {
+                // Behind code that is not known, places of uses are not known either.
                 self.pipeline.forget_values();
                 waits = &[];
-                continue;
-            };
-            loop {
-                if executed == most {
-                    return;
-                }
-                let decoded = &self.decoded[at as usize];
-                let operation = &decoded.operation;
-                let is_last = operation.ip >= last.0;
-                while waits.first().is_some_and(|(instruction, _)| (*instruction as usize) < executed) {
-                    waits = &waits[1..];
-                }
-                // Addresses that are only computed are no uses.
-                let is_use = operation.loads || operation.stores;
-                let wait = waits.first().filter(|(at, _)| *at as usize == executed && is_use).map(|(_, wait)| *wait);
-                let way = way(&mut self.predictor, operation, is_last, target);
-                let cycles = self.pipeline.execute(operation, way, wait);
-                let (_, instructions, sum) = &mut self.sums[decoded.sum];
-                *instructions += 1.0;
-                *sum += cycles;
-                executed += 1;
-                if is_last {
-                    break;
-                }
-                let Some(behind) = self.behind(at, stretch.map(|stretch| stretch.module)) else { break };
-                at = behind;
             }
         }
+        executed
+    }
+
+    /// Runs a stretch until `executed` is `most`; `false` if its code is not known, or cannot have been executed in this way.
+    fn run_stretch(
+        &mut self,
+        stretch: &Stretch,
+        target: u64,
+        waits: &mut &[(u32, Wait)],
+        executed: &mut usize,
+        most: usize,
+    ) -> bool {
+        let Some((mut at, last)) = self.start_of(stretch) else { return false };
+        while *executed < most {
+            let decoded = &self.decoded[at as usize];
+            let operation = &decoded.operation;
+            let is_last = operation.ip == last.0;
+            if operation.ip > last.0 || !is_last && matches!(operation.flow, Flow::Known | Flow::Indirect) {
+                return false;
+            }
+            while waits.first().is_some_and(|(instruction, _)| (*instruction as usize) < *executed) {
+                *waits = &waits[1..];
+            }
+            // Addresses that are only computed are no uses.
+            let is_use = operation.load.is_some() || operation.store.is_some();
+            let wait = waits.first().filter(|(at, _)| *at as usize == *executed && is_use).map(|(_, wait)| *wait);
+            let way = way(&mut self.predictor, operation, stretch.module, is_last, target);
+            let cycles = self.pipeline.execute(operation, way, wait);
+            let (_, instructions, sum) = &mut self.sums[decoded.sum];
+            *instructions += 1.0;
+            *sum += cycles;
+            *executed += 1;
+            if is_last {
+                return true;
+            }
+            let Some(behind) = self.behind(at, stretch.module) else { return false };
+            at = behind;
+        }
+        true
     }
 
     /// The first instruction of a stretch and the address of its last; `None` if its code was not read.
@@ -153,10 +176,10 @@ impl<'a> Core<'a> {
         Some((self.at(stretch.module, start)?, end))
     }
 
-    fn behind(&mut self, at: u32, module: Option<ModuleId>) -> Option<u32> {
+    fn behind(&mut self, at: u32, module: ModuleId) -> Option<u32> {
         let decoded = &self.decoded[at as usize];
         if decoded.behind.is_none() {
-            let behind = self.at(module?, Svma(decoded.operation.next));
+            let behind = self.at(module, Svma(decoded.operation.next));
             self.decoded[at as usize].behind = behind;
         }
         self.decoded[at as usize].behind
@@ -171,7 +194,7 @@ impl<'a> Core<'a> {
         let image = &code.binary.image;
         let bytes = image.bytes_up_to(address, LONGEST_INSTRUCTION);
         let instruction = Decoder::with_ip(64, bytes, address.0, DecoderOptions::NONE).decode();
-        if instruction.is_invalid() {
+        if instruction.is_invalid() || self.decoded.len() == MOST_DECODED {
             return None;
         }
         let offset = FileOffset(image.file_offset_of_svma(address)?);
@@ -208,11 +231,17 @@ impl<'a> Core<'a> {
     }
 }
 
+/// A number for an address: those of modules begin near 0.
+fn tag(module: ModuleId, address: u64) -> u64 {
+    address ^ u64::from(module.0) << 48
+}
+
 /// What comes of the branch, if it is one. The last instruction of a stretch is a taken branch, or a system call.
-fn way(predictor: &mut Predictor, operation: &Operation, is_last: bool, target: u64) -> Way {
+fn way(predictor: &mut Predictor, operation: &Operation, module: ModuleId, is_last: bool, target: u64) -> Way {
+    let branch = tag(module, operation.ip);
     let foreseen = match operation.flow {
-        Flow::Conditional => predictor.direction(operation.ip, is_last),
-        Flow::Indirect if is_last => predictor.target(operation.ip, target),
+        Flow::Conditional => predictor.direction(branch, is_last),
+        Flow::Indirect if is_last => predictor.target(branch, target),
         Flow::Known if is_last => {
             predictor.pass();
             true
