@@ -62,10 +62,10 @@ pub struct InputArgs {
 impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
-        let chosen = models::rules(self.model.as_deref())?; // Before a command runs for nothing.
+        let chosen = self.rules()?; // Before a command runs for nothing.
         let recording =
             if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
-        self.analyze_by(&chosen, &recording, group_by, Part::Whole)
+        self.analyze_recording(&chosen, &recording, group_by, Part::Whole)
     }
 
     /// The command to record, if it was given.
@@ -78,12 +78,13 @@ impl InputArgs {
         self.binaries.search()
     }
 
-    /// Analyses a recording, or a part of one.
-    pub fn analyze_recording(&self, recording: &Recording, group_by: GroupBy, part: Part) -> anyhow::Result<Analysis> {
-        self.analyze_by(&models::rules(self.model.as_deref())?, recording, group_by, part)
+    /// What decides between the sources.
+    pub fn rules(&self) -> anyhow::Result<Chosen> {
+        models::rules(self.model.as_deref())
     }
 
-    fn analyze_by(
+    /// Analyses a recording, or a part of one.
+    pub fn analyze_recording(
         &self,
         Chosen { rules, pair }: &Chosen,
         recording: &Recording,

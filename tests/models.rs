@@ -177,6 +177,8 @@ fn what_is_no_model_is_refused() {
     std::fs::write(setup.path("empty.json"), "").unwrap();
     setup.fails(&["model", "import", "empty.json"], "empty.json: it is no model: EOF while parsing");
     setup.fails(&["mix", "--model", "nowhere.json"], "(a model is a file, or one of published, hardware, software");
+    setup.fails(&["validate", "--model", "nowhere.json", "--", "touch", "marker"], "(a model is a file, or one of");
+    assert!(!setup.path("marker").exists(), "the command ran for nothing");
     setup.label("two.csv", &blocks(2, by_length));
     setup.fails(&["train", "two.csv"], "the blocks are of 2 programs; leaving one out needs at least 3");
     std::fs::write(setup.path("other.csv"), "a,b\n1,2\n").unwrap();

@@ -73,10 +73,11 @@ struct Report<'a> {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let input = &args.input;
+    let rules = input.rules()?; // Before a command runs for nothing.
     let (recording, truth) = sides(args)?;
-    let analysis = input.analyze_recording(&recording, GroupBy::Nothing, Part::Whole)?;
-    let first = input.analyze_recording(&recording, GroupBy::Nothing, Part::FirstHalf)?;
-    let second = input.analyze_recording(&recording, GroupBy::Nothing, Part::SecondHalf)?;
+    let analysis = input.analyze_recording(&rules, &recording, GroupBy::Nothing, Part::Whole)?;
+    let first = input.analyze_recording(&rules, &recording, GroupBy::Nothing, Part::FirstHalf)?;
+    let second = input.analyze_recording(&rules, &recording, GroupBy::Nothing, Part::SecondHalf)?;
     let halves = [&first, &second];
     // The halves of a short recording can be empty.
     let halves = halves.iter().all(|half| half.instructions() > 0.0).then_some(halves);
