@@ -6,8 +6,8 @@ use std::path::PathBuf;
 /// The tracer if `HBBP_TRACER` does not say another.
 const DEFAULT_TRACER: &str = "lookahead";
 
-/// Options if `HBBP_TORTURE_OPTIONS` does not say others: short bursts, and as much time for them as for the program, so that threads are stopped up to
-/// some thousand times a second.
+/// Options if `HBBP_TORTURE_OPTIONS` does not say others: short bursts, and as much time for them as for the program, so that threads are
+/// stopped up to some thousand times a second.
 const DEFAULT_OPTIONS: &str = "--overhead 100 --burst 200";
 
 /// `lookahead` or `breakpoint`; `None` to record without.

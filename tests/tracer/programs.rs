@@ -124,8 +124,9 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// `speeds MS`: four functions in turns, of 6, 30, 6 and 1.5 million instructions, which take a millisecond or two each. How fast they are is decided by what
-/// waits for what: a chain of multiplications, sums that do not depend on each other, a branch like a coin, a chain of loads from 256 KiB.
+/// `speeds MS`: four functions in turns, of 6, 30, 6 and 1.5 million instructions, which take a millisecond or two each. How fast they are
+/// is decided by what waits for what: a chain of multiplications, sums that do not depend on each other, a branch like a coin, a chain of
+/// loads from 256 KiB.
 pub const SPEEDS: &str = r#"
 KEEP unsigned long chained(unsigned long x) {
     unsigned long n = 2000000;

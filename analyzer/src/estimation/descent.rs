@@ -7,8 +7,8 @@ const FLAT: f64 = 1e-6;
 /// Values looked back at: a step may lead upwards a little (Raydan 1997).
 const LOOK_BACK: usize = 10;
 
-/// Where `value` is least, looking from `at`: gradient descent with steps after Barzilai and Borwein (1988). `value` writes the gradient to its second
-/// argument. Ends where it is flat, or after 2,000 evaluations at the best place seen.
+/// Where `value` is least, looking from `at`: gradient descent with steps after Barzilai and Borwein (1988). `value` writes the gradient to
+/// its second argument. Ends where it is flat, or after 2,000 evaluations at the best place seen.
 pub(super) fn least(mut at: Vec<f64>, value: impl Fn(&[f64], &mut [f64]) -> f64) -> Vec<f64> {
     let mut slope = vec![0.0; at.len()];
     let mut now = value(&at, &mut slope);

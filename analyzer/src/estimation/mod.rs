@@ -1,7 +1,7 @@
 //! How much each burst weighs that a clock started.
 //!
-//! A clock starts bursts evenly in *time*, and so the more often in code the slower it is. Inside a burst the path is exact; what has to be put right is
-//! how much bursts count against each other. All bursts that start in the same 16 bytes of code weigh the same:
+//! A clock starts bursts evenly in *time*, and so the more often in code the slower it is. Inside a burst the path is exact; what has to be
+//! put right is how much bursts count against each other. All bursts that start in the same 16 bytes of code weigh the same:
 //!
 //! ```text
 //! weight = share of time  /  cost of an instruction there

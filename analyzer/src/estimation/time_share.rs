@@ -1,8 +1,8 @@
 //! The share of the time that bursts starting in one place stand for.
 //!
-//! There are more samples of the clock than bursts, and both are even in time: together they tell better where time goes. A cache line (of one function) with n
-//! bursts gets what both say of it; where the clock saw something but no burst started, the nearest bursts share it: those of the same 256 bytes, 1
-//! KiB, function, or all.
+//! There are more samples of the clock than bursts, and both are even in time: together they tell better where time goes. A cache line (of
+//! one function) with n bursts gets what both say of it; where the clock saw something but no burst started, the nearest bursts share it:
+//! those of the same 256 bytes, 1 KiB, function, or all.
 
 use std::collections::BTreeMap;
 

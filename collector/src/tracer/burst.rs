@@ -69,9 +69,10 @@ impl Burst {
         self.branches.iter().filter(is_static).count() as u64
     }
 
-    /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as weight, and
-    /// as period its share of what the burst stands for. The first one has the lines of data as raw data: a little-endian word each, the number of
-    /// instructions of the burst executed before in its upper half, the low 32 bits of the line's number in the lower. Line 0 is the end of what there was room for.
+    /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as weight, and as
+    /// period its share of what the burst stands for. The first one has the lines of data as raw data: a little-endian word each, the
+    /// number of instructions of the burst executed before in its upper half, the low 32 bits of the line's number in the lower. Line 0 is
+    /// the end of what there was room for.
     pub(super) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
         let mut stack = Vec::new();
         let word = |used: &DataUse| (u64::from(used.instruction) << 32 | used.line & 0xffff_ffff).to_le_bytes();

@@ -12,9 +12,9 @@ const GUESS: f64 = 250_000.0;
 
 /// Decides how much CPU time is to pass between two bursts of a thread.
 ///
-/// Let o be the share of CPU time that may be spent, e the share that stops take which are not for bursts (threads that begin and are looked for, signals
-/// of the program), c what a burst costs on average. A burst every c / (o - e) keeps the budget; where the costs change, the ratio
-/// of what was spent to what could have been spent makes up for it. All of it fades over the last seconds.
+/// Let o be the share of CPU time that may be spent, e the share that stops take which are not for bursts (threads that begin and are
+/// looked for, signals of the program), c what a burst costs on average. A burst every c / (o - e) keeps the budget; where the costs
+/// change, the ratio of what was spent to what could have been spent makes up for it. All of it fades over the last seconds.
 #[derive(Clone, Debug)]
 pub(super) struct Governor {
     budget: f64,

@@ -1,8 +1,9 @@
 //! What instructions cost on a simulated core.
 //!
 //! Clocks say how much time code takes, not how often it runs; what is between them is how fast the core is there. A burst is an exact
-//! path, so that can be simulated: which branches a predictor would have foreseen, which instructions wait for which, which data is far away. The absolute
-//! speed does not matter, only that of one function against another, and that is decided by the code much more than by the make of the core.
+//! path, so that can be simulated: which branches a predictor would have foreseen, which instructions wait for which, which data is far
+//! away. The absolute speed does not matter, only that of one function against another, and that is decided by the code much more than by
+//! the make of the core.
 //!
 //! ```text
 //! path of a burst -> operations -> predictor -+
@@ -34,8 +35,8 @@ const MOST_INSTRUCTIONS: usize = 40_000_000;
 const MOST_DECODED: usize = 2_000_000;
 /// Bytes of code whose cost is told apart in a function, as a power of two: its loops may be of very different speed.
 const WINDOW_BITS: u32 = 8;
-/// Instructions of the mean cost that are added to each function, and of its function's cost to each window: few say little. On training programs windows of
-/// 64 to 1,024 bytes and 2,000 to 20,000 instructions do about equally well.
+/// Instructions of the mean cost that are added to each function, and of its function's cost to each window: few say little. On training
+/// programs windows of 64 to 1,024 bytes and 2,000 to 20,000 instructions do about equally well.
 const PRIOR: f64 = 2000.0;
 const WINDOW_PRIOR: f64 = 20_000.0;
 const LONGEST_INSTRUCTION: u64 = 15;
