@@ -100,6 +100,20 @@ fn what_is_above_the_instructions_in_a_weight_is_passed_over() {
 }
 
 #[test]
+fn any_lines_of_data_are_survived() {
+    let Some(setup) = setup() else { return };
+    let plain = setup.blocks_of(&[BURST; 5]);
+    let mut recorder = Recorder::traced(&setup.binary);
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let garbage =
+        [words(&[]), vec![0xff; 16_004], vec![0; 800], words(&[3 << 32 | 9, 1 << 32 | 9, 2 << 32]), vec![7; 3]];
+    garbage.iter().for_each(|data| recorder.burst_with_data(&BURST, data));
+    let document = setup.blocks(recorder, &burst_facts("nanoseconds"));
+    // All code is in one place, so what it costs there changes nothing.
+    assert_eq!(counts(&document), counts(&plain));
+}
+
+#[test]
 fn pieces_of_a_burst_count_as_the_burst() {
     let Some(setup) = setup() else { return };
     let whole = setup.blocks_of(&[BURST, BURST]);

@@ -153,7 +153,7 @@ impl Recorder {
             branch_sample_type,
             ..EventAttr::default()
         };
-        let bursts = format | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT;
+        let bursts = format | SampleFormat::RAW | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT;
         let events = [
             EventDescription {
                 attr: clock(format, BranchSampleType::default()),
@@ -215,11 +215,19 @@ impl Recorder {
     /// Adds a burst in pieces, oldest first.
     pub fn pieces(&mut self, pieces: &[Burst<'_>]) {
         self.time += 10;
-        for piece in pieces {
-            let branches = newest_first(piece.branches, BranchFlags::default().with_kind(BranchKind::UNCOND));
-            let weight = Some(Weight::Full(piece.instructions));
-            self.write_now(&SampleFields { weight, ..sample(LBR, piece.ip, piece.period, &branches) });
-        }
+        pieces.iter().for_each(|piece| self.piece(piece, &[]));
+    }
+
+    /// Adds a burst with the lines of data it used, as the tracer writes them.
+    pub fn burst_with_data(&mut self, burst: &Burst<'_>, data: &[u8]) {
+        self.time += 10;
+        self.piece(burst, data);
+    }
+
+    fn piece(&mut self, piece: &Burst<'_>, raw: &[u8]) {
+        let branches = newest_first(piece.branches, BranchFlags::default().with_kind(BranchKind::UNCOND));
+        let weight = Some(Weight::Full(piece.instructions));
+        self.write_now(&SampleFields { weight, raw, ..sample(LBR, piece.ip, piece.period, &branches) });
     }
 
     /// Adds an EBS sample in the kernel.
