@@ -6,7 +6,7 @@ use super::{Block, Image};
 use crate::address::Svma;
 
 /// Longest x86 instruction, in bytes.
-const LONGEST_INSTRUCTION: u64 = 15;
+pub(crate) const LONGEST_INSTRUCTION: u64 = 15;
 
 /// Decodes the bytes of one range of code at any offset.
 pub(super) struct CodeDecoder<'image> {

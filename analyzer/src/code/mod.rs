@@ -41,6 +41,7 @@ pub use attributes::{Attributes, BranchKind, Element, Encoding, MemoryAccess, Pa
 pub use block_map::{Block, BlockMap, BlockStatistics, Evidence, Terminator};
 pub use category::Category;
 pub use code_attributes::mnemonic_name;
+pub(crate) use decode::LONGEST_INSTRUCTION;
 pub use decode::instructions;
 pub use demangle::demangle;
 pub use error::ImageError;

@@ -15,7 +15,7 @@ mod time_share;
 
 use std::collections::BTreeMap;
 
-use crate::counting::{Code, FileOffset, Located, LocatedStart, ModuleCounts};
+use crate::counting::{Code, FileOffset, Located, LocatedStart, ModuleCounts, SharedCode};
 use crate::recording::{EventKind, ModuleId, ModuleTable, Sources};
 
 /// How bursts were weighted.
@@ -38,13 +38,17 @@ struct Strata<'a> {
 }
 
 impl Strata<'_> {
+    /// The code of a module, if it was read.
+    fn code(&self, module: ModuleId) -> Option<&SharedCode> {
+        match &self.modules.get(&module)?.code {
+            Code::Read(code) => Some(code),
+            Code::Unread { .. } => None,
+        }
+    }
+
     fn of(&self, module: ModuleId, at: FileOffset) -> Stratum {
-        let function = match self.modules.get(&module).map(|counts| &counts.code) {
-            Some(Code::Read(code)) => {
-                code.binary.image.svma_of_file_offset(at.0).and_then(|address| code.functions.at(address))
-            }
-            _ => None,
-        };
+        let in_code = |code: &SharedCode| code.functions.at(code.binary.image.svma_of_file_offset(at.0)?);
+        let function = self.code(module).and_then(in_code);
         match function {
             Some(function) => Stratum::Function(module, function.0),
             None => Stratum::Stretch(module, at.0 >> 10),
@@ -81,7 +85,7 @@ pub fn estimate(
     };
     let shares = time_share::shares(starts, &samples, &strata);
     let of_starts: Vec<Stratum> = starts.iter().map(|start| strata.of(start.module, start.at)).collect();
-    let simulated = simulated_core::costs(&located.paths, counted, &strata);
+    let simulated = simulated_core::costs(&located.paths, &strata);
     let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
     let weights = relative(starts, &shares, &rates);

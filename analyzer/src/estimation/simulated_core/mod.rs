@@ -20,7 +20,8 @@ use std::collections::{BTreeMap, HashMap};
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
 use crate::address::Svma;
-use crate::counting::{Code, FileOffset, LocatedPath, ModuleCounts, Stretch};
+use crate::code::LONGEST_INSTRUCTION;
+use crate::counting::{FileOffset, LocatedPath, Stretch};
 use crate::estimation::simulated_core::caches::{Wait, Waits};
 use crate::estimation::simulated_core::operation::{Flow, Operation};
 use crate::estimation::simulated_core::pipeline::{Pipeline, Way};
@@ -39,11 +40,10 @@ const WINDOW_BITS: u32 = 8;
 /// programs windows of 64 to 1,024 bytes and 2,000 to 20,000 instructions do about equally well.
 const PRIOR: f64 = 2000.0;
 const WINDOW_PRIOR: f64 = 20_000.0;
-const LONGEST_INSTRUCTION: u64 = 15;
 
 /// Costs of instructions on the simulated core, in units of the mean.
-pub(super) fn costs(paths: &[LocatedPath], counted: &[ModuleCounts], strata: &Strata<'_>) -> Costs {
-    let mut core = Core::new(counted, strata);
+pub(super) fn costs(paths: &[LocatedPath], strata: &Strata<'_>) -> Costs {
+    let mut core = Core::new(strata);
     let mut left = MOST_INSTRUCTIONS;
     for (path, waits) in paths.iter().zip(caches::waits(paths)) {
         left -= core.run(path, &waits, left.min(LONGEST_PATH));
@@ -79,7 +79,6 @@ struct Decoded {
 }
 
 struct Core<'a> {
-    modules: BTreeMap<ModuleId, &'a ModuleCounts>,
     strata: &'a Strata<'a>,
     factory: InstructionInfoFactory,
     decoded: Vec<Decoded>,
@@ -92,10 +91,8 @@ struct Core<'a> {
 }
 
 impl<'a> Core<'a> {
-    fn new(counted: &'a [ModuleCounts], strata: &'a Strata<'a>) -> Self {
-        let read = counted.iter().filter(|counts| matches!(counts.code, Code::Read(_)));
+    fn new(strata: &'a Strata<'a>) -> Self {
         Core {
-            modules: read.map(|counts| (counts.module, counts)).collect(),
             strata,
             factory: InstructionInfoFactory::new(),
             decoded: Vec::new(),
@@ -171,8 +168,7 @@ impl<'a> Core<'a> {
 
     /// The first instruction of a stretch and the address of its last; `None` if its code was not read.
     fn start_of(&mut self, stretch: &Stretch) -> Option<(u32, Svma)> {
-        let Code::Read(code) = &self.modules.get(&stretch.module)?.code else { return None };
-        let image = &code.binary.image;
+        let image = &self.strata.code(stretch.module)?.binary.image;
         let (start, end) = (image.svma_of_file_offset(stretch.start.0)?, image.svma_of_file_offset(stretch.end.0)?);
         Some((self.at(stretch.module, start)?, end))
     }
@@ -191,8 +187,7 @@ impl<'a> Core<'a> {
         if let Some(at) = self.by_address.get(&(module, address)) {
             return Some(*at);
         }
-        let Code::Read(code) = &self.modules.get(&module)?.code else { return None };
-        let image = &code.binary.image;
+        let image = &self.strata.code(module)?.binary.image;
         let bytes = image.bytes_up_to(address, LONGEST_INSTRUCTION);
         let instruction = Decoder::with_ip(64, bytes, address.0, DecoderOptions::NONE).decode();
         if instruction.is_invalid() || self.decoded.len() == MOST_DECODED {
