@@ -30,8 +30,8 @@ def timed(command, environment, folder, success=(0,)):
     return Usage(wall, usage.ru_utime + usage.ru_stime)
 
 
-def clean(run):
-    return timed(run.command, run.environment, run.folder, run.success)
+def clean(run, times=1):
+    return timed(run.again(times), run.environment, run.folder, run.success)
 
 
 def pinned(hbbp):
@@ -54,23 +54,23 @@ def exact_counts(hbbp, run):
     return {"file": str(file), "clean": known["clean"], "instrumented": known["instrumented"]}
 
 
-def in_turns(hbbp, run, variants, rounds):
-    """Rounds of a clean run and one recorded with each set of options, every round in another order."""
+def in_turns(hbbp, run, variants, rounds, times):
+    """Rounds of a clean run and one recorded with each set of options, every round in another order; each runs the command so many times in a row."""
     names, result = ["clean", *variants], []
     clean(run)
     for number in range(rounds):
         progress(f"{run.program.name}: round {number + 1} of {rounds}")
         turn = number % len(names)
         order = names[turn:] + names[:turn]
-        result.append({name: clean(run)._asdict() if name == "clean" else recorded(hbbp, run, variants[name]) for name in order})
+        result.append({name: clean(run, times)._asdict() if name == "clean" else recorded(hbbp, run, variants[name], times) for name in order})
     return result
 
 
-def recorded(hbbp, run, options):
-    """A recorded run, analysed and compared with the exact counts."""
+def recorded(hbbp, run, options, times=1):
+    """A recorded run of so many times the command, analysed and compared with the exact counts. Those are of one time: shares are compared."""
     with tempfile.TemporaryDirectory(prefix="hbbp-suite-") as folder:
         recording, blocks = os.path.join(folder, "hbbp.data"), os.path.join(folder, "blocks.json")
-        record = [hbbp, "record", "-q", "-o", recording, *options, "--", *run.command]
+        record = [hbbp, "record", "-q", "-o", recording, *options, "--", *run.again(times)]
         usage = timed(record, run.environment, run.folder, run.success)
         analysis = timed([hbbp, "blocks", "-i", recording, "--format", "json", "-o", blocks], None, run.folder)
         compare = [hbbp, "validate", "-i", recording, "--truth", run.file("truth.json"), "--format", "json", "--top", "20"]

@@ -93,6 +93,11 @@ class Run:
             raise Failed(f"{name} is not there; packages: {' '.join(program.packages)}")
         self.command = [self.binary, *words]
 
+    def again(self, times):
+        """A command that runs this one so often."""
+        loop = 'left=$1; shift; while [ "$left" -gt 0 ]; do "$@"; code=$?; left=$((left - 1)); done; exit $code'
+        return self.command if times == 1 else ["/bin/sh", "-c", loop, "sh", str(times), *self.command]
+
     def file(self, name):
         """A file of this run beside the inputs."""
         return self.program.folder / (f"small.{name}" if self.small else name)

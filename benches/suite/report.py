@@ -16,7 +16,7 @@ def markdown(results):
         parts.append(costs_of_instrumentation(done))
     for name, options in results["record"].items():
         if measured := [(one, [r[name] for r in one["rounds"]], [r["clean"] for r in one["rounds"]]) for one in done if "rounds" in one]:
-            parts += [costs(options, measured), errors(f"hbbp record {options}", [(one["name"], runs) for one, runs, _ in measured])]
+            parts += [costs(options, measured, results["times"]), errors(f"hbbp record {options}", [(one["name"], runs) for one, runs, _ in measured])]
     if simulated := [(one["name"], [one["simulated"]]) for one in done if "simulated" in one]:
         parts.append(errors("hbbp record --pmu simulated", simulated))
     if results["left_out"]:
@@ -33,7 +33,7 @@ def costs_of_instrumentation(done):
     return "## Instrumentation (callgrind)\n\n" + table(head, rows)
 
 
-def costs(options, measured):
+def costs(options, measured, times):
     """Table 1 of HBBP: times beside the clean run and beside instrumentation."""
     rows = []
     for one, runs, clean in measured:
@@ -48,15 +48,15 @@ def costs(options, measured):
             f"{statistics.median(r['claimed'] for r in known):.2f}" if known else "",
             f"{statistics.median(r['bursts'] for r in known):.0f}" if known else "",
             f"{statistics.median(r['analysis']['wall'] for r in runs):.2f}",
-            f"{one['truth']['instrumented']['cpu'] / gathered:.1f}x",
+            f"{times * one['truth']['instrumented']['cpu'] / gathered:.1f}x",
         ])
     mean = lambda what: statistics.fmean(statistics.median(r[what] / c[what] - 1 for r, c in zip(runs, clean)) for _, runs, clean in measured)
     rows.append(["**mean**", "", percent(mean("wall")), percent(mean("cpu")), "", "", "", ""])
     head = ["program", "clean, s", "wall, %", "CPU, %", "claimed, %", "bursts", "analysis, s", "faster than instrumentation"]
     rounds = max(len(runs) for _, runs, _ in measured)
     return (
-        f"## Costs: hbbp record {options}\n\n{rounds} rounds, medians [quartiles]. wall, CPU: beyond the clean run of the same round, the "
-        "collector's time included; claimed: by the recording; faster: CPU time of instrumentation over that of recording and analysis.\n\n"
+        f"## Costs: hbbp record {options}\n\n{rounds} rounds of {times} times the command in a row; medians [quartiles]. wall, CPU: beyond the clean run of the same round, the "
+        "collector's time included; claimed: by the recording; faster: CPU time of instrumentation (of as many times) over that of recording and analysis.\n\n"
         + table(head, rows)
     )
 
