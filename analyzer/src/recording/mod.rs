@@ -21,7 +21,7 @@ pub use facts::{BurstEvent, BurstUnit, Facts, MadeEvents, Tracer};
 pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};
 pub use part::Part;
 pub(crate) use paths::PathSelection;
-pub use paths::{BurstPath, DataUse, DataUses};
+pub use paths::{BurstPath, DataUse, DataUses, Forwarded};
 pub use scan::{Granularity, RecordCounts, Selection, Tasks, read_samples, read_tasks};
 pub use sources::{SourceEvents, Sources};
 pub use timeline::{KERNEL_PID, Place, TaskEvent, Timeline};

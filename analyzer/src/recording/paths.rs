@@ -16,28 +16,43 @@ pub struct DataUse {
     pub line: u32,
 }
 
-/// The lines of data that a burst used.
+/// A use of an address that the burst had stored to shortly before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Forwarded {
+    /// Instructions of the burst that were executed before.
+    pub instruction: u32,
+    /// How many instructions before it the store was.
+    pub distance: u32,
+}
+
+/// The data that a burst used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DataUses {
     /// In order; empty where nobody recorded them.
     pub first: Vec<DataUse>,
-    /// Instructions for which they are known; `None` if for all.
+    /// In order.
+    pub forwarded: Vec<Forwarded>,
+    /// Instructions for which both are known; `None` if for all.
     pub known_until: Option<u32>,
 }
 
 impl DataUses {
     /// From the raw data of a burst's first sample: words of the instructions executed before, in the upper half, and the line. Line 0 is none: it
-    /// says that there was no room for more.
+    /// says that there was no room for more. With the highest bit set, the lower half is the distance from a store.
     pub fn of(raw: &[u8]) -> Self {
+        const FORWARDED: u32 = 1 << 31;
         let (words, _) = raw.as_chunks();
-        let used = |word: &[u8; 8]| {
+        let mut uses = DataUses::default();
+        for word in words {
             let word = u64::from_le_bytes(*word);
-            DataUse { instruction: (word >> 32) as u32, line: word as u32 }
-        };
-        let mut uses = DataUses { first: words.iter().map(used).collect(), known_until: None };
-        if let Some(end) = uses.first.last().copied().filter(|last| last.line == 0) {
-            uses.first.pop();
-            uses.known_until = Some(end.instruction);
+            let (instruction, line) = ((word >> 32) as u32, word as u32);
+            match line {
+                distance if instruction & FORWARDED != 0 => {
+                    uses.forwarded.push(Forwarded { instruction: instruction & !FORWARDED, distance });
+                }
+                0 => uses.known_until = Some(instruction),
+                line => uses.first.push(DataUse { instruction, line }),
+            }
         }
         uses
     }
@@ -95,7 +110,9 @@ mod tests {
         assert_eq!(DataUses::of(&raw).first, uses);
         assert_eq!(DataUses::of(&raw[..11]).first, uses[..1]);
         raw.splice(16.., (500_u64 << 32).to_le_bytes());
-        assert_eq!(DataUses::of(&raw), DataUses { first: uses.to_vec(), known_until: Some(500) });
+        raw.extend((1 << 63 | 600_u64 << 32 | 3).to_le_bytes());
+        let forwarded = vec![Forwarded { instruction: 600, distance: 3 }];
+        assert_eq!(DataUses::of(&raw), DataUses { first: uses.to_vec(), forwarded, known_until: Some(500) });
     }
 
     #[test]

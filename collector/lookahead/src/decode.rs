@@ -1,6 +1,6 @@
 //! From bytes to operations.
 
-use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory};
+use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, UsedMemory};
 
 use crate::native::{StubId, Stubs};
 use crate::op::{Address, Handler, Op};
@@ -52,6 +52,7 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
         extra: 0,
         length: instruction.len().max(1) as u8,
         stub: StubId::NONE,
+        stores: false,
     };
     if instruction.is_invalid() {
         return blank;
@@ -74,12 +75,18 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
     for family in FAMILIES {
         let mut op = blank;
         if let Some(run) = family(instruction, &mut op) {
-            return Op { run, ..op };
+            return Op { run, stores: stores(instruction, factory), ..op };
         }
     }
     let mut op = blank;
     match foreign::select(instruction, &mut op, factory, stubs) {
-        Some(run) => Op { run, ..op },
+        Some(run) => Op { run, stores: stores(instruction, factory), ..op },
         None => blank,
     }
+}
+
+fn stores(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> bool {
+    use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
+    let writes = |used: &UsedMemory| matches!(used.access(), Write | CondWrite | ReadWrite | ReadCondWrite);
+    factory.info(instruction).used_memory().iter().any(writes)
 }

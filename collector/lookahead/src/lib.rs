@@ -55,7 +55,7 @@ mod xsave;
 
 pub use branch::{Branch, BranchKind, Executed};
 pub use code_cache::CodeCache;
-pub use lines::{DataLines, DataUse};
+pub use lines::{DataLines, DataUse, Forwarded};
 pub use memory::{Fault, Memory, PAGE, Page};
 pub use outcome::{Fuel, Outcome, StopReason, UnsupportedInstruction};
 pub use overlay::Overlay;

@@ -1,14 +1,16 @@
-//! The lines of data that a path uses.
+//! The data that a path uses, as far as it says how long the path takes.
 
 use crate::Branch;
 use crate::machine::Machine;
-use crate::op::Op;
+use crate::op::{Op, RBP, RSP, ZERO};
 use crate::sink::Sink;
 
 /// Places for lines that are known to have been used. A path of 10,000 instructions uses 50 to 500 lines.
 const KNOWN: usize = 512;
 /// No line: addresses have 64 bits, lines 58.
 const NONE: u64 = u64::MAX;
+/// Places for addresses that were stored to last.
+const STORED: usize = 64;
 
 /// The first use of a line of data (64 bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,14 +21,27 @@ pub struct DataUse {
     pub line: u64,
 }
 
-/// The lines of data that a path uses with operands in memory, in the order of their first use.
+/// A use of an address that was stored to shortly before: a load waits for the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forwarded {
+    /// Instructions of the path that were executed before.
+    pub instruction: u32,
+    /// How many instructions before it the store was; 1 to [`DataLines::FARTHEST`].
+    pub distance: u32,
+}
+
+/// What a path does with operands in memory: lines of data in the order of their first use, and uses of what was stored shortly before.
 ///
-/// It is a filter, made to be cheap: a line may come again when another one took its place, and `lea`, which only adds up an address, counts
-/// as a use. The stack of `push` and `call`, and strings, have no such operand.
+/// It is a filter, made to be cheap: a line may come again when another one took its place, a store may be forgotten for one behind it, and
+/// `lea`, which only adds up an address, counts as a use. The stack of `push` and `call`, and strings, have no such operand. Variables at a
+/// constant distance from `rsp` or `rbp` are no uses of stores: code alone tells when they are the same.
 #[derive(Debug)]
 pub struct DataLines {
     uses: Vec<DataUse>,
+    forwarded: Vec<Forwarded>,
     known: Box<[u64; KNOWN]>,
+    /// Addresses, and instructions executed before.
+    stored: Box<[(u64, u32); STORED]>,
     /// Instructions executed so far.
     executed: u32,
     /// Instructions until there was no room for more.
@@ -35,18 +50,31 @@ pub struct DataLines {
 
 impl Default for DataLines {
     fn default() -> Self {
-        Self { uses: Vec::new(), known: Box::new([NONE; KNOWN]), executed: 0, known_until: None }
+        Self {
+            uses: Vec::new(),
+            forwarded: Vec::new(),
+            known: Box::new([NONE; KNOWN]),
+            stored: Box::new([(0, 0); STORED]),
+            executed: 0,
+            known_until: None,
+        }
     }
 }
 
 impl DataLines {
     /// First uses that are kept of a path.
-    pub const MOST: usize = 2000;
+    pub const MOST: usize = 1200;
+    /// Uses of what was stored that are kept of a path.
+    pub const MOST_FORWARDED: usize = 900;
+    /// Instructions from a store to a use that counts.
+    pub const FARTHEST: u32 = 255;
 
     /// Forgets everything: another path begins.
     pub fn clear(&mut self) {
         self.uses.clear();
+        self.forwarded.clear();
         self.known.fill(NONE);
+        self.stored.fill((0, 0));
         (self.executed, self.known_until) = (0, None);
     }
 
@@ -55,7 +83,7 @@ impl DataLines {
         self.executed = instructions as u32;
     }
 
-    /// Instructions for which the uses are known, where there was no room for more than 2,000; `None` if for all.
+    /// Instructions for which all is known, where there was no room for more; `None` if for all.
     pub fn known_until(&self) -> Option<u32> {
         self.known_until
     }
@@ -64,12 +92,39 @@ impl DataLines {
     pub fn uses(&self) -> &[DataUse] {
         &self.uses
     }
-}
 
-impl DataLines {
+    /// In the order of [`Forwarded::instruction`].
+    pub fn forwarded(&self) -> &[Forwarded] {
+        &self.forwarded
+    }
+
     fn add(&mut self, line: u64) {
         match self.uses.len() < Self::MOST {
             true => self.uses.push(DataUse { instruction: self.executed, line }),
+            false => self.known_until = self.known_until.or(Some(self.executed)),
+        }
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, address: u64, op: &Op) {
+        if matches!(op.address.base, RSP | RBP) && op.address.index == ZERO {
+            return;
+        }
+        // Neighbours in an array of any kind have places of their own.
+        let stored = &mut self.stored[(address ^ address >> 6) as usize % STORED];
+        let (last, before) = *stored;
+        let distance = self.executed.wrapping_sub(before);
+        if op.stores {
+            *stored = (address, self.executed);
+        }
+        if last == address && (1..=Self::FARTHEST).contains(&distance) {
+            self.add_forwarded(distance);
+        }
+    }
+
+    fn add_forwarded(&mut self, distance: u32) {
+        match self.forwarded.len() < Self::MOST_FORWARDED {
+            true => self.forwarded.push(Forwarded { instruction: self.executed, distance }),
             false => self.known_until = self.known_until.or(Some(self.executed)),
         }
     }
@@ -84,13 +139,17 @@ pub(crate) struct Path<'t> {
 impl Sink for Path<'_> {
     #[inline(always)]
     fn before(&mut self, m: &Machine<'_>, op: &Op) {
-        // Without an operand the address is 0.
-        let line = m.address(op) >> 6;
+        let address = m.address(op);
+        let line = address >> 6;
+        if line == 0 {
+            return; // Without an operand the address is 0.
+        }
         let known = &mut self.lines.known[line as usize % KNOWN];
-        if *known != line && line != 0 {
+        if *known != line {
             *known = line;
             self.lines.add(line);
         }
+        self.lines.pass(address, op);
     }
 
     #[inline(always)]

@@ -36,6 +36,8 @@ pub(crate) struct Op {
     pub(crate) extra: u8,
     pub(crate) length: u8,
     pub(crate) stub: StubId,
+    /// Its operand in memory is written.
+    pub(crate) stores: bool,
 }
 
 /// How to compute an address: `base + (index << scale) + displacement`, cut to 32 bits if `short`, plus the segment's base.

@@ -3,7 +3,7 @@
 mod support;
 
 use lookahead::{
-    Branch, BranchKind, CodeCache, DataLines, DataUse, Fuel, Outcome, Overlay, Registers, StopReason, run,
+    Branch, BranchKind, CodeCache, DataLines, DataUse, Forwarded, Fuel, Outcome, Overlay, Registers, StopReason, run,
     run_with_lines,
 };
 use perfdata::Avma;
@@ -226,6 +226,34 @@ fn too_many_pages_stop() {
 }
 
 #[test]
+fn uses_of_what_was_stored_shortly_before_are_found() {
+    // mov rbx, rsp; mov [rbx + 0x40], eax; inc dword [rbx + 0x44]; add ecx, [rbx + 0x40]; lea edx, [rbx + 8]; mov [rsp], rdx; mov rdx, [rsp];
+    // inc dword [rbx + 0x44]; int3
+    let code = [
+        &[0x48, 0x89, 0xe3][..],
+        &[0x89, 0x43, 0x40],
+        &[0xff, 0x43, 0x44],
+        &[0x03, 0x4b, 0x40],
+        &[0x8d, 0x53, 0x08],
+        &[0x48, 0x89, 0x14, 0x24],
+        &[0x48, 0x8b, 0x14, 0x24],
+        &[0xff, 0x43, 0x44],
+        &[0xcc],
+    ];
+    let mut bench = bench(&code.concat());
+    let mut lines = DataLines::default();
+    lines.continue_at(100);
+    let fuel = Fuel { instructions: 8, branches: 100 };
+    let Bench { memory, overlay, cache, registers, branches } = &mut bench;
+    run_with_lines(registers, overlay, memory, cache, fuel, branches, &mut lines);
+    // Those at a constant distance from the stack pointer are left to the reader of the code.
+    let used = |instruction, distance| Forwarded { instruction, distance };
+    assert_eq!(lines.forwarded(), [used(103, 2), used(107, 5)]);
+    lines.clear();
+    assert!(lines.forwarded().is_empty());
+}
+
+#[test]
 fn data_lines_come_where_they_are_used_first() {
     // mov rax, [rsp]; mov rax, [rsp + 0x40]; mov rax, [rsp + 8]; inc dword [rsp + 0x44]; jmp to the first
     let code = [
@@ -245,6 +273,7 @@ fn data_lines_come_where_they_are_used_first() {
     let line = (STACK + 0x1000) / 64;
     let used = |instruction, line| DataUse { instruction, line };
     assert_eq!(lines.uses(), [used(100, line), used(101, line + 1)]);
+    assert_eq!(lines.forwarded(), []);
     lines.clear();
     assert!(lines.uses().is_empty());
 }

@@ -1,12 +1,12 @@
 //! A burst in the making, and the samples it becomes.
 
-use lookahead::{Branch, BranchKind, DataLines, DataUse, Outcome};
+use lookahead::{Branch, BranchKind, DataLines, DataUse, Forwarded, Outcome};
 use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
 
 /// Branches of one sample (24 bytes each): a record is at most 65,535 bytes long.
 const SAMPLE_BRANCHES: usize = 2000;
-/// With a word for each line of data, one more for their end, and some 100 bytes of other fields.
-const _: () = assert!(SAMPLE_BRANCHES * 24 + (DataLines::MOST + 2) * 8 + 200 <= 65_535);
+/// With a word for each use of data, one more for their end, and some 100 bytes of other fields.
+const _: () = assert!(SAMPLE_BRANCHES * 24 + (DataLines::MOST + DataLines::MOST_FORWARDED + 2) * 8 + 200 <= 65_535);
 
 /// The path of a thread from one sampling stop.
 #[derive(Debug, Default)]
@@ -72,12 +72,17 @@ impl Burst {
     /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as weight, and as
     /// period its share of what the burst stands for. The first one has the lines of data as raw data: a little-endian word each, the
     /// number of instructions of the burst executed before in its upper half, the low 32 bits of the line's number in the lower. Line 0 is
-    /// the end of what there was room for.
+    /// the end of what there was room for. Uses of what was stored shortly before follow, with the highest bit set, and how many instructions
+    /// before it was in the lower half.
     pub(super) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
         let mut stack = Vec::new();
         let word = |used: &DataUse| (u64::from(used.instruction) << 32 | used.line & 0xffff_ffff).to_le_bytes();
         let end = self.lines.known_until().map(|instruction| DataUse { instruction, line: 0 });
-        let lines: Vec<u8> = self.lines.uses().iter().chain(&end).flat_map(word).collect();
+        const FORWARDED: u64 = 1 << 63;
+        let forwarded =
+            |used: &Forwarded| (FORWARDED | u64::from(used.instruction) << 32 | u64::from(used.distance)).to_le_bytes();
+        let lines = self.lines.uses().iter().chain(&end).flat_map(word);
+        let uses: Vec<u8> = lines.chain(self.lines.forwarded().iter().flat_map(forwarded)).collect();
         for (index, piece) in self.pieces.iter().enumerate() {
             let end = self.pieces.get(index + 1).map_or(self.branches.len(), |next| next.first);
             let flags = |kind: BranchKind| BranchFlags((kind as u64) << 20);
@@ -94,7 +99,7 @@ impl Burst {
                 tid: thread.tid as u32,
                 time,
                 period: share as u64,
-                raw: if index == 0 { &lines } else { &[] },
+                raw: if index == 0 { &uses } else { &[] },
                 branches: &stack,
                 weight: Some(Weight::Full(piece.instructions.min(u64::from(u32::MAX)))),
                 ..SampleFields::default()

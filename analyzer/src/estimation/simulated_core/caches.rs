@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::counting::{FileOffset, LocatedPath};
 use crate::recording::{DataUse, ModuleId};
 
-/// Lines that a level holds, and cycles until data is there that is not found in it: 48 KiB, 1 MiB, and a core's share of the third level, 4 MiB
-/// of it, of a server of 2020 to 2025; 14, 50 and 500 cycles, the last with the tables of two address translations of a virtual machine.
-const LEVELS: [(f64, f64); 3] = [(768.0, 14.0 - FIRST), (16_384.0, 50.0 - 14.0), (65_536.0, 500.0 - 50.0)];
+/// Lines that a level holds, and cycles until data is there that is not found in it: 48 KiB, 1 MiB, and what other machines leave of the third
+/// level, 2 MiB with the second; 14, 50 and 570 cycles, the last with the tables of two address translations. `benches/core-latencies` measures
+/// them on a server of 2025 that virtual machines share.
+const LEVELS: [(f64, f64); 3] = [(768.0, 14.0 - FIRST), (16_384.0, 50.0 - 14.0), (32_768.0, 570.0 - 50.0)];
 /// Cycles of the first level: part of every load.
 const FIRST: f64 = 4.0;
 /// Cycles for which a line that comes from the third level, or from memory beyond what that takes, keeps others from coming.
@@ -126,7 +127,7 @@ mod tests {
     fn path_of(pid: u32, time: u64, lines: impl Iterator<Item = u32>) -> LocatedPath {
         let stretch = Stretch { module: ModuleId(0), start: FileOffset(0x1000), end: FileOffset(0x1010) };
         let uses = lines.enumerate().map(|(at, line)| DataUse { instruction: at as u32, line }).collect();
-        LocatedPath { pid, time, stretches: vec![Some(stretch)], uses: DataUses { first: uses, known_until: None } }
+        LocatedPath { pid, time, stretches: vec![Some(stretch)], uses: DataUses { first: uses, ..DataUses::default() } }
     }
 
     fn mean(paths: &[LocatedPath]) -> f64 {
@@ -156,9 +157,9 @@ mod tests {
     #[test]
     fn large_sets_take_long() {
         let of = |size| mean(&(0..100).map(|time| path(time, random(size, time as u32, 300))).collect::<Vec<_>>());
-        let (second, third, memory) = (of(8_000), of(40_000), of(4_000_000));
+        let (second, third, memory) = (of(8_000), of(28_000), of(4_000_000));
         assert!((5.0..10.0).contains(&second), "{second}");
-        assert!((15.0..60.0).contains(&third), "{third}");
+        assert!((10.0..60.0).contains(&third), "{third}");
         assert!(memory > 200.0, "{memory}");
     }
 

@@ -27,7 +27,7 @@ use crate::estimation::simulated_core::operation::{Flow, Operation};
 use crate::estimation::simulated_core::pipeline::{Pipeline, Way};
 use crate::estimation::simulated_core::predictor::Predictor;
 use crate::estimation::{Strata, Stratum};
-use crate::recording::ModuleId;
+use crate::recording::{Forwarded, ModuleId};
 
 /// Instructions of one path that are simulated at most, and of all: 2,000 bursts of usual length are 20 million.
 const LONGEST_PATH: usize = 50_000;
@@ -78,6 +78,28 @@ struct Decoded {
     behind: Option<u32>,
 }
 
+/// What is known of the data that a path uses, from the instruction at hand on.
+#[derive(Default)]
+struct Data<'a> {
+    waits: &'a [(u32, Wait)],
+    forwarded: &'a [Forwarded],
+}
+
+impl Data<'_> {
+    /// What the instruction that is executed behind so many waits for, and how many instructions before it the address was stored to.
+    fn at(&mut self, executed: usize) -> (Option<Wait>, Option<u32>) {
+        while self.waits.first().is_some_and(|(instruction, _)| (*instruction as usize) < executed) {
+            self.waits = &self.waits[1..];
+        }
+        while self.forwarded.first().is_some_and(|used| (used.instruction as usize) < executed) {
+            self.forwarded = &self.forwarded[1..];
+        }
+        let wait = self.waits.first().filter(|(instruction, _)| *instruction as usize == executed);
+        let forwarded = self.forwarded.first().filter(|used| used.instruction as usize == executed);
+        (wait.map(|(_, wait)| *wait), forwarded.map(|used| used.distance))
+    }
+}
+
 struct Core<'a> {
     strata: &'a Strata<'a>,
     factory: InstructionInfoFactory,
@@ -108,21 +130,21 @@ impl<'a> Core<'a> {
     fn run(&mut self, path: &LocatedPath, waits: &Waits, most: usize) -> usize {
         self.pipeline.forget_values();
         self.predictor.forget_history();
-        let mut waits = waits.as_slice();
+        let mut data = Data { waits, forwarded: &path.uses.forwarded };
         let most = path.uses.known_until.map_or(most, |known| most.min(known as usize));
         let mut executed = 0;
         for (index, stretch) in path.stretches.iter().enumerate() {
             let next = path.stretches.get(index + 1).copied().flatten();
             let target = next.map_or(0, |next| tag(next.module, next.start.0));
             let is_known =
-                stretch.is_some_and(|stretch| self.run_stretch(&stretch, target, &mut waits, &mut executed, most));
+                stretch.is_some_and(|stretch| self.run_stretch(&stretch, target, &mut data, &mut executed, most));
             if executed == most {
                 break;
             }
             if !is_known {
                 // Behind code that is not known, places of uses are not known either.
                 self.pipeline.forget_values();
-                waits = &[];
+                data = Data::default();
             }
         }
         executed
@@ -133,7 +155,7 @@ impl<'a> Core<'a> {
         &mut self,
         stretch: &Stretch,
         target: u64,
-        waits: &mut &[(u32, Wait)],
+        data: &mut Data<'_>,
         executed: &mut usize,
         most: usize,
     ) -> bool {
@@ -145,14 +167,12 @@ impl<'a> Core<'a> {
             if operation.ip > last.0 || !is_last && matches!(operation.flow, Flow::Known | Flow::Indirect) {
                 return false;
             }
-            while waits.first().is_some_and(|(instruction, _)| (*instruction as usize) < *executed) {
-                *waits = &waits[1..];
-            }
             // Addresses that are only computed are no uses.
             let is_use = operation.load.is_some() || operation.store.is_some();
-            let wait = waits.first().filter(|(at, _)| *at as usize == *executed && is_use).map(|(_, wait)| *wait);
+            let (wait, from_store) = data.at(*executed);
+            let wait = wait.filter(|_| is_use);
             let way = way(&mut self.predictor, operation, stretch.module, is_last, target);
-            let cycles = self.pipeline.execute(operation, way, wait);
+            let cycles = self.pipeline.execute(operation, way, wait, from_store);
             let (_, instructions, sum) = &mut self.sums[decoded.sum];
             *instructions += 1.0;
             *sum += cycles;

@@ -7,7 +7,8 @@ use crate::code::{Attributes, Category, Element, MemoryAccess};
 /// A set of registers: general ones from bit 0, flags at 16, vectors at 32, masks at 64, x87 at 72, MMX at 80.
 pub(super) type RegisterSet = u128;
 
-const FLAGS: u32 = 16;
+/// Bit of the flags.
+pub(super) const FLAGS: u32 = 16;
 const VECTORS: u32 = 32;
 /// Number of `rsp`.
 pub(super) const RSP: u8 = 4;
@@ -18,10 +19,32 @@ pub(super) const GENERAL: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Integer,
-    Vector,
     Multiply,
     Divide,
+    Vector,
+    VectorMultiply,
+    VectorShift,
+    FloatAdd,
     VectorDivide,
+}
+
+impl Unit {
+    pub const COUNT: usize = 8;
+
+    /// Instructions that it starts in a cycle.
+    pub fn per_cycle(self) -> f64 {
+        match self {
+            Unit::Integer => 5.0,
+            Unit::Vector => 4.0,
+            Unit::Multiply | Unit::VectorMultiply | Unit::VectorShift | Unit::FloatAdd => 2.0,
+            Unit::Divide | Unit::VectorDivide => 1.0,
+        }
+    }
+
+    /// The unit of whose places it has some.
+    pub fn is_part_of(self) -> Option<Unit> {
+        matches!(self, Unit::VectorMultiply | Unit::VectorShift | Unit::FloatAdd).then_some(Unit::Vector)
+    }
 }
 
 /// What it does to the path.
@@ -36,12 +59,20 @@ pub(super) enum Flow {
 }
 
 /// An operand in memory: base + index x scale + displacement.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Operand {
     pub base: Option<u8>,
     pub index: Option<u8>,
     pub scale: i64,
     pub displacement: i64,
+}
+
+impl Operand {
+    /// Whether the other has the same registers and displacement; that of the stack pointer is known to the core.
+    pub fn is_place_of(&self, other: &Operand) -> bool {
+        (self.base, self.index, self.scale) == (other.base, other.index, other.scale)
+            && (self.displacement == other.displacement || self.base == Some(RSP))
+    }
 }
 
 /// What happens to the value of a general register, as far as it can be said without knowing values.
@@ -116,7 +147,8 @@ impl Operation {
             }
         }
         let (latency, unit, occupies) = execution(instruction, &attributes);
-        let takes_no_time = clears || moves_stack || is_copy(instruction) || is_plain_move(instruction);
+        let takes_no_time =
+            clears || moves_stack || is_copy(instruction, &attributes) || is_plain_move(instruction, &attributes);
         Operation {
             ip: instruction.ip(),
             next: instruction.next_ip(),
@@ -182,20 +214,31 @@ fn is_zero_idiom(instruction: &Instruction) -> bool {
 }
 
 /// A load or store that does nothing else: its time is that of the access.
-fn is_plain_move(instruction: &Instruction) -> bool {
+fn is_plain_move(instruction: &Instruction, attributes: &Attributes) -> bool {
     use Mnemonic::{Mov, Movsx, Movsxd, Movzx};
     let in_memory = |operand| instruction.op_kind(operand) == OpKind::Memory;
-    matches!(instruction.mnemonic(), Mov | Movzx | Movsx | Movsxd) && (in_memory(0) || in_memory(1))
+    let moves = matches!(instruction.mnemonic(), Mov | Movzx | Movsx | Movsxd) || moves_vector(attributes);
+    moves && (in_memory(0) || in_memory(1))
 }
 
 /// A copy of a whole register, done by renaming.
-fn is_copy(instruction: &Instruction) -> bool {
+fn is_copy(instruction: &Instruction, attributes: &Attributes) -> bool {
     let is_register = |operand| instruction.op_kind(operand) == OpKind::Register;
-    instruction.mnemonic() == Mnemonic::Mov
-        && is_register(0)
-        && is_register(1)
-        && instruction.op0_register().is_gpr()
-        && instruction.op0_register().size() >= 4
+    let to = instruction.op0_register();
+    let is_whole = match instruction.mnemonic() {
+        Mnemonic::Mov => to.is_gpr() && to.size() >= 4,
+        _ => moves_vector(attributes) && !crosses(instruction),
+    };
+    is_whole && is_register(0) && is_register(1)
+}
+
+/// Moves vectors, or their first element, as they are. Those that leave the rest of a register as it was (`movss` between registers) are few.
+fn moves_vector(attributes: &Attributes) -> bool {
+    let name = attributes.mnemonic.trim_start_matches('v');
+    let plain = ["mova", "movu", "movdq", "movss", "movsd", "movd", "movq", "movnt", "lddqu"];
+    attributes.category == Category::DataTransfer
+        && attributes.element != Element::None
+        && plain.iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn symbolic(instruction: &Instruction, attributes: &Attributes) -> Symbolic {
@@ -211,7 +254,7 @@ fn symbolic(instruction: &Instruction, attributes: &Attributes) -> Symbolic {
     match instruction.mnemonic() {
         Mnemonic::Leave | Mnemonic::Enter => Symbolic::New,
         _ if attributes.stack => Symbolic::Stack(i64::from(instruction.stack_pointer_increment())),
-        Mnemonic::Mov if is_copy(instruction) => {
+        Mnemonic::Mov if is_copy(instruction, attributes) => {
             match (general(instruction.op0_register()), general(instruction.op1_register())) {
                 (Some(to), Some(from)) => Symbolic::Sum(to, from, 0),
                 _ => Symbolic::New,
@@ -235,8 +278,9 @@ fn symbolic(instruction: &Instruction, attributes: &Attributes) -> Symbolic {
     }
 }
 
-/// Latency, unit, and for how long it occupies that. As of 2020 to 2025 they are about the same on all cores of servers and desktops:
-/// AMD's Software Optimization Guides for Zen 3 to 5, Intel's Optimization Reference Manual, Fog's instruction tables.
+/// Latency, unit, and for how long it occupies that: what `benches/core-latencies` measures on a Zen 5, which AMD's Software Optimization Guides for
+/// Zen 3 to 5, Intel's Optimization Reference Manual and Fog's instruction tables give much the same for cores of 2020 to 2025. Sums and simple
+/// operations of vectors take one cycle less, or more, on some.
 fn execution(instruction: &Instruction, attributes: &Attributes) -> (f64, Unit, f64) {
     let name = attributes.mnemonic.trim_start_matches('v');
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
@@ -256,20 +300,20 @@ fn execution(instruction: &Instruction, attributes: &Attributes) -> (f64, Unit, 
             _ => (11.0, Unit::Divide, 6.0),
         },
         Category::IntegerArithmetic if starts(&["mul", "imul"]) => (3.0, Unit::Multiply, 1.0),
-        Category::FloatArithmetic if starts(&["sqrt"]) => (20.0, Unit::VectorDivide, 8.0),
-        Category::FloatArithmetic if attributes.long_latency => (13.0, Unit::VectorDivide, 5.0),
-        Category::FloatArithmetic => (3.0, Unit::Vector, 1.0),
-        Category::Fma | Category::Conversion if attributes.element != Element::None => (4.0, Unit::Vector, 1.0),
-        Category::SimdInteger if starts(&["pmul", "pmadd", "psad"]) => (3.0, Unit::Vector, 1.0),
+        Category::FloatArithmetic if starts(&["sqrt"]) => (14.0, Unit::VectorDivide, 7.0),
+        Category::FloatArithmetic if attributes.long_latency => (11.0, Unit::VectorDivide, 5.0),
+        Category::FloatArithmetic if starts(&["mul"]) => (3.0, Unit::VectorMultiply, 1.0),
+        Category::FloatArithmetic => (2.0, Unit::FloatAdd, 1.0),
+        Category::Fma if attributes.element != Element::None => (4.0, Unit::VectorMultiply, 1.0),
+        Category::Conversion if attributes.element != Element::None => (3.0, Unit::FloatAdd, 1.0),
+        Category::SimdInteger if starts(&["pmul", "pmadd", "psad"]) => (3.0, Unit::VectorMultiply, 1.0),
+        _ if attributes.element != Element::None && starts(&["psll", "psrl", "psra"]) => (2.0, Unit::VectorShift, 1.0),
         Category::Compare if starts(&["ucomi", "comi"]) => (4.0, Unit::Vector, 1.0),
-        Category::Compare if starts(&["cmpp", "cmps", "ptest"]) => (3.0, Unit::Vector, 1.0),
         Category::Crypto => (3.0, Unit::Vector, 1.0),
         // Between general and vector registers.
-        Category::DataTransfer if starts(&["movmsk", "pmovmsk"]) || crosses(instruction) => (3.0, Unit::Vector, 1.0),
-        // Copies are done by renaming, loads and stores by units of their own.
-        Category::DataTransfer if attributes.element != Element::None => (0.5, Unit::Vector, 0.5),
+        Category::DataTransfer if starts(&["movmsk", "pmovmsk"]) || crosses(instruction) => (4.0, Unit::Vector, 1.0),
         Category::Stack | Category::Call | Category::Return | Category::Nop => (0.0, Unit::Integer, 1.0),
-        _ if attributes.element != Element::None => (1.0, Unit::Vector, 1.0),
+        _ if attributes.element != Element::None => (2.0, Unit::Vector, 1.0),
         _ => (1.0, Unit::Integer, 1.0),
     }
 }
@@ -363,5 +407,22 @@ mod tests {
         assert_eq!(operation(&[0x48, 0xf7, 0x33]).latency, operation(&[0x48, 0xf7, 0xf3]).latency); // div qword [rbx]
         assert_eq!(operation(&[0xf2, 0x0f, 0x5e, 0xc1]).unit, Unit::VectorDivide); // divsd xmm0, xmm1
         assert_eq!(operation(&[0xf2, 0x0f, 0x59, 0xc1]).latency, 3.0); // mulsd xmm0, xmm1
+    }
+
+    #[test]
+    fn moves_of_vectors_take_no_unit() {
+        assert_eq!(operation(&[0x66, 0x0f, 0x6f, 0xc1]).latency, 0.0); // movdqa xmm0, xmm1
+        assert_eq!(operation(&[0x66, 0x0f, 0x6f, 0x03]).latency, 0.0); // movdqa xmm0, [rbx]
+        assert_eq!(operation(&[0x0f, 0x16, 0x03]).unit, Unit::Vector); // movhps xmm0, [rbx]
+        assert_eq!(operation(&[0x66, 0x0f, 0x6e, 0xc0]).latency, 4.0); // movd xmm0, eax
+        assert_eq!(operation(&[0x66, 0x0f, 0xfe, 0xc1]).latency, 2.0); // paddd xmm0, xmm1
+    }
+
+    #[test]
+    fn units_have_parts() {
+        let multiply = operation(&[0x66, 0x0f, 0xf5, 0xc1]).unit; // pmaddwd xmm0, xmm1
+        assert_eq!((multiply, multiply.is_part_of()), (Unit::VectorMultiply, Some(Unit::Vector)));
+        let shift = operation(&[0x66, 0x0f, 0x71, 0xe0, 0x08]).unit; // psraw xmm0, 8
+        assert_eq!((shift, shift.is_part_of()), (Unit::VectorShift, Some(Unit::Vector)));
     }
 }
