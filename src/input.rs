@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use analyzer::counting::GroupBy;
+use analyzer::counting::{Detail, GroupBy};
+use analyzer::flow::Flow;
 use analyzer::recording::Part;
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
@@ -12,7 +13,7 @@ use perfdata::Recording;
 
 use crate::commands::record;
 use crate::models::{self, Chosen};
-use crate::output::{Format, terminal_width};
+use crate::output::Head;
 use crate::progress::Progress;
 
 /// Where binaries are found.
@@ -27,13 +28,9 @@ pub struct BinaryArgs {
     binaries: Vec<String>,
 }
 
-/// Where recording and binaries come from, and how the result is printed.
+/// How recordings are analysed.
 #[derive(clap::Args)]
-pub struct InputArgs {
-    /// Recording to read; `-` for standard input
-    #[arg(short, long, value_name = "FILE", default_value = "hbbp.data", conflicts_with = "command")]
-    input: PathBuf,
-
+pub struct AnalysisArgs {
     #[command(flatten)]
     binaries: BinaryArgs,
 
@@ -45,14 +42,17 @@ pub struct InputArgs {
     /// Threads to work with; the result does not depend on it [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+}
 
-    /// Format of the output
-    #[arg(long, value_enum, default_value = "table")]
-    pub format: Format,
+/// Where the recording comes from, and how it is analysed.
+#[derive(clap::Args)]
+pub struct InputArgs {
+    /// Recording to read; `-` for standard input
+    #[arg(short, long, value_name = "FILE", default_value = "hbbp.data", conflicts_with = "command")]
+    input: PathBuf,
 
-    /// Write the output to this file instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub analysis: AnalysisArgs,
 
     /// Command to record and analyse in one go; its standard output goes to standard error
     #[arg(last = true, value_name = "COMMAND")]
@@ -62,10 +62,18 @@ pub struct InputArgs {
 impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
-        let chosen = self.rules()?; // Before a command runs for nothing.
+        let chosen = self.analysis.rules()?; // Before a command runs for nothing.
         let recording =
             if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
-        self.analyze_recording(&chosen, &recording, group_by, Part::Whole)
+        self.analysis.analyze(&chosen, &recording, group_by, Detail::Blocks, Part::Whole)
+    }
+
+    /// The flow of a recording, or of a command that is recorded first.
+    pub fn flow(&self) -> anyhow::Result<Flow> {
+        let chosen = self.analysis.rules()?;
+        let recording =
+            if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
+        self.analysis.flow(&chosen, &recording)
     }
 
     /// The command to record, if it was given.
@@ -73,6 +81,20 @@ impl InputArgs {
         &self.command
     }
 
+    /// Opens the recording that was named.
+    pub fn open(&self) -> anyhow::Result<Recording> {
+        if self.input == Path::new("-") {
+            let stdin = std::io::stdin();
+            if stdin.is_terminal() {
+                bail!("standard input is a terminal: pipe a recording into it, or name a file with -i");
+            }
+            return Recording::from_stream(&mut stdin.lock() as &mut dyn Read).context("standard input");
+        }
+        open_recording(&self.input)
+    }
+}
+
+impl AnalysisArgs {
     /// Where binaries are found.
     pub fn search(&self) -> BinarySearch {
         self.binaries.search()
@@ -84,11 +106,12 @@ impl InputArgs {
     }
 
     /// Analyses a recording, or a part of one.
-    pub fn analyze_recording(
+    pub fn analyze(
         &self,
         Chosen { rules, pair }: &Chosen,
         recording: &Recording,
         group_by: GroupBy,
+        detail: Detail,
         part: Part,
     ) -> anyhow::Result<Analysis> {
         if part == Part::Whole {
@@ -98,7 +121,7 @@ impl InputArgs {
             Some(threads) => usize::from(threads),
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let options = Options { search: self.search(), part, group_by, threads, rules };
+        let options = Options { search: self.search(), part, group_by, detail, threads, rules };
         let progress = Progress::new();
         let analysis = analyze(recording, &options, &|step| progress.step(step))?;
         drop(progress);
@@ -121,29 +144,23 @@ impl InputArgs {
         Ok(analysis)
     }
 
-    /// Columns of the terminal the report goes to, if it goes to one.
-    pub fn width(&self) -> Option<usize> {
-        if self.output.is_none() { terminal_width() } else { None }
+    /// The flow of a recording; says on standard error what is weaker in it than it could be.
+    pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<Flow> {
+        let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Jumps, Part::Whole)?;
+        Head::of(&analysis).degraded.iter().for_each(|degraded| eprintln!("hbbp: {degraded}"));
+        Ok(analysis.flow.unwrap_or_default())
     }
+}
 
-    /// Opens the recording that was named.
-    pub fn open(&self) -> anyhow::Result<Recording> {
-        if self.input == Path::new("-") {
-            let stdin = std::io::stdin();
-            if stdin.is_terminal() {
-                bail!("standard input is a terminal: pipe a recording into it, or name a file with -i");
-            }
-            return Recording::from_stream(&mut stdin.lock() as &mut dyn Read).context("standard input");
-        }
-        Recording::open(&self.input).with_context(|| {
-            let hint = if self.input == Path::new("hbbp.data") && !self.input.exists() {
-                " (make one with `hbbp record -- COMMAND`, or name another with -i)"
-            } else {
-                ""
-            };
-            format!("{}{hint}", self.input.display())
-        })
-    }
+fn open_recording(file: &Path) -> anyhow::Result<Recording> {
+    Recording::open(file).with_context(|| {
+        let hint = if file == Path::new("hbbp.data") && !file.exists() {
+            " (make one with `hbbp record -- COMMAND`, or name another with -i)"
+        } else {
+            ""
+        };
+        format!("{}{hint}", file.display())
+    })
 }
 
 impl BinaryArgs {

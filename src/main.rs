@@ -36,6 +36,7 @@ enum Command {
     Mix(commands::mix::Args),
     /// Print how often every basic block ran
     Blocks(commands::blocks::Args),
+    Export(commands::export::Args),
     /// Say of every block of a recording which source is nearer the truth
     Label(commands::label::Args),
     /// Train a model that chooses the source per block
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::Record(args) => commands::record::run(*args),
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
+        Command::Export(args) => commands::export::run(&args),
         Command::Label(args) => commands::label::run(&args),
         Command::Train(args) => commands::train::run(&args),
         Command::Model(args) => commands::model::run(&args),

@@ -2,6 +2,7 @@
 
 pub mod blocks;
 pub mod doctor;
+pub mod export;
 pub mod label;
 pub mod mix;
 pub mod model;

@@ -1,0 +1,68 @@
+//! `hbbp export`: profiles for compilers, optimizers and other tools.
+
+mod profiled;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use analyzer::flow::Flow;
+
+use crate::commands::truth::read_truth;
+use crate::input::InputArgs;
+use crate::output::{profile, write_to};
+use profiled::Profiled;
+
+/// Write a profile for a compiler, an optimizer or another tool
+///
+/// Reads a recording, or exact counts (--truth). Most formats are profiles of one binary: the one named with --binary, or else the one
+/// that ran most.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Format of the profile
+    #[arg(long, value_enum)]
+    format: Format,
+
+    /// Exact counts instead of a recording: what `hbbp truth` wrote, or a file of callgrind (--dump-instr=yes) or of SDE's -mix
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "command"])]
+    truth: Option<PathBuf>,
+
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// Write the profile to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// What can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
+    LlvmProfgen,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp export --format llvm-profgen -i run.data --binary ./server -o server.ranges
+  llvm-profgen --unsymbolized-profile=server.ranges --binary=./server --output=server.prof";
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let search = args.input.analysis.search();
+    let flow = flow(args)?;
+    let profiled = Profiled::choose(&flow, &search)?;
+    profiled.describe().iter().for_each(|line| eprintln!("hbbp: {line}"));
+    write_to(args.output.as_deref(), |out| match args.format {
+        Format::LlvmProfgen => Ok(profile::llvm_profgen(profiled.module, profiled.index, &profiled.binary.image, out)?),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn flow(args: &Args) -> anyhow::Result<Flow> {
+    let Some(file) = &args.truth else { return args.input.flow() };
+    let search = args.input.analysis.search();
+    let (flow, notes) = Flow::of_truth(&read_truth(file, search.clone())?, &search);
+    notes.iter().for_each(|note| eprintln!("hbbp: {note}"));
+    Ok(flow)
+}
