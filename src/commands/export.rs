@@ -1,7 +1,5 @@
 //! `hbbp export`: profiles for compilers, optimizers and other tools.
 
-mod profiled;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,8 +7,8 @@ use analyzer::flow::Flow;
 
 use crate::commands::truth::read_truth;
 use crate::input::InputArgs;
-use crate::output::{profile, write_to};
-use profiled::Profiled;
+use crate::output::profile::{self, Profiled};
+use crate::output::write_to;
 
 /// Write a profile for a compiler, an optimizer or another tool
 ///
@@ -38,6 +36,10 @@ pub struct Args {
 /// What can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
+    /// For `llvm-bolt -data`: branches and fall-throughs, or samples where there are no branches
+    Bolt,
+    /// For `perf2bolt -pa`: branches and ranges by address
+    BoltPreagg,
     /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
     LlvmProfgen,
 }
@@ -54,7 +56,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profiled = Profiled::choose(&flow, &search)?;
     profiled.describe().iter().for_each(|line| eprintln!("hbbp: {line}"));
     write_to(args.output.as_deref(), |out| match args.format {
-        Format::LlvmProfgen => Ok(profile::llvm_profgen(profiled.module, profiled.index, &profiled.binary.image, out)?),
+        Format::Bolt => Ok(profile::bolt(&profiled, out)?),
+        Format::BoltPreagg => Ok(profile::bolt_preagg(&profiled, out)?),
+        Format::LlvmProfgen => Ok(profile::llvm_profgen(&profiled, out)?),
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,11 +8,15 @@
 //!
 //! Unlike counts of blocks, a flow says which branch went where, and which blocks ran one after the other.
 
+mod bolt_edges;
 mod builder;
+mod code;
 mod of_recording;
 mod of_truth;
 
+pub use bolt_edges::{BoltEdge, bolt_edges};
 pub use builder::FlowBuilder;
+pub use code::{FallThrough, FlowCode};
 pub(crate) use of_recording::of_recording;
 
 use crate::address::Svma;

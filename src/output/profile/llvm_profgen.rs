@@ -13,24 +13,24 @@
 
 use std::io::{self, Write};
 
-use analyzer::code::Image;
-use analyzer::flow::{ModuleFlow, Place, whole};
+use analyzer::flow::whole;
 
-/// Writes the profile of the module with this index, whose file is `image`. Branches to and from other modules are left out, as that
-/// tool does.
-pub fn llvm_profgen(module: &ModuleFlow, index: usize, image: &Image, out: &mut dyn Write) -> io::Result<()> {
+use super::Profiled;
+
+/// Writes the profile. Branches to and from other modules are left out, as that tool does.
+pub fn llvm_profgen(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<()> {
     const PAGE: u64 = 0x1000;
-    let code = image.segments().iter().find(|segment| segment.executable);
+    let Profiled { module, index, binary, .. } = profiled;
+    let code = binary.image.segments().iter().find(|segment| segment.executable);
     let base = code.map_or(0, |segment| segment.start.0 & !(PAGE - 1));
     writeln!(out, "{}", module.ranges.len())?;
     for range in &module.ranges {
         writeln!(out, "{:x}-{:x}:{}", range.first.0 - base, range.last.0 - base, whole(range.count))?;
     }
-    let inside = || module.branches.iter().filter(|branch| branch.to.module == index);
+    let inside = || module.branches.iter().filter(|branch| branch.to.module == *index);
     writeln!(out, "{}", inside().count())?;
     for branch in inside() {
-        let Place { at, .. } = branch.to;
-        writeln!(out, "{:x}->{:x}:{}", branch.from.0 - base, at.0 - base, whole(branch.count))?;
+        writeln!(out, "{:x}->{:x}:{}", branch.from.0 - base, branch.to.at.0 - base, whole(branch.count))?;
     }
     Ok(())
 }

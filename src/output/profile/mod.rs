@@ -1,5 +1,11 @@
 //! Profiles for other tools: one file per format, from the finished flow to bytes.
 
+mod bolt;
+mod bolt_preagg;
 mod llvm_profgen;
+mod profiled;
 
+pub use bolt::bolt;
+pub use bolt_preagg::bolt_preagg;
 pub use llvm_profgen::llvm_profgen;
+pub use profiled::Profiled;
