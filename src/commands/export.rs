@@ -52,9 +52,9 @@ Examples:
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let search = args.input.analysis.search();
-    let flow = flow(args)?;
+    let (flow, notes) = flow(args)?;
     let profiled = Profiled::choose(&flow, &search)?;
-    profiled.describe().iter().for_each(|line| eprintln!("hbbp: {line}"));
+    notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
     write_to(args.output.as_deref(), |out| match args.format {
         Format::Bolt => Ok(profile::bolt(&profiled, out)?),
         Format::BoltPreagg => Ok(profile::bolt_preagg(&profiled, out)?),
@@ -63,10 +63,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn flow(args: &Args) -> anyhow::Result<Flow> {
-    let Some(file) = &args.truth else { return args.input.flow() };
+fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
     let search = args.input.analysis.search();
-    let (flow, notes) = Flow::of_truth(&read_truth(file, search.clone())?, &search);
-    notes.iter().for_each(|note| eprintln!("hbbp: {note}"));
-    Ok(flow)
+    match &args.truth {
+        Some(file) => Ok(Flow::of_truth(&read_truth(file, search.clone())?, &search)),
+        None => args.input.flow(),
+    }
 }

@@ -8,4 +8,4 @@ mod profiled;
 pub use bolt::bolt;
 pub use bolt_preagg::bolt_preagg;
 pub use llvm_profgen::llvm_profgen;
-pub use profiled::Profiled;
+pub use profiled::{Profiled, left_out};
