@@ -159,7 +159,7 @@ impl AnalysisArgs {
         }
         let text = BufReader::new(File::open(file).with_context(name)?);
         match String::from_utf8_lossy(&begin).contains("\"hbbp-flow/") {
-            true => Ok((Flow::read_json(text).with_context(name)?, Vec::new())),
+            true => Ok((Flow::read_json(text).with_context(name)?.placed(&self.search()), Vec::new())),
             false => Ok(Flow::of_truth(&Truth::read_json(text).with_context(name)?, &self.search())),
         }
     }

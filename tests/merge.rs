@@ -91,6 +91,19 @@ fn the_same_build_is_one_module_wherever_it_was() {
     assert_eq!(preagg(&merged), preagg(&three));
 }
 
+/// Merged where the binaries are not, used where they are.
+#[test]
+fn code_that_was_not_read_is_placed_when_its_file_is_given() {
+    let Some(setup) = Setup::new() else { return };
+    let recording = setup.record("around", &setup.binary, &[&AROUND]);
+    let expected = preagg(&recording);
+    let moved = setup.file("moved");
+    std::fs::rename(&setup.binary, &moved).unwrap();
+    let merged = setup.merge("merged", &[&recording]);
+    let given = format!("four={moved}");
+    assert_eq!(stdout(&["export", "--format", "bolt-preagg", "-i", &merged, "--binary", &given]), expected);
+}
+
 #[test]
 fn what_cannot_be_read_stops_a_merge_or_is_left_out() {
     let Some(setup) = Setup::new() else { return };

@@ -16,6 +16,7 @@ mod document;
 mod merge;
 mod of_recording;
 mod of_truth;
+mod placing;
 
 pub use bolt_edges::{BoltEdge, bolt_edges};
 pub use builder::FlowBuilder;
