@@ -65,9 +65,7 @@ impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
         let chosen = self.analysis.rules()?; // Before a command runs for nothing.
-        let recording =
-            if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
-        self.analysis.analyze(&chosen, &recording, group_by, Detail::Blocks, Part::Whole)
+        self.analysis.analyze(&chosen, &self.recording()?, group_by, Detail::Blocks, Part::Whole)
     }
 
     /// The flow of a file, or of a command that is recorded first, and what is weaker in it than it could be, in sentences.
@@ -76,9 +74,12 @@ impl InputArgs {
         if self.command.is_empty() && self.input != Path::new("-") {
             return self.analysis.flow_of_file(&chosen, &self.input);
         }
-        let recording =
-            if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
-        self.analysis.flow(&chosen, &recording)
+        self.analysis.flow(&chosen, &self.recording()?)
+    }
+
+    /// The recording that was named, or that of the command.
+    pub fn recording(&self) -> anyhow::Result<Recording> {
+        if self.command.is_empty() { self.open() } else { record::record_for_analysis(&self.command) }
     }
 
     /// The command to record, if it was given.

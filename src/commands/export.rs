@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::flow::Flow;
+use anyhow::bail;
 
 use crate::commands::truth::read_truth;
 use crate::input::InputArgs;
@@ -42,6 +43,8 @@ enum Format {
     BoltPreagg,
     /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
     LlvmProfgen,
+    /// What `perf script --show-mmap-events -F ip,brstack` prints of the recording
+    PerfScript,
 }
 
 const EXAMPLES: &str = "\
@@ -51,6 +54,9 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.format == Format::PerfScript {
+        return perf_script(args);
+    }
     let search = args.input.analysis.search();
     let (flow, notes) = flow(args)?;
     let profiled = Profiled::choose(&flow, &search)?;
@@ -59,6 +65,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Bolt => Ok(profile::bolt(&profiled, out)?),
         Format::BoltPreagg => Ok(profile::bolt_preagg(&profiled, out)?),
         Format::LlvmProfgen => Ok(profile::llvm_profgen(&profiled, out)?),
+        Format::PerfScript => Ok(()), // It is of no binary: see above.
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -69,4 +76,22 @@ fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
         Some(file) => Ok(Flow::of_truth(&read_truth(file, search.clone())?, &search)),
         None => args.input.flow(),
     }
+}
+
+/// Every sample as it stands in the recording.
+fn perf_script(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.truth.is_some() {
+        bail!("exact counts have no samples: --format perf-script is made from recordings only");
+    }
+    let recording = args.input.recording()?;
+    recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
+    let mut malformed = 0;
+    write_to(args.output.as_deref(), |out| {
+        malformed = profile::perf_script(&recording, out)?;
+        Ok(())
+    })?;
+    if malformed > 0 {
+        eprintln!("hbbp: left out: {malformed} records that cannot be read");
+    }
+    Ok(ExitCode::SUCCESS)
 }

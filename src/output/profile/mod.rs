@@ -3,9 +3,11 @@
 mod bolt;
 mod bolt_preagg;
 mod llvm_profgen;
+mod perf_script;
 mod profiled;
 
 pub use bolt::bolt;
 pub use bolt_preagg::bolt_preagg;
 pub use llvm_profgen::llvm_profgen;
+pub use perf_script::perf_script;
 pub use profiled::{Profiled, left_out};
