@@ -250,3 +250,29 @@ fn llvm_profgen_makes_a_profile_of_it() {
     let profile = std::fs::read_to_string(file("profile")).unwrap();
     assert!(profile.lines().any(|line| line.starts_with("longest_match:")), "{profile}");
 }
+
+/// What `perf` prints, but for samples without a stack where there are stacks.
+#[test]
+fn the_text_of_perf_script_is_that_of_perf() {
+    let Some((_folder, _, traced)) = twice_around() else { return };
+    if !support::has("perf") {
+        return;
+    }
+    for recording in [Some(traced), support::recording("westmere-lbr.perf.data")].into_iter().flatten() {
+        let mut perf = Command::new("perf");
+        perf.args(["script", "--show-mmap-events", "-F", "ip,brstack", "-i"]).arg(&recording);
+        let theirs = String::from_utf8(perf.output().unwrap().stdout).unwrap();
+        let ours = export("perf-script", &recording, &[]);
+        let lines = |text: &str| -> Vec<String> {
+            let all = text.lines().filter(|line| line.contains('/')).map(|line| line.trim_end().to_string());
+            let mut lines: Vec<String> = all.collect();
+            lines.sort(); // perf sorts by time.
+            lines
+        };
+        let (ours, theirs) = (lines(&ours), lines(&theirs));
+        assert!(!ours.is_empty() && ours.len() == theirs.len(), "{} {}", ours.len(), theirs.len());
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert_eq!(ours, theirs);
+        }
+    }
+}

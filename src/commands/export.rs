@@ -8,7 +8,7 @@ use anyhow::bail;
 
 use crate::commands::truth::read_truth;
 use crate::input::InputArgs;
-use crate::output::profile::{self, Profiled};
+use crate::output::profile::{self, NotWritten, Profiled};
 use crate::output::write_to;
 
 /// Write a profile for a compiler, an optimizer or another tool
@@ -85,13 +85,18 @@ fn perf_script(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let recording = args.input.recording()?;
     recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
-    let mut malformed = 0;
+    let mut not_written = NotWritten::default();
     write_to(args.output.as_deref(), |out| {
-        malformed = profile::perf_script(&recording, out)?;
+        not_written = profile::perf_script(&recording, out)?;
         Ok(())
     })?;
-    if malformed > 0 {
-        eprintln!("hbbp: left out: {malformed} records that cannot be read");
+    let NotWritten { without_stack, malformed } = not_written;
+    for (number, what) in
+        [(without_stack, "samples without a branch stack"), (malformed, "records that cannot be read")]
+    {
+        if number > 0 {
+            eprintln!("hbbp: left out: {number} {what}");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,5 +9,5 @@ mod profiled;
 pub use bolt::bolt;
 pub use bolt_preagg::bolt_preagg;
 pub use llvm_profgen::llvm_profgen;
-pub use perf_script::perf_script;
+pub use perf_script::{NotWritten, perf_script};
 pub use profiled::{Profiled, left_out};

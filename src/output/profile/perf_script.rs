@@ -5,47 +5,72 @@
 //!            401019 0x40101e/0x401000/P/-/-/0/  0x401019/0x40101d/M/-/-/0/
 //! ```
 //!
-//! Records are in the order of the file, not sorted by time.
+//! Records are in the order of the file, not sorted by time. Where the recording has branch stacks, samples without one are left out: for
+//! llvm-profgen an address alone is part of a call chain.
 
 use std::fmt;
 use std::io::{self, Write};
 
-use perfdata::{BranchKind, Chunk, MappedFile, Mmap, RawRecord, Record, Recording};
+use perfdata::{
+    BranchKind, Chunk, EventDescription, MappedFile, Mmap, RawRecord, Record, Recording, Sample, SampleFormat,
+};
 
-/// Writes mappings and samples of a recording as they are read; returns how many records could not be.
-pub fn perf_script(recording: &Recording, out: &mut dyn Write) -> anyhow::Result<u64> {
-    let mut malformed = 0;
+/// What is not in the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NotWritten {
+    /// Samples without a branch stack, in a recording that has some.
+    pub without_stack: u64,
+    /// Records that cannot be read.
+    pub malformed: u64,
+}
+
+/// Writes mappings and samples of a recording as they are read.
+pub fn perf_script(recording: &Recording, out: &mut dyn Write) -> anyhow::Result<NotWritten> {
+    let has_stacks = |event: &EventDescription| event.attr.sample_format.contains(SampleFormat::BRANCH_STACK);
+    let wants_stacks = recording.events().iter().any(has_stacks);
+    let mut not_written = NotWritten::default();
     let mut chunks = recording.chunks();
     let mut chunk = Chunk::new();
     while chunks.next_into(&mut chunk)? {
         for raw in chunk.records() {
-            malformed += u64::from(!record(recording, &raw, out)?);
+            if !raw.is_sample() {
+                not_written.malformed += u64::from(!mapping(recording, &raw, out)?);
+                continue;
+            }
+            match recording.sample(&raw) {
+                Ok(Sample { branch_stack, .. })
+                    if wants_stacks && branch_stack.is_none_or(|stack| stack.is_empty()) =>
+                {
+                    not_written.without_stack += 1;
+                }
+                Ok(sample) => write_sample(&sample, out)?,
+                Err(_) => not_written.malformed += 1,
+            }
         }
     }
-    Ok(malformed)
+    Ok(not_written)
 }
 
-/// Whether the record could be read.
-fn record(recording: &Recording, raw: &RawRecord<'_>, out: &mut dyn Write) -> io::Result<bool> {
-    if raw.is_sample() {
-        let Ok(sample) = recording.sample(raw) else { return Ok(false) };
-        write!(out, " {:16x}", sample.ip.unwrap_or_default().0)?;
-        for branch in sample.branch_stack.iter().flat_map(|stack| stack.iter()) {
-            let flags = branch.flags;
-            let predicted = match (flags.mispredicted(), flags.predicted()) {
-                (true, _) => 'M',
-                (false, true) => 'P',
-                (false, false) => '-',
-            };
-            let letter = |set, letter| if set { letter } else { '-' };
-            let [in_tx, abort] = [letter(flags.in_tx(), 'X'), letter(flags.abort(), 'A')];
-            let kind = if flags.kind() == BranchKind::UNKNOWN { String::new() } else { flags.kind().to_string() };
-            let (from, to, cycles) = (branch.from.0, branch.to.0, flags.cycles());
-            write!(out, " {from:#x}/{to:#x}/{predicted}/{in_tx}/{abort}/{cycles}/{kind} ")?;
-        }
-        writeln!(out)?;
-        return Ok(true);
+fn write_sample(sample: &Sample<'_>, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, " {:16x}", sample.ip.unwrap_or_default().0)?;
+    for branch in sample.branch_stack.iter().flat_map(|stack| stack.iter()) {
+        let flags = branch.flags;
+        let predicted = match (flags.mispredicted(), flags.predicted()) {
+            (true, _) => 'M',
+            (false, true) => 'P',
+            (false, false) => '-',
+        };
+        let letter = |set, letter| if set { letter } else { '-' };
+        let [in_tx, abort] = [letter(flags.in_tx(), 'X'), letter(flags.abort(), 'A')];
+        let kind = if flags.kind() == BranchKind::UNKNOWN { String::new() } else { flags.kind().to_string() };
+        let (from, to, cycles) = (branch.from.0, branch.to.0, flags.cycles());
+        write!(out, " {from:#x}/{to:#x}/{predicted}/{in_tx}/{abort}/{cycles}/{kind} ")?;
     }
+    writeln!(out)
+}
+
+/// Writes a mapping, of other records nothing; whether the record could be read.
+fn mapping(recording: &Recording, raw: &RawRecord<'_>, out: &mut dyn Write) -> io::Result<bool> {
     match recording.parse(raw) {
         Ok(Record::Mmap(mmap)) => {
             let letter = if mmap.data { 'r' } else { 'x' };
