@@ -1,8 +1,10 @@
 //! `hbbp export`: profiles for compilers, optimizers and other tools.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use analyzer::BinarySearch;
 use analyzer::flow::Flow;
 use anyhow::bail;
 
@@ -43,6 +45,10 @@ enum Format {
     BoltPreagg,
     /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
     LlvmProfgen,
+    /// For `pprof`: all code, by block and function
+    Pprof,
+    /// For callgrind_annotate and KCachegrind: all code by instruction, and calls
+    Callgrind,
     /// What `perf script --show-mmap-events -F ip,brstack` prints of the recording
     PerfScript,
 }
@@ -50,24 +56,38 @@ enum Format {
 const EXAMPLES: &str = "\
 Examples:
   hbbp export --format llvm-profgen -i run.data --binary ./server -o server.ranges
-  llvm-profgen --unsymbolized-profile=server.ranges --binary=./server --output=server.prof";
+  llvm-profgen --unsymbolized-profile=server.ranges --binary=./server --output=server.prof
+  hbbp export --format bolt -i run.data --binary ./server -o server.fdata
+  llvm-bolt ./server -o server.bolt -data=server.fdata -reorder-blocks=ext-tsp
+  hbbp export --format callgrind -o sort.callgrind -- sort -n numbers.txt";
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.format == Format::PerfScript {
-        return perf_script(args);
-    }
-    let search = args.input.analysis.search();
-    let (flow, notes) = flow(args)?;
-    let profiled = Profiled::choose(&flow, &search)?;
-    notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
-    write_to(args.output.as_deref(), |out| match args.format {
-        Format::Bolt => Ok(profile::bolt(&profiled, out)?),
-        Format::BoltPreagg => Ok(profile::bolt_preagg(&profiled, out)?),
-        Format::LlvmProfgen => Ok(profile::llvm_profgen(&profiled, out)?),
-        Format::PerfScript => Ok(()), // It is of no binary: see above.
-    })?;
+    match args.format {
+        Format::Bolt => of_one_binary(args, profile::bolt),
+        Format::BoltPreagg => of_one_binary(args, profile::bolt_preagg),
+        Format::LlvmProfgen => of_one_binary(args, profile::llvm_profgen),
+        Format::Pprof => of_all_code(args, profile::pprof),
+        Format::Callgrind => of_all_code(args, profile::callgrind),
+        Format::PerfScript => of_samples(args),
+    }?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn of_one_binary(args: &Args, write: fn(&Profiled<'_>, &mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let (flow, notes) = flow(args)?;
+    let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
+    notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
+    write_to(args.output.as_deref(), |out| Ok(write(&profiled, out)?))
+}
+
+fn of_all_code(args: &Args, write: fn(&Flow, &BinarySearch, &mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let (flow, notes) = flow(args)?;
+    if flow.range_total() + flow.sample_total() <= 0.0 {
+        bail!("nothing was seen running");
+    }
+    notes.iter().chain(&profile::left_out(&flow)).for_each(|line| eprintln!("hbbp: {line}"));
+    write_to(args.output.as_deref(), |out| Ok(write(&flow, &args.input.analysis.search(), out)?))
 }
 
 fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
@@ -79,7 +99,7 @@ fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
 }
 
 /// Every sample as it stands in the recording.
-fn perf_script(args: &Args) -> anyhow::Result<ExitCode> {
+fn of_samples(args: &Args) -> anyhow::Result<()> {
     if args.truth.is_some() {
         bail!("exact counts have no samples: --format perf-script is made from recordings only");
     }
@@ -98,5 +118,5 @@ fn perf_script(args: &Args) -> anyhow::Result<ExitCode> {
             eprintln!("hbbp: left out: {number} {what}");
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
