@@ -15,7 +15,7 @@ use petgraph::visit::EdgeRef;
 
 /// Calls by where they come from.
 pub struct CallGraph {
-    calls: HashMap<(usize, Svma), Vec<Callee>>,
+    calls: HashMap<Site, Vec<Callee>>,
 }
 
 /// Calls from one place to another.
@@ -36,12 +36,15 @@ pub struct Callee {
 /// A function: the place of its module, and which one.
 type Function = (usize, Option<FunctionId>);
 
+/// The place of a module, and an address in it.
+type Site = (usize, Svma);
+
 impl CallGraph {
     /// `costs`: of each module what each function cost by itself.
     pub fn of(flow: &Flow, modules: &[ExecutedModule<'_>], costs: &[BTreeMap<Option<FunctionId>, f64>]) -> Self {
         let places: HashMap<usize, usize> =
             modules.iter().enumerate().map(|(place, module)| (module.index, place)).collect();
-        let mut found: BTreeMap<(usize, Svma, usize, Svma), (Function, Function, f64)> = BTreeMap::new();
+        let mut found: BTreeMap<(Site, Site), (Function, Function, f64)> = BTreeMap::new();
         for (place, module) in modules.iter().enumerate() {
             let Ok(executed) = &module.code else { continue };
             for branch in &flow.modules[module.index].branches {
@@ -62,18 +65,18 @@ impl CallGraph {
                     _ => false,
                 };
                 if is_call {
-                    let key = (place, branch.from, to, branch.to.at);
-                    found.entry(key).or_insert((caller, callee, 0.0)).2 += branch.count;
+                    let ends = ((place, branch.from), (to, branch.to.at));
+                    found.entry(ends).or_insert((caller, callee, 0.0)).2 += branch.count;
                 }
             }
         }
         let all: Vec<(Function, Function, f64)> = found.values().copied().collect();
         let cost_of_call = costs_of_calls(&all, costs);
-        let mut calls: HashMap<(usize, Svma), Vec<Callee>> = HashMap::new();
-        for ((place, from, _, at), (caller, callee, count)) in found {
+        let mut calls: HashMap<Site, Vec<Callee>> = HashMap::new();
+        for ((from, (_, at)), (caller, callee, count)) in found {
             let cost = count * cost_of_call(caller, callee);
             let (module, function) = callee;
-            calls.entry((place, from)).or_default().push(Callee { module, function, at, count, cost });
+            calls.entry(from).or_default().push(Callee { module, function, at, count, cost });
         }
         CallGraph { calls }
     }
