@@ -1,5 +1,8 @@
 //! The binary that a profile is of.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use analyzer::flow::{Flow, ModuleFlow};
 use analyzer::recording::ModuleKind;
 use analyzer::{Binary, BinarySearch};
@@ -51,6 +54,15 @@ impl<'a> Profiled<'a> {
             false => share(ran(self.module), of.modules.iter().map(ran).sum()) + " of what ran",
         };
         let mut lines = vec![format!("profile of {}: {part}", self.binary.file.display())];
+        let name = |module: &ModuleFlow| Path::new(&module.module.path).file_name().map(OsStr::to_owned);
+        let others = of.modules.iter().enumerate().filter(|(index, _)| *index != self.index).map(|(_, module)| module);
+        let builds: Vec<&ModuleFlow> =
+            others.filter(|module| name(module) == name(self.module) && ran(module) > 0.0).collect();
+        if !builds.is_empty() {
+            let all: f64 = builds.iter().copied().chain([self.module]).map(ran).sum();
+            let part = share(builds.iter().copied().map(ran).sum(), all);
+            lines.push(format!("left out: {} other builds of that name, {part} of what ran of it", builds.len()));
+        }
         lines.extend(left_out(of));
         lines
     }
