@@ -1,18 +1,21 @@
 //! What every analysis command reads: a recording, or a command that is recorded first.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Read};
+use std::fs::File;
+use std::io::{BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use analyzer::counting::GroupBy;
+use analyzer::counting::{Detail, GroupBy};
+use analyzer::flow::Flow;
 use analyzer::recording::Part;
+use analyzer::truth::Truth;
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
 use perfdata::Recording;
 
 use crate::commands::record;
 use crate::models::{self, Chosen};
-use crate::output::{Format, terminal_width};
+use crate::output::Head;
 use crate::progress::Progress;
 
 /// Where binaries are found.
@@ -27,13 +30,9 @@ pub struct BinaryArgs {
     binaries: Vec<String>,
 }
 
-/// Where recording and binaries come from, and how the result is printed.
+/// How recordings are analysed.
 #[derive(clap::Args)]
-pub struct InputArgs {
-    /// Recording to read; `-` for standard input
-    #[arg(short, long, value_name = "FILE", default_value = "hbbp.data", conflicts_with = "command")]
-    input: PathBuf,
-
+pub struct AnalysisArgs {
     #[command(flatten)]
     binaries: BinaryArgs,
 
@@ -45,14 +44,17 @@ pub struct InputArgs {
     /// Threads to work with; the result does not depend on it [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+}
 
-    /// Format of the output
-    #[arg(long, value_enum, default_value = "table")]
-    pub format: Format,
+/// Where the recording comes from, and how it is analysed.
+#[derive(clap::Args)]
+pub struct InputArgs {
+    /// Recording to read; `-` for standard input
+    #[arg(short, long, value_name = "FILE", default_value = "hbbp.data", conflicts_with = "command")]
+    input: PathBuf,
 
-    /// Write the output to this file instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub analysis: AnalysisArgs,
 
     /// Command to record and analyse in one go; its standard output goes to standard error
     #[arg(last = true, value_name = "COMMAND")]
@@ -62,10 +64,22 @@ pub struct InputArgs {
 impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
-        let chosen = self.rules()?; // Before a command runs for nothing.
-        let recording =
-            if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
-        self.analyze_recording(&chosen, &recording, group_by, Part::Whole)
+        let chosen = self.analysis.rules()?; // Before a command runs for nothing.
+        self.analysis.analyze(&chosen, &self.recording()?, group_by, Detail::Blocks, Part::Whole)
+    }
+
+    /// The flow of a file, or of a command that is recorded first, and what is weaker in it than it could be, in sentences.
+    pub fn flow(&self) -> anyhow::Result<(Flow, Vec<String>)> {
+        let chosen = self.analysis.rules()?;
+        if self.command.is_empty() && self.input != Path::new("-") {
+            return self.analysis.flow_of_file(&chosen, &self.input);
+        }
+        self.analysis.flow(&chosen, &self.recording()?)
+    }
+
+    /// The recording that was named, or that of the command.
+    pub fn recording(&self) -> anyhow::Result<Recording> {
+        if self.command.is_empty() { self.open() } else { record::record_for_analysis(&self.command) }
     }
 
     /// The command to record, if it was given.
@@ -73,6 +87,20 @@ impl InputArgs {
         &self.command
     }
 
+    /// Opens the recording that was named.
+    pub fn open(&self) -> anyhow::Result<Recording> {
+        if self.input == Path::new("-") {
+            let stdin = std::io::stdin();
+            if stdin.is_terminal() {
+                bail!("standard input is a terminal: pipe a recording into it, or name a file with -i");
+            }
+            return Recording::from_stream(&mut stdin.lock() as &mut dyn Read).context("standard input");
+        }
+        open_recording(&self.input)
+    }
+}
+
+impl AnalysisArgs {
     /// Where binaries are found.
     pub fn search(&self) -> BinarySearch {
         self.binaries.search()
@@ -84,11 +112,12 @@ impl InputArgs {
     }
 
     /// Analyses a recording, or a part of one.
-    pub fn analyze_recording(
+    pub fn analyze(
         &self,
         Chosen { rules, pair }: &Chosen,
         recording: &Recording,
         group_by: GroupBy,
+        detail: Detail,
         part: Part,
     ) -> anyhow::Result<Analysis> {
         if part == Part::Whole {
@@ -98,7 +127,7 @@ impl InputArgs {
             Some(threads) => usize::from(threads),
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let options = Options { search: self.search(), part, group_by, threads, rules };
+        let options = Options { search: self.search(), part, group_by, detail, threads, rules };
         let progress = Progress::new();
         let analysis = analyze(recording, &options, &|step| progress.step(step))?;
         drop(progress);
@@ -121,29 +150,47 @@ impl InputArgs {
         Ok(analysis)
     }
 
-    /// Columns of the terminal the report goes to, if it goes to one.
-    pub fn width(&self) -> Option<usize> {
-        if self.output.is_none() { terminal_width() } else { None }
+    /// The flow of a recording, of a file of `hbbp merge`, or of exact counts.
+    pub fn flow_of_file(&self, chosen: &Chosen, file: &Path) -> anyhow::Result<(Flow, Vec<String>)> {
+        let name = || file.display().to_string();
+        let begin = begin_of(file);
+        if !begin.trim_ascii_start().starts_with(b"{") {
+            let recording = open_recording(file)?;
+            return self.flow(chosen, &recording).with_context(name);
+        }
+        let text = BufReader::new(File::open(file).with_context(name)?);
+        match String::from_utf8_lossy(&begin).contains("\"hbbp-flow/") {
+            true => Ok((Flow::read_json(text).with_context(name)?.placed(&self.search()), Vec::new())),
+            false => Ok(Flow::of_truth(&Truth::read_json(text).with_context(name)?, &self.search())),
+        }
     }
 
-    /// Opens the recording that was named.
-    pub fn open(&self) -> anyhow::Result<Recording> {
-        if self.input == Path::new("-") {
-            let stdin = std::io::stdin();
-            if stdin.is_terminal() {
-                bail!("standard input is a terminal: pipe a recording into it, or name a file with -i");
-            }
-            return Recording::from_stream(&mut stdin.lock() as &mut dyn Read).context("standard input");
-        }
-        Recording::open(&self.input).with_context(|| {
-            let hint = if self.input == Path::new("hbbp.data") && !self.input.exists() {
-                " (make one with `hbbp record -- COMMAND`, or name another with -i)"
-            } else {
-                ""
-            };
-            format!("{}{hint}", self.input.display())
-        })
+    /// The flow of a recording, and what is weaker in it than it could be, in sentences.
+    pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(Flow, Vec<String>)> {
+        let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Jumps, Part::Whole)?;
+        let degraded = Head::of(&analysis).degraded;
+        Ok((analysis.flow.unwrap_or_default(), degraded))
     }
+}
+
+/// The first bytes of a file, in which documents of ours say what they are; none where it cannot be read.
+fn begin_of(file: &Path) -> Vec<u8> {
+    let mut begin = Vec::new();
+    if file.is_file() {
+        let _ = File::open(file).and_then(|file| file.take(256).read_to_end(&mut begin));
+    }
+    begin
+}
+
+fn open_recording(file: &Path) -> anyhow::Result<Recording> {
+    Recording::open(file).with_context(|| {
+        let hint = if file == Path::new("hbbp.data") && !file.exists() {
+            " (make one with `hbbp record -- COMMAND`, or name another with -i)"
+        } else {
+            ""
+        };
+        format!("{}{hint}", file.display())
+    })
 }
 
 impl BinaryArgs {

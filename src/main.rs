@@ -24,6 +24,7 @@ Examples:
   hbbp record -o run.data -- ./server     record, and pass on the exit status
   hbbp blocks -i run.data --top 20        the most executed basic blocks
   hbbp mix -i run.data --rows isa --columns packing
+  hbbp export --format bolt -i run.data -o server.fdata
   hbbp doctor                             what this machine offers, and what would give more
 
 Exit status: 0 done, 1 failed, 2 wrong usage; `record` passes on that of the command.";
@@ -36,6 +37,9 @@ enum Command {
     Mix(commands::mix::Args),
     /// Print how often every basic block ran
     Blocks(commands::blocks::Args),
+    Export(commands::export::Args),
+    Merge(commands::merge::Args),
+    Diff(commands::diff::Args),
     /// Say of every block of a recording which source is nearer the truth
     Label(commands::label::Args),
     /// Train a model that chooses the source per block
@@ -53,6 +57,9 @@ fn main() -> ExitCode {
         Command::Record(args) => commands::record::run(*args),
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
+        Command::Export(args) => commands::export::run(&args),
+        Command::Merge(args) => commands::merge::run(&args),
+        Command::Diff(args) => commands::diff::run(&args),
         Command::Label(args) => commands::label::run(&args),
         Command::Train(args) => commands::train::run(&args),
         Command::Model(args) => commands::model::run(&args),

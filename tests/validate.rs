@@ -386,6 +386,7 @@ fn every_block_of_an_analysis_has_a_reference() {
         search: analyzer::BinarySearch::default(),
         part: analyzer::recording::Part::Whole,
         group_by: analyzer::counting::GroupBy::Nothing,
+        detail: analyzer::counting::Detail::Blocks,
         threads: 1,
         rules: &model::Rules::default(),
     };

@@ -10,10 +10,11 @@ use crate::address::Svma;
 use crate::binaries::{BinarySearch, hex};
 use crate::code::demangle;
 use crate::counting::{
-    BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Group, GroupBy, GroupId, Groups,
-    Located, ModuleCounts, ModuleHits, count_module, locate, mean_instruction_length, sums_by_block,
+    BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
+    Groups, Located, ModuleCounts, ModuleHits, count_module, locate, mean_instruction_length, sums_by_block,
 };
 use crate::estimation::{Estimate, estimate};
+use crate::flow::{Flow, of_recording};
 use crate::recording::{
     Facts, Granularity, Module, ModuleId, ModuleKind, ModuleTable, Part, RecordCounts, Selection, Sources,
     StackStatistics, Tasks, Tracer, Vendor, read_samples, read_tasks,
@@ -27,6 +28,8 @@ pub struct Options<'a> {
     pub part: Part,
     /// Whose executions are told apart.
     pub group_by: GroupBy,
+    /// Whether the flow is made.
+    pub detail: Detail,
     /// How many threads work; results do not depend on it.
     pub threads: usize,
     /// What decides between the sources, for every kind of source pair.
@@ -72,6 +75,8 @@ pub struct Analysis {
     pub one_source: Option<Source>,
     /// What the recording held and what was lost on the way.
     pub summary: Summary,
+    /// Ranges and branches, with [`Detail::Jumps`].
+    pub flow: Option<Flow>,
 }
 
 /// A module with its counted blocks.
@@ -139,7 +144,7 @@ pub fn analyze(
     let totals = read_samples(recording, &mut tasks, &sources, selection, options.threads, progress)?;
     let Tasks { timeline, mut modules, records, .. } = tasks;
     let groups = Groups::new(options.group_by, &totals, &timeline);
-    let located = locate(&totals, &timeline, &mut modules, &sources, &groups);
+    let located = locate(&totals, &timeline, &mut modules, &sources, &groups, options.detail);
     let mut counted = count_modules(&located, &modules, &totals.stacks, options, progress);
     let estimate = estimate(&located, &counted, &modules, &sources);
     for module in &mut counted {
@@ -158,6 +163,8 @@ pub fn analyze(
         degradations
             .push(format!("{impossible} samples of {} claim fewer instructions than branches: left out", lbr.name));
     }
+    let flow = (options.detail == Detail::Jumps)
+        .then(|| of_recording(&located, &counted, &modules, estimate.as_ref(), &scale));
     let name_and_samples = |&event: &usize| (recording.events()[event].name.clone(), records.samples[event]);
     let unused_events = sources.unused.iter().map(name_and_samples).collect();
     let rule = sources.pair().map(|pair| options.rules.of(pair));
@@ -186,7 +193,7 @@ pub fn analyze(
         })
         .collect();
     describe_what_is_missing(&mut summary, &located, &counted, &modules, options);
-    Ok(Analysis { modules, counted, groups, sources, scale, one_source, summary })
+    Ok(Analysis { modules, counted, groups, sources, scale, one_source, summary, flow })
 }
 
 fn count_modules(

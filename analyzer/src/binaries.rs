@@ -77,6 +77,11 @@ impl BinarySearch {
         Err(if refused.is_empty() { "its recorded name is not a path".into() } else { refused.join("; ") })
     }
 
+    /// Whether a file is given for the module.
+    pub fn is_given_for(&self, module: &Module) -> bool {
+        self.overrides.iter().any(|given| answers(given, module))
+    }
+
     /// The overrides that no module of the recording answers to.
     pub fn unused<'a>(&'a self, modules: &[&Module]) -> Vec<&'a BinaryOverride> {
         self.overrides.iter().filter(|given| !modules.iter().any(|module| answers(given, module))).collect()

@@ -5,6 +5,7 @@
 //! counting/    addresses -> modules -> blocks; EBS and branch-stack counts; the choice per block
 //! estimation/  what bursts of a clock weigh
 //! code/        ELF files -> functions -> static blocks -> instruction attributes
+//! flow/        executions of straight-line ranges and of taken branches: what profiles are made from
 //! mix/         counts x instructions x attributes -> pivot tables
 //! truth/       exact counts by instrumentation, to measure the others against
 //! validation/  the errors of an analysis against exact counts
@@ -19,11 +20,12 @@ mod binaries;
 pub mod code;
 pub mod counting;
 mod estimation;
+pub mod flow;
 pub mod mix;
 pub mod recording;
 pub mod truth;
 pub mod validation;
 
 pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Progress, Step, Summary, analyze};
-pub use binaries::{Binary, BinaryOverride, BinarySearch};
+pub use binaries::{Binary, BinaryOverride, BinarySearch, hex};
 pub use estimation::Estimate;

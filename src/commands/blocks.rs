@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::input::InputArgs;
-use crate::output::{Align, Format, Head, Table, count, share, write_to};
+use crate::output::{Align, Format, Head, OutputArgs, Table, count, share, write_to};
 
 /// Arguments of `blocks`.
 #[derive(clap::Args)]
@@ -23,6 +23,9 @@ pub struct Args {
 
     #[command(flatten)]
     input: InputArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -68,11 +71,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if rows.is_empty() {
         anyhow::bail!("there is nothing to show: no sample fell into any code");
     }
-    let top = args.input.format.rows(args.top);
-    let left_out = keep_largest(&mut rows, top, args.input.format == Format::Table);
+    let top = args.output.format.rows(args.top);
+    let left_out = keep_largest(&mut rows, top, args.output.format == Format::Table);
     let head = Head::of(&analysis);
-    write_to(args.input.output.as_deref(), |out| match args.input.format {
-        Format::Table => table(&analysis, &head, &rows, left_out, args.input.width(), out),
+    write_to(args.output.file.as_deref(), |out| match args.output.format {
+        Format::Table => table(&analysis, &head, &rows, left_out, args.output.width(), out),
         Format::Csv => csv(&analysis, &rows, out),
         Format::Json => json(&analysis, &head, &rows, out),
     })?;

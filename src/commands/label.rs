@@ -35,6 +35,10 @@ pub struct Args {
 
     #[command(flatten)]
     input: InputArgs,
+
+    /// Write the table to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -47,7 +51,7 @@ Examples:
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let input = &args.input;
-    let truth = read_truth(&args.truth, input.search())?;
+    let truth = read_truth(&args.truth, input.analysis.search())?;
     let analysis = input.analyze(GroupBy::Nothing)?;
     if analysis.sources.pair().is_none() {
         bail!("the recording has no pair of sources to choose from: record both event-based samples and branch stacks");
@@ -68,7 +72,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         count(all as f64),
         share(kept, executed)
     );
-    write_to(input.output.as_deref(), |out| write_blocks(&blocks, out).context("cannot write the table"))?;
+    write_to(args.output.as_deref(), |out| write_blocks(&blocks, out).context("cannot write the table"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use crate::input::InputArgs;
-use crate::output::{Align, Format, Head, Table, Unit, share, write_to};
+use crate::output::{Align, Format, Head, OutputArgs, Table, Unit, share, write_to};
 
 /// Arguments of `mix`.
 #[derive(clap::Args)]
@@ -34,6 +34,9 @@ pub struct Args {
 
     #[command(flatten)]
     input: InputArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 const ROWS_HELP: &str = "Keys of the rows: function, module, process, thread, comm, mnemonic, category, isa, encoding, \
@@ -74,10 +77,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         query: &query,
         mix: &result,
         head: &head,
-        top: args.input.format.rows(args.top),
-        width: args.input.width(),
+        top: args.output.format.rows(args.top),
+        width: args.output.width(),
     };
-    write_to(args.input.output.as_deref(), |out| match args.input.format {
+    write_to(args.output.file.as_deref(), |out| match args.output.format {
         Format::Table => report.table(out),
         Format::Csv => report.csv(out),
         Format::Json => report.json(out),

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::Analysis;
-use analyzer::counting::GroupBy;
+use analyzer::counting::{Detail, GroupBy};
 use analyzer::recording::Part;
 use analyzer::truth::Truth;
 use analyzer::validation::{Validation, validate};
@@ -18,7 +18,7 @@ use perfdata::Recording;
 
 use crate::commands::truth::{count_under_callgrind, read_truth};
 use crate::input::InputArgs;
-use crate::output::{Format, Head, write_to};
+use crate::output::{Format, Head, OutputArgs, write_to};
 
 /// Tell how good the counts of a recording are, measured against exact ones
 ///
@@ -45,6 +45,9 @@ pub struct Args {
 
     #[command(flatten)]
     input: InputArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -73,23 +76,29 @@ struct Report<'a> {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let input = &args.input;
-    let rules = input.rules()?; // Before a command runs for nothing.
+    let rules = input.analysis.rules()?; // Before a command runs for nothing.
     let (recording, truth) = sides(args)?;
-    let analysis = input.analyze_recording(&rules, &recording, GroupBy::Nothing, Part::Whole)?;
-    let first = input.analyze_recording(&rules, &recording, GroupBy::Nothing, Part::FirstHalf)?;
-    let second = input.analyze_recording(&rules, &recording, GroupBy::Nothing, Part::SecondHalf)?;
+    let analysis = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Part::Whole)?;
+    let first = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Part::FirstHalf)?;
+    let second = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Part::SecondHalf)?;
     let halves = [&first, &second];
     // The halves of a short recording can be empty.
     let halves = halves.iter().all(|half| half.instructions() > 0.0).then_some(halves);
-    let top = rows(args.top, input.format);
-    let validation = validate(&analysis, halves, &truth, &input.search(), args.top.map_or(BLOCKS, |_| top))?;
+    let top = rows(args.top, args.output.format);
+    let validation = validate(&analysis, halves, &truth, &input.analysis.search(), args.top.map_or(BLOCKS, |_| top))?;
     let head = Head::of(&analysis);
-    let report =
-        Report { analysis: &analysis, head: &head, truth: &truth, validation: &validation, top, width: input.width() };
+    let report = Report {
+        analysis: &analysis,
+        head: &head,
+        truth: &truth,
+        validation: &validation,
+        top,
+        width: args.output.width(),
+    };
     if let Some(file) = &args.plot {
         write_to(Some(file), |out| Ok(out.write_all(plot::svg(&validation).as_bytes())?))?;
     }
-    write_to(input.output.as_deref(), |out| match input.format {
+    write_to(args.output.file.as_deref(), |out| match args.output.format {
         Format::Table => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
@@ -110,7 +119,7 @@ fn rows(top: Option<usize>, format: Format) -> usize {
 
 /// Recording and truth: read, or made by running the command.
 fn sides(args: &Args) -> anyhow::Result<(Recording, Truth)> {
-    let search = args.input.search();
+    let search = args.input.analysis.search();
     let read = args.truth.as_deref().map(|file| read_truth(file, search.clone())).transpose()?;
     let command = args.input.command();
     let recording = if command.is_empty() { args.input.open()? } else { rerun::record(&args.record, command)? };

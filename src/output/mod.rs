@@ -3,6 +3,7 @@
 mod evidence;
 mod head;
 mod number;
+pub mod profile;
 mod table;
 mod tree;
 mod writer;
@@ -12,7 +13,7 @@ pub use head::{Head, print_line};
 pub use number::{Unit, count, share};
 pub use table::{Align, Table, printable, terminal_width};
 pub use tree::{dot, svg, tree};
-pub use writer::write_to;
+pub use writer::{OutputArgs, write_to};
 
 /// Format of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

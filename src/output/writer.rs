@@ -2,9 +2,30 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+
+use crate::output::{Format, terminal_width};
+
+/// How and where a report is printed.
+#[derive(clap::Args)]
+pub struct OutputArgs {
+    /// Format of the output
+    #[arg(long, value_enum, default_value = "table")]
+    pub format: Format,
+
+    /// Write the output to this file instead of standard output
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Columns of the terminal the report goes to, if it goes to one.
+    pub fn width(&self) -> Option<usize> {
+        if self.file.is_none() { terminal_width() } else { None }
+    }
+}
 
 /// Calls `print` with the file, or with standard output.
 pub fn write_to(file: Option<&Path>, print: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {

@@ -203,8 +203,13 @@ impl Recorder {
 
     /// Adds a stack of branches (from, to), oldest first.
     pub fn stack(&mut self, branches: &[(u64, u64)]) {
+        self.stack_with(branches, BranchFlags::PREDICTED);
+    }
+
+    /// The same with other flags.
+    pub fn stack_with(&mut self, branches: &[(u64, u64)], flags: BranchFlags) {
         let ip = branches.last().map_or(0, |branch| branch.1);
-        self.write(LBR, ip, 100, &newest_first(branches, BranchFlags::PREDICTED));
+        self.write(LBR, ip, 100, &newest_first(branches, flags));
     }
 
     /// Adds a burst.

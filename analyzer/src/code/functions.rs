@@ -141,7 +141,7 @@ impl FunctionTable {
 }
 
 /// Where code is: the executable sections, and executable segments that have no such section. Sorted and disjoint.
-fn regions(image: &Image) -> Vec<Region> {
+pub(super) fn regions(image: &Image) -> Vec<Region> {
     let mut sections: Vec<_> = image.sections().iter().filter(|section| section.executable).collect();
     sections.sort_by_key(|section| (section.start, section.size));
     let mut regions = Vec::new();

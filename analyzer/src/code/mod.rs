@@ -11,6 +11,7 @@
 
 mod attributes;
 mod block_map;
+mod bolt_functions;
 mod build_id;
 mod category;
 mod cell;
@@ -39,6 +40,7 @@ mod vocabulary;
 
 pub use attributes::{Attributes, BranchKind, Element, Encoding, MemoryAccess, Packing, Width};
 pub use block_map::{Block, BlockMap, BlockStatistics, Evidence, Terminator};
+pub use bolt_functions::{BoltFunction, BoltFunctions};
 pub use category::Category;
 pub use code_attributes::mnemonic_name;
 pub(crate) use decode::LONGEST_INSTRUCTION;

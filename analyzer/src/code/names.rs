@@ -38,7 +38,7 @@ pub(super) struct NameBytes {
 impl NameBytes {
     /// Longest name shown, in bytes. Mangled C++ names of several thousand bytes exist; a string table without
     /// terminators must not become one name per symbol.
-    const LONGEST: u64 = 1 << 14;
+    pub const LONGEST: u64 = 1 << 14;
     /// Bytes of a name that decide between aliases.
     const COMPARED: u64 = 1 << 10;
 
@@ -58,7 +58,8 @@ impl NameBytes {
         (bytes.contains(&b'@'), underscores, bytes.len(), bytes)
     }
 
-    fn bytes(&self, file: NamesOf, offset: u32, longest: u64) -> &[u8] {
+    /// The bytes of a name before its end, `longest` at most.
+    pub fn bytes(&self, file: NamesOf, offset: u32, longest: u64) -> &[u8] {
         let bytes = match file {
             NamesOf::Image => self.image.as_ref(),
             NamesOf::DebugFile => self.debug_file.as_ref(),

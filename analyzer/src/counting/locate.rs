@@ -97,6 +97,35 @@ pub struct LocatedBranch {
     pub oldest: u64,
 }
 
+/// Passages over one taken branch. Returns from the kernel are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocatedJump {
+    /// Where the bursts started it was seen in; `None` of stacks that are no bursts.
+    pub burst: Option<StartId>,
+    /// The branch instruction.
+    pub from: FileOffset,
+    /// The module it went to.
+    pub to_module: ModuleId,
+    /// Where it went.
+    pub to: FileOffset,
+    /// It went from user code into the kernel: a system call, or an interrupt or fault.
+    pub to_kernel: bool,
+    /// How many executions that stands for.
+    pub weight: Weight,
+    /// How many of them were mispredicted.
+    pub mispredicted: Weight,
+}
+
+/// What is kept of the branches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// What blocks are counted from.
+    #[default]
+    Blocks,
+    /// Where each branch went as well.
+    Jumps,
+}
+
 /// What was seen of one module, by file offset.
 #[derive(Clone, Debug, Default)]
 pub struct ModuleHits {
@@ -106,6 +135,9 @@ pub struct ModuleHits {
     pub streams: Vec<LocatedStream>,
     /// Sorted by place; unique.
     pub branches: Vec<LocatedBranch>,
+    /// Sorted by burst and both ends, unique; only with [`Detail::Jumps`]. The oldest branch of a stack, HBBP's entry\[0\], is of no
+    /// stream and is no jump.
+    pub jumps: Vec<LocatedJump>,
     /// Where branches of programs led; sorted, unique.
     pub targets: Vec<FileOffset>,
     /// Where the kernel came back to and where bursts started: instruction starts, but only of blocks by chance. Sorted, unique.
@@ -123,6 +155,8 @@ pub struct Located {
     pub paths: Vec<LocatedPath>,
     /// Streams that fell apart on the way.
     pub broken: BrokenStreams,
+    /// How many executions they stand for, by where their bursts started.
+    pub broken_weight: BTreeMap<Option<StartId>, Weight>,
     /// All streams, broken ones included.
     pub streams: u64,
     /// EBS samples whose address no mapping explains.
@@ -138,6 +172,7 @@ pub fn locate(
     modules: &mut ModuleTable,
     sources: &Sources,
     groups: &Groups,
+    detail: Detail,
 ) -> Located {
     let mut locator = Locator {
         located: Located::default(),
@@ -146,6 +181,7 @@ pub fn locate(
         unknown_module: modules.intern(UNKNOWN.as_bytes(), None),
         guest_module: modules.intern(GUEST.as_bytes(), None),
         groups,
+        detail,
         start_ids: HashMap::new(),
     };
     timeline.for_each_epoch(KERNEL_PID, 0, |_, space| locator.kernel = space.clone());
@@ -178,6 +214,7 @@ struct Locator<'a> {
     unknown_module: ModuleId,
     guest_module: ModuleId,
     groups: &'a Groups,
+    detail: Detail,
     start_ids: HashMap<(ModuleId, FileOffset), StartId>,
 }
 
@@ -228,18 +265,34 @@ impl Locator<'_> {
                     let oldest = if hop.start().is_none() { hop.seen } else { 0 };
                     self.hits(from.module).branches.push(LocatedBranch { from: from.offset, seen: hop.seen, oldest });
                 }
-                if is_kernel(hop.from) && !is_kernel(hop.to) {
+                let from_kernel = is_kernel(hop.from) && !is_kernel(hop.to);
+                if from_kernel {
                     self.hits(to.module).resumed.push(to.offset);
                 } else {
                     self.hits(to.module).targets.push(to.offset);
                 }
                 let Some(start) = hop.start() else { continue };
                 self.located.streams += hop.seen;
+                if self.detail == Detail::Jumps && !from_kernel {
+                    let mispredicted = hop.weight.times(hop.mispredicted as f64 / hop.seen as f64);
+                    let jump = LocatedJump {
+                        burst,
+                        from: from.offset,
+                        to_module: to.module,
+                        to: to.offset,
+                        to_kernel,
+                        weight: hop.weight,
+                        mispredicted,
+                    };
+                    self.hits(from.module).jumps.push(jump);
+                }
                 let start_spot = self.spot(start, &context, space);
                 if start > hop.from {
                     self.located.broken.backwards += hop.seen;
+                    self.add_broken(burst, hop.weight);
                 } else if (start_spot.module, start_spot.base) != (from.module, from.base) {
                     self.located.broken.crosses_module += hop.seen;
+                    self.add_broken(burst, hop.weight);
                 } else {
                     let (start, end) = (start_spot.offset, from.offset);
                     if sources.lbr.as_ref().is_some_and(|lbr| lbr.has_bursts) {
@@ -277,6 +330,11 @@ impl Locator<'_> {
         };
         let stretches = starts.zip(path.branches.iter().map(|(from, _)| *from)).map(stretch).collect();
         LocatedPath { pid: context.pid, time: path.time, stretches, uses: path.uses.clone() }
+    }
+
+    fn add_broken(&mut self, burst: Option<StartId>, weight: Weight) {
+        let sum = self.located.broken_weight.entry(burst).or_default();
+        *sum = sum.plus(weight);
     }
 
     fn hits(&mut self, module: ModuleId) -> &mut ModuleHits {
@@ -338,6 +396,16 @@ impl ModuleHits {
             if same {
                 kept.seen += branch.seen;
                 kept.oldest += branch.oldest;
+            }
+            same
+        });
+        let ends = |jump: &LocatedJump| (jump.burst, jump.from, jump.to_module, jump.to, jump.to_kernel);
+        self.jumps.sort_unstable_by_key(ends);
+        self.jumps.dedup_by(|jump, kept| {
+            let same = ends(jump) == ends(kept);
+            if same {
+                kept.weight = kept.weight.plus(jump.weight);
+                kept.mispredicted = kept.mispredicted.plus(jump.mispredicted);
             }
             same
         });

@@ -7,6 +7,7 @@ mod groups;
 mod locate;
 mod module_counts;
 mod scale;
+mod straight_line;
 mod unreadable;
 
 pub use block_counts::{BlockCount, Decider, sums_by_block};
@@ -14,9 +15,10 @@ pub use broken::BrokenStreams;
 pub use code_features::CodeFeatures;
 pub use groups::{Group, GroupBy, GroupId, Groups};
 pub use locate::{
-    FileOffset, Located, LocatedBranch, LocatedIp, LocatedPath, LocatedStart, LocatedStream, ModuleHits, StartId,
-    Stretch, locate,
+    Detail, FileOffset, Located, LocatedBranch, LocatedIp, LocatedJump, LocatedPath, LocatedStart, LocatedStream,
+    ModuleHits, StartId, Stretch, locate,
 };
 pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, SharedCode, count_module};
 pub use scale::{CountScale, mean_instruction_length};
+pub use straight_line::{Broken, StraightLines};
 pub use unreadable::UnreadBlock;

@@ -14,6 +14,7 @@
 use crate::address::Svma;
 use crate::binaries::Binary;
 use crate::code::{BlockMap, FunctionTable, Image, Observed, Terminator};
+use crate::counting::straight_line::{Broken, StraightLines};
 use crate::counting::unreadable::{UnreadBlock, unread_blocks};
 use crate::counting::{BrokenStreams, FileOffset, GroupId, LocatedIp, LocatedStream, ModuleHits, StartId};
 use crate::recording::{ModuleId, StackStatistics, Weight};
@@ -125,7 +126,7 @@ fn count_read(
 
     let mut outside = ModuleHits::default();
     let mut counts = ModuleCounts::empty(module);
-    let breaks = count_breaks(&blocks);
+    let lines = StraightLines::new(image, &blocks);
     let overlaps = overlaps(&blocks);
     let mut tally = Tally::new(blocks.blocks().len());
     for_each_group(&hits.ips, &hits.streams, |group, ips, streams| {
@@ -137,7 +138,7 @@ fn count_read(
         }
         for streams in streams.chunk_by(|one, other| one.burst == other.burst) {
             for stream in streams {
-                match covered(stream, image, &blocks, &breaks) {
+                match lines.covered(stream) {
                     Ok((first, end)) => {
                         for_each_run(first, end, &overlaps, |first, end| tally.add_stream(first, end, stream));
                     }
@@ -303,21 +304,6 @@ fn ends_with_branch(blocks: &BlockMap, block: usize, image: &Image, from: FileOf
     is_branch && Some(block.last) == image.svma_of_file_offset(from.0)
 }
 
-/// `breaks[i]`: how many blocks before block i the straight line cannot run through.
-fn count_breaks(blocks: &BlockMap) -> Vec<u32> {
-    let blocks = blocks.blocks();
-    let mut breaks = Vec::with_capacity(blocks.len() + 1);
-    let mut sum = 0;
-    for (index, block) in blocks.iter().enumerate() {
-        breaks.push(sum);
-        let goes_on = blocks.get(index + 1).is_some_and(|next| next.start == block.end);
-        if !goes_on || !block.terminator.can_fall_through() {
-            sum += 1;
-        }
-    }
-    breaks
-}
-
 /// Blocks whose last instruction the next block starts inside of, and where they go on.
 fn overlaps(blocks: &BlockMap) -> Vec<(usize, usize)> {
     let ends = blocks.blocks().iter().enumerate().filter(|(_, block)| block.terminator == Terminator::Overlap);
@@ -338,27 +324,6 @@ fn for_each_run(first: usize, end: usize, overlaps: &[(usize, usize)], mut visit
         }
     }
     visit(first, end);
-}
-
-enum Broken {
-    ThroughBranch,
-    Undecodable,
-}
-
-/// The blocks `[first, end)` that the stream executes to their last instruction.
-fn covered(stream: &LocatedStream, image: &Image, blocks: &BlockMap, breaks: &[u32]) -> Result<(usize, usize), Broken> {
-    let end = image.svma_of_file_offset(stream.end.0).ok_or(Broken::Undecodable)?;
-    let first = block_of(image, blocks, stream.start).ok_or(Broken::Undecodable)?;
-    let last = blocks.block_at(end).ok_or(Broken::Undecodable)?;
-    if breaks[last] != breaks[first] {
-        return Err(Broken::ThroughBranch);
-    }
-    let block = &blocks.blocks()[last];
-    let made_by_program = matches!(block.terminator, Terminator::SystemCall | Terminator::Trap);
-    if stream.to_kernel && !(made_by_program && block.last == end) {
-        return Ok((first, last)); // An interrupt or fault: this block's last instruction was not executed.
-    }
-    if block.last == end { Ok((first, last + 1)) } else { Err(Broken::Undecodable) }
 }
 
 /// HBBP section III.C calls a branch biased that occurs "a disproportionate number of times" in entry\[0\]. Here: more than twice

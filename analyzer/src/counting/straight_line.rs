@@ -1,0 +1,93 @@
+//! Which blocks a stream runs through, and whether it can.
+
+use crate::address::Svma;
+use crate::code::{BlockMap, Image, Terminator, instructions};
+use crate::counting::{FileOffset, LocatedStream};
+
+/// The code of a module as straight lines: what control runs through without a taken branch.
+pub struct StraightLines<'a> {
+    image: &'a Image,
+    blocks: &'a BlockMap,
+    /// By block: how many blocks before it the straight line cannot run through.
+    breaks: Vec<u32>,
+}
+
+/// Why a stream is none.
+pub enum Broken {
+    /// It runs through an instruction that always branches.
+    ThroughBranch,
+    /// Its ends are no instructions.
+    Undecodable,
+}
+
+impl<'a> StraightLines<'a> {
+    /// Of the blocks of an image.
+    pub fn new(image: &'a Image, blocks: &'a BlockMap) -> Self {
+        StraightLines { image, blocks, breaks: count_breaks(blocks) }
+    }
+
+    /// The blocks `[first, end)` that the stream executes to their last instruction.
+    pub fn covered(&self, stream: &LocatedStream) -> Result<(usize, usize), Broken> {
+        let Run { first, last, interrupted, .. } = self.run(stream)?;
+        Ok((first, if interrupted { last } else { last + 1 }))
+    }
+
+    /// The first and the last instruction that the stream executes; `None` where an interrupt came before it executed any.
+    pub fn executed(&self, stream: &LocatedStream) -> Result<Option<(Svma, Svma)>, Broken> {
+        let Run { last, start, end, interrupted, .. } = self.run(stream)?;
+        if !interrupted {
+            return Ok(Some((start, end)));
+        }
+        let blocks = self.blocks.blocks();
+        let of_block = instructions(self.image, &blocks[last]).map(|instruction| Svma(instruction.ip()));
+        let before = of_block.take_while(|at| *at < end).last();
+        let before = before.or_else(|| last.checked_sub(1).map(|previous| blocks[previous].last));
+        Ok(before.filter(|before| start <= *before).map(|before| (start, before)))
+    }
+
+    fn run(&self, stream: &LocatedStream) -> Result<Run, Broken> {
+        let svma = |offset: FileOffset| self.image.svma_of_file_offset(offset.0).ok_or(Broken::Undecodable);
+        let (start, end) = (svma(stream.start)?, svma(stream.end)?);
+        let block_at = |at| self.blocks.block_at(at).ok_or(Broken::Undecodable);
+        let (first, last) = (block_at(start)?, block_at(end)?);
+        if self.breaks[last] != self.breaks[first] {
+            return Err(Broken::ThroughBranch);
+        }
+        let block = &self.blocks.blocks()[last];
+        let made_by_program = matches!(block.terminator, Terminator::SystemCall | Terminator::Trap);
+        let interrupted = stream.to_kernel && !(made_by_program && block.last == end);
+        if !interrupted && block.last != end {
+            return Err(Broken::Undecodable);
+        }
+        Ok(Run { first, last, start, end, interrupted })
+    }
+}
+
+/// A stream in the code.
+struct Run {
+    /// Index of the first block.
+    first: usize,
+    /// Index of the last block.
+    last: usize,
+    /// First instruction.
+    start: Svma,
+    /// Last instruction.
+    end: Svma,
+    /// An interrupt or fault came before the last instruction was executed.
+    interrupted: bool,
+}
+
+/// `breaks[i]`: how many blocks before block i the straight line cannot run through.
+fn count_breaks(blocks: &BlockMap) -> Vec<u32> {
+    let blocks = blocks.blocks();
+    let mut breaks = Vec::with_capacity(blocks.len() + 1);
+    let mut sum = 0;
+    for (index, block) in blocks.iter().enumerate() {
+        breaks.push(sum);
+        let goes_on = blocks.get(index + 1).is_some_and(|next| next.start == block.end);
+        if !goes_on || !block.terminator.can_fall_through() {
+            sum += 1;
+        }
+    }
+    breaks
+}

@@ -1,0 +1,100 @@
+//! Executions of the edges of BOLT's control flow graph.
+//!
+//! BOLT knows a fall-through between two blocks only if the profile states it, and its blocks are not ours:
+//!
+//! ```text
+//!         ours                     BOLT's
+//! call    ends a block             ends one only if something branches to what is behind it
+//! jne L   a block                  one block, unless something branches to the jmp
+//! jmp M   a block
+//! ret     a branch                 left out
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::address::Svma;
+use crate::binaries::Binary;
+use crate::code::{Block, BoltFunctions, Terminator, instructions};
+use crate::flow::{Flow, FlowCode};
+
+/// Executions from one place to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BoltEdge {
+    /// The last instruction of a block; `None` in another module.
+    pub from: Option<Svma>,
+    /// The first instruction of a block; `None` in another module.
+    pub to: Option<Svma>,
+    /// How often.
+    pub count: f64,
+    /// How many of them were mispredicted.
+    pub mispredicted: f64,
+}
+
+/// The edges of the module with that index, whose file is `binary`, sorted: taken branches, and fall-throughs between blocks of BOLT's.
+pub fn bolt_edges(flow: &Flow, module: usize, binary: &Binary, functions: &BoltFunctions) -> Vec<BoltEdge> {
+    let code = FlowCode::of(&[(flow, module)], binary);
+    let image = &binary.image;
+    let block_ending_at = |at: Svma| {
+        let block = code.blocks.block_at(at).map(|index| &code.blocks.blocks()[index]);
+        block.filter(|block| block.last == at)
+    };
+    let function_of = |at: Svma| functions.at(at).map(|function| function.start);
+    let mut edges: BTreeMap<(Option<Svma>, Option<Svma>), (f64, f64)> = BTreeMap::new();
+    let mut add = |from, to, count, mispredicted| {
+        let edge = edges.entry((from, to)).or_default();
+        edge.0 += count;
+        edge.1 += mispredicted;
+    };
+    // What is branched to in BOLT's eyes.
+    let mut labels: BTreeSet<Svma> = BTreeSet::new();
+    let mut from_outside: HashMap<Svma, f64> = HashMap::new();
+    for (index, of) in flow.modules.iter().enumerate() {
+        for branch in &of.branches {
+            let from = (index == module).then_some(branch.from);
+            let to = (branch.to.module == module).then_some(branch.to.at);
+            let is_return = from.and_then(block_ending_at).is_some_and(|block| block.terminator == Terminator::Return);
+            if let Some(to) = to {
+                if is_return || from.and_then(function_of) != function_of(to) {
+                    *from_outside.entry(to).or_default() += branch.count;
+                } else {
+                    labels.insert(to);
+                }
+            }
+            if (from.is_some() || to.is_some()) && !is_return {
+                add(from, to, branch.count, branch.mispredicted);
+            }
+        }
+    }
+    let stated_target = |block: &Block| {
+        let is_direct = matches!(block.terminator, Terminator::Conditional | Terminator::Jump | Terminator::Call);
+        let last = instructions(image, block).last().filter(|_| is_direct)?;
+        (last.ip() == block.last.0).then(|| Svma(last.near_branch_target()))
+    };
+    labels.extend(code.blocks.blocks().iter().filter_map(stated_target));
+
+    for way in code.fall_throughs(&flow.modules[module]) {
+        let next = code.blocks.block_at(way.to).map(|index| &code.blocks.blocks()[index]);
+        let is_lone_jump = next.is_some_and(|next| next.terminator == Terminator::Jump && next.instructions == 1);
+        let stays = || {
+            let target = block_ending_at(way.from).and_then(stated_target);
+            target.and_then(function_of) == function_of(way.from)
+        };
+        let is_edge = match way.terminator {
+            Terminator::Conditional => labels.contains(&way.to) || !is_lone_jump || !stays(),
+            _ => labels.contains(&way.to),
+        };
+        if is_edge {
+            add(Some(way.from), Some(way.to), way.count, 0.0);
+        }
+    }
+    // Control came back from a call: no range runs through it.
+    for block in code.blocks.blocks() {
+        let is_call = matches!(block.terminator, Terminator::Call | Terminator::IndirectCall);
+        let returned = from_outside.get(&block.end).filter(|_| is_call && labels.contains(&block.end));
+        if let Some(&returned) = returned {
+            add(Some(block.last), Some(block.end), returned, 0.0);
+        }
+    }
+    let edge = |((from, to), (count, mispredicted))| BoltEdge { from, to, count, mispredicted };
+    edges.into_iter().map(edge).collect()
+}

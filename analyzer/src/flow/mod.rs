@@ -1,0 +1,177 @@
+//! What ran, by module: executions of straight-line ranges and of taken branches. Compiler profiles, merges and comparisons are made from it.
+//!
+//! ```text
+//! recording -> analyze() ---------> of_recording --+
+//! exact counts ------------------> of_truth -------+-> Flow -> profiles, hbbp merge, hbbp diff
+//! hbbp-flow/1 (`hbbp merge`) -----> document ------+
+//! ```
+//!
+//! Unlike counts of blocks, a flow says which branch went where, and which blocks ran one after the other.
+
+mod bolt_edges;
+mod builder;
+mod code;
+mod comparison;
+mod conservation;
+mod document;
+mod executed;
+mod merge;
+mod of_recording;
+mod of_truth;
+mod placing;
+
+pub use bolt_edges::{BoltEdge, bolt_edges};
+pub use builder::FlowBuilder;
+pub use code::{FallThrough, FlowCode};
+pub use comparison::{BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
+pub use document::{FlowDocumentError, SCHEMA};
+pub use executed::{ExecutedCode, ExecutedModule, executed_modules};
+pub use merge::Merge;
+pub(crate) use of_recording::of_recording;
+
+use serde::{Deserialize, Serialize};
+
+use crate::address::Svma;
+use crate::recording::Module;
+
+/// What ran. The same input gives the same flow, for any number of threads.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flow {
+    /// The counts are numbers of executions; otherwise they are only proportional to them (bursts of a clock) or to time (samples of
+    /// a clock alone).
+    pub executions: bool,
+    /// How many recordings or exact counts it is the sum of.
+    pub inputs: u64,
+    /// Sorted by path and build id.
+    pub modules: Vec<ModuleFlow>,
+    /// What is in none of them.
+    pub left_out: LeftOut,
+}
+
+/// What ran of one module.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModuleFlow {
+    /// Its path, build id (of the file that was read, or else as recorded) and kind.
+    pub module: Module,
+    /// Its code was read. If not, addresses are offsets in its file (of what has no file, as recorded), and nothing was
+    /// checked against the code.
+    pub read: bool,
+    /// Sorted by both ends, each once.
+    pub ranges: Vec<RangeCount>,
+    /// Sorted by both ends, each once.
+    pub branches: Vec<BranchCount>,
+    /// Sorted by address, each once.
+    pub samples: Vec<IpCount>,
+}
+
+/// Executions of a straight line: from a branch target, or where a burst started, to the next taken branch.
+///
+/// Example: of `A: test; je C; B: nop; C: ret`, called 10 times and the branch taken 4 times, the ranges are `A..je` 4, `A..ret` 6
+/// and `C..ret` 4.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RangeCount {
+    /// First instruction.
+    pub first: Svma,
+    /// Last instruction (its first byte): a taken branch, or the one before an interrupt.
+    pub last: Svma,
+    /// How often.
+    pub count: f64,
+}
+
+/// Executions of a taken branch: a jump, call, return or system call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BranchCount {
+    /// The branch instruction.
+    pub from: Svma,
+    /// Where it went.
+    pub to: Place,
+    /// How often.
+    pub count: f64,
+    /// How many of them were mispredicted; 0 where the recording does not say it.
+    pub mispredicted: f64,
+}
+
+/// A place in the code of any module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Index in [`Flow::modules`].
+    pub module: usize,
+    /// Address.
+    pub at: Svma,
+}
+
+/// Event-based samples at an instruction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IpCount {
+    /// The instruction.
+    pub at: Svma,
+    /// How many executed instructions the samples stand for, where the event counts instructions; else time or events, in the unit of
+    /// the ranges where there are both. Samples spread over the instructions around: only sums over stretches of code mean something.
+    pub count: f64,
+}
+
+/// What is in no module's flow, in executions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Streams that the code cannot have run along: their branches may be good.
+    pub streams: f64,
+    /// Branches from what is no branch in the file, or from addresses that no mapping explains.
+    pub branches: f64,
+    /// What samples stand for at addresses that no mapping explains, or that are no code of the file.
+    pub samples: f64,
+}
+
+/// The count as profiles of other tools have it: to the nearest whole number, but 1 at least, for what was seen ran.
+pub fn whole(count: f64) -> u64 {
+    count.round().max(1.0) as u64
+}
+
+impl Flow {
+    /// Passages along all ranges.
+    pub fn range_total(&self) -> f64 {
+        self.modules.iter().map(ModuleFlow::range_total).sum()
+    }
+
+    /// Executions of all taken branches.
+    pub fn branch_total(&self) -> f64 {
+        self.modules.iter().map(ModuleFlow::branch_total).sum()
+    }
+
+    /// What all samples stand for.
+    pub fn sample_total(&self) -> f64 {
+        self.modules.iter().map(ModuleFlow::sample_total).sum()
+    }
+}
+
+impl ModuleFlow {
+    /// Passages along its ranges.
+    pub fn range_total(&self) -> f64 {
+        self.ranges.iter().map(|range| range.count).sum()
+    }
+
+    /// Instructions that its ranges execute, where its code is not known: by the mean length of instructions.
+    pub fn guessed_instructions(&self) -> f64 {
+        const BYTES_PER_INSTRUCTION: f64 = 4.0;
+        let instructions = |bytes: u64| (bytes as f64 / BYTES_PER_INSTRUCTION).floor() + 1.0;
+        self.ranges.iter().map(|range| range.count * instructions(range.last.0.saturating_sub(range.first.0))).sum()
+    }
+
+    /// Executions of its taken branches.
+    pub fn branch_total(&self) -> f64 {
+        self.branches.iter().map(|branch| branch.count).sum()
+    }
+
+    /// What its samples stand for.
+    pub fn sample_total(&self) -> f64 {
+        self.samples.iter().map(|sample| sample.count).sum()
+    }
+}
+
+impl LeftOut {
+    /// Adds another's, so many times.
+    pub fn add(&mut self, other: &LeftOut, weight: f64) {
+        self.streams += other.streams * weight;
+        self.branches += other.branches * weight;
+        self.samples += other.samples * weight;
+    }
+}

@@ -1,0 +1,141 @@
+//! The flow of a recording, from what was located and the code it was counted in.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::address::Svma;
+use crate::code::Terminator;
+use crate::counting::{
+    Code, CountScale, FileOffset, Located, LocatedJump, ModuleCounts, ModuleHits, SharedCode, StartId, StraightLines,
+};
+use crate::estimation::Estimate;
+use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, Place, RangeCount};
+use crate::recording::{Module, ModuleId, ModuleKind, ModuleTable, Weight};
+
+/// Makes the flow of what was located with [`Detail::Jumps`](crate::counting::Detail::Jumps).
+pub(crate) fn of_recording(
+    located: &Located,
+    counted: &[ModuleCounts],
+    modules: &ModuleTable,
+    estimate: Option<&Estimate>,
+    scale: &CountScale,
+) -> Flow {
+    let mut builder = FlowBuilder::default();
+    // Where a module was read, what is behind it are samples at addresses that are no code of it.
+    let mut codes: BTreeMap<ModuleId, Option<&SharedCode>> = BTreeMap::new();
+    for counts in counted {
+        let code = match &counts.code {
+            Code::Read(code) => Some(&**code),
+            Code::Unread { .. } => None,
+        };
+        codes.entry(counts.module).or_insert(code);
+    }
+    let mut indexes = HashMap::new();
+    for (&id, code) in &codes {
+        let mut module: Module = modules.get(id).clone();
+        if let Some(build_id) = code.and_then(|code| code.binary.image.build_id()) {
+            module.build_id = Some(build_id.to_vec());
+        }
+        indexes.insert(id, builder.module(&module, code.is_some()));
+    }
+    let maker = Maker { codes, indexes, estimate, scale };
+    for (&id, hits) in &located.modules {
+        if modules.get(id).kind == ModuleKind::Unknown {
+            builder.left_out.branches +=
+                hits.jumps.iter().map(|jump| maker.executions(jump.burst, jump.weight)).sum::<f64>();
+            builder.left_out.streams +=
+                hits.streams.iter().map(|line| maker.executions(line.burst, line.weight)).sum::<f64>();
+            builder.left_out.samples += hits.ips.iter().map(|ip| ip.periods as f64 * scale.ebs).sum::<f64>();
+            continue;
+        }
+        maker.add_module(id, hits, &mut builder);
+    }
+    builder.left_out.streams +=
+        located.broken_weight.iter().map(|(burst, weight)| maker.executions(*burst, *weight)).sum::<f64>();
+    builder.finish(scale.executions)
+}
+
+struct Maker<'a> {
+    codes: BTreeMap<ModuleId, Option<&'a SharedCode>>,
+    /// In the builder.
+    indexes: HashMap<ModuleId, usize>,
+    estimate: Option<&'a Estimate>,
+    scale: &'a CountScale,
+}
+
+impl Maker<'_> {
+    fn executions(&self, burst: Option<StartId>, weight: Weight) -> f64 {
+        let of_start = |(estimate, start): (&Estimate, StartId)| estimate.weights[start.0 as usize];
+        weight.to_f64() * self.estimate.zip(burst).map_or(1.0, of_start) * self.scale.lbr
+    }
+
+    fn add_module(&self, id: ModuleId, hits: &ModuleHits, builder: &mut FlowBuilder) {
+        let (Some(&index), Some(&code)) = (self.indexes.get(&id), self.codes.get(&id)) else { return };
+        let lines = code.map(|code| StraightLines::new(&code.binary.image, &code.blocks));
+        for stream in &hits.streams {
+            let count = self.executions(stream.burst, stream.weight);
+            let executed = match &lines {
+                Some(lines) => lines.executed(stream),
+                None => Ok(Some((Svma(stream.start.0), Svma(stream.end.0)))),
+            };
+            match executed {
+                Ok(Some((first, last))) => builder.add_range(index, RangeCount { first, last, count }),
+                Ok(None) => {}
+                Err(_) => builder.left_out.streams += count,
+            }
+        }
+        for jump in &hits.jumps {
+            let count = self.executions(jump.burst, jump.weight);
+            let mispredicted = self.executions(jump.burst, jump.mispredicted);
+            match (self.branch(code, jump), self.place(jump.to_module, jump.to)) {
+                (Passage::Branch(from), Some(to)) => {
+                    builder.add_branch(index, BranchCount { from, to, count, mispredicted });
+                }
+                (Passage::Interrupt, _) => {}
+                _ => builder.left_out.branches += count,
+            }
+        }
+        for ip in &hits.ips {
+            let count = ip.periods as f64 * self.scale.ebs;
+            match self.place(id, ip.at) {
+                Some(Place { at, .. }) => builder.add_sample(index, IpCount { at, count }),
+                None => builder.left_out.samples += count,
+            }
+        }
+    }
+
+    /// What a jump is in the code it comes from.
+    fn branch(&self, code: Option<&SharedCode>, jump: &LocatedJump) -> Passage {
+        let Some(code) = code else {
+            // In code that is not known nothing tells a system call from an interrupt.
+            return if jump.to_kernel { Passage::Interrupt } else { Passage::Branch(Svma(jump.from.0)) };
+        };
+        let Some(from) = code.binary.image.svma_of_file_offset(jump.from.0) else { return Passage::Strange };
+        let block = code.blocks.block_at(from).map(|block| &code.blocks.blocks()[block]);
+        let terminator = block.filter(|block| block.last == from).map(|block| block.terminator);
+        match terminator {
+            Some(Terminator::SystemCall | Terminator::Trap) => Passage::Branch(from),
+            _ if jump.to_kernel => Passage::Interrupt,
+            None | Some(Terminator::FallThrough | Terminator::Observed | Terminator::Overlap) => Passage::Strange,
+            Some(_) => Passage::Branch(from),
+        }
+    }
+
+    /// The place of a file offset; `None` where it is no code of the file. What no mapping explains is one place.
+    fn place(&self, id: ModuleId, at: FileOffset) -> Option<Place> {
+        let module = *self.indexes.get(&id)?;
+        let at = match self.codes.get(&id)? {
+            Some(code) => code.binary.image.svma_of_file_offset(at.0)?,
+            None => Svma(at.0),
+        };
+        Some(Place { module, at })
+    }
+}
+
+/// What a record of a taken branch is.
+enum Passage {
+    Branch(Svma),
+    /// Made by no instruction of the program.
+    Interrupt,
+    /// From what is no branch in the file.
+    Strange,
+}

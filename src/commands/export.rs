@@ -1,0 +1,128 @@
+//! `hbbp export`: profiles for compilers, optimizers and other tools.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use analyzer::BinarySearch;
+use analyzer::flow::Flow;
+use anyhow::bail;
+
+use crate::commands::truth::read_truth;
+use crate::input::InputArgs;
+use crate::output::profile::{self, NotWritten, Profiled};
+use crate::output::write_to;
+
+/// Write a profile for a compiler, an optimizer or another tool
+///
+/// Reads a recording, a file of `hbbp merge` (-i), or exact counts (--truth). Most formats are profiles of one binary: the one named with --binary, or else the one
+/// that ran most.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Format of the profile
+    #[arg(long, value_enum)]
+    format: Format,
+
+    /// Exact counts instead of a recording: what `hbbp truth` wrote, or a file of callgrind (--dump-instr=yes) or of SDE's -mix
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "command"])]
+    truth: Option<PathBuf>,
+
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// Write the profile to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// What can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For `llvm-bolt -data`: branches and fall-throughs, or samples where there are no branches
+    Bolt,
+    /// For `perf2bolt -pa`: branches and ranges by address
+    BoltPreagg,
+    /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
+    LlvmProfgen,
+    /// For `pprof`: all code, by block and function
+    Pprof,
+    /// For callgrind_annotate and KCachegrind: all code by instruction, and calls
+    Callgrind,
+    /// What `perf script --show-mmap-events -F ip,brstack` prints of the recording
+    PerfScript,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp export --format llvm-profgen -i run.data --binary ./server -o server.ranges
+  llvm-profgen --unsymbolized-profile=server.ranges --binary=./server --output=server.prof
+  hbbp export --format bolt -i run.data --binary ./server -o server.fdata
+  llvm-bolt ./server -o server.bolt -data=server.fdata -reorder-blocks=ext-tsp
+  hbbp export --format callgrind -o sort.callgrind -- sort -n numbers.txt";
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match args.format {
+        Format::Bolt => of_one_binary(args, profile::bolt),
+        Format::BoltPreagg => of_one_binary(args, profile::bolt_preagg),
+        Format::LlvmProfgen => of_one_binary(args, profile::llvm_profgen),
+        Format::Pprof => of_all_code(args, profile::pprof),
+        Format::Callgrind => of_all_code(args, profile::callgrind),
+        Format::PerfScript => of_samples(args),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of_one_binary(args: &Args, write: fn(&Profiled<'_>, &mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let (flow, notes) = flow(args)?;
+    let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
+    notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
+    if profiled.module.ranges.is_empty() && args.format != Format::Bolt {
+        bail!("there are no branches of it, only samples: --format bolt, pprof and callgrind can be made of them");
+    }
+    if matches!(args.format, Format::Bolt | Format::BoltPreagg) && profiled.binary.image.is_stripped() {
+        eprintln!("hbbp: the file has no symbols: BOLT refuses it unless it is told --allow-stripped");
+    }
+    write_to(args.output.as_deref(), |out| Ok(write(&profiled, out)?))
+}
+
+fn of_all_code(args: &Args, write: fn(&Flow, &BinarySearch, &mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let (flow, notes) = flow(args)?;
+    if flow.range_total() + flow.sample_total() <= 0.0 {
+        bail!("nothing was seen running");
+    }
+    notes.iter().chain(&profile::left_out(&flow)).for_each(|line| eprintln!("hbbp: {line}"));
+    write_to(args.output.as_deref(), |out| Ok(write(&flow, &args.input.analysis.search(), out)?))
+}
+
+fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
+    let search = args.input.analysis.search();
+    match &args.truth {
+        Some(file) => Ok(Flow::of_truth(&read_truth(file, search.clone())?, &search)),
+        None => args.input.flow(),
+    }
+}
+
+/// Every sample as it stands in the recording.
+fn of_samples(args: &Args) -> anyhow::Result<()> {
+    if args.truth.is_some() {
+        bail!("exact counts have no samples: --format perf-script is made from recordings only");
+    }
+    let recording = args.input.recording()?;
+    recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
+    let mut not_written = NotWritten::default();
+    write_to(args.output.as_deref(), |out| {
+        not_written = profile::perf_script(&recording, out)?;
+        Ok(())
+    })?;
+    let NotWritten { without_stack, malformed } = not_written;
+    for (number, what) in
+        [(without_stack, "samples without a branch stack"), (malformed, "records that cannot be read")]
+    {
+        if number > 0 {
+            eprintln!("hbbp: left out: {number} {what}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! What `llvm-bolt -data` reads (fdata): executions of branches and of fall-throughs between blocks, by function and offset.
+//!
+//! ```text
+//! 1 main 6d 1 collatz/1 0 3 195         1 function offset (hexadecimal), twice; mispredictions, executions
+//! 1 main 9c 1 main 9e 0 1               a conditional branch that was not taken
+//! 0 [unknown] 0 1 cmp/1 0 0 645         from another binary
+//! ```
+//!
+//! Where there are no ranges, `no_lbr` and a line for each sampled instruction:
+//!
+//! ```text
+//! no_lbr time
+//! 1 main 6d 195
+//! ```
+//!
+//! (bolt/lib/Profile/DataReader.cpp, DataAggregator.cpp.)
+
+use std::io::{self, Write};
+
+use analyzer::address::Svma;
+use analyzer::code::BoltFunctions;
+use analyzer::flow::{bolt_edges, whole};
+
+use super::Profiled;
+
+/// Writes the profile.
+pub fn bolt(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let functions = BoltFunctions::of(&profiled.binary.image);
+    let known = |at: Svma| {
+        let function = functions.at(at)?;
+        Some(format!("1 {} {:x}", escaped(&functions.name(function)), at.0 - function.start.0))
+    };
+    let place = |at: Option<Svma>| at.and_then(known).unwrap_or("0 [unknown] 0".into());
+    if profiled.module.ranges.is_empty() {
+        writeln!(out, "no_lbr {}", if profiled.flow.executions { "instructions" } else { "time" })?;
+        for sample in &profiled.module.samples {
+            if let Some(place) = known(sample.at) {
+                writeln!(out, "{place} {}", whole(sample.count))?;
+            }
+        }
+        return Ok(());
+    }
+    for edge in bolt_edges(profiled.flow, profiled.index, &profiled.binary, &functions) {
+        let has_function = [edge.from, edge.to].into_iter().flatten().any(|at| functions.at(at).is_some());
+        if has_function {
+            let (from, to) = (place(edge.from), place(edge.to));
+            writeln!(out, "{from} {to} {} {}", edge.mispredicted.round(), whole(edge.count))?;
+        }
+    }
+    Ok(())
+}
+
+/// Spaces and backslashes in names stand behind a backslash.
+fn escaped(name: &str) -> String {
+    name.replace('\\', "\\\\").replace(' ', "\\ ")
+}

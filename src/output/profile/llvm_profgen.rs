@@ -1,0 +1,40 @@
+//! What `llvm-profgen --unsymbolized-profile` reads: ranges and branches of one binary.
+//!
+//! ```text
+//! 2                   how many ranges
+//! 147-16e:3000        first and last instruction, executions
+//! 170-17f:20
+//! 1                   how many branches
+//! 16e->147:3000
+//! ```
+//!
+//! Addresses are hexadecimal, without the address at which the first executable segment's page is linked
+//! (llvm/tools/llvm-profgen/PerfReader.cpp, `UnsymbolizedProfileReader`).
+
+use std::io::{self, Write};
+
+use analyzer::address::Svma;
+use analyzer::flow::{BranchCount, whole};
+
+use super::Profiled;
+
+/// Writes the profile. Branches to and from other modules are left out, as that tool does.
+pub fn llvm_profgen(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<()> {
+    const PAGE: u64 = 0x1000;
+    let Profiled { module, index, binary, .. } = profiled;
+    let code = binary.image.segments().iter().find(|segment| segment.executable);
+    let base = code.map_or(0, |segment| segment.start.0 & !(PAGE - 1));
+    let is_code = |at: Svma| at.0 >= base && binary.image.is_executable(at);
+    let ranges = || module.ranges.iter().filter(|range| is_code(range.first) && is_code(range.last));
+    writeln!(out, "{}", ranges().count())?;
+    for range in ranges() {
+        writeln!(out, "{:x}-{:x}:{}", range.first.0 - base, range.last.0 - base, whole(range.count))?;
+    }
+    let inside = |branch: &&BranchCount| branch.to.module == *index && is_code(branch.from) && is_code(branch.to.at);
+    let branches = || module.branches.iter().filter(inside);
+    writeln!(out, "{}", branches().count())?;
+    for branch in branches() {
+        writeln!(out, "{:x}->{:x}:{}", branch.from.0 - base, branch.to.at.0 - base, whole(branch.count))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! The binary that a profile is of.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use analyzer::flow::{Flow, ModuleFlow};
+use analyzer::recording::ModuleKind;
+use analyzer::{Binary, BinarySearch};
+use anyhow::bail;
+
+use crate::output::share;
+
+/// A module of a flow with its file.
+pub struct Profiled<'a> {
+    pub flow: &'a Flow,
+    /// Its index in the flow.
+    pub index: usize,
+    pub module: &'a ModuleFlow,
+    pub binary: Binary,
+}
+
+impl<'a> Profiled<'a> {
+    /// The module that ran most of those that have a file; where files were given, of those that they are the files of.
+    pub fn choose(flow: &'a Flow, search: &BinarySearch) -> anyhow::Result<Self> {
+        let is_file = |module: &ModuleFlow| module.module.kind == ModuleKind::File && ran(module) != (0.0, 0.0);
+        let mut files: Vec<(usize, &ModuleFlow)> =
+            flow.modules.iter().enumerate().filter(|(_, module)| is_file(module)).collect();
+        let order = |a: (f64, f64), b: (f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
+        files.sort_by(|(_, a), (_, b)| order(ran(b), ran(a)));
+        let is_given = !search.overrides.is_empty();
+        let candidates = || files.iter().filter(|(_, module)| !is_given || search.is_given_for(&module.module));
+        if candidates().next().is_none() {
+            let names: Vec<&str> = files.iter().map(|(_, module)| module.module.path.as_str()).collect();
+            bail!(match names.is_empty() {
+                true => "nothing that has a file was seen running".to_string(),
+                false => format!("--binary: no such file was seen running; there are: {}", names.join(", ")),
+            });
+        }
+        let mut refused = Vec::new();
+        // Several builds can be of one name: the file is of one of them.
+        for &(index, module) in candidates().take(if is_given { usize::MAX } else { 1 }) {
+            match search.open(&module.module) {
+                Ok(binary) => return Ok(Profiled { flow, index, module, binary }),
+                Err(why) => refused.push(format!("{}: {why}", module.module.path)),
+            }
+        }
+        bail!("{}; name the file with --binary", refused.join("; "))
+    }
+
+    /// What the profile is of, and what is not in it, in sentences.
+    pub fn describe(&self) -> Vec<String> {
+        let of = self.flow;
+        let part = match of.branch_total() > 0.0 {
+            true => share(self.module.branch_total(), of.branch_total() + of.left_out.branches) + " of all branches",
+            false => share(self.module.sample_total(), of.sample_total() + of.left_out.samples) + " of all samples",
+        };
+        let mut lines = vec![format!("profile of {}: {part}", self.binary.file.display())];
+        let name = |module: &ModuleFlow| Path::new(&module.module.path).file_name().map(OsStr::to_owned);
+        let others = of.modules.iter().enumerate().filter(|(index, _)| *index != self.index).map(|(_, module)| module);
+        let builds: Vec<&ModuleFlow> =
+            others.filter(|module| name(module) == name(self.module) && ran(module) != (0.0, 0.0)).collect();
+        if !builds.is_empty() {
+            let size = |module: &ModuleFlow| if of.range_total() > 0.0 { ran(module).0 } else { ran(module).1 };
+            let others: f64 = builds.iter().copied().map(size).sum();
+            let part = share(others, others + size(self.module));
+            lines.push(format!("left out: {} other builds of that name, {part} of what ran of it", builds.len()));
+        }
+        lines.extend(left_out(of));
+        lines
+    }
+}
+
+/// What is in no module's flow, in sentences.
+pub fn left_out(flow: &Flow) -> Vec<String> {
+    let parts = [
+        ("branches that are of no code of a file", flow.left_out.branches, flow.branch_total()),
+        ("streams that no code of a file can have run along", flow.left_out.streams, flow.range_total()),
+        ("samples that are in no code of a file", flow.left_out.samples, flow.sample_total()),
+    ];
+    let some = parts.into_iter().filter(|(_, out, _)| *out > 0.0);
+    some.map(|(what, out, kept)| format!("left out: {what} ({} of all)", share(out, out + kept))).collect()
+}
+
+/// How much of it was seen: of its ranges, and of its samples.
+fn ran(module: &ModuleFlow) -> (f64, f64) {
+    (module.range_total(), module.sample_total())
+}

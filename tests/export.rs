@@ -1,0 +1,443 @@
+//! `hbbp export`: profiles whose counts are known by hand, and what other tools make of them.
+
+mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use perfdata::Features;
+use support::{hbbp, run, stdout};
+use synthetic::*;
+use tempfile::TempDir;
+
+/// The program of four blocks, and a recording in which it went around twice: A 100, B 50, C 50, D 100.
+fn twice_around() -> Option<(TempDir, PathBuf, PathBuf)> {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = program(folder.path(), "four", &["-Wl,--emit-relocs"])?;
+    let mut recorder = Recorder::new(&binary);
+    recorder.stack(&AROUND);
+    recorder.stack_with(&AROUND, perfdata::BranchFlags::MISPREDICTED);
+    recorder.sample(B);
+    let recording = folder.path().join("four.data");
+    std::fs::write(&recording, recorder.finish(&Features::default())).unwrap();
+    Some((folder, binary, recording))
+}
+
+fn export(format: &str, recording: &Path, more: &[&str]) -> String {
+    let file = recording.to_str().unwrap();
+    stdout(&[&["export", "--format", format, "-i", file], more].concat())
+}
+
+#[test]
+fn bolt_gets_branches_and_the_fall_throughs_between_its_blocks() {
+    let Some((_folder, _, recording)) = twice_around() else { return };
+    // C falls through into D without a branch; B is entered from A's conditional jump that was not taken.
+    let expected = "\
+1 _start 14 1 _start 16 0 50
+1 _start 14 1 _start 1b 25 50
+1 _start 19 1 _start 1d 25 50
+1 _start 1c 1 _start 1d 0 50
+1 _start 1e 1 _start 0 50 100
+";
+    assert_eq!(export("bolt", &recording, &[]), expected);
+}
+
+#[test]
+fn bolt_gets_aggregated_branches_and_ranges() {
+    let Some((_folder, _, recording)) = twice_around() else { return };
+    let expected = "\
+B 401014 40101b 50 25
+B 401019 40101d 50 25
+B 40101e 401000 100 50
+F 401000 401014 50
+F 401000 401019 50
+F 40101b 40101e 50
+F 40101d 40101e 50
+";
+    assert_eq!(export("bolt-preagg", &recording, &[]), expected);
+}
+
+#[test]
+fn llvm_profgen_gets_ranges_and_branches_as_offsets() {
+    let Some((_folder, _, recording)) = twice_around() else { return };
+    let expected = "4\n0-14:50\n0-19:50\n1b-1e:50\n1d-1e:50\n3\n14->1b:50\n19->1d:50\n1e->0:100\n";
+    assert_eq!(export("llvm-profgen", &recording, &[]), expected);
+}
+
+#[test]
+fn without_branches_bolt_gets_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), "four", &[]) else { return };
+    let mut recorder = Recorder::new(&binary);
+    recorder.sample(A);
+    recorder.sample(D);
+    recorder.sample(D);
+    let recording = folder.path().join("four.data");
+    std::fs::write(&recording, recorder.finish(&Features::default())).unwrap();
+    assert_eq!(export("bolt", &recording, &[]), "no_lbr instructions\n1 _start 0 1000\n1 _start 1d 2000\n");
+    for format in ["bolt-preagg", "llvm-profgen"] {
+        let output = run(&["export", "--format", format, "-i", recording.to_str().unwrap()]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains("there are no branches of it, only samples"), "{error}");
+    }
+    let counted = analyzer::truth::Callgrind::read(export("callgrind", &recording, &[]).as_bytes()).unwrap();
+    assert_eq!(counted.total, 3000);
+}
+
+#[test]
+fn what_cannot_be_profiled_is_told() {
+    let Some((folder, binary, recording)) = twice_around() else { return };
+    let file = recording.to_str().unwrap();
+    let error_of = |more: &[&str]| {
+        let output = run(&[&["export", "--format", "bolt", "-i", file], more].concat());
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let error = error_of(&["--binary", env!("CARGO_BIN_EXE_hbbp")]);
+    assert!(error.contains("no such file was seen running; there are: "), "{error}");
+    let other = folder.path().join("other");
+    std::fs::rename(&binary, &other).unwrap();
+    let error = error_of(&[]);
+    assert!(error.contains("there is no ") && error.contains("--binary"), "{error}");
+    // The file that was recorded is elsewhere now.
+    let told = format!("four={}", other.display());
+    assert!(export("bolt", &recording, &["--binary", &told]).starts_with("1 _start 14 1 _start 16 0 50\n"));
+}
+
+#[test]
+fn a_wrong_binary_is_told_and_what_does_not_fit_it_left_out() {
+    let Some((folder, _, recording)) = twice_around() else { return };
+    let other = assemble(folder.path(), "calls", CALLS, &[]).unwrap();
+    let given = format!("four={}", other.display());
+    let output = run(&["export", "--format", "bolt", "-i", recording.to_str().unwrap(), "--binary", &given]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("does not look like the recorded"), "{told}");
+    assert!(told.contains("left out: branches that are of no code of a file (100.00 % of all)"), "{told}");
+}
+
+/// A tool of LLVM 19; says loudly when it is not there.
+fn llvm(tool: &str) -> Option<Command> {
+    let path = Path::new("/usr/lib/llvm-19/bin").join(tool);
+    if !path.exists() {
+        eprintln!("SKIPPED: there is no {}", path.display());
+        return None;
+    }
+    Some(Command::new(path))
+}
+
+fn output_of(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "{command:?}: {text}");
+    text
+}
+
+/// Ends of the edges in a file of BOLT's.
+fn edges(fdata: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(fdata).unwrap();
+    text.lines().map(|line| line.rsplitn(3, ' ').last().unwrap().to_string()).collect()
+}
+
+/// What is in one of the sets only.
+fn differences<'a>(one: &'a BTreeSet<String>, other: &'a BTreeSet<String>) -> Vec<&'a String> {
+    one.symmetric_difference(other).collect()
+}
+
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+static int less(const void *a, const void *b) { int x = *(int *)a, y = *(int *)b; return x < y ? -1 : x > y; }
+static __attribute__((noinline)) unsigned step(unsigned x) { if (x & 1) return x * 3 + 1; return x >> 1; }
+static __attribute__((noinline)) int length(unsigned n) {
+    int steps = 0;
+    while (n != 1) { n = step(n); if (++steps > 100000) abort(); }
+    return steps;
+}
+static __attribute__((noinline)) int choose(int x) {
+    switch (x % 7) {
+    case 0: return x + 3; case 1: return x * 2; case 2: return x ^ 5; case 3: return abs(x - 9) / 3;
+    case 4: return x & 77; case 5: return -x; default: return 0;
+    }
+}
+int main(int argc, char **argv) {
+    long n = atol(argv[1]), sum = 0;
+    int *values = malloc(1000 * sizeof(int));
+    for (long i = 1; i < n; i++) {
+        sum += length(i) + choose((int)i);
+        if (i % 1000 == 0) {
+            for (int k = 0; k < 1000; k++) values[k] = (k * 7919 + i) % 10007;
+            qsort(values, 1000, sizeof(int), less);
+            sum += values[500];
+        }
+    }
+    printf("%ld\n", sum);
+}
+"#;
+
+/// BOLT's own reading of a recording that was traced in software, and ours, have the same edges; it takes ours without complaint.
+#[test]
+fn bolt_finds_nothing_wrong_with_a_traced_program() {
+    let (Some(mut perf2bolt), Some(mut aggregate), Some(mut bolt)) =
+        (llvm("perf2bolt"), llvm("perf2bolt"), llvm("llvm-bolt"))
+    else {
+        return;
+    };
+    if !support::has("perf") || !support::has("gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    std::fs::write(file("program.c"), PROGRAM).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-Wl,--emit-relocs,--build-id", "-o"]).arg(file("program")).arg(file("program.c"));
+    output_of(gcc);
+    let mut record = hbbp();
+    record.args(["record", "--overhead", "20", "-o"]).arg(file("data")).arg("--").arg(file("program")).arg("200000");
+    output_of(record);
+
+    perf2bolt.arg("-p").arg(file("data")).arg("-o").arg(file("perf2bolt.fdata")).arg(file("program"));
+    output_of(perf2bolt);
+    for (format, name) in [("bolt", "hbbp.fdata"), ("bolt-preagg", "hbbp.preagg")] {
+        let mut export = hbbp();
+        export.args(["export", "--format", format, "-i"]).arg(file("data")).arg("-o").arg(file(name));
+        output_of(export);
+    }
+    aggregate.arg("-pa").arg("-p").arg(file("hbbp.preagg")).arg("-o").arg(file("preagg.fdata")).arg(file("program"));
+    let told = output_of(aggregate);
+    assert!(told.contains("traces mismatching disassembled function contents: 0 (0.0%)"), "{told}");
+    let ours = edges(&file("hbbp.fdata"));
+    assert!(ours.len() > 10, "{ours:?}");
+    assert_eq!(differences(&ours, &edges(&file("perf2bolt.fdata"))), Vec::<&String>::new());
+    assert_eq!(differences(&ours, &edges(&file("preagg.fdata"))), Vec::<&String>::new());
+
+    bolt.arg(file("program")).arg("-o").arg(file("faster")).arg("-data").arg(file("hbbp.fdata"));
+    bolt.args(["-reorder-blocks=ext-tsp", "-reorder-functions=hfsort"]);
+    let told = output_of(bolt);
+    assert!(!told.contains("stale") && !told.contains("invalid"), "{told}");
+}
+
+/// Real branch stacks: BOLT's aggregation of ranges and branches gives the edges that we gave.
+#[test]
+fn bolt_agrees_on_the_westmere_recording() {
+    let (Some(recording), Some(recorded)) =
+        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
+    else {
+        return;
+    };
+    let Some(mut aggregate) = llvm("perf2bolt") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    std::fs::copy(recorded, file("test.binary")).unwrap();
+    for (format, name) in [("bolt", "hbbp.fdata"), ("bolt-preagg", "hbbp.preagg")] {
+        let mut export = hbbp();
+        export.args(["export", "--format", format, "-i"]).arg(&recording).arg("-o").arg(file(name));
+        export.arg("--binary").arg(file("test.binary"));
+        output_of(export);
+    }
+    aggregate.arg("-pa").arg("-p").arg(file("hbbp.preagg")).arg("-o").arg(file("preagg.fdata"));
+    aggregate.arg(file("test.binary"));
+    let told = output_of(aggregate);
+    assert!(told.contains("traces mismatching disassembled function contents: 0 (0.0%)"), "{told}");
+    let ours = edges(&file("hbbp.fdata"));
+    assert!(ours.len() > 400, "{}", ours.len());
+    assert_eq!(differences(&ours, &edges(&file("preagg.fdata"))), Vec::<&String>::new());
+}
+
+/// LLVM's generator of sample profiles takes the text.
+#[test]
+fn llvm_profgen_makes_a_profile_of_it() {
+    let Some(mut profgen) = llvm("llvm-profgen") else { return };
+    let (Some(recording), Some(recorded)) =
+        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    std::fs::copy(recorded, file("test.binary")).unwrap();
+    let binary = file("test.binary");
+    std::fs::write(file("ranges"), export("llvm-profgen", &recording, &["--binary", binary.to_str().unwrap()]))
+        .unwrap();
+    profgen.arg(format!("--unsymbolized-profile={}", file("ranges").display()));
+    profgen.arg(format!("--binary={}", binary.display())).arg("--format=text");
+    profgen.arg(format!("--output={}", file("profile").display()));
+    output_of(profgen);
+    let profile = std::fs::read_to_string(file("profile")).unwrap();
+    assert!(profile.lines().any(|line| line.starts_with("longest_match:")), "{profile}");
+}
+
+/// What `perf` prints, but for samples without a stack where there are stacks.
+#[test]
+fn the_text_of_perf_script_is_that_of_perf() {
+    let Some((_folder, _, traced)) = twice_around() else { return };
+    if !support::has("perf") {
+        return;
+    }
+    for recording in [Some(traced), support::recording("westmere-lbr.perf.data")].into_iter().flatten() {
+        let mut perf = Command::new("perf");
+        perf.args(["script", "--show-mmap-events", "-F", "ip,brstack", "-i"]).arg(&recording);
+        let theirs = String::from_utf8(perf.output().unwrap().stdout).unwrap();
+        let ours = export("perf-script", &recording, &[]);
+        let lines = |text: &str| -> Vec<String> {
+            let all = text.lines().filter(|line| line.contains('/')).map(|line| line.trim_end().to_string());
+            let mut lines: Vec<String> = all.collect();
+            lines.sort(); // perf sorts by time.
+            lines
+        };
+        let (ours, theirs) = (lines(&ours), lines(&theirs));
+        assert!(!ours.is_empty() && ours.len() == theirs.len(), "{} {}", ours.len(), theirs.len());
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert_eq!(ours, theirs);
+        }
+    }
+}
+
+/// As far as it is looked at: github.com/google/pprof, proto/profile.proto.
+mod pprof {
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Profile {
+        #[prost(message, repeated, tag = "1")]
+        pub sample_type: Vec<Pair>,
+        #[prost(message, repeated, tag = "2")]
+        pub sample: Vec<Sample>,
+        #[prost(message, repeated, tag = "4")]
+        pub location: Vec<Location>,
+        #[prost(message, repeated, tag = "5")]
+        pub function: Vec<Pair>,
+        #[prost(string, repeated, tag = "6")]
+        pub string_table: Vec<String>,
+    }
+
+    /// A type and its unit; id and name of a function.
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct Pair {
+        #[prost(int64, tag = "1")]
+        pub first: i64,
+        #[prost(int64, tag = "2")]
+        pub second: i64,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Sample {
+        #[prost(uint64, repeated, tag = "1")]
+        pub location_id: Vec<u64>,
+        #[prost(int64, repeated, tag = "2")]
+        pub value: Vec<i64>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Location {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        #[prost(uint64, tag = "3")]
+        pub address: u64,
+        #[prost(message, repeated, tag = "4")]
+        pub line: Vec<Pair>,
+    }
+}
+
+#[test]
+fn pprof_gets_every_block_with_its_function() {
+    let Some((folder, _, recording)) = twice_around() else { return };
+    let file = folder.path().join("profile.pb.gz");
+    export("pprof", &recording, &["-o", file.to_str().unwrap()]);
+    let mut bytes = Vec::new();
+    let compressed = std::fs::File::open(&file).unwrap();
+    flate2::read::GzDecoder::new(compressed).read_to_end(&mut bytes).unwrap();
+    let profile = <pprof::Profile as prost::Message>::decode(bytes.as_slice()).unwrap();
+    let text = |index: i64| profile.string_table[index as usize].as_str();
+    let types: Vec<&str> = profile.sample_type.iter().map(|pair| text(pair.first)).collect();
+    assert_eq!((types, text(0)), (vec!["executions", "instructions"], ""));
+    let mut found = Vec::new();
+    for sample in &profile.sample {
+        let location = profile.location.iter().find(|location| location.id == sample.location_id[0]).unwrap();
+        let function = profile.function.iter().find(|function| function.first == location.line[0].first).unwrap();
+        found.push((location.address, text(function.second), sample.value.clone()));
+    }
+    let block = |start, executions, instructions| (start, "_start", vec![executions, executions * instructions]);
+    assert_eq!(found, [block(A, 100, 21), block(B, 50, 4), block(C, 50, 2), block(D, 100, 2)]);
+}
+
+/// Our own reader of callgrind's files gets back what ran, and `callgrind_annotate` finds the same total.
+#[test]
+fn callgrind_gets_every_instruction() {
+    let Some((folder, binary, recording)) = twice_around() else { return };
+    let text = export("callgrind", &recording, &[]);
+    let read = analyzer::truth::Callgrind::read(text.as_bytes()).unwrap();
+    assert_eq!(read.total, 100 * 21 + 50 * 4 + 50 * 2 + 100 * 2);
+    let counts = &read.objects[binary.to_str().unwrap()].counts;
+    assert_eq!(counts.len(), 29);
+    let at = |address| counts[&analyzer::address::Svma(address)];
+    assert_eq!([at(A), at(A_JNE), at(B), at(B_JMP), at(C), at(D), at(D_JMP)], [100, 100, 50, 50, 50, 100, 100]);
+    if support::has("callgrind_annotate") {
+        let file = folder.path().join("four.callgrind");
+        std::fs::write(&file, text).unwrap();
+        let mut annotate = Command::new("callgrind_annotate");
+        annotate.arg(&file);
+        let told = output_of(annotate);
+        assert!(told.contains("2,600 (100.0%)  PROGRAM TOTALS"), "{told}");
+        assert!(told.contains("_start"), "{told}");
+    }
+}
+
+const CALLS: &str = "
+.globl _start
+.type _start, @function
+_start:
+    call twice
+    call once
+    jmp _start
+.size _start, .-_start
+.type twice, @function
+twice:
+    nop
+    call once
+    ret
+.size twice, .-twice
+.type once, @function
+once:
+    nop; nop; nop
+    ret
+.size once, .-once
+.section .note.GNU-stack,\"\",@progbits
+";
+
+/// What `once` costs is shared by its two callers.
+#[test]
+fn callgrind_gets_calls_and_what_they_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = assemble(folder.path(), "calls", CALLS, &[]) else { return };
+    const START: u64 = 0x40_1000;
+    const TWICE: u64 = START + 12;
+    const ONCE: u64 = TWICE + 7;
+    let around = [
+        (START + 10, START),
+        (START, TWICE),
+        (TWICE + 1, ONCE),
+        (ONCE + 3, TWICE + 6),
+        (TWICE + 6, START + 5),
+        (START + 5, ONCE),
+        (ONCE + 3, START + 10),
+        (START + 10, START),
+    ];
+    let mut recorder = Recorder::new(&binary);
+    for _ in 0..7 {
+        recorder.stack(&around);
+    }
+    let recording = folder.path().join("calls.data");
+    std::fs::write(&recording, recorder.finish(&Features::default())).unwrap();
+    let text = export("callgrind", &recording, &[]);
+    // Seven streams of a stack weigh 100 / 7 each: all of it ran 100 times.
+    let calls: Vec<(&str, &str)> =
+        text.lines().zip(text.lines().skip(1)).filter(|(line, _)| line.starts_with("calls=")).collect();
+    let expected = [
+        ("calls=100 0x40100c 0", "0x401000 0 700"),
+        ("calls=100 0x401013 0", "0x401005 0 400"),
+        ("calls=100 0x401013 0", "0x40100d 0 400"),
+    ];
+    assert_eq!(calls, expected, "{text}");
+}

@@ -1,0 +1,178 @@
+//! Ranges and branches of recordings and exact counts that are known by hand.
+
+mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;
+
+use std::io::Cursor;
+use std::path::Path;
+
+use analyzer::counting::{Detail, GroupBy};
+use analyzer::flow::{Flow, FlowCode, LeftOut, ModuleFlow};
+use analyzer::recording::Part;
+use analyzer::truth::{Truth, TruthBlock, TruthModule};
+use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
+use perfdata::{BranchFlags, Features, Recording};
+use synthetic::*;
+
+const KERNEL: u64 = 0xffff_ffff_8100_0000;
+
+fn flow_of(recorder: Recorder, features: &Features) -> Flow {
+    let recording = Recording::from_stream(&mut Cursor::new(recorder.finish(features))).unwrap();
+    analysis_of(&recording, BinarySearch::default()).flow.expect("it was asked for")
+}
+
+fn analysis_of(recording: &Recording, search: BinarySearch) -> Analysis {
+    let options = Options {
+        search,
+        part: Part::Whole,
+        group_by: GroupBy::Nothing,
+        detail: Detail::Jumps,
+        threads: 2,
+        rules: &model::Rules::default(),
+    };
+    analyze(recording, &options, &|_| {}).unwrap()
+}
+
+/// First, last, count.
+fn ranges(module: &ModuleFlow) -> Vec<(u64, u64, f64)> {
+    module.ranges.iter().map(|range| (range.first.0, range.last.0, range.count)).collect()
+}
+
+/// From, to, count, mispredicted.
+fn branches(module: &ModuleFlow) -> Vec<(u64, u64, f64, f64)> {
+    let ends =
+        |branch: &analyzer::flow::BranchCount| (branch.from.0, branch.to.at.0, branch.count, branch.mispredicted);
+    module.branches.iter().map(ends).collect()
+}
+
+fn module<'a>(flow: &'a Flow, binary: &Path) -> &'a ModuleFlow {
+    flow.modules.iter().find(|module| Path::new(&module.module.path) == binary).expect("the program is a module")
+}
+
+#[test]
+fn stacks_become_ranges_and_branches() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), "four", &[]) else { return };
+    let mut recorder = Recorder::new(&binary);
+    recorder.stack(&AROUND);
+    recorder.stack_with(&AROUND, BranchFlags::MISPREDICTED);
+    recorder.sample(B);
+    let flow = flow_of(recorder, &Features::default());
+    assert!(flow.executions);
+    assert_eq!(flow.left_out, LeftOut::default());
+    let module = module(&flow, &binary);
+    assert!(module.read);
+    assert_eq!(ranges(module), [(A, A_JNE, 50.0), (A, B_JMP, 50.0), (C, D_JMP, 50.0), (D, D_JMP, 50.0)]);
+    assert_eq!(branches(module), [(A_JNE, C, 50.0, 25.0), (B_JMP, D, 50.0, 25.0), (D_JMP, A, 100.0, 50.0)]);
+    assert_eq!(module.samples.iter().map(|sample| (sample.at.0, sample.count)).collect::<Vec<_>>(), [(B, 1000.0)]);
+}
+
+#[test]
+fn an_interrupt_is_no_branch_and_its_instruction_did_not_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), "four", &[]) else { return };
+    let mut recorder = Recorder::new(&binary);
+    // Interrupted at the first instruction of B behind the jump that was not taken, and at that of D, to which a jump went.
+    recorder.stack(&[(D_JMP, A), (B, KERNEL), (KERNEL + 8, B), (B_JMP, D), (D_JMP, A)]);
+    recorder.stack(&[(B_JMP, D), (D, KERNEL), (KERNEL + 8, D), (D_JMP, A), (B_JMP, D)]);
+    let flow = flow_of(recorder, &Features::default());
+    let module = module(&flow, &binary);
+    // The line to B ends with the instruction before it; the one to D has none.
+    assert_eq!(ranges(module), [(A, A_JNE, 25.0), (A, B_JMP, 25.0), (B, B_JMP, 25.0), (D, D_JMP, 50.0)]);
+    assert_eq!(branches(module), [(B_JMP, D, 50.0, 0.0), (D_JMP, A, 50.0, 0.0)]);
+}
+
+#[test]
+fn what_does_not_fit_the_code_is_left_out_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), "four", &[]) else { return };
+    let mut recorder = Recorder::new(&binary);
+    // Three streams end before they start, from A to the last jump another one is in the way; A + 3 is no branch; 0x10 is mapped nowhere.
+    recorder.stack(&[(A_JNE, C), (A_JNE, C), (A + 3, A), (0x10, A), (D_JMP, A)]);
+    let flow = flow_of(recorder, &Features::default());
+    let module = module(&flow, &binary);
+    assert_eq!(ranges(module), []);
+    assert_eq!(branches(module), [(A_JNE, C, 25.0, 0.0), (D_JMP, A, 25.0, 0.0)]);
+    assert_eq!(flow.left_out, LeftOut { streams: 100.0, branches: 50.0, samples: 0.0 });
+}
+
+#[test]
+fn bursts_weigh_what_their_starts_weigh() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), "four", &[]) else { return };
+    let mut recorder = Recorder::traced(&binary);
+    for _ in 0..4 {
+        recorder.sample(A);
+        recorder.burst(&Burst { ip: A, branches: &AROUND[1..], instructions: 100, period: 10_000 });
+    }
+    let flow = flow_of(recorder, &burst_facts("nanoseconds"));
+    assert!(!flow.executions);
+    let module = module(&flow, &binary);
+    let found = ranges(module);
+    let ends: Vec<(u64, u64)> = found.iter().map(|(first, last, _)| (*first, *last)).collect();
+    assert_eq!(ends, [(A, A_JNE), (A, B_JMP), (C, D_JMP), (D, D_JMP)]);
+    // All bursts start in one place: the mean weight is 1, and each passage stands for 10,000 / 100.
+    assert!(found.iter().all(|(.., count)| (count - 400.0).abs() < 1e-6), "{found:?}");
+}
+
+#[test]
+fn ranges_and_branches_give_the_exact_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), "four", &[]) else { return };
+    let block = |start, end, instructions, executions| TruthBlock {
+        start: analyzer::address::Svma(start),
+        end: analyzer::address::Svma(end),
+        instructions,
+        executions,
+        function: None,
+    };
+    let path = binary.to_str().unwrap().to_string();
+    let blocks = vec![block(A, B, 21, 10), block(B, C, 4, 6), block(C, D, 2, 4), block(D, D_JMP + 2, 2, 10)];
+    let truth = Truth {
+        modules: vec![
+            TruthModule { path, build_id: None, blocks },
+            TruthModule { path: "/nowhere".into(), build_id: None, blocks: vec![block(1, 2, 1, 5)] },
+        ],
+        ..Truth::default()
+    };
+    let (flow, notes) = Flow::of_truth(&truth, &BinarySearch::default());
+    let module = module(&flow, &binary);
+    // The branch was not taken 6 times, as often as B ran; D was jumped to 6 times and fallen into 4 times.
+    assert_eq!(ranges(module), [(A, A_JNE, 4.0), (A, B_JMP, 6.0), (C, D_JMP, 4.0), (D, D_JMP, 6.0)]);
+    assert_eq!(branches(module), [(A_JNE, C, 4.0, 0.0), (B_JMP, D, 6.0, 0.0), (D_JMP, A, 10.0, 0.0)]);
+    assert_eq!(flow.left_out.streams, 5.0);
+    assert!(notes[0].starts_with("/nowhere: ") && notes[1].contains("100.00 %") && notes.len() == 2, "{notes:?}");
+}
+
+/// Real branch stacks: blocks ran as often by the ranges as by the streams they were made from.
+#[test]
+fn blocks_of_the_westmere_recording_run_as_often_as_their_ranges() {
+    let (Some(recording), Some(binary)) =
+        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
+    else {
+        return;
+    };
+    let given = BinaryOverride::new(Some("test.binary".into()), binary);
+    let search = BinarySearch { overrides: vec![given], ..BinarySearch::default() };
+    let analysis = analysis_of(&Recording::open(&recording).unwrap(), search.clone());
+    let flow = analysis.flow.as_ref().unwrap();
+    let (index, of) = flow.modules.iter().enumerate().find(|(_, of)| of.read).unwrap();
+    let code = FlowCode::of(&[(flow, index)], &search.open(&of.module).unwrap());
+    let executions = code.executions(of);
+    let counted = analysis.counted.iter().find(|module| module.is_read()).unwrap();
+    let mut compared = 0;
+    for block in &counted.blocks {
+        let at = code.blocks.block_at(block.start).unwrap();
+        let same = &code.blocks.blocks()[at];
+        assert_eq!((same.start, same.end), (block.start, block.end));
+        let (by_ranges, by_streams) = (executions[at], block.count.lbr);
+        assert!(
+            (by_ranges - by_streams).abs() < 1e-6 * by_streams.max(1.0),
+            "{}: {by_ranges}, {by_streams}",
+            block.start
+        );
+        compared += 1;
+    }
+    assert!(compared > 300, "{compared}");
+}
