@@ -1,14 +1,19 @@
 //! `hbbp export`: profiles for compilers, optimizers and other tools.
 
+mod sampled;
+
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::flow::Flow;
+use analyzer::sample_profile::Names;
 
 use crate::commands::truth::read_truth;
 use crate::input::InputArgs;
-use crate::output::profile::{self, Profiled};
+use crate::output::profile::{self, GcovVersion, Profiled};
 use crate::output::write_to;
+use sampled::sample_profile;
 
 /// Write a profile for a compiler, an optimizer or another tool
 ///
@@ -24,6 +29,10 @@ pub struct Args {
     /// Exact counts instead of a recording: what `hbbp truth` wrote, or a file of callgrind (--dump-instr=yes) or of SDE's -mix
     #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "command"])]
     truth: Option<PathBuf>,
+
+    /// Version of the `gcov` format: 1 for GCC 5 to 11, 2 for 12 to 15, 3 for 16
+    #[arg(long, value_name = "N", value_parser = gcov_version, default_value = "2")]
+    gcov_version: GcovVersion,
 
     #[command(flatten)]
     input: InputArgs,
@@ -42,10 +51,20 @@ enum Format {
     BoltPreagg,
     /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
     LlvmProfgen,
+    /// For LLVM's `-fprofile-sample-use=` (rustc: `-Zprofile-sample-use=`), as text
+    LlvmText,
+    /// The same in the binary form that compilers read faster
+    LlvmExtbin,
+    /// For GCC's `-fauto-profile=`
+    Gcov,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  clang -O2 -gline-tables-only -fdebug-info-for-profiling -funique-internal-linkage-names -o server server.c
+  hbbp export --format llvm-extbin -o server.prof -- ./server        then clang -fprofile-sample-use=server.prof
+  gcc -O2 -g -o server server.c
+  hbbp export --format gcov -o server.gcov -- ./server               then gcc -fauto-profile=server.gcov
   hbbp export --format llvm-profgen -i run.data --binary ./server -o server.ranges
   llvm-profgen --unsymbolized-profile=server.ranges --binary=./server --output=server.prof";
 
@@ -55,11 +74,28 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let flow = flow(args)?;
     let profiled = Profiled::choose(&flow, &search)?;
     profiled.describe().iter().for_each(|line| eprintln!("hbbp: {line}"));
-    write_to(args.output.as_deref(), |out| match args.format {
-        Format::Bolt => Ok(profile::bolt(&profiled, out)?),
-        Format::BoltPreagg => Ok(profile::bolt_preagg(&profiled, out)?),
-        Format::LlvmProfgen => Ok(profile::llvm_profgen(&profiled, out)?),
-    })?;
+    // Before the file is made.
+    let of_source = |names| sample_profile(&profiled, names, args.input.analysis.threads());
+    let write = |profile: &dyn Fn(&mut dyn Write) -> std::io::Result<()>| {
+        write_to(args.output.as_deref(), |out| Ok(profile(out)?))
+    };
+    match args.format {
+        Format::Bolt => write(&|out| profile::bolt(&profiled, out))?,
+        Format::BoltPreagg => write(&|out| profile::bolt_preagg(&profiled, out))?,
+        Format::LlvmProfgen => write(&|out| profile::llvm_profgen(&profiled, out))?,
+        Format::LlvmText => {
+            let sampled = of_source(Names::Llvm)?;
+            write(&|out| profile::llvm_text(&sampled, out))?;
+        }
+        Format::LlvmExtbin => {
+            let sampled = of_source(Names::Llvm)?;
+            write(&|out| profile::llvm_extbin(&sampled, out))?;
+        }
+        Format::Gcov => {
+            let sampled = of_source(Names::Gcc)?;
+            write(&|out| profile::gcov(&sampled, args.gcov_version, out))?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -69,4 +105,13 @@ fn flow(args: &Args) -> anyhow::Result<Flow> {
     let (flow, notes) = Flow::of_truth(&read_truth(file, search.clone())?, &search);
     notes.iter().for_each(|note| eprintln!("hbbp: {note}"));
     Ok(flow)
+}
+
+fn gcov_version(text: &str) -> Result<GcovVersion, String> {
+    match text {
+        "1" => Ok(GcovVersion::V1),
+        "2" => Ok(GcovVersion::V2),
+        "3" => Ok(GcovVersion::V3),
+        _ => Err("there are 1, 2 and 3".to_owned()),
+    }
 }

@@ -2,10 +2,17 @@
 
 mod bolt;
 mod bolt_preagg;
+mod gcov;
+mod llvm_extbin;
 mod llvm_profgen;
+mod llvm_text;
 mod profiled;
+mod summary;
 
 pub use bolt::bolt;
 pub use bolt_preagg::bolt_preagg;
+pub use gcov::{GcovVersion, gcov};
+pub use llvm_extbin::llvm_extbin;
 pub use llvm_profgen::llvm_profgen;
+pub use llvm_text::llvm_text;
 pub use profiled::Profiled;

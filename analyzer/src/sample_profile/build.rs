@@ -1,0 +1,107 @@
+//! From what ran to a profile.
+
+use iced_x86::{Decoder, DecoderOptions};
+
+use super::calls::{calls, own_scope, place, targets};
+use super::executed::{Executed, executed, hits};
+use super::names::Names;
+use super::positions::{Positions, Symbols};
+use super::samples::{Placement, SampleProfile};
+use crate::binaries::Binary;
+use crate::code::Image;
+use crate::flow::Flow;
+use crate::lines::{ScopeId, SourceIndex, Span};
+
+/// Makes the profile of a module of a flow, whose file is `binary`, and returns as well what was damaged or missing in its debug
+/// information, in words.
+pub fn build(
+    flow: &Flow,
+    module: usize,
+    binary: &Binary,
+    names: Names,
+    threads: usize,
+) -> (SampleProfile, Vec<String>) {
+    let of = &flow.modules[module];
+    let executed = executed(of);
+    let source = SourceIndex::read(binary, &hits(&executed), threads);
+    let functions = binary.functions();
+    let calls: Vec<_> = calls(flow, module, &binary.image, &functions).collect();
+    let (targets, symbols) = (targets(&calls, &source, &functions), Symbols::of(&source, &functions));
+    let mut positions = Positions::of(&source, &symbols, names);
+    let counts = if of.ranges.is_empty() { Counts::Samples(&binary.image) } else { Counts::Executions };
+    let placement = place_executions(&executed, &source, counts, &mut positions);
+    place(&calls, &targets, &source, names, &mut positions);
+    enter_without_calls(&executed, &calls, &source, &mut positions);
+    (SampleProfile { functions: positions.into_functions(), placement }, source.notes().to_vec())
+}
+
+/// What the counts are of.
+#[derive(Clone, Copy)]
+enum Counts<'image> {
+    /// Instructions on a path that was followed.
+    Executions,
+    /// Single instructions that were sampled.
+    Samples(&'image Image),
+}
+
+fn place_executions(
+    executed: &[Executed],
+    source: &SourceIndex,
+    counts: Counts<'_>,
+    positions: &mut Positions<'_>,
+) -> Placement {
+    let mut placement = Placement::default();
+    let mut first = 0;
+    for span in source.spans() {
+        let location = positions.location(span.scope, span.position);
+        first += executed[first..].partition_point(|piece| piece.end <= span.start);
+        let (mut most, mut sum) = (0.0_f64, 0.0);
+        for piece in executed[first..].iter().take_while(|piece| piece.start < span.end) {
+            let bytes = piece.end.min(span.end).0 - piece.start.max(span.start).0;
+            let weight = piece.count * bytes as f64;
+            match location {
+                Some(_) => placement.placed += weight,
+                None if span.position.line == 0 => placement.without_line += weight,
+                None => placement.without_start_line += weight,
+            }
+            most = most.max(piece.count);
+            sum += piece.count;
+        }
+        let Some(location) = location else { continue };
+        match counts {
+            Counts::Executions => {
+                positions.executed(location, most * f64::from(span.position.discriminator.duplication));
+            }
+            Counts::Samples(image) => positions.sampled(location, sum, instructions(image, span)),
+        }
+    }
+    let all: f64 = executed.iter().map(|piece| piece.count * (piece.end.0 - piece.start.0) as f64).sum();
+    placement.without_debug_information = (all - placement.all()).max(0.0);
+    placement
+}
+
+fn instructions(image: &Image, span: &Span) -> u64 {
+    let bytes = image.bytes_up_to(span.start, span.end.0 - span.start.0);
+    Decoder::with_ip(64, bytes, span.start.0, DecoderOptions::NONE).into_iter().count() as u64
+}
+
+/// Functions that no call was seen of were called as often as their first instruction ran: exact counts have no calls through pointers.
+fn enter_without_calls(
+    executed: &[Executed],
+    calls: &[super::calls::Call],
+    source: &SourceIndex,
+    positions: &mut Positions<'_>,
+) {
+    let called: std::collections::BTreeSet<ScopeId> =
+        calls.iter().filter_map(|call| own_scope(source, call.to)).collect();
+    for (id, scope) in (0..).map(ScopeId).zip(source.scopes()) {
+        if scope.caller.is_some() || called.contains(&id) {
+            continue;
+        }
+        let after = executed.partition_point(|piece| piece.start <= scope.entry);
+        let piece = after.checked_sub(1).map(|index| &executed[index]);
+        if let Some(piece) = piece.filter(|piece| scope.entry < piece.end) {
+            positions.entered(id, piece.count);
+        }
+    }
+}
