@@ -5,8 +5,9 @@ use iced_x86::{Decoder, DecoderOptions};
 use super::calls::{calls, own_scope, place, targets};
 use super::executed::{Executed, executed, hits};
 use super::names::Names;
-use super::positions::{Positions, Symbols};
+use super::positions::{Instructions, Positions, Symbols};
 use super::samples::{Placement, SampleProfile};
+use crate::address::Svma;
 use crate::binaries::Binary;
 use crate::code::Image;
 use crate::flow::Flow;
@@ -28,26 +29,17 @@ pub fn build(
     let calls: Vec<_> = calls(flow, module, &binary.image, &functions).collect();
     let (targets, symbols) = (targets(&calls, &source, &functions), Symbols::of(&source, &functions));
     let mut positions = Positions::of(&source, &symbols, names);
-    let counts = if of.ranges.is_empty() { Counts::Samples(&binary.image) } else { Counts::Executions };
-    let placement = place_executions(&executed, &source, counts, &mut positions);
+    let placement = place_executions(&executed, &source, &binary.image, of.ranges.is_empty(), &mut positions);
     place(&calls, &targets, &source, names, &mut positions);
     enter_without_calls(&executed, &calls, &source, &mut positions);
     (SampleProfile { functions: positions.into_functions(), placement }, source.notes().to_vec())
 }
 
-/// What the counts are of.
-#[derive(Clone, Copy)]
-enum Counts<'image> {
-    /// Instructions on a path that was followed.
-    Executions,
-    /// Single instructions that were sampled.
-    Samples(&'image Image),
-}
-
 fn place_executions(
     executed: &[Executed],
     source: &SourceIndex,
-    counts: Counts<'_>,
+    image: &Image,
+    sampled: bool,
     positions: &mut Positions<'_>,
 ) -> Placement {
     let mut placement = Placement::default();
@@ -55,8 +47,8 @@ fn place_executions(
     for span in source.spans() {
         let location = positions.location(span.scope, span.position);
         first += executed[first..].partition_point(|piece| piece.end <= span.start);
-        let (mut most, mut sum) = (0.0_f64, 0.0);
-        for piece in executed[first..].iter().take_while(|piece| piece.start < span.end) {
+        let inside = executed[first..].iter().take_while(|piece| piece.start < span.end);
+        for piece in inside {
             let bytes = piece.end.min(span.end).0 - piece.start.max(span.start).0;
             let weight = piece.count * bytes as f64;
             match location {
@@ -64,15 +56,13 @@ fn place_executions(
                 None if span.position.line == 0 => placement.without_line += weight,
                 None => placement.without_start_line += weight,
             }
-            most = most.max(piece.count);
-            sum += piece.count;
         }
-        let Some(location) = location else { continue };
-        match counts {
-            Counts::Executions => {
-                positions.executed(location, most * f64::from(span.position.discriminator.duplication));
+        if let Some(location) = location {
+            let counts = instructions(image, span, &executed[first..]);
+            match sampled {
+                false => positions.executed(location, &counts, span.position.discriminator.duplication),
+                true => positions.sampled(location, &counts),
             }
-            Counts::Samples(image) => positions.sampled(location, sum, instructions(image, span)),
         }
     }
     let all: f64 = executed.iter().map(|piece| piece.count * (piece.end.0 - piece.start.0) as f64).sum();
@@ -80,9 +70,21 @@ fn place_executions(
     placement
 }
 
-fn instructions(image: &Image, span: &Span) -> u64 {
+/// The counts of the instructions of a span. `executed` starts with what reaches into it.
+fn instructions(image: &Image, span: &Span, executed: &[Executed]) -> Instructions {
+    let mut counts = Instructions::default();
     let bytes = image.bytes_up_to(span.start, span.end.0 - span.start.0);
-    Decoder::with_ip(64, bytes, span.start.0, DecoderOptions::NONE).into_iter().count() as u64
+    let mut executed = executed.iter().peekable();
+    for instruction in Decoder::with_ip(64, bytes, span.start.0, DecoderOptions::NONE) {
+        let at = Svma(instruction.ip());
+        while executed.next_if(|piece| piece.end <= at).is_some() {}
+        let count = executed.peek().filter(|piece| piece.start <= at).map_or(0.0, |piece| piece.count);
+        counts.number += 1;
+        counts.most = counts.most.max(count);
+        counts.sum += count;
+        counts.bytes += count * instruction.len() as f64;
+    }
+    counts
 }
 
 /// Functions that no call was seen of were called as often as their first instruction ran: exact counts have no calls through pointers.

@@ -25,7 +25,19 @@ struct Node<'a> {
     name: &'a str,
     start_line: Option<u32>,
     head: f64,
+    total: f64,
     body: BTreeMap<Location, Count<'a>>,
+}
+
+/// Counts of some instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Instructions {
+    pub number: u64,
+    /// Of the one that ran most.
+    pub most: f64,
+    pub sum: f64,
+    /// The sum of each times the length of its instruction.
+    pub bytes: f64,
 }
 
 #[derive(Default)]
@@ -72,17 +84,22 @@ impl<'a> Positions<'a> {
         Some((node, Location { offset, discriminator: position.discriminator.base }))
     }
 
-    /// Executions of an instruction there; the position counts as often as its instruction that ran most.
-    pub fn executed(&mut self, (node, location): (NodeId, Location), count: f64) {
-        let most = &mut self.nodes[node.0].body.entry(location).or_default().most;
-        *most = most.max(count);
+    /// Executions of instructions there. The position counts as often as its instruction that ran most, times the copies that the
+    /// compiler made of it.
+    pub fn executed(&mut self, (node, location): (NodeId, Location), of: &Instructions, duplication: u32) {
+        let node = &mut self.nodes[node.0];
+        node.total += of.bytes;
+        let most = &mut node.body.entry(location).or_default().most;
+        *most = most.max(of.most * f64::from(duplication));
     }
 
-    /// What samples at some instructions there stand for; the position counts as often as its instructions in the mean.
-    pub fn sampled(&mut self, (node, location): (NodeId, Location), count: f64, instructions: u64) {
-        let of = self.nodes[node.0].body.entry(location).or_default();
-        of.sampled += count;
-        of.instructions += instructions;
+    /// Samples of instructions there. The position counts as often as its instructions in the mean.
+    pub fn sampled(&mut self, (node, location): (NodeId, Location), of: &Instructions) {
+        let node = &mut self.nodes[node.0];
+        node.total += of.bytes;
+        let count = node.body.entry(location).or_default();
+        count.sampled += of.sum;
+        count.instructions += of.number;
     }
 
     /// Calls of a function of that name from there.
@@ -109,7 +126,7 @@ impl<'a> Positions<'a> {
                 node.body.into_iter().map(|(location, count)| (location, count.finish())).collect();
             let inlined_here = std::mem::take(&mut inlined[index]);
             let inside = inlined_here.values().map(|function| function.total);
-            let total = body.values().map(|sample| sample.count).chain(inside).fold(0, u64::saturating_add);
+            let total = inside.fold(rounded(node.total), u64::saturating_add);
             let samples = FunctionSamples { head: rounded(node.head), total, body, inlined: inlined_here };
             match node.caller {
                 Some((caller, call)) => {
@@ -123,7 +140,14 @@ impl<'a> Positions<'a> {
     }
 
     fn add(&mut self, caller: Option<(NodeId, Location)>, name: &'a str, function: &SourceFunction) -> NodeId {
-        self.nodes.push(Node { caller, name, start_line: function.start_line, head: 0.0, body: BTreeMap::new() });
+        self.nodes.push(Node {
+            caller,
+            name,
+            start_line: function.start_line,
+            head: 0.0,
+            total: 0.0,
+            body: BTreeMap::new(),
+        });
         NodeId(self.nodes.len() - 1)
     }
 }

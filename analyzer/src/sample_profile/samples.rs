@@ -21,7 +21,8 @@ pub struct SampleProfile {
 pub struct FunctionSamples {
     /// Calls of the function itself; 0 of what was inlined.
     pub head: u64,
-    /// The sum of all counts of the body and of what was inlined into it.
+    /// Executions of all instructions, those of what was inlined among them, times their bytes: so do `create_llvm_prof` and
+    /// `llvm-profgen`, and so compilers expect it where they ask whether a call is hot.
     pub total: u64,
     /// Executions by position. A position that the code of the function has and that did not run counts 0.
     pub body: BTreeMap<Location, BodySample>,
