@@ -42,7 +42,11 @@ impl SourceIndex {
             PackageBytes::none()
         });
         let folder = binary.file.parent().unwrap_or(Path::new("")).to_owned();
-        let split = SplitFiles { folder, package: package.package() };
+        let package = package.package().unwrap_or_else(|why| {
+            notes.push(why);
+            None
+        });
+        let split = SplitFiles { folder, package };
         let mut file = DebugFile::of(sections.dwarf());
         let hit = |range: &Range<u64>| {
             let next = hits.partition_point(|hit| hit.end.0 <= range.start);

@@ -26,9 +26,10 @@ impl Sections {
     }
 }
 
-/// The sections of a `.dwp` file.
+/// The sections of a `.dwp` file: all, as its index is checked against all.
 pub(super) fn package_sections(image: &Image) -> Result<DwarfPackageSections<Vec<u8>>, SectionError> {
-    DwarfPackageSections::load(|id| Ok(load(image, id, id.dwo_name())?))
+    let load = |id: SectionId| id.dwo_name().map_or(Ok(Vec::new()), |name| image.debug_section(name));
+    DwarfPackageSections::load(|id| Ok(load(id)?))
 }
 
 /// Why the sections of a `.dwp` file cannot be used.
@@ -59,9 +60,7 @@ fn load(image: &Image, id: SectionId, name: Option<&str>) -> Result<Vec<u8>, Str
             | SectionId::DebugStr
             | SectionId::DebugStrOffsets
             | SectionId::DebugRanges
-            | SectionId::DebugRngLists
-            | SectionId::DebugCuIndex
-            | SectionId::DebugTuIndex,
+            | SectionId::DebugRngLists,
             Some(name),
         ) => image.debug_section(name),
         _ => Ok(Vec::new()),

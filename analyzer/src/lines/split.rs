@@ -31,9 +31,11 @@ impl PackageBytes {
         Self(None)
     }
 
-    pub fn package(&self) -> Option<DwarfPackage<Bytes<'_>>> {
-        let sections = self.0.as_ref()?;
-        sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian), EndianSlice::new(&[], LittleEndian)).ok()
+    /// The package; the error says what is damaged.
+    pub fn package(&self) -> Result<Option<DwarfPackage<Bytes<'_>>>, String> {
+        let bytes = |bytes| EndianSlice::new(bytes, LittleEndian);
+        let package = self.0.as_ref().map(|sections| sections.borrow(|section| bytes(section.as_slice()), bytes(&[])));
+        package.transpose().map_err(|error| format!("the .dwp file is damaged: {error}"))
     }
 }
 
@@ -62,7 +64,11 @@ impl<'data> SplitFiles<'data> {
             Some(PathBuf::from(String::from_utf8_lossy(bytes.slice()).into_owned()))
         };
         let name = path(name)?;
-        let packed = self.package.as_ref().and_then(|package| package.find_cu(id, &main.dwarf).ok().flatten());
+        let packed = self.package.as_ref().map(|package| package.find_cu(id, &main.dwarf)).transpose();
+        let packed = match packed {
+            Ok(packed) => packed.flatten(),
+            Err(error) => return Some(Err(format!("the .dwp file is damaged: {error}"))),
+        };
         if let Some(dwarf) = packed {
             let file = DebugFile::of(dwarf);
             return Some(
