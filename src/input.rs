@@ -1,12 +1,14 @@
 //! What every analysis command reads: a recording, or a command that is recorded first.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Read};
+use std::fs::File;
+use std::io::{BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::flow::Flow;
 use analyzer::recording::Part;
+use analyzer::truth::Truth;
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
 use perfdata::Recording;
@@ -63,17 +65,21 @@ impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
         let chosen = self.analysis.rules()?; // Before a command runs for nothing.
-        let recording =
-            if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
-        self.analysis.analyze(&chosen, &recording, group_by, Detail::Blocks, Part::Whole)
+        self.analysis.analyze(&chosen, &self.recording()?, group_by, Detail::Blocks, Part::Whole)
     }
 
-    /// The flow of a recording, or of a command that is recorded first.
-    pub fn flow(&self) -> anyhow::Result<Flow> {
+    /// The flow of a file, or of a command that is recorded first, and what is weaker in it than it could be, in sentences.
+    pub fn flow(&self) -> anyhow::Result<(Flow, Vec<String>)> {
         let chosen = self.analysis.rules()?;
-        let recording =
-            if self.command.is_empty() { self.open()? } else { record::record_for_analysis(&self.command)? };
-        self.analysis.flow(&chosen, &recording)
+        if self.command.is_empty() && self.input != Path::new("-") {
+            return self.analysis.flow_of_file(&chosen, &self.input);
+        }
+        self.analysis.flow(&chosen, &self.recording()?)
+    }
+
+    /// The recording that was named, or that of the command.
+    pub fn recording(&self) -> anyhow::Result<Recording> {
+        if self.command.is_empty() { self.open() } else { record::record_for_analysis(&self.command) }
     }
 
     /// The command to record, if it was given.
@@ -149,12 +155,36 @@ impl AnalysisArgs {
         Ok(analysis)
     }
 
-    /// The flow of a recording; says on standard error what is weaker in it than it could be.
-    pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<Flow> {
-        let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Jumps, Part::Whole)?;
-        Head::of(&analysis).degraded.iter().for_each(|degraded| eprintln!("hbbp: {degraded}"));
-        Ok(analysis.flow.unwrap_or_default())
+    /// The flow of a recording, of a file of `hbbp merge`, or of exact counts.
+    pub fn flow_of_file(&self, chosen: &Chosen, file: &Path) -> anyhow::Result<(Flow, Vec<String>)> {
+        let name = || file.display().to_string();
+        let begin = begin_of(file);
+        if !begin.trim_ascii_start().starts_with(b"{") {
+            let recording = open_recording(file)?;
+            return self.flow(chosen, &recording).with_context(name);
+        }
+        let text = BufReader::new(File::open(file).with_context(name)?);
+        match String::from_utf8_lossy(&begin).contains("\"hbbp-flow/") {
+            true => Ok((Flow::read_json(text).with_context(name)?.placed(&self.search()), Vec::new())),
+            false => Ok(Flow::of_truth(&Truth::read_json(text).with_context(name)?, &self.search())),
+        }
     }
+
+    /// The flow of a recording, and what is weaker in it than it could be, in sentences.
+    pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(Flow, Vec<String>)> {
+        let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Jumps, Part::Whole)?;
+        let degraded = Head::of(&analysis).degraded;
+        Ok((analysis.flow.unwrap_or_default(), degraded))
+    }
+}
+
+/// The first bytes of a file, in which documents of ours say what they are; none where it cannot be read.
+fn begin_of(file: &Path) -> Vec<u8> {
+    let mut begin = Vec::new();
+    if file.is_file() {
+        let _ = File::open(file).and_then(|file| file.take(256).read_to_end(&mut begin));
+    }
+    begin
 }
 
 fn open_recording(file: &Path) -> anyhow::Result<Recording> {

@@ -37,6 +37,8 @@ enum Command {
     /// Print how often every basic block ran
     Blocks(commands::blocks::Args),
     Export(commands::export::Args),
+    Merge(commands::merge::Args),
+    Diff(commands::diff::Args),
     /// Say of every block of a recording which source is nearer the truth
     Label(commands::label::Args),
     /// Train a model that chooses the source per block
@@ -55,6 +57,8 @@ fn main() -> ExitCode {
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
         Command::Export(args) => commands::export::run(&args),
+        Command::Merge(args) => commands::merge::run(&args),
+        Command::Diff(args) => commands::diff::run(&args),
         Command::Label(args) => commands::label::run(&args),
         Command::Train(args) => commands::train::run(&args),
         Command::Model(args) => commands::model::run(&args),

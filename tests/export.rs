@@ -123,6 +123,11 @@ fn edges(fdata: &Path) -> BTreeSet<String> {
     text.lines().map(|line| line.rsplitn(3, ' ').last().unwrap().to_string()).collect()
 }
 
+/// What is in one of the sets only.
+fn differences<'a>(one: &'a BTreeSet<String>, other: &'a BTreeSet<String>) -> Vec<&'a String> {
+    one.symmetric_difference(other).collect()
+}
+
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,8 +192,8 @@ fn bolt_finds_nothing_wrong_with_a_traced_program() {
     assert!(told.contains("traces mismatching disassembled function contents: 0 (0.0%)"), "{told}");
     let ours = edges(&file("hbbp.fdata"));
     assert!(ours.len() > 10, "{ours:?}");
-    assert_eq!(ours, edges(&file("perf2bolt.fdata")));
-    assert_eq!(ours, edges(&file("preagg.fdata")));
+    assert_eq!(differences(&ours, &edges(&file("perf2bolt.fdata"))), Vec::<&String>::new());
+    assert_eq!(differences(&ours, &edges(&file("preagg.fdata"))), Vec::<&String>::new());
 
     bolt.arg(file("program")).arg("-o").arg(file("faster")).arg("-data").arg(file("hbbp.fdata"));
     bolt.args(["-reorder-blocks=ext-tsp", "-reorder-functions=hfsort"]);
@@ -219,7 +224,8 @@ fn bolt_agrees_on_the_westmere_recording() {
     let told = output_of(aggregate);
     assert!(told.contains("traces mismatching disassembled function contents: 0 (0.0%)"), "{told}");
     let ours = edges(&file("hbbp.fdata"));
-    assert_eq!((ours.len(), &ours), (434, &edges(&file("preagg.fdata"))));
+    assert!(ours.len() > 400, "{}", ours.len());
+    assert_eq!(differences(&ours, &edges(&file("preagg.fdata"))), Vec::<&String>::new());
 }
 
 /// LLVM's generator of sample profiles takes the text.
@@ -243,4 +249,30 @@ fn llvm_profgen_makes_a_profile_of_it() {
     output_of(profgen);
     let profile = std::fs::read_to_string(file("profile")).unwrap();
     assert!(profile.lines().any(|line| line.starts_with("longest_match:")), "{profile}");
+}
+
+/// What `perf` prints, but for samples without a stack where there are stacks.
+#[test]
+fn the_text_of_perf_script_is_that_of_perf() {
+    let Some((_folder, _, traced)) = twice_around() else { return };
+    if !support::has("perf") {
+        return;
+    }
+    for recording in [Some(traced), support::recording("westmere-lbr.perf.data")].into_iter().flatten() {
+        let mut perf = Command::new("perf");
+        perf.args(["script", "--show-mmap-events", "-F", "ip,brstack", "-i"]).arg(&recording);
+        let theirs = String::from_utf8(perf.output().unwrap().stdout).unwrap();
+        let ours = export("perf-script", &recording, &[]);
+        let lines = |text: &str| -> Vec<String> {
+            let all = text.lines().filter(|line| line.contains('/')).map(|line| line.trim_end().to_string());
+            let mut lines: Vec<String> = all.collect();
+            lines.sort(); // perf sorts by time.
+            lines
+        };
+        let (ours, theirs) = (lines(&ours), lines(&theirs));
+        assert!(!ours.is_empty() && ours.len() == theirs.len(), "{} {}", ours.len(), theirs.len());
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert_eq!(ours, theirs);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Ranges and branches of recordings and exact counts that are known by hand.
 
+mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 
@@ -7,10 +8,10 @@ use std::io::Cursor;
 use std::path::Path;
 
 use analyzer::counting::{Detail, GroupBy};
-use analyzer::flow::{Flow, LeftOut, ModuleFlow};
+use analyzer::flow::{Flow, FlowCode, LeftOut, ModuleFlow};
 use analyzer::recording::Part;
 use analyzer::truth::{Truth, TruthBlock, TruthModule};
-use analyzer::{BinarySearch, Options, analyze};
+use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use perfdata::{BranchFlags, Features, Recording};
 use synthetic::*;
 
@@ -18,15 +19,19 @@ const KERNEL: u64 = 0xffff_ffff_8100_0000;
 
 fn flow_of(recorder: Recorder, features: &Features) -> Flow {
     let recording = Recording::from_stream(&mut Cursor::new(recorder.finish(features))).unwrap();
+    analysis_of(&recording, BinarySearch::default()).flow.expect("it was asked for")
+}
+
+fn analysis_of(recording: &Recording, search: BinarySearch) -> Analysis {
     let options = Options {
-        search: BinarySearch::default(),
+        search,
         part: Part::Whole,
         group_by: GroupBy::Nothing,
         detail: Detail::Jumps,
         threads: 2,
         rules: &model::Rules::default(),
     };
-    analyze(&recording, &options, &|_| {}).unwrap().flow.expect("it was asked for")
+    analyze(recording, &options, &|_| {}).unwrap()
 }
 
 /// First, last, count.
@@ -137,4 +142,36 @@ fn blocks_of_exact_counts_are_ranges_and_jumps_ran_as_often() {
     assert_eq!(branches(module), [(B_JMP, D, 6.0, 0.0), (D_JMP, A, 10.0, 0.0)]);
     assert_eq!(flow.left_out.streams, 5.0);
     assert_eq!(notes.len(), 1, "{notes:?}");
+}
+
+/// Real branch stacks: blocks ran as often by the ranges as by the streams they were made from.
+#[test]
+fn blocks_of_the_westmere_recording_run_as_often_as_their_ranges() {
+    let (Some(recording), Some(binary)) =
+        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
+    else {
+        return;
+    };
+    let given = BinaryOverride::new(Some("test.binary".into()), binary);
+    let search = BinarySearch { overrides: vec![given], ..BinarySearch::default() };
+    let analysis = analysis_of(&Recording::open(&recording).unwrap(), search.clone());
+    let flow = analysis.flow.as_ref().unwrap();
+    let (index, of) = flow.modules.iter().enumerate().find(|(_, of)| of.read).unwrap();
+    let code = FlowCode::of(&[(flow, index)], &search.open(&of.module).unwrap());
+    let executions = code.executions(of);
+    let counted = analysis.counted.iter().find(|module| module.is_read()).unwrap();
+    let mut compared = 0;
+    for block in &counted.blocks {
+        let at = code.blocks.block_at(block.start).unwrap();
+        let same = &code.blocks.blocks()[at];
+        assert_eq!((same.start, same.end), (block.start, block.end));
+        let (by_ranges, by_streams) = (executions[at], block.count.lbr);
+        assert!(
+            (by_ranges - by_streams).abs() < 1e-6 * by_streams.max(1.0),
+            "{}: {by_ranges}, {by_streams}",
+            block.start
+        );
+        compared += 1;
+    }
+    assert!(compared > 300, "{compared}");
 }

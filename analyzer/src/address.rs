@@ -6,10 +6,10 @@
 use std::fmt;
 
 pub use perfdata::Avma;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Stated virtual memory address: what the ELF file's headers and symbols say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Svma(pub u64);
 

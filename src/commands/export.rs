@@ -8,10 +8,11 @@ use std::process::ExitCode;
 
 use analyzer::flow::Flow;
 use analyzer::sample_profile::Names;
+use anyhow::bail;
 
 use crate::commands::truth::read_truth;
 use crate::input::InputArgs;
-use crate::output::profile::{self, GcovVersion, Profiled};
+use crate::output::profile::{self, GcovVersion, NotWritten, Profiled};
 use crate::output::write_to;
 use sampled::sample_profile;
 
@@ -51,6 +52,8 @@ enum Format {
     BoltPreagg,
     /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
     LlvmProfgen,
+    /// What `perf script --show-mmap-events -F ip,brstack` prints of the recording
+    PerfScript,
     /// For LLVM's `-fprofile-sample-use=` (rustc: `-Zprofile-sample-use=`), as text
     LlvmText,
     /// The same in the binary form that compilers read faster
@@ -70,10 +73,13 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.format == Format::PerfScript {
+        return perf_script(args);
+    }
     let search = args.input.analysis.search();
-    let flow = flow(args)?;
+    let (flow, notes) = flow(args)?;
     let profiled = Profiled::choose(&flow, &search)?;
-    profiled.describe().iter().for_each(|line| eprintln!("hbbp: {line}"));
+    notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
     // Before the file is made.
     let of_source = |names| sample_profile(&profiled, names, args.input.analysis.threads());
     let write = |profile: &dyn Fn(&mut dyn Write) -> std::io::Result<()>| {
@@ -83,6 +89,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Bolt => write(&|out| profile::bolt(&profiled, out))?,
         Format::BoltPreagg => write(&|out| profile::bolt_preagg(&profiled, out))?,
         Format::LlvmProfgen => write(&|out| profile::llvm_profgen(&profiled, out))?,
+        Format::PerfScript => {} // It is of no binary: see above.
         Format::LlvmText => {
             let sampled = of_source(Names::Llvm)?;
             write(&|out| profile::llvm_text(&sampled, out))?;
@@ -99,12 +106,35 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn flow(args: &Args) -> anyhow::Result<Flow> {
-    let Some(file) = &args.truth else { return args.input.flow() };
+fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
     let search = args.input.analysis.search();
-    let (flow, notes) = Flow::of_truth(&read_truth(file, search.clone())?, &search);
-    notes.iter().for_each(|note| eprintln!("hbbp: {note}"));
-    Ok(flow)
+    match &args.truth {
+        Some(file) => Ok(Flow::of_truth(&read_truth(file, search.clone())?, &search)),
+        None => args.input.flow(),
+    }
+}
+
+/// Every sample as it stands in the recording.
+fn perf_script(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.truth.is_some() {
+        bail!("exact counts have no samples: --format perf-script is made from recordings only");
+    }
+    let recording = args.input.recording()?;
+    recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
+    let mut not_written = NotWritten::default();
+    write_to(args.output.as_deref(), |out| {
+        not_written = profile::perf_script(&recording, out)?;
+        Ok(())
+    })?;
+    let NotWritten { without_stack, malformed } = not_written;
+    for (number, what) in
+        [(without_stack, "samples without a branch stack"), (malformed, "records that cannot be read")]
+    {
+        if number > 0 {
+            eprintln!("hbbp: left out: {number} {what}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn gcov_version(text: &str) -> Result<GcovVersion, String> {

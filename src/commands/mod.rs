@@ -1,9 +1,11 @@
 //! One file per command.
 
 pub mod blocks;
+pub mod diff;
 pub mod doctor;
 pub mod export;
 pub mod label;
+pub mod merge;
 pub mod mix;
 pub mod model;
 pub mod record;

@@ -97,7 +97,7 @@ pub struct LocatedBranch {
     pub oldest: u64,
 }
 
-/// Passages over one taken branch.
+/// Passages over one taken branch. Returns from the kernel are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocatedJump {
     /// Where the bursts started it was seen in; `None` of stacks that are no bursts.
@@ -265,14 +265,15 @@ impl Locator<'_> {
                     let oldest = if hop.start().is_none() { hop.seen } else { 0 };
                     self.hits(from.module).branches.push(LocatedBranch { from: from.offset, seen: hop.seen, oldest });
                 }
-                if is_kernel(hop.from) && !is_kernel(hop.to) {
+                let from_kernel = is_kernel(hop.from) && !is_kernel(hop.to);
+                if from_kernel {
                     self.hits(to.module).resumed.push(to.offset);
                 } else {
                     self.hits(to.module).targets.push(to.offset);
                 }
                 let Some(start) = hop.start() else { continue };
                 self.located.streams += hop.seen;
-                if self.detail == Detail::Jumps {
+                if self.detail == Detail::Jumps && !from_kernel {
                     let mispredicted = hop.weight.times(hop.mispredicted as f64 / hop.seen as f64);
                     let jump = LocatedJump {
                         burst,

@@ -32,7 +32,7 @@ pub struct BoltEdge {
 
 /// The edges of the module with that index, whose file is `binary`, sorted: taken branches, and fall-throughs between blocks of BOLT's.
 pub fn bolt_edges(flow: &Flow, module: usize, binary: &Binary, functions: &BoltFunctions) -> Vec<BoltEdge> {
-    let code = FlowCode::of(flow, module, binary);
+    let code = FlowCode::of(&[(flow, module)], binary);
     let image = &binary.image;
     let block_ending_at = |at: Svma| {
         let block = code.blocks.block_at(at).map(|index| &code.blocks.blocks()[index]);

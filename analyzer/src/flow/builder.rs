@@ -68,7 +68,7 @@ impl FlowBuilder {
         *self.modules[module].samples.entry(sample.at).or_default() += sample.count;
     }
 
-    /// The sums. `executions`: they are numbers of executions.
+    /// The sums, of one input. `executions`: they are numbers of executions.
     pub fn finish(mut self, executions: bool) -> Flow {
         let mut order: Vec<usize> = (0..self.modules.len()).collect();
         order.sort_by_key(|&index| {
@@ -80,7 +80,7 @@ impl FlowBuilder {
             places[old] = new;
         }
         let finished = order.iter().map(|&index| self.modules[index].finish(&places)).collect();
-        Flow { executions, modules: finished, left_out: self.left_out }
+        Flow { executions, inputs: 1, modules: finished, left_out: self.left_out }
     }
 }
 

@@ -1,11 +1,11 @@
-//! The code that a flow ran through: functions, blocks, and what fell through from one to the next.
+//! The code that flows ran through: functions, blocks, how often each ran, and what fell through from one to the next.
 
 use crate::address::Svma;
 use crate::binaries::Binary;
-use crate::code::{BlockMap, FunctionTable, Observed, Terminator};
+use crate::code::{Block, BlockMap, FunctionTable, Observed, Terminator};
 use crate::flow::{Flow, ModuleFlow};
 
-/// The code of one module of a flow.
+/// The code of one module of a flow, or of several flows.
 #[derive(Debug)]
 pub struct FlowCode {
     /// Its functions.
@@ -28,50 +28,95 @@ pub struct FallThrough {
 }
 
 impl FlowCode {
-    /// Cuts the code of the module with that index, whose file is `binary`, where the flow shows that blocks start and end.
-    pub fn of(flow: &Flow, module: usize, binary: &Binary) -> Self {
-        let of = &flow.modules[module];
-        let firsts = of.ranges.iter().map(|range| range.first);
-        let ips = firsts.chain(of.samples.iter().map(|sample| sample.at)).collect();
-        let branches = flow.modules.iter().flat_map(|module| &module.branches);
-        let targets = branches.filter(|branch| branch.to.module == module).map(|branch| branch.to.at).collect();
-        let sources = of.branches.iter().map(|branch| branch.from).collect();
+    /// Cuts the code of a file where flows show that blocks start and end. `parts`: the flows, and which module of each it is.
+    pub fn of(parts: &[(&Flow, usize)], binary: &Binary) -> Self {
+        let (mut ips, mut targets, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+        for &(flow, module) in parts {
+            let of = &flow.modules[module];
+            ips.extend(of.ranges.iter().map(|range| range.first));
+            ips.extend(of.samples.iter().map(|sample| sample.at));
+            sources.extend(of.branches.iter().map(|branch| branch.from));
+            let branches = flow.modules.iter().flat_map(|module| &module.branches);
+            targets.extend(branches.filter(|branch| branch.to.module == module).map(|branch| branch.to.at));
+        }
         let functions = binary.functions();
         let blocks = BlockMap::build(&binary.image, &functions, &Observed::new(ips, targets, sources));
         FlowCode { functions, blocks }
     }
 
+    /// Executions of each block along the ranges of a module: those that run through its last instruction.
+    pub fn executions(&self, of: &ModuleFlow) -> Vec<f64> {
+        let mut sum = RangeSum::new(self.blocks.blocks().len());
+        for range in &of.ranges {
+            let ends = self.blocks.block_at(range.first).zip(self.blocks.block_at(range.last));
+            let Some((first, last)) = ends else { continue };
+            let is_whole = self.blocks.blocks()[last].last == range.last;
+            sum.add(first, if is_whole { last + 1 } else { last }, range.count);
+        }
+        sum.finish()
+    }
+
+    /// What the samples of each block stand for.
+    pub fn sampled(&self, of: &ModuleFlow) -> Vec<f64> {
+        let mut sums = vec![0.0; self.blocks.blocks().len()];
+        for sample in &of.samples {
+            if let Some(block) = self.blocks.block_at(sample.at) {
+                sums[block] += sample.count;
+            }
+        }
+        sums
+    }
+
     /// How often control fell through from each block into the next along the ranges of a module, by address.
     pub fn fall_throughs(&self, of: &ModuleFlow) -> Vec<FallThrough> {
         let blocks = self.blocks.blocks();
-        // steps[i]: what is added to the sum at the end of block i. A sum over differences is off in its last digits only, and would be
-        // more than nothing where nothing ran; so it counts as well how many ranges there are.
-        let mut steps = vec![(0_i64, 0.0); blocks.len() + 1];
+        let mut sum = RangeSum::new(blocks.len());
         for range in &of.ranges {
-            let (Some(first), Some(last)) = (self.blocks.block_at(range.first), self.blocks.block_at(range.last))
-            else {
-                continue;
-            };
-            if first < last {
-                steps[first].0 += 1;
-                steps[first].1 += range.count;
-                steps[last].0 -= 1;
-                steps[last].1 -= range.count;
+            if let Some((first, last)) = self.blocks.block_at(range.first).zip(self.blocks.block_at(range.last)) {
+                sum.add(first, last, range.count);
             }
         }
-        let (mut ranges, mut count) = (0, 0.0);
-        let mut found = Vec::new();
-        for (index, pair) in blocks.windows(2).enumerate() {
-            ranges += steps[index].0;
-            count += steps[index].1;
-            let [block, next] = pair else { continue };
-            if ranges > 0 && block.end == next.start {
-                found.push(FallThrough { from: block.last, terminator: block.terminator, to: next.start, count });
-            }
-            if ranges == 0 {
-                count = 0.0;
-            }
+        let way = |(pair, count): (&[Block], f64)| {
+            let [block, next] = pair else { return None };
+            let fell = count > 0.0 && block.end == next.start;
+            fell.then_some(FallThrough { from: block.last, terminator: block.terminator, to: next.start, count })
+        };
+        blocks.windows(2).zip(sum.finish()).filter_map(way).collect()
+    }
+}
+
+/// Sums by block of what is the same for runs of blocks: one addition per end of a run, however long.
+struct RangeSum {
+    /// What is added to the running sum at a block, and how many runs: where there are none the sum is nothing, whatever rounding
+    /// has left of it.
+    steps: Vec<(f64, i64)>,
+}
+
+impl RangeSum {
+    fn new(blocks: usize) -> Self {
+        RangeSum { steps: vec![(0.0, 0); blocks + 1] }
+    }
+
+    /// Adds to the blocks `[first, end)`.
+    fn add(&mut self, first: usize, end: usize, count: f64) {
+        if first < end {
+            self.steps[first].0 += count;
+            self.steps[first].1 += 1;
+            self.steps[end].0 -= count;
+            self.steps[end].1 -= 1;
         }
-        found
+    }
+
+    fn finish(self) -> Vec<f64> {
+        let (mut sum, mut runs) = (0.0, 0);
+        let mut next = |(count, more): (f64, i64)| {
+            (sum, runs) = (sum + count, runs + more);
+            if runs == 0 {
+                sum = 0.0;
+            }
+            f64::max(sum, 0.0)
+        };
+        let blocks = self.steps.len() - 1;
+        self.steps.into_iter().take(blocks).map(&mut next).collect()
     }
 }

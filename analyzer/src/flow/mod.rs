@@ -11,13 +11,22 @@
 mod bolt_edges;
 mod builder;
 mod code;
+mod comparison;
+mod document;
+mod merge;
 mod of_recording;
 mod of_truth;
+mod placing;
 
 pub use bolt_edges::{BoltEdge, bolt_edges};
 pub use builder::FlowBuilder;
 pub use code::{FallThrough, FlowCode};
+pub use comparison::{BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
+pub use document::{FlowDocumentError, SCHEMA};
+pub use merge::Merge;
 pub(crate) use of_recording::of_recording;
+
+use serde::{Deserialize, Serialize};
 
 use crate::address::Svma;
 use crate::recording::Module;
@@ -28,6 +37,8 @@ pub struct Flow {
     /// The counts are numbers of executions; otherwise they are only proportional to them (bursts of a clock) or to time (samples of
     /// a clock alone).
     pub executions: bool,
+    /// How many recordings or exact counts it is the sum of.
+    pub inputs: u64,
     /// Sorted by path and build id.
     pub modules: Vec<ModuleFlow>,
     /// What is in none of them.
@@ -97,7 +108,7 @@ pub struct IpCount {
 }
 
 /// What is in no module's flow, in executions.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Streams that the code cannot have run along: their branches may be good.
     pub streams: f64,

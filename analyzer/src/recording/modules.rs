@@ -37,6 +37,13 @@ pub struct Module {
     pub kind: ModuleKind,
 }
 
+impl Module {
+    /// A module of that path or name and build id.
+    pub fn named(path: String, build_id: Option<Vec<u8>>) -> Self {
+        Module { kind: kind_of(&path), path, build_id }
+    }
+}
+
 /// Name of the module for kernel addresses that no mapping explains, and for the kernel image itself, as `perf` calls it.
 pub const KERNEL: &str = "[kernel.kallsyms]";
 /// Name of the module for user addresses that no mapping explains.
@@ -60,7 +67,7 @@ impl ModuleTable {
         }
         let id = ModuleId(u32::try_from(self.modules.len()).unwrap_or(u32::MAX));
         let path = String::from_utf8_lossy(path).into_owned();
-        self.modules.push(Module { kind: kind_of(&path), path, build_id: key.1.clone() });
+        self.modules.push(Module::named(path, key.1.clone()));
         self.ids.insert(key, id);
         id
     }

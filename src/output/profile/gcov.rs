@@ -6,6 +6,7 @@
 //! names       u32 tag, length; in version 3 files; names
 //! functions   u32 tag, length, number; of each: u64 calls, (version 3: u64 time of its first call,) u32 name, positions, calls inlined
 //! modules     u32 tag, length, 0
+//! working set u32 tag, length; of each 128th of all executions: u32 positions, u64 the count of the one that ran least
 //! ```
 //! Numbers of 64 bits are two of 32, the lower half first.
 
@@ -33,6 +34,8 @@ const SUMMARY: u32 = 0xa800_0000;
 const NAMES: u32 = 0xaa00_0000;
 const FUNCTIONS: u32 = 0xac00_0000;
 const MODULES: u32 = 0xae00_0000;
+/// No GCC reads it; `dump_gcov` and `profile_merger` of AutoFDO want it.
+const WORKING_SET: u32 = 0xaf00_0000;
 /// `HIST_TYPE_INDIR_CALL_TOPN`: the one kind of value that is counted, targets of calls.
 const CALL_TARGETS: u32 = 7;
 /// No file, where version 3 asks for the file of a name.
@@ -58,6 +61,7 @@ pub fn gcov(profile: &SampleProfile, version: GcovVersion, out: &mut dyn Write) 
         }
     });
     bytes.section(MODULES, |bytes| bytes.word(0));
+    bytes.section(WORKING_SET, |bytes| working_set(profile, bytes));
     out.write_all(&bytes.0)
 }
 
@@ -98,6 +102,16 @@ fn summary(of: &Summary, bytes: &mut Words) {
         bytes.word(cutoff.share);
         bytes.counter(cutoff.smallest);
         bytes.counter(cutoff.counts);
+    }
+}
+
+fn working_set(profile: &SampleProfile, bytes: &mut Words) {
+    const PARTS: u64 = 128;
+    // The last part stands for 99.9 %: what ran once or twice is no part of a working set.
+    let shares: Vec<u32> = (1..=PARTS).map(|part| (part * 1_000_000 / PARTS).min(999_000) as u32).collect();
+    for cutoff in Summary::with_cutoffs(profile, &shares).cutoffs {
+        bytes.word(cutoff.counts as u32);
+        bytes.counter(cutoff.smallest);
     }
 }
 

@@ -6,6 +6,7 @@ mod gcov;
 mod llvm_extbin;
 mod llvm_profgen;
 mod llvm_text;
+mod perf_script;
 mod profiled;
 mod summary;
 
@@ -15,4 +16,5 @@ pub use gcov::{GcovVersion, gcov};
 pub use llvm_extbin::llvm_extbin;
 pub use llvm_profgen::llvm_profgen;
 pub use llvm_text::llvm_text;
-pub use profiled::Profiled;
+pub use perf_script::{NotWritten, perf_script};
+pub use profiled::{Profiled, left_out};

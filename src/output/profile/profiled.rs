@@ -3,7 +3,7 @@
 use analyzer::flow::{Flow, ModuleFlow};
 use analyzer::recording::ModuleKind;
 use analyzer::{Binary, BinarySearch};
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 
 use crate::output::share;
 
@@ -17,29 +17,30 @@ pub struct Profiled<'a> {
 }
 
 impl<'a> Profiled<'a> {
-    /// The module that a file was given for, of several the one that ran most; without any, the one that ran most of all that have a
-    /// file.
+    /// The module that ran most of those that have a file; where files were given, of those that they are the files of.
     pub fn choose(flow: &'a Flow, search: &BinarySearch) -> anyhow::Result<Self> {
-        let is_file = |module: &ModuleFlow| module.module.kind == ModuleKind::File;
-        let files = || flow.modules.iter().enumerate().filter(|(_, module)| is_file(module) && ran(module) > 0.0);
-        let most = |candidates: &mut dyn Iterator<Item = (usize, &'a ModuleFlow)>| {
-            candidates.reduce(|best, next| if ran(next.1) > ran(best.1) { next } else { best })
-        };
-        let chosen = match search.overrides.is_empty() {
-            true => most(&mut files()),
-            false => most(&mut files().filter(|(_, module)| search.is_given_for(&module.module))),
-        };
-        let Some((index, module)) = chosen else {
-            let names: Vec<&str> = files().map(|(_, module)| module.module.path.as_str()).collect();
+        let is_file = |module: &ModuleFlow| module.module.kind == ModuleKind::File && ran(module) > 0.0;
+        let mut files: Vec<(usize, &ModuleFlow)> =
+            flow.modules.iter().enumerate().filter(|(_, module)| is_file(module)).collect();
+        files.sort_by(|a, b| ran(b.1).total_cmp(&ran(a.1)));
+        let is_given = !search.overrides.is_empty();
+        let candidates = || files.iter().filter(|(_, module)| !is_given || search.is_given_for(&module.module));
+        if candidates().next().is_none() {
+            let names: Vec<&str> = files.iter().map(|(_, module)| module.module.path.as_str()).collect();
             bail!(match names.is_empty() {
                 true => "nothing that has a file was seen running".to_string(),
                 false => format!("--binary: no such file was seen running; there are: {}", names.join(", ")),
             });
-        };
-        let path = &module.module.path;
-        let binary =
-            search.open(&module.module).map_err(|why| anyhow!("{path}: {why}; name the file with --binary"))?;
-        Ok(Profiled { flow, index, module, binary })
+        }
+        let mut refused = Vec::new();
+        // Several builds can be of one name: the file is of one of them.
+        for &(index, module) in candidates().take(if is_given { usize::MAX } else { 1 }) {
+            match search.open(&module.module) {
+                Ok(binary) => return Ok(Profiled { flow, index, module, binary }),
+                Err(why) => refused.push(format!("{}: {why}", module.module.path)),
+            }
+        }
+        bail!("{}; name the file with --binary", refused.join("; "))
     }
 
     /// What the profile is of, and what is not in it, in sentences.
@@ -50,16 +51,20 @@ impl<'a> Profiled<'a> {
             false => share(ran(self.module), of.modules.iter().map(ran).sum()) + " of what ran",
         };
         let mut lines = vec![format!("profile of {}: {part}", self.binary.file.display())];
-        let left_out = [
-            ("branches that could not be placed", of.left_out.branches, of.branch_total()),
-            ("streams that the code cannot have run along", of.left_out.streams, of.range_total()),
-            ("samples that could not be placed", of.left_out.samples, of.sample_total()),
-        ];
-        for (what, count, placed) in left_out.into_iter().filter(|(_, count, _)| *count > 0.0) {
-            lines.push(format!("left out: {what} ({} of all)", share(count, count + placed)));
-        }
+        lines.extend(left_out(of));
         lines
     }
+}
+
+/// What is in no module's flow, in sentences.
+pub fn left_out(flow: &Flow) -> Vec<String> {
+    let parts = [
+        ("branches that are of no code of a file", flow.left_out.branches, flow.branch_total()),
+        ("streams that no code of a file can have run along", flow.left_out.streams, flow.range_total()),
+        ("samples that are in no code of a file", flow.left_out.samples, flow.sample_total()),
+    ];
+    let some = parts.into_iter().filter(|(_, out, _)| *out > 0.0);
+    some.map(|(what, out, kept)| format!("left out: {what} ({} of all)", share(out, out + kept))).collect()
 }
 
 /// How much of it was seen: of its ranges, or where it has none, its samples.

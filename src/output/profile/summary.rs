@@ -12,7 +12,7 @@ const CUTOFFS: [u32; 16] = [
 ];
 
 /// The distribution of the counts of all positions.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Summary {
     pub total: u64,
     pub largest: u64,
@@ -36,31 +36,39 @@ pub(super) struct Cutoff {
 }
 
 impl Summary {
+    /// With the cutoffs of LLVM, and of GCC from 16.
     pub fn of(profile: &SampleProfile) -> Self {
-        let mut summary = Self { functions: profile.functions.len() as u64, ..Self::default() };
+        Self::with_cutoffs(profile, &CUTOFFS)
+    }
+
+    /// With these cutoffs, in millionths, rising.
+    pub fn with_cutoffs(profile: &SampleProfile, shares: &[u32]) -> Self {
         let mut frequencies: BTreeMap<Reverse<u64>, u64> = BTreeMap::new();
-        for function in profile.functions.values() {
-            summary.most_calls = summary.most_calls.max(function.head);
-            add(function, &mut frequencies);
-        }
-        for (&Reverse(count), &times) in &frequencies {
-            summary.total = summary.total.saturating_add(count.saturating_mul(times));
-            summary.largest = summary.largest.max(count);
-            summary.counts += times;
-        }
-        let mut largest = frequencies.into_iter();
+        profile.functions.values().for_each(|function| add(function, &mut frequencies));
+        let sum_of = |(Reverse(count), times): (&Reverse<u64>, &u64)| count.saturating_mul(*times);
+        let total = frequencies.iter().map(sum_of).fold(0, u64::saturating_add);
+        let largest = frequencies.keys().next().map_or(0, |Reverse(count)| *count);
+        let positions = frequencies.values().sum();
+        let mut remaining = frequencies.into_iter();
         let (mut sum, mut smallest, mut counts) = (0_u64, 0, 0);
-        for share in CUTOFFS {
-            let wanted = (u128::from(summary.total) * u128::from(share) / 1_000_000) as u64;
+        let cutoff = |&share: &u32| {
+            let wanted = (u128::from(total) * u128::from(share) / 1_000_000) as u64;
             while sum < wanted {
-                let Some((Reverse(count), times)) = largest.next() else { break };
+                let Some((Reverse(count), times)) = remaining.next() else { break };
                 sum = sum.saturating_add(count.saturating_mul(times));
                 smallest = count;
                 counts += times;
             }
-            summary.cutoffs.push(Cutoff { share, smallest, counts });
+            Cutoff { share, smallest, counts }
+        };
+        Summary {
+            total,
+            largest,
+            most_calls: profile.functions.values().map(|function| function.head).max().unwrap_or(0),
+            counts: positions,
+            functions: profile.functions.len() as u64,
+            cutoffs: shares.iter().map(cutoff).collect(),
         }
-        summary
     }
 }
 

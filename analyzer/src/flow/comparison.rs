@@ -1,0 +1,272 @@
+//! Two flows side by side: how much they have in common, and what has moved.
+//!
+//! Each side is shares of its executed instructions (of its samples, where it has no ranges). The overlap of two profiles is
+//! sum min(a, b) over all blocks, or functions, as AutoFDO's `profile_diff` defines it: 1 for the same, 0 for nothing in common.
+//! Blocks are the same if their address and their file's build id are; functions, if their name and their file's are, so functions can be
+//! compared across builds.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::address::Svma;
+use crate::binaries::BinarySearch;
+use crate::code::{Attributes, demangle, instructions};
+use crate::flow::{Flow, FlowCode, ModuleFlow};
+use crate::recording::ModuleKind;
+
+/// Something that ran before and after: shares of all instructions of each side, 0 to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved<N> {
+    /// What.
+    pub what: N,
+    /// Before, after.
+    pub shares: [f64; 2],
+}
+
+impl<N> Moved<N> {
+    /// By how much it grew.
+    pub fn change(&self) -> f64 {
+        self.shares[1] - self.shares[0]
+    }
+}
+
+/// A function, by names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FunctionName {
+    /// Base name of its file.
+    pub module: String,
+    /// Demangled; `None` where the code was not read.
+    pub function: Option<String>,
+}
+
+/// A block of a file that is the same on both sides.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BlockName {
+    /// Its function.
+    pub function: FunctionName,
+    /// First instruction.
+    pub start: Svma,
+    /// After the last instruction.
+    pub end: Svma,
+}
+
+/// A kind of instruction, as in HBBP's table 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InstructionKind {
+    /// Instruction set extension.
+    pub isa: &'static str,
+    /// `packed`, `scalar`, `none`.
+    pub packing: &'static str,
+}
+
+/// What two flows have in common and what not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Comparison {
+    /// Executed instructions of each side (or what its samples stand for); of code that was not read, an estimate from its bytes.
+    pub instructions: [f64; 2],
+    /// Share of each side in files that are the same on both.
+    pub same_files: [f64; 2],
+    /// Share of each side in code that was not read.
+    pub unread: [f64; 2],
+    /// Overlap by block within the files that are the same; `None` if there are none.
+    pub block_overlap: Option<f64>,
+    /// Overlap by function of all code.
+    pub function_overlap: f64,
+    /// Largest change first. Shares are of all code.
+    pub blocks: Vec<Moved<BlockName>>,
+    /// Largest change first.
+    pub functions: Vec<Moved<FunctionName>>,
+    /// By kind. Shares are of the code that was read.
+    pub mix: Vec<Moved<InstructionKind>>,
+    /// Why code was not read, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Compares two flows, before and after.
+pub fn compare(sides: [&Flow; 2], search: &BinarySearch) -> Comparison {
+    let has_ranges = sides.map(|flow| flow.range_total() > 0.0);
+    let versions = versions_of_one_program(sides);
+    let notes =
+        versions.iter().map(|[before, after]| format!("{before} and {after} are taken for versions of one program"));
+    let mut sums = Sums { has_ranges, notes: notes.collect(), versions, ..Sums::default() };
+    // Which module of each side has the same code, in the order of their identities.
+    let mut pairs: BTreeMap<Identity<'_>, [Option<usize>; 2]> = BTreeMap::new();
+    for (side, flow) in sides.into_iter().enumerate() {
+        for (index, of) in flow.modules.iter().enumerate() {
+            let Some(identity) = Identity::of(of) else { continue };
+            pairs.entry(identity).or_default()[side] = Some(index);
+        }
+    }
+    for pair in pairs.into_values() {
+        sums.add(sides, pair, search);
+    }
+    sums.finish()
+}
+
+/// The base names of the files that ran most on each side, if each is on its side only: a program was built under another name.
+fn versions_of_one_program(sides: [&Flow; 2]) -> Option<[String; 2]> {
+    let ran = |of: &ModuleFlow| of.range_total() + of.sample_total();
+    let files =
+        |side: usize| sides[side].modules.iter().filter(|of| of.module.kind == ModuleKind::File && ran(of) > 0.0);
+    let most = |side: usize| files(side).max_by(|a, b| ran(a).total_cmp(&ran(b))).map(base_name);
+    let [before, after] = [most(0)?, most(1)?];
+    let is_alone = files(1).all(|of| base_name(of) != before) && files(0).all(|of| base_name(of) != after);
+    is_alone.then_some([before, after])
+}
+
+fn base_name(of: &ModuleFlow) -> String {
+    let name = Path::new(&of.module.path).file_name();
+    name.map_or(of.module.path.clone(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Modules that are the same code: of one build id, or without any, of one path.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Identity<'a> {
+    BuildId(&'a [u8], bool),
+    Path(&'a str, bool),
+}
+
+impl<'a> Identity<'a> {
+    /// `None` if nothing ran in it.
+    fn of(of: &'a ModuleFlow) -> Option<Self> {
+        let is_empty = of.ranges.is_empty() && of.samples.is_empty();
+        let identity = match &of.module.build_id {
+            Some(build_id) => Identity::BuildId(build_id, of.read),
+            None => Identity::Path(&of.module.path, of.read),
+        };
+        (!is_empty).then_some(identity)
+    }
+}
+
+#[derive(Default)]
+struct Sums {
+    has_ranges: [bool; 2],
+    total: [f64; 2],
+    same_files: [f64; 2],
+    unread: [f64; 2],
+    common_blocks: Vec<[f64; 2]>,
+    blocks: BTreeMap<BlockName, [f64; 2]>,
+    functions: BTreeMap<FunctionName, [f64; 2]>,
+    mix: BTreeMap<InstructionKind, [f64; 2]>,
+    notes: Vec<String>,
+    versions: Option<[String; 2]>,
+}
+
+impl Sums {
+    /// Adds a module that is on one side or both.
+    fn add(&mut self, sides: [&Flow; 2], pair: [Option<usize>; 2], search: &BinarySearch) {
+        let parts: Vec<(usize, &Flow, usize)> =
+            (0..2).filter_map(|side| Some((side, sides[side], pair[side]?))).collect();
+        let Some(&(_, flow, index)) = parts.first() else { return };
+        let of = &flow.modules[index];
+        let mut name = base_name(of);
+        if let Some(versions) = self.versions.as_ref().filter(|versions| versions.contains(&name)) {
+            name = versions.join("|");
+        }
+        let binary = match of.read {
+            true => search.open(&of.module),
+            false => Err("its code was not read when the flow was made".into()),
+        };
+        let binary = match binary {
+            Ok(binary) => binary,
+            Err(why) => {
+                let mut executed = [0.0; 2];
+                for (side, flow, index) in parts {
+                    executed[side] = self.guess(side, &flow.modules[index]);
+                }
+                if executed == [0.0; 2] {
+                    return; // Sampled only, beside ranges elsewhere.
+                }
+                add(&mut self.unread, executed);
+                add(&mut self.total, executed);
+                let function = FunctionName { module: name, function: None };
+                add(self.functions.entry(function).or_default(), executed);
+                self.notes.push(format!("{}: {why}", of.module.path));
+                return;
+            }
+        };
+        let flows: Vec<(&Flow, usize)> = parts.iter().map(|&(_, flow, index)| (flow, index)).collect();
+        let code = FlowCode::of(&flows, &binary);
+        let mut executions: [Vec<f64>; 2] = Default::default();
+        for (side, flow, index) in parts {
+            let of = &flow.modules[index];
+            executions[side] = if self.has_ranges[side] { code.executions(of) } else { code.sampled(of) };
+        }
+        let both = pair.iter().all(Option::is_some);
+        for (index, block) in code.blocks.blocks().iter().enumerate() {
+            let number = f64::from(block.instructions);
+            let mut executed = [0.0; 2];
+            for side in 0..2 {
+                let count = executions[side].get(index).copied().unwrap_or(0.0);
+                executed[side] = if self.has_ranges[side] { count * number } else { count };
+            }
+            if executed == [0.0; 2] {
+                continue;
+            }
+            add(&mut self.total, executed);
+            let function = Some(demangle(&code.functions.name(block.function)));
+            let function = FunctionName { module: name.clone(), function };
+            add(self.functions.entry(function.clone()).or_default(), executed);
+            if both {
+                add(&mut self.same_files, executed);
+                self.common_blocks.push(executed);
+                let block = BlockName { function, start: block.start, end: block.end };
+                add(self.blocks.entry(block).or_default(), executed);
+            }
+            for instruction in instructions(&binary.image, block) {
+                let Attributes { isa, packing, .. } = Attributes::of(&instruction);
+                let kind = InstructionKind { isa, packing: packing.as_str() };
+                add(self.mix.entry(kind).or_default(), executed.map(|executed| executed / number));
+            }
+        }
+    }
+
+    /// Instructions executed in code that cannot be read.
+    fn guess(&self, side: usize, of: &ModuleFlow) -> f64 {
+        const BYTES_PER_INSTRUCTION: f64 = 4.0;
+        if !self.has_ranges[side] {
+            return of.sample_total();
+        }
+        let instructions = |bytes: u64| (bytes as f64 / BYTES_PER_INSTRUCTION).floor() + 1.0;
+        of.ranges.iter().map(|range| range.count * instructions(range.last.0.saturating_sub(range.first.0))).sum()
+    }
+
+    fn finish(self) -> Comparison {
+        let total = self.total;
+        let of_all = |sums: [f64; 2]| [share(sums[0], total[0]), share(sums[1], total[1])];
+        let common = self.same_files;
+        let in_common = common.iter().all(|sum| *sum > 0.0);
+        let smaller = |sums: &[f64; 2]| share(sums[0], common[0]).min(share(sums[1], common[1]));
+        let functions = by_change(self.functions, of_all);
+        let read = [0, 1].map(|side| total[side] - self.unread[side]);
+        let of_read = |sums: [f64; 2]| [share(sums[0], read[0]), share(sums[1], read[1])];
+        let mix = self.mix.into_iter().map(|(what, sums)| Moved { what, shares: of_read(sums) });
+        Comparison {
+            instructions: total,
+            same_files: of_all(common),
+            unread: of_all(self.unread),
+            block_overlap: in_common.then(|| self.common_blocks.iter().map(smaller).sum()),
+            function_overlap: functions.iter().map(|moved| moved.shares[0].min(moved.shares[1])).sum(),
+            blocks: by_change(self.blocks, of_all),
+            functions,
+            mix: mix.collect(),
+            notes: self.notes,
+        }
+    }
+}
+
+fn add(sums: &mut [f64; 2], more: [f64; 2]) {
+    sums[0] += more[0];
+    sums[1] += more[1];
+}
+
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// Largest change first; of equal ones in the order of their names.
+fn by_change<N: Ord>(sums: BTreeMap<N, [f64; 2]>, shares: impl Fn([f64; 2]) -> [f64; 2]) -> Vec<Moved<N>> {
+    let mut moved: Vec<Moved<N>> = sums.into_iter().map(|(what, sums)| Moved { what, shares: shares(sums) }).collect();
+    moved.sort_by(|a, b| b.change().abs().total_cmp(&a.change().abs()));
+    moved
+}

@@ -1,0 +1,92 @@
+//! `hbbp diff`: two profiles side by side.
+
+mod csv;
+mod json;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use analyzer::flow::{Comparison, compare};
+use anyhow::bail;
+
+use crate::input::AnalysisArgs;
+use crate::output::{Format, OutputArgs, write_to};
+
+/// Compare two recordings: how much they have in common, what has moved, which kinds of instructions came and went
+///
+/// The overlap is the sum of the smaller of both shares, over all blocks of files that are the same, and over all functions by name: 100 %
+/// is the same, 0 % has nothing in common.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Before: a recording, a file of `hbbp merge`, or exact counts
+    before: PathBuf,
+
+    /// After
+    after: PathBuf,
+
+    /// Rows of each list, 0 for all [default: 20 in a table, else all]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    #[command(flatten)]
+    analysis: AnalysisArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp diff monday.data tuesday.data
+  hbbp diff run.data gzip.truth.json --top 5      an estimate and exact counts
+  hbbp diff before.flow after.flow --format json";
+
+/// What is printed.
+struct Report<'a> {
+    files: [String; 2],
+    /// Whether the counts of each side are executions.
+    executions: [bool; 2],
+    comparison: &'a Comparison,
+    /// Rows of each list.
+    top: usize,
+    width: Option<usize>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let chosen = args.analysis.rules()?;
+    let (before, before_notes) = args.analysis.flow_of_file(&chosen, &args.before)?;
+    let (after, after_notes) = args.analysis.flow_of_file(&chosen, &args.after)?;
+    for (file, notes) in [(&args.before, before_notes), (&args.after, after_notes)] {
+        notes.iter().for_each(|note| eprintln!("hbbp: {}: {note}", file.display()));
+    }
+    let comparison = compare([&before, &after], &args.analysis.search());
+    for (file, sum) in [&args.before, &args.after].into_iter().zip(comparison.instructions) {
+        if sum <= 0.0 {
+            bail!("{}: nothing was seen running", file.display());
+        }
+    }
+    let report = Report {
+        files: [&args.before, &args.after].map(|file| file.display().to_string()),
+        executions: [before.executions, after.executions],
+        comparison: &comparison,
+        top: rows(args.top, args.output.format),
+        width: args.output.width(),
+    };
+    write_to(args.output.file.as_deref(), |out| match args.output.format {
+        Format::Table => table::print(&report, out),
+        Format::Csv => csv::print(&report, out),
+        Format::Json => json::print(&report, out),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rows(top: Option<usize>, format: Format) -> usize {
+    const ROWS_OF_A_TABLE: usize = 20;
+    match (top, format) {
+        (None, Format::Table) => ROWS_OF_A_TABLE,
+        (top, format) => format.rows(top),
+    }
+}

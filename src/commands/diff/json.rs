@@ -1,0 +1,52 @@
+//! The comparison for programs. Shares are fractions: 0.05 is 5 %.
+
+use std::io::Write;
+
+use analyzer::flow::Moved;
+use serde_json::{Value, json};
+
+use super::Report;
+
+/// Prints everything.
+pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    let comparison = report.comparison;
+    let side = |side: usize| {
+        json!({
+            "file": report.files[side],
+            "unit": if report.executions[side] { "executions" } else { "relative" },
+            "instructions": comparison.instructions[side],
+            "same_files": comparison.same_files[side],
+            "unread": comparison.unread[side],
+        })
+    };
+    let functions = comparison.functions.iter().take(report.top).map(|of| {
+        let what = json!({"module": of.what.module, "function": of.what.function});
+        moved(what, of)
+    });
+    let blocks = comparison.blocks.iter().take(report.top).map(|of| {
+        let name = &of.what.function;
+        let (start, end) = (of.what.start, of.what.end);
+        moved(json!({"module": name.module, "function": name.function, "start": start, "end": end}), of)
+    });
+    let mix = comparison.mix.iter().map(|of| moved(json!({"isa": of.what.isa, "packing": of.what.packing}), of));
+    let document = json!({
+        "schema": "hbbp-diff/1",
+        "before": side(0),
+        "after": side(1),
+        "overlap": {"blocks": comparison.block_overlap, "functions": comparison.function_overlap},
+        "degraded": comparison.notes,
+        "functions": functions.collect::<Vec<_>>(),
+        "blocks": blocks.collect::<Vec<_>>(),
+        "mix": mix.collect::<Vec<_>>(),
+    });
+    serde_json::to_writer(&mut *out, &document)?;
+    Ok(writeln!(out)?)
+}
+
+/// `what` with the shares of both sides.
+fn moved<N>(mut what: Value, of: &Moved<N>) -> Value {
+    what["before"] = json!(of.shares[0]);
+    what["after"] = json!(of.shares[1]);
+    what["change"] = json!(of.change());
+    what
+}

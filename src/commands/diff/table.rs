@@ -1,0 +1,105 @@
+//! The comparison for people.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use analyzer::flow::Moved;
+
+use super::Report;
+use crate::output::{Align, Table, count, print_line, share};
+
+/// Prints everything.
+pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    head(report, out)?;
+    let comparison = report.comparison;
+    let mut functions = columns("function", &[("module", Align::Left)]);
+    for moved in comparison.functions.iter().take(report.top) {
+        let function = moved.what.function.clone().unwrap_or("[unread]".into());
+        functions.row(shares(moved).into_iter().chain([function, moved.what.module.clone()]).collect());
+    }
+    functions.print(out, report.width)?;
+    rest(comparison.functions.len(), report.top, "functions", out)?;
+    if !comparison.blocks.is_empty() {
+        writeln!(out)?;
+        let mut blocks = columns("block", &[("function", Align::Left), ("module", Align::Left)]);
+        for moved in comparison.blocks.iter().take(report.top) {
+            let name = &moved.what.function;
+            let function = name.function.clone().unwrap_or_default();
+            let cells = [moved.what.start.to_string(), function, name.module.clone()];
+            blocks.row(shares(moved).into_iter().chain(cells).collect());
+        }
+        blocks.print(out, report.width)?;
+        rest(comparison.blocks.len(), report.top, "blocks", out)?;
+    }
+    writeln!(out)?;
+    mix(report, out)
+}
+
+fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    let Report { comparison, width, .. } = report;
+    for (side, title) in ["before", "after"].into_iter().enumerate() {
+        let unit = if report.executions[side] { "instructions executed" } else { "(relative)" };
+        let text = format!("{}: {} {unit}", report.files[side], count(comparison.instructions[side]));
+        print_line(title, &text, out, *width)?;
+    }
+    let blocks = match comparison.block_overlap {
+        Some(overlap) => format!("blocks {} of the files that are the same", percent(overlap)),
+        None => "no file is the same on both sides".into(),
+    };
+    let functions = percent(comparison.function_overlap);
+    print_line("overlap", &format!("functions {functions}, {blocks}"), out, *width)?;
+    let [before, after] = comparison.same_files.map(percent);
+    print_line("in both", &format!("{before} before, {after} after are in files that are the same"), out, *width)?;
+    if comparison.unread.iter().any(|share| *share > 0.0) {
+        let [before, after] = comparison.unread.map(percent);
+        let text =
+            format!("{before} before, {after} after (estimated) of the instructions are in code that was not read");
+        print_line("degraded", &text, out, *width)?;
+    }
+    for note in &comparison.notes {
+        print_line("note", note, out, *width)?;
+    }
+    Ok(writeln!(out)?)
+}
+
+/// By instruction set, all of it and by packing.
+fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut sets: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
+    for kind in &report.comparison.mix {
+        let sums = sets.entry(kind.what.isa).or_default();
+        sums[0] += kind.shares[0];
+        sums[1] += kind.shares[1];
+    }
+    let mut table = columns("isa", &[("packing", Align::Left)]);
+    for (isa, sums) in &sets {
+        table.row(
+            shares(&Moved { what: (), shares: *sums }).into_iter().chain([isa.to_string(), String::new()]).collect(),
+        );
+        for kind in report.comparison.mix.iter().filter(|kind| kind.what.isa == *isa) {
+            table.row(shares(kind).into_iter().chain([String::new(), kind.what.packing.to_string()]).collect());
+        }
+    }
+    Ok(table.print(out, report.width)?)
+}
+
+fn columns(what: &str, more: &[(&str, Align)]) -> Table {
+    let align = if what == "block" { Align::Right } else { Align::Left };
+    let first = [("before", Align::Right), ("after", Align::Right), ("change", Align::Right), (what, align)];
+    Table::new(first.iter().chain(more).map(|(title, align)| (title.to_string(), *align)).collect())
+}
+
+fn shares<N>(moved: &Moved<N>) -> [String; 3] {
+    let [before, after] = moved.shares.map(percent);
+    [before, after, format!("{:+.2}", 100.0 * moved.change())]
+}
+
+fn rest(all: usize, top: usize, what: &str, out: &mut dyn Write) -> std::io::Result<()> {
+    match all.saturating_sub(top) {
+        0 => Ok(()),
+        more => writeln!(out, "... {more} more {what} (--top 0 shows them)"),
+    }
+}
+
+fn percent(value: f64) -> String {
+    share(value, 1.0)
+}

@@ -1,0 +1,109 @@
+//! `hbbp merge`: many recordings, one profile.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use analyzer::flow::Merge;
+use anyhow::{Context, bail};
+
+use crate::input::AnalysisArgs;
+use crate::output::profile::left_out;
+use crate::output::{count, write_to};
+use crate::progress::Progress;
+
+/// Add up recordings, of one host or many, to one file that `export` and `diff` read like a recording
+///
+/// Code is the same where its build id is; where there is none, where its path is. Recordings are read one after the other: memory
+/// grows with the code that ran, not with their number.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Recordings, merged files, or exact counts; each counts WEIGHT times [default: 1]
+    #[arg(required = true, value_name = "FILE[:WEIGHT]")]
+    inputs: Vec<String>,
+
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Go on without files that cannot be read
+    #[arg(long)]
+    keep_going: bool,
+
+    #[command(flatten)]
+    analysis: AnalysisArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp merge -o all.flow host1.data host2.data
+  hbbp merge -o all.flow canary.data:10 fleet/*.data
+  hbbp export --format bolt -i all.flow --binary ./server -o server.fdata";
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let inputs: Vec<(&Path, f64)> = args.inputs.iter().map(|text| weighted(text)).collect::<Result<_, _>>()?;
+    let chosen = args.analysis.rules()?;
+    let mut merge = Merge::default();
+    let mut skipped = 0;
+    let progress = Progress::new();
+    let (mut executions, mut relative) = (0, 0);
+    // How many files each was said of.
+    let mut notes: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, (file, weight)) in inputs.iter().enumerate() {
+        progress.show("merging", index as u64, inputs.len() as u64);
+        match args.analysis.flow_of_file(&chosen, file) {
+            Ok((flow, said)) => {
+                said.into_iter().for_each(|note| *notes.entry(note).or_default() += 1);
+                *(if flow.executions { &mut executions } else { &mut relative }) += 1;
+                merge.add(&flow, *weight);
+            }
+            Err(error) if args.keep_going => {
+                skipped += 1;
+                eprintln!("hbbp: left out: {}", crate::describe(&error));
+            }
+            Err(error) => return Err(error.context("nothing was written; --keep-going leaves out what cannot be read")),
+        }
+    }
+    drop(progress);
+    notes.iter().for_each(|(note, files)| eprintln!("hbbp: {} of {} files: {note}", files, inputs.len()));
+    if skipped == inputs.len() {
+        bail!("none of the files could be read");
+    }
+    if executions > 0 && relative > 0 {
+        eprintln!(
+            "hbbp: {executions} files count executions, {relative} only what is proportional to them: weigh them so that \
+             they can be added (FILE:WEIGHT)"
+        );
+    }
+    let flow = merge.finish();
+    write_to(Some(&args.output), |out| Ok(flow.write_json(out)?))?;
+    let ranges: usize = flow.modules.iter().map(|module| module.ranges.len()).sum();
+    let branches: usize = flow.modules.iter().map(|module| module.branches.len()).sum();
+    eprintln!(
+        "hbbp: {} of {} files: {} ranges, {} branches of {} modules, written to {}",
+        inputs.len() - skipped,
+        inputs.len(),
+        count(ranges as f64),
+        count(branches as f64),
+        flow.modules.len(),
+        args.output.display()
+    );
+    left_out(&flow).iter().for_each(|line| eprintln!("hbbp: {line}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A file and its weight. What is a file as it stands has none.
+fn weighted(text: &str) -> anyhow::Result<(&Path, f64)> {
+    let whole = (Path::new(text), 1.0);
+    if whole.0.exists() {
+        return Ok(whole);
+    }
+    let Some((file, weight)) = text.rsplit_once(':') else { return Ok(whole) };
+    let weight: f64 = weight.parse().with_context(|| format!("{text}: the weight is no number: {weight:?}"))?;
+    if !(weight.is_finite() && weight > 0.0) {
+        bail!("{text}: the weight is {weight}, expected more than 0");
+    }
+    Ok((Path::new(file), weight))
+}

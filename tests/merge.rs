@@ -1,0 +1,227 @@
+//! `hbbp merge` and `hbbp diff` on recordings whose counts are known by hand.
+
+mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;
+
+use std::path::{Path, PathBuf};
+
+use perfdata::Features;
+use serde_json::Value;
+use support::{run, stdout};
+use synthetic::*;
+use tempfile::TempDir;
+
+/// Twice past C: A 50, C 50, D 50.
+const PAST_C: [(u64, u64); 5] = [(D_JMP, A), (A_JNE, C), (D_JMP, A), (A_JNE, C), (D_JMP, A)];
+
+struct Setup {
+    folder: TempDir,
+    binary: PathBuf,
+}
+
+impl Setup {
+    fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let binary = program(folder.path(), "four", &["-Wl,--build-id=0x0123456789abcdef"])?;
+        Some(Setup { folder, binary })
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_string()
+    }
+
+    fn record(&self, name: &str, binary: &Path, stacks: &[&[(u64, u64)]]) -> String {
+        let mut recorder = Recorder::new(binary);
+        stacks.iter().for_each(|stack| recorder.stack(stack));
+        std::fs::write(self.file(name), recorder.finish(&Features::default())).unwrap();
+        self.file(name)
+    }
+
+    fn merge(&self, name: &str, inputs: &[&str]) -> String {
+        let output = run(&[&["merge", "-o", &self.file(name)], inputs].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        self.file(name)
+    }
+}
+
+fn preagg(file: &str) -> String {
+    stdout(&["export", "--format", "bolt-preagg", "-i", file])
+}
+
+#[test]
+fn counts_of_merged_recordings_are_sums_by_weight() {
+    let Some(setup) = Setup::new() else { return };
+    let around = setup.record("around", &setup.binary, &[&AROUND]);
+    let past_c = setup.record("past_c", &setup.binary, &[&PAST_C]);
+    let merged = setup.merge("merged", &[&format!("{around}:3"), &past_c]);
+    let expected = "\
+B 401014 40101b 125 0
+B 401019 40101d 75 0
+B 40101e 401000 200 0
+F 401000 401014 125
+F 401000 401019 75
+F 40101b 40101e 125
+F 40101d 40101e 75
+";
+    assert_eq!(preagg(&merged), expected);
+    // A merged file is an input like any other, and so is what it is the sum of.
+    let thrice = setup.merge("thrice", &[&around, &around, &around]);
+    assert_eq!(preagg(&setup.merge("again", &[&thrice, &past_c])), expected);
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(&thrice).unwrap()).unwrap();
+    assert_eq!((&document["schema"], &document["inputs"]), (&"hbbp-flow/1".into(), &3.into()));
+}
+
+#[test]
+fn the_same_build_is_one_module_wherever_it_was() {
+    let Some(setup) = Setup::new() else { return };
+    std::fs::create_dir(setup.folder.path().join("elsewhere")).unwrap();
+    let elsewhere = setup.folder.path().join("elsewhere/renamed");
+    std::fs::copy(&setup.binary, &elsewhere).unwrap();
+    let other =
+        program(&setup.folder.path().join("elsewhere"), "four", &["-Wl,--build-id=0xfedcba9876543210"]).unwrap();
+    let one = setup.record("one", &setup.binary, &[&AROUND]);
+    let two = setup.record("two", &elsewhere, &[&AROUND]);
+    let three = setup.record("three", &other, &[&AROUND, &AROUND, &AROUND]);
+    let merged = setup.merge("merged", &[&one, &two, &three]);
+    let twice = preagg(&setup.merge("twice", &[&one, &one]));
+    let of_first = ["export", "--format", "bolt-preagg", "-i", &merged, "--binary", setup.binary.to_str().unwrap()];
+    assert_eq!(stdout(&of_first), twice);
+    // Without a word it is the one that ran most.
+    assert_eq!(preagg(&merged), preagg(&three));
+}
+
+/// Merged where the binaries are not, used where they are.
+#[test]
+fn code_that_was_not_read_is_placed_when_its_file_is_given() {
+    let Some(setup) = Setup::new() else { return };
+    let recording = setup.record("around", &setup.binary, &[&AROUND]);
+    let expected = preagg(&recording);
+    let moved = setup.file("moved");
+    std::fs::rename(&setup.binary, &moved).unwrap();
+    let merged = setup.merge("merged", &[&recording]);
+    let given = format!("four={moved}");
+    assert_eq!(stdout(&["export", "--format", "bolt-preagg", "-i", &merged, "--binary", &given]), expected);
+}
+
+#[test]
+fn what_cannot_be_read_stops_a_merge_or_is_left_out() {
+    let Some(setup) = Setup::new() else { return };
+    let good = setup.record("good", &setup.binary, &[&AROUND]);
+    let text = std::fs::read_to_string(setup.merge("whole", &[&good])).unwrap();
+    std::fs::write(setup.file("cut"), &text[..text.len() / 2]).unwrap();
+    let (cut, out) = (setup.file("cut"), setup.file("out"));
+    let output = run(&["merge", "-o", &out, &good, &cut]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && error.contains("cut: it is no flow"), "{error}");
+    assert!(!Path::new(&out).exists());
+    let output = run(&["merge", "--keep-going", "-o", &out, &good, &cut]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && error.contains("left out: ") && error.contains("1 of 2 files"), "{error}");
+    assert_eq!(preagg(&out), preagg(&good));
+    let error = String::from_utf8(run(&["merge", "--keep-going", "-o", &out, &cut]).stderr).unwrap();
+    assert!(error.contains("none of the files could be read"), "{error}");
+}
+
+#[test]
+fn a_flow_that_cannot_be_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flow");
+    let check = |modules: &str, expected: &str| {
+        let text = format!(
+            r#"{{"schema":"hbbp-flow/1","executions":true,"inputs":1,"left_out":{{"streams":0.0,"branches":0.0,"samples":0.0}},"modules":{modules}}}"#
+        );
+        std::fs::write(&file, text).unwrap();
+        let output = run(&["export", "--format", "bolt", "-i", file.to_str().unwrap()]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains(expected), "{modules}: {error}");
+    };
+    let module =
+        |build_id: &str, lists: &str| format!(r#"[{{"path":"/x","build_id":{build_id},"read":true,{lists}}}]"#);
+    check("[]", "nothing that has a file was seen running");
+    check(&module("null", r#""ranges":[[9,8,1.0]],"branches":[],"samples":[]"#), "a range from 0x9 to 0x8");
+    check(&module("null", r#""ranges":[[8,9,-1.0]],"branches":[],"samples":[]"#), "a count of -1e0");
+    check(
+        &module("null", r#""ranges":[[8,9,1e300]],"branches":[],"samples":[]"#),
+        "a count of 1e300, expected 0 to 3e20",
+    );
+    check(
+        &module("null", r#""ranges":[],"branches":[[1,7,1,1.0,0.0]],"samples":[]"#),
+        "leads to module 7, but there are 1",
+    );
+    check(
+        &module(r#""0x1""#, r#""ranges":[],"branches":[],"samples":[]"#),
+        "expected an even number of hexadecimal digits",
+    );
+    check(&module("null", r#""ranges":[[1]],"branches":[],"samples":[]"#), "invalid length 1");
+    // No file like that: it can be merged, but is no profile of a binary.
+    check(&module("null", r#""ranges":[[0,18446744073709551615,1.0]],"branches":[],"samples":[]"#), "there is no /x");
+}
+
+fn diff(before: &str, after: &str) -> Value {
+    serde_json::from_str(&stdout(&["diff", before, after, "--format", "json"])).unwrap()
+}
+
+fn near(value: &Value, expected: f64) {
+    let value = value.as_f64().unwrap();
+    assert!((value - expected).abs() < 1e-9, "{value}, expected {expected}");
+}
+
+#[test]
+fn the_overlap_is_the_sum_of_the_smaller_shares() {
+    let Some(setup) = Setup::new() else { return };
+    let around = setup.record("around", &setup.binary, &[&AROUND]);
+    let past_c = setup.record("past_c", &setup.binary, &[&PAST_C]);
+    let same = diff(&around, &around);
+    near(&same["overlap"]["blocks"], 1.0);
+    near(&same["overlap"]["functions"], 1.0);
+
+    // Instructions before: A 1050, B 100, C 50, D 100. After: A 1050, C 100, D 100.
+    let moved = diff(&around, &past_c);
+    near(&moved["before"]["instructions"], 1300.0);
+    near(&moved["after"]["instructions"], 1250.0);
+    near(&moved["overlap"]["blocks"], 1050.0 / 1300.0 + 50.0 / 1300.0 + 100.0 / 1300.0);
+    near(&moved["overlap"]["functions"], 1.0);
+    let blocks = moved["blocks"].as_array().unwrap();
+    let starts: Vec<u64> = blocks.iter().map(|block| block["start"].as_u64().unwrap()).collect();
+    assert_eq!(starts, [B, C, A, D]);
+    near(&blocks[0]["change"], -100.0 / 1300.0);
+    near(&blocks[1]["change"], 100.0 / 1250.0 - 50.0 / 1300.0);
+    assert_eq!(moved["mix"][0]["isa"], "base");
+    near(&moved["mix"][0]["after"], 1.0);
+}
+
+#[test]
+fn functions_of_other_builds_are_compared_by_name() {
+    let Some(setup) = Setup::new() else { return };
+    let other = program(setup.folder.path(), "five", &["-Wl,--build-id=0xfedcba9876543210"]).unwrap();
+    let before = setup.record("before", &setup.binary, &[&AROUND]);
+    let after = setup.record("after", &other, &[&AROUND]);
+    let moved = diff(&before, &after);
+    assert_eq!(moved["overlap"]["blocks"], Value::Null);
+    near(&moved["overlap"]["functions"], 1.0);
+    assert_eq!(moved["functions"][0]["module"], "four|five");
+}
+
+/// A recording of real hardware beside a merged file of itself.
+#[test]
+fn the_westmere_recording_and_what_it_was_merged_to_are_the_same() {
+    let (Some(recording), Some(binary)) =
+        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (recording, merged) = (recording.to_str().unwrap(), folder.path().join("merged"));
+    let merged = merged.to_str().unwrap();
+    let binary = format!("test.binary={}", binary.display());
+    stdout(&["merge", "-o", merged, "--binary", &binary, recording, recording]);
+    let text = stdout(&["diff", recording, merged, "--binary", &binary, "--format", "json"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert!(document["overlap"]["blocks"].as_f64().unwrap() > 0.999_999, "{}", document["overlap"]);
+    let read = |side: &str| {
+        document[side]["instructions"].as_f64().unwrap() * (1.0 - document[side]["unread"].as_f64().unwrap())
+    };
+    // The kernel's code is in the recording only.
+    assert!((read("after") / read("before") - 2.0).abs() < 1e-9);
+}
