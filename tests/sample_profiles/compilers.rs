@@ -123,9 +123,9 @@ impl Place {
 /// Branch weights of the first conditional branch of a function in LLVM's text.
 fn weights(ir: &Path, function: &str) -> Option<(f64, f64)> {
     let text = fs::read_to_string(ir).unwrap();
-    let from = text.find(&format!(" @{function}("))?;
-    let body = &text[from..from + text[from..].find("\n}")?];
-    let branch = body.lines().find(|line| line.contains("br i1 ") || line.contains("select i1 "))?;
+    let definition = |line: &&str| line.starts_with("define ") && line.contains(&format!(" @{function}("));
+    let body = text.lines().skip_while(|line| !definition(line)).take_while(|line| *line != "}");
+    let branch = { body }.find(|line| line.contains("br i1 ") || line.contains("select i1 "))?;
     let node = branch.split("!prof ").nth(1)?.split([',', ' ']).next()?;
     let definition = text.lines().find(|line| line.starts_with(&format!("{node} = ")))?;
     let mut numbers = definition.split("i32 ").skip(1).map(|rest| rest.trim_end_matches(['}', ',', ' ']));
