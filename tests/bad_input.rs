@@ -235,3 +235,58 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
         assert_eq!(message, "", "{arguments:?}");
     }
 }
+
+/// Profiles of recordings that are cut and changed anywhere, and of merged files that are.
+#[test]
+fn profiles_of_damaged_input_are_refused_or_partial() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (file, good, merged) = (path("damaged"), path("good"), path("merged"));
+    let recording = recording_of(&binary);
+    std::fs::write(&good, &recording).unwrap();
+    assert!(run_limited(&["merge", "-o", &merged, &good]).status.success());
+    let merged = std::fs::read(&merged).unwrap();
+    for whole in [recording, merged] {
+        let step = whole.len() / 9 + 1;
+        for at in (1..whole.len()).step_by(step) {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x35;
+            for bytes in [&whole[..at], &changed[..]] {
+                std::fs::write(&file, bytes).unwrap();
+                for format in ["bolt", "bolt-preagg", "pprof", "callgrind", "perf-script"] {
+                    run_limited(&["export", "--format", format, "-i", &file, "-o", "/dev/null"]);
+                }
+                run_limited(&["diff", &good, &file, "--format", "json"]);
+                run_limited(&["merge", "--keep-going", "-o", "/dev/null", &file]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_merged_file_may_state_any_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let path = folder.path().join("flow");
+    let file = path.to_str().unwrap();
+    let (first, last) = (u64::MAX, synthetic::D_JMP);
+    for ranges in [
+        format!("[0,{first},3e20]"),
+        format!("[{A},{last},3e20],[{A},{last},3e20],[{first},{first},1e-300]"),
+        format!("[{},{},1]", A + 1, A + 1),
+    ] {
+        for branches in ["", "[18446744073709551615,0,0,3e20,3e20]", "[0,0,18446744073709551615,1,1]"] {
+            let text = format!(
+                r#"{{"schema":"hbbp-flow/1","executions":true,"inputs":1,"left_out":{{"streams":0,"branches":0,"samples":0}},
+                "modules":[{{"path":"{}","build_id":null,"read":true,"ranges":[{ranges}],"branches":[{branches}],"samples":[]}}]}}"#,
+                binary.display()
+            );
+            std::fs::write(&path, text).unwrap();
+            for format in ["bolt", "bolt-preagg", "llvm-profgen", "pprof", "callgrind"] {
+                run_limited(&["export", "--format", format, "-i", file, "-o", "/dev/null"]);
+            }
+            run_limited(&["diff", file, file]);
+        }
+    }
+}

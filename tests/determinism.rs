@@ -31,6 +31,26 @@ fn output_does_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn profiles_do_not_depend_on_the_number_of_threads() {
+    let (Some(recording), Some(binary)) =
+        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
+    else {
+        return;
+    };
+    let replace = format!("test.binary={}", binary.display());
+    for format in ["bolt", "bolt-preagg", "llvm-profgen", "callgrind"] {
+        let print = |threads: &str| {
+            let input = ["-i", recording.to_str().unwrap(), "--binary", &replace, "--threads", threads];
+            support::stdout(&[&["export", "--format", format], &input[..]].concat())
+        };
+        let one = print("1");
+        for threads in ["2", "16"] {
+            assert!(one == print(threads), "{format} with {threads} threads");
+        }
+    }
+}
+
+#[test]
 fn bursts_whose_pieces_fall_to_different_threads_stay_whole() {
     let folder = tempfile::tempdir().unwrap();
     let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };

@@ -5,6 +5,7 @@ mod support;
 mod synthetic;
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -275,4 +276,150 @@ fn the_text_of_perf_script_is_that_of_perf() {
             assert_eq!(ours, theirs);
         }
     }
+}
+
+/// As far as it is looked at: github.com/google/pprof, proto/profile.proto.
+mod pprof {
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Profile {
+        #[prost(message, repeated, tag = "1")]
+        pub sample_type: Vec<Pair>,
+        #[prost(message, repeated, tag = "2")]
+        pub sample: Vec<Sample>,
+        #[prost(message, repeated, tag = "4")]
+        pub location: Vec<Location>,
+        #[prost(message, repeated, tag = "5")]
+        pub function: Vec<Pair>,
+        #[prost(string, repeated, tag = "6")]
+        pub string_table: Vec<String>,
+    }
+
+    /// A type and its unit; id and name of a function.
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct Pair {
+        #[prost(int64, tag = "1")]
+        pub first: i64,
+        #[prost(int64, tag = "2")]
+        pub second: i64,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Sample {
+        #[prost(uint64, repeated, tag = "1")]
+        pub location_id: Vec<u64>,
+        #[prost(int64, repeated, tag = "2")]
+        pub value: Vec<i64>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Location {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        #[prost(uint64, tag = "3")]
+        pub address: u64,
+        #[prost(message, repeated, tag = "4")]
+        pub line: Vec<Pair>,
+    }
+}
+
+#[test]
+fn pprof_gets_every_block_with_its_function() {
+    let Some((folder, _, recording)) = twice_around() else { return };
+    let file = folder.path().join("profile.pb.gz");
+    export("pprof", &recording, &["-o", file.to_str().unwrap()]);
+    let mut bytes = Vec::new();
+    let compressed = std::fs::File::open(&file).unwrap();
+    flate2::read::GzDecoder::new(compressed).read_to_end(&mut bytes).unwrap();
+    let profile = <pprof::Profile as prost::Message>::decode(bytes.as_slice()).unwrap();
+    let text = |index: i64| profile.string_table[index as usize].as_str();
+    let types: Vec<&str> = profile.sample_type.iter().map(|pair| text(pair.first)).collect();
+    assert_eq!((types, text(0)), (vec!["executions", "instructions"], ""));
+    let mut found = Vec::new();
+    for sample in &profile.sample {
+        let location = profile.location.iter().find(|location| location.id == sample.location_id[0]).unwrap();
+        let function = profile.function.iter().find(|function| function.first == location.line[0].first).unwrap();
+        found.push((location.address, text(function.second), sample.value.clone()));
+    }
+    let block = |start, executions, instructions| (start, "_start", vec![executions, executions * instructions]);
+    assert_eq!(found, [block(A, 100, 21), block(B, 50, 4), block(C, 50, 2), block(D, 100, 2)]);
+}
+
+/// Our own reader of callgrind's files gets back what ran, and `callgrind_annotate` finds the same total.
+#[test]
+fn callgrind_gets_every_instruction() {
+    let Some((folder, binary, recording)) = twice_around() else { return };
+    let text = export("callgrind", &recording, &[]);
+    let read = analyzer::truth::Callgrind::read(text.as_bytes()).unwrap();
+    assert_eq!(read.total, 100 * 21 + 50 * 4 + 50 * 2 + 100 * 2);
+    let counts = &read.objects[binary.to_str().unwrap()].counts;
+    assert_eq!(counts.len(), 29);
+    let at = |address| counts[&analyzer::address::Svma(address)];
+    assert_eq!([at(A), at(A_JNE), at(B), at(B_JMP), at(C), at(D), at(D_JMP)], [100, 100, 50, 50, 50, 100, 100]);
+    if support::has("callgrind_annotate") {
+        let file = folder.path().join("four.callgrind");
+        std::fs::write(&file, text).unwrap();
+        let mut annotate = Command::new("callgrind_annotate");
+        annotate.arg(&file);
+        let told = output_of(annotate);
+        assert!(told.contains("2,600 (100.0%)  PROGRAM TOTALS"), "{told}");
+        assert!(told.contains("_start"), "{told}");
+    }
+}
+
+const CALLS: &str = "
+.globl _start
+.type _start, @function
+_start:
+    call twice
+    call once
+    jmp _start
+.size _start, .-_start
+.type twice, @function
+twice:
+    nop
+    call once
+    ret
+.size twice, .-twice
+.type once, @function
+once:
+    nop; nop; nop
+    ret
+.size once, .-once
+.section .note.GNU-stack,\"\",@progbits
+";
+
+/// What `once` costs is shared by its two callers.
+#[test]
+fn callgrind_gets_calls_and_what_they_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = assemble(folder.path(), "calls", CALLS, &[]) else { return };
+    const START: u64 = 0x40_1000;
+    const TWICE: u64 = START + 12;
+    const ONCE: u64 = TWICE + 7;
+    let around = [
+        (START + 10, START),
+        (START, TWICE),
+        (TWICE + 1, ONCE),
+        (ONCE + 3, TWICE + 6),
+        (TWICE + 6, START + 5),
+        (START + 5, ONCE),
+        (ONCE + 3, START + 10),
+        (START + 10, START),
+    ];
+    let mut recorder = Recorder::new(&binary);
+    for _ in 0..7 {
+        recorder.stack(&around);
+    }
+    let recording = folder.path().join("calls.data");
+    std::fs::write(&recording, recorder.finish(&Features::default())).unwrap();
+    let text = export("callgrind", &recording, &[]);
+    // Seven streams of a stack weigh 100 / 7 each: all of it ran 100 times.
+    let calls: Vec<(&str, &str)> =
+        text.lines().zip(text.lines().skip(1)).filter(|(line, _)| line.starts_with("calls=")).collect();
+    let expected = [
+        ("calls=100 0x40100c 0", "0x401000 0 700"),
+        ("calls=100 0x401013 0", "0x401005 0 400"),
+        ("calls=100 0x401013 0", "0x40100d 0 400"),
+    ];
+    assert_eq!(calls, expected, "{text}");
 }

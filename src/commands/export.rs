@@ -2,12 +2,13 @@
 
 mod sampled;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use analyzer::BinarySearch;
 use analyzer::flow::Flow;
-use analyzer::sample_profile::Names;
+use analyzer::sample_profile::{Names, SampleProfile};
 use anyhow::bail;
 
 use crate::commands::truth::read_truth;
@@ -31,9 +32,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "command"])]
     truth: Option<PathBuf>,
 
-    /// Version of the `gcov` format: 1 for GCC 5 to 11, 2 for 12 to 15, 3 for 16
-    #[arg(long, value_name = "N", value_parser = gcov_version, default_value = "2")]
-    gcov_version: GcovVersion,
+    /// Which version of the `gcov` format [default: 2]
+    #[arg(long, value_enum, value_name = "N")]
+    gcov_version: Option<GcovVersion>,
 
     #[command(flatten)]
     input: InputArgs,
@@ -52,14 +53,18 @@ enum Format {
     BoltPreagg,
     /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
     LlvmProfgen,
-    /// What `perf script --show-mmap-events -F ip,brstack` prints of the recording
-    PerfScript,
     /// For LLVM's `-fprofile-sample-use=` (rustc: `-Zprofile-sample-use=`), as text
     LlvmText,
     /// The same in the binary form that compilers read faster
     LlvmExtbin,
     /// For GCC's `-fauto-profile=`
     Gcov,
+    /// For `pprof`: all code, by block and function
+    Pprof,
+    /// For callgrind_annotate and KCachegrind: all code by instruction, and calls
+    Callgrind,
+    /// What `perf script --show-mmap-events -F ip,brstack` prints of the recording
+    PerfScript,
 }
 
 const EXAMPLES: &str = "\
@@ -69,41 +74,59 @@ Examples:
   gcc -O2 -g -o server server.c
   hbbp export --format gcov -o server.gcov -- ./server               then gcc -fauto-profile=server.gcov
   hbbp export --format llvm-profgen -i run.data --binary ./server -o server.ranges
-  llvm-profgen --unsymbolized-profile=server.ranges --binary=./server --output=server.prof";
+  llvm-profgen --unsymbolized-profile=server.ranges --binary=./server --output=server.prof
+  hbbp export --format bolt -i run.data --binary ./server -o server.fdata
+  llvm-bolt ./server -o server.bolt -data=server.fdata -reorder-blocks=ext-tsp
+  hbbp export --format callgrind -o sort.callgrind -- sort -n numbers.txt";
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.format == Format::PerfScript {
-        return perf_script(args);
+    if args.gcov_version.is_some() && args.format != Format::Gcov {
+        bail!("--gcov-version is for --format gcov");
     }
-    let search = args.input.analysis.search();
-    let (flow, notes) = flow(args)?;
-    let profiled = Profiled::choose(&flow, &search)?;
-    notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
-    // Before the file is made.
-    let of_source = |names| sample_profile(&profiled, names, args.input.analysis.threads());
-    let write = |profile: &dyn Fn(&mut dyn Write) -> std::io::Result<()>| {
-        write_to(args.output.as_deref(), |out| Ok(profile(out)?))
-    };
     match args.format {
-        Format::Bolt => write(&|out| profile::bolt(&profiled, out))?,
-        Format::BoltPreagg => write(&|out| profile::bolt_preagg(&profiled, out))?,
-        Format::LlvmProfgen => write(&|out| profile::llvm_profgen(&profiled, out))?,
-        Format::PerfScript => {} // It is of no binary: see above.
-        Format::LlvmText => {
-            let sampled = of_source(Names::Llvm)?;
-            write(&|out| profile::llvm_text(&sampled, out))?;
-        }
-        Format::LlvmExtbin => {
-            let sampled = of_source(Names::Llvm)?;
-            write(&|out| profile::llvm_extbin(&sampled, out))?;
-        }
-        Format::Gcov => {
-            let sampled = of_source(Names::Gcc)?;
-            write(&|out| profile::gcov(&sampled, args.gcov_version, out))?;
-        }
-    }
+        Format::Bolt => of_one_binary(args, profile::bolt),
+        Format::BoltPreagg => of_one_binary(args, profile::bolt_preagg),
+        Format::LlvmProfgen => of_one_binary(args, profile::llvm_profgen),
+        Format::LlvmText => of_source(args, Names::Llvm, profile::llvm_text),
+        Format::LlvmExtbin => of_source(args, Names::Llvm, profile::llvm_extbin),
+        Format::Gcov => of_source(args, Names::Gcc, |sampled, out| {
+            profile::gcov(sampled, args.gcov_version.unwrap_or(GcovVersion::V2), out)
+        }),
+        Format::Pprof => of_all_code(args, profile::pprof),
+        Format::Callgrind => of_all_code(args, profile::callgrind),
+        Format::PerfScript => of_samples(args),
+    }?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn of_one_binary(args: &Args, write: fn(&Profiled<'_>, &mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let (flow, notes) = flow(args)?;
+    let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
+    notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
+    write_to(args.output.as_deref(), |out| Ok(write(&profiled, out)?))
+}
+
+/// Counts by source position; made before the file is.
+fn of_source(
+    args: &Args,
+    names: Names,
+    write: impl Fn(&SampleProfile, &mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let (flow, notes) = flow(args)?;
+    let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
+    notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
+    let sampled = sample_profile(&profiled, names, args.input.analysis.threads())?;
+    write_to(args.output.as_deref(), |out| Ok(write(&sampled, out)?))
+}
+
+fn of_all_code(args: &Args, write: fn(&Flow, &BinarySearch, &mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let (flow, notes) = flow(args)?;
+    if flow.range_total() + flow.sample_total() <= 0.0 {
+        bail!("nothing was seen running");
+    }
+    notes.iter().chain(&profile::left_out(&flow)).for_each(|line| eprintln!("hbbp: {line}"));
+    write_to(args.output.as_deref(), |out| Ok(write(&flow, &args.input.analysis.search(), out)?))
 }
 
 fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
@@ -115,7 +138,7 @@ fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
 }
 
 /// Every sample as it stands in the recording.
-fn perf_script(args: &Args) -> anyhow::Result<ExitCode> {
+fn of_samples(args: &Args) -> anyhow::Result<()> {
     if args.truth.is_some() {
         bail!("exact counts have no samples: --format perf-script is made from recordings only");
     }
@@ -134,14 +157,5 @@ fn perf_script(args: &Args) -> anyhow::Result<ExitCode> {
             eprintln!("hbbp: left out: {number} {what}");
         }
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn gcov_version(text: &str) -> Result<GcovVersion, String> {
-    match text {
-        "1" => Ok(GcovVersion::V1),
-        "2" => Ok(GcovVersion::V2),
-        "3" => Ok(GcovVersion::V3),
-        _ => Err("there are 1, 2 and 3".to_owned()),
-    }
+    Ok(())
 }

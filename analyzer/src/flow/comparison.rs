@@ -172,7 +172,8 @@ impl Sums {
             Err(why) => {
                 let mut executed = [0.0; 2];
                 for (side, flow, index) in parts {
-                    executed[side] = self.guess(side, &flow.modules[index]);
+                    let of = &flow.modules[index];
+                    executed[side] = if self.has_ranges[side] { of.guessed_instructions() } else { of.sample_total() };
                 }
                 if executed == [0.0; 2] {
                     return; // Sampled only, beside ranges elsewhere.
@@ -219,16 +220,6 @@ impl Sums {
                 add(self.mix.entry(kind).or_default(), executed.map(|executed| executed / number));
             }
         }
-    }
-
-    /// Instructions executed in code that cannot be read.
-    fn guess(&self, side: usize, of: &ModuleFlow) -> f64 {
-        const BYTES_PER_INSTRUCTION: f64 = 4.0;
-        if !self.has_ranges[side] {
-            return of.sample_total();
-        }
-        let instructions = |bytes: u64| (bytes as f64 / BYTES_PER_INSTRUCTION).floor() + 1.0;
-        of.ranges.iter().map(|range| range.count * instructions(range.last.0.saturating_sub(range.first.0))).sum()
     }
 
     fn finish(self) -> Comparison {

@@ -13,6 +13,7 @@ mod builder;
 mod code;
 mod comparison;
 mod document;
+mod executed;
 mod merge;
 mod of_recording;
 mod of_truth;
@@ -23,6 +24,7 @@ pub use builder::FlowBuilder;
 pub use code::{FallThrough, FlowCode};
 pub use comparison::{BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
 pub use document::{FlowDocumentError, SCHEMA};
+pub use executed::{ExecutedCode, ExecutedModule, executed_modules};
 pub use merge::Merge;
 pub(crate) use of_recording::of_recording;
 
@@ -144,6 +146,13 @@ impl ModuleFlow {
     /// Passages along its ranges.
     pub fn range_total(&self) -> f64 {
         self.ranges.iter().map(|range| range.count).sum()
+    }
+
+    /// Instructions that its ranges execute, where its code is not known: by the mean length of instructions.
+    pub fn guessed_instructions(&self) -> f64 {
+        const BYTES_PER_INSTRUCTION: f64 = 4.0;
+        let instructions = |bytes: u64| (bytes as f64 / BYTES_PER_INSTRUCTION).floor() + 1.0;
+        self.ranges.iter().map(|range| range.count * instructions(range.last.0.saturating_sub(range.first.0))).sum()
     }
 
     /// Executions of its taken branches.

@@ -19,13 +19,16 @@ use super::llvm_extbin::names_in;
 use super::summary::Summary;
 
 /// Which GCC reads the profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum GcovVersion {
-    /// GCC 5 to 11.
+    /// GCC 5 to 11
+    #[value(name = "1")]
     V1 = 1,
-    /// GCC 12 to 15.
+    /// GCC 12 to 15
+    #[value(name = "2")]
     V2 = 2,
-    /// GCC 16.
+    /// GCC 16
+    #[value(name = "3")]
     V3 = 3,
 }
 

@@ -13,7 +13,8 @@
 
 use std::io::{self, Write};
 
-use analyzer::flow::whole;
+use analyzer::address::Svma;
+use analyzer::flow::{BranchCount, whole};
 
 use super::Profiled;
 
@@ -23,13 +24,16 @@ pub fn llvm_profgen(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<
     let Profiled { module, index, binary, .. } = profiled;
     let code = binary.image.segments().iter().find(|segment| segment.executable);
     let base = code.map_or(0, |segment| segment.start.0 & !(PAGE - 1));
-    writeln!(out, "{}", module.ranges.len())?;
-    for range in &module.ranges {
+    let is_code = |at: Svma| at.0 >= base && binary.image.is_executable(at);
+    let ranges = || module.ranges.iter().filter(|range| is_code(range.first) && is_code(range.last));
+    writeln!(out, "{}", ranges().count())?;
+    for range in ranges() {
         writeln!(out, "{:x}-{:x}:{}", range.first.0 - base, range.last.0 - base, whole(range.count))?;
     }
-    let inside = || module.branches.iter().filter(|branch| branch.to.module == *index);
-    writeln!(out, "{}", inside().count())?;
-    for branch in inside() {
+    let inside = |branch: &&BranchCount| branch.to.module == *index && is_code(branch.from) && is_code(branch.to.at);
+    let branches = || module.branches.iter().filter(inside);
+    writeln!(out, "{}", branches().count())?;
+    for branch in branches() {
         writeln!(out, "{:x}->{:x}:{}", branch.from.0 - base, branch.to.at.0 - base, whole(branch.count))?;
     }
     Ok(())

@@ -1,0 +1,108 @@
+//! What `callgrind_annotate` and KCachegrind read: executed instructions by address, and calls.
+//!
+//! ```text
+//! ob=/bin/four
+//! fn=main
+//! 0x401000 0 50             address, line (not known), instructions
+//! cob=/bin/four
+//! cfn=step
+//! calls=50 0x401100         how often, where to
+//! 0x401005 0 1200           from where; what the calls cost, all in all: see `calls`
+//! ```
+//!
+//! (Valgrind manual, "Callgrind format specification".)
+
+mod calls;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use analyzer::BinarySearch;
+use analyzer::address::Svma;
+use analyzer::code::{FunctionId, demangle, instructions};
+use analyzer::flow::{ExecutedModule, Flow, executed_modules};
+use calls::{CallGraph, Callee};
+
+/// Writes the profile.
+pub fn callgrind(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> io::Result<()> {
+    let modules: Vec<ExecutedModule<'_>> = executed_modules(flow, search).collect();
+    let has_ranges = flow.range_total() > 0.0;
+    let costs: Vec<BTreeMap<Option<FunctionId>, f64>> = modules.iter().map(|of| self_costs(of, has_ranges)).collect();
+    let graph = CallGraph::of(flow, &modules, &costs);
+    let total: f64 = costs.iter().flat_map(BTreeMap::values).sum();
+    writeln!(out, "# callgrind format")?;
+    writeln!(out, "version: 1")?;
+    writeln!(out, "creator: hbbp-{}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "desc: Counts: {}", if flow.executions { "estimated executions" } else { "relative" })?;
+    writeln!(out, "desc: Calls: costs are shared out as if every call of a function cost the same")?;
+    writeln!(out, "positions: instr line")?;
+    writeln!(out, "events: {}", if has_ranges || flow.executions { "Ir" } else { "Time" })?;
+    writeln!(out, "summary: {}", total.round())?;
+    for (place, module) in modules.iter().enumerate() {
+        let path = &module.of.module.path;
+        writeln!(out, "\nob={path}\nfl=???")?;
+        let Ok(executed) = &module.code else {
+            writeln!(out, "fn={}", unread_name(path))?;
+            writeln!(out, "0x0 0 {}", costs[place].values().sum::<f64>().round())?;
+            continue;
+        };
+        let mut current = None;
+        let blocks = executed.code.blocks.blocks();
+        for (block, &count) in blocks.iter().zip(&executed.counts) {
+            let calls = graph.calls_from(place, block.last);
+            if count <= 0.0 && calls.is_empty() {
+                continue;
+            }
+            if current != Some(block.function) {
+                current = Some(block.function);
+                writeln!(out, "fn={}", demangle(&executed.code.functions.name(block.function)))?;
+            }
+            // Samples say how much a block cost, executions how much each of its instructions did.
+            let each = if has_ranges { count } else { count / f64::from(block.instructions) };
+            for instruction in instructions(&executed.binary.image, block).filter(|_| each.round() > 0.0) {
+                writeln!(out, "{:#x} 0 {}", instruction.ip(), each.round())?;
+            }
+            for call in calls {
+                write_call(&modules, block.last, call, out)?;
+            }
+        }
+    }
+    writeln!(out, "\ntotals: {}", total.round())
+}
+
+fn write_call(modules: &[ExecutedModule<'_>], from: Svma, call: &Callee, out: &mut dyn Write) -> io::Result<()> {
+    let module = &modules[call.module];
+    let name = match (&module.code, call.function) {
+        (Ok(executed), Some(function)) => demangle(&executed.code.functions.name(function)),
+        _ => unread_name(&module.of.module.path),
+    };
+    writeln!(out, "cob={}\ncfi=???\ncfn={name}", module.of.module.path)?;
+    writeln!(out, "calls={} {} 0", call.count.round().max(1.0), call.at)?;
+    writeln!(out, "{from} 0 {}", call.cost.round())
+}
+
+fn unread_name(path: &str) -> String {
+    let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
+    format!("[unread code of {name}]")
+}
+
+/// What each function cost by itself; code that was not read is one function.
+fn self_costs(module: &ExecutedModule<'_>, has_ranges: bool) -> BTreeMap<Option<FunctionId>, f64> {
+    let mut costs = BTreeMap::new();
+    match &module.code {
+        Ok(executed) => {
+            for (block, &count) in executed.code.blocks.blocks().iter().zip(&executed.counts) {
+                let cost = if has_ranges { count * f64::from(block.instructions) } else { count };
+                if cost > 0.0 {
+                    *costs.entry(Some(block.function)).or_default() += cost;
+                }
+            }
+        }
+        Err(_) => {
+            let of = module.of;
+            costs.insert(None, if has_ranges { of.guessed_instructions() } else { of.sample_total() });
+        }
+    }
+    costs
+}
