@@ -43,8 +43,8 @@ pub(super) fn read_ranges<'data>(
             found(range);
         }
     };
-    if let Some(list) = attributes.list.as_ref()
-        && let Some(mut list) = dwarf.attr_ranges(unit, list.clone())?
+    if let Some(list) = attributes.list
+        && let Some(mut list) = dwarf.attr_ranges(unit, list)?
     {
         while let Some(range) = list.next()? {
             if *fuel == 0 {
@@ -55,11 +55,11 @@ pub(super) fn read_ranges<'data>(
         }
         return Ok(());
     }
-    let Some(low) = attributes.low.as_ref() else { return Ok(()) };
-    let Some(low) = dwarf.attr_address(unit, low.clone())? else { return Ok(()) };
-    let high = match attributes.high.as_ref() {
-        Some(AttributeValue::Udata(size)) => low.checked_add(*size),
-        Some(high) => dwarf.attr_address(unit, high.clone())?,
+    let Some(low) = attributes.low else { return Ok(()) };
+    let Some(low) = dwarf.attr_address(unit, low)? else { return Ok(()) };
+    let high = match attributes.high {
+        Some(AttributeValue::Udata(size)) => low.checked_add(size),
+        Some(high) => dwarf.attr_address(unit, high)?,
         None => None,
     };
     found(low..high.unwrap_or(low));

@@ -177,7 +177,7 @@ fn unit<'data>(dwarf: &Dwarf<Bytes<'data>>, head: &UnitHead<'data>, root: &Entry
             UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id),
             _ => None,
         },
-        header: head.header.clone(),
+        header: head.header,
     };
     for attribute in root.attrs() {
         match attribute.value() {

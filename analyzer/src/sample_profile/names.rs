@@ -12,7 +12,7 @@ pub enum Names {
 
 impl Names {
     /// The name to look up, of the name of a symbol.
-    pub fn of<'name>(self, symbol: &'name str) -> &'name str {
+    pub fn of(self, symbol: &str) -> &str {
         let name = symbol.split('@').next().unwrap_or(symbol); // `@plt`, or a version.
         match self {
             Self::Llvm => without_number(without_number(name, ".llvm."), ".part."),
