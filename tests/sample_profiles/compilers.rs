@@ -1,5 +1,6 @@
 //! Programs compiled, recorded, and compiled again with their profile. These tests need perf events, ptrace and compilers.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -210,4 +211,57 @@ fn rustc_lays_branches_out_by_their_counts() {
     place.compile("rustc", &[&options[..], &using].concat());
     let (rare, common) = weights(&place.path("with"), "decide").unwrap();
     is_one_in_sixteen(rare / (rare + common), "rustc");
+}
+
+/// Counts by function and position in it, with the calls around what was inlined, and calls of each function.
+fn counts(text: &str) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    let mut around: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let place = line.trim_start_matches(' ');
+        around.truncate(line.len() - place.len());
+        if around.is_empty() {
+            let (name, calls) = place.rsplit_once(':').unwrap();
+            around.push(name.rsplit_once(':').unwrap().0.to_owned());
+            counts.insert(format!("calls of {}", around[0]), calls.parse().unwrap());
+            continue;
+        }
+        let (place, rest) = place.split_once(": ").unwrap();
+        match rest.split(' ').next().unwrap().parse() {
+            Ok(count) => {
+                counts.insert(format!("{} {place}", around.join(" ")), count);
+            }
+            Err(_) => around.push(format!("{place} {}", rest.rsplit_once(':').unwrap().0)),
+        }
+    }
+    counts
+}
+
+/// Of the same ranges and branches. What the debug information says to be of no line (0), llvm-profgen puts on a line that far before
+/// the function; hbbp leaves it out.
+#[test]
+fn counts_are_those_of_llvm_profgen() {
+    let Some(place) = Place::new("clang++-19") else { return };
+    if !has("llvm-profgen-19") {
+        return;
+    }
+    fs::write(place.path("program.cc"), C).unwrap();
+    let options = ["-O2", "-gline-tables-only", "-fdebug-info-for-profiling", "-funique-internal-linkage-names"];
+    place.compile("clang++-19", &[&options[..], &["program.cc", "-o", "program"]].concat());
+    place.record(&["llvm-profgen", "llvm-text"]);
+    let arguments = ["--unsymbolized-profile=llvm-profgen", "--binary=program", "--format=text", "--output=reference"];
+    let made = place.run("llvm-profgen-19", &arguments);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let read = |name: &str| counts(&fs::read_to_string(place.path(name)).unwrap());
+    let (found, mut expected) = (read("llvm-text"), read("reference"));
+    let no_line =
+        |position: &str| position.split(' ').any(|word| word.parse::<f64>().is_ok_and(|line| line > 60_000.0));
+    expected.retain(|position, _| !no_line(position));
+    assert!(found.len() > 15, "{found:?}");
+    assert!(found.keys().eq(expected.keys()), "{found:#?}\n{expected:#?}");
+    // The C library calls main; its branches are not in that tool's input.
+    for (position, count) in expected.iter().filter(|(position, _)| *position != "calls of main") {
+        // Each range is rounded there, here the sum.
+        assert!(found[position].abs_diff(*count) <= 20 + count / 1000, "{position}: {} for {count}", found[position]);
+    }
 }

@@ -43,7 +43,7 @@ pub struct Location {
 /// What is counted at a position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BodySample {
-    /// Executions: of the instruction at this position that ran most.
+    /// Executions: of the instruction at this position that ran most, or all calls from here if they are more.
     pub count: u64,
     /// Calls from here, by the name of the function that was called.
     pub targets: BTreeMap<String, u64>,
