@@ -79,6 +79,13 @@ fn without_branches_bolt_gets_samples() {
     let recording = folder.path().join("four.data");
     std::fs::write(&recording, recorder.finish(&Features::default())).unwrap();
     assert_eq!(export("bolt", &recording, &[]), "no_lbr instructions\n1 _start 0 1000\n1 _start 1d 2000\n");
+    for format in ["bolt-preagg", "llvm-profgen"] {
+        let output = run(&["export", "--format", format, "-i", recording.to_str().unwrap()]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains("there are no branches of it, only samples"), "{error}");
+    }
+    let counted = analyzer::truth::Callgrind::read(export("callgrind", &recording, &[]).as_bytes()).unwrap();
+    assert_eq!(counted.total, 3000);
 }
 
 #[test]

@@ -75,8 +75,10 @@ F 40101d 40101e 75
 #[test]
 fn the_same_build_is_one_module_wherever_it_was() {
     let Some(setup) = Setup::new() else { return };
-    std::fs::create_dir(setup.folder.path().join("elsewhere")).unwrap();
-    let elsewhere = setup.folder.path().join("elsewhere/renamed");
+    for name in ["elsewhere", "copied"] {
+        std::fs::create_dir(setup.folder.path().join(name)).unwrap();
+    }
+    let elsewhere = setup.folder.path().join("copied/four");
     std::fs::copy(&setup.binary, &elsewhere).unwrap();
     let other =
         program(&setup.folder.path().join("elsewhere"), "four", &["-Wl,--build-id=0xfedcba9876543210"]).unwrap();
@@ -87,6 +89,8 @@ fn the_same_build_is_one_module_wherever_it_was() {
     let twice = preagg(&setup.merge("twice", &[&one, &one]));
     let of_first = ["export", "--format", "bolt-preagg", "-i", &merged, "--binary", setup.binary.to_str().unwrap()];
     assert_eq!(stdout(&of_first), twice);
+    let told = String::from_utf8(run(&of_first).stderr).unwrap();
+    assert!(told.contains("left out: 1 other builds of that name, 60.00 % of what ran of it"), "{told}");
     // Without a word it is the one that ran most.
     assert_eq!(preagg(&merged), preagg(&three));
 }

@@ -12,6 +12,7 @@ mod bolt_edges;
 mod builder;
 mod code;
 mod comparison;
+mod conservation;
 mod document;
 mod executed;
 mod merge;

@@ -1,63 +1,157 @@
-//! The flow of exact counts: every block is a range. Of the branches it has those that always go to one place.
+//! The flow of exact counts: ranges and branches that give every block the executions it had.
+//!
+//! Exact counts say how often each block ran, not what came after what. Direct jumps and calls ran as often as their blocks; how often
+//! conditional branches were taken follows from the executions around them ([`conservation`](super::conservation)); where
+//! indirect jumps, calls and returns went is not known. Ranges begin where more control comes to a block than falls into it, and end where not all of
+//! it falls on; those that begin last end first.
 
 use iced_x86::{FlowControl, Instruction};
 
 use crate::address::Svma;
 use crate::binaries::{Binary, BinarySearch};
+use crate::code::{FunctionId, FunctionTable};
+use crate::flow::conservation::{KnownBlock, Outflow, Way, outflows};
 use crate::flow::{BranchCount, Flow, FlowBuilder, Place, RangeCount};
 use crate::recording::{Module, ModuleKind};
-use crate::truth::{Truth, TruthModule, instructions_of};
+use crate::truth::{Truth, TruthBlock, TruthModule, instructions_of};
 
 impl Flow {
-    /// Of exact counts. The binaries tell the last instruction of each block, and which end with a direct call or jump, which ran
-    /// as often as their block; how often conditional and indirect branches were taken, exact counts of blocks do not tell.
-    ///
-    /// Returns as well why modules could not be read or have other code, in sentences: their blocks are left out.
+    /// Of exact counts, whose binaries are looked for. Returns as well what could not be read or had to be guessed, in sentences.
     pub fn of_truth(truth: &Truth, search: &BinarySearch) -> (Flow, Vec<String>) {
         let mut builder = FlowBuilder::default();
         let mut notes = Vec::new();
+        let (mut conditional, mut guessed) = (0.0, 0.0);
         for of in &truth.modules {
             let build_id = of.build_id.as_deref().and_then(bytes_of_hex);
             let module = Module { path: of.path.clone(), build_id, kind: ModuleKind::File };
             match search.open(&module) {
-                Ok(binary) => add_module(of, &module, &binary, &mut builder, &mut notes),
+                Ok(binary) => {
+                    let code = ExactCode::of(of, &binary);
+                    let strange = of.blocks.len() - code.blocks.len();
+                    if strange > 0 {
+                        let all = of.blocks.len();
+                        notes.push(format!(
+                            "{}: {strange} of {all} blocks of the exact counts are not in the file",
+                            of.path
+                        ));
+                    }
+                    let executions = |blocks: &mut dyn Iterator<Item = &TruthBlock>| -> f64 {
+                        blocks.map(|block| block.executions as f64).sum()
+                    };
+                    builder.left_out.streams += executions(&mut of.blocks.iter())
+                        - executions(&mut code.blocks.iter().map(|(block, _)| *block));
+                    let index = builder.module(&module, true);
+                    let (all, without_equation) = code.add_to(index, &mut builder);
+                    conditional += all;
+                    guessed += without_equation;
+                }
                 Err(why) => {
                     notes.push(format!("{}: {why}; its exact counts are left out", of.path));
                     builder.left_out.streams += of.blocks.iter().map(|block| block.executions as f64).sum::<f64>();
                 }
             }
         }
+        if conditional > 0.0 {
+            notes.push(format!(
+                "exact counts do not say how often branches were taken: {:.2} % of the conditional ones follow from the blocks \
+                 around them, the others are guessed; returns and indirect branches are not known",
+                100.0 * (conditional - guessed) / conditional
+            ));
+        }
         (builder.finish(true), notes)
     }
 }
 
-fn add_module(of: &TruthModule, module: &Module, binary: &Binary, builder: &mut FlowBuilder, notes: &mut Vec<String>) {
-    let index = builder.module(module, true);
-    let mut strange = 0;
-    for block in &of.blocks {
-        let count = block.executions as f64;
-        let Some(last) = instructions_of(block, &binary.image).ok().and_then(|all| all.last().copied()) else {
-            builder.left_out.streams += count;
-            strange += 1;
-            continue;
+/// The blocks of a module that are in its file, with their last instructions.
+struct ExactCode<'a> {
+    binary: &'a Binary,
+    functions: FunctionTable,
+    blocks: Vec<(&'a TruthBlock, Instruction)>,
+}
+
+impl<'a> ExactCode<'a> {
+    fn of(of: &'a TruthModule, binary: &'a Binary) -> Self {
+        let with_last = |block: &'a TruthBlock| {
+            let all = instructions_of(block, &binary.image).ok()?;
+            Some((block, *all.last()?))
         };
-        let from = Svma(last.ip());
-        builder.add_range(index, RangeCount { first: block.start, last: from, count });
-        if let Some(to) = only_target(&last).filter(|to| binary.image.is_executable(*to)) {
-            let to = Place { module: index, at: to };
-            builder.add_branch(index, BranchCount { from, to, count, mispredicted: 0.0 });
-        }
+        let blocks = of.blocks.iter().filter(|block| block.executions > 0).filter_map(with_last).collect();
+        ExactCode { binary, functions: binary.functions(), blocks }
     }
-    if strange > 0 {
-        let blocks = of.blocks.len();
-        notes.push(format!("{}: {strange} of {blocks} blocks of the exact counts are not in the file", of.path));
+
+    /// Adds ranges and branches; returns how often conditional branches were executed, and how often of these it is a guess where to.
+    fn add_to(&self, module: usize, builder: &mut FlowBuilder) -> (f64, f64) {
+        let known = self.known_blocks();
+        let flows = outflows(&known);
+        let (mut conditional, mut guessed) = (0.0, 0.0);
+        // Ranges that have begun: their first instruction, executions.
+        let mut begun: Vec<(Svma, f64)> = Vec::new();
+        let mut fell_in = 0.0;
+        for (((block, last), known), flow) in self.blocks.iter().zip(&known).zip(&flows) {
+            let from = Svma(last.ip());
+            if known.executions > fell_in {
+                begun.push((block.start, known.executions - fell_in));
+            }
+            let Outflow { taken, fallen, is_guess } = *flow;
+            let mut ending = f64::max(known.executions, fell_in) - fallen;
+            while ending > 0.0
+                && let Some((first, count)) = begun.pop()
+            {
+                let ends = f64::min(ending, count);
+                builder.add_range(module, RangeCount { first, last: from, count: ends });
+                ending -= ends;
+                if count > ends {
+                    begun.push((first, count - ends));
+                }
+            }
+            fell_in = fallen;
+            if matches!(known.way, Way::Branches(_)) {
+                conditional += known.executions;
+                guessed += if is_guess { known.executions } else { 0.0 };
+            }
+            let count = if last.flow_control() == FlowControl::Call { known.executions } else { taken };
+            if let Some(at) = target_of(last).filter(|at| count > 0.0 && self.binary.image.is_executable(*at)) {
+                let to = Place { module, at };
+                builder.add_branch(module, BranchCount { from, to, count, mispredicted: 0.0 });
+            }
+        }
+        (conditional, guessed)
+    }
+
+    fn known_blocks(&self) -> Vec<KnownBlock> {
+        let function = |at: Svma| self.functions.at(at);
+        let mut jumps_anywhere: Vec<FunctionId> = Vec::new();
+        for (_, last) in self.blocks.iter().filter(|(_, last)| last.flow_control() == FlowControl::IndirectBranch) {
+            jumps_anywhere.extend(function(Svma(last.ip())));
+        }
+        jumps_anywhere.dedup();
+        let at = |target: Svma| self.blocks.binary_search_by_key(&target, |(block, _)| block.start).ok();
+        let known = |(index, (block, last)): (usize, &(&TruthBlock, Instruction))| {
+            let of = function(block.start);
+            let starts = of.is_none_or(|id| self.functions.get(id).start == block.start);
+            KnownBlock {
+                executions: block.executions as f64,
+                way: match last.flow_control() {
+                    FlowControl::ConditionalBranch => Way::Branches(target_of(last).and_then(at)),
+                    FlowControl::UnconditionalBranch => Way::Jumps(target_of(last).and_then(at)),
+                    FlowControl::Call | FlowControl::IndirectCall => Way::Calls,
+                    FlowControl::Next | FlowControl::Interrupt => Way::Falls,
+                    _ => Way::Leaves,
+                },
+                has_next: self.blocks.get(index + 1).is_some_and(|(next, _)| next.start == block.end),
+                is_open: starts || of.is_some_and(|id| jumps_anywhere.binary_search(&id).is_ok()),
+            }
+        };
+        self.blocks.iter().enumerate().map(known).collect()
     }
 }
 
-/// Where a branch goes whenever it is executed.
-fn only_target(instruction: &Instruction) -> Option<Svma> {
-    let is_direct = matches!(instruction.flow_control(), FlowControl::UnconditionalBranch | FlowControl::Call);
-    is_direct.then(|| Svma(instruction.near_branch_target()))
+/// Where a direct branch goes when it is taken.
+fn target_of(instruction: &Instruction) -> Option<Svma> {
+    let control = instruction.flow_control();
+    let is_direct =
+        matches!(control, FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::Call);
+    (is_direct && instruction.near_branch_target() != 0).then(|| Svma(instruction.near_branch_target()))
 }
 
 /// The bytes that [`hex`](crate::binaries::hex) wrote.

@@ -62,6 +62,9 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(writeln!(out)?)
 }
 
+/// Kinds of instructions of less are nothing in a table.
+const SHOWN: f64 = 0.00005;
+
 /// By instruction set, all of it and by packing.
 fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut sets: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
@@ -71,11 +74,13 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         sums[1] += kind.shares[1];
     }
     let mut table = columns("isa", &[("packing", Align::Left)]);
-    for (isa, sums) in &sets {
+    let is_shown = |shares: [f64; 2]| shares.iter().any(|share| *share >= SHOWN);
+    for (isa, sums) in sets.iter().filter(|(_, sums)| is_shown(**sums)) {
         table.row(
             shares(&Moved { what: (), shares: *sums }).into_iter().chain([isa.to_string(), String::new()]).collect(),
         );
-        for kind in report.comparison.mix.iter().filter(|kind| kind.what.isa == *isa) {
+        let of_set = report.comparison.mix.iter().filter(|kind| kind.what.isa == *isa);
+        for kind in of_set.filter(|kind| is_shown(kind.shares)) {
             table.row(shares(kind).into_iter().chain([String::new(), kind.what.packing.to_string()]).collect());
         }
     }

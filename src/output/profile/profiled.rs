@@ -1,5 +1,8 @@
 //! The binary that a profile is of.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use analyzer::flow::{Flow, ModuleFlow};
 use analyzer::recording::ModuleKind;
 use analyzer::{Binary, BinarySearch};
@@ -19,10 +22,11 @@ pub struct Profiled<'a> {
 impl<'a> Profiled<'a> {
     /// The module that ran most of those that have a file; where files were given, of those that they are the files of.
     pub fn choose(flow: &'a Flow, search: &BinarySearch) -> anyhow::Result<Self> {
-        let is_file = |module: &ModuleFlow| module.module.kind == ModuleKind::File && ran(module) > 0.0;
+        let is_file = |module: &ModuleFlow| module.module.kind == ModuleKind::File && ran(module) != (0.0, 0.0);
         let mut files: Vec<(usize, &ModuleFlow)> =
             flow.modules.iter().enumerate().filter(|(_, module)| is_file(module)).collect();
-        files.sort_by(|a, b| ran(b.1).total_cmp(&ran(a.1)));
+        let order = |a: (f64, f64), b: (f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
+        files.sort_by(|(_, a), (_, b)| order(ran(b), ran(a)));
         let is_given = !search.overrides.is_empty();
         let candidates = || files.iter().filter(|(_, module)| !is_given || search.is_given_for(&module.module));
         if candidates().next().is_none() {
@@ -48,9 +52,19 @@ impl<'a> Profiled<'a> {
         let of = self.flow;
         let part = match of.branch_total() > 0.0 {
             true => share(self.module.branch_total(), of.branch_total() + of.left_out.branches) + " of all branches",
-            false => share(ran(self.module), of.modules.iter().map(ran).sum()) + " of what ran",
+            false => share(self.module.sample_total(), of.sample_total() + of.left_out.samples) + " of all samples",
         };
         let mut lines = vec![format!("profile of {}: {part}", self.binary.file.display())];
+        let name = |module: &ModuleFlow| Path::new(&module.module.path).file_name().map(OsStr::to_owned);
+        let others = of.modules.iter().enumerate().filter(|(index, _)| *index != self.index).map(|(_, module)| module);
+        let builds: Vec<&ModuleFlow> =
+            others.filter(|module| name(module) == name(self.module) && ran(module) != (0.0, 0.0)).collect();
+        if !builds.is_empty() {
+            let size = |module: &ModuleFlow| if of.range_total() > 0.0 { ran(module).0 } else { ran(module).1 };
+            let others: f64 = builds.iter().copied().map(size).sum();
+            let part = share(others, others + size(self.module));
+            lines.push(format!("left out: {} other builds of that name, {part} of what ran of it", builds.len()));
+        }
         lines.extend(left_out(of));
         lines
     }
@@ -67,8 +81,7 @@ pub fn left_out(flow: &Flow) -> Vec<String> {
     some.map(|(what, out, kept)| format!("left out: {what} ({} of all)", share(out, out + kept))).collect()
 }
 
-/// How much of it was seen: of its ranges, or where it has none, its samples.
-fn ran(module: &ModuleFlow) -> f64 {
-    let ranges = module.range_total();
-    if ranges > 0.0 { ranges } else { module.sample_total() }
+/// How much of it was seen: of its ranges, and of its samples.
+fn ran(module: &ModuleFlow) -> (f64, f64) {
+    (module.range_total(), module.sample_total())
 }

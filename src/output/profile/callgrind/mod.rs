@@ -21,7 +21,7 @@ use std::path::Path;
 use analyzer::BinarySearch;
 use analyzer::address::Svma;
 use analyzer::code::{FunctionId, demangle, instructions};
-use analyzer::flow::{ExecutedModule, Flow, executed_modules};
+use analyzer::flow::{ExecutedCode, ExecutedModule, Flow, executed_modules};
 use calls::{CallGraph, Callee};
 
 /// Writes the profile.
@@ -38,37 +38,35 @@ pub fn callgrind(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> io:
     writeln!(out, "desc: Calls: costs are shared out as if every call of a function cost the same")?;
     writeln!(out, "positions: instr line")?;
     writeln!(out, "events: {}", if has_ranges || flow.executions { "Ir" } else { "Time" })?;
-    writeln!(out, "summary: {}", total.round())?;
+    writeln!(out, "summary: {total}")?;
     for (place, module) in modules.iter().enumerate() {
         let path = &module.of.module.path;
         writeln!(out, "\nob={path}\nfl=???")?;
         let Ok(executed) = &module.code else {
             writeln!(out, "fn={}", unread_name(path))?;
-            writeln!(out, "0x0 0 {}", costs[place].values().sum::<f64>().round())?;
+            writeln!(out, "0x0 0 {}", costs[place].values().sum::<f64>())?;
             continue;
         };
         let mut current = None;
-        let blocks = executed.code.blocks.blocks();
-        for (block, &count) in blocks.iter().zip(&executed.counts) {
+        for (index, block) in executed.code.blocks.blocks().iter().enumerate() {
+            let costs = costs_in_block(module, executed, index, has_ranges);
             let calls = graph.calls_from(place, block.last);
-            if count <= 0.0 && calls.is_empty() {
+            if costs.is_empty() && calls.is_empty() {
                 continue;
             }
             if current != Some(block.function) {
                 current = Some(block.function);
                 writeln!(out, "fn={}", demangle(&executed.code.functions.name(block.function)))?;
             }
-            // Samples say how much a block cost, executions how much each of its instructions did.
-            let each = if has_ranges { count } else { count / f64::from(block.instructions) };
-            for instruction in instructions(&executed.binary.image, block).filter(|_| each.round() > 0.0) {
-                writeln!(out, "{:#x} 0 {}", instruction.ip(), each.round())?;
+            for (at, cost) in costs {
+                writeln!(out, "{at} 0 {cost}")?;
             }
             for call in calls {
                 write_call(&modules, block.last, call, out)?;
             }
         }
     }
-    writeln!(out, "\ntotals: {}", total.round())
+    writeln!(out, "\ntotals: {total}")
 }
 
 fn write_call(modules: &[ExecutedModule<'_>], from: Svma, call: &Callee, out: &mut dyn Write) -> io::Result<()> {
@@ -87,21 +85,43 @@ fn unread_name(path: &str) -> String {
     format!("[unread code of {name}]")
 }
 
+/// What instructions of a block cost, in whole numbers: each as much as it was executed, or where there are no ranges, as samples fell
+/// on it.
+fn costs_in_block(
+    module: &ExecutedModule<'_>,
+    executed: &ExecutedCode,
+    index: usize,
+    has_ranges: bool,
+) -> Vec<(Svma, f64)> {
+    let block = &executed.code.blocks.blocks()[index];
+    let count = executed.counts[index];
+    let costs: Vec<(Svma, f64)> = if count <= 0.0 {
+        Vec::new()
+    } else if has_ranges {
+        let all = instructions(&executed.binary.image, block);
+        all.map(|instruction| (Svma(instruction.ip()), count.round())).collect()
+    } else {
+        let samples = &module.of.samples;
+        let first = samples.partition_point(|sample| sample.at < block.start);
+        let inside = samples[first..].iter().take_while(|sample| sample.at < block.end);
+        inside.map(|sample| (sample.at, sample.count.round())).collect()
+    };
+    costs.into_iter().filter(|(_, cost)| *cost > 0.0).collect()
+}
+
 /// What each function cost by itself; code that was not read is one function.
 fn self_costs(module: &ExecutedModule<'_>, has_ranges: bool) -> BTreeMap<Option<FunctionId>, f64> {
+    let Ok(executed) = &module.code else {
+        let of = module.of;
+        let cost = if has_ranges { of.guessed_instructions() } else { of.sample_total() };
+        return BTreeMap::from([(None, cost.round())]);
+    };
     let mut costs = BTreeMap::new();
-    match &module.code {
-        Ok(executed) => {
-            for (block, &count) in executed.code.blocks.blocks().iter().zip(&executed.counts) {
-                let cost = if has_ranges { count * f64::from(block.instructions) } else { count };
-                if cost > 0.0 {
-                    *costs.entry(Some(block.function)).or_default() += cost;
-                }
-            }
-        }
-        Err(_) => {
-            let of = module.of;
-            costs.insert(None, if has_ranges { of.guessed_instructions() } else { of.sample_total() });
+    for (index, block) in executed.code.blocks.blocks().iter().enumerate() {
+        let in_block = costs_in_block(module, executed, index, has_ranges);
+        let cost: f64 = in_block.iter().map(|(_, cost)| cost).sum();
+        if cost > 0.0 {
+            *costs.entry(Some(block.function)).or_default() += cost;
         }
     }
     costs

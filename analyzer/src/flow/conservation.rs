@@ -1,0 +1,208 @@
+//! How often conditional branches were taken, from how often blocks ran: what flows into a block flows out of it.
+//!
+//! ```text
+//! taken(X) + fallen(X) = executions(X)                        for every conditional branch
+//! all that leads to Y  = executions(Y)                        for every block that only known branches lead to
+//! ```
+//!
+//! An equation with one unknown solves it, which may leave another one with one unknown, and so on. Programs of ifs and loops are solved that
+//! way. Blocks that something unknown may lead to have no equation: starts of functions, and all of a function with an
+//! indirect jump. What no equation solves is divided like the executions of the two blocks it may go to.
+
+/// How a block leads on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To the next block, always.
+    Falls,
+    /// To that block (by index, if it ran), or else to the next one.
+    Branches(Option<usize>),
+    /// To that block, always.
+    Jumps(Option<usize>),
+    /// To the next block, as often as the call returns.
+    Calls,
+    /// Nobody knows where to.
+    Leaves,
+}
+
+/// A block that ran, with what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownBlock {
+    /// How often.
+    pub executions: f64,
+    /// How it leads on.
+    pub way: Way,
+    /// The block behind it is the next in the list.
+    pub has_next: bool,
+    /// Something unknown may lead to it.
+    pub is_open: bool,
+}
+
+/// What flows out of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Outflow {
+    /// Along its branch or jump.
+    pub taken: f64,
+    /// Straight on, where no call is in between.
+    pub fallen: f64,
+    /// No equation said it.
+    pub is_guess: bool,
+}
+
+/// Solves what can be solved. The blocks are sorted by address.
+pub fn outflows(blocks: &[KnownBlock]) -> Vec<Outflow> {
+    let mut solver = Solver::new(blocks);
+    solver.solve();
+    solver.finish()
+}
+
+/// Where the flow of a conditional branch, or back from a call, goes.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    from: usize,
+    to: usize,
+    flow: Option<f64>,
+}
+
+struct Solver<'a> {
+    blocks: &'a [KnownBlock],
+    edges: Vec<Edge>,
+    /// By block: its edges in, and out.
+    into: Vec<Vec<usize>>,
+    out_of: Vec<Vec<usize>>,
+}
+
+impl<'a> Solver<'a> {
+    fn new(blocks: &'a [KnownBlock]) -> Self {
+        let none = || vec![Vec::new(); blocks.len()];
+        let mut solver = Solver { blocks, edges: Vec::new(), into: none(), out_of: none() };
+        for (from, block) in blocks.iter().enumerate() {
+            let next = block.has_next.then_some(from + 1);
+            match block.way {
+                Way::Falls => solver.add(from, next, Some(block.executions)),
+                Way::Jumps(target) => solver.add(from, target, Some(block.executions)),
+                // A block that never ran is in no list, and nothing went there.
+                Way::Branches(target) => {
+                    solver.add(from, target, next.is_none().then_some(block.executions));
+                    solver.add(from, next, target.is_none().then_some(block.executions));
+                }
+                Way::Calls => solver.add(from, next, None),
+                Way::Leaves => {}
+            }
+        }
+        solver
+    }
+
+    fn add(&mut self, from: usize, to: Option<usize>, flow: Option<f64>) {
+        if let Some(to) = to {
+            self.into[to].push(self.edges.len());
+            self.out_of[from].push(self.edges.len());
+            self.edges.push(Edge { from, to, flow });
+        }
+    }
+
+    fn solve(&mut self) {
+        let mut waiting: Vec<usize> = (0..self.blocks.len()).rev().collect();
+        while let Some(block) = waiting.pop() {
+            let of = self.blocks[block];
+            let both = [
+                (self.into[block].clone(), !of.is_open),
+                (self.out_of[block].clone(), matches!(of.way, Way::Branches(_))),
+            ];
+            for (edges, has_equation) in both {
+                let known: f64 = edges.iter().filter_map(|&edge| self.edges[edge].flow).sum();
+                let mut unknown = edges.iter().copied().filter(|&edge| self.edges[edge].flow.is_none());
+                if let (true, Some(edge), None) = (has_equation, unknown.next(), unknown.next()) {
+                    let most = self.blocks[self.edges[edge].from].executions;
+                    self.edges[edge].flow = Some((of.executions - known).clamp(0.0, most));
+                    waiting.extend([self.edges[edge].from, self.edges[edge].to]);
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<Outflow> {
+        let outflow = |(index, block): (usize, &KnownBlock)| {
+            let next = block.has_next.then_some(index + 1);
+            let all = block.executions;
+            let (target, fallen) = match block.way {
+                Way::Falls => return Outflow { fallen: if next.is_some() { all } else { 0.0 }, ..Outflow::default() },
+                Way::Jumps(_) => return Outflow { taken: all, ..Outflow::default() },
+                Way::Calls | Way::Leaves => return Outflow::default(),
+                Way::Branches(target) => (target, next),
+            };
+            let flow_to = |to: Option<usize>| {
+                let mut edges = self.out_of[index].iter().map(|&edge| &self.edges[edge]);
+                edges.find(|edge| Some(edge.to) == to).and_then(|edge| edge.flow)
+            };
+            // Where both ways lead to one block, the first edge is the branch.
+            match (flow_to(target), target, fallen) {
+                (Some(taken), Some(_), Some(_)) => Outflow { taken, fallen: all - taken, is_guess: false },
+                (_, Some(_), None) => Outflow { taken: all, ..Outflow::default() },
+                (_, None, _) => Outflow { fallen: if fallen.is_some() { all } else { 0.0 }, ..Outflow::default() },
+                (None, Some(target), Some(next)) => {
+                    let [there, here] = [target, next].map(|block| self.blocks[block].executions);
+                    let taken = all * there / (there + here).max(f64::MIN_POSITIVE);
+                    Outflow { taken, fallen: all - taken, is_guess: true }
+                }
+            }
+        };
+        self.blocks.iter().enumerate().map(outflow).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(executions: f64, way: Way) -> KnownBlock {
+        KnownBlock { executions, way, has_next: true, is_open: false }
+    }
+
+    /// Taken and fallen of each block.
+    fn flows(blocks: &[KnownBlock]) -> Vec<(f64, f64, bool)> {
+        outflows(blocks).iter().map(|flow| (flow.taken, flow.fallen, flow.is_guess)).collect()
+    }
+
+    #[test]
+    fn an_if_inside_a_loop_is_solved() {
+        let blocks = [
+            KnownBlock { is_open: true, ..block(1.0, Way::Falls) },
+            block(10.0, Way::Branches(Some(3))), // if
+            block(7.0, Way::Falls),              // then
+            block(10.0, Way::Branches(Some(1))), // again
+            KnownBlock { has_next: false, ..block(1.0, Way::Leaves) },
+        ];
+        let expected = [(0.0, 1.0), (3.0, 7.0), (0.0, 7.0), (9.0, 1.0), (0.0, 0.0)];
+        assert_eq!(flows(&blocks), expected.map(|(taken, fallen)| (taken, fallen, false)));
+    }
+
+    #[test]
+    fn what_never_ran_got_nothing() {
+        let blocks = [
+            KnownBlock { is_open: true, ..block(5.0, Way::Branches(None)) },
+            KnownBlock { has_next: false, ..block(5.0, Way::Branches(Some(0))) },
+        ];
+        assert_eq!(flows(&blocks), [(0.0, 5.0, false), (5.0, 0.0, false)]);
+    }
+
+    #[test]
+    fn a_call_that_does_not_return_leads_nowhere() {
+        let blocks = [
+            KnownBlock { is_open: true, ..block(10.0, Way::Branches(Some(2))) },
+            block(4.0, Way::Calls), // throws once
+            KnownBlock { has_next: false, ..block(9.0, Way::Leaves) },
+        ];
+        assert_eq!(flows(&blocks)[0], (6.0, 4.0, false));
+    }
+
+    #[test]
+    fn what_is_not_known_is_divided_and_said_to_be_a_guess() {
+        let open = |of: KnownBlock| KnownBlock { is_open: true, ..of };
+        let blocks = [
+            open(block(8.0, Way::Branches(Some(2)))),
+            open(block(3.0, Way::Leaves)),
+            open(KnownBlock { has_next: false, ..block(9.0, Way::Leaves) }),
+        ];
+        assert_eq!(flows(&blocks)[0], (6.0, 2.0, true));
+    }
+}
