@@ -138,6 +138,30 @@ fn counts_by_function_and_position() {
     assert_eq!(threads, TEXT);
 }
 
+/// Without branches, a position has the mean of its instructions. A sample stands for 1,000 executions: on line 12 one instruction was
+/// sampled twice and the other one three times.
+#[test]
+fn samples_alone_are_averaged_over_the_instructions_of_a_position() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = assemble(folder.path(), "program", PROGRAM, &[]) else { return };
+    let mut recorder = Recorder::new(&binary);
+    for (address, times) in [(0x40_1000, 2), (0x40_1001, 3), (0x40_100b, 1)] {
+        (0..times).for_each(|_| recorder.sample(address));
+    }
+    let recording = folder.path().join("hbbp.data");
+    std::fs::write(&recording, recorder.finish(&Features::default())).unwrap();
+    let expected = "\
+f:9000:2500
+ 2: 2500
+ 3: 0
+ 3.1: 0
+ 5: 0
+ 4: g:1000
+  1: 1000
+";
+    assert_eq!(String::from_utf8(export(&["llvm-text"], &recording)).unwrap(), expected);
+}
+
 #[test]
 fn the_binary_profile_is_the_same() {
     let Some((folder, recording)) = recorded() else { return };

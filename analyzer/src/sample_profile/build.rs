@@ -1,8 +1,10 @@
 //! From what ran to a profile.
 
+use std::collections::BTreeSet;
+
 use iced_x86::{Decoder, DecoderOptions};
 
-use super::calls::{calls, own_scope, place, targets};
+use super::calls::{Call, calls, own_scope, place, targets};
 use super::executed::{Executed, executed, hits};
 use super::names::Names;
 use super::positions::{Instructions, Positions, Symbols};
@@ -29,9 +31,10 @@ pub fn build(
     let calls: Vec<_> = calls(flow, module, &binary.image, &functions).collect();
     let (targets, symbols) = (targets(&calls, &source, &functions), Symbols::of(&source, &functions));
     let mut positions = Positions::of(&source, &symbols, names);
-    let placement = place_executions(&executed, &source, &binary.image, of.ranges.is_empty(), &mut positions);
+    let sampled = of.ranges.is_empty();
+    let placement = place_executions(&executed, &source, &binary.image, sampled, &mut positions);
     place(&calls, &targets, &source, names, &mut positions);
-    enter_without_calls(&executed, &calls, &source, &mut positions);
+    enter_without_calls(&executed, &calls, &source, sampled, &mut positions);
     (SampleProfile { functions: positions.into_functions(), placement }, source.notes().to_vec())
 }
 
@@ -88,22 +91,30 @@ fn instructions(image: &Image, span: &Span, executed: &[Executed]) -> Instructio
 }
 
 /// Functions that no call was seen of were called as often as their first instruction ran: exact counts have no calls through pointers.
+/// A single sampled instruction says little, so of samples it is the position of that instruction.
 fn enter_without_calls(
     executed: &[Executed],
-    calls: &[super::calls::Call],
+    calls: &[Call],
     source: &SourceIndex,
+    sampled: bool,
     positions: &mut Positions<'_>,
 ) {
-    let called: std::collections::BTreeSet<ScopeId> =
-        calls.iter().filter_map(|call| own_scope(source, call.to)).collect();
+    let called: BTreeSet<ScopeId> = calls.iter().filter_map(|call| own_scope(source, call.to)).collect();
     for (id, scope) in (0..).map(ScopeId).zip(source.scopes()) {
         if scope.caller.is_some() || called.contains(&id) {
             continue;
         }
-        let after = executed.partition_point(|piece| piece.start <= scope.entry);
-        let piece = after.checked_sub(1).map(|index| &executed[index]);
-        if let Some(piece) = piece.filter(|piece| scope.entry < piece.end) {
-            positions.entered(id, piece.count);
-        }
+        let count = match sampled {
+            true => {
+                let span = source.at(scope.entry);
+                span.and_then(|span| positions.location(span.scope, span.position)).map(|place| positions.mean(place))
+            }
+            false => {
+                let after = executed.partition_point(|piece| piece.start <= scope.entry);
+                let piece = after.checked_sub(1).map(|index| &executed[index]);
+                piece.filter(|piece| scope.entry < piece.end).map(|piece| piece.count)
+            }
+        };
+        positions.entered(id, count.unwrap_or(0.0));
     }
 }

@@ -102,6 +102,11 @@ impl<'a> Positions<'a> {
         count.instructions += of.number;
     }
 
+    /// Samples of the instructions there, in the mean.
+    pub fn mean(&self, (node, location): (NodeId, Location)) -> f64 {
+        self.nodes[node.0].body.get(&location).map_or(0.0, Count::mean)
+    }
+
     /// Calls of a function of that name from there.
     pub fn called(&mut self, (node, location): (NodeId, Location), target: &'a str, count: f64) {
         let of = self.nodes[node.0].body.entry(location).or_default();
@@ -155,10 +160,14 @@ impl<'a> Positions<'a> {
 impl Count<'_> {
     /// Where a compiler made copies of a call, each was counted by itself: all calls together may be more than any instruction ran.
     fn finish(self) -> BodySample {
-        let mean = if self.instructions > 0 { self.sampled / self.instructions as f64 } else { 0.0 };
+        let mean = self.mean();
         let calls = self.targets.values().sum();
         let targets = self.targets.into_iter().map(|(name, count)| (name.to_owned(), rounded(count)));
         BodySample { count: rounded(self.most.max(mean).max(calls)), targets: targets.collect() }
+    }
+
+    fn mean(&self) -> f64 {
+        if self.instructions > 0 { self.sampled / self.instructions as f64 } else { 0.0 }
     }
 }
 
