@@ -110,7 +110,7 @@ impl Reader<'_> {
 
     fn instance(&mut self, depth: usize, text: &mut String) {
         let (positions, inlined) = (self.word(), self.word());
-        let mut lines: Vec<((u32, u32), String)> = Vec::new();
+        let mut lines: Vec<((u32, u32), u64, String)> = Vec::new();
         for _ in 0..positions {
             let offset = self.word();
             let targets = self.word();
@@ -122,12 +122,12 @@ impl Reader<'_> {
                 let calls = self.counter();
                 write!(line, " {}:{calls}", self.names[name]).unwrap();
             }
-            lines.push(((offset >> 16, offset & 0xffff), line));
+            lines.push(((offset >> 16, offset & 0xffff), count, line));
         }
-        // GCC 12 takes the last position of a line.
-        assert!(lines.is_sorted_by_key(|((line, _), _)| *line));
+        // GCC 12 takes the last position of a line: the one that ran most must be it.
+        assert!(lines.is_sorted_by_key(|((line, _), count, _)| (*line, *count)));
         lines.sort();
-        for ((line, discriminator), rest) in lines {
+        for ((line, discriminator), _, rest) in lines {
             writeln!(text, "{:depth$}{}: {rest}", "", place(line, discriminator)).unwrap();
         }
         for _ in 0..inlined {
