@@ -7,7 +7,7 @@ use iced_x86::{Decoder, DecoderOptions};
 use super::calls::{Call, calls, own_scope, place, targets};
 use super::executed::{Executed, executed, hits};
 use super::names::Names;
-use super::positions::{Instructions, Positions, Symbols};
+use super::positions::{Instructions, Positions, Symbols, Unplaced};
 use super::samples::{Placement, SampleProfile};
 use crate::address::Svma;
 use crate::binaries::Binary;
@@ -55,12 +55,12 @@ fn place_executions(
             let bytes = piece.end.min(span.end).0 - piece.start.max(span.start).0;
             let weight = piece.count * bytes as f64;
             match location {
-                Some(_) => placement.placed += weight,
-                None if span.position.line == 0 => placement.without_line += weight,
-                None => placement.without_start_line += weight,
+                Ok(_) => placement.placed += weight,
+                Err(Unplaced::NoLine) => placement.without_line += weight,
+                Err(Unplaced::NoStart) => placement.without_start_line += weight,
             }
         }
-        if let Some(location) = location {
+        if let Ok(location) = location {
             let counts = instructions(image, span, &executed[first..]);
             match sampled {
                 false => positions.executed(location, &counts, span.position.discriminator.duplication),
@@ -107,7 +107,8 @@ fn enter_without_calls(
         let count = match sampled {
             true => {
                 let span = source.at(scope.entry);
-                span.and_then(|span| positions.location(span.scope, span.position)).map(|place| positions.mean(place))
+                let place = span.and_then(|span| positions.location(span.scope, span.position).ok());
+                place.map(|place| positions.mean(place))
             }
             false => {
                 let after = executed.partition_point(|piece| piece.start <= scope.entry);

@@ -71,7 +71,7 @@ pub(super) fn place<'a>(
             positions.entered(scope, call.count);
         }
         let span = call.from.and_then(|from| source.at(from));
-        let place = span.and_then(|span| positions.location(span.scope, span.position));
+        let place = span.and_then(|span| positions.location(span.scope, span.position).ok());
         if let (Some(place), Some(target)) = (place, targets.get(&call.to)) {
             positions.called(place, names.of(target), call.count);
         }

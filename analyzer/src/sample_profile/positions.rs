@@ -16,8 +16,17 @@ pub(super) struct NodeId(usize);
 /// Counts by node and location.
 pub(super) struct Positions<'a> {
     nodes: Vec<Node<'a>>,
-    /// By scope; what cannot be placed is absent.
-    of_scope: Vec<Option<NodeId>>,
+    /// By scope.
+    of_scope: Vec<Result<NodeId, Unplaced>>,
+}
+
+/// Why code has no place in a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unplaced {
+    /// It, or a call it was inlined at, is of no line.
+    NoLine,
+    /// One of its functions has no name, or no line on which it starts.
+    NoStart,
 }
 
 struct Node<'a> {
@@ -62,12 +71,13 @@ impl<'a> Positions<'a> {
                 None => {
                     let symbol = || symbols.by_scope.get(&ScopeId(index as u32)).map(String::as_str);
                     let name = function.linkage_name.as_deref().or_else(symbol).or(function.name.as_deref());
-                    name.map(|name| positions.add(None, names.of(name), function))
+                    name.map(|name| positions.add(None, names.of(name), function)).ok_or(Unplaced::NoStart)
                 }
                 Some((caller, call)) => positions.location(caller, call).and_then(|place| {
-                    let name = names.of(function.linkage_name.as_deref().or(function.name.as_deref())?);
+                    let name = function.linkage_name.as_deref().or(function.name.as_deref());
+                    let name = names.of(name.ok_or(Unplaced::NoStart)?);
                     let slot = known.entry((place.0, place.1, name));
-                    Some(*slot.or_insert_with(|| positions.add(Some(place), name, function)))
+                    Ok(*slot.or_insert_with(|| positions.add(Some(place), name, function)))
                 }),
             };
             positions.of_scope.push(node);
@@ -75,13 +85,15 @@ impl<'a> Positions<'a> {
         positions
     }
 
-    /// The node and the location in it of a position in a scope; `None` if one of the functions around does not say where it starts,
-    /// or a position has no line.
-    pub fn location(&self, scope: ScopeId, position: Position) -> Option<(NodeId, Location)> {
+    /// The node and the location in it of a position in a scope.
+    pub fn location(&self, scope: ScopeId, position: Position) -> Result<(NodeId, Location), Unplaced> {
         let node = self.of_scope[scope.0 as usize]?;
-        let start = self.nodes[node.0].start_line.filter(|_| position.line > 0)?;
+        if position.line == 0 {
+            return Err(Unplaced::NoLine);
+        }
+        let start = self.nodes[node.0].start_line.ok_or(Unplaced::NoStart)?;
         let offset = position.line.wrapping_sub(start) as u16;
-        Some((node, Location { offset, discriminator: position.discriminator.base }))
+        Ok((node, Location { offset, discriminator: position.discriminator.base }))
     }
 
     /// Executions of instructions there. The position counts as often as its instruction that ran most, times the copies that the
@@ -115,7 +127,7 @@ impl<'a> Positions<'a> {
 
     /// Calls of the function with code of its own that a scope is.
     pub fn entered(&mut self, scope: ScopeId, count: f64) {
-        if let Some(node) = self.of_scope[scope.0 as usize] {
+        if let Ok(node) = self.of_scope[scope.0 as usize] {
             self.nodes[node.0].head += count;
         }
     }

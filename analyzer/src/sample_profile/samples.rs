@@ -57,9 +57,9 @@ pub struct Placement {
     pub placed: f64,
     /// Code that no debug information is about: of assembly, of objects that were compiled without.
     pub without_debug_information: f64,
-    /// Instructions of which the debug information says that they are of no line.
+    /// Instructions that the debug information says to be of no line, or to be inlined at a call of none.
     pub without_line: f64,
-    /// Code of functions of which the debug information does not say on which line they start.
+    /// Code of functions of which the debug information does not say on which line they start, or what they are called.
     pub without_start_line: f64,
 }
 
