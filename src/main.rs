@@ -24,6 +24,7 @@ Examples:
   hbbp record -o run.data -- ./server     record, and pass on the exit status
   hbbp blocks -i run.data --top 20        the most executed basic blocks
   hbbp mix -i run.data --rows isa --columns packing
+  hbbp export --format bolt -i run.data -o server.fdata
   hbbp doctor                             what this machine offers, and what would give more
 
 Exit status: 0 done, 1 failed, 2 wrong usage; `record` passes on that of the command.";

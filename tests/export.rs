@@ -108,6 +108,17 @@ fn what_cannot_be_profiled_is_told() {
     assert!(export("bolt", &recording, &["--binary", &told]).starts_with("1 _start 14 1 _start 16 0 50\n"));
 }
 
+#[test]
+fn a_wrong_binary_is_told_and_what_does_not_fit_it_left_out() {
+    let Some((folder, _, recording)) = twice_around() else { return };
+    let other = assemble(folder.path(), "calls", CALLS, &[]).unwrap();
+    let given = format!("four={}", other.display());
+    let output = run(&["export", "--format", "bolt", "-i", recording.to_str().unwrap(), "--binary", &given]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("does not look like the recorded"), "{told}");
+    assert!(told.contains("left out: branches that are of no code of a file (100.00 % of all)"), "{told}");
+}
+
 /// A tool of LLVM 19; says loudly when it is not there.
 fn llvm(tool: &str) -> Option<Command> {
     let path = Path::new("/usr/lib/llvm-19/bin").join(tool);

@@ -19,7 +19,7 @@ use sampled::sample_profile;
 
 /// Write a profile for a compiler, an optimizer or another tool
 ///
-/// Reads a recording, or exact counts (--truth). Most formats are profiles of one binary: the one named with --binary, or else the one
+/// Reads a recording, a file of `hbbp merge` (-i), or exact counts (--truth). Most formats are profiles of one binary: the one named with --binary, or else the one
 /// that ran most.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
