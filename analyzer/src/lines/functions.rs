@@ -36,6 +36,7 @@ impl<'file, 'data> Functions<'file, 'data> {
                     | gimli::DW_LANG_C99
                     | gimli::DW_LANG_C11
                     | gimli::DW_LANG_C17
+                    | gimli::DwLang(0x3e) // DW_LANG_C23
                     | gimli::DW_LANG_Mips_Assembler
             ),
             _ => false,
