@@ -265,3 +265,33 @@ fn counts_are_those_of_llvm_profgen() {
         assert!(found[position].abs_diff(*count) <= 20 + count / 1000, "{position}: {} for {count}", found[position]);
     }
 }
+
+#[test]
+fn the_profile_of_traced_branches_is_like_the_exact_one() {
+    let Some(place) = Place::new("clang-19") else { return };
+    if !has("valgrind") || !has("llvm-profdata-19") {
+        return;
+    }
+    fs::write(place.path("program.c"), C).unwrap();
+    place.compile("clang-19", &["-O2", "-g", "-gdwarf-4", "-fdebug-info-for-profiling", "program.c", "-o", "program"]);
+    place.record(&["llvm-extbin"]);
+    let hbbp = env!("CARGO_BIN_EXE_hbbp");
+    for command in [
+        &["truth", "-o", "exact.json", "--", "./program", "300000"][..],
+        &["export", "--format", "llvm-text", "--truth", "exact.json", "--binary", "program", "-o", "exact"],
+    ] {
+        let output = place.run(hbbp, command);
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    // Exact counts are as exact as a profile: the rare way is taken every 16th time.
+    let exact = counts(&fs::read_to_string(place.path("exact")).unwrap());
+    let of_decide =
+        ["calls of decide", "decide 2", "decide 3", "decide 5"].map(|position| exact.get(position).copied());
+    assert_eq!(of_decide, [300_000, 300_000, 18_750, 281_250].map(Some), "{exact:#?}");
+    let overlap = place.run("llvm-profdata-19", &["overlap", "--sample", "exact", "llvm-extbin"]);
+    let report = String::from_utf8(overlap.stdout).unwrap();
+    let similarity = report.split("Whole program profile similarity:").nth(1).unwrap();
+    let percent: f64 = similarity.split('%').next().unwrap().trim().parse().unwrap();
+    eprintln!("{percent} % similar");
+    assert!(percent > 95.0, "{report}");
+}
