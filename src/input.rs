@@ -111,6 +111,14 @@ impl AnalysisArgs {
         models::rules(self.model.as_deref())
     }
 
+    /// How many threads to work with.
+    pub fn threads(&self) -> usize {
+        match self.threads {
+            Some(threads) => usize::from(threads),
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+
     /// Analyses a recording, or a part of one.
     pub fn analyze(
         &self,
@@ -123,10 +131,7 @@ impl AnalysisArgs {
         if part == Part::Whole {
             recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
         }
-        let threads = match self.threads {
-            Some(threads) => usize::from(threads),
-            None => std::thread::available_parallelism().map_or(1, usize::from),
-        };
+        let threads = self.threads();
         let options = Options { search: self.search(), part, group_by, detail, threads, rules };
         let progress = Progress::new();
         let analysis = analyze(recording, &options, &|step| progress.step(step))?;

@@ -41,7 +41,7 @@ pub struct Binary {
     pub file: PathBuf,
     /// Its code.
     pub image: Image,
-    /// Its separate debug file, where the file itself is stripped and the debug file is installed.
+    /// Its separate debug file, where the file itself has no symbols or no debug information, and the debug file is installed.
     pub debug_file: Option<Image>,
 }
 
@@ -68,7 +68,8 @@ impl BinarySearch {
         for file in self.candidates(module) {
             match open_checked(&file, module.build_id.as_deref()) {
                 Ok(image) => {
-                    let debug_file = if image.is_stripped() { self.debug_file_of(&image) } else { None };
+                    let wanting = image.is_stripped() || !image.has_debug_information();
+                    let debug_file = if wanting { self.debug_file_of(&file, &image) } else { None };
                     return Ok(Binary { file, image, debug_file });
                 }
                 Err(why) => refused.push(why),
@@ -87,13 +88,27 @@ impl BinarySearch {
         self.overrides.iter().filter(|given| !modules.iter().any(|module| answers(given, module))).collect()
     }
 
-    /// Debian and others install symbols of stripped files by build id.
-    fn debug_file_of(&self, image: &Image) -> Option<Image> {
-        let (first, rest) = image.build_id()?.split_first()?;
+    /// Distributions install debug files by build id; where a file names its own (`.gnu_debuglink`), that is beside it, in `.debug`, or
+    /// under `/usr/lib/debug` in a folder of the same name.
+    fn debug_file_of(&self, file: &Path, image: &Image) -> Option<Image> {
         let root = self.symfs.as_deref().unwrap_or(Path::new("/"));
-        let folder = root.join("usr/lib/debug/.build-id").join(hex(&[*first]));
-        let debug_file = Image::open_debug(&folder.join(hex(rest) + ".debug")).ok()?;
-        (debug_file.build_id() == image.build_id()).then_some(debug_file)
+        let installed = root.join("usr/lib/debug");
+        let by_id = image.build_id().and_then(|id| {
+            let (first, rest) = id.split_first()?;
+            let path = installed.join(".build-id").join(hex(&[*first])).join(hex(rest) + ".debug");
+            Image::open_debug(&path).ok().filter(|debug_file| debug_file.build_id() == image.build_id())
+        });
+        by_id.or_else(|| {
+            let (name, checksum) = image.debug_link()?;
+            let folder = std::path::absolute(file).ok()?.parent()?.to_owned();
+            let same_folder = folder.strip_prefix(root).or_else(|_| folder.strip_prefix("/")).ok()?;
+            let places =
+                [folder.join(&name), folder.join(".debug").join(&name), installed.join(same_folder).join(&name)];
+            places.iter().filter(|place| *place != file).find_map(|place| {
+                let debug_file = Image::open_debug(place).ok()?;
+                (debug_file.checksum() == checksum).then_some(debug_file)
+            })
+        })
     }
 
     fn candidates(&self, module: &Module) -> Vec<PathBuf> {

@@ -6,7 +6,9 @@
 //! estimation/  what bursts of a clock weigh
 //! code/        ELF files -> functions -> static blocks -> instruction attributes
 //! flow/        executions of straight-line ranges and of taken branches: what profiles are made from
+//! lines/       addresses -> source lines, with what was inlined where
 //! mix/         counts x instructions x attributes -> pivot tables
+//! sample_profile/  counts by function and source position: what compilers read
 //! truth/       exact counts by instrumentation, to measure the others against
 //! validation/  the errors of an analysis against exact counts
 //! ```
@@ -21,8 +23,10 @@ pub mod code;
 pub mod counting;
 mod estimation;
 pub mod flow;
+pub mod lines;
 pub mod mix;
 pub mod recording;
+pub mod sample_profile;
 pub mod truth;
 pub mod validation;
 

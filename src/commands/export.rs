@@ -1,17 +1,21 @@
 //! `hbbp export`: profiles for compilers, optimizers and other tools.
 
+mod sampled;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::BinarySearch;
 use analyzer::flow::Flow;
+use analyzer::sample_profile::{Names, SampleProfile};
 use anyhow::bail;
 
 use crate::commands::truth::read_truth;
 use crate::input::InputArgs;
-use crate::output::profile::{self, NotWritten, Profiled};
+use crate::output::profile::{self, GcovVersion, NotWritten, Profiled};
 use crate::output::write_to;
+use sampled::sample_profile;
 
 /// Write a profile for a compiler, an optimizer or another tool
 ///
@@ -27,6 +31,10 @@ pub struct Args {
     /// Exact counts instead of a recording: what `hbbp truth` wrote, or a file of callgrind (--dump-instr=yes) or of SDE's -mix
     #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "command"])]
     truth: Option<PathBuf>,
+
+    /// Which version of the `gcov` format [default: 2]
+    #[arg(long, value_enum, value_name = "N")]
+    gcov_version: Option<GcovVersion>,
 
     #[command(flatten)]
     input: InputArgs,
@@ -45,6 +53,12 @@ enum Format {
     BoltPreagg,
     /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
     LlvmProfgen,
+    /// For LLVM's `-fprofile-sample-use=` (rustc: `-Zprofile-sample-use=`), as text
+    LlvmText,
+    /// The same in the binary form that compilers read faster
+    LlvmExtbin,
+    /// For GCC's `-fauto-profile=`
+    Gcov,
     /// For `pprof`: all code, by block and function
     Pprof,
     /// For callgrind_annotate and KCachegrind: all code by instruction, and calls
@@ -55,6 +69,10 @@ enum Format {
 
 const EXAMPLES: &str = "\
 Examples:
+  clang -O2 -gline-tables-only -fdebug-info-for-profiling -funique-internal-linkage-names -o server server.c
+  hbbp export --format llvm-extbin -o server.prof -- ./server        then clang -fprofile-sample-use=server.prof
+  gcc -O2 -g -o server server.c
+  hbbp export --format gcov -o server.gcov -- ./server               then gcc -fauto-profile=server.gcov
   hbbp export --format llvm-profgen -i run.data --binary ./server -o server.ranges
   llvm-profgen --unsymbolized-profile=server.ranges --binary=./server --output=server.prof
   hbbp export --format bolt -i run.data --binary ./server -o server.fdata
@@ -63,10 +81,18 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.gcov_version.is_some() && args.format != Format::Gcov {
+        bail!("--gcov-version is for --format gcov");
+    }
     match args.format {
         Format::Bolt => of_one_binary(args, profile::bolt),
         Format::BoltPreagg => of_one_binary(args, profile::bolt_preagg),
         Format::LlvmProfgen => of_one_binary(args, profile::llvm_profgen),
+        Format::LlvmText => of_source(args, Names::Llvm, profile::llvm_text),
+        Format::LlvmExtbin => of_source(args, Names::Llvm, profile::llvm_extbin),
+        Format::Gcov => of_source(args, Names::Gcc, |sampled, out| {
+            profile::gcov(sampled, args.gcov_version.unwrap_or(GcovVersion::V2), out)
+        }),
         Format::Pprof => of_all_code(args, profile::pprof),
         Format::Callgrind => of_all_code(args, profile::callgrind),
         Format::PerfScript => of_samples(args),
@@ -85,6 +111,19 @@ fn of_one_binary(args: &Args, write: fn(&Profiled<'_>, &mut dyn Write) -> io::Re
         eprintln!("hbbp: the file has no symbols: BOLT refuses it unless it is told --allow-stripped");
     }
     write_to(args.output.as_deref(), |out| Ok(write(&profiled, out)?))
+}
+
+/// Counts by source position; made before the file is.
+fn of_source(
+    args: &Args,
+    names: Names,
+    write: impl Fn(&SampleProfile, &mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let (flow, notes) = flow(args)?;
+    let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
+    notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
+    let sampled = sample_profile(&profiled, names, args.input.analysis.threads())?;
+    write_to(args.output.as_deref(), |out| Ok(write(&sampled, out)?))
 }
 
 fn of_all_code(args: &Args, write: fn(&Flow, &BinarySearch, &mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {

@@ -93,6 +93,16 @@ impl FunctionTable {
         self.functions.len()
     }
 
+    /// Whether the address is where the function of this range starts.
+    pub fn is_entry(&self, id: FunctionId, address: Svma) -> bool {
+        self.get(id).symbol == address
+    }
+
+    /// Whether two ranges are parts of one function.
+    pub fn are_of_one(&self, a: FunctionId, b: FunctionId) -> bool {
+        self.get(a).symbol == self.get(b).symbol
+    }
+
     /// Whether the image has no code.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()

@@ -17,6 +17,7 @@ mod category;
 mod cell;
 mod code_attributes;
 mod cut;
+mod debug_section;
 mod decode;
 mod demangle;
 mod eh_frame;

@@ -1,7 +1,7 @@
 //! Section headers, as far as the analysis needs them.
 
 use object::LittleEndian as LE;
-use object::elf::{FileHeader64, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, SectionHeader64, SectionType};
+use object::elf::{FileHeader64, SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, SHT_NOBITS, SectionHeader64, SectionType};
 use object::read::elf::{FileHeader, SectionHeader};
 
 use super::file_bytes::FileBytes;
@@ -20,6 +20,8 @@ pub struct Section {
     pub size: u64,
     /// `SHF_ALLOC` and `SHF_EXECINSTR` are set and the section has bytes in the file.
     pub executable: bool,
+    /// `SHF_COMPRESSED` is set.
+    pub(super) compressed: bool,
     pub(super) kind: SectionType,
     pub(super) link: u32,
 }
@@ -60,6 +62,7 @@ fn section(header: &SectionHeader64<LE>, name: &[u8]) -> Section {
         file_offset: header.sh_offset(LE),
         size: header.sh_size(LE),
         executable: flags.contains(SHF_ALLOC) && flags.contains(SHF_EXECINSTR) && kind != SHT_NOBITS,
+        compressed: flags.contains(SHF_COMPRESSED),
         kind,
         link: header.sh_link(LE),
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use object::LittleEndian as LE;
 use object::elf::{
     SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STB_GLOBAL, STB_GNU_UNIQUE, STB_WEAK, STT_FUNC, STT_GNU_IFUNC,
-    STT_NOTYPE, SectionType, Sym64,
+    STT_NOTYPE, STT_OBJECT, SectionType, Sym64,
 };
 use object::pod::slice_from_all_bytes;
 
@@ -84,6 +84,20 @@ pub(super) fn has_function_symbols(image: &Image) -> bool {
     SymbolTable::of(image, SHT_SYMTAB).is_some_and(|table| {
         table.symbols().iter().any(|symbol| symbol.st_shndx.get(LE) != SHN_UNDEF && symbol.st_type() == STT_FUNC)
     })
+}
+
+impl Image {
+    /// Whether LLVM marked the program as one whose discriminators say which pass made a copy (`-enable-fs-discriminator`).
+    pub(crate) fn has_flow_sensitive_discriminators(&self) -> bool {
+        const MARK: &[u8] = b"__llvm_fs_discriminator__\0";
+        SymbolTable::of(self, SHT_SYMTAB).is_some_and(|table| {
+            let mut names = table.symbols().iter().filter(|symbol| symbol.st_type() == STT_OBJECT);
+            let bytes = self.shared_bytes();
+            names.any(|symbol| {
+                table.name_offset(symbol).is_some_and(|name| bytes.get_up_to(name.into(), MARK.len() as u64) == MARK)
+            })
+        })
+    }
 }
 
 fn candidate(

@@ -3,15 +3,22 @@
 mod bolt;
 mod bolt_preagg;
 mod callgrind;
+mod gcov;
+mod llvm_extbin;
 mod llvm_profgen;
+mod llvm_text;
 mod perf_script;
 mod pprof;
 mod profiled;
+mod summary;
 
 pub use bolt::bolt;
 pub use bolt_preagg::bolt_preagg;
 pub use callgrind::callgrind;
+pub use gcov::{GcovVersion, gcov};
+pub use llvm_extbin::llvm_extbin;
 pub use llvm_profgen::llvm_profgen;
+pub use llvm_text::llvm_text;
 pub use perf_script::{NotWritten, perf_script};
 pub use pprof::pprof;
 pub use profiled::{Profiled, left_out};

@@ -1,0 +1,116 @@
+//! Sections of debug information, decompressed.
+
+use object::elf::{CompressionHeader64, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD};
+use object::read::{CompressedData, CompressionFormat};
+use object::{LittleEndian as LE, pod};
+
+use super::Image;
+
+/// How much larger than its compressed bytes a section may be. Debug information shrinks to a third as a rule, strings and zeros to
+/// less; a small file must not become gigabytes.
+const MOST_EXPANSION: u64 = 100;
+/// The size that any section may have, in bytes.
+const SMALL: u64 = 1 << 20;
+
+impl Image {
+    /// The bytes of a section by its name (`.debug_info`), or of its old compressed form (`.zdebug_info`); none where the file has
+    /// neither, or only says how large it was (`SHT_NOBITS`).
+    ///
+    /// # Errors
+    /// The section is compressed, and its bytes are damaged or state an unbelievable size.
+    pub(crate) fn debug_section(&self, name: &str) -> Result<Vec<u8>, String> {
+        if let Some(section) = self.section(name) {
+            let bytes = self.section_bytes(section);
+            return if section.compressed { expand_elf(name, &bytes) } else { Ok(bytes.into_owned()) };
+        }
+        match name.strip_prefix(".debug").and_then(|rest| self.section(&format!(".zdebug{rest}"))) {
+            Some(section) => expand_gnu(name, &self.section_bytes(section)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether the file itself has debug information.
+    pub(crate) fn has_debug_information(&self) -> bool {
+        [".debug_info", ".zdebug_info"].iter().any(|name| self.section(name).is_some_and(|section| section.has_bytes()))
+    }
+
+    /// The name and the checksum (CRC-32) of the separate debug file that the file states in `.gnu_debuglink`.
+    pub(crate) fn debug_link(&self) -> Option<(String, u32)> {
+        let bytes = self.section_bytes(self.section(".gnu_debuglink")?);
+        let length = bytes.iter().position(|&byte| byte == 0)?;
+        let name = std::str::from_utf8(&bytes[..length]).ok().filter(|name| !name.is_empty() && !name.contains('/'))?;
+        let checksum = bytes.get((length + 4) & !3..)?.first_chunk()?;
+        Some((name.to_owned(), u32::from_le_bytes(*checksum)))
+    }
+
+    /// The checksum that a `.gnu_debuglink` states of a file.
+    pub(crate) fn checksum(&self) -> u32 {
+        const PIECE: u64 = 1 << 20;
+        let bytes = self.shared_bytes();
+        let mut hasher = crc32fast::Hasher::new();
+        for offset in (0..bytes.length()).step_by(PIECE as usize) {
+            hasher.update(&bytes.copy_up_to(offset, PIECE));
+        }
+        hasher.finalize()
+    }
+}
+
+/// A section with `SHF_COMPRESSED`: a header, then the stream.
+fn expand_elf(name: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let (header, stream) = pod::from_bytes::<CompressionHeader64<LE>>(bytes)
+        .map_err(|()| format!("{name} is compressed, and its {} bytes do not hold the header", bytes.len()))?;
+    let format = match header.ch_type.get(LE) {
+        ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
+        ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+        other => return Err(format!("{name} is compressed in a way that is not known ({})", other.0)),
+    };
+    expand(name, format, stream, header.ch_size.get(LE))
+}
+
+/// A section of the old kind: `ZLIB`, the size in eight bytes, the largest first, then the stream.
+fn expand_gnu(name: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let rest = bytes.strip_prefix(b"ZLIB").and_then(<[u8]>::split_first_chunk);
+    let (size, stream) = rest.ok_or_else(|| format!("{name} is compressed, and does not start as such sections do"))?;
+    expand(name, CompressionFormat::Zlib, stream, u64::from_be_bytes(*size))
+}
+
+fn expand(name: &str, format: CompressionFormat, data: &[u8], uncompressed_size: u64) -> Result<Vec<u8>, String> {
+    let most = (data.len() as u64).saturating_mul(MOST_EXPANSION).max(SMALL);
+    if uncompressed_size > most {
+        return Err(format!(
+            "{name} states {uncompressed_size} bytes, compressed to {}: more than is believed",
+            data.len()
+        ));
+    }
+    let expanded = CompressedData { format, data, uncompressed_size }.decompress();
+    expanded.map(std::borrow::Cow::into_owned).map_err(|error| format!("{name} cannot be decompressed: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stated_size_that_cannot_be_is_refused() {
+        let mut old = b"ZLIB".to_vec();
+        old.extend(u64::to_be_bytes(1 << 40));
+        old.extend([0x78, 0x9c]);
+        assert!(expand_gnu(".debug_str", &old).unwrap_err().contains("more than is believed"));
+        assert!(expand_gnu(".debug_str", b"ZLIX").is_err());
+        assert!(expand_elf(".debug_str", &[0; 4]).is_err());
+    }
+
+    #[test]
+    fn a_compressed_section_is_expanded() {
+        // `zlib.compress(b"hello hello hello")`
+        let stream = [0x78, 0x9c, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x57, 0xc8, 0x40, 0x90, 0x00, 0x3a, 0x2e, 0x06, 0x7d];
+        let mut old = b"ZLIB".to_vec();
+        old.extend(17_u64.to_be_bytes());
+        old.extend(stream);
+        assert_eq!(expand_gnu(".debug_str", &old).unwrap(), b"hello hello hello");
+        let mut new = [1_u32.to_le_bytes(), [0; 4]].concat();
+        new.extend([17_u64.to_le_bytes(), 1_u64.to_le_bytes()].concat());
+        new.extend(stream);
+        assert_eq!(expand_elf(".debug_str", &new).unwrap(), b"hello hello hello");
+    }
+}

@@ -1,0 +1,172 @@
+//! The source of all code of a file that was hit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::sections::Sections;
+use super::split::{PackageBytes, SplitFiles};
+use super::unit::{UnitSource, read_unit};
+use super::units::{DebugFile, line_offset};
+use super::{Scope, ScopeId, SourceFunction, Span};
+use crate::address::Svma;
+use crate::binaries::Binary;
+
+/// The source of the functions of a file that were hit.
+#[derive(Debug, Default)]
+pub struct SourceIndex {
+    functions: Vec<SourceFunction>,
+    scopes: Vec<Scope>,
+    spans: Vec<Span>,
+    notes: Vec<String>,
+    has_debug_information: bool,
+}
+
+impl SourceIndex {
+    /// Reads the debug information of a file: that of its own, of its separate debug file, of `.dwo` and `.dwp` files.
+    /// `hits` are the addresses that were executed, sorted and disjoint; only units and functions with some of them are read.
+    pub fn read(binary: &Binary, hits: &[Range<Svma>], threads: usize) -> Self {
+        let with_information = [Some(&binary.image), binary.debug_file.as_ref()];
+        let Some(image) = with_information.into_iter().flatten().find(|image| image.has_debug_information()) else {
+            return Self::default();
+        };
+        let mut notes = Vec::new();
+        let sections = match Sections::of(image) {
+            Ok(sections) => sections,
+            Err(why) => return Self { notes: vec![why], has_debug_information: true, ..Self::default() },
+        };
+        let package = PackageBytes::beside(&binary.file).unwrap_or_else(|why| {
+            notes.push(why);
+            PackageBytes::none()
+        });
+        let folder = binary.file.parent().unwrap_or(Path::new("")).to_owned();
+        let package = package.package().unwrap_or_else(|why| {
+            notes.push(why);
+            None
+        });
+        let split = SplitFiles { folder, package };
+        let mut file = DebugFile::of(sections.dwarf());
+        let hit = |range: &Range<u64>| {
+            let next = hits.partition_point(|hit| hit.end.0 <= range.start);
+            hits.get(next).is_some_and(|hit| hit.start.0 < range.end)
+        };
+        let code = file.code_of_units();
+        let wanted: Vec<usize> = (0..code.len()).filter(|&index| code[index].iter().any(hit)).collect();
+        let (wanted, line_starts) = one_unit_per_line_program(&mut file, wanted);
+        let flow_sensitive = image.has_flow_sensitive_discriminators();
+        let sources =
+            in_parallel(threads, &wanted, |index| read_unit(&file, index, &split, &line_starts, flow_sensitive, &hit));
+        notes.append(&mut file.notes);
+        let mut index = Self { notes, has_debug_information: true, ..Self::default() };
+        index.merge(sources);
+        index
+    }
+
+    /// Addresses by where they come from: sorted, disjoint, without the functions that were not hit.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// The span that holds an address.
+    pub fn at(&self, address: Svma) -> Option<&Span> {
+        let after = self.spans.partition_point(|span| span.start <= address);
+        self.spans.get(after.checked_sub(1)?).filter(|span| address < span.end)
+    }
+
+    /// All scopes; callers come before what was inlined into them.
+    pub fn scopes(&self) -> &[Scope] {
+        &self.scopes
+    }
+
+    /// The scope of an id of this index.
+    pub fn scope(&self, id: ScopeId) -> &Scope {
+        &self.scopes[id.0 as usize]
+    }
+
+    /// The function of a scope.
+    pub fn function(&self, scope: &Scope) -> &SourceFunction {
+        &self.functions[scope.function as usize]
+    }
+
+    /// What was damaged or missing, each once, in words.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whether there is any debug information.
+    pub fn has_debug_information(&self) -> bool {
+        self.has_debug_information
+    }
+
+    fn merge(&mut self, sources: Vec<UnitSource>) {
+        let mut notes: BTreeMap<String, usize> = BTreeMap::new();
+        for source in sources {
+            let (functions, scopes) = (self.functions.len() as u32, self.scopes.len() as u32);
+            self.functions.extend(source.functions);
+            self.scopes.extend(source.scopes.into_iter().map(|scope| Scope {
+                caller: scope.caller.map(|(caller, call)| (ScopeId(caller.0 + scopes), call)),
+                function: scope.function + functions,
+                ..scope
+            }));
+            let shifted = source.spans.into_iter().map(|span| Span { scope: ScopeId(span.scope.0 + scopes), ..span });
+            self.spans.extend(shifted);
+            for note in source.notes {
+                *notes.entry(note).or_default() += 1;
+            }
+        }
+        let counted = |(note, times): (String, usize)| if times > 1 { format!("{note} ({times} times)") } else { note };
+        self.notes.extend(notes.into_iter().map(counted));
+        // Units do not share code, as a rule; where they do (identical functions folded into one), the last one has it.
+        self.spans.sort_by_key(|span| span.start);
+        for index in 1..self.spans.len() {
+            self.spans[index - 1].end = self.spans[index - 1].end.min(self.spans[index].start);
+        }
+        self.spans.retain(|span| span.start < span.end);
+    }
+}
+
+/// The units that are the first to name their line program, and where the line programs start. Units with code have one of their own;
+/// a file in which many share a long one is not honest.
+fn one_unit_per_line_program(file: &mut DebugFile<'_>, units: Vec<usize>) -> (Vec<usize>, BTreeSet<usize>) {
+    let mut starts = BTreeSet::new();
+    let wanted: Vec<usize> = units
+        .iter()
+        .copied()
+        .filter(|&index| {
+            let offset = file.open(index).ok().and_then(|opened| line_offset(&opened.root));
+            offset.is_none_or(|offset| starts.insert(offset))
+        })
+        .collect();
+    if wanted.len() < units.len() {
+        file.notes.push(format!(
+            "{} units share the line program of another one and are not read",
+            units.len() - wanted.len()
+        ));
+    }
+    (wanted, starts)
+}
+
+/// Results in the order of the work.
+fn in_parallel<T: Send>(threads: usize, work: &[usize], run: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(work.len()));
+    let run_until_done = || {
+        loop {
+            let position = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&item) = work.get(position) else { break };
+            let result = run(item);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((position, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(work.len()) {
+            scope.spawn(run_until_done);
+        }
+        run_until_done();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(position, _)| *position);
+    done.into_iter().map(|(_, result)| result).collect()
+}

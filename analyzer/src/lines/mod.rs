@@ -1,0 +1,30 @@
+//! From addresses to source: which line of which function, inlined into which others.
+//!
+//! ```text
+//! sections   .debug_* of the file, its debug file, .dwo and .dwp       bytes
+//! units      headers and address ranges of all units                   which units were hit
+//! unit       of a unit that was hit:
+//!   scopes     functions and what was inlined into them                address -> scope
+//!   rows       the line program                                        address -> line, discriminator
+//! index      both together, of all units                               Span: addresses with one scope and one position
+//! ```
+//!
+//! Only functions that were hit are kept. Debug information is hostile input: what is damaged is left out and told in
+//! [`SourceIndex::notes`], nothing is read more often than a file's size allows, and nothing recurses.
+
+mod damage;
+mod discriminator;
+mod functions;
+mod index;
+mod position;
+mod ranges;
+mod rows;
+mod scopes;
+mod sections;
+mod split;
+mod unit;
+mod units;
+
+pub use discriminator::{Discriminator, Encoding};
+pub use index::SourceIndex;
+pub use position::{Position, Scope, ScopeId, SourceFunction, Span};

@@ -1,0 +1,210 @@
+//! Functions and what was inlined into them.
+
+use std::ops::Range;
+
+use gimli::{AttributeValue, Dwarf, EntriesRaw, UnitOffset};
+
+use super::damage::{Damage, MOST_ATTRIBUTES};
+use super::functions::Functions;
+use super::ranges::{RangeAttributes, read_ranges};
+use super::sections::Bytes;
+use super::units::Unit;
+use super::{Encoding, Position, Scope, ScopeId};
+use crate::address::Svma;
+
+/// Deepest nesting of inlined functions that is followed; what is deeper counts for the function around it.
+const DEEPEST: u16 = 500;
+
+/// Addresses `[start, end)` of which a scope is the innermost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub start: u64,
+    pub end: u64,
+    pub scope: ScopeId,
+}
+
+/// The scopes of a unit's functions that were hit; callers come before what was inlined into them.
+pub(super) struct Scopes {
+    pub scopes: Vec<Scope>,
+    /// Sorted and disjoint.
+    pub pieces: Vec<Piece>,
+    /// What ended the reading early.
+    pub damage: Option<Damage>,
+}
+
+/// An entry for a function that entries below it belong to, in the order of nesting.
+struct Open {
+    depth: isize,
+    /// None where no code of it was hit.
+    scope: Option<ScopeId>,
+    nesting: u16,
+}
+
+/// Attributes of a subprogram or an inlined subroutine.
+#[derive(Default)]
+struct Attributes<'data> {
+    ranges: RangeAttributes<'data>,
+    origin: Option<UnitOffset>,
+    call: Position,
+}
+
+/// Reads the tree of entries. `hit` says whether code of a range was executed.
+pub(super) fn scopes<'data>(
+    dwarf: &Dwarf<Bytes<'data>>,
+    unit: &Unit<'data>,
+    encoding: Encoding,
+    functions: &mut Functions<'_, 'data>,
+    hit: &impl Fn(&Range<u64>) -> bool,
+) -> Scopes {
+    let mut found = Scopes { scopes: Vec::new(), pieces: Vec::new(), damage: None };
+    // Ranges in the order of their entries: of those with the same start the inner one is later.
+    let mut ranges = Vec::new();
+    found.damage = walk(dwarf, unit, encoding, functions, hit, &mut found.scopes, &mut ranges).err();
+    found.pieces = innermost(ranges);
+    found
+}
+
+fn walk<'data>(
+    dwarf: &Dwarf<Bytes<'data>>,
+    unit: &Unit<'data>,
+    encoding: Encoding,
+    functions: &mut Functions<'_, 'data>,
+    hit: &impl Fn(&Range<u64>) -> bool,
+    scopes: &mut Vec<Scope>,
+    ranges: &mut Vec<Piece>,
+) -> Result<(), Damage> {
+    let mut fuel = 4 * unit.header.length_including_self() + 1024;
+    let mut entries = unit.entries_raw(None)?;
+    let mut open: Vec<Open> = Vec::new();
+    while !entries.is_empty() {
+        let (depth, offset) = (entries.next_depth(), entries.next_offset());
+        let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+        let specifications = abbreviation.attributes();
+        if specifications.len() > MOST_ATTRIBUTES {
+            return Err(Damage::Attributes(specifications.len()));
+        }
+        while open.last().is_some_and(|around| around.depth >= depth) {
+            open.pop();
+        }
+        let around = open.last().and_then(|around| Some((around.scope?, around.nesting)));
+        let caller = match abbreviation.tag() {
+            gimli::DW_TAG_subprogram => None,
+            gimli::DW_TAG_inlined_subroutine if around.is_some_and(|(_, nesting)| nesting < DEEPEST) => around,
+            _ => {
+                entries.skip_attributes(specifications)?;
+                continue;
+            }
+        };
+        let attributes = read_attributes(&mut entries, specifications, encoding)?;
+        let mut own = Vec::new();
+        read_ranges(dwarf, unit, &attributes.ranges, &mut fuel, |range| own.push(range))?;
+        let nesting = caller.map_or(0, |(_, nesting)| nesting + 1);
+        let Some(entry) =
+            own.first().filter(|_| caller.is_some() || own.iter().any(hit)).map(|range| Svma(range.start))
+        else {
+            if caller.is_none() {
+                open.push(Open { depth, scope: None, nesting });
+            }
+            continue;
+        };
+        let scope = ScopeId(u32::try_from(scopes.len()).map_err(|_| gimli::Error::UnsupportedOffset)?);
+        // What was inlined is described where its entry refers to; that of a function with code of its own may say more itself.
+        let described = match attributes.origin {
+            Some(origin) if caller.is_some() => origin,
+            _ => offset,
+        };
+        let function = functions.of(unit, described);
+        scopes.push(Scope { caller: caller.map(|(around, _)| (around, attributes.call)), function, entry });
+        ranges.extend(own.iter().map(|range| Piece { start: range.start, end: range.end, scope }));
+        open.push(Open { depth, scope: Some(scope), nesting });
+    }
+    Ok(())
+}
+
+fn read_attributes<'data>(
+    entries: &mut EntriesRaw<'_, Bytes<'data>>,
+    specifications: &[gimli::AttributeSpecification],
+    encoding: Encoding,
+) -> Result<Attributes<'data>, gimli::Error> {
+    let mut attributes = Attributes::default();
+    for &specification in specifications {
+        let attribute = entries.read_attribute(specification)?;
+        let number = || attribute.udata_value().and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
+        match attribute.name() {
+            gimli::DW_AT_low_pc => attributes.ranges.low = Some(attribute.value()),
+            gimli::DW_AT_high_pc => attributes.ranges.high = Some(attribute.value()),
+            gimli::DW_AT_ranges => attributes.ranges.list = Some(attribute.value()),
+            gimli::DW_AT_call_line => attributes.call.line = number(),
+            gimli::DW_AT_GNU_discriminator => attributes.call.discriminator = encoding.decode(number()),
+            gimli::DW_AT_abstract_origin => {
+                if let AttributeValue::UnitRef(origin) = attribute.value() {
+                    attributes.origin = Some(origin);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(attributes)
+}
+
+/// Makes the ranges disjoint: an address belongs to the range that starts last, of those with the same start to the one that comes
+/// last; as ranges of entries nest, that is the innermost.
+/// ```text
+/// f  |----------------------|        f |---|        |---|      |
+/// g      |--------|  |--|       ->   g     |-|   |--|   |--|
+/// h        |---|                     h       |---|
+/// ```
+fn innermost(mut ranges: Vec<Piece>) -> Vec<Piece> {
+    ranges.sort_by_key(|range| range.start);
+    let mut pieces: Vec<Piece> = Vec::with_capacity(ranges.len());
+    let mut open: Vec<Piece> = Vec::new();
+    let limits = ranges.iter().skip(1).map(|next| next.start).chain([u64::MAX]).collect::<Vec<_>>();
+    for (range, limit) in ranges.into_iter().zip(limits) {
+        let mut position = range.start;
+        open.push(range);
+        while let Some(inner) = open.last() {
+            let end = inner.end.min(limit);
+            if position < end {
+                pieces.push(Piece { start: position, end, scope: inner.scope });
+                position = end;
+            }
+            if limit <= position {
+                break;
+            }
+            open.pop();
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ranges: &[(u64, u64, u32)], expected: &[(u64, u64, u32)]) {
+        let ranges = ranges.iter().map(|&(start, end, scope)| Piece { start, end, scope: ScopeId(scope) }).collect();
+        let pieces: Vec<_> = innermost(ranges).iter().map(|piece| (piece.start, piece.end, piece.scope.0)).collect();
+        assert_eq!(pieces, expected);
+    }
+
+    #[test]
+    fn an_address_belongs_to_the_innermost_scope() {
+        check(&[], &[]);
+        check(&[(1, 9, 0)], &[(1, 9, 0)]);
+        check(
+            &[(0, 24, 0), (4, 13, 1), (16, 20, 1), (6, 11, 2)],
+            &[(0, 4, 0), (4, 6, 1), (6, 11, 2), (11, 13, 1), (13, 16, 0), (16, 20, 1), (20, 24, 0)],
+        );
+        // A call at the very beginning, one up to the very end, and all of a function inlined.
+        check(&[(0, 9, 0), (0, 3, 1), (5, 9, 2)], &[(0, 3, 1), (3, 5, 0), (5, 9, 2)]);
+        check(&[(0, 9, 0), (0, 9, 1), (0, 9, 2)], &[(0, 9, 2)]);
+        // Two functions, apart.
+        check(&[(20, 30, 1), (0, 10, 0)], &[(0, 10, 0), (20, 30, 1)]);
+    }
+
+    #[test]
+    fn ranges_that_do_not_nest_are_disjoint_too() {
+        check(&[(0, 10, 0), (5, 15, 1)], &[(0, 5, 0), (5, 15, 1)]);
+        check(&[(0, 20, 0), (5, 10, 1), (8, 12, 2)], &[(0, 5, 0), (5, 8, 1), (8, 12, 2), (12, 20, 0)]);
+    }
+}

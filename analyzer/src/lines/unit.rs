@@ -1,0 +1,139 @@
+//! What one unit says of the code that was hit.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::functions::Functions;
+use super::rows::{Row, rows};
+use super::scopes::{Piece, Scopes, scopes};
+use super::sections::Bytes;
+use super::split::SplitFiles;
+use super::units::{DebugFile, OpenUnit};
+use super::{Encoding, Position, Scope, SourceFunction, Span};
+use crate::address::Svma;
+
+/// The source of a unit's functions that were hit. Indices count within the unit.
+#[derive(Default)]
+pub(super) struct UnitSource {
+    pub functions: Vec<SourceFunction>,
+    pub scopes: Vec<Scope>,
+    pub spans: Vec<Span>,
+    /// What was damaged or missing, in words.
+    pub notes: Vec<String>,
+}
+
+/// Reads a unit. `line_starts` are the offsets of all line programs.
+pub(super) fn read_unit<'data>(
+    file: &DebugFile<'data>,
+    index: usize,
+    split: &SplitFiles<'data>,
+    line_starts: &BTreeSet<usize>,
+    flow_sensitive: bool,
+    hit: &impl Fn(&Range<u64>) -> bool,
+) -> UnitSource {
+    let mut source = UnitSource::default();
+    let opened = match file.open(index) {
+        Ok(opened) => opened,
+        Err(error) => {
+            source.notes.push(format!("a unit of debug information cannot be opened: {error}"));
+            return source;
+        }
+    };
+    let part = split.read(file, &opened, |file, opened| read_entries(file, opened, flow_sensitive, hit));
+    let (encoding, functions, found) = match part {
+        None => read_entries(file, &opened, flow_sensitive, hit),
+        Some(Ok(read)) => read,
+        Some(Err(why)) => {
+            source.notes.push(format!("split debug information is missing: {why}"));
+            return source;
+        }
+    };
+    if let Some(error) = found.damage {
+        source.notes.push(format!("a unit of debug information is damaged: {error}"));
+    }
+    let (rows, damage) = match file.line_program(&opened, line_starts) {
+        Some(Ok(program)) => rows(program, encoding),
+        Some(Err(error)) => (Vec::new(), Some(error)),
+        None => (Vec::new(), None),
+    };
+    if let Some(error) = damage {
+        source.notes.push(format!("a line program is damaged: {error}"));
+    }
+    source.spans = spans(&found.pieces, &rows);
+    source.functions = functions;
+    source.scopes = found.scopes;
+    source
+}
+
+fn read_entries<'data>(
+    file: &DebugFile<'data>,
+    opened: &OpenUnit<'data>,
+    flow_sensitive: bool,
+    hit: &impl Fn(&Range<u64>) -> bool,
+) -> (Encoding, Vec<SourceFunction>, Scopes) {
+    let producer = opened.root.attr_value(gimli::DW_AT_producer);
+    let producer = producer.and_then(|value| file.dwarf.attr_string(&opened.unit, value).ok());
+    let producer = producer.map(|bytes: Bytes<'_>| String::from_utf8_lossy(bytes.slice()).into_owned());
+    let encoding = match Encoding::of_producer(&producer.unwrap_or_default()) {
+        Encoding::Prefixed if flow_sensitive => Encoding::FlowSensitive,
+        other => other,
+    };
+    let mut functions = Functions::new(file, opened);
+    let found = scopes(&file.dwarf, &opened.unit, encoding, &mut functions, hit);
+    (encoding, functions.into_list(), found)
+}
+
+/// Pieces cut where the position changes. Both sorted and disjoint; what no row covers has line 0.
+fn spans(pieces: &[Piece], rows: &[Row]) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    let mut first = 0;
+    for piece in pieces {
+        let mut push = |start: u64, end: u64, position: Position| {
+            let same = |last: &&mut Span| last.end.0 == start && last.scope == piece.scope && last.position == position;
+            match spans.last_mut().filter(same) {
+                Some(last) => last.end = Svma(end),
+                None if start < end => {
+                    spans.push(Span { start: Svma(start), end: Svma(end), scope: piece.scope, position });
+                }
+                None => {}
+            }
+        };
+        first += rows[first..].partition_point(|row| row.end <= piece.start);
+        let mut position = piece.start;
+        for row in rows[first..].iter().take_while(|row| row.start < piece.end) {
+            push(position, row.start, Position::default());
+            position = row.end.min(piece.end);
+            push(row.start.max(piece.start), position, row.position);
+        }
+        push(position, piece.end, Position::default());
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ScopeId;
+    use super::*;
+
+    #[test]
+    fn pieces_are_cut_where_the_line_changes() {
+        let piece = |start, end, scope| Piece { start, end, scope: ScopeId(scope) };
+        let row = |start, end, line| Row { start, end, position: Position { line, ..Position::default() } };
+        let pieces = [piece(0, 10, 0), piece(10, 14, 1), piece(14, 20, 0), piece(30, 40, 2)];
+        let rows = [row(2, 6, 7), row(6, 12, 8), row(12, 14, 8), row(14, 16, 9), row(29, 35, 1), row(38, 50, 2)];
+        let found: Vec<_> =
+            spans(&pieces, &rows).iter().map(|s| (s.start.0, s.end.0, s.scope.0, s.position.line)).collect();
+        let expected = [
+            (0, 2, 0, 0),
+            (2, 6, 0, 7),
+            (6, 10, 0, 8),
+            (10, 14, 1, 8),
+            (14, 16, 0, 9),
+            (16, 20, 0, 0),
+            (30, 35, 2, 1),
+            (35, 38, 2, 0),
+            (38, 40, 2, 2),
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,291 @@
+//! Source positions of compiled programs beside those of `llvm-symbolizer`; damaged debug information.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use analyzer::address::Svma;
+use analyzer::lines::{Encoding, SourceIndex};
+use analyzer::recording::{Module, ModuleKind};
+use analyzer::{Binary, BinarySearch};
+use serde_json::Value;
+
+const CPP: &str = r#"
+#include <cstdio>
+#include <cstdlib>
+namespace {
+struct Sum {
+    unsigned value;
+    explicit Sum(unsigned start) : value(start) {}
+    void add(unsigned x) { if (x & 1) value += x; else value ^= x; }
+};
+template <class T> inline T twice(T x) { return x + x; }
+}
+static inline unsigned leaf(unsigned x) { return x % 3 ? x / 7 : twice(x); }
+static inline unsigned inner(unsigned x) { unsigned y = leaf(x); return y > 10 ? leaf(y) + 1 : y; }
+__attribute__((noinline)) unsigned outer(unsigned n)
+{
+    Sum sum(n);
+    for (unsigned i = 0; i < n; i++) { if (i % 5 == 0 || i % 7 == 3) sum.add(inner(i)); else sum.add(i); }
+    return sum.value;
+}
+int main(int argc, char **argv)
+{
+    std::printf("%u\n", outer(argc > 1 ? std::atoi(argv[1]) : 1000));
+}
+"#;
+
+const RUST: &str = r#"
+#[inline(always)]
+fn step(x: u64) -> u64 { if x % 2 == 0 { x / 2 } else { 3 * x + 1 } }
+#[inline(never)]
+fn longest(n: u64) -> (u64, usize) {
+    (1..n).map(|start| (start, std::iter::successors(Some(start), |&x| (x > 1).then(|| step(x))).count()))
+        .max_by_key(|&(_, length)| length).unwrap()
+}
+fn main() {
+    let n = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1000);
+    println!("{:?}", longest(n));
+}
+"#;
+
+/// Runs a tool in a folder; `None` (said loudly) where it is not installed or refuses.
+fn run(folder: &Path, tool: &str, arguments: &[&str]) -> Option<()> {
+    match Command::new(tool).args(arguments).current_dir(folder).output() {
+        Ok(output) if output.status.success() => Some(()),
+        Ok(output) => {
+            eprintln!("SKIPPED: {tool} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+            None
+        }
+        Err(error) => {
+            eprintln!("SKIPPED: {tool}: {error}");
+            None
+        }
+    }
+}
+
+/// Compiles and links in two steps, as build systems do.
+fn compile(folder: &Path, compiler: &str, options: &[&str]) -> Option<PathBuf> {
+    fs::write(folder.join("program.cc"), CPP).unwrap();
+    run(folder, compiler, &[&["-O2", "-c", "program.cc", "-o", "program.o"], options].concat())?;
+    run(folder, compiler, &["program.o", "-o", "program"])?;
+    Some(folder.join("program"))
+}
+
+fn open(path: &Path) -> Binary {
+    let module = Module { path: path.to_str().unwrap().into(), build_id: None, kind: ModuleKind::File };
+    BinarySearch::default().open(&module).unwrap()
+}
+
+fn text(binary: &Binary) -> std::ops::Range<Svma> {
+    let text = binary.image.sections().iter().find(|section| section.name == ".text").unwrap();
+    text.start..Svma(text.start.0 + text.size)
+}
+
+fn index(binary: &Binary, threads: usize) -> SourceIndex {
+    SourceIndex::read(binary, &[text(binary)], threads)
+}
+
+/// A frame: function, line, the line the function starts on, block on the line.
+type Frame = (Option<String>, u32, u32, u32);
+
+/// The frames of an address, the innermost first.
+fn frames(index: &SourceIndex, at: Svma) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    let Some(span) = index.at(at) else { return frames };
+    let mut place = Some((span.scope, span.position));
+    while let Some((scope, position)) = place {
+        let scope = index.scope(scope);
+        let function = index.function(scope);
+        let inlined = scope.caller.and(function.name.clone());
+        let name = function.linkage_name.clone().or(inlined);
+        frames.push((name, position.line, function.start_line.unwrap_or(0), position.discriminator.base));
+        place = scope.caller;
+    }
+    frames
+}
+
+/// The same of `llvm-symbolizer`, of all addresses.
+fn symbolizer_frames(binary: &Path, addresses: &[Svma], encoding: Encoding) -> Option<Vec<Vec<Frame>>> {
+    let arguments = ["--functions=linkage", "--inlines", "--no-demangle", "--output-style=JSON", "--obj"];
+    let mut command = Command::new("llvm-symbolizer-19");
+    command.args(arguments).arg(binary).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        eprintln!("SKIPPED: llvm-symbolizer-19 is not installed");
+        return None;
+    };
+    let mut input = child.stdin.take().unwrap();
+    let lines: String = addresses.iter().map(|address| format!("{address}\n")).collect();
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()).unwrap());
+    let output = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    writer.join().unwrap();
+    let number = |symbol: &Value, key: &str| symbol[key].as_u64().unwrap() as u32;
+    let frame = |symbol: &Value| {
+        let block = encoding.decode(number(symbol, "Discriminator")).base;
+        let name = symbol["FunctionName"].as_str().unwrap().to_owned();
+        (Some(name), number(symbol, "Line"), number(symbol, "StartLine"), block)
+    };
+    let stack = |line: &str| {
+        let value: Value = serde_json::from_str(line).unwrap();
+        value["Symbol"].as_array().unwrap().iter().map(frame).collect()
+    };
+    Some(output.lines().map(stack).collect())
+}
+
+/// Compares all addresses of a program's code.
+fn check(path: &Path, encoding: Encoding) -> SourceIndex {
+    let binary = open(path);
+    let index = index(&binary, 2);
+    assert_eq!(index.notes(), &[] as &[String]);
+    let addresses: Vec<Svma> = (text(&binary).start.0..text(&binary).end.0).map(Svma).collect();
+    let Some(expected) = symbolizer_frames(path, &addresses, encoding) else { return index };
+    assert_eq!(expected.len(), addresses.len());
+    let (mut inlined, mut blocks) = (0, 0);
+    for (&address, expected) in addresses.iter().zip(&expected) {
+        let found = frames(&index, address);
+        if found.is_empty() {
+            // Code of the C library's objects has no debug information, or that of assembly.
+            assert!(expected.iter().all(|frame| frame.2 == 0), "{address}: {expected:?}");
+            continue;
+        }
+        let same = |(found, expected): (&Frame, &Frame)| {
+            let name = found.0.is_none() || found.0 == expected.0;
+            name && (found.1, found.2, found.3) == (expected.1, expected.2, expected.3)
+        };
+        assert!(
+            found.len() == expected.len() && found.iter().zip(expected).all(same),
+            "{}, {address}:\n{found:?}\n{expected:?}",
+            path.display()
+        );
+        inlined += usize::from(found.len() > 2);
+        blocks += usize::from(found.iter().any(|frame| frame.3 > 0));
+    }
+    eprintln!("{}: {inlined} bytes twice inlined, {blocks} in other blocks of their line", path.display());
+    assert!(inlined > 20 && blocks > 20, "{}: {inlined} {blocks}", path.display());
+    index
+}
+
+#[test]
+fn positions_are_those_of_llvm_symbolizer() {
+    let folder = tempfile::tempdir().unwrap();
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        for options in [&[][..], &["-ffunction-sections"], &["-gz=zlib"]] {
+            let options = [&[version, "-g"], options].concat();
+            if let Some(program) = compile(folder.path(), "g++", &options) {
+                check(&program, Encoding::Plain);
+            }
+        }
+        for options in [&["-g"][..], &["-gline-tables-only"], &["-g", "-gz=zlib"], &["-g", "-gz=zstd"]] {
+            let options = [&[version, "-fdebug-info-for-profiling"], options].concat();
+            if let Some(program) = compile(folder.path(), "clang++-19", &options) {
+                check(&program, Encoding::Prefixed);
+            }
+        }
+    }
+}
+
+#[test]
+fn positions_of_a_rust_program_with_its_library() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("program.rs"), RUST).unwrap();
+    let options = ["-Copt-level=2", "-Cdebuginfo=2", "-Ccodegen-units=4", "program.rs"];
+    if run(folder.path(), "rustc", &options).is_none() {
+        return;
+    }
+    let program = folder.path().join("program");
+    let binary = open(&program);
+    let [one, three] = [1, 3].map(|threads| index(&binary, threads));
+    assert_eq!(one.spans(), three.spans());
+    assert_eq!(one.scopes(), three.scopes());
+    let own =
+        |at: &Svma| frames(&one, *at).iter().any(|frame| frame.0.as_ref().is_some_and(|name| name.contains("longest")));
+    let addresses: Vec<Svma> = (text(&binary).start.0..text(&binary).end.0).map(Svma).filter(own).collect();
+    let found: Vec<_> = addresses.iter().map(|&at| frames(&one, at)).collect();
+    assert!(found.iter().any(|frames| frames.len() > 4 && frames[0].0.as_ref().unwrap().contains("step")));
+    let Some(expected) = symbolizer_frames(&program, &addresses, Encoding::Prefixed) else { return };
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn split_debug_information_is_found_beside_and_packed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (compiler, encoding) in [("g++", Encoding::Plain), ("clang++-19", Encoding::Prefixed)] {
+        for version in ["-gdwarf-4", "-gdwarf-5"] {
+            let options = ["-g", version, "-gsplit-dwarf", "-fdebug-info-for-profiling"];
+            let options = &options[..if compiler == "g++" { 3 } else { 4 }];
+            let Some(program) = compile(folder.path(), compiler, options) else { continue };
+            let parts = check(&program, encoding);
+            if run(folder.path(), "llvm-dwp-19", &["-e", "program", "-o", "program.dwp"]).is_some() {
+                fs::remove_file(folder.path().join("program.dwo")).unwrap();
+                let packed = index(&open(&program), 1);
+                assert_eq!(packed.notes(), &[] as &[String]);
+                assert_eq!(packed.spans(), parts.spans());
+                fs::remove_file(folder.path().join("program.dwp")).unwrap();
+            } else {
+                fs::remove_file(folder.path().join("program.dwo")).unwrap();
+            }
+            let without = index(&open(&program), 1);
+            assert!(without.spans().is_empty());
+            assert!(without.notes()[0].contains("program.dwo"), "{:?}", without.notes());
+        }
+    }
+}
+
+#[test]
+fn a_separate_debug_file_is_found_by_its_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "g++", &["-g"]) else { return };
+    let whole = index(&open(&program), 1);
+    let steps: [&[&str]; 3] = [
+        &["--only-keep-debug", "program", "program.debug"],
+        &["--strip-debug", "program"],
+        &["--add-gnu-debuglink=program.debug", "program"],
+    ];
+    if steps.iter().any(|step| run(folder.path(), "objcopy", step).is_none()) {
+        return;
+    }
+    let linked = index(&open(&program), 1);
+    assert!(!whole.spans().is_empty());
+    assert_eq!(linked.spans(), whole.spans());
+    // Of another build, it is not taken.
+    fs::write(folder.path().join("program.debug"), b"something else").unwrap();
+    assert!(!index(&open(&program), 1).has_debug_information());
+}
+
+#[test]
+fn damaged_debug_information_is_survived() {
+    let folder = tempfile::tempdir().unwrap();
+    let compilers = [("g++", ["-g", "-gdwarf-4"]), ("g++", ["-g", "-gdwarf-5"]), ("clang++-19", ["-g", "-gdwarf-5"])];
+    for (compiler, options) in compilers {
+        let Some(program) = compile(folder.path(), compiler, &options) else { continue };
+        let bytes = fs::read(&program).unwrap();
+        let sections: Vec<_> = open(&program).image.sections().to_vec();
+        let debug = || sections.iter().filter(|section| section.name.starts_with(".debug_"));
+        let whole = index(&open(&program), 1).spans().len();
+        let (mut seed, mut less) = (1_u64, 0);
+        for round in 0..400 {
+            let mut damaged = bytes.clone();
+            for section in debug() {
+                for _ in 0..=round % 5 {
+                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let at = section.file_offset + (seed >> 20) % section.size.max(1);
+                    damaged[at as usize] = (seed >> 8) as u8;
+                }
+            }
+            fs::write(&program, &damaged).unwrap();
+            let index = index(&open(&program), 1);
+            assert!(index.spans().is_sorted_by(|a, b| a.end <= b.start));
+            less += usize::from(index.spans().len() < whole);
+        }
+        assert!(less > 50, "{less}");
+        // Sections cut short.
+        for section in debug() {
+            let mut damaged = bytes.clone();
+            let half = (section.file_offset + section.size / 2) as usize;
+            damaged[half..(section.file_offset + section.size) as usize].fill(0xff);
+            fs::write(&program, &damaged).unwrap();
+            let _ = index(&open(&program), 1);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Counts by source position, for compilers.
+
+use analyzer::sample_profile::{Names, Placement, SampleProfile, build};
+use anyhow::bail;
+
+use crate::output::profile::Profiled;
+use crate::output::share;
+
+/// The sample profile of a binary; what is not in it is said on standard error.
+pub fn sample_profile(profiled: &Profiled<'_>, names: Names, threads: usize) -> anyhow::Result<SampleProfile> {
+    let (profile, notes) = build(profiled.flow, profiled.index, &profiled.binary, names, threads);
+    let file = profiled.binary.file.display();
+    notes.iter().for_each(|note| eprintln!("hbbp: {file}: {note}"));
+    let Placement { without_debug_information, without_line, without_start_line, .. } = profile.placement;
+    let unplaced = [
+        ("code without debug information (compile it with -g or -gline-tables-only)", without_debug_information),
+        ("instructions that belong to no line of the source", without_line),
+        (
+            "functions whose debug information does not say where they start (compile with -fdebug-info-for-profiling beside \
+             -gline-tables-only, or with -g)",
+            without_start_line,
+        ),
+    ];
+    for (what, count) in unplaced.into_iter().filter(|(_, count)| *count > 0.0) {
+        eprintln!("hbbp: not in the profile: {what}: {} of what ran", share(count, profile.placement.all()));
+    }
+    if profile.functions.is_empty() {
+        bail!(
+            "{file}: no function of it that ran can be placed in the source: compile it with -g, or with -gline-tables-only and \
+             -fdebug-info-for-profiling, and record again; or install its debug file"
+        );
+    }
+    Ok(profile)
+}

@@ -1,0 +1,165 @@
+//! Real branch stacks (Westmere, gzip), beside what AutoFDO's own tools make of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::support::{has, recording, run};
+
+/// The binary under its recorded name, the recording, and a folder.
+fn westmere() -> Option<(TempDir, PathBuf, PathBuf)> {
+    let (recording, binary) = (recording("westmere-lbr.perf.data")?, recording("westmere-lbr.binary")?);
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("test.binary");
+    std::fs::copy(binary, &copy).unwrap();
+    Some((folder, copy, recording))
+}
+
+fn ours(format: &[&str], binary: &Path, recording: &Path, output: &Path) {
+    let [binary, recording, output] = [binary, recording, output].map(|path| path.to_str().unwrap());
+    let output = run(&[&["export", "-i", recording, "--binary", binary, "-o", output, "--format"], format].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Counts of a function by line, in the lines of those who called what was inlined: the most of the blocks on a line.
+type Lines = BTreeMap<Vec<u32>, f64>;
+
+/// By function: executions by line, and calls of others.
+#[derive(Default)]
+struct Function {
+    lines: Lines,
+    targets: BTreeMap<(Vec<u32>, String), f64>,
+}
+
+/// Reads a profile as text. `create_llvm_prof` 0.19 prints broken names of what was inlined, and decodes GCC's discriminators as if
+/// they were LLVM's, so neither is compared.
+fn read(text: &[u8]) -> BTreeMap<String, Function> {
+    let mut functions: BTreeMap<String, Function> = BTreeMap::new();
+    let (mut name, mut around): (String, Vec<u32>) = Default::default();
+    for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        let line = String::from_utf8_lossy(line);
+        let depth = line.len() - line.trim_start_matches(' ').len();
+        if depth == 0 {
+            name = line.split([':', ' ']).next().unwrap().to_owned();
+            functions.entry(name.clone()).or_default();
+            continue;
+        }
+        let (place, rest) = line.trim_start().split_once(':').unwrap();
+        around.truncate(depth - 1);
+        let place = place.split('.').next().unwrap().parse().unwrap();
+        let mut words = rest.split_whitespace();
+        around.push(place);
+        let Some(count) = words.next().and_then(|count| count.parse::<f64>().ok()) else { continue };
+        let function = functions.get_mut(&name).unwrap();
+        let most = function.lines.entry(around.clone()).or_default();
+        *most = most.max(count);
+        for word in words {
+            if let Some((target, calls)) = word.rsplit_once(':') {
+                *function.targets.entry((around.clone(), target.to_owned())).or_default() +=
+                    calls.parse::<f64>().unwrap();
+            }
+        }
+    }
+    functions
+}
+
+/// `of` beside `reference`, which counts streams as 1: all functions of the reference, and how far counts are apart.
+fn compare(of: &[u8], reference: &[u8]) {
+    let (of, reference) = (read(of), read(reference));
+    let sum = |functions: &BTreeMap<String, Function>| -> f64 {
+        reference.keys().flat_map(|name| functions[name].lines.values()).sum()
+    };
+    let scale = sum(&of) / sum(&reference);
+    assert!(reference.len() >= 20, "{}", reference.len());
+    let (mut more, mut all_calls) = (0.0, 0.0);
+    for (name, reference) in &reference {
+        let found = &of[name];
+        assert!(found.lines.keys().eq(reference.lines.keys()), "{name}");
+        let error: f64 = reference.lines.iter().map(|(line, count)| (found.lines[line] / scale - count).abs()).sum();
+        let all: f64 = reference.lines.values().sum();
+        eprintln!("{name}: {all:.0} in {} lines, {error:.1} apart", reference.lines.len());
+        assert!(error <= 0.01 * all + 1.0, "{name}: {error} of {all}");
+        for ((line, target), calls) in &reference.targets {
+            let found = found.targets.get(&(line.clone(), target.clone())).copied().unwrap_or(0.0) / scale;
+            // They count each of the 16 branches of a stack, hbbp the 15 whose stream is known.
+            assert!(found >= 0.9 * calls - 4.0, "{name} {line:?} {target}: {found} for {calls}");
+            more += (found - calls).max(0.0);
+            all_calls += calls;
+        }
+    }
+    // Of several calls at one position they keep one.
+    assert!(more < 0.05 * all_calls, "{more} of {all_calls}");
+    // They leave functions out that ran least.
+    for (name, function) in of.iter().filter(|(name, _)| !reference.contains_key(*name)) {
+        let most = function.lines.values().fold(0.0_f64, |most, &count| most.max(count));
+        assert!(most / scale < 3.0, "{name}: {most}");
+    }
+}
+
+#[test]
+fn counts_are_those_of_create_llvm_prof() {
+    let Some((folder, binary, recording)) = westmere() else { return };
+    if !has("create_llvm_prof") {
+        return;
+    }
+    let reference = folder.path().join("reference");
+    let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
+    let created = Command::new("create_llvm_prof")
+        .args(["--format=text", &option("profile", &recording), &option("binary", &binary), &option("out", &reference)])
+        .output()
+        .unwrap();
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+    let profile = folder.path().join("profile");
+    ours(&["llvm-text"], &binary, &recording, &profile);
+    compare(&std::fs::read(profile).unwrap(), &std::fs::read(reference).unwrap());
+}
+
+#[test]
+fn counts_are_those_of_create_gcov() {
+    let Some((folder, binary, recording)) = westmere() else { return };
+    if !has("create_gcov") || !has("dump_gcov") {
+        return;
+    }
+    let reference = folder.path().join("reference");
+    let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
+    let created = Command::new("create_gcov")
+        .args([
+            "-gcov_version=1",
+            &option("profile", &recording),
+            &option("binary", &binary),
+            &option("gcov", &reference),
+        ])
+        .output()
+        .unwrap();
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+    let profile = folder.path().join("profile");
+    ours(&["gcov", "--gcov-version", "1"], &binary, &recording, &profile);
+    let dump = |file: &Path| {
+        let output = Command::new("dump_gcov").arg("-gcov_version=1").arg(file).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    compare(&dump(&profile), &dump(&reference));
+}
+
+#[test]
+fn both_of_llvms_formats_are_the_same_profile() {
+    let Some((folder, binary, recording)) = westmere() else { return };
+    if !has("llvm-profdata-19") {
+        return;
+    }
+    let [text, extbin] = ["llvm-text", "llvm-extbin"].map(|format| {
+        let file = folder.path().join(format);
+        ours(&[format], &binary, &recording, &file);
+        file
+    });
+    let as_it_was = std::fs::read_to_string(&text).unwrap();
+    assert_eq!(super::merged(&text), as_it_was);
+    assert_eq!(super::merged(&extbin), as_it_was);
+    let overlap =
+        Command::new("llvm-profdata-19").args(["overlap", "--sample"]).args([&text, &extbin]).output().unwrap();
+    let report = String::from_utf8(overlap.stdout).unwrap();
+    assert!(report.contains("Whole program profile similarity: 100.000%"), "{report}");
+}
