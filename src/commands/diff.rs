@@ -15,8 +15,8 @@ use crate::output::{Format, OutputArgs, write_to};
 
 /// Compare two recordings: how much they have in common, what has moved, which kinds of instructions came and went
 ///
-/// The overlap is the sum of the smaller of both shares, over all blocks of files that are the same, and over all functions by name: 100 %
-/// is the same, 0 % has nothing in common.
+/// The overlap is the sum of the smaller of both shares, over all blocks of files that are the same, over all functions by name, and over all lines
+/// of the source (counted from the start of their function) of what has debug information: 100 % is the same, 0 % has nothing in common.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for (file, notes) in [(&args.before, before_notes), (&args.after, after_notes)] {
         notes.iter().for_each(|note| eprintln!("hbbp: {}: {note}", file.display()));
     }
-    let comparison = compare([&before, &after], &args.analysis.search());
+    let comparison = compare([&before, &after], &args.analysis.search(), args.analysis.threads());
     for (file, sum) in [&args.before, &args.after].into_iter().zip(comparison.instructions) {
         if sum <= 0.0 {
             bail!("{}: nothing was seen running", file.display());

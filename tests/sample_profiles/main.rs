@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perfdata::Features;
+use serde_json::Value;
 use support::{has, run, stdout};
 use synthetic::{Recorder, assemble};
 use tempfile::TempDir;
@@ -208,6 +209,28 @@ h calls 100
     }
     let second = export(&["gcov"], &recording);
     assert_eq!(second, export(&["gcov", "--gcov-version", "2"], &recording));
+}
+
+/// Of 11 instructions of both ways around, 4 are on line 12, 3 on line 13, 2 on line 15, 1 was inlined and 1 is in `h`; of the 4 of the second way
+/// alone 2, 0, 1, 1 and 0.
+#[test]
+fn lines_are_compared_from_the_start_of_their_function() {
+    const INLINED: [(u64, u64); 3] = [AROUND[0], (0x40_1001, 0x40_100b), AROUND[0]];
+    let Some((folder, before)) = recorded() else { return };
+    let mut recorder = Recorder::new(&folder.path().join("program"));
+    recorder.stack(&INLINED);
+    let after = folder.path().join("after.data");
+    std::fs::write(&after, recorder.finish(&Features::default())).unwrap();
+    let [before, after] = [&before, &after].map(|path| path.to_str().unwrap());
+    let document: Value = serde_json::from_str(&stdout(&["diff", before, after, "--format", "json"])).unwrap();
+    let near = |value: &Value, expected: f64| assert!((value.as_f64().unwrap() - expected).abs() < 1e-6, "{value}");
+    near(&document["before"]["with_lines"], 1.0);
+    near(&document["overlap"]["lines"], 7.0 / 11.0);
+    let lines = document["lines"].as_array().unwrap();
+    let shown: Vec<(&str, i64)> =
+        lines.iter().map(|line| (line["function"].as_str().unwrap(), line["line"].as_i64().unwrap())).collect();
+    assert_eq!(shown, [("f", 3), ("g", 1), ("f", 2), ("h", 1), ("f", 5)]);
+    near(&lines[0]["change"], -3.0 / 11.0);
 }
 
 #[test]

@@ -3,14 +3,16 @@
 //! Each side is shares of its executed instructions (of its samples, where it has no ranges). The overlap of two profiles is
 //! sum min(a, b) over all blocks, or functions, as AutoFDO's `profile_diff` defines it: 1 for the same, 0 for nothing in common.
 //! Blocks are the same if their address and their file's build id are; functions, if their name and their file's are, so functions can be
-//! compared across builds.
+//! compared across builds; lines of the source likewise, counted from the start of their function.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::address::Svma;
 use crate::binaries::BinarySearch;
+use crate::code::Block;
 use crate::code::{Attributes, demangle, instructions};
+use crate::flow::source_lines::{SourceLine, source_lines};
 use crate::flow::{Flow, FlowCode, ModuleFlow};
 use crate::recording::ModuleKind;
 
@@ -70,10 +72,16 @@ pub struct Comparison {
     pub unread: [f64; 2],
     /// Overlap by block within the files that are the same; `None` if there are none.
     pub block_overlap: Option<f64>,
+    /// Share of each side that belongs to a line of the source.
+    pub with_lines: [f64; 2],
+    /// Overlap by line of what belongs to one; `None` if there is nothing on one side.
+    pub line_overlap: Option<f64>,
     /// Overlap by function of all code.
     pub function_overlap: f64,
     /// Largest change first. Shares are of all code.
     pub blocks: Vec<Moved<BlockName>>,
+    /// Largest change first. Shares are of all code.
+    pub lines: Vec<Moved<SourceLine>>,
     /// Largest change first.
     pub functions: Vec<Moved<FunctionName>>,
     /// By kind. Shares are of the code that was read.
@@ -82,13 +90,13 @@ pub struct Comparison {
     pub notes: Vec<String>,
 }
 
-/// Compares two flows, before and after.
-pub fn compare(sides: [&Flow; 2], search: &BinarySearch) -> Comparison {
+/// Compares two flows, before and after. `threads` read the lines of the source.
+pub fn compare(sides: [&Flow; 2], search: &BinarySearch, threads: usize) -> Comparison {
     let has_ranges = sides.map(|flow| flow.range_total() > 0.0);
     let versions = versions_of_one_program(sides);
     let notes =
         versions.iter().map(|[before, after]| format!("{before} and {after} are taken for versions of one program"));
-    let mut sums = Sums { has_ranges, notes: notes.collect(), versions, ..Sums::default() };
+    let mut sums = Sums { has_ranges, threads, notes: notes.collect(), versions, ..Sums::default() };
     // Which module of each side has the same code, in the order of their identities.
     let mut pairs: BTreeMap<Identity<'_>, [Option<usize>; 2]> = BTreeMap::new();
     for (side, flow) in sides.into_iter().enumerate() {
@@ -141,11 +149,13 @@ impl<'a> Identity<'a> {
 #[derive(Default)]
 struct Sums {
     has_ranges: [bool; 2],
+    threads: usize,
     total: [f64; 2],
     same_files: [f64; 2],
     unread: [f64; 2],
     common_blocks: Vec<[f64; 2]>,
     blocks: BTreeMap<BlockName, [f64; 2]>,
+    lines: BTreeMap<SourceLine, [f64; 2]>,
     functions: BTreeMap<FunctionName, [f64; 2]>,
     mix: BTreeMap<InstructionKind, [f64; 2]>,
     notes: Vec<String>,
@@ -194,6 +204,7 @@ impl Sums {
             executions[side] = if self.has_ranges[side] { code.executions(of) } else { code.sampled(of) };
         }
         let both = pair.iter().all(Option::is_some);
+        let mut ran: Vec<(&Block, [f64; 2])> = Vec::new();
         for (index, block) in code.blocks.blocks().iter().enumerate() {
             let number = f64::from(block.instructions);
             let mut executed = [0.0; 2];
@@ -205,6 +216,7 @@ impl Sums {
                 continue;
             }
             add(&mut self.total, executed);
+            ran.push((block, executed));
             let function = Some(demangle(&code.functions.name(block.function)));
             let function = FunctionName { module: name.clone(), function };
             add(self.functions.entry(function.clone()).or_default(), executed);
@@ -220,6 +232,9 @@ impl Sums {
                 add(self.mix.entry(kind).or_default(), executed.map(|executed| executed / number));
             }
         }
+        for (line, executed) in source_lines(&binary, &ran, self.threads) {
+            add(self.lines.entry(line).or_default(), executed);
+        }
     }
 
     fn finish(self) -> Comparison {
@@ -227,7 +242,10 @@ impl Sums {
         let of_all = |sums: [f64; 2]| [share(sums[0], total[0]), share(sums[1], total[1])];
         let common = self.same_files;
         let in_common = common.iter().all(|sum| *sum > 0.0);
-        let smaller = |sums: &[f64; 2]| share(sums[0], common[0]).min(share(sums[1], common[1]));
+        let smaller = |sums: &[f64; 2], of: [f64; 2]| share(sums[0], of[0]).min(share(sums[1], of[1]));
+        let with_lines = self.lines.values().fold([0.0; 2], |all, sums| [all[0] + sums[0], all[1] + sums[1]]);
+        let have_lines = with_lines.iter().all(|sum| *sum > 0.0);
+        let line_overlap = have_lines.then(|| self.lines.values().map(|sums| smaller(sums, with_lines)).sum());
         let functions = by_change(self.functions, of_all);
         let read = [0, 1].map(|side| total[side] - self.unread[side]);
         let of_read = |sums: [f64; 2]| [share(sums[0], read[0]), share(sums[1], read[1])];
@@ -236,9 +254,12 @@ impl Sums {
             instructions: total,
             same_files: of_all(common),
             unread: of_all(self.unread),
-            block_overlap: in_common.then(|| self.common_blocks.iter().map(smaller).sum()),
+            block_overlap: in_common.then(|| self.common_blocks.iter().map(|sums| smaller(sums, common)).sum()),
+            with_lines: of_all(with_lines),
+            line_overlap,
             function_overlap: functions.iter().map(|moved| moved.shares[0].min(moved.shares[1])).sum(),
             blocks: by_change(self.blocks, of_all),
+            lines: by_change(self.lines, of_all),
             functions,
             mix: mix.collect(),
             notes: self.notes,

@@ -19,6 +19,7 @@ mod merge;
 mod of_recording;
 mod of_truth;
 mod placing;
+mod source_lines;
 
 pub use bolt_edges::{BoltEdge, bolt_edges};
 pub use builder::FlowBuilder;
@@ -28,6 +29,7 @@ pub use document::{FlowDocumentError, SCHEMA};
 pub use executed::{ExecutedCode, ExecutedModule, executed_modules};
 pub use merge::Merge;
 pub(crate) use of_recording::of_recording;
+pub use source_lines::SourceLine;
 
 use serde::{Deserialize, Serialize};
 

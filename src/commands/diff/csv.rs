@@ -1,4 +1,4 @@
-//! The comparison as one table: overlaps, functions, blocks, kinds of instructions. Shares are fractions: 0.05 is 5 %.
+//! The comparison as one table: overlaps, functions, blocks, lines, kinds of instructions. Shares are fractions: 0.05 is 5 %.
 
 use std::io::Write;
 
@@ -12,7 +12,11 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let comparison = report.comparison;
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record(["kind", "name", "module", "start", "packing", "before", "after", "change", "overlap"])?;
-    let overlaps = [("blocks", comparison.block_overlap), ("functions", Some(comparison.function_overlap))];
+    let overlaps = [
+        ("blocks", comparison.block_overlap),
+        ("functions", Some(comparison.function_overlap)),
+        ("lines", comparison.line_overlap),
+    ];
     for (name, overlap) in overlaps {
         let overlap = overlap.map_or(String::new(), |overlap| overlap.to_string());
         csv.write_record(["overlap", name, "", "", "", "", "", "", &overlap])?;
@@ -28,6 +32,11 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let [before, after, change] = numbers(moved);
         let start = moved.what.start.to_string();
         csv.write_record(["block", name, &function.module, &start, "", &before, &after, &change, ""])?;
+    }
+    for moved in comparison.lines.iter().take(report.top) {
+        let [before, after, change] = numbers(moved);
+        let line = moved.what.line.to_string();
+        csv.write_record(["line", &moved.what.function, "", &line, "", &before, &after, &change, ""])?;
     }
     for moved in &comparison.mix {
         let [before, after, change] = numbers(moved);

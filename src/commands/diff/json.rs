@@ -17,6 +17,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             "instructions": comparison.instructions[side],
             "same_files": comparison.same_files[side],
             "unread": comparison.unread[side],
+            "with_lines": comparison.with_lines[side],
         })
     };
     let functions = comparison.functions.iter().take(report.top).map(|of| {
@@ -28,15 +29,24 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let (start, end) = (of.what.start, of.what.end);
         moved(json!({"module": name.module, "function": name.function, "start": start, "end": end}), of)
     });
+    let lines = comparison.lines.iter().take(report.top).map(|of| {
+        let what = json!({"function": of.what.function, "line": of.what.line});
+        moved(what, of)
+    });
     let mix = comparison.mix.iter().map(|of| moved(json!({"isa": of.what.isa, "packing": of.what.packing}), of));
     let document = json!({
         "schema": "hbbp-diff/1",
         "before": side(0),
         "after": side(1),
-        "overlap": {"blocks": comparison.block_overlap, "functions": comparison.function_overlap},
+        "overlap": {
+            "blocks": comparison.block_overlap,
+            "functions": comparison.function_overlap,
+            "lines": comparison.line_overlap,
+        },
         "degraded": comparison.notes,
         "functions": functions.collect::<Vec<_>>(),
         "blocks": blocks.collect::<Vec<_>>(),
+        "lines": lines.collect::<Vec<_>>(),
         "mix": mix.collect::<Vec<_>>(),
     });
     serde_json::to_writer(&mut *out, &document)?;

@@ -31,6 +31,16 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         blocks.print(out, report.width)?;
         rest(comparison.blocks.len(), report.top, "blocks", out)?;
     }
+    if !comparison.lines.is_empty() {
+        writeln!(out)?;
+        let mut lines = columns("line", &[("function", Align::Left)]);
+        for moved in comparison.lines.iter().take(report.top) {
+            let cells = [format!("{:+}", moved.what.line), moved.what.function.clone()];
+            lines.row(shares(moved).into_iter().chain(cells).collect());
+        }
+        lines.print(out, report.width)?;
+        rest(comparison.lines.len(), report.top, "lines", out)?;
+    }
     writeln!(out)?;
     mix(report, out)
 }
@@ -47,7 +57,12 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         None => "no file is the same on both sides".into(),
     };
     let functions = percent(comparison.function_overlap);
-    print_line("overlap", &format!("functions {functions}, {blocks}"), out, *width)?;
+    let [before, after] = comparison.with_lines.map(percent);
+    let lines = match comparison.line_overlap {
+        Some(overlap) => format!("lines {} of what has debug information ({before}, {after})", percent(overlap)),
+        None => "no line of the source is known on both sides".into(),
+    };
+    print_line("overlap", &format!("functions {functions}, {blocks}, {lines}"), out, *width)?;
     let [before, after] = comparison.same_files.map(percent);
     print_line("in both", &format!("{before} before, {after} after are in files that are the same"), out, *width)?;
     if comparison.unread.iter().any(|share| *share > 0.0) {
@@ -88,7 +103,7 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn columns(what: &str, more: &[(&str, Align)]) -> Table {
-    let align = if what == "block" { Align::Right } else { Align::Left };
+    let align = if matches!(what, "block" | "line") { Align::Right } else { Align::Left };
     let first = [("before", Align::Right), ("after", Align::Right), ("change", Align::Right), (what, align)];
     Table::new(first.iter().chain(more).map(|(title, align)| (title.to_string(), *align)).collect())
 }

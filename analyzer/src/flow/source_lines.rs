@@ -1,0 +1,63 @@
+//! What ran of each line of the source, on both sides of a comparison.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::address::Svma;
+use crate::binaries::Binary;
+use crate::code::{Block, demangle, instructions};
+use crate::lines::{ScopeId, SourceIndex};
+
+/// A line of a function, demangled, counted from the line of its declaration as in profiles for compilers: edits in front of a function do not
+/// matter. Where it was inlined, too.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SourceLine {
+    /// The function that the line is part of.
+    pub function: String,
+    /// 0 is the line of the declaration.
+    pub line: i64,
+}
+
+/// The lines of what ran, with the instructions of each side. `ran`: blocks by address, and the instructions that each side executed in them. What has no
+/// line, or belongs to a function of which nobody says where it starts, is in none.
+pub(super) fn source_lines(
+    binary: &Binary,
+    ran: &[(&Block, [f64; 2])],
+    threads: usize,
+) -> BTreeMap<SourceLine, [f64; 2]> {
+    let source = SourceIndex::read(binary, &stretches(ran), threads);
+    let mut sums: BTreeMap<(u32, i64), (ScopeId, [f64; 2])> = BTreeMap::new();
+    for (block, executed) in ran {
+        let each = executed.map(|executed| executed / f64::from(block.instructions));
+        for instruction in instructions(&binary.image, block) {
+            let Some(span) = source.at(Svma(instruction.ip())).filter(|span| span.position.line > 0) else { continue };
+            let scope = source.scope(span.scope);
+            let Some(start) = source.function(scope).start_line else { continue };
+            let line = i64::from(span.position.line) - i64::from(start);
+            let (_, sum) = sums.entry((scope.function, line)).or_insert((span.scope, [0.0; 2]));
+            sum[0] += each[0];
+            sum[1] += each[1];
+        }
+    }
+    let mut lines: BTreeMap<SourceLine, [f64; 2]> = BTreeMap::new();
+    for ((_, line), (scope, sum)) in sums {
+        let function = source.function(source.scope(scope));
+        let Some(name) = function.linkage_name.as_ref().or(function.name.as_ref()) else { continue };
+        let total = lines.entry(SourceLine { function: demangle(name), line }).or_default();
+        total[0] += sum[0];
+        total[1] += sum[1];
+    }
+    lines
+}
+
+/// The addresses of blocks, with those that touch as one.
+fn stretches(ran: &[(&Block, [f64; 2])]) -> Vec<Range<Svma>> {
+    let mut stretches: Vec<Range<Svma>> = Vec::new();
+    for (block, _) in ran {
+        match stretches.last_mut().filter(|last| block.start <= last.end) {
+            Some(last) => last.end = last.end.max(block.end),
+            None => stretches.push(block.start..block.end),
+        }
+    }
+    stretches
+}
