@@ -1,6 +1,6 @@
 //! From bytes to operations.
 
-use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, UsedMemory};
+use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, OpKind};
 
 use crate::native::{StubId, Stubs};
 use crate::op::{Address, Handler, Op};
@@ -52,6 +52,7 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
         extra: 0,
         length: instruction.len().max(1) as u8,
         stub: StubId::NONE,
+        loads: false,
         stores: false,
     };
     if instruction.is_invalid() {
@@ -72,21 +73,30 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
         save_restore::select,
         segment_base::select,
     ];
+    let (loads, stores) = access(instruction, factory);
+    let blank = Op { loads, stores, ..blank };
     for family in FAMILIES {
         let mut op = blank;
         if let Some(run) = family(instruction, &mut op) {
-            return Op { run, stores: stores(instruction, factory), ..op };
+            return Op { run, ..op };
         }
     }
     let mut op = blank;
     match foreign::select(instruction, &mut op, factory, stubs) {
-        Some(run) => Op { run, stores: stores(instruction, factory), ..op },
+        Some(run) => Op { run, ..op },
         None => blank,
     }
 }
 
-fn stores(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> bool {
-    use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
-    let writes = |used: &UsedMemory| matches!(used.access(), Write | CondWrite | ReadWrite | ReadCondWrite);
-    factory.info(instruction).used_memory().iter().any(writes)
+/// Whether the operand in memory is read, and whether it is written. That of `lea` is neither; the stack of `push` and `call` is none.
+fn access(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> (bool, bool) {
+    use OpAccess::{CondRead, CondWrite, Read, ReadCondWrite, ReadWrite, Write};
+    let operand = (0..instruction.op_count()).find(|&operand| instruction.op_kind(operand) == OpKind::Memory);
+    let Some(operand) = operand else { return (false, false) };
+    match factory.info(instruction).op_access(operand) {
+        Read | CondRead => (true, false),
+        Write | CondWrite => (false, true),
+        ReadWrite | ReadCondWrite => (true, true),
+        _ => (false, false),
+    }
 }

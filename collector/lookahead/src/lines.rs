@@ -32,9 +32,9 @@ pub struct Forwarded {
 
 /// What a path does with operands in memory: lines of data in the order of their first use, and uses of what was stored shortly before.
 ///
-/// It is a filter, made to be cheap: a line may come again when another one took its place, a store may be forgotten for one behind it, and
-/// `lea`, which only adds up an address, counts as a use. The stack of `push` and `call`, and strings, have no such operand. Variables at a
-/// constant distance from `rsp` or `rbp` are no uses of stores: code alone tells when they are the same.
+/// It is a filter, made to be cheap: a line may come again when another one took its place, a store may be forgotten for one behind it.
+/// The stack of `push` and `call`, and strings, have no such operand. Variables at a constant distance from `rsp` or `rbp` are no uses of
+/// stores: code alone tells when they are the same.
 #[derive(Debug)]
 pub struct DataLines {
     uses: Vec<DataUse>,
@@ -117,7 +117,7 @@ impl DataLines {
         if op.stores {
             *stored = (address, self.executed);
         }
-        if last == address && (1..=Self::FARTHEST).contains(&distance) {
+        if op.loads && last == address && (1..=Self::FARTHEST).contains(&distance) {
             self.add_forwarded(distance);
         }
     }
@@ -139,11 +139,11 @@ pub(crate) struct Path<'t> {
 impl Sink for Path<'_> {
     #[inline(always)]
     fn before(&mut self, m: &Machine<'_>, op: &Op) {
+        if !(op.loads || op.stores) {
+            return;
+        }
         let address = m.address(op);
         let line = address >> 6;
-        if line == 0 {
-            return; // Without an operand the address is 0.
-        }
         let known = &mut self.lines.known[line as usize % KNOWN];
         if *known != line {
             *known = line;

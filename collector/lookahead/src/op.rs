@@ -36,7 +36,8 @@ pub(crate) struct Op {
     pub(crate) extra: u8,
     pub(crate) length: u8,
     pub(crate) stub: StubId,
-    /// Its operand in memory is written.
+    /// Its operand in memory is read, and written.
+    pub(crate) loads: bool,
     pub(crate) stores: bool,
 }
 

@@ -72,7 +72,7 @@ impl Burst {
     /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as weight, and as
     /// period its share of what the burst stands for. The first one has the lines of data as raw data: a little-endian word each, the
     /// number of instructions of the burst executed before in its upper half, the low 32 bits of the line's number in the lower. Line 0 is
-    /// the end of what there was room for. Uses of what was stored shortly before follow, with the highest bit set, and how many instructions
+    /// the end of what there was room for, and lines whose lower half is 0 are left out. Uses of what was stored shortly before follow, with the highest bit set, and how many instructions
     /// before it was in the lower half.
     pub(super) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
         let mut stack = Vec::new();
@@ -81,7 +81,8 @@ impl Burst {
         const FORWARDED: u64 = 1 << 63;
         let forwarded =
             |used: &Forwarded| (FORWARDED | u64::from(used.instruction) << 32 | u64::from(used.distance)).to_le_bytes();
-        let lines = self.lines.uses().iter().chain(&end).flat_map(word);
+        let is_told = |used: &&DataUse| used.line & 0xffff_ffff != 0;
+        let lines = self.lines.uses().iter().filter(is_told).chain(&end).flat_map(word);
         let uses: Vec<u8> = lines.chain(self.lines.forwarded().iter().flat_map(forwarded)).collect();
         for (index, piece) in self.pieces.iter().enumerate() {
             let end = self.pieces.get(index + 1).map_or(self.branches.len(), |next| next.first);

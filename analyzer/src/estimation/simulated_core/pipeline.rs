@@ -136,7 +136,7 @@ impl Pipeline {
     /// Executes one instruction; the cycles from the retirement of the last one to its own. `wait`: for data that it uses first. `from_store`: how
     /// many instructions before its address was stored to.
     pub fn execute(&mut self, operation: &Operation, way: Way, wait: Option<Wait>, from_store: Option<u32>) -> f64 {
-        // A branch and the comparison before it are one.
+        // A branch and the instruction before it that sets the flags come as one.
         let is_fused = operation.flow == Flow::Conditional && self.set_flags;
         self.set_flags = operation.results >> FLAGS & 1 != 0;
         self.now += if is_fused { 0.0 } else { 1.0 / WIDTH };
