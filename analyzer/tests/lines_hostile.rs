@@ -188,3 +188,28 @@ fn attributes_without_bytes_are_not_believed() {
     let expected = "an entry has 100000 attributes, at most 256 are believed";
     assert!(index.notes()[0].contains(expected), "{:?}", index.notes());
 }
+
+/// 5000 functions that refer to one string of that many bytes, and what is behind it.
+fn functions_that_share_a_name(bytes: usize, behind: &str) -> Option<SourceIndex> {
+    let abbreviations = ABBREVIATIONS.trim_end().trim_end_matches(".byte 0");
+    let by_reference = "    .byte 7, 0x2e, 0,  3, 0xe, 0x11, 1, 0x12, 7,  0, 0\n    .byte 0\n";
+    let names = format!(".section .debug_str,\"\",@progbits\n.Lname:\n.fill {bytes}, 1, 'a'\n{behind}\n");
+    let functions = ".rept 5000\n .byte 7\n .long .Lname\n .quad _start, .Lend - _start\n.endr";
+    read(&format!("{abbreviations}{by_reference}{names}{}", unit(functions)))
+}
+
+#[test]
+fn functions_that_share_a_long_name_run_out() {
+    let Some(index) = functions_that_share_a_name(7, ".byte 0") else { return };
+    assert_eq!(index.notes(), &[] as &[String]);
+    assert_eq!(index.scopes().len(), 5000);
+    let Some(index) = functions_that_share_a_name(16_000, ".byte 0") else { return };
+    assert!(index.notes()[0].contains("longer names than its bytes could hold"), "{:?}", index.notes());
+    assert!((1..500).contains(&index.scopes().len()), "{}", index.scopes().len());
+}
+
+#[test]
+fn names_without_an_end_run_out() {
+    let Some(index) = functions_that_share_a_name(100_000, "") else { return };
+    assert!(index.notes()[0].contains("longer names than its bytes could hold"), "{:?}", index.notes());
+}

@@ -22,6 +22,7 @@ mod rows;
 mod scopes;
 mod sections;
 mod split;
+mod strings;
 mod unit;
 mod units;
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use gimli::{DebugAddrBase, DebugRngListsBase, DwarfPackage, DwarfPackageSections, DwoId, EndianSlice, LittleEndian};
 
 use super::sections::{Bytes, Sections, package_sections};
+use super::strings::string;
 use super::units::{DebugFile, OpenUnit};
 use crate::code::Image;
 
@@ -60,8 +61,8 @@ impl<'data> SplitFiles<'data> {
         let id = skeleton.unit.dwo_id?;
         let shared = Shared::of(skeleton);
         let path = |value| {
-            let bytes = main.dwarf.attr_string(&skeleton.unit, value).ok()?;
-            Some(PathBuf::from(String::from_utf8_lossy(bytes.slice()).into_owned()))
+            let path = string(&main.dwarf, &skeleton.unit, value)?;
+            Some(PathBuf::from(String::from_utf8_lossy(path).into_owned()))
         };
         let name = path(name)?;
         let packed = self.package.as_ref().map(|package| package.find_cu(id, &main.dwarf)).transpose();
