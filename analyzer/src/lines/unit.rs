@@ -52,7 +52,7 @@ pub(super) fn read_unit<'data>(
         source.notes.push(format!("a unit of debug information is damaged: {error}"));
     }
     let (rows, damage) = match file.line_program(&opened, line_starts) {
-        Some(Ok(program)) => rows(program, encoding),
+        Some(Ok(program)) => rows(program, encoding, &found.pieces),
         Some(Err(error)) => (Vec::new(), Some(error)),
         None => (Vec::new(), None),
     };
