@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::disjoint::disjoint;
 use super::sections::Sections;
 use super::split::{PackageBytes, SplitFiles};
 use super::unit::{UnitSource, read_unit};
@@ -118,12 +119,7 @@ impl SourceIndex {
         }
         let counted = |(note, times): (String, usize)| if times > 1 { format!("{note} ({times} times)") } else { note };
         self.notes.extend(notes.into_iter().map(counted));
-        // Units do not share code, as a rule; where they do (identical functions folded into one), the last one has it.
-        self.spans.sort_by_key(|span| span.start);
-        for index in 1..self.spans.len() {
-            self.spans[index - 1].end = self.spans[index - 1].end.min(self.spans[index].start);
-        }
-        self.spans.retain(|span| span.start < span.end);
+        self.spans = disjoint(std::mem::take(&mut self.spans));
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod damage;
 mod discriminator;
+mod disjoint;
 mod functions;
 mod index;
 mod position;
