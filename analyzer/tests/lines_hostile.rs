@@ -213,3 +213,30 @@ fn names_without_an_end_run_out() {
     let Some(index) = functions_that_share_a_name(100_000, "") else { return };
     assert!(index.notes()[0].contains("longer names than its bytes could hold"), "{:?}", index.notes());
 }
+
+#[test]
+fn skeletons_that_share_a_split_file_run_out() {
+    let abbreviations = ABBREVIATIONS.trim_end().trim_end_matches(".byte 0");
+    // `DW_AT_GNU_dwo_name`, `DW_AT_GNU_dwo_id`; the program itself stands for the file.
+    let skeleton = "    .byte 7, 0x11, 0,  0xb0, 0x42, 8, 0xb1, 0x42, 7, 0x11, 1, 0x12, 7,  0, 0\n    .byte 0\n";
+    let units = "
+.section .debug_info,\"\",@progbits
+.rept 200
+    .long 2f - 1f
+1:  .value 4
+    .long .Labbreviations
+    .byte 8
+    .byte 7
+    .asciz \"program\"
+    .quad 0x1234
+    .quad _start, .Lend - _start
+2:
+.endr
+";
+    let Some(index) = read(&format!("{abbreviations}{skeleton}{units}")) else { return };
+    let expected = [
+        "136 units share their split debug information with too many others and are not read",
+        "split debug information is missing: program is of another build, or damaged (64 times)",
+    ];
+    assert_eq!(index.notes(), expected);
+}

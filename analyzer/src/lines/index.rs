@@ -47,7 +47,7 @@ impl SourceIndex {
             notes.push(why);
             None
         });
-        let split = SplitFiles { folder, package };
+        let split = SplitFiles { folder, symfs: binary.symfs.clone(), package };
         let mut file = DebugFile::of(sections.dwarf());
         let hit = |range: &Range<u64>| {
             let next = hits.partition_point(|hit| hit.end.0 <= range.start);
@@ -56,6 +56,7 @@ impl SourceIndex {
         let code = file.code_of_units();
         let wanted: Vec<usize> = (0..code.len()).filter(|&index| code[index].iter().any(hit)).collect();
         let (wanted, line_starts) = one_unit_per_line_program(&mut file, wanted);
+        let wanted = split.read_seldom(&mut file, wanted);
         let flow_sensitive = image.has_flow_sensitive_discriminators();
         let sources =
             in_parallel(threads, &wanted, |index| read_unit(&file, index, &split, &line_starts, flow_sensitive, &hit));
