@@ -43,6 +43,8 @@ pub struct Binary {
     pub image: Image,
     /// Its separate debug file, where the file itself has no symbols or no debug information, and the debug file is installed.
     pub debug_file: Option<Image>,
+    /// The folder that stands for `/`, where files are not looked for at their recorded paths.
+    pub symfs: Option<PathBuf>,
 }
 
 impl Binary {
@@ -70,7 +72,7 @@ impl BinarySearch {
                 Ok(image) => {
                     let wanting = image.is_stripped() || !image.has_debug_information();
                     let debug_file = if wanting { self.debug_file_of(&file, &image) } else { None };
-                    return Ok(Binary { file, image, debug_file });
+                    return Ok(Binary { file, image, debug_file, symfs: self.symfs.clone() });
                 }
                 Err(why) => refused.push(why),
             }

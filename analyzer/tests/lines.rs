@@ -233,6 +233,23 @@ fn split_debug_information_is_found_beside_and_packed() {
 }
 
 #[test]
+fn split_debug_information_is_found_below_another_root() {
+    let [folder, root] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let Some(program) = compile(folder.path(), "g++", &["-g", "-gsplit-dwarf"]) else { return };
+    let expected = index(&open(&program), 1);
+    let inside = root.path().join(folder.path().strip_prefix("/").unwrap());
+    fs::create_dir_all(&inside).unwrap();
+    fs::rename(folder.path().join("program.dwo"), inside.join("program.dwo")).unwrap();
+    fs::rename(&program, root.path().join("program")).unwrap();
+    let search = BinarySearch { symfs: Some(root.path().into()), ..BinarySearch::default() };
+    let module = Module { path: "/program".into(), build_id: None, kind: ModuleKind::File };
+    let found = index(&search.open(&module).unwrap(), 1);
+    assert_eq!(found.notes(), &[] as &[String]);
+    assert!(!found.spans().is_empty());
+    assert_eq!(found.spans(), expected.spans());
+}
+
+#[test]
 fn a_separate_debug_file_is_found_by_its_link() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compile(folder.path(), "g++", &["-g"]) else { return };

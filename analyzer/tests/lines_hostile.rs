@@ -188,3 +188,55 @@ fn attributes_without_bytes_are_not_believed() {
     let expected = "an entry has 100000 attributes, at most 256 are believed";
     assert!(index.notes()[0].contains(expected), "{:?}", index.notes());
 }
+
+/// 5000 functions that refer to one string of that many bytes, and what is behind it.
+fn functions_that_share_a_name(bytes: usize, behind: &str) -> Option<SourceIndex> {
+    let abbreviations = ABBREVIATIONS.trim_end().trim_end_matches(".byte 0");
+    let by_reference = "    .byte 7, 0x2e, 0,  3, 0xe, 0x11, 1, 0x12, 7,  0, 0\n    .byte 0\n";
+    let names = format!(".section .debug_str,\"\",@progbits\n.Lname:\n.fill {bytes}, 1, 'a'\n{behind}\n");
+    let functions = ".rept 5000\n .byte 7\n .long .Lname\n .quad _start, .Lend - _start\n.endr";
+    read(&format!("{abbreviations}{by_reference}{names}{}", unit(functions)))
+}
+
+#[test]
+fn functions_that_share_a_long_name_run_out() {
+    let Some(index) = functions_that_share_a_name(7, ".byte 0") else { return };
+    assert_eq!(index.notes(), &[] as &[String]);
+    assert_eq!(index.scopes().len(), 5000);
+    let Some(index) = functions_that_share_a_name(16_000, ".byte 0") else { return };
+    assert!(index.notes()[0].contains("longer names than its bytes could hold"), "{:?}", index.notes());
+    assert!((1..500).contains(&index.scopes().len()), "{}", index.scopes().len());
+}
+
+#[test]
+fn names_without_an_end_run_out() {
+    let Some(index) = functions_that_share_a_name(100_000, "") else { return };
+    assert!(index.notes()[0].contains("longer names than its bytes could hold"), "{:?}", index.notes());
+}
+
+#[test]
+fn skeletons_that_share_a_split_file_run_out() {
+    let abbreviations = ABBREVIATIONS.trim_end().trim_end_matches(".byte 0");
+    // `DW_AT_GNU_dwo_name`, `DW_AT_GNU_dwo_id`; the program itself stands for the file.
+    let skeleton = "    .byte 7, 0x11, 0,  0xb0, 0x42, 8, 0xb1, 0x42, 7, 0x11, 1, 0x12, 7,  0, 0\n    .byte 0\n";
+    let units = "
+.section .debug_info,\"\",@progbits
+.rept 200
+    .long 2f - 1f
+1:  .value 4
+    .long .Labbreviations
+    .byte 8
+    .byte 7
+    .asciz \"program\"
+    .quad 0x1234
+    .quad _start, .Lend - _start
+2:
+.endr
+";
+    let Some(index) = read(&format!("{abbreviations}{skeleton}{units}")) else { return };
+    let expected = [
+        "136 units share their split debug information with too many others and are not read",
+        "split debug information is missing: program is of another build, or damaged (64 times)",
+    ];
+    assert_eq!(index.notes(), expected);
+}

@@ -12,6 +12,9 @@ pub(super) enum Damage {
     /// Entries share lists of address ranges, so that a small file states very many.
     #[error("its entries state more address ranges than its bytes could hold")]
     Ranges,
+    /// Entries share names, so that a small file states very many.
+    #[error("its entries state longer names than its bytes could hold")]
+    Names,
 }
 
 /// Most attributes of an entry.

@@ -3,17 +3,19 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 
-use gimli::{AttributeValue, DebugInfoOffset, Error, UnitOffset};
+use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
 
 use super::SourceFunction;
-use super::damage::MOST_ATTRIBUTES;
+use super::damage::{Damage, MOST_ATTRIBUTES};
 use super::sections::Bytes;
+use super::strings::{LONGEST, string};
 use super::units::{DebugFile, OpenUnit, Unit};
 
 /// An entry refers to its declaration, which refers to its class': more steps are a circle.
 const MOST_STEPS: usize = 8;
-/// Longest name, in bytes.
-const LONGEST_NAME: usize = 1 << 14;
+/// Bytes of entries and of names that are read for each byte of a unit. Entries refer to names and to each other, so a few bytes could state
+/// any number of long names; programs of Rust and of C++ templates took up to 5.
+const FUEL_PER_BYTE: usize = 64;
 
 /// The functions of a unit that were asked for.
 pub(super) struct Functions<'file, 'data> {
@@ -24,6 +26,8 @@ pub(super) struct Functions<'file, 'data> {
     list: Vec<SourceFunction>,
     /// `DW_AT_name` is the name that the linker sees.
     plain_names: bool,
+    /// Bytes of entries and of names that may still be read.
+    fuel: usize,
 }
 
 impl<'file, 'data> Functions<'file, 'data> {
@@ -41,33 +45,38 @@ impl<'file, 'data> Functions<'file, 'data> {
             ),
             _ => false,
         };
-        Self { file, others: HashMap::new(), indices: HashMap::new(), list: Vec::new(), plain_names }
+        // Plain names are kept twice.
+        let fuel_per_byte = if plain_names { FUEL_PER_BYTE / 2 } else { FUEL_PER_BYTE };
+        let fuel = opened.unit.header.length_including_self().saturating_mul(fuel_per_byte);
+        Self { file, others: HashMap::new(), indices: HashMap::new(), list: Vec::new(), plain_names, fuel }
     }
 
-    /// The index of the function that an entry of the unit stands for.
-    pub fn of(&mut self, unit: &Unit<'data>, entry: UnitOffset) -> u32 {
+    /// The index of the function that an entry of the unit stands for. The error says that the names are too many.
+    pub fn of(&mut self, unit: &Unit<'data>, entry: UnitOffset) -> Result<u32, Damage> {
         if let Some(&known) = self.indices.get(&entry) {
-            return known;
+            return Ok(known);
         }
         let index = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        self.indices.insert(entry, index);
         let mut function = SourceFunction::default();
-        // What is damaged leaves the function without what would have come.
-        let _ = self.describe(unit, entry, &mut function);
+        // What is damaged otherwise leaves the function without what would have come.
+        if let Err(Damage::Names) = self.describe(unit, entry, &mut function) {
+            return Err(Damage::Names);
+        }
         if self.plain_names && function.linkage_name.is_none() {
             function.linkage_name.clone_from(&function.name);
         }
+        self.indices.insert(entry, index);
         self.list.push(function);
-        index
+        Ok(index)
     }
 
     pub fn into_list(self) -> Vec<SourceFunction> {
         self.list
     }
 
-    fn describe(&mut self, unit: &Unit<'data>, entry: UnitOffset, function: &mut SourceFunction) -> Result<(), Error> {
-        let Self { file, others, .. } = self;
-        let mut next = describe_entry(file, unit, entry, function)?;
+    fn describe(&mut self, unit: &Unit<'data>, entry: UnitOffset, function: &mut SourceFunction) -> Result<(), Damage> {
+        let Self { file, others, fuel, .. } = self;
+        let mut next = describe_entry(file, unit, entry, fuel, function)?;
         let mut here = None;
         for _ in 0..MOST_STEPS {
             let (index, offset) = match next {
@@ -95,7 +104,7 @@ impl<'file, 'data> Functions<'file, 'data> {
                     }
                 }
             };
-            next = describe_entry(file, unit, offset, function)?;
+            next = describe_entry(file, unit, offset, fuel, function)?;
         }
         Ok(())
     }
@@ -111,14 +120,21 @@ fn describe_entry<'data>(
     file: &DebugFile<'data>,
     unit: &Unit<'data>,
     entry: UnitOffset,
+    fuel: &mut usize,
     function: &mut SourceFunction,
-) -> Result<Option<AttributeValue<Bytes<'data>>>, Error> {
+) -> Result<Option<AttributeValue<Bytes<'data>>>, Damage> {
     let mut entries = unit.entries_raw(Some(entry))?;
     let Some(abbreviation) = entries.read_abbreviation()? else { return Ok(None) };
     let mut next = None;
+    let mut names = 0;
     for &specification in abbreviation.attributes().iter().take(MOST_ATTRIBUTES) {
         let attribute = entries.read_attribute(specification)?;
-        let name = || file.dwarf.attr_string(unit, attribute.value()).ok().and_then(text);
+        let mut name = || {
+            let name = string(&file.dwarf, unit, attribute.value());
+            let name = name.map(|name| String::from_utf8_lossy(name).into_owned());
+            names += name.as_ref().map_or(LONGEST, String::len);
+            name.filter(|name| !name.is_empty())
+        };
         match attribute.name() {
             gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name if function.linkage_name.is_none() => {
                 function.linkage_name = name();
@@ -132,10 +148,7 @@ fn describe_entry<'data>(
             _ => {}
         }
     }
+    let bytes = entries.next_offset().0 - entry.0;
+    *fuel = fuel.checked_sub(bytes + names).ok_or(Damage::Names)?;
     Ok(next)
-}
-
-fn text(bytes: Bytes<'_>) -> Option<String> {
-    let bytes = bytes.slice();
-    (1..=LONGEST_NAME).contains(&bytes.len()).then(|| String::from_utf8_lossy(bytes).into_owned())
 }

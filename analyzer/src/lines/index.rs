@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::disjoint::disjoint;
 use super::sections::Sections;
 use super::split::{PackageBytes, SplitFiles};
 use super::unit::{UnitSource, read_unit};
@@ -46,7 +47,7 @@ impl SourceIndex {
             notes.push(why);
             None
         });
-        let split = SplitFiles { folder, package };
+        let split = SplitFiles { folder, symfs: binary.symfs.clone(), package };
         let mut file = DebugFile::of(sections.dwarf());
         let hit = |range: &Range<u64>| {
             let next = hits.partition_point(|hit| hit.end.0 <= range.start);
@@ -55,6 +56,7 @@ impl SourceIndex {
         let code = file.code_of_units();
         let wanted: Vec<usize> = (0..code.len()).filter(|&index| code[index].iter().any(hit)).collect();
         let (wanted, line_starts) = one_unit_per_line_program(&mut file, wanted);
+        let wanted = split.read_seldom(&mut file, wanted);
         let flow_sensitive = image.has_flow_sensitive_discriminators();
         let sources =
             in_parallel(threads, &wanted, |index| read_unit(&file, index, &split, &line_starts, flow_sensitive, &hit));
@@ -118,12 +120,7 @@ impl SourceIndex {
         }
         let counted = |(note, times): (String, usize)| if times > 1 { format!("{note} ({times} times)") } else { note };
         self.notes.extend(notes.into_iter().map(counted));
-        // Units do not share code, as a rule; where they do (identical functions folded into one), the last one has it.
-        self.spans.sort_by_key(|span| span.start);
-        for index in 1..self.spans.len() {
-            self.spans[index - 1].end = self.spans[index - 1].end.min(self.spans[index].start);
-        }
-        self.spans.retain(|span| span.start < span.end);
+        self.spans = disjoint(std::mem::take(&mut self.spans));
     }
 }
 

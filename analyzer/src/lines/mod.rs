@@ -14,6 +14,7 @@
 
 mod damage;
 mod discriminator;
+mod disjoint;
 mod functions;
 mod index;
 mod position;
@@ -22,6 +23,7 @@ mod rows;
 mod scopes;
 mod sections;
 mod split;
+mod strings;
 mod unit;
 mod units;
 

@@ -2,6 +2,7 @@
 
 use gimli::IncompleteLineProgram;
 
+use super::scopes::Piece;
 use super::sections::Bytes;
 use super::{Encoding, Position};
 
@@ -15,7 +16,17 @@ pub(super) struct Row {
 
 /// The rows by address, disjoint, and what stopped the reading of the program if it is damaged. Of rows that overlap, which only
 /// damaged programs have, the one that starts last has the address.
-pub(super) fn rows(program: IncompleteLineProgram<Bytes<'_>>, encoding: Encoding) -> (Vec<Row>, Option<gimli::Error>) {
+///
+/// A byte of a program can make a row, so only those are kept that have code of a piece. `pieces` are sorted and disjoint.
+pub(super) fn rows(
+    program: IncompleteLineProgram<Bytes<'_>>,
+    encoding: Encoding,
+    pieces: &[Piece],
+) -> (Vec<Row>, Option<gimli::Error>) {
+    let wanted = |row: &Row| {
+        let next = pieces.partition_point(|piece| piece.end <= row.start);
+        pieces.get(next).is_some_and(|piece| piece.start < row.end)
+    };
     let mut rows: Vec<Row> = Vec::new();
     let mut program = program.rows();
     // The row that lasts until the next address, in a sequence that does not start at 0, where linkers put code they left out.
@@ -27,9 +38,8 @@ pub(super) fn rows(program: IncompleteLineProgram<Bytes<'_>>, encoding: Encoding
             Err(error) => break Some(error),
         };
         let address = row.address();
-        if let Some(before) = open.take().filter(|before| before.start < address) {
-            rows.push(Row { end: address, ..before });
-        }
+        let closed = open.take().map(|before| Row { end: address, ..before });
+        rows.extend(closed.filter(|row| row.start < row.end && wanted(row)));
         if !row.end_sequence() && address != 0 {
             let line = row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0));
             let discriminator = encoding.decode(u32::try_from(row.discriminator()).unwrap_or(0));
@@ -42,4 +52,32 @@ pub(super) fn rows(program: IncompleteLineProgram<Bytes<'_>>, encoding: Encoding
     }
     rows.retain(|row| row.start < row.end);
     (rows, damage)
+}
+
+#[cfg(test)]
+mod tests {
+    use gimli::{DebugLine, DebugLineOffset, LittleEndian};
+
+    use super::super::ScopeId;
+    use super::*;
+
+    #[test]
+    fn rows_without_code_of_a_piece_are_not_kept() {
+        // The header: version 4, the header's length, instructions of 1 byte, 1 operation each, statements, lines from 0, of 14,
+        // opcodes from 4 (those below have 0, 1 and 1 operands), no folders, no files.
+        let header = [4, 0, 11, 0, 0, 0, 1, 1, 1, 0, 14, 4, 0, 1, 1, 0, 0];
+        // Address 0x1000; 200 rows, each a byte and a line behind the last (opcode 4 + 14 + 1); the end a byte later.
+        let start = [0, 9, 2, 0, 0x10, 0, 0, 0, 0, 0, 0];
+        let instructions = [&start[..], &[19; 200], &[2, 1, 0, 1, 1]].concat();
+        let length = (header.len() + instructions.len()) as u32;
+        let bytes = [&length.to_le_bytes()[..], &header, &instructions].concat();
+        let piece = |start, end| Piece { start, end, scope: ScopeId(0) };
+        let pieces = [piece(0x100, 0x200), piece(0x1010, 0x1012), piece(0x1020, 0x1021), piece(0x2000, 0x3000)];
+        let section = DebugLine::new(&bytes, LittleEndian);
+        let program = section.program(DebugLineOffset(0), 8, None, None).unwrap();
+        let (rows, damage) = rows(program, Encoding::Plain, &pieces);
+        assert_eq!(damage, None);
+        let found: Vec<_> = rows.iter().map(|row| (row.start, row.end, row.position.line)).collect();
+        assert_eq!(found, [(0x1010, 0x1011, 17), (0x1011, 0x1012, 18), (0x1020, 0x1021, 33)]);
+    }
 }

@@ -113,7 +113,7 @@ fn walk<'data>(
             Some(origin) if caller.is_some() => origin,
             _ => offset,
         };
-        let function = functions.of(unit, described);
+        let function = functions.of(unit, described)?;
         scopes.push(Scope { caller: caller.map(|(around, _)| (around, attributes.call)), function, entry });
         ranges.extend(own.iter().map(|range| Piece { start: range.start, end: range.end, scope }));
         open.push(Open { depth, scope: Some(scope), nesting });

@@ -1,11 +1,16 @@
 //! Debug information in files of its own: `.dwo` beside the objects, or `.dwp` beside the program.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use gimli::{DebugAddrBase, DebugRngListsBase, DwarfPackage, DwarfPackageSections, DwoId, EndianSlice, LittleEndian};
+use gimli::{
+    DebugAddrBase, DebugRngListsBase, DwarfPackage, DwarfPackageSections, DwoId, EndianSlice, IndexSectionId,
+    LittleEndian, Section,
+};
 
 use super::sections::{Bytes, Sections, package_sections};
+use super::strings::string;
 use super::units::{DebugFile, OpenUnit};
 use crate::code::Image;
 
@@ -39,10 +44,15 @@ impl PackageBytes {
     }
 }
 
+/// How often a `.dwo` file is read, and as a whole the units of a package: link-time optimization puts some units into one file.
+const MOST_TIMES: u64 = 64;
+
 /// Where the split parts of units are looked for.
 pub(super) struct SplitFiles<'data> {
     /// The folder of the program.
     pub folder: PathBuf,
+    /// The folder that stands for `/`.
+    pub symfs: Option<PathBuf>,
     pub package: Option<DwarfPackage<Bytes<'data>>>,
 }
 
@@ -55,16 +65,9 @@ impl<'data> SplitFiles<'data> {
         skeleton: &OpenUnit<'data>,
         read: impl for<'part> FnOnce(&DebugFile<'part>, &OpenUnit<'part>) -> T,
     ) -> Option<Result<T, String>> {
-        let root = &skeleton.root;
-        let name = root.attr_value(gimli::DW_AT_dwo_name).or_else(|| root.attr_value(gimli::DW_AT_GNU_dwo_name))?;
-        let id = skeleton.unit.dwo_id?;
+        let part = Part::of(main, skeleton)?;
         let shared = Shared::of(skeleton);
-        let path = |value| {
-            let bytes = main.dwarf.attr_string(&skeleton.unit, value).ok()?;
-            Some(PathBuf::from(String::from_utf8_lossy(bytes.slice()).into_owned()))
-        };
-        let name = path(name)?;
-        let packed = self.package.as_ref().map(|package| package.find_cu(id, &main.dwarf)).transpose();
+        let packed = self.package.as_ref().map(|package| package.find_cu(part.id, &main.dwarf)).transpose();
         let packed = match packed {
             Ok(packed) => packed.flatten(),
             Err(error) => return Some(Err(format!("the .dwp file is damaged: {error}"))),
@@ -73,24 +76,87 @@ impl<'data> SplitFiles<'data> {
             let file = DebugFile::of(dwarf);
             return Some(
                 with_unit(&file, &shared, read)
-                    .ok_or_else(|| format!("{} in the .dwp file is damaged", name.display())),
+                    .ok_or_else(|| format!("{} in the .dwp file is damaged", part.path.display())),
             );
         }
-        let folder = root.attr_value(gimli::DW_AT_comp_dir).and_then(path).unwrap_or_default();
-        let beside = name.file_name().map(|name| self.folder.join(name));
-        let places = [Some(folder.join(&name)), beside];
-        let Some(image) = places.iter().flatten().find_map(|place| Image::open_debug(place).ok()) else {
-            return Some(Err(format!(
-                "there is no {} (nor beside the program, nor a .dwp file)",
-                folder.join(&name).display()
-            )));
+        let Some(image) = self.places(&part).find_map(|place| Image::open_debug(&place).ok()) else {
+            return Some(Err(format!("there is no {} (nor beside the program, nor a .dwp file)", part.path.display())));
         };
         Some(Sections::of_split(&image).and_then(|sections| {
             let mut dwarf = sections.dwarf();
             dwarf.make_dwo(&main.dwarf);
             let file = DebugFile::of(dwarf);
-            with_unit(&file, &shared, read).ok_or_else(|| format!("{} is of another build, or damaged", name.display()))
+            with_unit(&file, &shared, read)
+                .ok_or_else(|| format!("{} is of another build, or damaged", part.path.display()))
         }))
+    }
+
+    /// The units without those whose split part is in bytes that were read too often already.
+    pub fn read_seldom(&self, file: &mut DebugFile<'data>, units: Vec<usize>) -> Vec<usize> {
+        let mut left: HashMap<Option<PathBuf>, u64> = HashMap::new();
+        let wanted: Vec<usize> = units
+            .iter()
+            .copied()
+            .filter(|&index| {
+                let part = file.open(index).ok().and_then(|skeleton| Part::of(file, &skeleton));
+                let Some((place, bytes, all)) = part.and_then(|part| self.bytes(&part)) else { return true };
+                let left = left.entry(place).or_insert(all.saturating_mul(MOST_TIMES));
+                left.checked_sub(bytes).inspect(|&less| *left = less).is_some()
+            })
+            .collect();
+        if wanted.len() < units.len() {
+            file.notes.push(format!(
+                "{} units share their split debug information with too many others and are not read",
+                units.len() - wanted.len()
+            ));
+        }
+        wanted
+    }
+
+    /// The file that a part is in, or `None` for the package; the bytes read for the part, and all that the file has of them.
+    fn bytes(&self, part: &Part) -> Option<(Option<PathBuf>, u64, u64)> {
+        let packed = self.package.as_ref().and_then(|package| Some((package, package.cu_index.find(part.id.0)?)));
+        if let Some((package, row)) = packed {
+            let all = package.debug_info.reader().slice().len() + package.debug_abbrev.reader().slice().len();
+            let parts = package.cu_index.sections(row).ok()?;
+            let read =
+                parts.filter(|part| matches!(part.section, IndexSectionId::DebugInfo | IndexSectionId::DebugAbbrev));
+            return Some((None, read.map(|part| u64::from(part.size)).sum(), all as u64));
+        }
+        let file = self.places(part).find_map(|place| place.canonicalize().ok())?;
+        let bytes = file.metadata().ok()?.len();
+        Some((Some(file), bytes, bytes))
+    }
+
+    /// Where the `.dwo` file of a part may be.
+    fn places(&self, part: &Part) -> impl Iterator<Item = PathBuf> {
+        let recorded = match &self.symfs {
+            Some(root) => root.join(part.path.strip_prefix("/").unwrap_or(&part.path)),
+            None => part.path.clone(),
+        };
+        let beside = part.path.file_name().map(|name| self.folder.join(name));
+        [recorded].into_iter().chain(beside)
+    }
+}
+
+/// What a skeleton says of its split part.
+struct Part {
+    /// Of the `.dwo` file.
+    path: PathBuf,
+    id: DwoId,
+}
+
+impl Part {
+    /// `None` if the unit is not split.
+    fn of<'data>(main: &DebugFile<'data>, skeleton: &OpenUnit<'data>) -> Option<Self> {
+        let root = &skeleton.root;
+        let path = |value| {
+            let path = string(&main.dwarf, &skeleton.unit, value)?;
+            Some(PathBuf::from(String::from_utf8_lossy(path).into_owned()))
+        };
+        let name = root.attr_value(gimli::DW_AT_dwo_name).or_else(|| root.attr_value(gimli::DW_AT_GNU_dwo_name))?;
+        let folder = root.attr_value(gimli::DW_AT_comp_dir).and_then(path).unwrap_or_default();
+        Some(Self { path: folder.join(path(name)?), id: skeleton.unit.dwo_id? })
     }
 }
 

@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::functions::Functions;
 use super::rows::{Row, rows};
 use super::scopes::{Piece, Scopes, scopes};
-use super::sections::Bytes;
 use super::split::SplitFiles;
+use super::strings::string;
 use super::units::{DebugFile, OpenUnit};
 use super::{Encoding, Position, Scope, SourceFunction, Span};
 use crate::address::Svma;
@@ -52,7 +52,7 @@ pub(super) fn read_unit<'data>(
         source.notes.push(format!("a unit of debug information is damaged: {error}"));
     }
     let (rows, damage) = match file.line_program(&opened, line_starts) {
-        Some(Ok(program)) => rows(program, encoding),
+        Some(Ok(program)) => rows(program, encoding, &found.pieces),
         Some(Err(error)) => (Vec::new(), Some(error)),
         None => (Vec::new(), None),
     };
@@ -72,9 +72,8 @@ fn read_entries<'data>(
     hit: &impl Fn(&Range<u64>) -> bool,
 ) -> (Encoding, Vec<SourceFunction>, Scopes) {
     let producer = opened.root.attr_value(gimli::DW_AT_producer);
-    let producer = producer.and_then(|value| file.dwarf.attr_string(&opened.unit, value).ok());
-    let producer = producer.map(|bytes: Bytes<'_>| String::from_utf8_lossy(bytes.slice()).into_owned());
-    let encoding = match Encoding::of_producer(&producer.unwrap_or_default()) {
+    let producer = producer.and_then(|value| string(&file.dwarf, &opened.unit, value)).unwrap_or_default();
+    let encoding = match Encoding::of_producer(&String::from_utf8_lossy(producer)) {
         Encoding::Prefixed if flow_sensitive => Encoding::FlowSensitive,
         other => other,
     };
