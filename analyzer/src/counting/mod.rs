@@ -20,5 +20,5 @@ pub use locate::{
 };
 pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, SharedCode, count_module};
 pub use scale::{CountScale, mean_instruction_length};
-pub use straight_line::{Broken, StraightLines};
+pub use straight_line::{Broken, LineBreaks, StraightLines};
 pub use unreadable::UnreadBlock;

@@ -2,7 +2,8 @@
 
 use crate::address::Svma;
 use crate::binaries::Binary;
-use crate::code::{Block, BlockMap, FunctionTable, Observed, Terminator};
+use crate::code::{BlockMap, FunctionTable, Observed, Terminator};
+use crate::counting::LineBreaks;
 use crate::flow::{Flow, ModuleFlow};
 
 /// The code of one module of a flow, or of several flows.
@@ -12,6 +13,7 @@ pub struct FlowCode {
     pub functions: FunctionTable,
     /// The blocks of those that ran.
     pub blocks: BlockMap,
+    breaks: LineBreaks,
 }
 
 /// Executions of the straight way from one block into the next.
@@ -41,7 +43,8 @@ impl FlowCode {
         }
         let functions = binary.functions();
         let blocks = BlockMap::build(&binary.image, &functions, &Observed::new(ips, targets, sources));
-        FlowCode { functions, blocks }
+        let breaks = LineBreaks::of(&blocks);
+        FlowCode { functions, blocks, breaks }
     }
 
     /// Executions of each block along the ranges of a module: those that run through its last instruction.
@@ -51,7 +54,8 @@ impl FlowCode {
             let ends = self.blocks.block_at(range.first).zip(self.blocks.block_at(range.last));
             let Some((first, last)) = ends else { continue };
             let is_whole = self.blocks.blocks()[last].last == range.last;
-            sum.add(first, if is_whole { last + 1 } else { last }, range.count);
+            let end = if is_whole { last + 1 } else { last };
+            self.breaks.for_each_run(first, end, |first, end| sum.add(first, end, range.count));
         }
         sum.finish()
     }
@@ -73,15 +77,14 @@ impl FlowCode {
         let mut sum = RangeSum::new(blocks.len());
         for range in &of.ranges {
             if let Some((first, last)) = self.blocks.block_at(range.first).zip(self.blocks.block_at(range.last)) {
-                sum.add(first, last, range.count);
+                self.breaks.for_each_run(first, last, |first, end| sum.add(first, end, range.count));
             }
         }
-        let way = |(pair, count): (&[Block], f64)| {
-            let [block, next] = pair else { return None };
-            let fell = count > 0.0 && block.end == next.start;
-            fell.then_some(FallThrough { from: block.last, terminator: block.terminator, to: next.start, count })
+        let way = |(index, count): (usize, f64)| {
+            let (block, next) = (&blocks[index], &blocks[self.blocks.following(index)?]);
+            Some(FallThrough { from: block.last, terminator: block.terminator, to: next.start, count })
         };
-        blocks.windows(2).zip(sum.finish()).filter_map(way).collect()
+        sum.finish().into_iter().enumerate().filter(|(_, count)| *count > 0.0).filter_map(way).collect()
     }
 }
 

@@ -138,7 +138,7 @@ impl<'a> ExactCode<'a> {
                     FlowControl::Next | FlowControl::Interrupt => Way::Falls,
                     _ => Way::Leaves,
                 },
-                has_next: self.blocks.get(index + 1).is_some_and(|(next, _)| next.start == block.end),
+                has_next: self.blocks.get(index + 1).is_some_and(|(next, _)| next.start.0 == last.next_ip()),
                 is_open: starts || of.is_some_and(|id| jumps_anywhere.binary_search(&id).is_ok()),
             }
         };
