@@ -207,6 +207,41 @@ fn functions_of_other_builds_are_compared_by_name() {
     assert_eq!(moved["functions"][0]["module"], "four|five");
 }
 
+/// Branches of one program, samples of another: what is counted by branches says what it lacks.
+#[test]
+fn code_without_branches_beside_code_with_branches_is_told() {
+    let Some(setup) = Setup::new() else { return };
+    let other = program(setup.folder.path(), "five", &["-Wl,--build-id=0xfedcba9876543210"]).unwrap();
+    let mut recorder = Recorder::new(&setup.binary);
+    recorder.stack(&AROUND);
+    recorder.sample(A);
+    let moved = 0x1_0000_0000;
+    recorder.map(&perfdata::Mmap {
+        start: perfdata::Avma(A + moved),
+        path: other.to_str().unwrap().as_bytes(),
+        ..Recorder::mapping()
+    });
+    (0..3).for_each(|_| recorder.sample(A + moved));
+    std::fs::write(setup.file("both"), recorder.finish(&Features::default())).unwrap();
+    let both = setup.file("both");
+    let told = |arguments: &[&str]| String::from_utf8(run(arguments).stderr).unwrap();
+    let expected = "code of which samples were seen, but no branches (75.00 % of all samples)";
+    for format in ["pprof", "callgrind"] {
+        let said = told(&["export", "--format", format, "-i", &both, "-o", &setup.file("out")]);
+        assert!(said.contains(expected), "{said}");
+    }
+    assert_eq!(told(&["diff", &both, &both]).matches(expected).count(), 2);
+    let around = setup.record("around", &setup.binary, &[&AROUND]);
+    let said = told(&["export", "--format", "pprof", "-i", &around, "-o", &setup.file("out")]);
+    assert!(!said.contains("no branches"), "{said}");
+
+    let mut recorder = Recorder::new(&setup.binary);
+    recorder.sample(A);
+    std::fs::write(setup.file("samples"), recorder.finish(&Features::default())).unwrap();
+    let said = told(&["merge", "-o", &setup.file("merged"), &around, &setup.file("samples")]);
+    assert!(said.contains("1 files have branches, 1 only samples"), "{said}");
+}
+
 /// A recording of real hardware beside a merged file of itself.
 #[test]
 fn the_westmere_recording_and_what_it_was_merged_to_are_the_same() {

@@ -131,7 +131,8 @@ fn of_all_code(args: &Args, write: fn(&Flow, &BinarySearch, &mut dyn Write) -> i
     if flow.range_total() + flow.sample_total() <= 0.0 {
         bail!("nothing was seen running");
     }
-    notes.iter().chain(&profile::left_out(&flow)).for_each(|line| eprintln!("hbbp: {line}"));
+    let left_out = profile::left_out(&flow).into_iter().chain(profile::sampled_only(&flow));
+    notes.into_iter().chain(left_out).for_each(|line| eprintln!("hbbp: {line}"));
     write_to(args.output.as_deref(), |out| Ok(write(&flow, &args.input.analysis.search(), out)?))
 }
 

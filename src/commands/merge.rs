@@ -49,6 +49,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut skipped = 0;
     let progress = Progress::new();
     let (mut executions, mut relative) = (0, 0);
+    let (mut with_branches, mut without) = (0, 0);
     // How many files each was said of.
     let mut notes: BTreeMap<String, usize> = BTreeMap::new();
     for (index, (file, weight)) in inputs.iter().enumerate() {
@@ -57,6 +58,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Ok((flow, said)) => {
                 said.into_iter().for_each(|note| *notes.entry(note).or_default() += 1);
                 *(if flow.executions { &mut executions } else { &mut relative }) += 1;
+                *(if flow.range_total() > 0.0 { &mut with_branches } else { &mut without }) += 1;
                 merge.add(&flow, *weight);
             }
             Err(error) if args.keep_going => {
@@ -75,6 +77,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         eprintln!(
             "hbbp: {executions} files count executions, {relative} only what is proportional to them: weigh them so that \
              they can be added (FILE:WEIGHT)"
+        );
+    }
+    if with_branches > 0 && without > 0 {
+        eprintln!(
+            "hbbp: {with_branches} files have branches, {without} only samples: profiles of code that has branches are made of the \
+             branches alone"
         );
     }
     let flow = merge.finish();

@@ -186,7 +186,7 @@ impl Sums {
                     executed[side] = if self.has_ranges[side] { of.guessed_instructions() } else { of.sample_total() };
                 }
                 if executed == [0.0; 2] {
-                    return; // Sampled only, beside ranges elsewhere.
+                    return; // See `Flow::sampled_only`.
                 }
                 add(&mut self.unread, executed);
                 add(&mut self.total, executed);

@@ -25,7 +25,8 @@ pub struct ExecutedCode {
     pub counts: Vec<f64>,
 }
 
-/// The modules of a flow in which something ran, one after the other: each is read when it is asked for.
+/// The modules of a flow in which something ran, one after the other: each is read when it is asked for. Where one has ranges, those without
+/// are none of them: see [`Flow::sampled_only`].
 pub fn executed_modules<'a>(
     flow: &'a Flow,
     search: &'a BinarySearch,

@@ -81,6 +81,13 @@ pub fn left_out(flow: &Flow) -> Vec<String> {
     some.map(|(what, out, kept)| format!("left out: {what} ({} of all)", share(out, out + kept))).collect()
 }
 
+/// What is in no profile that is counted by branches, as a sentence.
+pub fn sampled_only(flow: &Flow) -> Option<String> {
+    let out = flow.sampled_only();
+    let part = share(out, flow.sample_total() + flow.left_out.samples);
+    (out > 0.0).then(|| format!("left out: code of which samples were seen, but no branches ({part} of all samples)"))
+}
+
 /// How much of it was seen: of its ranges, and of its samples.
 fn ran(module: &ModuleFlow) -> (f64, f64) {
     (module.range_total(), module.sample_total())
