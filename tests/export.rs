@@ -384,6 +384,18 @@ fn callgrind_gets_every_instruction() {
     }
 }
 
+/// For what was seen ran: counts below one half are no 0.
+#[test]
+fn rare_code_is_in_every_profile() {
+    let Some((folder, _, recording)) = twice_around() else { return };
+    let rare = folder.path().join("rare");
+    let weighted = format!("{}:0.004", recording.display());
+    stdout(&["merge", "-o", rare.to_str().unwrap(), &weighted]);
+    let read = analyzer::truth::Callgrind::read(export("callgrind", &rare, &[]).as_bytes()).unwrap();
+    assert_eq!(read.total, 29);
+    assert!(export("bolt-preagg", &rare, &[]).starts_with("B 401014 40101b 1 0\n"));
+}
+
 const CALLS: &str = "
 .globl _start
 .type _start, @function

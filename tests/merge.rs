@@ -207,6 +207,45 @@ fn functions_of_other_builds_are_compared_by_name() {
     assert_eq!(moved["functions"][0]["module"], "four|five");
 }
 
+/// Without a build id nothing but the code itself tells another build at the same path.
+#[test]
+fn code_that_does_not_fit_what_ran_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), "four", &["-Wl,--build-id=none"]) else { return };
+    let setup = Setup { folder, binary };
+    let merged = setup.merge("merged", &[&setup.record("around", &setup.binary, &[&AROUND])]);
+    let told = |arguments: &[&str]| String::from_utf8(run(arguments).stderr).unwrap();
+    let formats = ["pprof", "callgrind", "bolt", "bolt-preagg", "llvm-profgen"];
+    let said_of = |format: &str| told(&["export", "--format", format, "-i", &merged, "-o", &setup.file("out")]);
+    for format in formats {
+        assert!(!said_of(format).contains("does not fit the file"), "{format}: {}", said_of(format));
+    }
+    // One more nop in C: what ends with D's jump ends with none.
+    let other = "\
+.globl _start
+.type _start, @function
+_start:
+    .rept 20
+    nop
+    .endr
+    jne 1f
+    nop; nop; nop
+    jmp 2f
+1:  nop; nop; nop
+2:  nop
+    jmp _start
+.size _start, .-_start
+.section .note.GNU-stack,\"\",@progbits
+";
+    assemble(setup.folder.path(), "four", other, &["-Wl,--build-id=none"]).unwrap();
+    let expected = "50.00 % of what ran of it does not fit the file";
+    for format in formats {
+        assert!(said_of(format).contains(expected), "{format}: {}", said_of(format));
+    }
+    let said = stdout(&["diff", &merged, &merged]);
+    assert!(said.contains(expected), "{said}");
+}
+
 /// Branches of one program, samples of another: what is counted by branches says what it lacks.
 #[test]
 fn code_without_branches_beside_code_with_branches_is_told() {

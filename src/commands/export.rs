@@ -126,14 +126,19 @@ fn of_source(
     write_to(args.output.as_deref(), |out| Ok(write(&sampled, out)?))
 }
 
-fn of_all_code(args: &Args, write: fn(&Flow, &BinarySearch, &mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+fn of_all_code(
+    args: &Args,
+    write: fn(&Flow, &BinarySearch, &mut dyn Write) -> io::Result<Vec<String>>,
+) -> anyhow::Result<()> {
     let (flow, notes) = flow(args)?;
     if flow.range_total() + flow.sample_total() <= 0.0 {
         bail!("nothing was seen running");
     }
     let left_out = profile::left_out(&flow).into_iter().chain(profile::sampled_only(&flow));
     notes.into_iter().chain(left_out).for_each(|line| eprintln!("hbbp: {line}"));
-    write_to(args.output.as_deref(), |out| Ok(write(&flow, &args.input.analysis.search(), out)?))
+    let misfits = write_to(args.output.as_deref(), |out| Ok(write(&flow, &args.input.analysis.search(), out)?))?;
+    misfits.iter().for_each(|line| eprintln!("hbbp: {line}"));
+    Ok(())
 }
 
 fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
@@ -151,12 +156,8 @@ fn of_samples(args: &Args) -> anyhow::Result<()> {
     }
     let recording = args.input.recording()?;
     recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
-    let mut not_written = NotWritten::default();
-    write_to(args.output.as_deref(), |out| {
-        not_written = profile::perf_script(&recording, out)?;
-        Ok(())
-    })?;
-    let NotWritten { without_stack, malformed } = not_written;
+    let NotWritten { without_stack, malformed } =
+        write_to(args.output.as_deref(), |out| profile::perf_script(&recording, out))?;
     for (number, what) in
         [(without_stack, "samples without a branch stack"), (malformed, "records that cannot be read")]
     {

@@ -202,6 +202,7 @@ impl Sums {
         for (side, flow, index) in parts {
             let of = &flow.modules[index];
             executions[side] = if self.has_ranges[side] { code.executions(of) } else { code.sampled(of) };
+            self.notes.extend(code.misfit(of, self.has_ranges[side]));
         }
         let both = pair.iter().all(Option::is_some);
         let mut ran: Vec<(&Block, [f64; 2])> = Vec::new();

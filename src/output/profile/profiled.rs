@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use analyzer::flow::{Flow, ModuleFlow};
+use analyzer::flow::{Flow, FlowCode, ModuleFlow};
 use analyzer::recording::ModuleKind;
 use analyzer::{Binary, BinarySearch};
 use anyhow::bail;
@@ -65,6 +65,8 @@ impl<'a> Profiled<'a> {
             let part = share(others, others + size(self.module));
             lines.push(format!("left out: {} other builds of that name, {part} of what ran of it", builds.len()));
         }
+        let code = FlowCode::of(&[(of, self.index)], &self.binary);
+        lines.extend(code.misfit(self.module, !self.module.ranges.is_empty()));
         lines.extend(left_out(of));
         lines
     }
