@@ -128,7 +128,9 @@ fn ranges_and_branches_give_the_exact_counts() {
         function: None,
     };
     let path = binary.to_str().unwrap().to_string();
-    let blocks = vec![block(A, B, 21, 10), block(B, C, 4, 6), block(C, D, 2, 4), block(D, D_JMP + 2, 2, 10)];
+    // What never ran needs not be in the file.
+    let never = block(D_JMP + 0x100, D_JMP + 0x102, 2, 0);
+    let blocks = vec![block(A, B, 21, 10), block(B, C, 4, 6), block(C, D, 2, 4), block(D, D_JMP + 2, 2, 10), never];
     let truth = Truth {
         modules: vec![
             TruthModule { path, build_id: None, blocks },

@@ -27,9 +27,9 @@ impl Flow {
             match search.open(&module) {
                 Ok(binary) => {
                     let code = ExactCode::of(of, &binary);
-                    let strange = of.blocks.len() - code.blocks.len();
+                    let all = of.blocks.iter().filter(|block| block.executions > 0).count();
+                    let strange = all - code.blocks.len();
                     if strange > 0 {
-                        let all = of.blocks.len();
                         notes.push(format!(
                             "{}: {strange} of {all} blocks of the exact counts are not in the file",
                             of.path
