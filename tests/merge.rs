@@ -127,6 +127,26 @@ fn what_cannot_be_read_stops_a_merge_or_is_left_out() {
     assert!(error.contains("none of the files could be read"), "{error}");
 }
 
+/// Sums that no reader would take are not written.
+#[test]
+fn weights_that_cannot_be_are_told() {
+    let Some(setup) = Setup::new() else { return };
+    let around = setup.record("around", &setup.binary, &[&AROUND]);
+    let merge = |weight: &str| {
+        let output = run(&["merge", "-o", &setup.file("out"), &format!("{around}:{weight}"), &around]);
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    for weight in ["1e19", "1e308"] {
+        let (done, said) = merge(weight);
+        assert!(!done && said.contains("use smaller weights") && said.contains("expected 0 to 3e20"), "{said}");
+        assert!(!Path::new(&setup.file("out")).exists());
+    }
+    let (done, said) = merge("0.5");
+    assert!(done && said.contains("weigh the other files more instead"), "{said}");
+    let (done, said) = merge("2");
+    assert!(done && !said.contains("weigh"), "{said}");
+}
+
 #[test]
 fn a_flow_that_cannot_be_is_told() {
     let folder = tempfile::tempdir().unwrap();

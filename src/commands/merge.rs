@@ -85,7 +85,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
              branches alone"
         );
     }
+    if inputs.iter().any(|(_, weight)| *weight < 1.0) {
+        eprintln!(
+            "hbbp: profiles count in whole numbers, 1 at least: with weights below 1 rare code counts too much in them; weigh the \
+             other files more instead"
+        );
+    }
     let flow = merge.finish();
+    flow.check_counts().context("nothing was written; use smaller weights")?;
     write_to(Some(&args.output), |out| Ok(flow.write_json(out)?))?;
     let ranges: usize = flow.modules.iter().map(|module| module.ranges.len()).sum();
     let branches: usize = flow.modules.iter().map(|module| module.branches.len()).sum();
