@@ -6,9 +6,9 @@ use std::io::{BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use analyzer::counting::{Detail, GroupBy};
-use analyzer::flow::Flow;
+use analyzer::flow::{Flow, SCHEMA};
 use analyzer::recording::Part;
-use analyzer::truth::Truth;
+use analyzer::truth::{DocumentError, Truth};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
 use perfdata::Recording;
@@ -163,10 +163,17 @@ impl AnalysisArgs {
             let recording = open_recording(file)?;
             return self.flow(chosen, &recording).with_context(name);
         }
-        let text = BufReader::new(File::open(file).with_context(name)?);
-        match String::from_utf8_lossy(&begin).contains("\"hbbp-flow/") {
-            true => Ok((Flow::read_json(text).with_context(name)?.placed(&self.search()), Vec::new())),
-            false => Ok(Flow::of_truth(&Truth::read_json(text).with_context(name)?, &self.search())),
+        let text = || Ok::<_, anyhow::Error>(BufReader::new(File::open(file).with_context(name)?));
+        let merged = || -> anyhow::Result<_> {
+            Ok((Flow::read_json(text()?).with_context(name)?.placed(&self.search()), Vec::new()))
+        };
+        if String::from_utf8_lossy(&begin).contains("\"hbbp-flow/") {
+            return merged();
+        }
+        match Truth::read_json(text()?) {
+            // Its members were put in another order.
+            Err(DocumentError::Schema(schema)) if schema == SCHEMA => merged(),
+            truth => Ok(Flow::of_truth(&truth.with_context(name)?, &self.search())),
         }
     }
 

@@ -148,6 +148,28 @@ fn weights_that_cannot_be_are_told() {
 }
 
 #[test]
+fn inputs_are_taken_for_what_they_are() {
+    let Some(setup) = Setup::new() else { return };
+    let around = setup.record("around", &setup.binary, &[&AROUND]);
+    // The members of a document have no order.
+    let document: std::collections::BTreeMap<String, Value> =
+        serde_json::from_str(&std::fs::read_to_string(setup.merge("merged", &[&around])).unwrap()).unwrap();
+    let text = serde_json::to_string_pretty(&document).unwrap();
+    assert!(text.find("hbbp-flow/").unwrap() > 256, "{text}");
+    std::fs::write(setup.file("sorted"), text).unwrap();
+    assert_eq!(preagg(&setup.file("sorted")), preagg(&around));
+
+    let error = |input: &str| {
+        let output = run(&["merge", "-o", &setup.file("out"), input]);
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(error("host:1.data").contains("host:1.data: there is no such file"), "{}", error("host:1.data"));
+    let no_number = format!("{around}:many");
+    assert!(error(&no_number).contains("the weight is no number: \"many\""), "{}", error(&no_number));
+}
+
+#[test]
 fn a_flow_that_cannot_be_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flow");

@@ -21,7 +21,7 @@ use crate::output::{Format, OutputArgs, write_to};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Before: a recording, a file of `hbbp merge`, or exact counts
+    /// Before: a recording, a file of `hbbp merge`, or exact counts (what `hbbp truth` wrote)
     before: PathBuf,
 
     /// After

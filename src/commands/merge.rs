@@ -19,7 +19,7 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Recordings, merged files, or exact counts; each counts WEIGHT times [default: 1]
+    /// Recordings, merged files, or exact counts (what `hbbp truth` wrote); each counts WEIGHT times [default: 1]
     #[arg(required = true, value_name = "FILE[:WEIGHT]")]
     inputs: Vec<String>,
 
@@ -116,7 +116,12 @@ fn weighted(text: &str) -> anyhow::Result<(&Path, f64)> {
         return Ok(whole);
     }
     let Some((file, weight)) = text.rsplit_once(':') else { return Ok(whole) };
-    let weight: f64 = weight.parse().with_context(|| format!("{text}: the weight is no number: {weight:?}"))?;
+    let Ok(weight) = weight.parse::<f64>() else {
+        if !Path::new(file).exists() {
+            bail!("{text}: there is no such file");
+        }
+        bail!("{text}: the weight is no number: {weight:?}");
+    };
     if !(weight.is_finite() && weight > 0.0) {
         bail!("{text}: the weight is {weight}, expected more than 0");
     }
