@@ -105,7 +105,11 @@ fn of_one_binary(args: &Args, write: fn(&Profiled<'_>, &mut dyn Write) -> io::Re
     let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
     notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
     if profiled.module.ranges.is_empty() && args.format != Format::Bolt {
-        bail!("there are no branches of it, only samples: --format bolt, pprof and callgrind can be made of them");
+        bail!(
+            "there are no branches of {}, only samples: of them can be made --format bolt, llvm-text, llvm-extbin, gcov, pprof and \
+             callgrind",
+            profiled.module.module.path
+        );
     }
     if matches!(args.format, Format::Bolt | Format::BoltPreagg) && profiled.binary.image.is_stripped() {
         eprintln!("hbbp: the file has no symbols: BOLT refuses it unless it is told --allow-stripped");
