@@ -106,6 +106,18 @@ impl AnalysisArgs {
         self.binaries.search()
     }
 
+    /// One of the options, if there are any.
+    pub fn given(&self) -> Option<&'static str> {
+        let BinaryArgs { symfs, binaries } = &self.binaries;
+        let options = [
+            ("--symfs", symfs.is_some()),
+            ("--binary", !binaries.is_empty()),
+            ("--model", self.model.is_some()),
+            ("--threads", self.threads.is_some()),
+        ];
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+
     /// What decides between the sources.
     pub fn rules(&self) -> anyhow::Result<Chosen> {
         models::rules(self.model.as_deref())

@@ -397,6 +397,43 @@ fn rare_code_is_in_every_profile() {
     assert!(export("bolt-preagg", &rare, &[]).starts_with("B 401014 40101b 1 0\n"));
 }
 
+#[test]
+fn names_with_line_breaks_break_no_lines() {
+    let Some((folder, binary, _)) = twice_around() else { return };
+    let strange = folder.path().join("fo\nur");
+    std::fs::copy(binary, &strange).unwrap();
+    let mut recorder = Recorder::new(&strange);
+    recorder.stack(&AROUND);
+    let recording = folder.path().join("strange.data");
+    std::fs::write(&recording, recorder.finish(&Features::default())).unwrap();
+    let text = export("callgrind", &recording, &[]);
+    assert!(text.lines().any(|line| line.starts_with("ob=") && line.ends_with(r"fo\nur")), "{text}");
+    assert!(!text.lines().any(|line| line == "ur"), "{text}");
+}
+
+#[test]
+fn what_export_cannot_do_with_its_options_is_told() {
+    let Some((_folder, binary, recording)) = twice_around() else { return };
+    let binary = binary.to_str().unwrap();
+    for option in [["--binary", binary], ["--symfs", "/"], ["--model", "published"], ["--threads", "1"]] {
+        let arguments = ["export", "--format", "perf-script", "-i", recording.to_str().unwrap()];
+        let output = run(&[&arguments[..], &option[..]].concat());
+        let error = String::from_utf8(output.stderr).unwrap();
+        let expected = format!("{} changes nothing here", option[0]);
+        assert!(!output.status.success() && error.contains(&expected), "{error}");
+    }
+    if support::has("script") {
+        for format in ["pprof", "gcov", "llvm-extbin"] {
+            let command = format!("{} export --format {format} -i '{}'", env!("CARGO_BIN_EXE_hbbp"), recording.display());
+            let mut terminal = Command::new("script");
+            terminal.args(["-qec", &command, "/dev/null"]);
+            let output = terminal.output().unwrap();
+            let told = String::from_utf8_lossy(&output.stdout);
+            assert!(!output.status.success() && told.contains("name a file with -o"), "{told}");
+        }
+    }
+}
+
 const CALLS: &str = "
 .globl _start
 .type _start, @function

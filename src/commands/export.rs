@@ -2,7 +2,7 @@
 
 mod sampled;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -84,6 +84,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.gcov_version.is_some() && args.format != Format::Gcov {
         bail!("--gcov-version is for --format gcov");
     }
+    let is_binary = matches!(args.format, Format::LlvmExtbin | Format::Gcov | Format::Pprof);
+    if is_binary && args.output.is_none() && io::stdout().is_terminal() {
+        bail!("this format is binary and standard output a terminal: name a file with -o");
+    }
     match args.format {
         Format::Bolt => of_one_binary(args, profile::bolt),
         Format::BoltPreagg => of_one_binary(args, profile::bolt_preagg),
@@ -157,6 +161,9 @@ fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
 fn of_samples(args: &Args) -> anyhow::Result<()> {
     if args.truth.is_some() {
         bail!("exact counts have no samples: --format perf-script is made from recordings only");
+    }
+    if let Some(option) = args.input.analysis.given() {
+        bail!("{option} changes nothing here: --format perf-script prints the recording as it is");
     }
     let recording = args.input.recording()?;
     recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));

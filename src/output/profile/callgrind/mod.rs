@@ -24,6 +24,8 @@ use analyzer::code::{FunctionId, demangle, instructions};
 use analyzer::flow::{ExecutedCode, ExecutedModule, Flow, executed_modules, whole};
 use calls::{CallGraph, Callee};
 
+use crate::output::printable;
+
 /// Writes the profile. Returns what is not in it because it does not fit its file, in sentences.
 pub fn callgrind(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> io::Result<Vec<String>> {
     let modules: Vec<ExecutedModule<'_>> = executed_modules(flow, search).collect();
@@ -40,10 +42,10 @@ pub fn callgrind(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> io:
     writeln!(out, "events: {}", if has_ranges || flow.executions { "Ir" } else { "Time" })?;
     writeln!(out, "summary: {total}")?;
     for (place, module) in modules.iter().enumerate() {
-        let path = &module.of.module.path;
+        let path = printable(&module.of.module.path);
         writeln!(out, "\nob={path}\nfl=???")?;
         let Ok(executed) = &module.code else {
-            writeln!(out, "fn={}", unread_name(path))?;
+            writeln!(out, "fn={}", unread_name(&path))?;
             writeln!(out, "0x0 0 {}", costs[place].values().sum::<f64>())?;
             continue;
         };
@@ -56,7 +58,7 @@ pub fn callgrind(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> io:
             }
             if current != Some(block.function) {
                 current = Some(block.function);
-                writeln!(out, "fn={}", demangle(&executed.code.functions.name(block.function)))?;
+                writeln!(out, "fn={}", printable(&demangle(&executed.code.functions.name(block.function))))?;
             }
             for (at, cost) in costs {
                 writeln!(out, "{at} 0 {cost}")?;
@@ -76,7 +78,7 @@ fn write_call(modules: &[ExecutedModule<'_>], from: Svma, call: &Callee, out: &m
         (Ok(executed), Some(function)) => demangle(&executed.code.functions.name(function)),
         _ => unread_name(&module.of.module.path),
     };
-    writeln!(out, "cob={}\ncfi=???\ncfn={name}", module.of.module.path)?;
+    writeln!(out, "cob={}\ncfi=???\ncfn={}", printable(&module.of.module.path), printable(&name))?;
     writeln!(out, "calls={} {} 0", whole(call.count), call.at)?;
     writeln!(out, "{from} 0 {}", call.cost.round())
 }
