@@ -139,7 +139,7 @@ impl Flow {
         writeln!(out)
     }
 
-    /// Reads what [`Self::write_json`] wrote. Memory stays below some three times the size of the file.
+    /// Reads what [`Self::write_json`] wrote. Memory grows with the size of the file.
     ///
     /// # Errors
     /// It is something else, or says what cannot be.
