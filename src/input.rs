@@ -191,7 +191,7 @@ impl AnalysisArgs {
 
     /// The flow of a recording, and what is weaker in it than it could be, in sentences.
     pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(Flow, Vec<String>)> {
-        let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Jumps, Part::Whole)?;
+        let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Branches, Part::Whole)?;
         let degraded = Head::of(&analysis).degraded;
         Ok((analysis.flow.unwrap_or_default(), degraded))
     }

@@ -424,7 +424,8 @@ fn what_export_cannot_do_with_its_options_is_told() {
     }
     if support::has("script") {
         for format in ["pprof", "gcov", "llvm-extbin"] {
-            let command = format!("{} export --format {format} -i '{}'", env!("CARGO_BIN_EXE_hbbp"), recording.display());
+            let command =
+                format!("{} export --format {format} -i '{}'", env!("CARGO_BIN_EXE_hbbp"), recording.display());
             let mut terminal = Command::new("script");
             terminal.args(["-qec", &command, "/dev/null"]);
             let output = terminal.output().unwrap();

@@ -27,7 +27,7 @@ fn analysis_of(recording: &Recording, search: BinarySearch) -> Analysis {
         search,
         part: Part::Whole,
         group_by: GroupBy::Nothing,
-        detail: Detail::Jumps,
+        detail: Detail::Branches,
         threads: 2,
         rules: &model::Rules::default(),
     };

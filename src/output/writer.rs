@@ -28,10 +28,7 @@ impl OutputArgs {
 }
 
 /// Calls `print` with the file, or with standard output, and returns what it returns.
-pub fn write_to<T>(
-    file: Option<&Path>,
-    print: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
+pub fn write_to<T>(file: Option<&Path>, print: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>) -> anyhow::Result<T> {
     match file {
         Some(path) => {
             let context = || format!("cannot write {}", path.display());

@@ -116,8 +116,7 @@ impl<'a> Solver<'a> {
         let mut waiting: Vec<usize> = (0..self.blocks.len()).rev().collect();
         while let Some(block) = waiting.pop() {
             let of = self.blocks[block];
-            let sides =
-                [(&self.into[block], !of.is_open), (&self.out_of[block], matches!(of.way, Way::Branches(_)))];
+            let sides = [(&self.into[block], !of.is_open), (&self.out_of[block], matches!(of.way, Way::Branches(_)))];
             // Only one of them is solved now: the other one may have changed by that, and waits.
             let solvable = sides.into_iter().find(|(side, has_equation)| *has_equation && side.unknown == 1);
             let Some((side, _)) = solvable else { continue };

@@ -10,7 +10,7 @@ use super::damage::MOST_ATTRIBUTES;
 use super::sections::Bytes;
 use super::units::{DebugFile, OpenUnit, Unit};
 
-/// An entry refers to its declaration, which refers to its class': more steps are a circle.
+/// An entry refers to its declaration, which refers to its class': more steps are a cycle.
 const MOST_STEPS: usize = 8;
 /// Longest name, in bytes.
 const LONGEST_NAME: usize = 1 << 14;
