@@ -6,9 +6,9 @@ use std::io::{BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use analyzer::counting::{Detail, GroupBy};
-use analyzer::flow::Flow;
+use analyzer::flow::{Flow, SCHEMA};
 use analyzer::recording::Part;
-use analyzer::truth::Truth;
+use analyzer::truth::{DocumentError, Truth};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
 use perfdata::Recording;
@@ -106,6 +106,18 @@ impl AnalysisArgs {
         self.binaries.search()
     }
 
+    /// One of the options, if there are any.
+    pub fn given(&self) -> Option<&'static str> {
+        let BinaryArgs { symfs, binaries } = &self.binaries;
+        let options = [
+            ("--symfs", symfs.is_some()),
+            ("--binary", !binaries.is_empty()),
+            ("--model", self.model.is_some()),
+            ("--threads", self.threads.is_some()),
+        ];
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+
     /// What decides between the sources.
     pub fn rules(&self) -> anyhow::Result<Chosen> {
         models::rules(self.model.as_deref())
@@ -163,16 +175,23 @@ impl AnalysisArgs {
             let recording = open_recording(file)?;
             return self.flow(chosen, &recording).with_context(name);
         }
-        let text = BufReader::new(File::open(file).with_context(name)?);
-        match String::from_utf8_lossy(&begin).contains("\"hbbp-flow/") {
-            true => Ok((Flow::read_json(text).with_context(name)?.placed(&self.search()), Vec::new())),
-            false => Ok(Flow::of_truth(&Truth::read_json(text).with_context(name)?, &self.search())),
+        let text = || Ok::<_, anyhow::Error>(BufReader::new(File::open(file).with_context(name)?));
+        let merged = || -> anyhow::Result<_> {
+            Ok((Flow::read_json(text()?).with_context(name)?.placed(&self.search()), Vec::new()))
+        };
+        if String::from_utf8_lossy(&begin).contains("\"hbbp-flow/") {
+            return merged();
+        }
+        match Truth::read_json(text()?) {
+            // Its members were put in another order.
+            Err(DocumentError::Schema(schema)) if schema == SCHEMA => merged(),
+            truth => Ok(Flow::of_truth(&truth.with_context(name)?, &self.search())),
         }
     }
 
     /// The flow of a recording, and what is weaker in it than it could be, in sentences.
     pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(Flow, Vec<String>)> {
-        let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Jumps, Part::Whole)?;
+        let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Branches, Part::Whole)?;
         let degraded = Head::of(&analysis).degraded;
         Ok((analysis.flow.unwrap_or_default(), degraded))
     }

@@ -82,7 +82,8 @@ fn without_branches_bolt_gets_samples() {
     for format in ["bolt-preagg", "llvm-profgen"] {
         let output = run(&["export", "--format", format, "-i", recording.to_str().unwrap()]);
         let error = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && error.contains("there are no branches of it, only samples"), "{error}");
+        let expected = format!("there are no branches of {}, only samples", binary.display());
+        assert!(!output.status.success() && error.contains(&expected) && error.contains("gcov"), "{error}");
     }
     let counted = analyzer::truth::Callgrind::read(export("callgrind", &recording, &[]).as_bytes()).unwrap();
     assert_eq!(counted.total, 3000);
@@ -381,6 +382,56 @@ fn callgrind_gets_every_instruction() {
         let told = output_of(annotate);
         assert!(told.contains("2,600 (100.0%)  PROGRAM TOTALS"), "{told}");
         assert!(told.contains("_start"), "{told}");
+    }
+}
+
+/// For what was seen ran: counts below one half are no 0.
+#[test]
+fn rare_code_is_in_every_profile() {
+    let Some((folder, _, recording)) = twice_around() else { return };
+    let rare = folder.path().join("rare");
+    let weighted = format!("{}:0.004", recording.display());
+    stdout(&["merge", "-o", rare.to_str().unwrap(), &weighted]);
+    let read = analyzer::truth::Callgrind::read(export("callgrind", &rare, &[]).as_bytes()).unwrap();
+    assert_eq!(read.total, 29);
+    assert!(export("bolt-preagg", &rare, &[]).starts_with("B 401014 40101b 1 0\n"));
+}
+
+#[test]
+fn names_with_line_breaks_break_no_lines() {
+    let Some((folder, binary, _)) = twice_around() else { return };
+    let strange = folder.path().join("fo\nur");
+    std::fs::copy(binary, &strange).unwrap();
+    let mut recorder = Recorder::new(&strange);
+    recorder.stack(&AROUND);
+    let recording = folder.path().join("strange.data");
+    std::fs::write(&recording, recorder.finish(&Features::default())).unwrap();
+    let text = export("callgrind", &recording, &[]);
+    assert!(text.lines().any(|line| line.starts_with("ob=") && line.ends_with(r"fo\nur")), "{text}");
+    assert!(!text.lines().any(|line| line == "ur"), "{text}");
+}
+
+#[test]
+fn what_export_cannot_do_with_its_options_is_told() {
+    let Some((_folder, binary, recording)) = twice_around() else { return };
+    let binary = binary.to_str().unwrap();
+    for option in [["--binary", binary], ["--symfs", "/"], ["--model", "published"], ["--threads", "1"]] {
+        let arguments = ["export", "--format", "perf-script", "-i", recording.to_str().unwrap()];
+        let output = run(&[&arguments[..], &option[..]].concat());
+        let error = String::from_utf8(output.stderr).unwrap();
+        let expected = format!("{} changes nothing here", option[0]);
+        assert!(!output.status.success() && error.contains(&expected), "{error}");
+    }
+    if support::has("script") {
+        for format in ["pprof", "gcov", "llvm-extbin"] {
+            let command =
+                format!("{} export --format {format} -i '{}'", env!("CARGO_BIN_EXE_hbbp"), recording.display());
+            let mut terminal = Command::new("script");
+            terminal.args(["-qec", &command, "/dev/null"]);
+            let output = terminal.output().unwrap();
+            let told = String::from_utf8_lossy(&output.stdout);
+            assert!(!output.status.success() && told.contains("name a file with -o"), "{told}");
+        }
     }
 }
 

@@ -127,6 +127,48 @@ fn what_cannot_be_read_stops_a_merge_or_is_left_out() {
     assert!(error.contains("none of the files could be read"), "{error}");
 }
 
+/// Sums that no reader would take are not written.
+#[test]
+fn weights_that_cannot_be_are_told() {
+    let Some(setup) = Setup::new() else { return };
+    let around = setup.record("around", &setup.binary, &[&AROUND]);
+    let merge = |weight: &str| {
+        let output = run(&["merge", "-o", &setup.file("out"), &format!("{around}:{weight}"), &around]);
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    for weight in ["1e19", "1e308"] {
+        let (done, said) = merge(weight);
+        assert!(!done && said.contains("use smaller weights") && said.contains("expected 0 to 3e20"), "{said}");
+        assert!(!Path::new(&setup.file("out")).exists());
+    }
+    let (done, said) = merge("0.5");
+    assert!(done && said.contains("weigh the other files more instead"), "{said}");
+    let (done, said) = merge("2");
+    assert!(done && !said.contains("weigh"), "{said}");
+}
+
+#[test]
+fn inputs_are_taken_for_what_they_are() {
+    let Some(setup) = Setup::new() else { return };
+    let around = setup.record("around", &setup.binary, &[&AROUND]);
+    // The members of a document have no order.
+    let document: std::collections::BTreeMap<String, Value> =
+        serde_json::from_str(&std::fs::read_to_string(setup.merge("merged", &[&around])).unwrap()).unwrap();
+    let text = serde_json::to_string_pretty(&document).unwrap();
+    assert!(text.find("hbbp-flow/").unwrap() > 256, "{text}");
+    std::fs::write(setup.file("sorted"), text).unwrap();
+    assert_eq!(preagg(&setup.file("sorted")), preagg(&around));
+
+    let error = |input: &str| {
+        let output = run(&["merge", "-o", &setup.file("out"), input]);
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(error("host:1.data").contains("host:1.data: there is no such file"), "{}", error("host:1.data"));
+    let no_number = format!("{around}:many");
+    assert!(error(&no_number).contains("the weight is no number: \"many\""), "{}", error(&no_number));
+}
+
 #[test]
 fn a_flow_that_cannot_be_is_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,6 +247,80 @@ fn functions_of_other_builds_are_compared_by_name() {
     assert_eq!(moved["overlap"]["blocks"], Value::Null);
     near(&moved["overlap"]["functions"], 1.0);
     assert_eq!(moved["functions"][0]["module"], "four|five");
+}
+
+/// Without a build id nothing but the code itself tells another build at the same path.
+#[test]
+fn code_that_does_not_fit_what_ran_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), "four", &["-Wl,--build-id=none"]) else { return };
+    let setup = Setup { folder, binary };
+    let merged = setup.merge("merged", &[&setup.record("around", &setup.binary, &[&AROUND])]);
+    let told = |arguments: &[&str]| String::from_utf8(run(arguments).stderr).unwrap();
+    let formats = ["pprof", "callgrind", "bolt", "bolt-preagg", "llvm-profgen"];
+    let said_of = |format: &str| told(&["export", "--format", format, "-i", &merged, "-o", &setup.file("out")]);
+    for format in formats {
+        assert!(!said_of(format).contains("does not fit the file"), "{format}: {}", said_of(format));
+    }
+    // One more nop in C: what ends with D's jump ends with none.
+    let other = "\
+.globl _start
+.type _start, @function
+_start:
+    .rept 20
+    nop
+    .endr
+    jne 1f
+    nop; nop; nop
+    jmp 2f
+1:  nop; nop; nop
+2:  nop
+    jmp _start
+.size _start, .-_start
+.section .note.GNU-stack,\"\",@progbits
+";
+    assemble(setup.folder.path(), "four", other, &["-Wl,--build-id=none"]).unwrap();
+    let expected = "50.00 % of what ran of it does not fit the file";
+    for format in formats {
+        assert!(said_of(format).contains(expected), "{format}: {}", said_of(format));
+    }
+    let said = stdout(&["diff", &merged, &merged]);
+    assert!(said.contains(expected), "{said}");
+}
+
+/// Branches of one program, samples of another: what is counted by branches says what it lacks.
+#[test]
+fn code_without_branches_beside_code_with_branches_is_told() {
+    let Some(setup) = Setup::new() else { return };
+    let other = program(setup.folder.path(), "five", &["-Wl,--build-id=0xfedcba9876543210"]).unwrap();
+    let mut recorder = Recorder::new(&setup.binary);
+    recorder.stack(&AROUND);
+    recorder.sample(A);
+    let moved = 0x1_0000_0000;
+    recorder.map(&perfdata::Mmap {
+        start: perfdata::Avma(A + moved),
+        path: other.to_str().unwrap().as_bytes(),
+        ..Recorder::mapping()
+    });
+    (0..3).for_each(|_| recorder.sample(A + moved));
+    std::fs::write(setup.file("both"), recorder.finish(&Features::default())).unwrap();
+    let both = setup.file("both");
+    let told = |arguments: &[&str]| String::from_utf8(run(arguments).stderr).unwrap();
+    let expected = "code of which samples were seen, but no branches (75.00 % of all samples)";
+    for format in ["pprof", "callgrind"] {
+        let said = told(&["export", "--format", format, "-i", &both, "-o", &setup.file("out")]);
+        assert!(said.contains(expected), "{said}");
+    }
+    assert_eq!(told(&["diff", &both, &both]).matches(expected).count(), 2);
+    let around = setup.record("around", &setup.binary, &[&AROUND]);
+    let said = told(&["export", "--format", "pprof", "-i", &around, "-o", &setup.file("out")]);
+    assert!(!said.contains("no branches"), "{said}");
+
+    let mut recorder = Recorder::new(&setup.binary);
+    recorder.sample(A);
+    std::fs::write(setup.file("samples"), recorder.finish(&Features::default())).unwrap();
+    let said = told(&["merge", "-o", &setup.file("merged"), &around, &setup.file("samples")]);
+    assert!(said.contains("1 files have branches, 1 only samples"), "{said}");
 }
 
 /// A recording of real hardware beside a merged file of itself.

@@ -75,7 +75,7 @@ pub struct Analysis {
     pub one_source: Option<Source>,
     /// What the recording held and what was lost on the way.
     pub summary: Summary,
-    /// Ranges and branches, with [`Detail::Jumps`].
+    /// Ranges and branches, with [`Detail::Branches`].
     pub flow: Option<Flow>,
 }
 
@@ -163,7 +163,7 @@ pub fn analyze(
         degradations
             .push(format!("{impossible} samples of {} claim fewer instructions than branches: left out", lbr.name));
     }
-    let flow = (options.detail == Detail::Jumps)
+    let flow = (options.detail == Detail::Branches)
         .then(|| of_recording(&located, &counted, &modules, estimate.as_ref(), &scale));
     let name_and_samples = |&event: &usize| (recording.events()[event].name.clone(), records.samples[event]);
     let unused_events = sources.unused.iter().map(name_and_samples).collect();

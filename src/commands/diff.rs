@@ -11,6 +11,7 @@ use analyzer::flow::{Comparison, compare};
 use anyhow::bail;
 
 use crate::input::AnalysisArgs;
+use crate::output::profile::sampled_only;
 use crate::output::{Format, OutputArgs, write_to};
 
 /// Compare two recordings: how much they have in common, what has moved, which kinds of instructions came and went
@@ -20,7 +21,7 @@ use crate::output::{Format, OutputArgs, write_to};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Before: a recording, a file of `hbbp merge`, or exact counts
+    /// Before: a recording, a file of `hbbp merge`, or exact counts (what `hbbp truth` wrote)
     before: PathBuf,
 
     /// After
@@ -59,8 +60,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let chosen = args.analysis.rules()?;
     let (before, before_notes) = args.analysis.flow_of_file(&chosen, &args.before)?;
     let (after, after_notes) = args.analysis.flow_of_file(&chosen, &args.after)?;
-    for (file, notes) in [(&args.before, before_notes), (&args.after, after_notes)] {
-        notes.iter().for_each(|note| eprintln!("hbbp: {}: {note}", file.display()));
+    for (file, flow, notes) in [(&args.before, &before, before_notes), (&args.after, &after, after_notes)] {
+        notes.into_iter().chain(sampled_only(flow)).for_each(|note| eprintln!("hbbp: {}: {note}", file.display()));
     }
     let comparison = compare([&before, &after], &args.analysis.search(), args.analysis.threads());
     for (file, sum) in [&args.before, &args.after].into_iter().zip(comparison.instructions) {

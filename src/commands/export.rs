@@ -2,7 +2,7 @@
 
 mod sampled;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -84,6 +84,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.gcov_version.is_some() && args.format != Format::Gcov {
         bail!("--gcov-version is for --format gcov");
     }
+    let is_binary = matches!(args.format, Format::LlvmExtbin | Format::Gcov | Format::Pprof);
+    if is_binary && args.output.is_none() && io::stdout().is_terminal() {
+        bail!("this format is binary and standard output a terminal: name a file with -o");
+    }
     match args.format {
         Format::Bolt => of_one_binary(args, profile::bolt),
         Format::BoltPreagg => of_one_binary(args, profile::bolt_preagg),
@@ -105,7 +109,11 @@ fn of_one_binary(args: &Args, write: fn(&Profiled<'_>, &mut dyn Write) -> io::Re
     let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
     notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
     if profiled.module.ranges.is_empty() && args.format != Format::Bolt {
-        bail!("there are no branches of it, only samples: --format bolt, pprof and callgrind can be made of them");
+        bail!(
+            "there are no branches of {}, only samples: of them can be made --format bolt, llvm-text, llvm-extbin, gcov, pprof and \
+             callgrind",
+            profiled.module.module.path
+        );
     }
     if matches!(args.format, Format::Bolt | Format::BoltPreagg) && profiled.binary.image.is_stripped() {
         eprintln!("hbbp: the file has no symbols: BOLT refuses it unless it is told --allow-stripped");
@@ -126,13 +134,19 @@ fn of_source(
     write_to(args.output.as_deref(), |out| Ok(write(&sampled, out)?))
 }
 
-fn of_all_code(args: &Args, write: fn(&Flow, &BinarySearch, &mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+fn of_all_code(
+    args: &Args,
+    write: fn(&Flow, &BinarySearch, &mut dyn Write) -> io::Result<Vec<String>>,
+) -> anyhow::Result<()> {
     let (flow, notes) = flow(args)?;
     if flow.range_total() + flow.sample_total() <= 0.0 {
         bail!("nothing was seen running");
     }
-    notes.iter().chain(&profile::left_out(&flow)).for_each(|line| eprintln!("hbbp: {line}"));
-    write_to(args.output.as_deref(), |out| Ok(write(&flow, &args.input.analysis.search(), out)?))
+    let left_out = profile::left_out(&flow).into_iter().chain(profile::sampled_only(&flow));
+    notes.into_iter().chain(left_out).for_each(|line| eprintln!("hbbp: {line}"));
+    let misfits = write_to(args.output.as_deref(), |out| Ok(write(&flow, &args.input.analysis.search(), out)?))?;
+    misfits.iter().for_each(|line| eprintln!("hbbp: {line}"));
+    Ok(())
 }
 
 fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
@@ -148,14 +162,13 @@ fn of_samples(args: &Args) -> anyhow::Result<()> {
     if args.truth.is_some() {
         bail!("exact counts have no samples: --format perf-script is made from recordings only");
     }
+    if let Some(option) = args.input.analysis.given() {
+        bail!("{option} changes nothing here: --format perf-script prints the recording as it is");
+    }
     let recording = args.input.recording()?;
     recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
-    let mut not_written = NotWritten::default();
-    write_to(args.output.as_deref(), |out| {
-        not_written = profile::perf_script(&recording, out)?;
-        Ok(())
-    })?;
-    let NotWritten { without_stack, malformed } = not_written;
+    let NotWritten { without_stack, malformed } =
+        write_to(args.output.as_deref(), |out| profile::perf_script(&recording, out))?;
     for (number, what) in
         [(without_stack, "samples without a branch stack"), (malformed, "records that cannot be read")]
     {

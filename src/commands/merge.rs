@@ -19,7 +19,7 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Recordings, merged files, or exact counts; each counts WEIGHT times [default: 1]
+    /// Recordings, merged files, or exact counts (what `hbbp truth` wrote); each counts WEIGHT times [default: 1]
     #[arg(required = true, value_name = "FILE[:WEIGHT]")]
     inputs: Vec<String>,
 
@@ -49,6 +49,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut skipped = 0;
     let progress = Progress::new();
     let (mut executions, mut relative) = (0, 0);
+    let (mut with_branches, mut without) = (0, 0);
     // How many files each was said of.
     let mut notes: BTreeMap<String, usize> = BTreeMap::new();
     for (index, (file, weight)) in inputs.iter().enumerate() {
@@ -57,6 +58,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Ok((flow, said)) => {
                 said.into_iter().for_each(|note| *notes.entry(note).or_default() += 1);
                 *(if flow.executions { &mut executions } else { &mut relative }) += 1;
+                *(if flow.range_total() > 0.0 { &mut with_branches } else { &mut without }) += 1;
                 merge.add(&flow, *weight);
             }
             Err(error) if args.keep_going => {
@@ -77,7 +79,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
              they can be added (FILE:WEIGHT)"
         );
     }
+    if with_branches > 0 && without > 0 {
+        eprintln!(
+            "hbbp: {with_branches} files have branches, {without} only samples: profiles of code that has branches are made of the \
+             branches alone"
+        );
+    }
+    if inputs.iter().any(|(_, weight)| *weight < 1.0) {
+        eprintln!(
+            "hbbp: profiles count in whole numbers, 1 at least: with weights below 1 rare code counts too much in them; weigh the \
+             other files more instead"
+        );
+    }
     let flow = merge.finish();
+    flow.check_counts().context("nothing was written; use smaller weights")?;
     write_to(Some(&args.output), |out| Ok(flow.write_json(out)?))?;
     let ranges: usize = flow.modules.iter().map(|module| module.ranges.len()).sum();
     let branches: usize = flow.modules.iter().map(|module| module.branches.len()).sum();
@@ -101,7 +116,12 @@ fn weighted(text: &str) -> anyhow::Result<(&Path, f64)> {
         return Ok(whole);
     }
     let Some((file, weight)) = text.rsplit_once(':') else { return Ok(whole) };
-    let weight: f64 = weight.parse().with_context(|| format!("{text}: the weight is no number: {weight:?}"))?;
+    let Ok(weight) = weight.parse::<f64>() else {
+        if !Path::new(file).exists() {
+            bail!("{text}: there is no such file");
+        }
+        bail!("{text}: the weight is no number: {weight:?}");
+    };
     if !(weight.is_finite() && weight > 0.0) {
         bail!("{text}: the weight is {weight}, expected more than 0");
     }

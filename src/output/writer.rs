@@ -27,19 +27,21 @@ impl OutputArgs {
     }
 }
 
-/// Calls `print` with the file, or with standard output.
-pub fn write_to(file: Option<&Path>, print: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+/// Calls `print` with the file, or with standard output, and returns what it returns.
+pub fn write_to<T>(file: Option<&Path>, print: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>) -> anyhow::Result<T> {
     match file {
         Some(path) => {
             let context = || format!("cannot write {}", path.display());
             let mut out = BufWriter::new(File::create(path).with_context(context)?);
-            print(&mut out)?;
-            out.flush().with_context(context)
+            let printed = print(&mut out)?;
+            out.flush().with_context(context)?;
+            Ok(printed)
         }
         None => {
             let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-            print(&mut out)?;
-            Ok(out.flush()?)
+            let printed = print(&mut out)?;
+            out.flush()?;
+            Ok(printed)
         }
     }
 }

@@ -99,7 +99,7 @@ pub struct LocatedBranch {
 
 /// Passages over one taken branch. Returns from the kernel are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LocatedJump {
+pub struct TakenBranch {
     /// Where the bursts started it was seen in; `None` of stacks that are no bursts.
     pub burst: Option<StartId>,
     /// The branch instruction.
@@ -123,7 +123,7 @@ pub enum Detail {
     #[default]
     Blocks,
     /// Where each branch went as well.
-    Jumps,
+    Branches,
 }
 
 /// What was seen of one module, by file offset.
@@ -135,9 +135,9 @@ pub struct ModuleHits {
     pub streams: Vec<LocatedStream>,
     /// Sorted by place; unique.
     pub branches: Vec<LocatedBranch>,
-    /// Sorted by burst and both ends, unique; only with [`Detail::Jumps`]. The oldest branch of a stack, HBBP's entry\[0\], is of no
-    /// stream and is no jump.
-    pub jumps: Vec<LocatedJump>,
+    /// Sorted by burst and both ends, unique; only with [`Detail::Branches`]. The oldest branch of a stack, HBBP's entry\[0\], is of no
+    /// stream and not among them.
+    pub taken: Vec<TakenBranch>,
     /// Where branches of programs led; sorted, unique.
     pub targets: Vec<FileOffset>,
     /// Where the kernel came back to and where bursts started: instruction starts, but only of blocks by chance. Sorted, unique.
@@ -273,9 +273,9 @@ impl Locator<'_> {
                 }
                 let Some(start) = hop.start() else { continue };
                 self.located.streams += hop.seen;
-                if self.detail == Detail::Jumps && !from_kernel {
+                if self.detail == Detail::Branches && !from_kernel {
                     let mispredicted = hop.weight.times(hop.mispredicted as f64 / hop.seen as f64);
-                    let jump = LocatedJump {
+                    let taken = TakenBranch {
                         burst,
                         from: from.offset,
                         to_module: to.module,
@@ -284,7 +284,7 @@ impl Locator<'_> {
                         weight: hop.weight,
                         mispredicted,
                     };
-                    self.hits(from.module).jumps.push(jump);
+                    self.hits(from.module).taken.push(taken);
                 }
                 let start_spot = self.spot(start, &context, space);
                 if start > hop.from {
@@ -399,13 +399,13 @@ impl ModuleHits {
             }
             same
         });
-        let ends = |jump: &LocatedJump| (jump.burst, jump.from, jump.to_module, jump.to, jump.to_kernel);
-        self.jumps.sort_unstable_by_key(ends);
-        self.jumps.dedup_by(|jump, kept| {
-            let same = ends(jump) == ends(kept);
+        let ends = |taken: &TakenBranch| (taken.burst, taken.from, taken.to_module, taken.to, taken.to_kernel);
+        self.taken.sort_unstable_by_key(ends);
+        self.taken.dedup_by(|taken, kept| {
+            let same = ends(taken) == ends(kept);
             if same {
-                kept.weight = kept.weight.plus(jump.weight);
-                kept.mispredicted = kept.mispredicted.plus(jump.mispredicted);
+                kept.weight = kept.weight.plus(taken.weight);
+                kept.mispredicted = kept.mispredicted.plus(taken.mispredicted);
             }
             same
         });

@@ -127,7 +127,6 @@ fn count_read(
     let mut outside = ModuleHits::default();
     let mut counts = ModuleCounts::empty(module);
     let lines = StraightLines::new(image, &blocks);
-    let overlaps = overlaps(&blocks);
     let mut tally = Tally::new(blocks.blocks().len());
     for_each_group(&hits.ips, &hits.streams, |group, ips, streams| {
         for ip in ips {
@@ -138,10 +137,8 @@ fn count_read(
         }
         for streams in streams.chunk_by(|one, other| one.burst == other.burst) {
             for stream in streams {
-                match lines.covered(stream) {
-                    Ok((first, end)) => {
-                        for_each_run(first, end, &overlaps, |first, end| tally.add_stream(first, end, stream));
-                    }
+                match lines.for_each_run(stream, |first, end| tally.add_stream(first, end, stream)) {
+                    Ok(()) => {}
                     Err(Broken::ThroughBranch) => counts.broken.through_branch += stream.seen,
                     Err(Broken::Undecodable) => counts.broken.undecodable += stream.seen,
                 }
@@ -302,28 +299,6 @@ fn ends_with_branch(blocks: &BlockMap, block: usize, image: &Image, from: FileOf
     let block = &blocks.blocks()[block];
     let is_branch = !matches!(block.terminator, Terminator::FallThrough | Terminator::Observed | Terminator::Overlap);
     is_branch && Some(block.last) == image.svma_of_file_offset(from.0)
-}
-
-/// Blocks whose last instruction the next block starts inside of, and where they go on.
-fn overlaps(blocks: &BlockMap) -> Vec<(usize, usize)> {
-    let ends = blocks.blocks().iter().enumerate().filter(|(_, block)| block.terminator == Terminator::Overlap);
-    ends.filter_map(|(index, _)| Some((index, blocks.following(index)?))).collect()
-}
-
-/// Cuts a run of blocks where the straight line jumps over blocks that overlap its instructions.
-fn for_each_run(first: usize, end: usize, overlaps: &[(usize, usize)], mut visit: impl FnMut(usize, usize)) {
-    let mut first = first;
-    let next_overlap = overlaps.partition_point(|(index, _)| *index < first);
-    for &(index, goes_on) in &overlaps[next_overlap..] {
-        if index + 1 >= end {
-            break;
-        }
-        if index >= first {
-            visit(first, index + 1);
-            first = goes_on;
-        }
-    }
-    visit(first, end);
 }
 
 /// HBBP section III.C calls a branch biased that occurs "a disproportionate number of times" in entry\[0\]. Here: more than twice

@@ -8,8 +8,16 @@ use crate::counting::{FileOffset, LocatedStream};
 pub struct StraightLines<'a> {
     image: &'a Image,
     blocks: &'a BlockMap,
+    breaks: LineBreaks,
+}
+
+/// Where straight lines end, and which blocks they jump over.
+#[derive(Debug)]
+pub struct LineBreaks {
     /// By block: how many blocks before it the straight line cannot run through.
     breaks: Vec<u32>,
+    /// Blocks whose last instruction the next block starts inside of, and where they go on.
+    overlaps: Vec<(usize, usize)>,
 }
 
 /// Why a stream is none.
@@ -23,13 +31,14 @@ pub enum Broken {
 impl<'a> StraightLines<'a> {
     /// Of the blocks of an image.
     pub fn new(image: &'a Image, blocks: &'a BlockMap) -> Self {
-        StraightLines { image, blocks, breaks: count_breaks(blocks) }
+        StraightLines { image, blocks, breaks: LineBreaks::of(blocks) }
     }
 
-    /// The blocks `[first, end)` that the stream executes to their last instruction.
-    pub fn covered(&self, stream: &LocatedStream) -> Result<(usize, usize), Broken> {
+    /// Calls `visit` with the runs of blocks `[first, end)` that the stream executes to their last instruction.
+    pub fn for_each_run(&self, stream: &LocatedStream, visit: impl FnMut(usize, usize)) -> Result<(), Broken> {
         let Run { first, last, interrupted, .. } = self.run(stream)?;
-        Ok((first, if interrupted { last } else { last + 1 }))
+        self.breaks.for_each_run(first, if interrupted { last } else { last + 1 }, visit);
+        Ok(())
     }
 
     /// The first and the last instruction that the stream executes; `None` where an interrupt came before it executed any.
@@ -50,7 +59,7 @@ impl<'a> StraightLines<'a> {
         let (start, end) = (svma(stream.start)?, svma(stream.end)?);
         let block_at = |at| self.blocks.block_at(at).ok_or(Broken::Undecodable);
         let (first, last) = (block_at(start)?, block_at(end)?);
-        if self.breaks[last] != self.breaks[first] {
+        if !self.breaks.is_straight(first, last) {
             return Err(Broken::ThroughBranch);
         }
         let block = &self.blocks.blocks()[last];
@@ -60,6 +69,37 @@ impl<'a> StraightLines<'a> {
             return Err(Broken::Undecodable);
         }
         Ok(Run { first, last, start, end, interrupted })
+    }
+}
+
+impl LineBreaks {
+    /// Of the blocks of an image.
+    pub fn of(blocks: &BlockMap) -> Self {
+        let ends = blocks.blocks().iter().enumerate().filter(|(_, block)| block.terminator == Terminator::Overlap);
+        let overlaps = ends.filter_map(|(index, _)| Some((index, blocks.following(index)?))).collect();
+        LineBreaks { breaks: count_breaks(blocks), overlaps }
+    }
+
+    /// Whether a straight line can run from the one block to the other.
+    pub fn is_straight(&self, first: usize, last: usize) -> bool {
+        self.breaks[first] == self.breaks[last]
+    }
+
+    /// Calls `visit` with the runs `[first, end)` of a straight line through the blocks `[first, end)`: it jumps over blocks that
+    /// overlap its instructions.
+    pub fn for_each_run(&self, first: usize, end: usize, mut visit: impl FnMut(usize, usize)) {
+        let mut first = first;
+        let next_overlap = self.overlaps.partition_point(|(index, _)| *index < first);
+        for &(index, goes_on) in &self.overlaps[next_overlap..] {
+            if index + 1 >= end {
+                break;
+            }
+            if index >= first {
+                visit(first, index + 1);
+                first = goes_on;
+            }
+        }
+        visit(first, end);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::address::Svma;
 use crate::binaries::Binary;
-use crate::code::{Block, BlockMap, FunctionTable, Observed, Terminator};
-use crate::flow::{Flow, ModuleFlow};
+use crate::code::{BlockMap, FunctionTable, Observed, Terminator};
+use crate::counting::LineBreaks;
+use crate::flow::{Flow, ModuleFlow, RangeCount};
 
 /// The code of one module of a flow, or of several flows.
 #[derive(Debug)]
@@ -12,6 +13,7 @@ pub struct FlowCode {
     pub functions: FunctionTable,
     /// The blocks of those that ran.
     pub blocks: BlockMap,
+    breaks: LineBreaks,
 }
 
 /// Executions of the straight way from one block into the next.
@@ -41,17 +43,42 @@ impl FlowCode {
         }
         let functions = binary.functions();
         let blocks = BlockMap::build(&binary.image, &functions, &Observed::new(ips, targets, sources));
-        FlowCode { functions, blocks }
+        let breaks = LineBreaks::of(&blocks);
+        FlowCode { functions, blocks, breaks }
+    }
+
+    /// The blocks of the ends of a range; `None` where the code has no straight line from one to the other, or no branch at its end.
+    fn ends(&self, range: &RangeCount) -> Option<(usize, usize)> {
+        let (first, last) = self.blocks.block_at(range.first).zip(self.blocks.block_at(range.last))?;
+        let end = &self.blocks.blocks()[last];
+        let ends_with_no_branch = end.last == range.last && end.terminator == Terminator::Observed;
+        (self.breaks.is_straight(first, last) && !ends_with_no_branch).then_some((first, last))
+    }
+
+    /// How much of a module's ranges (or else of its samples) does not fit the code and is in no count, as a sentence.
+    pub fn misfit(&self, of: &ModuleFlow, by_ranges: bool) -> Option<String> {
+        let (strange, all): (f64, f64) = if by_ranges {
+            let strange = of.ranges.iter().filter(|range| self.ends(range).is_none());
+            (strange.map(|range| range.count).sum(), of.range_total())
+        } else {
+            let strange = of.samples.iter().filter(|sample| self.blocks.block_at(sample.at).is_none());
+            (strange.map(|sample| sample.count).sum(), of.sample_total())
+        };
+        let part = 100.0 * strange / all;
+        let path = &of.module.path;
+        (strange > 0.0).then(|| {
+            format!("{path}: {part:.2} % of what ran of it does not fit the file, which may be of another build: name the right one with --binary")
+        })
     }
 
     /// Executions of each block along the ranges of a module: those that run through its last instruction.
     pub fn executions(&self, of: &ModuleFlow) -> Vec<f64> {
         let mut sum = RangeSum::new(self.blocks.blocks().len());
         for range in &of.ranges {
-            let ends = self.blocks.block_at(range.first).zip(self.blocks.block_at(range.last));
-            let Some((first, last)) = ends else { continue };
+            let Some((first, last)) = self.ends(range) else { continue };
             let is_whole = self.blocks.blocks()[last].last == range.last;
-            sum.add(first, if is_whole { last + 1 } else { last }, range.count);
+            let end = if is_whole { last + 1 } else { last };
+            self.breaks.for_each_run(first, end, |first, end| sum.add(first, end, range.count));
         }
         sum.finish()
     }
@@ -72,16 +99,15 @@ impl FlowCode {
         let blocks = self.blocks.blocks();
         let mut sum = RangeSum::new(blocks.len());
         for range in &of.ranges {
-            if let Some((first, last)) = self.blocks.block_at(range.first).zip(self.blocks.block_at(range.last)) {
-                sum.add(first, last, range.count);
+            if let Some((first, last)) = self.ends(range) {
+                self.breaks.for_each_run(first, last, |first, end| sum.add(first, end, range.count));
             }
         }
-        let way = |(pair, count): (&[Block], f64)| {
-            let [block, next] = pair else { return None };
-            let fell = count > 0.0 && block.end == next.start;
-            fell.then_some(FallThrough { from: block.last, terminator: block.terminator, to: next.start, count })
+        let way = |(index, count): (usize, f64)| {
+            let (block, next) = (&blocks[index], &blocks[self.blocks.following(index)?]);
+            Some(FallThrough { from: block.last, terminator: block.terminator, to: next.start, count })
         };
-        blocks.windows(2).zip(sum.finish()).filter_map(way).collect()
+        sum.finish().into_iter().enumerate().filter(|(_, count)| *count > 0.0).filter_map(way).collect()
     }
 }
 

@@ -186,7 +186,7 @@ impl Sums {
                     executed[side] = if self.has_ranges[side] { of.guessed_instructions() } else { of.sample_total() };
                 }
                 if executed == [0.0; 2] {
-                    return; // Sampled only, beside ranges elsewhere.
+                    return; // See `Flow::sampled_only`.
                 }
                 add(&mut self.unread, executed);
                 add(&mut self.total, executed);
@@ -202,6 +202,7 @@ impl Sums {
         for (side, flow, index) in parts {
             let of = &flow.modules[index];
             executions[side] = if self.has_ranges[side] { code.executions(of) } else { code.sampled(of) };
+            self.notes.extend(code.misfit(of, self.has_ranges[side]));
         }
         let both = pair.iter().all(Option::is_some);
         let mut ran: Vec<(&Block, [f64; 2])> = Vec::new();

@@ -63,17 +63,26 @@ struct Edge {
     flow: Option<f64>,
 }
 
+/// Edges whose flows add up to the executions of a block.
+#[derive(Clone, Debug, Default)]
+struct Side {
+    edges: Vec<usize>,
+    /// How many of them are not known, and the flow of the others.
+    unknown: usize,
+    known: f64,
+}
+
 struct Solver<'a> {
     blocks: &'a [KnownBlock],
     edges: Vec<Edge>,
     /// By block: its edges in, and out.
-    into: Vec<Vec<usize>>,
-    out_of: Vec<Vec<usize>>,
+    into: Vec<Side>,
+    out_of: Vec<Side>,
 }
 
 impl<'a> Solver<'a> {
     fn new(blocks: &'a [KnownBlock]) -> Self {
-        let none = || vec![Vec::new(); blocks.len()];
+        let none = || vec![Side::default(); blocks.len()];
         let mut solver = Solver { blocks, edges: Vec::new(), into: none(), out_of: none() };
         for (from, block) in blocks.iter().enumerate() {
             let next = block.has_next.then_some(from + 1);
@@ -94,8 +103,11 @@ impl<'a> Solver<'a> {
 
     fn add(&mut self, from: usize, to: Option<usize>, flow: Option<f64>) {
         if let Some(to) = to {
-            self.into[to].push(self.edges.len());
-            self.out_of[from].push(self.edges.len());
+            for side in [&mut self.into[to], &mut self.out_of[from]] {
+                side.edges.push(self.edges.len());
+                side.unknown += usize::from(flow.is_none());
+                side.known += flow.unwrap_or(0.0);
+            }
             self.edges.push(Edge { from, to, flow });
         }
     }
@@ -104,19 +116,21 @@ impl<'a> Solver<'a> {
         let mut waiting: Vec<usize> = (0..self.blocks.len()).rev().collect();
         while let Some(block) = waiting.pop() {
             let of = self.blocks[block];
-            let both = [
-                (self.into[block].clone(), !of.is_open),
-                (self.out_of[block].clone(), matches!(of.way, Way::Branches(_))),
-            ];
-            for (edges, has_equation) in both {
-                let known: f64 = edges.iter().filter_map(|&edge| self.edges[edge].flow).sum();
-                let mut unknown = edges.iter().copied().filter(|&edge| self.edges[edge].flow.is_none());
-                if let (true, Some(edge), None) = (has_equation, unknown.next(), unknown.next()) {
-                    let most = self.blocks[self.edges[edge].from].executions;
-                    self.edges[edge].flow = Some((of.executions - known).clamp(0.0, most));
-                    waiting.extend([self.edges[edge].from, self.edges[edge].to]);
-                }
+            let sides = [(&self.into[block], !of.is_open), (&self.out_of[block], matches!(of.way, Way::Branches(_)))];
+            // Only one of them is solved now: the other one may have changed by that, and waits.
+            let solvable = sides.into_iter().find(|(side, has_equation)| *has_equation && side.unknown == 1);
+            let Some((side, _)) = solvable else { continue };
+            let unknown = side.edges.iter().copied().find(|&edge| self.edges[edge].flow.is_none());
+            let Some(edge) = unknown else { continue };
+            let rest = of.executions - side.known;
+            let Edge { from, to, .. } = self.edges[edge];
+            let flow = rest.clamp(0.0, self.blocks[from].executions);
+            self.edges[edge].flow = Some(flow);
+            for side in [&mut self.into[to], &mut self.out_of[from]] {
+                side.unknown -= 1;
+                side.known += flow;
             }
+            waiting.extend([from, to]);
         }
     }
 
@@ -131,7 +145,7 @@ impl<'a> Solver<'a> {
                 Way::Branches(target) => (target, next),
             };
             let flow_to = |to: Option<usize>| {
-                let mut edges = self.out_of[index].iter().map(|&edge| &self.edges[edge]);
+                let mut edges = self.out_of[index].edges.iter().map(|&edge| &self.edges[edge]);
                 edges.find(|edge| Some(edge.to) == to).and_then(|edge| edge.flow)
             };
             // Where both ways lead to one block, the first edge is the branch.
@@ -193,6 +207,20 @@ mod tests {
             KnownBlock { has_next: false, ..block(9.0, Way::Leaves) },
         ];
         assert_eq!(flows(&blocks)[0], (6.0, 4.0, false));
+    }
+
+    /// One equation after the other, all with branches to one block: takes forever if each looks at all of them.
+    #[test]
+    fn branches_to_one_block_are_solved_one_by_one() {
+        const CHECKS: usize = 300_000;
+        let check = |index: usize| block((2 * CHECKS - index) as f64, Way::Branches(Some(CHECKS)));
+        let mut blocks: Vec<KnownBlock> = (0..CHECKS).map(check).collect();
+        blocks[0].is_open = true;
+        // Behind the last check is the block that all branch to.
+        blocks[CHECKS - 1].way = Way::Falls;
+        blocks.push(KnownBlock { has_next: false, ..block((2 * CHECKS) as f64, Way::Leaves) });
+        let flows = outflows(&blocks);
+        assert!(flows[..CHECKS - 1].iter().all(|flow| (flow.taken, flow.is_guess) == (1.0, false)));
     }
 
     #[test]

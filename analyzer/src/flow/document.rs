@@ -96,6 +96,25 @@ struct Kind {
 }
 
 impl Flow {
+    /// Checks that its counts are such as [`Self::read_json`] takes: sums can become too large.
+    ///
+    /// # Errors
+    /// The first count that cannot be.
+    pub fn check_counts(&self) -> Result<(), FlowDocumentError> {
+        let LeftOut { streams, branches, samples } = self.left_out;
+        for count in [streams, branches, samples] {
+            possible("what is left out", count)?;
+        }
+        for of in &self.modules {
+            let branches = of.branches.iter().flat_map(|branch| [branch.count, branch.mispredicted]);
+            let others = of.ranges.iter().map(|range| range.count).chain(of.samples.iter().map(|sample| sample.count));
+            for count in branches.chain(others) {
+                possible(&of.module.path, count)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes it as one line of JSON.
     ///
     /// # Errors
@@ -120,7 +139,7 @@ impl Flow {
         writeln!(out)
     }
 
-    /// Reads what [`Self::write_json`] wrote. Memory stays below some three times the size of the file.
+    /// Reads what [`Self::write_json`] wrote. Memory grows with the size of the file.
     ///
     /// # Errors
     /// It is something else, or says what cannot be.

@@ -23,9 +23,12 @@ pub struct ExecutedCode {
     pub code: FlowCode,
     /// Executions of each block; where the flow has no ranges at all, what its samples stand for.
     pub counts: Vec<f64>,
+    /// What is not in the counts because it does not fit the file, as a sentence.
+    pub misfit: Option<String>,
 }
 
-/// The modules of a flow in which something ran, one after the other: each is read when it is asked for.
+/// The modules of a flow in which something ran, one after the other: each is read when it is asked for. Where one has ranges, those without
+/// are none of them: see [`Flow::sampled_only`].
 pub fn executed_modules<'a>(
     flow: &'a Flow,
     search: &'a BinarySearch,
@@ -41,7 +44,8 @@ pub fn executed_modules<'a>(
         let code = binary.map(|binary| {
             let code = FlowCode::of(&[(flow, index)], &binary);
             let counts = if has_ranges { code.executions(of) } else { code.sampled(of) };
-            Box::new(ExecutedCode { binary, code, counts })
+            let misfit = code.misfit(of, has_ranges);
+            Box::new(ExecutedCode { binary, code, counts, misfit })
         });
         ExecutedModule { index, of, code }
     })

@@ -143,6 +143,12 @@ impl Flow {
     pub fn sample_total(&self) -> f64 {
         self.modules.iter().map(ModuleFlow::sample_total).sum()
     }
+
+    /// What the samples stand for of modules that have no ranges, beside others that have: what is counted by ranges lacks them.
+    pub fn sampled_only(&self) -> f64 {
+        let without_ranges = self.modules.iter().filter(|of| of.range_total() <= 0.0);
+        if self.range_total() > 0.0 { without_ranges.map(ModuleFlow::sample_total).sum() } else { 0.0 }
+    }
 }
 
 impl ModuleFlow {

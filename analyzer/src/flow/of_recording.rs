@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use crate::address::Svma;
 use crate::code::Terminator;
 use crate::counting::{
-    Code, CountScale, FileOffset, Located, LocatedJump, ModuleCounts, ModuleHits, SharedCode, StartId, StraightLines,
+    Code, CountScale, FileOffset, Located, ModuleCounts, ModuleHits, SharedCode, StartId, StraightLines, TakenBranch,
 };
 use crate::estimation::Estimate;
 use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, Place, RangeCount};
 use crate::recording::{Module, ModuleId, ModuleKind, ModuleTable, Weight};
 
-/// Makes the flow of what was located with [`Detail::Jumps`](crate::counting::Detail::Jumps).
+/// Makes the flow of what was located with [`Detail::Branches`](crate::counting::Detail::Branches).
 pub(crate) fn of_recording(
     located: &Located,
     counted: &[ModuleCounts],
@@ -41,7 +41,7 @@ pub(crate) fn of_recording(
     for (&id, hits) in &located.modules {
         if modules.get(id).kind == ModuleKind::Unknown {
             builder.left_out.branches +=
-                hits.jumps.iter().map(|jump| maker.executions(jump.burst, jump.weight)).sum::<f64>();
+                hits.taken.iter().map(|taken| maker.executions(taken.burst, taken.weight)).sum::<f64>();
             builder.left_out.streams +=
                 hits.streams.iter().map(|line| maker.executions(line.burst, line.weight)).sum::<f64>();
             builder.left_out.samples += hits.ips.iter().map(|ip| ip.periods as f64 * scale.ebs).sum::<f64>();
@@ -83,10 +83,10 @@ impl Maker<'_> {
                 Err(_) => builder.left_out.streams += count,
             }
         }
-        for jump in &hits.jumps {
-            let count = self.executions(jump.burst, jump.weight);
-            let mispredicted = self.executions(jump.burst, jump.mispredicted);
-            match (self.branch(code, jump), self.place(jump.to_module, jump.to)) {
+        for taken in &hits.taken {
+            let count = self.executions(taken.burst, taken.weight);
+            let mispredicted = self.executions(taken.burst, taken.mispredicted);
+            match (self.branch(code, taken), self.place(taken.to_module, taken.to)) {
                 (Passage::Branch(from), Some(to)) => {
                     builder.add_branch(index, BranchCount { from, to, count, mispredicted });
                 }
@@ -103,18 +103,18 @@ impl Maker<'_> {
         }
     }
 
-    /// What a jump is in the code it comes from.
-    fn branch(&self, code: Option<&SharedCode>, jump: &LocatedJump) -> Passage {
+    /// What a taken branch is in the code it comes from.
+    fn branch(&self, code: Option<&SharedCode>, taken: &TakenBranch) -> Passage {
         let Some(code) = code else {
             // In code that is not known nothing tells a system call from an interrupt.
-            return if jump.to_kernel { Passage::Interrupt } else { Passage::Branch(Svma(jump.from.0)) };
+            return if taken.to_kernel { Passage::Interrupt } else { Passage::Branch(Svma(taken.from.0)) };
         };
-        let Some(from) = code.binary.image.svma_of_file_offset(jump.from.0) else { return Passage::Strange };
+        let Some(from) = code.binary.image.svma_of_file_offset(taken.from.0) else { return Passage::Strange };
         let block = code.blocks.block_at(from).map(|block| &code.blocks.blocks()[block]);
         let terminator = block.filter(|block| block.last == from).map(|block| block.terminator);
         match terminator {
             Some(Terminator::SystemCall | Terminator::Trap) => Passage::Branch(from),
-            _ if jump.to_kernel => Passage::Interrupt,
+            _ if taken.to_kernel => Passage::Interrupt,
             None | Some(Terminator::FallThrough | Terminator::Observed | Terminator::Overlap) => Passage::Strange,
             Some(_) => Passage::Branch(from),
         }

@@ -27,9 +27,9 @@ impl Flow {
             match search.open(&module) {
                 Ok(binary) => {
                     let code = ExactCode::of(of, &binary);
-                    let strange = of.blocks.len() - code.blocks.len();
+                    let all = of.blocks.iter().filter(|block| block.executions > 0).count();
+                    let strange = all - code.blocks.len();
                     if strange > 0 {
-                        let all = of.blocks.len();
                         notes.push(format!(
                             "{}: {strange} of {all} blocks of the exact counts are not in the file",
                             of.path
@@ -138,7 +138,7 @@ impl<'a> ExactCode<'a> {
                     FlowControl::Next | FlowControl::Interrupt => Way::Falls,
                     _ => Way::Leaves,
                 },
-                has_next: self.blocks.get(index + 1).is_some_and(|(next, _)| next.start == block.end),
+                has_next: self.blocks.get(index + 1).is_some_and(|(next, _)| next.start.0 == last.next_ip()),
                 is_open: starts || of.is_some_and(|id| jumps_anywhere.binary_search(&id).is_ok()),
             }
         };

@@ -11,7 +11,7 @@ use super::sections::Bytes;
 use super::strings::{LONGEST, string};
 use super::units::{DebugFile, OpenUnit, Unit};
 
-/// An entry refers to its declaration, which refers to its class': more steps are a circle.
+/// An entry refers to its declaration, which refers to its class': more steps are a cycle.
 const MOST_STEPS: usize = 8;
 /// Bytes of entries and of names that are read for each byte of a unit. Entries refer to names and to each other, so a few bytes could state
 /// any number of long names; programs of Rust and of C++ templates took up to 5.

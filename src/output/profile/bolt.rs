@@ -22,6 +22,7 @@ use analyzer::code::BoltFunctions;
 use analyzer::flow::{bolt_edges, whole};
 
 use super::Profiled;
+use crate::output::printable;
 
 /// Writes the profile.
 pub fn bolt(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<()> {
@@ -50,7 +51,18 @@ pub fn bolt(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Spaces and backslashes in names stand behind a backslash.
+/// Spaces and backslashes in names stand behind a backslash; control characters would break lines.
 fn escaped(name: &str) -> String {
-    name.replace('\\', "\\\\").replace(' ', "\\ ")
+    printable(name).replace('\\', "\\\\").replace(' ', "\\ ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn names_stay_on_their_line() {
+        assert_eq!(escaped("operator new"), "operator\\ new");
+        assert_eq!(escaped("a\nb"), "a\\\\nb");
+    }
 }

@@ -21,4 +21,4 @@ pub use llvm_profgen::llvm_profgen;
 pub use llvm_text::llvm_text;
 pub use perf_script::{NotWritten, perf_script};
 pub use pprof::pprof;
-pub use profiled::{Profiled, left_out};
+pub use profiled::{Profiled, left_out, sampled_only};

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use analyzer::flow::{Flow, ModuleFlow};
+use analyzer::flow::{Flow, FlowCode, ModuleFlow};
 use analyzer::recording::ModuleKind;
 use analyzer::{Binary, BinarySearch};
 use anyhow::bail;
@@ -65,6 +65,8 @@ impl<'a> Profiled<'a> {
             let part = share(others, others + size(self.module));
             lines.push(format!("left out: {} other builds of that name, {part} of what ran of it", builds.len()));
         }
+        let code = FlowCode::of(&[(of, self.index)], &self.binary);
+        lines.extend(code.misfit(self.module, !self.module.ranges.is_empty()));
         lines.extend(left_out(of));
         lines
     }
@@ -79,6 +81,13 @@ pub fn left_out(flow: &Flow) -> Vec<String> {
     ];
     let some = parts.into_iter().filter(|(_, out, _)| *out > 0.0);
     some.map(|(what, out, kept)| format!("left out: {what} ({} of all)", share(out, out + kept))).collect()
+}
+
+/// What is in no profile that is counted by branches, as a sentence.
+pub fn sampled_only(flow: &Flow) -> Option<String> {
+    let out = flow.sampled_only();
+    let part = share(out, flow.sample_total() + flow.left_out.samples);
+    (out > 0.0).then(|| format!("left out: code of which samples were seen, but no branches ({part} of all samples)"))
 }
 
 /// How much of it was seen: of its ranges, and of its samples.

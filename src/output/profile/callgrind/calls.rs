@@ -2,7 +2,7 @@
 //!
 //! A call is a taken branch of a call instruction, or a jump from one function to the start of another. What a function and all that it
 //! calls cost is shared out to its callers by their numbers of calls, as gprof does: branch records do not say which call cost how much.
-//! Functions that call each other in a circle are one.
+//! Functions that call each other in a cycle are one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -87,7 +87,7 @@ impl CallGraph {
     }
 }
 
-/// What one call of a function by another costs; nothing within a circle.
+/// What one call of a function by another costs; nothing within a cycle.
 fn costs_of_calls(
     calls: &[(Function, Function, f64)],
     costs: &[BTreeMap<Option<FunctionId>, f64>],
@@ -104,23 +104,23 @@ fn costs_of_calls(
         graph.add_edge(from, to, count);
     }
     // Callees come before their callers.
-    let circles = kosaraju_scc(&graph);
-    let mut circle_of = vec![0; graph.node_count()];
-    for (index, circle) in circles.iter().enumerate() {
-        circle.iter().for_each(|node| circle_of[node.index()] = index);
+    let cycles = kosaraju_scc(&graph);
+    let mut cycle_of = vec![0; graph.node_count()];
+    for (index, cycle) in cycles.iter().enumerate() {
+        cycle.iter().for_each(|node| cycle_of[node.index()] = index);
     }
-    let mut called = vec![0.0; circles.len()];
+    let mut called = vec![0.0; cycles.len()];
     for edge in graph.edge_indices() {
         let (from, to) = graph.edge_endpoints(edge).unwrap_or_default();
-        if circle_of[from.index()] != circle_of[to.index()] {
-            called[circle_of[to.index()]] += graph[edge];
+        if cycle_of[from.index()] != cycle_of[to.index()] {
+            called[cycle_of[to.index()]] += graph[edge];
         }
     }
-    let mut per_call = vec![0.0; circles.len()];
-    for (index, circle) in circles.iter().enumerate() {
-        let mut cost: f64 = circle.iter().map(|node| graph[*node]).sum();
-        for edge in circle.iter().flat_map(|node| graph.edges(*node)) {
-            let callee = circle_of[edge.target().index()];
+    let mut per_call = vec![0.0; cycles.len()];
+    for (index, cycle) in cycles.iter().enumerate() {
+        let mut cost: f64 = cycle.iter().map(|node| graph[*node]).sum();
+        for edge in cycle.iter().flat_map(|node| graph.edges(*node)) {
+            let callee = cycle_of[edge.target().index()];
             if callee != index {
                 cost += edge.weight() * per_call[callee];
             }
@@ -128,7 +128,7 @@ fn costs_of_calls(
         per_call[index] = if called[index] > 0.0 { cost / called[index] } else { 0.0 };
     }
     move |caller, callee| {
-        let [from, to] = [caller, callee].map(|function| nodes.get(&function).map(|node| circle_of[node.index()]));
+        let [from, to] = [caller, callee].map(|function| nodes.get(&function).map(|node| cycle_of[node.index()]));
         if from == to { 0.0 } else { to.map_or(0.0, |to| per_call[to]) }
     }
 }

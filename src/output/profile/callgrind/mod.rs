@@ -21,11 +21,13 @@ use std::path::Path;
 use analyzer::BinarySearch;
 use analyzer::address::Svma;
 use analyzer::code::{FunctionId, demangle, instructions};
-use analyzer::flow::{ExecutedCode, ExecutedModule, Flow, executed_modules};
+use analyzer::flow::{ExecutedCode, ExecutedModule, Flow, executed_modules, whole};
 use calls::{CallGraph, Callee};
 
-/// Writes the profile.
-pub fn callgrind(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> io::Result<()> {
+use crate::output::printable;
+
+/// Writes the profile. Returns what is not in it because it does not fit its file, in sentences.
+pub fn callgrind(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> io::Result<Vec<String>> {
     let modules: Vec<ExecutedModule<'_>> = executed_modules(flow, search).collect();
     let has_ranges = flow.range_total() > 0.0;
     let costs: Vec<BTreeMap<Option<FunctionId>, f64>> = modules.iter().map(|of| self_costs(of, has_ranges)).collect();
@@ -40,10 +42,10 @@ pub fn callgrind(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> io:
     writeln!(out, "events: {}", if has_ranges || flow.executions { "Ir" } else { "Time" })?;
     writeln!(out, "summary: {total}")?;
     for (place, module) in modules.iter().enumerate() {
-        let path = &module.of.module.path;
+        let path = printable(&module.of.module.path);
         writeln!(out, "\nob={path}\nfl=???")?;
         let Ok(executed) = &module.code else {
-            writeln!(out, "fn={}", unread_name(path))?;
+            writeln!(out, "fn={}", unread_name(&path))?;
             writeln!(out, "0x0 0 {}", costs[place].values().sum::<f64>())?;
             continue;
         };
@@ -56,7 +58,7 @@ pub fn callgrind(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> io:
             }
             if current != Some(block.function) {
                 current = Some(block.function);
-                writeln!(out, "fn={}", demangle(&executed.code.functions.name(block.function)))?;
+                writeln!(out, "fn={}", printable(&demangle(&executed.code.functions.name(block.function))))?;
             }
             for (at, cost) in costs {
                 writeln!(out, "{at} 0 {cost}")?;
@@ -66,7 +68,8 @@ pub fn callgrind(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> io:
             }
         }
     }
-    writeln!(out, "\ntotals: {total}")
+    writeln!(out, "\ntotals: {total}")?;
+    Ok(modules.into_iter().filter_map(|module| module.code.ok()?.misfit).collect())
 }
 
 fn write_call(modules: &[ExecutedModule<'_>], from: Svma, call: &Callee, out: &mut dyn Write) -> io::Result<()> {
@@ -75,8 +78,8 @@ fn write_call(modules: &[ExecutedModule<'_>], from: Svma, call: &Callee, out: &m
         (Ok(executed), Some(function)) => demangle(&executed.code.functions.name(function)),
         _ => unread_name(&module.of.module.path),
     };
-    writeln!(out, "cob={}\ncfi=???\ncfn={name}", module.of.module.path)?;
-    writeln!(out, "calls={} {} 0", call.count.round().max(1.0), call.at)?;
+    writeln!(out, "cob={}\ncfi=???\ncfn={}", printable(&module.of.module.path), printable(&name))?;
+    writeln!(out, "calls={} {} 0", whole(call.count), call.at)?;
     writeln!(out, "{from} 0 {}", call.cost.round())
 }
 
@@ -95,18 +98,18 @@ fn costs_in_block(
 ) -> Vec<(Svma, f64)> {
     let block = &executed.code.blocks.blocks()[index];
     let count = executed.counts[index];
-    let costs: Vec<(Svma, f64)> = if count <= 0.0 {
-        Vec::new()
-    } else if has_ranges {
+    if count <= 0.0 {
+        return Vec::new();
+    }
+    if has_ranges {
         let all = instructions(&executed.binary.image, block);
-        all.map(|instruction| (Svma(instruction.ip()), count.round())).collect()
+        all.map(|instruction| (Svma(instruction.ip()), whole(count) as f64)).collect()
     } else {
         let samples = &module.of.samples;
         let first = samples.partition_point(|sample| sample.at < block.start);
         let inside = samples[first..].iter().take_while(|sample| sample.at < block.end);
-        inside.map(|sample| (sample.at, sample.count.round())).collect()
-    };
-    costs.into_iter().filter(|(_, cost)| *cost > 0.0).collect()
+        inside.filter(|sample| sample.count > 0.0).map(|sample| (sample.at, whole(sample.count) as f64)).collect()
+    }
 }
 
 /// What each function cost by itself; code that was not read is one function.
@@ -114,7 +117,7 @@ fn self_costs(module: &ExecutedModule<'_>, has_ranges: bool) -> BTreeMap<Option<
     let Ok(executed) = &module.code else {
         let of = module.of;
         let cost = if has_ranges { of.guessed_instructions() } else { of.sample_total() };
-        return BTreeMap::from([(None, cost.round())]);
+        return BTreeMap::from([(None, whole(cost) as f64)]);
     };
     let mut costs = BTreeMap::new();
     for (index, block) in executed.code.blocks.blocks().iter().enumerate() {

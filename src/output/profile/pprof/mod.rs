@@ -10,26 +10,30 @@ use std::io::Write;
 
 use analyzer::address::Svma;
 use analyzer::code::{FunctionId, demangle};
-use analyzer::flow::{ExecutedCode, ExecutedModule, Flow, executed_modules};
+use analyzer::flow::{ExecutedCode, ExecutedModule, Flow, executed_modules, whole};
 use analyzer::{BinarySearch, hex};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use message::{Function, Line, Location, Mapping, Profile, Sample, ValueType};
 use prost::Message;
 
-/// Writes the profile.
-pub fn pprof(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> std::io::Result<()> {
+/// Writes the profile. Returns what is not in it because it does not fit its file, in sentences.
+pub fn pprof(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> std::io::Result<Vec<String>> {
     let mut maker = Maker::new(flow);
+    let mut misfits = Vec::new();
     for module in executed_modules(flow, search) {
         match &module.code {
-            Ok(code) => maker.add_code(&module, code),
+            Ok(code) => {
+                maker.add_code(&module, code);
+                misfits.extend(code.misfit.clone());
+            }
             Err(_) => maker.add_unread(&module),
         }
     }
     let mut compressed = GzEncoder::new(out, Compression::default());
     compressed.write_all(&maker.profile.encode_to_vec())?;
     compressed.finish()?;
-    Ok(())
+    Ok(misfits)
 }
 
 struct Maker {
@@ -72,7 +76,7 @@ impl Maker {
     }
 
     fn add_code(&mut self, module: &ExecutedModule<'_>, executed: &ExecutedCode) {
-        let ExecutedCode { binary, code, counts } = executed;
+        let ExecutedCode { binary, code, counts, .. } = executed;
         let first_mapping = self.profile.mapping.len();
         let segments: Vec<_> = binary.image.segments().iter().filter(|segment| segment.executable).collect();
         for segment in &segments {
@@ -135,7 +139,7 @@ impl Maker {
         let id = self.profile.location.len() as u64 + 1;
         let line = vec![Line { function_id, line: 0 }];
         self.profile.location.push(Location { id, mapping_id, address, line });
-        let values = counts.map(|count| count.round() as i64);
+        let values = counts.map(|count| i64::try_from(whole(count)).unwrap_or(i64::MAX));
         let value = if self.has_ranges { values.to_vec() } else { vec![values[1]] };
         self.profile.sample.push(Sample { location_id: vec![id], value });
     }
