@@ -116,17 +116,15 @@ fn bursts_weigh_what_their_starts_weigh() {
     assert!(found.iter().all(|(.., count)| (count - 400.0).abs() < 1e-6), "{found:?}");
 }
 
+fn block(start: u64, end: u64, instructions: u32, executions: u64) -> TruthBlock {
+    let [start, end] = [start, end].map(analyzer::address::Svma);
+    TruthBlock { start, end, instructions, executions, function: None }
+}
+
 #[test]
 fn ranges_and_branches_give_the_exact_counts() {
     let folder = tempfile::tempdir().unwrap();
     let Some(binary) = program(folder.path(), "four", &[]) else { return };
-    let block = |start, end, instructions, executions| TruthBlock {
-        start: analyzer::address::Svma(start),
-        end: analyzer::address::Svma(end),
-        instructions,
-        executions,
-        function: None,
-    };
     let path = binary.to_str().unwrap().to_string();
     // What never ran needs not be in the file.
     let never = block(D_JMP + 0x100, D_JMP + 0x102, 2, 0);
@@ -173,13 +171,6 @@ fn blocks_that_a_straight_line_jumps_over_did_not_run() {
     // Three times around, once past the prefix.
     recorder.stack(&[(BACK, START), (BACK, START), (JE, UNLOCKED), (BACK, START), (BACK, START)]);
     let recorded = flow_of(recorder, &Features::default());
-    let block = |start, end, instructions, executions| TruthBlock {
-        start: analyzer::address::Svma(start),
-        end: analyzer::address::Svma(end),
-        instructions,
-        executions,
-        function: None,
-    };
     let blocks = vec![
         block(START, LOCKED, 2, 75),
         block(LOCKED, UNLOCKED, 1, 50),

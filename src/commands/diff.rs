@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         files: [&args.before, &args.after].map(|file| file.display().to_string()),
         executions: [before.executions, after.executions],
         comparison: &comparison,
-        top: rows(args.top, args.output.format),
+        top: args.output.format.rows_of_lists(args.top),
         width: args.output.width(),
     };
     write_to(args.output.file.as_deref(), |out| match args.output.format {
@@ -82,12 +82,4 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Json => json::print(&report, out),
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn rows(top: Option<usize>, format: Format) -> usize {
-    const ROWS_OF_A_TABLE: usize = 20;
-    match (top, format) {
-        (None, Format::Table) => ROWS_OF_A_TABLE,
-        (top, format) => format.rows(top),
-    }
 }

@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let halves = [&first, &second];
     // The halves of a short recording can be empty.
     let halves = halves.iter().all(|half| half.instructions() > 0.0).then_some(halves);
-    let top = rows(args.top, args.output.format);
+    let top = args.output.format.rows_of_lists(args.top);
     let validation = validate(&analysis, halves, &truth, &input.analysis.search(), args.top.map_or(BLOCKS, |_| top))?;
     let head = Head::of(&analysis);
     let report = Report {
@@ -108,14 +108,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Blocks that are named where nobody says how many.
 const BLOCKS: usize = 100;
-
-fn rows(top: Option<usize>, format: Format) -> usize {
-    const ROWS_OF_A_TABLE: usize = 20;
-    match (top, format) {
-        (None, Format::Table) => ROWS_OF_A_TABLE,
-        (top, format) => format.rows(top),
-    }
-}
 
 /// Recording and truth: read, or made by running the command.
 fn sides(args: &Args) -> anyhow::Result<(Recording, Truth)> {

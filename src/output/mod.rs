@@ -27,6 +27,15 @@ pub enum Format {
 }
 
 impl Format {
+    /// How many rows of each of several lists to print: fewer in a table than of one list.
+    pub fn rows_of_lists(self, top: Option<usize>) -> usize {
+        const ROWS_OF_A_TABLE: usize = 20;
+        match (top, self) {
+            (None, Format::Table) => ROWS_OF_A_TABLE,
+            (top, format) => format.rows(top),
+        }
+    }
+
     /// How many rows to print when `top` were asked for (0: all): in a table not all where nothing was asked for.
     pub fn rows(self, top: Option<usize>) -> usize {
         const ROWS_OF_A_TABLE: usize = 40;

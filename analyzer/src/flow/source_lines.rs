@@ -1,12 +1,11 @@
 //! What ran of each line of the source, on both sides of a comparison.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use crate::address::Svma;
 use crate::binaries::Binary;
 use crate::code::{Block, demangle, instructions};
-use crate::lines::{ScopeId, SourceIndex};
+use crate::lines::{ScopeId, SourceIndex, joined};
 
 /// A line of a function, demangled, counted from the line of its declaration as in profiles for compilers: edits in front of a function do not
 /// matter. Where it was inlined, too.
@@ -25,7 +24,7 @@ pub(super) fn source_lines(
     ran: &[(&Block, [f64; 2])],
     threads: usize,
 ) -> BTreeMap<SourceLine, [f64; 2]> {
-    let source = SourceIndex::read(binary, &stretches(ran), threads);
+    let source = SourceIndex::read(binary, &joined(ran.iter().map(|(block, _)| block.start..block.end)), threads);
     let mut sums: BTreeMap<(u32, i64), (ScopeId, [f64; 2])> = BTreeMap::new();
     for (block, executed) in ran {
         let each = executed.map(|executed| executed / f64::from(block.instructions));
@@ -48,16 +47,4 @@ pub(super) fn source_lines(
         total[1] += sum[1];
     }
     lines
-}
-
-/// The addresses of blocks, with those that touch as one.
-fn stretches(ran: &[(&Block, [f64; 2])]) -> Vec<Range<Svma>> {
-    let mut stretches: Vec<Range<Svma>> = Vec::new();
-    for (block, _) in ran {
-        match stretches.last_mut().filter(|last| block.start <= last.end) {
-            Some(last) => last.end = last.end.max(block.end),
-            None => stretches.push(block.start..block.end),
-        }
-    }
-    stretches
 }

@@ -1,9 +1,35 @@
-//! Spans of several units that share code.
+//! Addresses that several have, given to one of them.
 
 use std::collections::BinaryHeap;
 
 use super::Span;
 use crate::address::Svma;
+
+/// Cuts ranges `[start, end)`, sorted by start, into disjoint pieces: start, end, and the index of the range that has the piece. Of those that
+/// reach there it is the one of the highest rank, of equal ones the last.
+pub(super) fn owned<R: Ord>(
+    ranges: impl ExactSizeIterator<Item = (u64, u64, R)> + Clone,
+    mut visit: impl FnMut(u64, u64, usize),
+) {
+    let limits = ranges.clone().skip(1).map(|(start, ..)| start).chain([u64::MAX]);
+    // Ranges that may reach on, the owner on top.
+    let mut open = BinaryHeap::new();
+    for (index, ((start, end, rank), limit)) in ranges.zip(limits).enumerate() {
+        let mut position = start;
+        open.push((rank, index, end));
+        while let Some(&(_, owner, end)) = open.peek() {
+            let end = end.min(limit);
+            if position < end {
+                visit(position, end, owner);
+                position = end;
+            }
+            if limit <= position {
+                break;
+            }
+            open.pop();
+        }
+    }
+}
 
 /// Makes spans disjoint and sorts them. Units do not share code, as a rule; where they do (identical functions folded into one), an address
 /// belongs to the last unit that has it: one copy has all of the code. Scopes count on from unit to unit, so that is the span with the
@@ -15,30 +41,16 @@ use crate::address::Svma;
 pub(super) fn disjoint(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_by_key(|span| span.start);
     let mut found: Vec<Span> = Vec::with_capacity(spans.len());
-    // Spans that may reach on, the one with the last scope on top.
-    let mut open = BinaryHeap::new();
-    for (index, span) in spans.iter().enumerate() {
-        let limit = spans.get(index + 1).map_or(Svma(u64::MAX), |next| next.start);
-        let mut position = span.start;
-        open.push((span.scope, index));
-        while let Some(&(_, top)) = open.peek() {
-            let end = spans[top].end.min(limit);
-            if position < end {
-                let piece = Span { start: position, end, ..spans[top] };
-                let same =
-                    |last: &&mut Span| (last.end, last.scope, last.position) == (position, piece.scope, piece.position);
-                match found.last_mut().filter(same) {
-                    Some(last) => last.end = end,
-                    None => found.push(piece),
-                }
-                position = end;
-            }
-            if limit <= position {
-                break;
-            }
-            open.pop();
+    let ranges = spans.iter().map(|span| (span.start.0, span.end.0, span.scope));
+    owned(ranges, |start, end, owner| {
+        let piece = Span { start: Svma(start), end: Svma(end), ..spans[owner] };
+        let same =
+            |last: &&mut Span| (last.end, last.scope, last.position) == (piece.start, piece.scope, piece.position);
+        match found.last_mut().filter(same) {
+            Some(last) => last.end = piece.end,
+            None => found.push(piece),
         }
-    }
+    });
     found
 }
 

@@ -25,6 +25,18 @@ pub struct SourceIndex {
     has_debug_information: bool,
 }
 
+/// Address ranges, sorted by start, with those that touch or overlap as one: what [`SourceIndex::read`] is asked for.
+pub fn joined(ranges: impl IntoIterator<Item = Range<Svma>>) -> Vec<Range<Svma>> {
+    let mut joined: Vec<Range<Svma>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut().filter(|last| range.start <= last.end) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => joined.push(range),
+        }
+    }
+    joined
+}
+
 impl SourceIndex {
     /// Reads the debug information of a file: that of its own, of its separate debug file, of `.dwo` and `.dwp` files.
     /// `hits` are the addresses that were executed, sorted and disjoint; only units and functions with some of them are read.

@@ -28,5 +28,5 @@ mod unit;
 mod units;
 
 pub use discriminator::{Discriminator, Encoding};
-pub use index::SourceIndex;
+pub use index::{SourceIndex, joined};
 pub use position::{Position, Scope, ScopeId, SourceFunction, Span};

@@ -5,6 +5,7 @@ use std::ops::Range;
 use gimli::{AttributeValue, Dwarf, EntriesRaw, UnitOffset};
 
 use super::damage::{Damage, MOST_ATTRIBUTES};
+use super::disjoint::owned;
 use super::functions::Functions;
 use super::ranges::{RangeAttributes, read_ranges};
 use super::sections::Bytes;
@@ -157,23 +158,9 @@ fn read_attributes<'data>(
 fn innermost(mut ranges: Vec<Piece>) -> Vec<Piece> {
     ranges.sort_by_key(|range| range.start);
     let mut pieces: Vec<Piece> = Vec::with_capacity(ranges.len());
-    let mut open: Vec<Piece> = Vec::new();
-    let limits = ranges.iter().skip(1).map(|next| next.start).chain([u64::MAX]).collect::<Vec<_>>();
-    for (range, limit) in ranges.into_iter().zip(limits) {
-        let mut position = range.start;
-        open.push(range);
-        while let Some(inner) = open.last() {
-            let end = inner.end.min(limit);
-            if position < end {
-                pieces.push(Piece { start: position, end, scope: inner.scope });
-                position = end;
-            }
-            if limit <= position {
-                break;
-            }
-            open.pop();
-        }
-    }
+    owned(ranges.iter().map(|range| (range.start, range.end, ())), |start, end, owner| {
+        pieces.push(Piece { start, end, scope: ranges[owner].scope });
+    });
     pieces
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use iced_x86::{Decoder, DecoderOptions};
 
 use super::calls::{Call, calls, own_scope, place, targets};
-use super::executed::{Executed, executed, hits};
+use super::executed::{Executed, executed};
 use super::names::Names;
 use super::positions::{Instructions, Positions, Symbols, Unplaced};
 use super::samples::{Placement, SampleProfile};
@@ -13,7 +13,7 @@ use crate::address::Svma;
 use crate::binaries::Binary;
 use crate::code::Image;
 use crate::flow::Flow;
-use crate::lines::{ScopeId, SourceIndex, Span};
+use crate::lines::{ScopeId, SourceIndex, Span, joined};
 
 /// Makes the profile of a module of a flow, whose file is `binary`, and returns as well what was damaged or missing in its debug
 /// information, in words.
@@ -26,7 +26,7 @@ pub fn build(
 ) -> (SampleProfile, Vec<String>) {
     let of = &flow.modules[module];
     let executed = executed(of);
-    let source = SourceIndex::read(binary, &hits(&executed), threads);
+    let source = SourceIndex::read(binary, &joined(executed.iter().map(|piece| piece.start..piece.end)), threads);
     let functions = binary.functions();
     let calls: Vec<_> = calls(flow, module, &binary.image, &functions).collect();
     let (targets, symbols) = (targets(&calls, &source, &functions), Symbols::of(&source, &functions));

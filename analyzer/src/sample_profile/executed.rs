@@ -1,7 +1,6 @@
 //! How often each address was executed.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use crate::address::Svma;
 use crate::flow::ModuleFlow;
@@ -46,16 +45,4 @@ pub(super) fn executed(module: &ModuleFlow) -> Vec<Executed> {
         before = at;
     }
     executed
-}
-
-/// The addresses alone, with those that touch as one.
-pub(super) fn hits(executed: &[Executed]) -> Vec<Range<Svma>> {
-    let mut hits: Vec<Range<Svma>> = Vec::new();
-    for piece in executed {
-        match hits.last_mut().filter(|last| last.end == piece.start) {
-            Some(last) => last.end = piece.end,
-            None => hits.push(piece.start..piece.end),
-        }
-    }
-    hits
 }
