@@ -94,9 +94,9 @@ class Run:
         self.command = [self.binary, *words]
 
     def again(self, times):
-        """A command that runs this one so often."""
+        """A command that runs this one so often, with data at the same addresses each time."""
         loop = 'left=$1; shift; while [ "$left" -gt 0 ]; do "$@"; code=$?; left=$((left - 1)); done; exit $code'
-        return self.command if times == 1 else ["/bin/sh", "-c", loop, "sh", str(times), *self.command]
+        return self.command if times == 1 else ["setarch", "-R", "/bin/sh", "-c", loop, "sh", str(times), *self.command]
 
     def file(self, name):
         """A file of this run beside the inputs."""

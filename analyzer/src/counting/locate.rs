@@ -56,8 +56,8 @@ pub struct Stretch {
 /// What a burst executed, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedPath {
-    /// The process: lines of data are its own.
-    pub pid: u32,
+    /// The layout of the process ([`AddressSpace::top`]): lines of data have a meaning within one.
+    pub layout: Option<Avma>,
     /// When, ns.
     pub time: u64,
     /// From branch to branch; `None` where no code is known.
@@ -329,7 +329,7 @@ impl Locator<'_> {
             is_one.then_some(Stretch { module: first.module, start: first.offset, end: last.offset })
         };
         let stretches = starts.zip(path.branches.iter().map(|(from, _)| *from)).map(stretch).collect();
-        LocatedPath { pid: context.pid, time: path.time, stretches, uses: path.uses.clone() }
+        LocatedPath { layout: space.top(), time: path.time, stretches, uses: path.uses.clone() }
     }
 
     fn add_broken(&mut self, burst: Option<StartId>, weight: Weight) {

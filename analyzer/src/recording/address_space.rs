@@ -7,6 +7,9 @@ use rpds::RedBlackTreeMapSync;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleId(pub u32);
 
+/// Where the kernel's half of an address space begins.
+const KERNEL_HALF: u64 = 1 << 63;
+
 /// A stretch of a module mapped into an address space: `[start, start + len)` shows the file from offset `pgoff` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
@@ -83,6 +86,12 @@ impl AddressSpace {
 
     fn insert(&mut self, mapping: Mapping) {
         self.mappings.insert_mut(mapping.start.0, mapping);
+    }
+
+    /// Where the highest mapping of a user's begins, the loader or the vDSO. Only processes whose addresses were not laid out at random, or
+    /// that were forked, have it in common: their data is at the same addresses, too.
+    pub fn top(&self) -> Option<Avma> {
+        self.mappings.range(..KERNEL_HALF).next_back().map(|(start, _)| Avma(*start))
     }
 
     /// All mappings by start address.

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::address::Avma;
 use crate::counting::{FileOffset, LocatedPath};
 use crate::recording::{DataUse, ModuleId};
 
@@ -37,8 +38,8 @@ pub(super) struct Wait {
 /// The waits of one path, in the order of its instructions.
 pub(super) type Waits = Vec<(u32, Wait)>;
 
-/// Code of 1 KiB in a process.
-type Place = (u32, ModuleId, u64);
+/// Code of 1 KiB in processes of one layout: those that a program forked, or that ran it again without address-space randomisation, have the same data.
+type Place = (Option<Avma>, ModuleId, u64);
 
 /// The bursts that run one place most.
 #[derive(Default)]
@@ -100,7 +101,7 @@ fn most_run(path: &LocatedPath) -> Option<Place> {
     let mut stretches: BTreeMap<Place, u64> = BTreeMap::new();
     for stretch in path.stretches.iter().flatten() {
         let FileOffset(start) = stretch.start;
-        *stretches.entry((path.pid, stretch.module, start >> 10)).or_default() += 1;
+        *stretches.entry((path.layout, stretch.module, start >> 10)).or_default() += 1;
     }
     stretches.into_iter().max_by_key(|(_, times)| *times).map(|(place, _)| place)
 }
@@ -121,13 +122,13 @@ mod tests {
     use crate::recording::DataUses;
 
     fn path(time: u64, lines: impl Iterator<Item = u32>) -> LocatedPath {
-        path_of(1, time, lines)
+        path_of(0x1000, time, lines)
     }
 
-    fn path_of(pid: u32, time: u64, lines: impl Iterator<Item = u32>) -> LocatedPath {
+    fn path_of(top: u64, time: u64, lines: impl Iterator<Item = u32>) -> LocatedPath {
         let stretch = Stretch { module: ModuleId(0), start: FileOffset(0x1000), end: FileOffset(0x1010) };
         let uses = lines.enumerate().map(|(at, line)| DataUse { instruction: at as u32, line }).collect();
-        LocatedPath { pid, time, stretches: vec![Some(stretch)], uses: DataUses { first: uses, ..DataUses::default() } }
+        LocatedPath { layout: Some(Avma(top)), time, stretches: vec![Some(stretch)], uses: DataUses { first: uses, ..DataUses::default() } }
     }
 
     fn mean(paths: &[LocatedPath]) -> f64 {
@@ -148,9 +149,10 @@ mod tests {
     }
 
     #[test]
-    fn processes_have_data_of_their_own() {
-        let lines = |pid: u32| random(300, 0, 100).map(move |line| line + pid * 1_000_000);
-        let paths: Vec<LocatedPath> = (0..60).map(|time| path_of(time % 20, time.into(), lines(time % 20))).collect();
+    fn layouts_have_data_of_their_own() {
+        let lines = |top: u32| random(300, 0, 100).map(move |line| line + top * 1_000_000);
+        let paths: Vec<LocatedPath> =
+            (0..60).map(|time| path_of((time % 20).into(), time.into(), lines(time % 20))).collect();
         assert_eq!(mean(&paths), 0.0);
     }
 

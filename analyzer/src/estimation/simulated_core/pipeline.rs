@@ -139,7 +139,8 @@ impl Pipeline {
         // A branch and the instruction before it that sets the flags come as one.
         let is_fused = operation.flow == Flow::Conditional && self.set_flags;
         self.set_flags = operation.results >> FLAGS & 1 != 0;
-        self.now += if is_fused { 0.0 } else { 1.0 / WIDTH };
+        let place = if is_fused { 0.0 } else { 1.0 / WIDTH };
+        self.now += place;
         // The window is full until the instruction whose place it takes has retired.
         self.now = self.now.max(self.window[self.next]);
         let addressed = self.latest(operation.address, self.now);
@@ -169,7 +170,7 @@ impl Pipeline {
             Way::Unforeseen => self.now = self.now.max(done + WRONG_PATH),
         }
         let before = self.retired;
-        self.retired = done.max(before + 1.0 / WIDTH);
+        self.retired = done.max(before + place);
         self.window[self.next] = self.retired;
         self.next = (self.next + 1) % WINDOW;
         self.executed += 1;
