@@ -54,6 +54,7 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
         stub: StubId::NONE,
         loads: false,
         stores: false,
+        width: 1,
     };
     if instruction.is_invalid() {
         return blank;
@@ -74,7 +75,8 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
         segment_base::select,
     ];
     let (loads, stores) = access(instruction, factory);
-    let blank = Op { loads, stores, ..blank };
+    let width = instruction.memory_size().size().clamp(1, 64) as u8;
+    let blank = Op { loads, stores, width, ..blank };
     for family in FAMILIES {
         let mut op = blank;
         if let Some(run) = family(instruction, &mut op) {

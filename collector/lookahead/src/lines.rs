@@ -6,13 +6,13 @@ use crate::op::{Op, RBP, RSP, ZERO};
 use crate::sink::Sink;
 
 /// Places for lines that are known to have been used. A path of 10,000 instructions uses 50 to 500 lines.
-const KNOWN: usize = 512;
+const KNOWN: usize = 1024;
 /// No line: addresses have 64 bits, lines 58.
 const NONE: u64 = u64::MAX;
 /// Places for addresses that were stored to last.
 const STORED: usize = 64;
 
-/// The first use of a line of data (64 bytes).
+/// The first use of a line of data (64 bytes). An operand across the border of two is a use of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataUse {
     /// Instructions of the path that were executed before.
@@ -98,6 +98,16 @@ impl DataLines {
         &self.forwarded
     }
 
+    #[inline(always)]
+    fn add_new(&mut self, line: u64) {
+        // Rows of tables whose distance is a power of two have places of their own.
+        let known = &mut self.known[(line ^ line >> 10) as usize % KNOWN];
+        if *known != line {
+            *known = line;
+            self.add(line);
+        }
+    }
+
     fn add(&mut self, line: u64) {
         match self.uses.len() < Self::MOST {
             true => self.uses.push(DataUse { instruction: self.executed, line }),
@@ -143,11 +153,10 @@ impl Sink for Path<'_> {
             return;
         }
         let address = m.address(op);
-        let line = address >> 6;
-        let known = &mut self.lines.known[line as usize % KNOWN];
-        if *known != line {
-            *known = line;
-            self.lines.add(line);
+        let (first, last) = (address >> 6, address.wrapping_add(u64::from(op.width) - 1) >> 6);
+        self.lines.add_new(first);
+        if last != first {
+            self.lines.add_new(last);
         }
         self.lines.pass(address, op);
     }

@@ -39,6 +39,8 @@ pub(crate) struct Op {
     /// Its operand in memory is read, and written.
     pub(crate) loads: bool,
     pub(crate) stores: bool,
+    /// Bytes of that operand, 1 at least.
+    pub(crate) width: u8,
 }
 
 /// How to compute an address: `base + (index << scale) + displacement`, cut to 32 bits if `short`, plus the segment's base.

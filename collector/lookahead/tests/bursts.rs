@@ -255,10 +255,10 @@ fn uses_of_what_was_stored_shortly_before_are_found() {
 
 #[test]
 fn data_lines_come_where_they_are_used_first() {
-    // mov rax, [rsp]; mov rax, [rsp + 0x40]; mov rax, [rsp + 8]; inc dword [rsp + 0x44]; jmp to the first
+    // mov rax, [rsp]; mov rax, [rsp + 0x3c]; mov rax, [rsp + 8]; inc dword [rsp + 0x44]; jmp to the first. The second crosses a border.
     let code = [
         &[0x48, 0x8b, 0x04, 0x24][..],
-        &[0x48, 0x8b, 0x44, 0x24, 0x40],
+        &[0x48, 0x8b, 0x44, 0x24, 0x3c],
         &[0x48, 0x8b, 0x44, 0x24, 0x08],
         &[0xff, 0x44, 0x24, 0x44],
         &[0xeb, 0xec],

@@ -35,6 +35,13 @@ pub(super) struct Wait {
     pub transfer: f64,
 }
 
+impl Wait {
+    /// For two lines at a time.
+    pub fn and(self, other: Wait) -> Wait {
+        Wait { latency: self.latency.max(other.latency), transfer: self.transfer + other.transfer }
+    }
+}
+
 /// The waits of one path, in the order of its instructions.
 pub(super) type Waits = Vec<(u32, Wait)>;
 
@@ -51,28 +58,32 @@ struct Phase {
     lines: HashMap<u32, u32>,
 }
 
+/// A line that a burst has not used before.
+struct FirstUse {
+    of: DataUse,
+    /// A prefetcher has fetched it.
+    ahead: bool,
+}
+
 /// The waits of every path.
 pub(super) fn waits(paths: &[LocatedPath]) -> Vec<Waits> {
     let places: Vec<Option<Place>> = paths.iter().map(most_run).collect();
-    let ahead: Vec<Vec<bool>> = paths.iter().map(|path| fetched_ahead(&path.uses.first)).collect();
+    let uses: Vec<Vec<FirstUse>> = paths.iter().map(|path| first_uses(&path.uses.first)).collect();
     let mut phases: BTreeMap<Option<Place>, Phase> = BTreeMap::new();
-    let mut seen = HashSet::new();
-    for ((place, path), ahead) in places.iter().zip(paths).zip(&ahead) {
+    for (place, uses) in places.iter().zip(&uses) {
         let phase = phases.entry(*place).or_default();
         phase.bursts += 1.0;
-        seen.clear();
-        for (used, ahead) in path.uses.first.iter().zip(ahead).filter(|(used, _)| seen.insert(used.line)) {
-            *phase.lines.entry(used.line).or_default() += 1;
-            phase.alone += if *ahead { 0.0 } else { 1.0 };
+        for used in uses {
+            *phase.lines.entry(used.of.line).or_default() += 1;
+            phase.alone += if used.ahead { 0.0 } else { 1.0 };
         }
     }
     let sizes: BTreeMap<Option<Place>, f64> = phases.iter().map(|(place, phase)| (*place, phase.size())).collect();
-    let waits = |((place, path), ahead): ((&Option<Place>, &LocatedPath), &Vec<bool>)| {
+    let waits = |(place, uses): (&Option<Place>, &Vec<FirstUse>)| {
         let (phase, size) = (&phases[place], sizes[place]);
-        let wait = |(used, ahead): (&DataUse, &bool)| (used.instruction, phase.wait(used.line, *ahead, size));
-        path.uses.first.iter().zip(ahead).map(wait).collect()
+        uses.iter().map(|used| (used.of.instruction, phase.wait(used, size))).collect()
     };
-    places.iter().zip(paths).zip(&ahead).map(waits).collect()
+    places.iter().zip(&uses).map(waits).collect()
 }
 
 impl Phase {
@@ -84,11 +95,11 @@ impl Phase {
         self.lines.len() as f64 + unseen
     }
 
-    fn wait(&self, line: u32, ahead: bool, size: f64) -> Wait {
-        let bursts = f64::from(self.lines.get(&line).copied().unwrap_or(1));
+    fn wait(&self, used: &FirstUse, size: f64) -> Wait {
+        let bursts = f64::from(self.lines.get(&used.of.line).copied().unwrap_or(1));
         let between = if bursts > 1.0 { (self.alone / bursts).min(size) } else { size };
         let absent = LEVELS.map(|(lines, _)| 1.0 - (lines / between.max(1.0)).min(1.0));
-        let latency = match ahead {
+        let latency = match used.ahead {
             true => absent[0] * AHEAD,
             false => absent.iter().zip(LEVELS).map(|(absent, (_, cycles))| absent * cycles).sum(),
         };
@@ -106,13 +117,16 @@ fn most_run(path: &LocatedPath) -> Option<Place> {
     stretches.into_iter().max_by_key(|(_, times)| *times).map(|(place, _)| place)
 }
 
-/// Which lines a prefetcher has fetched: those next to one that was used a short time before, or next but one.
-fn fetched_ahead(uses: &[DataUse]) -> Vec<bool> {
-    let near = |at: usize| {
+/// Those that are the first indeed (the tracer's filter lets others through), and which lines a prefetcher has fetched: those next to one that was
+/// used a short time before, or next but one.
+fn first_uses(uses: &[DataUse]) -> Vec<FirstUse> {
+    let mut seen = HashSet::new();
+    let is_fetched = |at: usize| {
         let short_time_before = &uses[at.saturating_sub(STREAMS)..at];
         short_time_before.iter().any(|before| matches!(before.line.abs_diff(uses[at].line), 1 | 2))
     };
-    (0..uses.len()).map(near).collect()
+    let first = uses.iter().enumerate().filter(|(_, used)| seen.insert(used.line));
+    first.map(|(at, used)| FirstUse { of: *used, ahead: is_fetched(at) }).collect()
 }
 
 #[cfg(test)]
@@ -128,7 +142,12 @@ mod tests {
     fn path_of(top: u64, time: u64, lines: impl Iterator<Item = u32>) -> LocatedPath {
         let stretch = Stretch { module: ModuleId(0), start: FileOffset(0x1000), end: FileOffset(0x1010) };
         let uses = lines.enumerate().map(|(at, line)| DataUse { instruction: at as u32, line }).collect();
-        LocatedPath { layout: Some(Avma(top)), time, stretches: vec![Some(stretch)], uses: DataUses { first: uses, ..DataUses::default() } }
+        LocatedPath {
+            layout: Some(Avma(top)),
+            time,
+            stretches: vec![Some(stretch)],
+            uses: DataUses { first: uses, ..DataUses::default() },
+        }
     }
 
     fn mean(paths: &[LocatedPath]) -> f64 {
@@ -146,6 +165,13 @@ mod tests {
     fn what_every_burst_uses_is_near() {
         let paths: Vec<LocatedPath> = (0..20).map(|time| path(time, random(300, 0, 100))).collect();
         assert_eq!(mean(&paths), 0.0);
+    }
+
+    #[test]
+    fn a_line_that_comes_again_in_a_burst_is_no_first_use() {
+        let twice = |time: u32| random(300_000, time, 100).flat_map(|line| [line, line]);
+        let paths: Vec<LocatedPath> = (0..20).map(|time| path(time.into(), twice(time))).collect();
+        assert!(waits(&paths).iter().all(|waits| (1..=100).contains(&waits.len())));
     }
 
     #[test]

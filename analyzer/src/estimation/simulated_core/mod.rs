@@ -44,10 +44,11 @@ const WINDOW_PRIOR: f64 = 20_000.0;
 /// Costs of instructions on the simulated core, in units of the mean.
 pub(super) fn costs(paths: &[LocatedPath], strata: &Strata<'_>) -> Costs {
     let mut core = Core::new(strata);
-    let mut left = MOST_INSTRUCTIONS;
-    for (path, waits) in paths.iter().zip(caches::waits(paths)) {
-        left -= core.run(path, &waits, left.min(LONGEST_PATH));
-    }
+    let waits = caches::waits(paths);
+    // A predictor has seen the code for much longer than all bursts show it: once to learn, once to measure.
+    core.run_all(paths, &waits);
+    core.forget_sums();
+    core.run_all(paths, &waits);
     core.costs()
 }
 
@@ -88,15 +89,18 @@ struct Data<'a> {
 impl Data<'_> {
     /// What the instruction that is executed behind so many waits for, and how many instructions before it the address was stored to.
     fn at(&mut self, executed: usize) -> (Option<Wait>, Option<u32>) {
-        while self.waits.first().is_some_and(|(instruction, _)| (*instruction as usize) < executed) {
+        let mut wait: Option<Wait> = None;
+        while let Some((instruction, other)) = self.waits.first().filter(|(other, _)| *other as usize <= executed) {
+            if *instruction as usize == executed {
+                wait = Some(wait.map_or(*other, |wait| wait.and(*other)));
+            }
             self.waits = &self.waits[1..];
         }
         while self.forwarded.first().is_some_and(|used| (used.instruction as usize) < executed) {
             self.forwarded = &self.forwarded[1..];
         }
-        let wait = self.waits.first().filter(|(instruction, _)| *instruction as usize == executed);
         let forwarded = self.forwarded.first().filter(|used| used.instruction as usize == executed);
-        (wait.map(|(_, wait)| *wait), forwarded.map(|used| used.distance))
+        (wait, forwarded.map(|used| used.distance))
     }
 }
 
@@ -123,6 +127,19 @@ impl<'a> Core<'a> {
             sums: Vec::new(),
             pipeline: Pipeline::default(),
             predictor: Predictor::default(),
+        }
+    }
+
+    fn run_all(&mut self, paths: &[LocatedPath], waits: &[Waits]) {
+        let mut left = MOST_INSTRUCTIONS;
+        for (path, waits) in paths.iter().zip(waits) {
+            left -= self.run(path, waits, left.min(LONGEST_PATH));
+        }
+    }
+
+    fn forget_sums(&mut self) {
+        for (_, instructions, cycles) in &mut self.sums {
+            (*instructions, *cycles) = (0.0, 0.0);
         }
     }
 
