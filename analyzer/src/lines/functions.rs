@@ -1,7 +1,6 @@
 //! Which function an entry stands for.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
 
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
 
@@ -20,8 +19,6 @@ const FUEL_PER_BYTE: usize = 64;
 /// The functions of a unit that were asked for.
 pub(super) struct Functions<'file, 'data> {
     file: &'file DebugFile<'data>,
-    /// Other units that entries refer to.
-    others: HashMap<usize, Option<OpenUnit<'data>>>,
     indices: HashMap<UnitOffset, u32>,
     list: Vec<SourceFunction>,
     /// `DW_AT_name` is the name that the linker sees.
@@ -48,7 +45,7 @@ impl<'file, 'data> Functions<'file, 'data> {
         // Plain names are kept twice.
         let fuel_per_byte = if plain_names { FUEL_PER_BYTE / 2 } else { FUEL_PER_BYTE };
         let fuel = opened.unit.header.length_including_self().saturating_mul(fuel_per_byte);
-        Self { file, others: HashMap::new(), indices: HashMap::new(), list: Vec::new(), plain_names, fuel }
+        Self { file, indices: HashMap::new(), list: Vec::new(), plain_names, fuel }
     }
 
     /// The index of the function that an entry of the unit stands for. The error says that the names are too many.
@@ -75,7 +72,7 @@ impl<'file, 'data> Functions<'file, 'data> {
     }
 
     fn describe(&mut self, unit: &Unit<'data>, entry: UnitOffset, function: &mut SourceFunction) -> Result<(), Damage> {
-        let Self { file, others, fuel, .. } = self;
+        let Self { file, fuel, .. } = self;
         let mut next = describe_entry(file, unit, entry, fuel, function)?;
         let mut here = None;
         for _ in 0..MOST_STEPS {
@@ -93,16 +90,10 @@ impl<'file, 'data> Functions<'file, 'data> {
             here = index;
             let unit = match index {
                 None => unit,
-                Some(index) => {
-                    let opened = match others.entry(index) {
-                        Slot::Occupied(known) => known.into_mut(),
-                        Slot::Vacant(free) => free.insert(file.open(index).ok()),
-                    };
-                    match opened {
-                        Some(opened) => &opened.unit,
-                        None => break,
-                    }
-                }
+                Some(index) => match file.shared(index) {
+                    Some(opened) => &opened.unit,
+                    None => break,
+                },
             };
             next = describe_entry(file, unit, offset, fuel, function)?;
         }

@@ -1,6 +1,6 @@
 //! The source of all code of a file that was hit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,18 +11,18 @@ use super::sections::Sections;
 use super::split::{PackageBytes, SplitFiles};
 use super::unit::{UnitSource, read_unit};
 use super::units::{DebugFile, line_offset};
-use super::{Scope, ScopeId, SourceFunction, Span};
+use super::{FileId, Position, Scope, ScopeId, SourceFunction, Span};
 use crate::address::Svma;
 use crate::binaries::Binary;
 
 /// The source of the functions of a file that were hit.
 #[derive(Debug, Default)]
 pub struct SourceIndex {
+    files: Vec<String>,
     functions: Vec<SourceFunction>,
     scopes: Vec<Scope>,
     spans: Vec<Span>,
     notes: Vec<String>,
-    has_debug_information: bool,
 }
 
 /// Address ranges, sorted by start, with those that touch or overlap as one: what [`SourceIndex::read`] is asked for.
@@ -48,7 +48,7 @@ impl SourceIndex {
         let mut notes = Vec::new();
         let sections = match Sections::of(image) {
             Ok(sections) => sections,
-            Err(why) => return Self { notes: vec![why], has_debug_information: true, ..Self::default() },
+            Err(why) => return Self { notes: vec![why], ..Self::default() },
         };
         let package = PackageBytes::beside(&binary.file).unwrap_or_else(|why| {
             notes.push(why);
@@ -73,7 +73,7 @@ impl SourceIndex {
         let sources =
             in_parallel(threads, &wanted, |index| read_unit(&file, index, &split, &line_starts, flow_sensitive, &hit));
         notes.append(&mut file.notes);
-        let mut index = Self { notes, has_debug_information: true, ..Self::default() };
+        let mut index = Self { notes, ..Self::default() };
         index.merge(sources);
         index
     }
@@ -104,28 +104,48 @@ impl SourceIndex {
         &self.functions[scope.function as usize]
     }
 
+    /// The path of a file, with the folder of the compilation in front where that makes it absolute.
+    pub fn file(&self, id: FileId) -> Option<&str> {
+        let index = (id.0 as usize).checked_sub(1)?;
+        self.files.get(index).map(String::as_str)
+    }
+
+    /// The functions that a span is in, the innermost first, and where in each: in all but the first, the call of the one before.
+    pub fn frames(&self, span: &Span) -> impl Iterator<Item = (&SourceFunction, Position)> {
+        std::iter::successors(Some((span.scope, span.position)), |&(scope, _)| self.scope(scope).caller)
+            .map(|(scope, position)| (self.function(self.scope(scope)), position))
+    }
+
     /// What was damaged or missing, each once, in words.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Whether there is any debug information.
-    pub fn has_debug_information(&self) -> bool {
-        self.has_debug_information
-    }
-
     fn merge(&mut self, sources: Vec<UnitSource>) {
         let mut notes: BTreeMap<String, usize> = BTreeMap::new();
+        let mut known: HashMap<String, FileId> = HashMap::new();
         for source in sources {
+            // Units share files.
+            let mut files = vec![FileId::default()];
+            files.extend(source.files.into_iter().map(|path| {
+                *known.entry(path).or_insert_with_key(|path| {
+                    self.files.push(path.clone());
+                    FileId(self.files.len() as u32)
+                })
+            }));
+            let in_index = |position: Position| Position { file: files[position.file.0 as usize], ..position };
             let (functions, scopes) = (self.functions.len() as u32, self.scopes.len() as u32);
             self.functions.extend(source.functions);
             self.scopes.extend(source.scopes.into_iter().map(|scope| Scope {
-                caller: scope.caller.map(|(caller, call)| (ScopeId(caller.0 + scopes), call)),
+                caller: scope.caller.map(|(caller, call)| (ScopeId(caller.0 + scopes), in_index(call))),
                 function: scope.function + functions,
                 ..scope
             }));
-            let shifted = source.spans.into_iter().map(|span| Span { scope: ScopeId(span.scope.0 + scopes), ..span });
-            self.spans.extend(shifted);
+            self.spans.extend(source.spans.into_iter().map(|span| Span {
+                scope: ScopeId(span.scope.0 + scopes),
+                position: in_index(span.position),
+                ..span
+            }));
             for note in source.notes {
                 *notes.entry(note).or_default() += 1;
             }

@@ -5,7 +5,7 @@
 //! units      headers and address ranges of all units                   which units were hit
 //! unit       of a unit that was hit:
 //!   scopes     functions and what was inlined into them                address -> scope
-//!   rows       the line program                                        address -> line, discriminator
+//!   rows       the line program                                        address -> file, line, discriminator
 //! index      both together, of all units                               Span: addresses with one scope and one position
 //! ```
 //!
@@ -15,6 +15,7 @@
 mod damage;
 mod discriminator;
 mod disjoint;
+mod files;
 mod functions;
 mod index;
 mod position;
@@ -29,4 +30,4 @@ mod units;
 
 pub use discriminator::{Discriminator, Encoding};
 pub use index::{SourceIndex, joined};
-pub use position::{Position, Scope, ScopeId, SourceFunction, Span};
+pub use position::{FileId, Position, Scope, ScopeId, SourceFunction, Span};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gimli::{
     Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugAddrBase, DebugInfoOffset, DebugLineOffset,
@@ -30,6 +30,8 @@ pub(super) struct DebugFile<'data> {
 pub(super) struct UnitHead<'data> {
     header: UnitHeader<Bytes<'data>>,
     abbreviations: Arc<Abbreviations>,
+    /// For entries of other units that refer to it: `None` if it is damaged.
+    opened: OnceLock<Option<OpenUnit<'data>>>,
 }
 
 /// A unit, opened, with its first entry.
@@ -60,7 +62,7 @@ impl<'data> DebugFile<'data> {
             .into_iter()
             .filter_map(|header| {
                 let abbreviations = Arc::clone(tables.get(&header.debug_abbrev_offset().0)?);
-                Some(UnitHead { header, abbreviations })
+                Some(UnitHead { header, abbreviations, opened: OnceLock::new() })
             })
             .collect();
         if units.len() < found {
@@ -86,6 +88,11 @@ impl<'data> DebugFile<'data> {
         let low_pc = root.attr_value(gimli::DW_AT_low_pc).map(|value| self.dwarf.attr_address(&unit, value));
         let low_pc = low_pc.transpose()?.flatten().unwrap_or(0);
         Ok(OpenUnit { unit: Unit { low_pc, ..unit }, root })
+    }
+
+    /// A unit that entries of others refer to, opened once, whoever asks.
+    pub fn shared(&self, index: usize) -> Option<&OpenUnit<'data>> {
+        self.units[index].opened.get_or_init(|| self.open(index).ok()).as_ref()
     }
 
     /// The unit that holds an entry, and the entry's offset in it.
