@@ -47,6 +47,31 @@ fn bolt_gets_branches_and_the_fall_throughs_between_its_blocks() {
     assert_eq!(export("bolt", &recording, &[]), expected);
 }
 
+/// BOLT takes blocks that ran less than 100 times for noise: what was seen twice must not look as if it ran millions of times.
+#[test]
+fn bolt_gets_relative_counts_in_numbers_of_branches_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), "four", &[]) else { return };
+    let mut recorder = Recorder::traced(&binary);
+    let branches = [(B_JMP, D), (D_JMP, A), (A_JNE, C), (D_JMP, A)];
+    for _ in 0..2 {
+        recorder.burst(&Burst { ip: B, branches: &branches, instructions: 31, period: 3_100_000_000 });
+    }
+    let recording = folder.path().join("four.data");
+    std::fs::write(&recording, recorder.finish(&burst_facts("nanoseconds"))).unwrap();
+    let expected = |times: u32| {
+        format!(
+            "1 _start 14 1 _start 1b 0 {0}\n1 _start 19 1 _start 1d 0 {0}\n1 _start 1c 1 _start 1d 0 {0}\n1 _start 1e 1 _start 0 0 {1}\n",
+            2 * times,
+            4 * times
+        )
+    };
+    assert_eq!(export("bolt", &recording, &[]), expected(1));
+    let merged = folder.path().join("merged");
+    stdout(&["merge", "-o", merged.to_str().unwrap(), &format!("{}:3", recording.display())]);
+    assert_eq!(export("bolt", &merged, &[]), expected(3));
+}
+
 #[test]
 fn bolt_gets_aggregated_branches_and_ranges() {
     let Some((_folder, _, recording)) = twice_around() else { return };

@@ -14,7 +14,10 @@ fn every_command_explains_its_options_with_examples() {
     assert!(names.len() > 10, "{help}");
     for name in names {
         let help = stdout(&[name, "--help"]);
-        assert!(help.contains("Usage: hbbp") && help.contains("Examples:\n") && help.contains("\n  hbbp "), "{name}: {help}");
+        assert!(
+            help.contains("Usage: hbbp") && help.contains("Examples:\n") && help.contains("\n  hbbp "),
+            "{name}: {help}"
+        );
         assert!(help.contains("Options:\n") || help.contains("Commands:\n"), "{name}: {help}");
     }
     for name in ["export", "merge", "diff"] {
