@@ -167,13 +167,19 @@ fn check(path: &Path, encoding: Encoding) -> SourceIndex {
 fn positions_are_those_of_llvm_symbolizer() {
     let folder = tempfile::tempdir().unwrap();
     for version in ["-gdwarf-4", "-gdwarf-5"] {
-        for options in [&[][..], &["-ffunction-sections"], &["-gz=zlib"]] {
+        for options in [&[][..], &["-ffunction-sections"], &["-gz=zlib"], &["-fdebug-types-section"]] {
             let options = [&[version, "-g"], options].concat();
             if let Some(program) = compile(folder.path(), "g++", &options) {
                 check(&program, Encoding::Plain);
             }
         }
-        for options in [&["-g"][..], &["-gline-tables-only"], &["-g", "-gz=zlib"], &["-g", "-gz=zstd"]] {
+        for options in [
+            &["-g"][..],
+            &["-gline-tables-only"],
+            &["-g", "-gz=zlib"],
+            &["-g", "-gz=zstd"],
+            &["-g", "-fdebug-types-section"],
+        ] {
             let options = [&[version, "-fdebug-info-for-profiling"], options].concat();
             if let Some(program) = compile(folder.path(), "clang++-19", &options) {
                 check(&program, Encoding::Prefixed);
@@ -265,6 +271,23 @@ fn a_separate_debug_file_is_found_by_its_link() {
     // Of another build, it is not taken.
     fs::write(folder.path().join("program.debug"), b"something else").unwrap();
     assert!(index(&open(&program), 1).spans().is_empty());
+}
+
+/// `dwz` moves what several files have in common to one more.
+#[test]
+fn a_file_of_dwz_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "g++", &["-g"]) else { return };
+    let expected = index(&open(&program), 1);
+    fs::write(folder.path().join("link"), b"/usr/lib/debug/.dwz/common.debug\0\x01\x02\x03").unwrap();
+    let add = ["--add-section", ".gnu_debugaltlink=link", "program"];
+    if run(folder.path(), "objcopy", &add).is_none() {
+        return;
+    }
+    let found = index(&open(&program), 1);
+    assert_eq!(found.spans(), expected.spans());
+    let note = &found.notes()[0];
+    assert!(note.contains("dwz moved to /usr/lib/debug/.dwz/common.debug are not read"), "{note}");
 }
 
 #[test]

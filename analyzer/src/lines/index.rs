@@ -45,7 +45,10 @@ impl SourceIndex {
         let Some(image) = with_information.into_iter().flatten().find(|image| image.has_debug_information()) else {
             return Self::default();
         };
-        let mut notes = Vec::new();
+        let elsewhere = image.alternate_debug_file().map(|file| {
+            format!("names and functions that dwz moved to {file} are not read: install a debug file that was not made by dwz")
+        });
+        let mut notes = Vec::from_iter(elsewhere);
         let sections = match Sections::of(image) {
             Ok(sections) => sections,
             Err(why) => return Self { notes: vec![why], ..Self::default() },

@@ -60,13 +60,12 @@ pub(super) fn scopes<'data>(
     hit: &impl Fn(&Range<u64>) -> bool,
 ) -> Scopes {
     let mut found = Scopes { scopes: Vec::new(), pieces: Vec::new(), damage: None };
-    // Ranges in the order of their entries: of those with the same start the inner one is later.
-    let mut ranges = Vec::new();
-    found.damage = walk(dwarf, unit, encoding, functions, file_of, hit, &mut found.scopes, &mut ranges).err();
-    found.pieces = innermost(ranges);
+    found.damage = walk(dwarf, unit, encoding, functions, file_of, hit, &mut found).err();
+    found.pieces = innermost(std::mem::take(&mut found.pieces));
     found
 }
 
+/// Pieces are in the order of their entries, as they nest: of those with the same start the inner one is later.
 fn walk<'data>(
     dwarf: &Dwarf<Bytes<'data>>,
     unit: &Unit<'data>,
@@ -74,8 +73,7 @@ fn walk<'data>(
     functions: &mut Functions<'_, 'data>,
     mut file_of: impl FnMut(u64) -> FileId,
     hit: &impl Fn(&Range<u64>) -> bool,
-    scopes: &mut Vec<Scope>,
-    ranges: &mut Vec<Piece>,
+    found: &mut Scopes,
 ) -> Result<(), Damage> {
     let mut fuel = 4 * unit.header.length_including_self() + 1024;
     let mut entries = unit.entries_raw(None)?;
@@ -111,7 +109,7 @@ fn walk<'data>(
             }
             continue;
         };
-        let scope = ScopeId(u32::try_from(scopes.len()).map_err(|_| gimli::Error::UnsupportedOffset)?);
+        let scope = ScopeId(u32::try_from(found.scopes.len()).map_err(|_| gimli::Error::UnsupportedOffset)?);
         // What was inlined is described where its entry refers to; that of a function with code of its own may say more itself.
         let described = match attributes.origin {
             Some(origin) if caller.is_some() => origin,
@@ -122,8 +120,8 @@ fn walk<'data>(
             let file = attributes.call_file.map_or(FileId::default(), &mut file_of);
             (around, Position { file, ..attributes.call })
         });
-        scopes.push(Scope { caller, function, entry });
-        ranges.extend(own.iter().map(|range| Piece { start: range.start, end: range.end, scope }));
+        found.scopes.push(Scope { caller, function, entry });
+        found.pieces.extend(own.iter().map(|range| Piece { start: range.start, end: range.end, scope }));
         open.push(Open { depth, scope: Some(scope), nesting });
     }
     Ok(())
