@@ -126,6 +126,14 @@ fn lines_are_those_of_valgrind() {
     assert_eq!(of_program(known(lines)).collect::<Lines>(), expected);
     assert_eq!(names[&(path("inner.h"), 2)], ["leaf", "inner", "outer"]);
     assert_eq!(names[&(path("program.c"), 6)], ["outer"]);
+    // pprof takes the first mapping for the program's: the one in which most ran; not that of the smallest path.
+    let mut ran: BTreeMap<u64, i64> = BTreeMap::new();
+    for (sample, location) in profile.sample.iter().zip(&profile.location) {
+        *ran.entry(location.mapping_id).or_default() += sample.value.last().unwrap();
+    }
+    let most = ran.iter().max_by_key(|(_, instructions)| **instructions).unwrap().0;
+    assert!(ran.len() > 1 && profile.mapping[0].id == *most, "{ran:?} {:?}", profile.mapping);
+    assert!(profile.mapping.iter().any(|mapping| mapping.has_inline_frames));
     let starts = |name: &str| {
         let of_name = profile.function.iter().filter(|function| profile.string_table[function.name as usize] == name);
         of_name.map(|function| function.start_line).collect::<Vec<_>>()

@@ -6,6 +6,7 @@
 
 mod message;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::Write;
 
@@ -33,7 +34,7 @@ pub fn pprof(flow: &Flow, search: &BinarySearch, threads: usize, out: &mut dyn W
         }
     }
     let mut compressed = GzEncoder::new(out, Compression::default());
-    compressed.write_all(&maker.profile.encode_to_vec())?;
+    compressed.write_all(&maker.finish().encode_to_vec())?;
     compressed.finish()?;
     Ok(notes)
 }
@@ -67,6 +68,17 @@ impl Maker {
         }
         maker.profile.default_sample_type = maker.profile.sample_type.last().map_or(0, |last| last.kind);
         maker
+    }
+
+    /// The profile. `pprof` takes the first mapping for that of the program: it is the one in which most ran.
+    fn finish(mut self) -> Profile {
+        let mut ran: HashMap<u64, i64> = HashMap::new();
+        for (sample, location) in self.profile.sample.iter().zip(&self.profile.location) {
+            let sum = ran.entry(location.mapping_id).or_default();
+            *sum = sum.saturating_add(sample.value.last().copied().unwrap_or(0));
+        }
+        self.profile.mapping.sort_by_key(|mapping| Reverse(ran.get(&mapping.id).copied()));
+        self.profile
     }
 
     /// The index of a text.
