@@ -275,19 +275,32 @@ fn a_separate_debug_file_is_found_by_its_link() {
 
 /// `dwz` moves what several files have in common to one more.
 #[test]
-fn a_file_of_dwz_is_told() {
+fn what_dwz_moved_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compile(folder.path(), "g++", &["-g"]) else { return };
     let expected = index(&open(&program), 1);
-    fs::write(folder.path().join("link"), b"/usr/lib/debug/.dwz/common.debug\0\x01\x02\x03").unwrap();
-    let add = ["--add-section", ".gnu_debugaltlink=link", "program"];
-    if run(folder.path(), "objcopy", &add).is_none() {
+    fs::copy(&program, folder.path().join("same")).unwrap();
+    if run(folder.path(), "dwz", &["-m", "common.debug", "-M", "common.debug", "program", "same"]).is_none() {
         return;
     }
     let found = index(&open(&program), 1);
+    assert_eq!(found.notes(), &[] as &[String]);
     assert_eq!(found.spans(), expected.spans());
-    let note = &found.notes()[0];
-    assert!(note.contains("dwz moved to /usr/lib/debug/.dwz/common.debug are not read"), "{note}");
+    let names = |index: &SourceIndex| -> Vec<_> {
+        index.scopes().iter().map(|scope| (index.function(scope).clone(), scope.caller)).collect()
+    };
+    assert_eq!(names(&found), names(&expected));
+    // Without the file, or with another one of its name.
+    for other in [None, Some("same")] {
+        fs::remove_file(folder.path().join("common.debug")).unwrap();
+        fs::copy(folder.path().join(other.unwrap_or("program.cc")), folder.path().join("common.debug")).unwrap();
+        let without = index(&open(&program), 1);
+        assert_eq!(
+            without.notes(),
+            ["names and functions that dwz moved to common.debug are missing: install that file"]
+        );
+        assert_ne!(names(&without), names(&expected));
+    }
 }
 
 #[test]

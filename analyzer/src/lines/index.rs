@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::alternate::alternate;
 use super::disjoint::disjoint;
 use super::sections::Sections;
 use super::split::{PackageBytes, SplitFiles};
@@ -38,21 +39,23 @@ pub fn joined(ranges: impl IntoIterator<Item = Range<Svma>>) -> Vec<Range<Svma>>
 }
 
 impl SourceIndex {
-    /// Reads the debug information of a file: that of its own, of its separate debug file, of `.dwo` and `.dwp` files.
+    /// Reads the debug information of a file: that of its own, of its separate debug file, of `.dwo` and `.dwp` files, and what
+    /// `dwz` moved to another file.
     /// `hits` are the addresses that were executed, sorted and disjoint; only units and functions with some of them are read.
     pub fn read(binary: &Binary, hits: &[Range<Svma>], threads: usize) -> Self {
         let with_information = [Some(&binary.image), binary.debug_file.as_ref()];
         let Some(image) = with_information.into_iter().flatten().find(|image| image.has_debug_information()) else {
             return Self::default();
         };
-        let elsewhere = image.alternate_debug_file().map(|file| {
-            format!("names and functions that dwz moved to {file} are not read: install a debug file that was not made by dwz")
-        });
-        let mut notes = Vec::from_iter(elsewhere);
+        let mut notes = Vec::new();
         let sections = match Sections::of(image) {
             Ok(sections) => sections,
             Err(why) => return Self { notes: vec![why], ..Self::default() },
         };
+        let alternate = alternate(image, binary).transpose().unwrap_or_else(|why| {
+            notes.push(why);
+            None
+        });
         let package = PackageBytes::beside(&binary.file).unwrap_or_else(|why| {
             notes.push(why);
             PackageBytes::none()
@@ -63,7 +66,7 @@ impl SourceIndex {
             None
         });
         let split = SplitFiles { folder, symfs: binary.symfs.clone(), package };
-        let mut file = DebugFile::of(sections.dwarf());
+        let mut file = DebugFile::with_alternate(&sections, alternate.as_ref());
         let hit = |range: &Range<u64>| {
             let next = hits.partition_point(|hit| hit.end.0 <= range.start);
             hits.get(next).is_some_and(|hit| hit.start.0 < range.end)

@@ -1,7 +1,7 @@
 //! From addresses to source: which line of which function, inlined into which others.
 //!
 //! ```text
-//! sections   .debug_* of the file, its debug file, .dwo and .dwp       bytes
+//! sections   .debug_* of the file, its debug file, .dwo, .dwp, dwz     bytes
 //! units      headers and address ranges of all units                   which units were hit
 //! unit       of a unit that was hit:
 //!   scopes     functions and what was inlined into them                address -> scope
@@ -12,6 +12,7 @@
 //! Only functions that were hit are kept. Debug information is hostile input: what is damaged is left out and told in
 //! [`SourceIndex::notes`], nothing is read more often than a file's size allows, and nothing recurses.
 
+mod alternate;
 mod damage;
 mod discriminator;
 mod disjoint;
