@@ -1,11 +1,12 @@
 //! `hbbp export`: profiles whose counts are known by hand, and what other tools make of them.
 
+#[path = "support/pprof.rs"]
+mod pprof;
 mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,6 +45,31 @@ fn bolt_gets_branches_and_the_fall_throughs_between_its_blocks() {
 1 _start 1e 1 _start 0 50 100
 ";
     assert_eq!(export("bolt", &recording, &[]), expected);
+}
+
+/// BOLT takes blocks that ran less than 100 times for noise: what was seen twice must not look as if it ran millions of times.
+#[test]
+fn bolt_gets_relative_counts_in_numbers_of_branches_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), "four", &[]) else { return };
+    let mut recorder = Recorder::traced(&binary);
+    let branches = [(B_JMP, D), (D_JMP, A), (A_JNE, C), (D_JMP, A)];
+    for _ in 0..2 {
+        recorder.burst(&Burst { ip: B, branches: &branches, instructions: 31, period: 3_100_000_000 });
+    }
+    let recording = folder.path().join("four.data");
+    std::fs::write(&recording, recorder.finish(&burst_facts("nanoseconds"))).unwrap();
+    let expected = |times: u32| {
+        format!(
+            "1 _start 14 1 _start 1b 0 {0}\n1 _start 19 1 _start 1d 0 {0}\n1 _start 1c 1 _start 1d 0 {0}\n1 _start 1e 1 _start 0 0 {1}\n",
+            2 * times,
+            4 * times
+        )
+    };
+    assert_eq!(export("bolt", &recording, &[]), expected(1));
+    let merged = folder.path().join("merged");
+    stdout(&["merge", "-o", merged.to_str().unwrap(), &format!("{}:3", recording.display())]);
+    assert_eq!(export("bolt", &merged, &[]), expected(3));
 }
 
 #[test]
@@ -87,6 +113,47 @@ fn without_branches_bolt_gets_samples() {
     }
     let counted = analyzer::truth::Callgrind::read(export("callgrind", &recording, &[]).as_bytes()).unwrap();
     assert_eq!(counted.total, 3000);
+}
+
+/// Samples behind the symbols of the program, and branches there.
+#[test]
+fn what_is_in_no_function_of_bolts_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    // BOLT makes no function of a label without a symbol in front of the first one.
+    let code = "
+    jmp 1f              # 0
+1:  nop                 # 2
+    jmp 2f              # 3
+.globl _start
+.type _start, @function
+_start:
+2:  nop                 # 5
+    jmp 2b              # 6
+.size _start, .-_start
+";
+    let Some(binary) = assemble(folder.path(), "bare", code, &[]) else { return };
+    let file = folder.path().join("bare.data");
+    let told = |recorder: Recorder| {
+        std::fs::write(&file, recorder.finish(&Features::default())).unwrap();
+        let output = run(&["export", "--format", "bolt", "-i", file.to_str().unwrap()]);
+        assert!(output.status.success());
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap())
+    };
+    const CODE: u64 = 0x40_1000;
+    const START: u64 = CODE + 5;
+    let mut recorder = Recorder::new(&binary);
+    recorder.sample(CODE + 2);
+    recorder.sample(START);
+    recorder.sample(START);
+    recorder.sample(START);
+    let [profile, notes] = told(recorder);
+    assert_eq!(profile, "no_lbr instructions\n1 _start 0 3000\n");
+    assert!(notes.contains("left out: samples in no function that BOLT knows (25.00 % of all)"), "{notes}");
+    let mut recorder = Recorder::new(&binary);
+    recorder.stack(&[(CODE, CODE + 2), (CODE, CODE + 2), (CODE + 3, START), (START + 1, START), (START + 1, START)]);
+    let [profile, notes] = told(recorder);
+    assert_eq!(profile, "0 [unknown] 0 1 _start 0 0 25\n1 _start 1 1 _start 0 0 50\n");
+    assert!(notes.contains("left out: branches and fall-throughs in no function that BOLT knows"), "{notes}");
 }
 
 #[test]
@@ -297,67 +364,20 @@ fn the_text_of_perf_script_is_that_of_perf() {
     }
 }
 
-/// As far as it is looked at: github.com/google/pprof, proto/profile.proto.
-mod pprof {
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Profile {
-        #[prost(message, repeated, tag = "1")]
-        pub sample_type: Vec<Pair>,
-        #[prost(message, repeated, tag = "2")]
-        pub sample: Vec<Sample>,
-        #[prost(message, repeated, tag = "4")]
-        pub location: Vec<Location>,
-        #[prost(message, repeated, tag = "5")]
-        pub function: Vec<Pair>,
-        #[prost(string, repeated, tag = "6")]
-        pub string_table: Vec<String>,
-    }
-
-    /// A type and its unit; id and name of a function.
-    #[derive(Clone, Copy, PartialEq, prost::Message)]
-    pub struct Pair {
-        #[prost(int64, tag = "1")]
-        pub first: i64,
-        #[prost(int64, tag = "2")]
-        pub second: i64,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Sample {
-        #[prost(uint64, repeated, tag = "1")]
-        pub location_id: Vec<u64>,
-        #[prost(int64, repeated, tag = "2")]
-        pub value: Vec<i64>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Location {
-        #[prost(uint64, tag = "1")]
-        pub id: u64,
-        #[prost(uint64, tag = "3")]
-        pub address: u64,
-        #[prost(message, repeated, tag = "4")]
-        pub line: Vec<Pair>,
-    }
-}
-
 #[test]
 fn pprof_gets_every_block_with_its_function() {
     let Some((folder, _, recording)) = twice_around() else { return };
     let file = folder.path().join("profile.pb.gz");
     export("pprof", &recording, &["-o", file.to_str().unwrap()]);
-    let mut bytes = Vec::new();
-    let compressed = std::fs::File::open(&file).unwrap();
-    flate2::read::GzDecoder::new(compressed).read_to_end(&mut bytes).unwrap();
-    let profile = <pprof::Profile as prost::Message>::decode(bytes.as_slice()).unwrap();
+    let profile = pprof::Profile::open(&file);
     let text = |index: i64| profile.string_table[index as usize].as_str();
-    let types: Vec<&str> = profile.sample_type.iter().map(|pair| text(pair.first)).collect();
+    let types: Vec<&str> = profile.sample_type.iter().map(|pair| text(pair.kind)).collect();
     assert_eq!((types, text(0)), (vec!["executions", "instructions"], ""));
     let mut found = Vec::new();
     for sample in &profile.sample {
         let location = profile.location.iter().find(|location| location.id == sample.location_id[0]).unwrap();
-        let function = profile.function.iter().find(|function| function.first == location.line[0].first).unwrap();
-        found.push((location.address, text(function.second), sample.value.clone()));
+        let function = profile.function.iter().find(|function| function.id == location.line[0].function_id).unwrap();
+        found.push((location.address, text(function.name), sample.value.clone()));
     }
     let block = |start, executions, instructions| (start, "_start", vec![executions, executions * instructions]);
     assert_eq!(found, [block(A, 100, 21), block(B, 50, 4), block(C, 50, 2), block(D, 100, 2)]);

@@ -87,23 +87,20 @@ fn index(binary: &Binary, threads: usize) -> SourceIndex {
     SourceIndex::read(binary, &[text(binary)], threads)
 }
 
-/// A frame: function, line, the line the function starts on, block on the line.
-type Frame = (Option<String>, u32, u32, u32);
+/// A frame: function, file, line, the line the function starts on, block on the line.
+type Frame = (Option<String>, String, u32, u32, u32);
 
 /// The frames of an address, the innermost first.
 fn frames(index: &SourceIndex, at: Svma) -> Vec<Frame> {
-    let mut frames = Vec::new();
-    let Some(span) = index.at(at) else { return frames };
-    let mut place = Some((span.scope, span.position));
-    while let Some((scope, position)) = place {
-        let scope = index.scope(scope);
-        let function = index.function(scope);
-        let inlined = scope.caller.and(function.name.clone());
+    let mut frames = index.at(at).into_iter().flat_map(|span| index.frames(span)).peekable();
+    let mut found = Vec::new();
+    while let Some((function, position)) = frames.next() {
+        let inlined = frames.peek().and(function.name.clone());
         let name = function.linkage_name.clone().or(inlined);
-        frames.push((name, position.line, function.start_line.unwrap_or(0), position.discriminator.base));
-        place = scope.caller;
+        let file = index.file(position.file).unwrap_or_default().to_owned();
+        found.push((name, file, position.line, function.start_line.unwrap_or(0), position.discriminator.base));
     }
-    frames
+    found
 }
 
 /// The same of `llvm-symbolizer`, of all addresses.
@@ -123,8 +120,8 @@ fn symbolizer_frames(binary: &Path, addresses: &[Svma], encoding: Encoding) -> O
     let number = |symbol: &Value, key: &str| symbol[key].as_u64().unwrap() as u32;
     let frame = |symbol: &Value| {
         let block = encoding.decode(number(symbol, "Discriminator")).base;
-        let name = symbol["FunctionName"].as_str().unwrap().to_owned();
-        (Some(name), number(symbol, "Line"), number(symbol, "StartLine"), block)
+        let text = |key: &str| symbol[key].as_str().unwrap().to_owned();
+        (Some(text("FunctionName")), text("FileName"), number(symbol, "Line"), number(symbol, "StartLine"), block)
     };
     let stack = |line: &str| {
         let value: Value = serde_json::from_str(line).unwrap();
@@ -146,12 +143,12 @@ fn check(path: &Path, encoding: Encoding) -> SourceIndex {
         let found = frames(&index, address);
         if found.is_empty() {
             // Code of the C library's objects has no debug information, or that of assembly.
-            assert!(expected.iter().all(|frame| frame.2 == 0), "{address}: {expected:?}");
+            assert!(expected.iter().all(|frame| frame.3 == 0), "{address}: {expected:?}");
             continue;
         }
         let same = |(found, expected): (&Frame, &Frame)| {
             let name = found.0.is_none() || found.0 == expected.0;
-            name && (found.1, found.2, found.3) == (expected.1, expected.2, expected.3)
+            name && (&found.1, found.2, found.3, found.4) == (&expected.1, expected.2, expected.3, expected.4)
         };
         assert!(
             found.len() == expected.len() && found.iter().zip(expected).all(same),
@@ -159,7 +156,7 @@ fn check(path: &Path, encoding: Encoding) -> SourceIndex {
             path.display()
         );
         inlined += usize::from(found.len() > 2);
-        blocks += usize::from(found.iter().any(|frame| frame.3 > 0));
+        blocks += usize::from(found.iter().any(|frame| frame.4 > 0));
     }
     eprintln!("{}: {inlined} bytes twice inlined, {blocks} in other blocks of their line", path.display());
     assert!(inlined > 20 && blocks > 20, "{}: {inlined} {blocks}", path.display());
@@ -170,13 +167,19 @@ fn check(path: &Path, encoding: Encoding) -> SourceIndex {
 fn positions_are_those_of_llvm_symbolizer() {
     let folder = tempfile::tempdir().unwrap();
     for version in ["-gdwarf-4", "-gdwarf-5"] {
-        for options in [&[][..], &["-ffunction-sections"], &["-gz=zlib"]] {
+        for options in [&[][..], &["-ffunction-sections"], &["-gz=zlib"], &["-fdebug-types-section"]] {
             let options = [&[version, "-g"], options].concat();
             if let Some(program) = compile(folder.path(), "g++", &options) {
                 check(&program, Encoding::Plain);
             }
         }
-        for options in [&["-g"][..], &["-gline-tables-only"], &["-g", "-gz=zlib"], &["-g", "-gz=zstd"]] {
+        for options in [
+            &["-g"][..],
+            &["-gline-tables-only"],
+            &["-g", "-gz=zlib"],
+            &["-g", "-gz=zstd"],
+            &["-g", "-fdebug-types-section"],
+        ] {
             let options = [&[version, "-fdebug-info-for-profiling"], options].concat();
             if let Some(program) = compile(folder.path(), "clang++-19", &options) {
                 check(&program, Encoding::Prefixed);
@@ -267,7 +270,37 @@ fn a_separate_debug_file_is_found_by_its_link() {
     assert_eq!(linked.spans(), whole.spans());
     // Of another build, it is not taken.
     fs::write(folder.path().join("program.debug"), b"something else").unwrap();
-    assert!(!index(&open(&program), 1).has_debug_information());
+    assert!(index(&open(&program), 1).spans().is_empty());
+}
+
+/// `dwz` moves what several files have in common to one more.
+#[test]
+fn what_dwz_moved_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "g++", &["-g"]) else { return };
+    let expected = index(&open(&program), 1);
+    fs::copy(&program, folder.path().join("same")).unwrap();
+    if run(folder.path(), "dwz", &["-m", "common.debug", "-M", "common.debug", "program", "same"]).is_none() {
+        return;
+    }
+    let found = index(&open(&program), 1);
+    assert_eq!(found.notes(), &[] as &[String]);
+    assert_eq!(found.spans(), expected.spans());
+    let names = |index: &SourceIndex| -> Vec<_> {
+        index.scopes().iter().map(|scope| (index.function(scope).clone(), scope.caller)).collect()
+    };
+    assert_eq!(names(&found), names(&expected));
+    // Without the file, or with another one of its name.
+    for other in [None, Some("same")] {
+        fs::remove_file(folder.path().join("common.debug")).unwrap();
+        fs::copy(folder.path().join(other.unwrap_or("program.cc")), folder.path().join("common.debug")).unwrap();
+        let without = index(&open(&program), 1);
+        assert_eq!(
+            without.notes(),
+            ["names and functions that dwz moved to common.debug are missing: install that file"]
+        );
+        assert_ne!(names(&without), names(&expected));
+    }
 }
 
 #[test]

@@ -240,3 +240,98 @@ fn skeletons_that_share_a_split_file_run_out() {
     ];
     assert_eq!(index.notes(), expected);
 }
+
+/// A function of 6,000 instructions, each of a file of its own; all of these are in one folder, whose name is that long.
+fn files_in_one_folder(folder: usize) -> Option<SourceIndex> {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, program) = (directory.path().join("program.s"), directory.path().join("program"));
+    let name = "d".repeat(folder);
+    let lines: String =
+        (1..=6_000).map(|file| format!(".file {file} \"/{name}/f{file}\"\n.loc {file} 7\nnop\n")).collect();
+    let code = format!(".globl _start\n.type _start, @function\n_start:\n{lines}.size _start, .-_start\n");
+    std::fs::write(&source, code).unwrap();
+    let gcc = ["-g", "-nostdlib", "-static", "-no-pie", "-Wl,-Ttext=0x401000", "-o"];
+    let Ok(status) = Command::new("gcc").args(gcc).args([&program, &source]).status() else {
+        eprintln!("SKIPPED: gcc is not installed");
+        return None;
+    };
+    assert!(status.success(), "gcc cannot assemble the test program");
+    let module = Module { path: program.to_str().unwrap().into(), build_id: None, kind: ModuleKind::File };
+    let binary = BinarySearch::default().open(&module).unwrap();
+    Some(SourceIndex::read(&binary, &[Svma(0x40_1000)..Svma(0x40_1000 + 6_000)], 2))
+}
+
+#[test]
+fn files_that_share_a_long_folder_run_out() {
+    let named = |index: &SourceIndex| {
+        index.spans().iter().filter(|span| index.file(span.position.file).is_some_and(|file| file.len() > 100)).count()
+    };
+    let Some(index) = files_in_one_folder(100) else { return };
+    assert_eq!((index.notes(), named(&index)), (&[] as &[String], 6_000));
+    let Some(index) = files_in_one_folder(3_000) else { return };
+    assert_eq!(index.notes(), ["a line program states longer paths than its bytes could hold"]);
+    assert!((100..2_000).contains(&named(&index)), "{}", named(&index));
+}
+
+/// Assembles a package beside the program: an index in which so many units have the same contributions.
+fn assemble_package(folder: &Path, units: u32) {
+    const SLOTS: u32 = 512;
+    let numbers = |rows: &mut dyn Iterator<Item = String>| rows.collect::<Vec<_>>().join("\n");
+    // A signature is its place in the table, and its row.
+    let signatures = numbers(&mut (0..SLOTS).map(|slot| format!(".quad {}", if slot <= units { slot } else { 0 })));
+    let rows = numbers(&mut (0..SLOTS).map(|slot| format!(".long {}", if slot <= units { slot } else { 0 })));
+    let source = format!(
+        "
+.section .debug_info.dwo,\"e\",@progbits
+.fill 100, 1, 0
+.section .debug_abbrev.dwo,\"e\",@progbits
+.fill 100, 1, 0
+.section .debug_cu_index,\"\",@progbits
+.long 2, 2, {units}, {SLOTS}
+{signatures}
+{rows}
+.long 1, 3
+.rept {units}
+.long 0, 0
+.endr
+.rept {units}
+.long 100, 100
+.endr
+"
+    );
+    std::fs::write(folder.join("package.s"), source).unwrap();
+    let (source, package) = (folder.join("package.s"), folder.join("program.dwp"));
+    let status = Command::new("gcc").args(["-c", "-o"]).args([&package, &source]).status();
+    assert!(status.unwrap().success(), "gcc cannot assemble the package");
+}
+
+#[test]
+fn skeletons_that_share_a_package_run_out() {
+    let abbreviations = ABBREVIATIONS.trim_end().trim_end_matches(".byte 0");
+    let skeleton = "    .byte 7, 0x11, 0,  0xb0, 0x42, 8, 0xb1, 0x42, 7, 0x11, 1, 0x12, 7,  0, 0\n    .byte 0\n";
+    let units = "
+.section .debug_info,\"\",@progbits
+.set id, 0
+.rept 200
+.set id, id + 1
+    .long 2f - 1f
+1:  .value 4
+    .long .Labbreviations
+    .byte 8
+    .byte 7
+    .asciz \"program.dwo\"
+    .quad id
+    .quad _start, .Lend - _start
+2:
+.endr
+";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = assemble(folder.path(), &format!("{abbreviations}{skeleton}{units}")) else { return };
+    assemble_package(folder.path(), 200);
+    let index = SourceIndex::read(&binary, &[Svma(0x40_1000)..Svma(0x40_1040)], 2);
+    let expected = [
+        "136 units share their split debug information with too many others and are not read",
+        "split debug information is missing: program.dwo in the .dwp file is damaged (64 times)",
+    ];
+    assert_eq!(index.notes(), expected);
+}

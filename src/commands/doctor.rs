@@ -13,6 +13,7 @@ use crate::output::write_to;
 
 /// Say what this machine offers, what `hbbp record` would use, and what would give more
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Plain words, or `hbbp-doctor/1` JSON
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -25,6 +26,11 @@ enum Format {
     Text,
     Json,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp doctor                                 what would be recorded here, and what would give more
+  hbbp doctor --format json > machine.json    the same for scripts";
 
 /// Examines the machine; that it lacks something is no failure.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {

@@ -59,9 +59,9 @@ enum Format {
     LlvmExtbin,
     /// For GCC's `-fauto-profile=`
     Gcov,
-    /// For `pprof`: all code, by block and function
+    /// For `pprof`: all code, by function and line, with what was inlined
     Pprof,
-    /// For callgrind_annotate and KCachegrind: all code by instruction, and calls
+    /// For callgrind_annotate and KCachegrind: all code by instruction and line, and calls
     Callgrind,
     /// What `perf script --show-mmap-events -F ip,brstack` prints of the recording
     PerfScript,
@@ -104,7 +104,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn of_one_binary(args: &Args, write: fn(&Profiled<'_>, &mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+/// `write` returns what has no place in the format, in sentences.
+fn of_one_binary(
+    args: &Args,
+    write: fn(&Profiled<'_>, &mut dyn Write) -> io::Result<Vec<String>>,
+) -> anyhow::Result<()> {
     let (flow, notes) = flow(args)?;
     let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
     notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
@@ -118,7 +122,9 @@ fn of_one_binary(args: &Args, write: fn(&Profiled<'_>, &mut dyn Write) -> io::Re
     if matches!(args.format, Format::Bolt | Format::BoltPreagg) && profiled.binary.image.is_stripped() {
         eprintln!("hbbp: the file has no symbols: BOLT refuses it unless it is told --allow-stripped");
     }
-    write_to(args.output.as_deref(), |out| Ok(write(&profiled, out)?))
+    let notes = write_to(args.output.as_deref(), |out| Ok(write(&profiled, out)?))?;
+    notes.iter().for_each(|line| eprintln!("hbbp: {line}"));
+    Ok(())
 }
 
 /// Counts by source position; made before the file is.
@@ -136,7 +142,7 @@ fn of_source(
 
 fn of_all_code(
     args: &Args,
-    write: fn(&Flow, &BinarySearch, &mut dyn Write) -> io::Result<Vec<String>>,
+    write: fn(&Flow, &BinarySearch, usize, &mut dyn Write) -> io::Result<Vec<String>>,
 ) -> anyhow::Result<()> {
     let (flow, notes) = flow(args)?;
     if flow.range_total() + flow.sample_total() <= 0.0 {
@@ -144,8 +150,9 @@ fn of_all_code(
     }
     let left_out = profile::left_out(&flow).into_iter().chain(profile::sampled_only(&flow));
     notes.into_iter().chain(left_out).for_each(|line| eprintln!("hbbp: {line}"));
-    let misfits = write_to(args.output.as_deref(), |out| Ok(write(&flow, &args.input.analysis.search(), out)?))?;
-    misfits.iter().for_each(|line| eprintln!("hbbp: {line}"));
+    let (search, threads) = (args.input.analysis.search(), args.input.analysis.threads());
+    let notes = write_to(args.output.as_deref(), |out| Ok(write(&flow, &search, threads, out)?))?;
+    notes.iter().for_each(|line| eprintln!("hbbp: {line}"));
     Ok(())
 }
 

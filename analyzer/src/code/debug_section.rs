@@ -43,6 +43,13 @@ impl Image {
         Some((name.to_owned(), u32::from_le_bytes(*checksum)))
     }
 
+    /// The name and the build id of the file that `.gnu_debugaltlink` states: `dwz` moves to it what several files have in common.
+    pub(crate) fn alternate_debug_file(&self) -> Option<(String, Vec<u8>)> {
+        let bytes = self.section_bytes(self.section(".gnu_debugaltlink")?);
+        let length = bytes.iter().position(|&byte| byte == 0)?;
+        Some((String::from_utf8_lossy(&bytes[..length]).into_owned(), bytes[length + 1..].to_vec()))
+    }
+
     /// The checksum that a `.gnu_debuglink` states of a file.
     pub(crate) fn checksum(&self) -> u32 {
         const PIECE: u64 = 1 << 20;

@@ -11,6 +11,8 @@ use crate::recording::Module;
 pub struct FlowBuilder {
     modules: Vec<Growing>,
     indexes: HashMap<Identity, usize>,
+    /// How many streams were seen.
+    pub seen: f64,
     /// What is in no module.
     pub left_out: LeftOut,
 }
@@ -80,7 +82,7 @@ impl FlowBuilder {
             places[old] = new;
         }
         let finished = order.iter().map(|&index| self.modules[index].finish(&places)).collect();
-        Flow { executions, inputs: 1, modules: finished, left_out: self.left_out }
+        Flow { executions, inputs: 1, seen: self.seen, modules: finished, left_out: self.left_out }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Flows as files: JSON, schema `hbbp-flow/1`.
 //!
 //! ```text
-//! {"schema":"hbbp-flow/1","executions":true,"inputs":2,"left_out":{"streams":0.0,"branches":0.0,"samples":0.0},
+//! {"schema":"hbbp-flow/1","executions":true,"inputs":2,"seen":9.0,"left_out":{"streams":0.0,"branches":0.0,"samples":0.0},
 //!  "modules":[{"path":"/bin/x","build_id":"01ab..","read":true,
 //!    "ranges":[[first,last,count],..],"branches":[[from,module,to,count,mispredicted],..],"samples":[[at,count],..]},..]}
 //! ```
@@ -74,6 +74,8 @@ struct Document {
     schema: String,
     executions: bool,
     inputs: u64,
+    #[serde(default)]
+    seen: f64,
     left_out: LeftOut,
     modules: Vec<DocumentModule>,
 }
@@ -102,6 +104,7 @@ impl Flow {
     /// The first count that cannot be.
     pub fn check_counts(&self) -> Result<(), FlowDocumentError> {
         let LeftOut { streams, branches, samples } = self.left_out;
+        possible("what was seen", self.seen)?;
         for count in [streams, branches, samples] {
             possible("what is left out", count)?;
         }
@@ -132,6 +135,7 @@ impl Flow {
             schema: SCHEMA.into(),
             executions: self.executions,
             inputs: self.inputs,
+            seen: self.seen,
             left_out: self.left_out,
             modules: self.modules.iter().map(module).collect(),
         };
@@ -160,11 +164,12 @@ fn row_of_branch(branch: &BranchCount) -> (Svma, usize, Svma, f64, f64) {
 
 fn of_document(document: Document) -> Result<Flow, FlowDocumentError> {
     let LeftOut { streams, branches, samples } = document.left_out;
+    possible("what was seen", document.seen)?;
     for count in [streams, branches, samples] {
         possible("what is left out", count)?;
     }
     let mut builder = FlowBuilder::default();
-    builder.left_out = document.left_out;
+    (builder.seen, builder.left_out) = (document.seen, document.left_out);
     let mut indexes = Vec::with_capacity(document.modules.len());
     for module in &document.modules {
         let wrong =

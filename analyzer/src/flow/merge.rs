@@ -25,6 +25,7 @@ impl Merge {
         self.executions &= flow.executions;
         self.inputs = self.inputs.saturating_add(flow.inputs);
         let builder = &mut self.builder;
+        builder.seen += flow.seen * weight;
         builder.left_out.add(&flow.left_out, weight);
         let has_file = |kind| matches!(kind, ModuleKind::File | ModuleKind::KernelModule);
         let indexes: Vec<usize> = flow.modules.iter().map(|of| builder.module(&of.module, of.read)).collect();

@@ -20,6 +20,7 @@ pub(crate) fn of_recording(
     scale: &CountScale,
 ) -> Flow {
     let mut builder = FlowBuilder::default();
+    builder.seen = located.streams as f64;
     // Where a module was read, what is behind it are samples at addresses that are no code of it.
     let mut codes: BTreeMap<ModuleId, Option<&SharedCode>> = BTreeMap::new();
     for counts in counted {

@@ -22,7 +22,7 @@ impl Flow {
             None => Some(at),
         };
         let mut builder = FlowBuilder::default();
-        builder.left_out = self.left_out;
+        (builder.seen, builder.left_out) = (self.seen, self.left_out);
         let modules = self.modules.iter().zip(&images);
         let indexes: Vec<usize> =
             modules.map(|(of, image)| builder.module(&of.module, of.read || image.is_some())).collect();

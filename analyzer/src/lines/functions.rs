@@ -1,7 +1,6 @@
 //! Which function an entry stands for.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
 
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
 
@@ -20,8 +19,6 @@ const FUEL_PER_BYTE: usize = 64;
 /// The functions of a unit that were asked for.
 pub(super) struct Functions<'file, 'data> {
     file: &'file DebugFile<'data>,
-    /// Other units that entries refer to.
-    others: HashMap<usize, Option<OpenUnit<'data>>>,
     indices: HashMap<UnitOffset, u32>,
     list: Vec<SourceFunction>,
     /// `DW_AT_name` is the name that the linker sees.
@@ -48,7 +45,7 @@ impl<'file, 'data> Functions<'file, 'data> {
         // Plain names are kept twice.
         let fuel_per_byte = if plain_names { FUEL_PER_BYTE / 2 } else { FUEL_PER_BYTE };
         let fuel = opened.unit.header.length_including_self().saturating_mul(fuel_per_byte);
-        Self { file, others: HashMap::new(), indices: HashMap::new(), list: Vec::new(), plain_names, fuel }
+        Self { file, indices: HashMap::new(), list: Vec::new(), plain_names, fuel }
     }
 
     /// The index of the function that an entry of the unit stands for. The error says that the names are too many.
@@ -75,44 +72,35 @@ impl<'file, 'data> Functions<'file, 'data> {
     }
 
     fn describe(&mut self, unit: &Unit<'data>, entry: UnitOffset, function: &mut SourceFunction) -> Result<(), Damage> {
-        let Self { file, others, fuel, .. } = self;
+        let Self { file, fuel, .. } = self;
         let mut next = describe_entry(file, unit, entry, fuel, function)?;
-        let mut here = None;
+        let (mut file, mut unit) = (*file, unit);
         for _ in 0..MOST_STEPS {
-            let (index, offset) = match next {
-                Some(AttributeValue::UnitRef(offset)) => (here, offset),
-                Some(AttributeValue::DebugInfoRef(offset)) => {
-                    let Some(index) = file.unit_of(offset) else { break };
-                    match to_unit(file, index, offset) {
-                        Some(offset) => (Some(index), offset),
-                        None => break,
-                    }
+            let found = match next {
+                Some(AttributeValue::UnitRef(offset)) => Some((file, unit, offset)),
+                Some(AttributeValue::DebugInfoRef(offset)) => entry_at(file, offset),
+                Some(AttributeValue::DebugInfoRefSup(offset)) => {
+                    file.alternate.as_deref().and_then(|file| entry_at(file, offset))
                 }
-                _ => break,
+                _ => None,
             };
-            here = index;
-            let unit = match index {
-                None => unit,
-                Some(index) => {
-                    let opened = match others.entry(index) {
-                        Slot::Occupied(known) => known.into_mut(),
-                        Slot::Vacant(free) => free.insert(file.open(index).ok()),
-                    };
-                    match opened {
-                        Some(opened) => &opened.unit,
-                        None => break,
-                    }
-                }
-            };
-            next = describe_entry(file, unit, offset, fuel, function)?;
+            let Some(entry) = found else { break };
+            (file, unit) = (entry.0, entry.1);
+            next = describe_entry(file, unit, entry.2, fuel, function)?;
         }
         Ok(())
     }
 }
 
-fn to_unit(file: &DebugFile<'_>, index: usize, offset: DebugInfoOffset) -> Option<UnitOffset> {
+/// The unit that holds an entry, and the entry's offset in it.
+fn entry_at<'file, 'data>(
+    file: &'file DebugFile<'data>,
+    offset: DebugInfoOffset,
+) -> Option<(&'file DebugFile<'data>, &'file Unit<'data>, UnitOffset)> {
+    let index = file.unit_of(offset)?;
     let start = file.units[index].offset()?;
-    offset.0.checked_sub(start.0).map(UnitOffset)
+    let offset = UnitOffset(offset.0.checked_sub(start.0)?);
+    Some((file, &file.shared(index)?.unit, offset))
 }
 
 /// Takes from an entry what is not known yet, and returns what it refers to.
@@ -130,6 +118,9 @@ fn describe_entry<'data>(
     for &specification in abbreviation.attributes().iter().take(MOST_ATTRIBUTES) {
         let attribute = entries.read_attribute(specification)?;
         let mut name = || {
+            if matches!(attribute.value(), AttributeValue::DebugStrRefSup(_)) && file.dwarf.sup().is_none() {
+                return None;
+            }
             let name = string(&file.dwarf, unit, attribute.value());
             let name = name.map(|name| String::from_utf8_lossy(name).into_owned());
             names += name.as_ref().map_or(LONGEST, String::len);

@@ -1,28 +1,29 @@
 //! The source of all code of a file that was hit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::alternate::alternate;
 use super::disjoint::disjoint;
 use super::sections::Sections;
 use super::split::{PackageBytes, SplitFiles};
 use super::unit::{UnitSource, read_unit};
 use super::units::{DebugFile, line_offset};
-use super::{Scope, ScopeId, SourceFunction, Span};
+use super::{FileId, Position, Scope, ScopeId, SourceFunction, Span};
 use crate::address::Svma;
 use crate::binaries::Binary;
 
 /// The source of the functions of a file that were hit.
 #[derive(Debug, Default)]
 pub struct SourceIndex {
+    files: Vec<String>,
     functions: Vec<SourceFunction>,
     scopes: Vec<Scope>,
     spans: Vec<Span>,
     notes: Vec<String>,
-    has_debug_information: bool,
 }
 
 /// Address ranges, sorted by start, with those that touch or overlap as one: what [`SourceIndex::read`] is asked for.
@@ -38,7 +39,8 @@ pub fn joined(ranges: impl IntoIterator<Item = Range<Svma>>) -> Vec<Range<Svma>>
 }
 
 impl SourceIndex {
-    /// Reads the debug information of a file: that of its own, of its separate debug file, of `.dwo` and `.dwp` files.
+    /// Reads the debug information of a file: that of its own, of its separate debug file, of `.dwo` and `.dwp` files, and what
+    /// `dwz` moved to another file.
     /// `hits` are the addresses that were executed, sorted and disjoint; only units and functions with some of them are read.
     pub fn read(binary: &Binary, hits: &[Range<Svma>], threads: usize) -> Self {
         let with_information = [Some(&binary.image), binary.debug_file.as_ref()];
@@ -48,8 +50,12 @@ impl SourceIndex {
         let mut notes = Vec::new();
         let sections = match Sections::of(image) {
             Ok(sections) => sections,
-            Err(why) => return Self { notes: vec![why], has_debug_information: true, ..Self::default() },
+            Err(why) => return Self { notes: vec![why], ..Self::default() },
         };
+        let alternate = alternate(image, binary).transpose().unwrap_or_else(|why| {
+            notes.push(why);
+            None
+        });
         let package = PackageBytes::beside(&binary.file).unwrap_or_else(|why| {
             notes.push(why);
             PackageBytes::none()
@@ -60,7 +66,7 @@ impl SourceIndex {
             None
         });
         let split = SplitFiles { folder, symfs: binary.symfs.clone(), package };
-        let mut file = DebugFile::of(sections.dwarf());
+        let mut file = DebugFile::with_alternate(&sections, alternate.as_ref());
         let hit = |range: &Range<u64>| {
             let next = hits.partition_point(|hit| hit.end.0 <= range.start);
             hits.get(next).is_some_and(|hit| hit.start.0 < range.end)
@@ -73,7 +79,7 @@ impl SourceIndex {
         let sources =
             in_parallel(threads, &wanted, |index| read_unit(&file, index, &split, &line_starts, flow_sensitive, &hit));
         notes.append(&mut file.notes);
-        let mut index = Self { notes, has_debug_information: true, ..Self::default() };
+        let mut index = Self { notes, ..Self::default() };
         index.merge(sources);
         index
     }
@@ -104,28 +110,48 @@ impl SourceIndex {
         &self.functions[scope.function as usize]
     }
 
+    /// The path of a file, with the folder of the compilation in front where that makes it absolute.
+    pub fn file(&self, id: FileId) -> Option<&str> {
+        let index = (id.0 as usize).checked_sub(1)?;
+        self.files.get(index).map(String::as_str)
+    }
+
+    /// The functions that a span is in, the innermost first, and where in each: in all but the first, the call of the one before.
+    pub fn frames(&self, span: &Span) -> impl Iterator<Item = (&SourceFunction, Position)> {
+        std::iter::successors(Some((span.scope, span.position)), |&(scope, _)| self.scope(scope).caller)
+            .map(|(scope, position)| (self.function(self.scope(scope)), position))
+    }
+
     /// What was damaged or missing, each once, in words.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Whether there is any debug information.
-    pub fn has_debug_information(&self) -> bool {
-        self.has_debug_information
-    }
-
     fn merge(&mut self, sources: Vec<UnitSource>) {
         let mut notes: BTreeMap<String, usize> = BTreeMap::new();
+        let mut known: HashMap<String, FileId> = HashMap::new();
         for source in sources {
+            // Units share files.
+            let mut files = vec![FileId::default()];
+            files.extend(source.files.into_iter().map(|path| {
+                *known.entry(path).or_insert_with_key(|path| {
+                    self.files.push(path.clone());
+                    FileId(self.files.len() as u32)
+                })
+            }));
+            let in_index = |position: Position| Position { file: files[position.file.0 as usize], ..position };
             let (functions, scopes) = (self.functions.len() as u32, self.scopes.len() as u32);
             self.functions.extend(source.functions);
             self.scopes.extend(source.scopes.into_iter().map(|scope| Scope {
-                caller: scope.caller.map(|(caller, call)| (ScopeId(caller.0 + scopes), call)),
+                caller: scope.caller.map(|(caller, call)| (ScopeId(caller.0 + scopes), in_index(call))),
                 function: scope.function + functions,
                 ..scope
             }));
-            let shifted = source.spans.into_iter().map(|span| Span { scope: ScopeId(span.scope.0 + scopes), ..span });
-            self.spans.extend(shifted);
+            self.spans.extend(source.spans.into_iter().map(|span| Span {
+                scope: ScopeId(span.scope.0 + scopes),
+                position: in_index(span.position),
+                ..span
+            }));
             for note in source.notes {
                 *notes.entry(note).or_default() += 1;
             }

@@ -1,20 +1,22 @@
 //! From addresses to source: which line of which function, inlined into which others.
 //!
 //! ```text
-//! sections   .debug_* of the file, its debug file, .dwo and .dwp       bytes
+//! sections   .debug_* of the file, its debug file, .dwo, .dwp, dwz     bytes
 //! units      headers and address ranges of all units                   which units were hit
 //! unit       of a unit that was hit:
 //!   scopes     functions and what was inlined into them                address -> scope
-//!   rows       the line program                                        address -> line, discriminator
+//!   rows       the line program                                        address -> file, line, discriminator
 //! index      both together, of all units                               Span: addresses with one scope and one position
 //! ```
 //!
 //! Only functions that were hit are kept. Debug information is hostile input: what is damaged is left out and told in
 //! [`SourceIndex::notes`], nothing is read more often than a file's size allows, and nothing recurses.
 
+mod alternate;
 mod damage;
 mod discriminator;
 mod disjoint;
+mod files;
 mod functions;
 mod index;
 mod position;
@@ -29,4 +31,4 @@ mod units;
 
 pub use discriminator::{Discriminator, Encoding};
 pub use index::{SourceIndex, joined};
-pub use position::{Position, Scope, ScopeId, SourceFunction, Span};
+pub use position::{FileId, Position, Scope, ScopeId, SourceFunction, Span};

@@ -3,9 +3,15 @@
 use super::Discriminator;
 use crate::address::Svma;
 
-/// A place in the source: a line, and which of the copies and parts of that line.
+/// Number of a file in its [`SourceIndex`](super::SourceIndex), counted from 1; 0 where the compiler names none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u32);
+
+/// A place in the source: a line of a file, and which of the copies and parts of that line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
+    /// The file.
+    pub file: FileId,
     /// Counted from 1; 0 where the compiler names no line.
     pub line: u32,
     /// Tells blocks on one line apart.

@@ -4,7 +4,7 @@ use gimli::IncompleteLineProgram;
 
 use super::scopes::Piece;
 use super::sections::Bytes;
-use super::{Encoding, Position};
+use super::{Encoding, FileId, Position};
 
 /// Addresses `[start, end)` of one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,10 +17,12 @@ pub(super) struct Row {
 /// The rows by address, disjoint, and what stopped the reading of the program if it is damaged. Of rows that overlap, which only
 /// damaged programs have, the one that starts last has the address.
 ///
-/// A byte of a program can make a row, so only those are kept that have code of a piece. `pieces` are sorted and disjoint.
+/// A byte of a program can make a row, so only those are kept that have code of a piece. `pieces` are sorted and disjoint, `file_of` gives
+/// the file with an index of the program's table.
 pub(super) fn rows(
     program: IncompleteLineProgram<Bytes<'_>>,
     encoding: Encoding,
+    mut file_of: impl FnMut(u64) -> FileId,
     pieces: &[Piece],
 ) -> (Vec<Row>, Option<gimli::Error>) {
     let wanted = |row: &Row| {
@@ -30,7 +32,7 @@ pub(super) fn rows(
     let mut rows: Vec<Row> = Vec::new();
     let mut program = program.rows();
     // The row that lasts until the next address, in a sequence that does not start at 0, where linkers put code they left out.
-    let mut open: Option<Row> = None;
+    let mut open: Option<(Row, u64)> = None;
     let damage = loop {
         let row = match program.next_row() {
             Ok(Some((_, row))) => row,
@@ -38,12 +40,18 @@ pub(super) fn rows(
             Err(error) => break Some(error),
         };
         let address = row.address();
-        let closed = open.take().map(|before| Row { end: address, ..before });
-        rows.extend(closed.filter(|row| row.start < row.end && wanted(row)));
+        if let Some((mut closed, file)) = open.take() {
+            closed.end = address;
+            if closed.start < closed.end && wanted(&closed) {
+                closed.position.file = file_of(file);
+                rows.push(closed);
+            }
+        }
         if !row.end_sequence() && address != 0 {
             let line = row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0));
             let discriminator = encoding.decode(u32::try_from(row.discriminator()).unwrap_or(0));
-            open = Some(Row { start: address, end: address, position: Position { line, discriminator } });
+            let position = Position { line, discriminator, ..Position::default() };
+            open = Some((Row { start: address, end: address, position }, row.file_index()));
         }
     };
     rows.sort_by_key(|row| row.start);
@@ -75,9 +83,10 @@ mod tests {
         let pieces = [piece(0x100, 0x200), piece(0x1010, 0x1012), piece(0x1020, 0x1021), piece(0x2000, 0x3000)];
         let section = DebugLine::new(&bytes, LittleEndian);
         let program = section.program(DebugLineOffset(0), 8, None, None).unwrap();
-        let (rows, damage) = rows(program, Encoding::Plain, &pieces);
+        let (rows, damage) = rows(program, Encoding::Plain, |file| FileId(file as u32 + 1), &pieces);
         assert_eq!(damage, None);
-        let found: Vec<_> = rows.iter().map(|row| (row.start, row.end, row.position.line)).collect();
-        assert_eq!(found, [(0x1010, 0x1011, 17), (0x1011, 0x1012, 18), (0x1020, 0x1021, 33)]);
+        let found: Vec<_> =
+            rows.iter().map(|row| (row.start, row.end, row.position.file.0, row.position.line)).collect();
+        assert_eq!(found, [(0x1010, 0x1011, 2, 17), (0x1011, 0x1012, 2, 18), (0x1020, 0x1021, 2, 33)]);
     }
 }

@@ -10,7 +10,7 @@ use super::functions::Functions;
 use super::ranges::{RangeAttributes, read_ranges};
 use super::sections::Bytes;
 use super::units::Unit;
-use super::{Encoding, Position, Scope, ScopeId};
+use super::{Encoding, FileId, Position, Scope, ScopeId};
 use crate::address::Svma;
 
 /// Deepest nesting of inlined functions that is followed; what is deeper counts for the function around it.
@@ -47,32 +47,33 @@ struct Attributes<'data> {
     ranges: RangeAttributes<'data>,
     origin: Option<UnitOffset>,
     call: Position,
+    call_file: Option<u64>,
 }
 
-/// Reads the tree of entries. `hit` says whether code of a range was executed.
+/// Reads the tree of entries. `file_of` gives the file with an index of the unit's table, `hit` says whether code of a range was executed.
 pub(super) fn scopes<'data>(
     dwarf: &Dwarf<Bytes<'data>>,
     unit: &Unit<'data>,
     encoding: Encoding,
     functions: &mut Functions<'_, 'data>,
+    file_of: impl FnMut(u64) -> FileId,
     hit: &impl Fn(&Range<u64>) -> bool,
 ) -> Scopes {
     let mut found = Scopes { scopes: Vec::new(), pieces: Vec::new(), damage: None };
-    // Ranges in the order of their entries: of those with the same start the inner one is later.
-    let mut ranges = Vec::new();
-    found.damage = walk(dwarf, unit, encoding, functions, hit, &mut found.scopes, &mut ranges).err();
-    found.pieces = innermost(ranges);
+    found.damage = walk(dwarf, unit, encoding, functions, file_of, hit, &mut found).err();
+    found.pieces = innermost(std::mem::take(&mut found.pieces));
     found
 }
 
+/// Pieces are in the order of their entries, as they nest: of those with the same start the inner one is later.
 fn walk<'data>(
     dwarf: &Dwarf<Bytes<'data>>,
     unit: &Unit<'data>,
     encoding: Encoding,
     functions: &mut Functions<'_, 'data>,
+    mut file_of: impl FnMut(u64) -> FileId,
     hit: &impl Fn(&Range<u64>) -> bool,
-    scopes: &mut Vec<Scope>,
-    ranges: &mut Vec<Piece>,
+    found: &mut Scopes,
 ) -> Result<(), Damage> {
     let mut fuel = 4 * unit.header.length_including_self() + 1024;
     let mut entries = unit.entries_raw(None)?;
@@ -108,15 +109,19 @@ fn walk<'data>(
             }
             continue;
         };
-        let scope = ScopeId(u32::try_from(scopes.len()).map_err(|_| gimli::Error::UnsupportedOffset)?);
+        let scope = ScopeId(u32::try_from(found.scopes.len()).map_err(|_| gimli::Error::UnsupportedOffset)?);
         // What was inlined is described where its entry refers to; that of a function with code of its own may say more itself.
         let described = match attributes.origin {
             Some(origin) if caller.is_some() => origin,
             _ => offset,
         };
         let function = functions.of(unit, described)?;
-        scopes.push(Scope { caller: caller.map(|(around, _)| (around, attributes.call)), function, entry });
-        ranges.extend(own.iter().map(|range| Piece { start: range.start, end: range.end, scope }));
+        let caller = caller.map(|(around, _)| {
+            let file = attributes.call_file.map_or(FileId::default(), &mut file_of);
+            (around, Position { file, ..attributes.call })
+        });
+        found.scopes.push(Scope { caller, function, entry });
+        found.pieces.extend(own.iter().map(|range| Piece { start: range.start, end: range.end, scope }));
         open.push(Open { depth, scope: Some(scope), nesting });
     }
     Ok(())
@@ -135,6 +140,7 @@ fn read_attributes<'data>(
             gimli::DW_AT_low_pc => attributes.ranges.low = Some(attribute.value()),
             gimli::DW_AT_high_pc => attributes.ranges.high = Some(attribute.value()),
             gimli::DW_AT_ranges => attributes.ranges.list = Some(attribute.value()),
+            gimli::DW_AT_call_file => attributes.call_file = file_index(attribute.value()),
             gimli::DW_AT_call_line => attributes.call.line = number(),
             gimli::DW_AT_GNU_discriminator => attributes.call.discriminator = encoding.decode(number()),
             gimli::DW_AT_abstract_origin => {
@@ -146,6 +152,13 @@ fn read_attributes<'data>(
         }
     }
     Ok(attributes)
+}
+
+fn file_index(value: AttributeValue<Bytes<'_>>) -> Option<u64> {
+    match value {
+        AttributeValue::FileIndex(index) => Some(index),
+        other => other.udata_value(),
+    }
 }
 
 /// Makes the ranges disjoint: an address belongs to the range that starts last, of those with the same start to the one that comes

@@ -17,6 +17,7 @@ pub(super) fn string<'data>(
     let (section, offset) = match value {
         AttributeValue::String(string) => return Some(string.slice()).filter(|string| string.len() <= LONGEST),
         AttributeValue::DebugStrRef(offset) => (dwarf.debug_str.reader(), offset.0),
+        AttributeValue::DebugStrRefSup(offset) => (dwarf.sup()?.debug_str.reader(), offset.0),
         AttributeValue::DebugLineStrRef(offset) => (dwarf.debug_line_str.reader(), offset.0),
         AttributeValue::DebugStrOffsetsIndex(index) => {
             (dwarf.debug_str.reader(), dwarf.string_offset(unit, index).ok()?.0)

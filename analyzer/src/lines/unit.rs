@@ -3,18 +3,23 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use gimli::IncompleteLineProgram;
+
+use super::files::Files;
 use super::functions::Functions;
 use super::rows::{Row, rows};
 use super::scopes::{Piece, Scopes, scopes};
 use super::split::SplitFiles;
 use super::strings::string;
 use super::units::{DebugFile, OpenUnit};
-use super::{Encoding, Position, Scope, SourceFunction, Span};
+use super::{Encoding, FileId, Position, Scope, SourceFunction, Span};
 use crate::address::Svma;
 
 /// The source of a unit's functions that were hit. Indices count within the unit.
 #[derive(Default)]
 pub(super) struct UnitSource {
+    /// Paths of the files, the one of id 1 first.
+    pub files: Vec<String>,
     pub functions: Vec<SourceFunction>,
     pub scopes: Vec<Scope>,
     pub spans: Vec<Span>,
@@ -39,9 +44,13 @@ pub(super) fn read_unit<'data>(
             return source;
         }
     };
-    let part = split.read(file, &opened, |file, opened| read_entries(file, opened, flow_sensitive, hit));
+    let program = file.line_program(&opened, line_starts);
+    let header = program.as_ref().and_then(|program| program.as_ref().ok()).map(IncompleteLineProgram::header);
+    let mut files = Files::of(file, &opened, header);
+    let mut file_of = |index| files.at(index);
+    let part = split.read(file, &opened, |file, opened| read_entries(file, opened, flow_sensitive, &mut file_of, hit));
     let (encoding, functions, found) = match part {
-        None => read_entries(file, &opened, flow_sensitive, hit),
+        None => read_entries(file, &opened, flow_sensitive, &mut file_of, hit),
         Some(Ok(read)) => read,
         Some(Err(why)) => {
             source.notes.push(format!("split debug information is missing: {why}"));
@@ -51,15 +60,19 @@ pub(super) fn read_unit<'data>(
     if let Some(error) = found.damage {
         source.notes.push(format!("a unit of debug information is damaged: {error}"));
     }
-    let (rows, damage) = match file.line_program(&opened, line_starts) {
-        Some(Ok(program)) => rows(program, encoding, &found.pieces),
+    let (rows, damage) = match program {
+        Some(Ok(program)) => rows(program, encoding, file_of, &found.pieces),
         Some(Err(error)) => (Vec::new(), Some(error)),
         None => (Vec::new(), None),
     };
     if let Some(error) = damage {
         source.notes.push(format!("a line program is damaged: {error}"));
     }
+    if files.is_exhausted() {
+        source.notes.push("a line program states longer paths than its bytes could hold".into());
+    }
     source.spans = spans(&found.pieces, &rows);
+    source.files = files.into_paths();
     source.functions = functions;
     source.scopes = found.scopes;
     source
@@ -69,6 +82,7 @@ fn read_entries<'data>(
     file: &DebugFile<'data>,
     opened: &OpenUnit<'data>,
     flow_sensitive: bool,
+    file_of: impl FnMut(u64) -> FileId,
     hit: &impl Fn(&Range<u64>) -> bool,
 ) -> (Encoding, Vec<SourceFunction>, Scopes) {
     let producer = opened.root.attr_value(gimli::DW_AT_producer);
@@ -78,7 +92,7 @@ fn read_entries<'data>(
         other => other,
     };
     let mut functions = Functions::new(file, opened);
-    let found = scopes(&file.dwarf, &opened.unit, encoding, &mut functions, hit);
+    let found = scopes(&file.dwarf, &opened.unit, encoding, &mut functions, file_of, hit);
     (encoding, functions.into_list(), found)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gimli::{
     Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugAddrBase, DebugInfoOffset, DebugLineOffset,
@@ -12,7 +12,7 @@ use gimli::{
 
 use super::damage::{Damage, MOST_ATTRIBUTES};
 use super::ranges::{RangeAttributes, read_ranges};
-use super::sections::Bytes;
+use super::sections::{Bytes, Sections};
 
 pub(super) type Unit<'data> = gimli::Unit<Bytes<'data>>;
 pub(super) type Entry<'data> = DebuggingInformationEntry<Bytes<'data>>;
@@ -24,12 +24,16 @@ pub(super) struct DebugFile<'data> {
     pub units: Vec<UnitHead<'data>>,
     /// What was damaged, in words.
     pub notes: Vec<String>,
+    /// What `dwz` moved to another file.
+    pub alternate: Option<Box<DebugFile<'data>>>,
 }
 
 /// What is known of a unit without reading it.
 pub(super) struct UnitHead<'data> {
     header: UnitHeader<Bytes<'data>>,
     abbreviations: Arc<Abbreviations>,
+    /// For entries of other units that refer to it: `None` if it is damaged.
+    opened: OnceLock<Option<OpenUnit<'data>>>,
 }
 
 /// A unit, opened, with its first entry.
@@ -60,7 +64,7 @@ impl<'data> DebugFile<'data> {
             .into_iter()
             .filter_map(|header| {
                 let abbreviations = Arc::clone(tables.get(&header.debug_abbrev_offset().0)?);
-                Some(UnitHead { header, abbreviations })
+                Some(UnitHead { header, abbreviations, opened: OnceLock::new() })
             })
             .collect();
         if units.len() < found {
@@ -69,7 +73,17 @@ impl<'data> DebugFile<'data> {
                 found - units.len()
             ));
         }
-        Self { dwarf, units, notes }
+        Self { dwarf, units, notes, alternate: None }
+    }
+
+    /// The same of a file that refers to another one.
+    pub fn with_alternate(sections: &'data Sections, alternate: Option<&'data Sections>) -> Self {
+        let mut dwarf = sections.dwarf();
+        if let Some(alternate) = alternate {
+            dwarf.set_sup(alternate.dwarf());
+        }
+        let alternate = alternate.map(|alternate| Box::new(Self::of(alternate.dwarf())));
+        Self { alternate, ..Self::of(dwarf) }
     }
 
     /// Opens a unit.
@@ -88,7 +102,12 @@ impl<'data> DebugFile<'data> {
         Ok(OpenUnit { unit: Unit { low_pc, ..unit }, root })
     }
 
-    /// The unit that holds an entry, and the entry's offset in it.
+    /// A unit that entries of others refer to, opened once, whoever asks.
+    pub fn shared(&self, index: usize) -> Option<&OpenUnit<'data>> {
+        self.units[index].opened.get_or_init(|| self.open(index).ok()).as_ref()
+    }
+
+    /// The unit that holds an entry.
     pub fn unit_of(&self, offset: DebugInfoOffset) -> Option<usize> {
         let after = self.units.partition_point(|head| head.offset().is_some_and(|start| start <= offset));
         after.checked_sub(1)

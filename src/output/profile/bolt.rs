@@ -13,42 +13,60 @@
 //! 1 main 6d 195
 //! ```
 //!
-//! (bolt/lib/Profile/DataReader.cpp, DataAggregator.cpp.)
+//! BOLT takes blocks that ran less than 100 times for noise, so counts that are only proportional to executions are written in numbers of
+//! branches that were seen. (bolt/lib/Profile/DataReader.cpp, DataAggregator.cpp; bolt/lib/Passes/BinaryPasses.cpp, `PrintProfileStats`.)
 
 use std::io::{self, Write};
 
 use analyzer::address::Svma;
 use analyzer::code::BoltFunctions;
-use analyzer::flow::{bolt_edges, whole};
+use analyzer::flow::{Flow, bolt_edges, whole};
 
 use super::Profiled;
+use super::profiled::without_place;
 use crate::output::printable;
 
-/// Writes the profile.
-pub fn bolt(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the profile. Returns what is in no function of BOLT's, in sentences.
+pub fn bolt(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
     let functions = BoltFunctions::of(&profiled.binary.image);
     let known = |at: Svma| {
         let function = functions.at(at)?;
         Some(format!("1 {} {:x}", escaped(&functions.name(function)), at.0 - function.start.0))
     };
     let place = |at: Option<Svma>| at.and_then(known).unwrap_or("0 [unknown] 0".into());
+    let mut nowhere = 0.0;
     if profiled.module.ranges.is_empty() {
         writeln!(out, "no_lbr {}", if profiled.flow.executions { "instructions" } else { "time" })?;
         for sample in &profiled.module.samples {
-            if let Some(place) = known(sample.at) {
-                writeln!(out, "{place} {}", whole(sample.count))?;
+            match known(sample.at) {
+                Some(place) => writeln!(out, "{place} {}", whole(sample.count))?,
+                None => nowhere += sample.count,
             }
         }
-        return Ok(());
+        let what = "samples in no function that BOLT knows";
+        return Ok(Vec::from_iter(without_place(what, nowhere, profiled.module.sample_total())));
     }
+    let per_stream = per_stream(profiled.flow);
+    let mut written = 0.0;
     for edge in bolt_edges(profiled.flow, profiled.index, &profiled.binary, &functions) {
         let has_function = [edge.from, edge.to].into_iter().flatten().any(|at| functions.at(at).is_some());
         if has_function {
+            written += edge.count;
             let (from, to) = (place(edge.from), place(edge.to));
-            writeln!(out, "{from} {to} {} {}", edge.mispredicted.round(), whole(edge.count))?;
+            let (mispredicted, count) = (edge.mispredicted / per_stream, edge.count / per_stream);
+            writeln!(out, "{from} {to} {} {}", mispredicted.round(), whole(count))?;
+        } else {
+            nowhere += edge.count;
         }
     }
-    Ok(())
+    let what = "branches and fall-throughs in no function that BOLT knows";
+    Ok(Vec::from_iter(without_place(what, nowhere, nowhere + written)))
+}
+
+/// What a stream that was seen counts in the mean; 1 where counts are executions.
+fn per_stream(flow: &Flow) -> f64 {
+    let all = flow.range_total() + flow.left_out.streams;
+    if flow.executions || flow.seen <= 0.0 || all <= 0.0 { 1.0 } else { all / flow.seen }
 }
 
 /// Spaces and backslashes in names stand behind a backslash; control characters would break lines.

@@ -14,18 +14,20 @@
 use std::io::{self, Write};
 
 use analyzer::address::Svma;
-use analyzer::flow::{BranchCount, whole};
+use analyzer::flow::{BranchCount, RangeCount, whole};
 
 use super::Profiled;
+use super::profiled::without_place;
 
-/// Writes the profile. Branches to and from other modules are left out, as that tool does.
-pub fn llvm_profgen(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the profile. Branches to and from other modules are left out, as that tool does. Returns what else is, in sentences.
+pub fn llvm_profgen(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
     const PAGE: u64 = 0x1000;
     let Profiled { module, index, binary, .. } = profiled;
     let code = binary.image.segments().iter().find(|segment| segment.executable);
     let base = code.map_or(0, |segment| segment.start.0 & !(PAGE - 1));
     let is_code = |at: Svma| at.0 >= base && binary.image.is_executable(at);
-    let ranges = || module.ranges.iter().filter(|range| is_code(range.first) && is_code(range.last));
+    let is_inside = |range: &RangeCount| is_code(range.first) && is_code(range.last);
+    let ranges = || module.ranges.iter().filter(|range| is_inside(range));
     writeln!(out, "{}", ranges().count())?;
     for range in ranges() {
         writeln!(out, "{:x}-{:x}:{}", range.first.0 - base, range.last.0 - base, whole(range.count))?;
@@ -36,5 +38,7 @@ pub fn llvm_profgen(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<
     for branch in branches() {
         writeln!(out, "{:x}->{:x}:{}", branch.from.0 - base, branch.to.at.0 - base, whole(branch.count))?;
     }
-    Ok(())
+    let nowhere = module.ranges.iter().filter(|range| !is_inside(range)).map(|range| range.count).sum();
+    let what = "ranges at addresses that are no code of the file";
+    Ok(Vec::from_iter(without_place(what, nowhere, module.range_total())))
 }

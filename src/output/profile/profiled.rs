@@ -72,6 +72,11 @@ impl<'a> Profiled<'a> {
     }
 }
 
+/// What a format has no place for, as a sentence.
+pub fn without_place(what: &str, out: f64, all: f64) -> Option<String> {
+    (out > 0.0).then(|| format!("left out: {what} ({} of all)", share(out, all)))
+}
+
 /// What is in no module's flow, in sentences.
 pub fn left_out(flow: &Flow) -> Vec<String> {
     let parts = [
@@ -79,8 +84,7 @@ pub fn left_out(flow: &Flow) -> Vec<String> {
         ("streams that no code of a file can have run along", flow.left_out.streams, flow.range_total()),
         ("samples that are in no code of a file", flow.left_out.samples, flow.sample_total()),
     ];
-    let some = parts.into_iter().filter(|(_, out, _)| *out > 0.0);
-    some.map(|(what, out, kept)| format!("left out: {what} ({} of all)", share(out, out + kept))).collect()
+    parts.into_iter().filter_map(|(what, out, kept)| without_place(what, out, out + kept)).collect()
 }
 
 /// What is in no profile that is counted by branches, as a sentence.

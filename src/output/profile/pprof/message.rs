@@ -55,6 +55,12 @@ pub struct Mapping {
     pub build_id: i64,
     #[prost(bool, tag = "7")]
     pub has_functions: bool,
+    #[prost(bool, tag = "8")]
+    pub has_filenames: bool,
+    #[prost(bool, tag = "9")]
+    pub has_line_numbers: bool,
+    #[prost(bool, tag = "10")]
+    pub has_inline_frames: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -87,4 +93,6 @@ pub struct Function {
     pub system_name: i64,
     #[prost(int64, tag = "4")]
     pub filename: i64,
+    #[prost(int64, tag = "5")]
+    pub start_line: i64,
 }

@@ -1,51 +1,57 @@
-//! What `pprof` reads: a compressed protocol buffer of all code that ran, one sample per block.
+//! What `pprof` reads: a compressed protocol buffer of all code that ran, one sample per place of the source in a block.
 //!
-//! A block is a location, its values are executions and executed instructions (or what its samples stand for). There are no callers: the
-//! recordings have no call stacks. Addresses are those of the files, so that `pprof` finds lines in them.
+//! A location is the part of a block that comes from one line, with the functions that were inlined there; its values are executions of
+//! the block (where the block starts, so that sums count it once) and executed instructions. Where there are only samples, each sampled
+//! instruction is one. There are no callers: the recordings have no call stacks. Addresses are those of the files.
 
 mod message;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::Write;
 
 use analyzer::address::Svma;
 use analyzer::code::{FunctionId, demangle};
 use analyzer::flow::{ExecutedCode, ExecutedModule, Flow, executed_modules, whole};
+use analyzer::lines::Span;
 use analyzer::{BinarySearch, hex};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use message::{Function, Line, Location, Mapping, Profile, Sample, ValueType};
 use prost::Message;
 
-/// Writes the profile. Returns what is not in it because it does not fit its file, in sentences.
-pub fn pprof(flow: &Flow, search: &BinarySearch, out: &mut dyn Write) -> std::io::Result<Vec<String>> {
+/// Writes the profile; `threads` read the debug information. Returns what is not in it, in sentences.
+pub fn pprof(flow: &Flow, search: &BinarySearch, threads: usize, out: &mut dyn Write) -> std::io::Result<Vec<String>> {
     let mut maker = Maker::new(flow);
-    let mut misfits = Vec::new();
-    for module in executed_modules(flow, search) {
+    let mut notes = Vec::new();
+    for module in executed_modules(flow, search, threads) {
         match &module.code {
             Ok(code) => {
                 maker.add_code(&module, code);
-                misfits.extend(code.misfit.clone());
+                notes.extend_from_slice(&code.notes);
             }
             Err(_) => maker.add_unread(&module),
         }
     }
     let mut compressed = GzEncoder::new(out, Compression::default());
-    compressed.write_all(&maker.profile.encode_to_vec())?;
+    compressed.write_all(&maker.finish().encode_to_vec())?;
     compressed.finish()?;
-    Ok(misfits)
+    Ok(notes)
 }
 
 struct Maker {
     has_ranges: bool,
     profile: Profile,
     texts: HashMap<String, i64>,
+    /// By name and file.
+    functions: HashMap<(i64, i64), u64>,
 }
 
 impl Maker {
     fn new(flow: &Flow) -> Self {
         let has_ranges = flow.range_total() > 0.0;
-        let mut maker = Maker { has_ranges, profile: Profile::default(), texts: HashMap::new() };
+        let (texts, functions) = Default::default();
+        let mut maker = Maker { has_ranges, profile: Profile::default(), texts, functions };
         maker.text("");
         let kinds: &[&str] = match (has_ranges, flow.executions) {
             (true, _) => &["executions", "instructions"],
@@ -64,6 +70,17 @@ impl Maker {
         maker
     }
 
+    /// The profile. `pprof` takes the first mapping for that of the program: it is the one in which most ran.
+    fn finish(mut self) -> Profile {
+        let mut ran: HashMap<u64, i64> = HashMap::new();
+        for (sample, location) in self.profile.sample.iter().zip(&self.profile.location) {
+            let sum = ran.entry(location.mapping_id).or_default();
+            *sum = sum.saturating_add(sample.value.last().copied().unwrap_or(0));
+        }
+        self.profile.mapping.sort_by_key(|mapping| Reverse(ran.get(&mapping.id).copied()));
+        self.profile
+    }
+
     /// The index of a text.
     fn text(&mut self, text: &str) -> i64 {
         if let Some(&known) = self.texts.get(text) {
@@ -76,70 +93,96 @@ impl Maker {
     }
 
     fn add_code(&mut self, module: &ExecutedModule<'_>, executed: &ExecutedCode) {
-        let ExecutedCode { binary, code, counts, .. } = executed;
+        let ExecutedCode { binary, code, counts, source, .. } = executed;
         let first_mapping = self.profile.mapping.len();
         let segments: Vec<_> = binary.image.segments().iter().filter(|segment| segment.executable).collect();
         for segment in &segments {
-            self.add_mapping(module, segment.start.0, segment.end().0, segment.file_offset, true);
+            let mut mapping = self.mapping(module, segment.start.0, segment.end().0, segment.file_offset);
+            let has_lines = !source.spans().is_empty();
+            (mapping.has_functions, mapping.has_filenames) = (true, has_lines);
+            (mapping.has_line_numbers, mapping.has_inline_frames) = (has_lines, has_lines);
+            self.profile.mapping.push(mapping);
         }
         let mapping_of = |at: Svma| {
             let index = segments.partition_point(|segment| segment.start <= at).checked_sub(1);
             index.map_or(0, |index| (first_mapping + index + 1) as u64)
         };
-        let mut functions: HashMap<FunctionId, u64> = HashMap::new();
-        for (block, &count) in code.blocks.blocks().iter().zip(counts).filter(|(_, count)| **count > 0.0) {
-            let function = match functions.get(&block.function) {
-                Some(&known) => known,
-                None => {
-                    let name = code.functions.name(block.function);
-                    let id = self.add_function(&demangle(&name), &name, &module.of.module.path);
-                    functions.insert(block.function, id);
-                    id
-                }
-            };
-            let instructions = if self.has_ranges { count * f64::from(block.instructions) } else { count };
-            self.add_sample(mapping_of(block.start), block.start.0, function, [count, instructions]);
+        for (index, block) in code.blocks.blocks().iter().enumerate() {
+            let costs = module.costs(executed, index).into_iter().map(|(at, cost)| (at, cost, source.at(at)));
+            let costs: Vec<(Svma, f64, Option<&Span>)> = costs.collect();
+            let place = |span: Option<&Span>| span.map(|span| (span.scope, span.position));
+            let mut executions = counts[index];
+            for piece in costs.chunk_by(|a, b| module.by_ranges && place(a.2) == place(b.2)) {
+                let (at, _, span) = piece[0];
+                let cost = piece.iter().map(|(_, cost, _)| cost).sum();
+                let lines = self.lines(executed, block.function, span);
+                self.add_sample(mapping_of(at), at.0, lines, [std::mem::take(&mut executions), cost]);
+            }
         }
+    }
+
+    /// The functions of a span, the innermost first. The outermost has the name of its symbol, as elsewhere.
+    fn lines(&mut self, executed: &ExecutedCode, symbol: FunctionId, span: Option<&Span>) -> Vec<Line> {
+        let ExecutedCode { code, source, .. } = executed;
+        let symbol = code.functions.name(symbol);
+        let mut frames = span.into_iter().flat_map(|span| source.frames(span)).peekable();
+        let mut lines = Vec::new();
+        while let Some((function, position)) = frames.next() {
+            let inlined = function.linkage_name.as_deref().or(function.name.as_deref()).unwrap_or_default();
+            let name = if frames.peek().is_some() { inlined } else { &*symbol };
+            let function = self.function(name, source.file(position.file), function.start_line);
+            lines.push(Line { function_id: function, line: position.line.into() });
+        }
+        if lines.is_empty() {
+            lines.push(Line { function_id: self.function(&symbol, None, None), line: 0 });
+        }
+        lines
     }
 
     /// All of a module whose code is not known is one place.
     fn add_unread(&mut self, module: &ExecutedModule<'_>) {
         let path = &module.of.module.path;
-        self.add_mapping(module, 0, u64::MAX, 0, false);
-        let mapping = self.profile.mapping.len() as u64;
-        let name = format!("[unread code of {path}]");
-        let function = self.add_function(&name, &name, path);
+        let mapping = self.mapping(module, 0, u64::MAX, 0);
+        let id = mapping.id;
+        self.profile.mapping.push(mapping);
+        let function = self.function(&format!("[unread code of {path}]"), None, None);
         let instructions = if self.has_ranges { module.of.guessed_instructions() } else { module.of.sample_total() };
-        self.add_sample(mapping, 0, function, [module.of.range_total(), instructions]);
+        let line = Line { function_id: function, line: 0 };
+        self.add_sample(id, 0, vec![line], [module.of.range_total(), instructions]);
     }
 
-    fn add_mapping(&mut self, module: &ExecutedModule<'_>, start: u64, limit: u64, file_offset: u64, read: bool) {
+    /// The next mapping.
+    fn mapping(&mut self, module: &ExecutedModule<'_>, start: u64, limit: u64, file_offset: u64) -> Mapping {
         let of = &module.of.module;
-        let mapping = Mapping {
+        Mapping {
             id: self.profile.mapping.len() as u64 + 1,
             memory_start: start,
             memory_limit: limit,
             file_offset,
             filename: self.text(&of.path),
             build_id: self.text(&of.build_id.as_deref().map(hex).unwrap_or_default()),
-            has_functions: read,
-        };
-        self.profile.mapping.push(mapping);
+            ..Mapping::default()
+        }
     }
 
-    fn add_function(&mut self, name: &str, system_name: &str, file: &str) -> u64 {
-        let id = self.profile.function.len() as u64 + 1;
-        let (name, system_name, filename) = (self.text(name), self.text(system_name), self.text(file));
-        self.profile.function.push(Function { id, name, system_name, filename });
+    /// The id of a function, or of the part of it that is in one file.
+    fn function(&mut self, system_name: &str, file: Option<&str>, start_line: Option<u32>) -> u64 {
+        let ends = (self.text(system_name), self.text(file.unwrap_or_default()));
+        let next = self.functions.len() as u64 + 1;
+        let id = *self.functions.entry(ends).or_insert(next);
+        if id == next {
+            let name = self.text(&demangle(system_name));
+            let ((system_name, filename), start_line) = (ends, start_line.unwrap_or(0).into());
+            self.profile.function.push(Function { id, name, system_name, filename, start_line });
+        }
         id
     }
 
     /// `counts`: executions, instructions.
-    fn add_sample(&mut self, mapping_id: u64, address: u64, function_id: u64, counts: [f64; 2]) {
+    fn add_sample(&mut self, mapping_id: u64, address: u64, line: Vec<Line>, counts: [f64; 2]) {
         let id = self.profile.location.len() as u64 + 1;
-        let line = vec![Line { function_id, line: 0 }];
         self.profile.location.push(Location { id, mapping_id, address, line });
-        let values = counts.map(|count| i64::try_from(whole(count)).unwrap_or(i64::MAX));
+        let values = counts.map(|count| if count > 0.0 { i64::try_from(whole(count)).unwrap_or(i64::MAX) } else { 0 });
         let value = if self.has_ranges { values.to_vec() } else { vec![values[1]] };
         self.profile.sample.push(Sample { location_id: vec![id], value });
     }

@@ -1,0 +1,26 @@
+//! The file to which `dwz` moved what several debug files have in common.
+
+use std::path::Path;
+
+use super::sections::Sections;
+use crate::binaries::{Binary, hex};
+use crate::code::Image;
+
+/// Its sections, where the image names one. It is where it is said to be, seen from the program, or where distributions install debug
+/// files by build id. The error says that it is not there.
+pub(super) fn alternate(image: &Image, binary: &Binary) -> Option<Result<Sections, String>> {
+    let (name, build_id) = image.alternate_debug_file()?;
+    let root = binary.symfs.as_deref().unwrap_or(Path::new("/"));
+    let (first, rest) = build_id.split_at(build_id.len().min(1));
+    let by_id = root.join("usr/lib/debug/.build-id").join(hex(first)).join(hex(rest) + ".debug");
+    let stated = match Path::new(&name).strip_prefix("/") {
+        Ok(absolute) => root.join(absolute),
+        Err(_) => binary.file.parent().unwrap_or(Path::new("")).join(&name),
+    };
+    let fits = |image: &Image| image.build_id() == Some(&build_id);
+    let found = [stated, by_id].iter().find_map(|place| Image::open_debug(place).ok().filter(fits));
+    Some(match found {
+        Some(image) => Sections::of(&image),
+        None => Err(format!("names and functions that dwz moved to {name} are missing: install that file")),
+    })
+}

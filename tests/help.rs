@@ -1,0 +1,28 @@
+//! `--help` of every command.
+
+mod support;
+
+use support::stdout;
+
+#[test]
+fn every_command_explains_its_options_with_examples() {
+    let help = stdout(&["--help"]);
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    // Lines of a command begin two columns in, what goes on further.
+    let names = list.lines().filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    let names: Vec<&str> = names.map(|line| line.split(' ').next().unwrap()).filter(|&name| name != "help").collect();
+    assert!(names.len() > 10, "{help}");
+    for name in names {
+        let help = stdout(&[name, "--help"]);
+        assert!(
+            help.contains("Usage: hbbp") && help.contains("Examples:\n") && help.contains("\n  hbbp "),
+            "{name}: {help}"
+        );
+        assert!(help.contains("Options:\n") || help.contains("Commands:\n"), "{name}: {help}");
+    }
+    for name in ["export", "merge", "diff"] {
+        let help = stdout(&[name, "--help"]);
+        let paragraph = help.split("\n\n").nth(1).unwrap();
+        assert!(!paragraph.starts_with("Usage") && paragraph.lines().count() > 1, "{name}: {help}");
+    }
+}
