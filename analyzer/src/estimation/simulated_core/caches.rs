@@ -2,9 +2,10 @@
 //!
 //! The second use of a line in a burst finds it in the first level. Where the first one finds it is told by the other bursts: those that
 //! run the same code most are a *phase*. A line that every burst of the phase uses is used again after one burst; one that c of n
-//! use, after n / c bursts, and what all of them brought meanwhile is what stands between. A line that no other burst used belongs to a set
-//! whose size is estimated as that of a population of which animals were caught once and twice (Chao, Scandinavian Journal of
-//! Statistics 11, 1984).
+//! use, after n / c bursts, and what all of them brought meanwhile is what stands between. Lines that were seen once are seldom used as
+//! often as that: how often is told by how many lines were seen twice (Good, Biometrika 40, 1953), by the instruction that used them, for one
+//! looks a hash table up and another one its own stack. Sets are as large as populations of which animals were caught once and twice (Chao,
+//! Scandinavian Journal of Statistics 11, 1984).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -48,6 +49,23 @@ pub(super) type Waits = Vec<(u32, Wait)>;
 /// Code of 1 KiB in processes of one layout: those that a program forked, or that ran it again without address-space randomisation, have the same data.
 type Place = (Option<Avma>, ModuleId, u64);
 
+/// A line that a burst has not used before.
+pub(super) struct FirstUse {
+    of: DataUse,
+    /// A prefetcher has fetched it.
+    ahead: bool,
+}
+
+/// The instruction that uses a line: any number.
+pub(super) type Site = u32;
+
+/// Lines that were seen in one burst and in two.
+#[derive(Clone, Copy, Default)]
+struct Caught {
+    once: f64,
+    twice: f64,
+}
+
 /// The bursts that run one place most.
 #[derive(Default)]
 struct Phase {
@@ -56,21 +74,20 @@ struct Phase {
     alone: f64,
     /// Bursts by line.
     lines: HashMap<u32, u32>,
+    caught: Caught,
+    by_site: BTreeMap<Site, Caught>,
+    /// Lines of data that it uses in all, those included that no burst saw.
+    size: f64,
 }
 
-/// A line that a burst has not used before.
-struct FirstUse {
-    of: DataUse,
-    /// A prefetcher has fetched it.
-    ahead: bool,
-}
+/// Uses that are added to those of an instruction, such as are usual in the phase: few say little.
+const PRIOR: f64 = 10.0;
 
-/// The waits of every path.
-pub(super) fn waits(paths: &[LocatedPath]) -> Vec<Waits> {
+/// The waits of every path; `uses` and `sites` are of each in the order of its instructions.
+pub(super) fn waits(paths: &[LocatedPath], uses: &[Vec<FirstUse>], sites: &[Vec<Site>]) -> Vec<Waits> {
     let places: Vec<Option<Place>> = paths.iter().map(most_run).collect();
-    let uses: Vec<Vec<FirstUse>> = paths.iter().map(|path| first_uses(&path.uses.first)).collect();
     let mut phases: BTreeMap<Option<Place>, Phase> = BTreeMap::new();
-    for (place, uses) in places.iter().zip(&uses) {
+    for (place, uses) in places.iter().zip(uses) {
         let phase = phases.entry(*place).or_default();
         phase.bursts += 1.0;
         for used in uses {
@@ -78,26 +95,52 @@ pub(super) fn waits(paths: &[LocatedPath]) -> Vec<Waits> {
             phase.alone += if used.ahead { 0.0 } else { 1.0 };
         }
     }
-    let sizes: BTreeMap<Option<Place>, f64> = phases.iter().map(|(place, phase)| (*place, phase.size())).collect();
-    let waits = |(place, uses): (&Option<Place>, &Vec<FirstUse>)| {
-        let (phase, size) = (&phases[place], sizes[place]);
-        uses.iter().map(|used| (used.of.instruction, phase.wait(used, size))).collect()
+    for (place, (uses, sites)) in places.iter().zip(uses.iter().zip(sites)) {
+        if let Some(phase) = phases.get_mut(place) {
+            uses.iter().zip(sites).for_each(|(used, site)| phase.catch(used, *site));
+        }
+    }
+    phases.values_mut().for_each(Phase::measure);
+    let waits = |(place, (uses, sites)): (&Option<Place>, (&Vec<FirstUse>, &Vec<Site>))| {
+        let phase = &phases[place];
+        uses.iter().zip(sites).map(|(used, site)| (used.of.instruction, phase.wait(used, *site))).collect()
     };
-    places.iter().zip(&uses).map(waits).collect()
+    places.iter().zip(uses.iter().zip(sites)).map(waits).collect()
 }
 
 impl Phase {
-    /// Lines of data that it uses in all, those included that no burst saw.
-    fn size(&self) -> f64 {
-        let caught = |times: u32| self.lines.values().filter(|bursts| **bursts == times).count() as f64;
-        let (once, twice) = (caught(1), caught(2));
-        let unseen = (self.bursts - 1.0) / self.bursts * once * (once - 1.0).max(0.0) / (2.0 * (twice + 1.0));
-        self.lines.len() as f64 + unseen
+    fn catch(&mut self, used: &FirstUse, site: Site) {
+        for caught in [&mut self.caught, self.by_site.entry(site).or_default()] {
+            match self.lines[&used.of.line] {
+                1 => caught.once += 1.0,
+                2 => caught.twice += 0.5,
+                _ => {}
+            }
+        }
     }
 
-    fn wait(&self, used: &FirstUse, size: f64) -> Wait {
-        let bursts = f64::from(self.lines.get(&used.of.line).copied().unwrap_or(1));
-        let between = if bursts > 1.0 { (self.alone / bursts).min(size) } else { size };
+    fn measure(&mut self) {
+        let unseen = |caught: &Caught| {
+            let pairs = caught.once * (caught.once - 1.0).max(0.0);
+            (self.bursts - 1.0) / self.bursts * pairs / (2.0 * (caught.twice + 1.0))
+        };
+        let by_site: f64 = self.by_site.values().map(unseen).sum();
+        self.size = self.lines.len() as f64 + by_site.max(unseen(&self.caught));
+    }
+
+    /// In how many of so many bursts as there are lines are used that were seen in one, by this instruction.
+    fn bursts_of_lines_seen_once(&self, site: Site) -> f64 {
+        let usual = (2.0 * self.caught.twice + 1.0) / (self.caught.once + 1.0);
+        let of_site = self.by_site.get(&site).copied().unwrap_or_default();
+        (2.0 * of_site.twice + PRIOR * usual) / (of_site.once + PRIOR)
+    }
+
+    fn wait(&self, used: &FirstUse, site: Site) -> Wait {
+        let bursts = match self.lines[&used.of.line] {
+            1 => self.bursts_of_lines_seen_once(site),
+            bursts => f64::from(bursts),
+        };
+        let between = (self.alone / bursts).min(self.size);
         let absent = LEVELS.map(|(lines, _)| 1.0 - (lines / between.max(1.0)).min(1.0));
         let latency = match used.ahead {
             true => absent[0] * AHEAD,
@@ -117,9 +160,16 @@ fn most_run(path: &LocatedPath) -> Option<Place> {
     stretches.into_iter().max_by_key(|(_, times)| *times).map(|(place, _)| place)
 }
 
+impl FirstUse {
+    /// Before it is known where the data is.
+    pub fn without_wait(&self) -> (u32, Wait) {
+        (self.of.instruction, Wait::default())
+    }
+}
+
 /// Those that are the first indeed (the tracer's filter lets others through), and which lines a prefetcher has fetched: those next to one that was
 /// used a short time before, or next but one.
-fn first_uses(uses: &[DataUse]) -> Vec<FirstUse> {
+pub(super) fn first_uses(uses: &[DataUse]) -> Vec<FirstUse> {
     let mut seen = HashSet::new();
     let is_fetched = |at: usize| {
         let short_time_before = &uses[at.saturating_sub(STREAMS)..at];
@@ -150,8 +200,16 @@ mod tests {
         }
     }
 
+    /// The waits where so many instructions use all lines in turns.
+    fn waits_of(paths: &[LocatedPath], sites: u32) -> Vec<Waits> {
+        let uses: Vec<Vec<FirstUse>> = paths.iter().map(|path| first_uses(&path.uses.first)).collect();
+        let sites: Vec<Vec<Site>> =
+            uses.iter().map(|uses| uses.iter().map(|used| used.of.instruction % sites).collect()).collect();
+        waits(paths, &uses, &sites)
+    }
+
     fn mean(paths: &[LocatedPath]) -> f64 {
-        let all: Vec<f64> = waits(paths).iter().flatten().map(|(_, wait)| wait.latency).collect();
+        let all: Vec<f64> = waits_of(paths, 1).iter().flatten().map(|(_, wait)| wait.latency).collect();
         all.iter().sum::<f64>() / all.len() as f64
     }
 
@@ -171,7 +229,7 @@ mod tests {
     fn a_line_that_comes_again_in_a_burst_is_no_first_use() {
         let twice = |time: u32| random(300_000, time, 100).flat_map(|line| [line, line]);
         let paths: Vec<LocatedPath> = (0..20).map(|time| path(time.into(), twice(time))).collect();
-        assert!(waits(&paths).iter().all(|waits| (1..=100).contains(&waits.len())));
+        assert!(waits_of(&paths, 1).iter().all(|waits| (1..=100).contains(&waits.len())));
     }
 
     #[test]
@@ -192,9 +250,26 @@ mod tests {
     }
 
     #[test]
+    fn instructions_have_sets_of_their_own() {
+        // One uses a table of 16 MB, the other one 1,000 lines.
+        let both = |time: u32| {
+            let large = random(262_144, time, 60).map(|line| line + 1_000_000);
+            large.zip(random(1_000, time, 60)).flat_map(|(large, small)| [large, small])
+        };
+        let paths: Vec<LocatedPath> = (0..200).map(|time| path(time.into(), both(time))).collect();
+        let all: Vec<(u32, Wait)> = waits_of(&paths, 2).into_iter().flatten().collect();
+        let mean = |site: u32| {
+            let of_site: Vec<f64> = all.iter().filter(|(at, _)| at % 2 == site).map(|(_, wait)| wait.latency).collect();
+            of_site.iter().sum::<f64>() / of_site.len() as f64
+        };
+        assert!(mean(0) > 350.0, "{}", mean(0));
+        assert!(mean(1) < 60.0, "{}", mean(1));
+    }
+
+    #[test]
     fn lines_in_a_row_are_fetched_ahead() {
         let paths: Vec<LocatedPath> = (0..50).map(|time| path(time as u64, time * 5000..time * 5000 + 300)).collect();
         assert!(mean(&paths) < 8.0, "{}", mean(&paths));
-        assert!(waits(&paths).iter().flatten().all(|(_, wait)| wait.transfer > 0.0));
+        assert!(waits_of(&paths, 1).iter().flatten().all(|(_, wait)| wait.transfer > 0.0));
     }
 }

@@ -22,7 +22,7 @@ use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 use crate::address::Svma;
 use crate::code::LONGEST_INSTRUCTION;
 use crate::counting::{FileOffset, LocatedPath, Stretch};
-use crate::estimation::simulated_core::caches::{Wait, Waits};
+use crate::estimation::simulated_core::caches::{FirstUse, Site, Wait, Waits};
 use crate::estimation::simulated_core::operation::{Flow, Operation};
 use crate::estimation::simulated_core::pipeline::{Pipeline, Way};
 use crate::estimation::simulated_core::predictor::Predictor;
@@ -41,14 +41,15 @@ const WINDOW_BITS: u32 = 8;
 const PRIOR: f64 = 2000.0;
 const WINDOW_PRIOR: f64 = 20_000.0;
 
+/// An instruction that is not known.
+const NO_SITE: Site = Site::MAX;
+
 /// Costs of instructions on the simulated core, in units of the mean.
 pub(super) fn costs(paths: &[LocatedPath], strata: &Strata<'_>) -> Costs {
     let mut core = Core::new(strata);
-    let waits = caches::waits(paths);
-    // A predictor has seen the code for much longer than all bursts show it: once to learn, once to measure.
-    core.run_all(paths, &waits);
-    core.forget_sums();
-    core.run_all(paths, &waits);
+    let uses: Vec<Vec<FirstUse>> = paths.iter().map(|path| caches::first_uses(&path.uses.first)).collect();
+    let sites = core.learn(paths, &uses);
+    core.measure(paths, &caches::waits(paths, &uses, &sites));
     core.costs()
 }
 
@@ -114,6 +115,8 @@ struct Core<'a> {
     sums: Vec<(Window, f64, f64)>,
     pipeline: Pipeline,
     predictor: Predictor,
+    /// What used the data of the path at hand, in the order of its waits.
+    sites: Vec<Site>,
 }
 
 impl<'a> Core<'a> {
@@ -127,19 +130,31 @@ impl<'a> Core<'a> {
             sums: Vec::new(),
             pipeline: Pipeline::default(),
             predictor: Predictor::default(),
+            sites: Vec::new(),
         }
     }
 
-    fn run_all(&mut self, paths: &[LocatedPath], waits: &[Waits]) {
+    /// Runs all paths, for the predictor has seen the code for much longer than the bursts show it. The instructions that use data first.
+    fn learn(&mut self, paths: &[LocatedPath], uses: &[Vec<FirstUse>]) -> Vec<Vec<Site>> {
+        let mut left = MOST_INSTRUCTIONS;
+        let learn = |(path, uses): (&LocatedPath, &Vec<FirstUse>)| {
+            let waits: Waits = uses.iter().map(FirstUse::without_wait).collect();
+            left -= self.run(path, &waits, left.min(LONGEST_PATH));
+            let mut sites = std::mem::take(&mut self.sites);
+            sites.resize(uses.len(), NO_SITE);
+            sites
+        };
+        paths.iter().zip(uses).map(learn).collect()
+    }
+
+    /// Runs all paths: only this counts.
+    fn measure(&mut self, paths: &[LocatedPath], waits: &[Waits]) {
+        for (_, instructions, cycles) in &mut self.sums {
+            (*instructions, *cycles) = (0.0, 0.0);
+        }
         let mut left = MOST_INSTRUCTIONS;
         for (path, waits) in paths.iter().zip(waits) {
             left -= self.run(path, waits, left.min(LONGEST_PATH));
-        }
-    }
-
-    fn forget_sums(&mut self) {
-        for (_, instructions, cycles) in &mut self.sums {
-            (*instructions, *cycles) = (0.0, 0.0);
         }
     }
 
@@ -147,6 +162,7 @@ impl<'a> Core<'a> {
     fn run(&mut self, path: &LocatedPath, waits: &Waits, most: usize) -> usize {
         self.pipeline.forget_values();
         self.predictor.forget_history();
+        self.sites.clear();
         let mut data = Data { waits, forwarded: &path.uses.forwarded };
         let most = path.uses.known_until.map_or(most, |known| most.min(known as usize));
         let mut executed = 0;
@@ -186,7 +202,9 @@ impl<'a> Core<'a> {
             }
             // Addresses that are only computed are no uses.
             let is_use = operation.load.is_some() || operation.store.is_some();
+            let uses_left = data.waits.len();
             let (wait, from_store) = data.at(*executed);
+            self.sites.extend(std::iter::repeat_n(at, uses_left - data.waits.len()));
             let wait = wait.filter(|_| is_use);
             let way = way(&mut self.predictor, operation, stretch.module, is_last, target);
             let cycles = self.pipeline.execute(operation, way, wait, from_store);
