@@ -11,6 +11,12 @@ from building import Failed, said
 
 # Seconds of one recording, in one process: short ones have too few bursts, and too few of them use the same memory.
 RECORDED = 30
+# Of a sample profile, with the flow inference that the manual of clang proposes.
+SAMPLE_USE = {
+    "clang": ["-fprofile-sample-use={}", "-fsample-profile-use-profi"],
+    "rustc": ["-Zprofile-sample-use={}", "-Cllvm-args=-sample-profile-use-profi"],
+    "gcc": ["-fauto-profile={}"],
+}
 # BOLT's own, with what its authors recommend.
 LAYOUT = ["-reorder-blocks=ext-tsp", "-reorder-functions=cdsort", "-split-functions", "-split-all-cold"]
 
@@ -108,10 +114,10 @@ class Experiment:
 
     def sampled(self, name, source):
         profile = self.exported(name, source, "llvm-extbin" if self.llvm else "gcov")
-        return self.build(f"autofdo-{name}", [self.sample_use(profile)])
+        return self.with_samples(name, profile)
 
-    def sample_use(self, profile):
-        return {"clang": "-fprofile-sample-use=", "rustc": "-Zprofile-sample-use=", "gcc": "-fauto-profile="}[self.compiler] + str(profile)
+    def with_samples(self, name, profile):
+        return self.build(f"autofdo-{name}", [option.format(profile) for option in SAMPLE_USE[self.compiler]])
 
     def sampled_by_others(self):
         """With a profile that llvm-profgen or create_gcov makes of the same recording."""
@@ -122,7 +128,7 @@ class Experiment:
             said(["llvm-profgen-19", f"--binary={self.base}", f"--perfscript={script}", f"--output={profile}", "--format=extbinary"])
         else:
             said(["create_gcov", f"--binary={self.base}", f"--profile={self.recording}", f"--gcov={profile}", "-gcov_version=2"])
-        return self.build("autofdo-usual", [self.sample_use(profile)])
+        return self.with_samples("usual", profile)
 
     def fdata(self):
         return self.exported("O2", ["-i", self.recording], "bolt")
