@@ -10,7 +10,7 @@ import subprocess
 from building import Failed, said
 
 # Seconds of one recording, in one process: short ones have too few bursts, and too few of them use the same memory.
-RECORDED = 30
+RECORDED = 60
 # Of a sample profile, with the flow inference that the manual of clang proposes.
 SAMPLE_USE = {
     "clang": ["-fprofile-sample-use={}", "-fsample-profile-use-profi"],
@@ -82,7 +82,7 @@ class Experiment:
         folder.mkdir()
         if not self.llvm:
             # Names of counts follow those of objects: both builds have the same.
-            self.program.run(self.build("pgo", [f"-fprofile-generate={folder}", "-fprofile-update=single"]))
+            self.program.run(self.build("pgo", [f"-fprofile-generate={folder}"]))
             return self.build("pgo", [f"-fprofile-use={folder}", "-Werror=missing-profile"])
         prefix = {"clang": "-f", "rustc": "-C"}[self.compiler]
         self.program.run(self.build("counting", [f"{prefix}profile-generate={folder}"]))
@@ -91,7 +91,7 @@ class Experiment:
         return self.build("pgo", [f"{prefix}profile-use={profile}"])
 
     def recorded(self):
-        """A recording of half a minute."""
+        """A recording of a minute."""
         times = self.program.times * math.ceil(RECORDED / max(self.program.run(self.base), 0.1))
         recording = self.file("O2.data")
         command = [self.given.hbbp, "record", "-q", "--overhead", self.given.overhead, "-o", recording, "--", *self.program.command(self.base, times)]
