@@ -24,8 +24,14 @@ def said(command, **options):
     """Runs a tool; its output."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace", **options)
     if done.returncode != 0:
-        raise Failed(f"{pathlib.Path(str(command[0])).name}: {(done.stderr or done.stdout).strip()[-300:]}")
+        raise Failed(f"{pathlib.Path(str(command[0])).name}: {complaint(done.stderr or done.stdout)}")
     return done.stdout + done.stderr
+
+
+def complaint(output):
+    """The first error of what a tool said, or else the end of it."""
+    lines = output.strip().splitlines()
+    return next((line for line in lines if "error:" in line), "\n".join(lines[-3:]))[:300]
 
 
 def programs(cache):
@@ -86,7 +92,7 @@ class Program:
         pin = None if cpu is None else lambda: os.sched_setaffinity(0, {cpu})
         done = subprocess.run(self.command(binary, self.times), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=pin, cwd=self.folder)
         if done.returncode != self.success:
-            raise Failed(f"{binary.name}: exit code {done.returncode}: {done.stderr.decode(errors='replace')[-300:]}")
+            raise Failed(f"{binary.name}: exit code {done.returncode}: {complaint(done.stderr.decode(errors='replace'))}")
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
@@ -150,4 +156,4 @@ class RustProgram(Program):
 def finish(job):
     _, errors = job.communicate()
     if job.returncode != 0:
-        raise Failed(f"{job.args[0]}: {errors.strip()[-300:]}")
+        raise Failed(f"{job.args[0]}: {complaint(errors)}")

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from building import Failed, said
+from building import Failed, complaint, said
 
 # Seconds of one recording, in one process: short ones have too few bursts, and too few of them use the same memory.
 RECORDED = 60
@@ -97,7 +97,7 @@ class Experiment:
         command = [self.given.hbbp, "record", "-q", "--overhead", self.given.overhead, "-o", recording, "--", *self.program.command(self.base, times)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.program.folder)
         if done.returncode != self.program.success:
-            raise Failed(f"hbbp record: {done.stderr.strip()[-300:]}")
+            raise Failed(f"hbbp record: {complaint(done.stderr)}")
         return recording
 
     def truth(self):
