@@ -51,7 +51,9 @@ def means(results):
 
 
 def left_out(results):
-    return [f"- {one['program']}, {one['compiler']}: {name} left out: {' '.join(why.split())}" for one in results for name, why in one["left_out"].items()]
+    # What a tool said, without the folders of this machine.
+    short = lambda why: re.sub(r"/\S+/", "", " ".join(why.split()))
+    return [f"- {one['program']}, {one['compiler']}: {name} left out: {short(why)}" for one in results for name, why in one["left_out"].items()]
 
 
 def gain(one, name):
