@@ -1,4 +1,4 @@
-/* Compresses a file at a level, in memory. */
+/* Compresses a file at a level, in memory, so many times. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,13 +6,14 @@
 #include "zstd.h"
 
 int main(int argc, char **argv) {
-    FILE *file = argc > 2 ? fopen(argv[2], "rb") : NULL;
+    FILE *file = argc > 3 ? fopen(argv[3], "rb") : NULL;
     if (!file) return 2;
     size_t room = 64 << 20;
     char *data = malloc(room);
-    size_t size = fread(data, 1, room, file), bound = ZSTD_compressBound(size);
+    size_t size = fread(data, 1, room, file), bound = ZSTD_compressBound(size), compressed = 0;
     char *out = malloc(bound);
-    size_t compressed = ZSTD_compress(out, bound, data, size, atoi(argv[1]));
+    for (int left = atoi(argv[1]); left > 0 && !ZSTD_isError(compressed); left--)
+        compressed = ZSTD_compress(out, bound, data, size, atoi(argv[2]));
     printf("%zu\n", compressed);
     return ZSTD_isError(compressed) != 0;
 }

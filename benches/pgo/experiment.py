@@ -1,0 +1,164 @@
+"""One program and one compiler: its variants, profiles and times."""
+
+import json
+import math
+import pathlib
+import re
+import shutil
+import subprocess
+
+from building import Failed, complaint, said
+
+# Seconds of one recording, in one process: short ones have too few bursts, and too few of them use the same memory.
+RECORDED = 60
+# Of a sample profile, with the flow inference that the manual of clang proposes.
+SAMPLE_USE = {
+    "clang": ["-fprofile-sample-use={}", "-fsample-profile-use-profi"],
+    "rustc": ["-Zprofile-sample-use={}", "-Cllvm-args=-sample-profile-use-profi"],
+    "gcc": ["-fauto-profile={}"],
+}
+# BOLT's own, with what its authors recommend.
+LAYOUT = ["-reorder-blocks=ext-tsp", "-reorder-functions=cdsort", "-split-functions", "-split-all-cold"]
+
+
+class Experiment:
+    """Builds of one program by one compiler, and what was left out."""
+
+    def __init__(self, program, compiler, given):
+        self.program, self.compiler, self.given = program, compiler, given
+        self.llvm = compiler != "gcc"
+        self.variants, self.left_out, self.similar = {}, {}, {}
+
+    def prepare(self):
+        """Builds all variants."""
+        self.program.prepare()
+        self.base = self.program.build(self.compiler, "O2", [])
+        self.variants["-O2"] = self.base
+        self.attempt("instrumented PGO", self.instrumented)
+        self.recording = self.recorded()
+        truth = self.truth() if self.given.exact else None
+        exact = self.exported("exact", ["--truth", truth]) if truth else None
+        if exact:
+            self.attempt("AutoFDO, exact", lambda: self.sampled("exact", ["--truth", truth]))
+        self.attempt("AutoFDO, hbbp", lambda: self.sampled("hbbp", ["-i", self.recording]))
+        self.attempt("AutoFDO, usual tool", self.sampled_by_others)
+        if self.llvm:
+            self.attempt("BOLT, hbbp", lambda: self.bolted("hbbp", self.fdata()))
+            self.attempt("BOLT, perf2bolt", lambda: self.bolted("perf2bolt", self.usual_fdata()))
+        if exact:
+            self.similar["AutoFDO, hbbp"] = similarity(exact, self.exported("hbbp", ["-i", self.recording]))
+            if self.llvm and "AutoFDO, usual tool" in self.variants:
+                self.similar["AutoFDO, usual tool"] = similarity(exact, self.file("usual.prof"))
+        self.state().write_text(json.dumps({"variants": self.variants, "left_out": self.left_out, "similar": self.similar}, default=str))
+        return self
+
+    def restore(self):
+        """What `prepare` built before."""
+        if not self.state().exists():
+            raise Failed("it was not built before")
+        known = json.loads(self.state().read_text())
+        self.variants = {name: pathlib.Path(path) for name, path in known["variants"].items()}
+        self.left_out, self.similar = known["left_out"], known["similar"]
+        return self
+
+    def state(self):
+        return self.file("experiment.json")
+
+    def attempt(self, name, step):
+        try:
+            self.variants[name] = step()
+        except Failed as error:
+            self.left_out[name] = str(error)
+
+    def file(self, name):
+        return self.program.folder / f"{self.compiler}-{name}"
+
+    def build(self, variant, flags):
+        return self.program.build(self.compiler, variant, flags)
+
+    def instrumented(self):
+        folder = self.file("counts")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        if not self.llvm:
+            # Names of counts follow those of objects: both builds have the same.
+            self.program.run(self.build("pgo", [f"-fprofile-generate={folder}"]))
+            return self.build("pgo", [f"-fprofile-use={folder}", "-Werror=missing-profile"])
+        prefix = {"clang": "-f", "rustc": "-C"}[self.compiler]
+        self.program.run(self.build("counting", [f"{prefix}profile-generate={folder}"]))
+        profile = folder / "merged"
+        said(["llvm-profdata-19", "merge", "-o", profile, *folder.glob("*.profraw")])
+        return self.build("pgo", [f"{prefix}profile-use={profile}"])
+
+    def recorded(self):
+        """A recording of a minute."""
+        times = self.program.times * math.ceil(RECORDED / max(self.program.run(self.base), 0.1))
+        recording = self.file("O2.data")
+        command = [self.given.hbbp, "record", "-q", "--overhead", self.given.overhead, "-o", recording, "--", *self.program.command(self.base, times)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.program.folder)
+        if done.returncode != self.program.success:
+            raise Failed(f"hbbp record: {complaint(done.stderr)}")
+        return recording
+
+    def truth(self):
+        """Exact counts of the same build."""
+        truth = self.file("O2.truth")
+        said([self.given.hbbp, "truth", "-o", truth, "--", *self.program.command(self.base, self.program.times)], cwd=self.program.folder, stdin=subprocess.DEVNULL)
+        return truth
+
+    def exported(self, name, source, kind="llvm-extbin"):
+        """A profile by `hbbp export`."""
+        profile = self.file(f"{name}.{kind}")
+        said([self.given.hbbp, "export", "--format", kind, *source, "--binary", self.base, "-o", profile])
+        return profile
+
+    def sampled(self, name, source):
+        profile = self.exported(name, source, "llvm-extbin" if self.llvm else "gcov")
+        return self.with_samples(name, profile)
+
+    def with_samples(self, name, profile):
+        return self.build(f"autofdo-{name}", [option.format(profile) for option in SAMPLE_USE[self.compiler]])
+
+    def sampled_by_others(self):
+        """With a profile that llvm-profgen or create_gcov makes of the same recording."""
+        profile = self.file("usual.prof")
+        if self.llvm:
+            script = self.file("O2.perf-script")
+            said([self.given.hbbp, "export", "--format", "perf-script", "-i", self.recording, "-o", script])
+            said(["llvm-profgen-19", f"--binary={self.base}", f"--perfscript={script}", f"--output={profile}", "--format=extbinary"])
+        else:
+            said(["create_gcov", f"--binary={self.base}", f"--profile={self.recording}", f"--gcov={profile}", "-gcov_version=2"])
+        return self.with_samples("usual", profile)
+
+    def fdata(self):
+        return self.exported("O2", ["-i", self.recording], "bolt")
+
+    def usual_fdata(self):
+        fdata = self.file("O2.perf2bolt")
+        said(["/usr/lib/llvm-19/bin/perf2bolt", "-p", self.recording, "-o", fdata, self.base])
+        return fdata
+
+    def bolted(self, name, fdata):
+        target = self.file(f"bolt-{name}")
+        said(["llvm-bolt-19", self.base, "-o", target, f"-data={fdata}", *LAYOUT])
+        return target
+
+    def measured(self):
+        """The result, with CPU seconds of each variant by round: every round in another order, and one before the first, for nothing."""
+        names, times = list(self.variants), {name: [] for name in self.variants}
+        for number in range(-1, self.given.rounds):
+            turn = number % len(names)
+            for name in names[turn:] + names[:turn]:
+                seconds = self.program.run(self.variants[name], self.given.cpu)
+                if number >= 0:
+                    times[name].append(seconds)
+        return {"program": self.program.name, "compiler": self.compiler, "times": times, "similar": self.similar, "left_out": self.left_out}
+
+
+def similarity(exact, other):
+    """In percent."""
+    text = said(["llvm-profdata-19", "overlap", "--sample", exact, other])
+    found = re.search(r"program profile similarity: *([\d.]+)%", text)
+    if not found:
+        raise Failed(f"llvm-profdata overlap: {text[:300]}")
+    return float(found[1])
