@@ -46,7 +46,8 @@ impl Wait {
 /// The waits of one path, in the order of its instructions.
 pub(super) type Waits = Vec<(u32, Wait)>;
 
-/// Code of 1 KiB in processes of one layout: those that a program forked, or that ran it again without address-space randomisation, have the same data.
+/// Code of 1 KiB in processes of one layout: those that a program forked, or that ran it again without address-space randomisation, have
+/// data at the same addresses.
 type Place = (Option<Avma>, ModuleId, u64);
 
 /// A line that a burst has not used before.
@@ -128,7 +129,7 @@ impl Phase {
         self.size = self.lines.len() as f64 + by_site.max(unseen(&self.caught));
     }
 
-    /// In how many of so many bursts as there are lines are used that were seen in one, by this instruction.
+    /// In how many bursts lines are used that were seen in one, of those that this instruction used: Good's (c + 1) f(c + 1) / f(c).
     fn bursts_of_lines_seen_once(&self, site: Site) -> f64 {
         let usual = (2.0 * self.caught.twice + 1.0) / (self.caught.once + 1.0);
         let of_site = self.by_site.get(&site).copied().unwrap_or_default();
