@@ -10,11 +10,13 @@ pub struct Merge {
     builder: FlowBuilder,
     executions: bool,
     inputs: u64,
+    /// All of them say how many streams were seen.
+    seen_is_known: bool,
 }
 
 impl Default for Merge {
     fn default() -> Self {
-        Merge { builder: FlowBuilder::default(), executions: true, inputs: 0 }
+        Merge { builder: FlowBuilder::default(), executions: true, inputs: 0, seen_is_known: true }
     }
 }
 
@@ -24,6 +26,7 @@ impl Merge {
     pub fn add(&mut self, flow: &Flow, weight: f64) {
         self.executions &= flow.executions;
         self.inputs = self.inputs.saturating_add(flow.inputs);
+        self.seen_is_known &= flow.seen > 0.0;
         let builder = &mut self.builder;
         builder.seen += flow.seen * weight;
         builder.left_out.add(&flow.left_out, weight);
@@ -51,8 +54,27 @@ impl Merge {
         }
     }
 
-    /// The sum. It is in executions if all of the flows are.
+    /// The sum. It is in executions if all of the flows are; how many streams were seen is known if it is of all of them.
     pub fn finish(self) -> Flow {
-        Flow { inputs: self.inputs, ..self.builder.finish(self.executions) }
+        let sum = self.builder.finish(self.executions);
+        let seen = if self.seen_is_known { sum.seen } else { 0.0 };
+        Flow { inputs: self.inputs, seen, ..sum }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_is_known_of_all_or_not_at_all() {
+        let flow = |seen: f64| Flow { seen, ..FlowBuilder::default().finish(false) };
+        let seen_of = |flows: &[Flow]| {
+            let mut merge = Merge::default();
+            flows.iter().for_each(|flow| merge.add(flow, 2.0));
+            merge.finish().seen
+        };
+        assert_eq!(seen_of(&[flow(3.0), flow(4.0)]), 14.0);
+        assert_eq!(seen_of(&[flow(3.0), flow(0.0)]), 0.0);
     }
 }

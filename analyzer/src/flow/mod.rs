@@ -44,7 +44,7 @@ pub struct Flow {
     pub executions: bool,
     /// How many recordings or exact counts it is the sum of.
     pub inputs: u64,
-    /// How many streams were seen, those left out included; 0 of exact counts. Where counts are only proportional to executions, all
+    /// How many streams were seen, those left out included; 0 of exact counts, and where it is not known. Where counts are only proportional to executions, all
     /// of them together stand for that many.
     pub seen: f64,
     /// Sorted by path and build id.

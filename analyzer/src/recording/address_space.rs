@@ -89,7 +89,7 @@ impl AddressSpace {
     }
 
     /// Where the highest mapping of a user's begins, the loader or the vDSO. Only processes whose addresses were not laid out at random, or
-    /// that were forked, have it in common: their data is at the same addresses, too.
+    /// that were forked, have it in common; those of one program have their data at the same addresses, too.
     pub fn top(&self) -> Option<Avma> {
         self.mappings.range(..KERNEL_HALF).next_back().map(|(start, _)| Avma(*start))
     }

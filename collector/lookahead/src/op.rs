@@ -39,7 +39,7 @@ pub(crate) struct Op {
     /// Its operand in memory is read, and written.
     pub(crate) loads: bool,
     pub(crate) stores: bool,
-    /// Bytes of that operand, 1 at least.
+    /// Bytes of that operand, 1 to 64: of larger ones, which save registers, the first.
     pub(crate) width: u8,
 }
 

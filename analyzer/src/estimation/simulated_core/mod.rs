@@ -29,7 +29,7 @@ use crate::estimation::simulated_core::predictor::Predictor;
 use crate::estimation::{Strata, Stratum};
 use crate::recording::{Forwarded, ModuleId};
 
-/// Instructions of one path that are simulated at most, and of all: 2,000 bursts of usual length are 20 million.
+/// Instructions of one path that are simulated at most, and of all, to learn and to measure: 2,000 bursts of usual length are 20 million.
 const LONGEST_PATH: usize = 50_000;
 const MOST_INSTRUCTIONS: usize = 40_000_000;
 /// Instructions that are kept decoded at most.
