@@ -133,7 +133,7 @@ impl Phase {
     fn bursts_of_lines_seen_once(&self, site: Site) -> f64 {
         let usual = (2.0 * self.caught.twice + 1.0) / (self.caught.once + 1.0);
         let of_site = self.by_site.get(&site).copied().unwrap_or_default();
-        (2.0 * of_site.twice + PRIOR * usual) / (of_site.once + PRIOR)
+        ((2.0 * of_site.twice + PRIOR * usual) / (of_site.once + PRIOR)).min(self.bursts)
     }
 
     fn wait(&self, used: &FirstUse, site: Site) -> Wait {
@@ -173,8 +173,11 @@ impl FirstUse {
 pub(super) fn first_uses(uses: &[DataUse]) -> Vec<FirstUse> {
     let mut seen = HashSet::new();
     let is_fetched = |at: usize| {
-        let short_time_before = &uses[at.saturating_sub(STREAMS)..at];
-        short_time_before.iter().any(|before| matches!(before.line.abs_diff(uses[at].line), 1 | 2))
+        let of = uses[at];
+        // The other line of one operand is no reason to fetch it before.
+        let short_time_before = uses[at.saturating_sub(STREAMS)..at].iter();
+        let mut others = short_time_before.filter(|before| before.instruction != of.instruction);
+        others.any(|before| matches!(before.line.abs_diff(of.line), 1 | 2))
     };
     let first = uses.iter().enumerate().filter(|(_, used)| seen.insert(used.line));
     first.map(|(at, used)| FirstUse { of: *used, ahead: is_fetched(at) }).collect()
