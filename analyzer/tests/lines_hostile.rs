@@ -55,6 +55,14 @@ const ABBREVIATIONS: &str = "
     .byte 0
 ";
 
+/// A unit of a split file: `DW_AT_GNU_dwo_name`, `DW_AT_GNU_dwo_id`.
+const SKELETON: &str = "    .byte 7, 0x11, 0,  0xb0, 0x42, 8, 0xb1, 0x42, 7, 0x11, 1, 0x12, 7,  0, 0\n    .byte 0\n";
+
+/// [`ABBREVIATIONS`] and more of them, with the end of the table.
+fn abbreviations_and(more: &str) -> String {
+    format!("{}{more}", ABBREVIATIONS.trim_end().trim_end_matches(".byte 0"))
+}
+
 /// A unit of C code with the code of `_start`, and these entries.
 fn unit(entries: &str) -> String {
     format!(
@@ -182,8 +190,7 @@ fn entries_that_refer_to_each_other_have_no_name() {
 
 #[test]
 fn attributes_without_bytes_are_not_believed() {
-    let abbreviations = ABBREVIATIONS.trim_end().trim_end_matches(".byte 0");
-    let many = format!("{abbreviations} .byte 7, 0x34, 0\n.rept 100000\n.byte 0x3f, 0x19\n.endr\n.byte 0, 0, 0\n");
+    let many = abbreviations_and(" .byte 7, 0x34, 0\n.rept 100000\n.byte 0x3f, 0x19\n.endr\n.byte 0, 0, 0\n");
     let Some(index) = read(&format!("{many}{}", unit(".rept 100000\n.byte 7\n.endr"))) else { return };
     let expected = "an entry has 100000 attributes, at most 256 are believed";
     assert!(index.notes()[0].contains(expected), "{:?}", index.notes());
@@ -191,11 +198,10 @@ fn attributes_without_bytes_are_not_believed() {
 
 /// 5000 functions that refer to one string of that many bytes, and what is behind it.
 fn functions_that_share_a_name(bytes: usize, behind: &str) -> Option<SourceIndex> {
-    let abbreviations = ABBREVIATIONS.trim_end().trim_end_matches(".byte 0");
     let by_reference = "    .byte 7, 0x2e, 0,  3, 0xe, 0x11, 1, 0x12, 7,  0, 0\n    .byte 0\n";
     let names = format!(".section .debug_str,\"\",@progbits\n.Lname:\n.fill {bytes}, 1, 'a'\n{behind}\n");
     let functions = ".rept 5000\n .byte 7\n .long .Lname\n .quad _start, .Lend - _start\n.endr";
-    read(&format!("{abbreviations}{by_reference}{names}{}", unit(functions)))
+    read(&format!("{}{names}{}", abbreviations_and(by_reference), unit(functions)))
 }
 
 #[test]
@@ -216,9 +222,7 @@ fn names_without_an_end_run_out() {
 
 #[test]
 fn skeletons_that_share_a_split_file_run_out() {
-    let abbreviations = ABBREVIATIONS.trim_end().trim_end_matches(".byte 0");
-    // `DW_AT_GNU_dwo_name`, `DW_AT_GNU_dwo_id`; the program itself stands for the file.
-    let skeleton = "    .byte 7, 0x11, 0,  0xb0, 0x42, 8, 0xb1, 0x42, 7, 0x11, 1, 0x12, 7,  0, 0\n    .byte 0\n";
+    // The program itself stands for the file.
     let units = "
 .section .debug_info,\"\",@progbits
 .rept 200
@@ -233,7 +237,7 @@ fn skeletons_that_share_a_split_file_run_out() {
 2:
 .endr
 ";
-    let Some(index) = read(&format!("{abbreviations}{skeleton}{units}")) else { return };
+    let Some(index) = read(&format!("{}{units}", abbreviations_and(SKELETON))) else { return };
     let expected = [
         "136 units share their split debug information with too many others and are not read",
         "split debug information is missing: program is of another build, or damaged (64 times)",
@@ -307,8 +311,6 @@ fn assemble_package(folder: &Path, units: u32) {
 
 #[test]
 fn skeletons_that_share_a_package_run_out() {
-    let abbreviations = ABBREVIATIONS.trim_end().trim_end_matches(".byte 0");
-    let skeleton = "    .byte 7, 0x11, 0,  0xb0, 0x42, 8, 0xb1, 0x42, 7, 0x11, 1, 0x12, 7,  0, 0\n    .byte 0\n";
     let units = "
 .section .debug_info,\"\",@progbits
 .set id, 0
@@ -326,7 +328,7 @@ fn skeletons_that_share_a_package_run_out() {
 .endr
 ";
     let folder = tempfile::tempdir().unwrap();
-    let Some(binary) = assemble(folder.path(), &format!("{abbreviations}{skeleton}{units}")) else { return };
+    let Some(binary) = assemble(folder.path(), &format!("{}{units}", abbreviations_and(SKELETON))) else { return };
     assemble_package(folder.path(), 200);
     let index = SourceIndex::read(&binary, &[Svma(0x40_1000)..Svma(0x40_1040)], 2);
     let expected = [

@@ -1,4 +1,5 @@
-//! Profiles of pprof, as far as they are looked at: github.com/google/pprof, proto/profile.proto.
+//! Profiles of pprof, as far as they are looked at: github.com/google/pprof, proto/profile.proto. Not the messages that are written with: a wrong
+//! tag there has to show.
 #![allow(dead_code)] // Each test program uses a part of it.
 
 use std::io::Read;

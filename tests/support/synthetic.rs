@@ -27,7 +27,8 @@ pub const C: u64 = 0x40_101b;
 pub const D: u64 = 0x40_101d;
 pub const D_JMP: u64 = 0x40_101e;
 
-const SOURCE: &str = "
+/// The program.
+pub const SOURCE: &str = "
 .globl _start
 .type _start, @function
 _start:

@@ -111,16 +111,19 @@ pub(super) fn waits(paths: &[LocatedPath], uses: &[Vec<FirstUse>], sites: &[Vec<
 
 impl Phase {
     fn catch(&mut self, used: &FirstUse, site: Site) {
-        for caught in [&mut self.caught, self.by_site.entry(site).or_default()] {
-            match self.lines[&used.of.line] {
-                1 => caught.once += 1.0,
-                2 => caught.twice += 0.5,
-                _ => {}
-            }
+        let caught = self.by_site.entry(site).or_default();
+        match self.lines[&used.of.line] {
+            1 => caught.once += 1.0,
+            2 => caught.twice += 0.5,
+            _ => {}
         }
     }
 
     fn measure(&mut self) {
+        for caught in self.by_site.values() {
+            self.caught.once += caught.once;
+            self.caught.twice += caught.twice;
+        }
         let unseen = |caught: &Caught| {
             let pairs = caught.once * (caught.once - 1.0).max(0.0);
             (self.bursts - 1.0) / self.bursts * pairs / (2.0 * (caught.twice + 1.0))
