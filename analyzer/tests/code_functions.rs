@@ -66,6 +66,16 @@ fn symbols_without_size_reach_to_the_next() {
 }
 
 #[test]
+fn where_functions_end_is_known_of_sizes_and_unwind_entries() {
+    let known = |symbols: Vec<Symbol>| -> Vec<bool> {
+        FunctionTable::of(&code(&[0x90; 0x40], symbols).image()).iter().map(|(_, one)| one.has_known_end).collect()
+    };
+    let symbols = vec![symbol("asm", 0, 0, 0, 1), symbol("sized", 0x18, 8, 2, 1)];
+    assert_eq!(known(symbols), [false, true, false]);
+    assert_eq!(known(vec![symbol("named", 0, 0, 2, 0), symbol("sized", 0, 0x40, 2, 1)]), [true]);
+}
+
+#[test]
 fn labels_inside_functions_are_no_functions() {
     check(vec![function("f", TEXT, 0x40), symbol("loop", 0x10, 0, 0, 0)], &["0-40 f"]);
 }

@@ -60,7 +60,8 @@ fn candidate(start: Svma, length: u64, regions: &[Region]) -> Option<Candidate> 
     let region = &regions[index];
     let end = Svma(start.0.saturating_add(length)).min(region.end);
     let name = Name::Place(u32::try_from(index).ok()?);
-    (start < end).then_some(Candidate { start, end, rank: Rank::PLT, origin: Origin::EhFrame, name })
+    let (rank, origin) = (Rank::PLT, Origin::EhFrame);
+    (start < end).then_some(Candidate { start, end, rank, origin, has_known_end: true, name })
 }
 
 /// The bytes of the unwind table and their address.

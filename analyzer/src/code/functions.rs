@@ -41,6 +41,8 @@ pub struct Function {
     pub symbol: Svma,
     /// Where the range comes from.
     pub origin: Origin,
+    /// Whether it is known where the function ends. Behind a symbol without a size, up to the next one, there may be many functions.
+    pub has_known_end: bool,
     pub(super) name: Name,
 }
 

@@ -31,13 +31,14 @@ impl Region {
     }
 }
 
-/// A claim: these addresses are a function of this name. `end == start` when the size is not known.
+/// A claim: these addresses are a function of this name. `end == start` as long as the size is not known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub start: Svma,
     pub end: Svma,
     pub rank: Rank,
     pub origin: Origin,
+    pub has_known_end: bool,
     pub name: Name,
 }
 
@@ -54,6 +55,7 @@ pub(super) fn merge_aliases(mut candidates: Vec<Candidate>, names: &NameBytes) -
                 _ => *best.min_by_key(|alias| names.alias_order(alias.name))?,
             };
             merged.end = aliases.iter().map(|alias| alias.end).max()?;
+            merged.has_known_end = aliases.iter().any(|alias| alias.has_known_end);
             Some(merged)
         })
         .collect()
@@ -76,6 +78,7 @@ pub(super) fn bound_unsized(candidates: &mut Vec<Candidate>, unwind: &[Function]
             let entry = after.checked_sub(1).map(|index| unwind[index].end).filter(|&end| end > candidate.start);
             let region = Region::holding(regions, candidate.start).map(|region| region.end);
             candidate.end = [next, entry, region].into_iter().flatten().min().unwrap_or(candidate.start);
+            candidate.has_known_end = entry == Some(candidate.end);
         }
         next = Some(candidate.start);
     }
@@ -105,6 +108,7 @@ pub(super) fn flatten(candidates: &[Candidate]) -> Vec<Function> {
                     end,
                     symbol: inner.start,
                     origin: inner.origin,
+                    has_known_end: inner.has_known_end,
                     name: inner.name,
                 });
                 position = end;
@@ -158,6 +162,7 @@ pub(super) fn gaps(regions: &[Region]) -> Vec<Function> {
             end: region.end,
             symbol: region.start,
             origin: Origin::Gap,
+            has_known_end: false,
             name: Name::Place(index),
         })
         .collect()

@@ -36,7 +36,8 @@ pub(super) fn add_plt_entries(image: &Image, regions: &[Region], candidates: &mu
             let end = Svma(start.0.saturating_add(entry.len() as u64));
             let inside = Region::holding(regions, start).is_some_and(|region| end <= region.end);
             if let Some(name) = slots.name_of_entry(entry, start).filter(|_| inside) {
-                candidates.push(Candidate { start, end, rank: Rank::PLT, origin: Origin::Plt, name });
+                let (rank, origin) = (Rank::PLT, Origin::Plt);
+                candidates.push(Candidate { start, end, rank, origin, has_known_end: true, name });
             }
             (rest, start) = (others, end);
         }

@@ -115,5 +115,6 @@ fn candidate(
     let start = Svma(symbol.st_value.get(LE));
     let region = Region::holding(regions, start)?;
     let end = Svma(start.0.saturating_add(symbol.st_size.get(LE))).min(region.end);
-    Some(Candidate { start, end, rank, origin, name: Name::String(names, table.name_offset(symbol)?) })
+    let name = Name::String(names, table.name_offset(symbol)?);
+    Some(Candidate { start, end, rank, origin, has_known_end: start < end, name })
 }
