@@ -15,6 +15,7 @@ mod time_share;
 
 use std::collections::BTreeMap;
 
+use crate::code::FunctionId;
 use crate::counting::{Code, FileOffset, Located, LocatedStart, ModuleCounts, SharedCode};
 use crate::recording::{EventKind, ModuleId, ModuleTable, Sources};
 
@@ -25,12 +26,18 @@ pub struct Estimate {
     pub weights: Vec<f64>,
 }
 
-/// A stretch of code whose instructions are taken to cost the same: a function, or 1 KiB of code without one.
+/// A stretch of code whose instructions are taken to cost the same: a function, or 1 KiB of code of which it is not known where functions end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stratum {
     Function(ModuleId, u32),
     Stretch(ModuleId, u64),
 }
+
+/// Bytes of a stretch, as a power of two.
+const STRETCH_BITS: u32 = 10;
+
+/// What a stratum has of one stretch.
+type Part = (Stratum, u64);
 
 /// Finds the strata of places.
 struct Strata<'a> {
@@ -47,19 +54,32 @@ impl Strata<'_> {
     }
 
     fn of(&self, module: ModuleId, at: FileOffset) -> Stratum {
-        let in_code = |code: &SharedCode| code.functions.at(code.binary.image.svma_of_file_offset(at.0)?);
-        let function = self.code(module).and_then(in_code);
-        match function {
-            Some(function) => Stratum::Function(module, function.0),
-            None => Stratum::Stretch(module, at.0 >> 10),
-        }
+        let code = self.code(module);
+        let function = code.and_then(|code| code.functions.at(code.binary.image.svma_of_file_offset(at.0)?));
+        stratum(module, code, function, at)
     }
 
-    fn of_block(&self, module: &ModuleCounts, block: u32) -> Stratum {
-        match &module.code {
-            Code::Read(code) => Stratum::Function(module.module, code.blocks.blocks()[block as usize].function.0),
-            Code::Unread { blocks, .. } => Stratum::Stretch(module.module, blocks[block as usize].start.0 >> 10),
-        }
+    fn part_of(&self, module: ModuleId, at: FileOffset) -> Part {
+        (self.of(module, at), at.0 >> STRETCH_BITS)
+    }
+
+    fn part_of_block(&self, counts: &ModuleCounts, block: u32) -> Part {
+        let (code, function, at) = match &counts.code {
+            Code::Read(code) => {
+                let block = &code.blocks.blocks()[block as usize];
+                let at = code.binary.image.file_offset_of_svma(block.start).unwrap_or_default();
+                (Some(&**code), Some(block.function), FileOffset(at))
+            }
+            Code::Unread { blocks, .. } => (None, None, blocks[block as usize].start),
+        };
+        (stratum(counts.module, code, function, at), at.0 >> STRETCH_BITS)
+    }
+}
+
+fn stratum(module: ModuleId, code: Option<&SharedCode>, function: Option<FunctionId>, at: FileOffset) -> Stratum {
+    match code.zip(function) {
+        Some((code, function)) if code.functions.get(function).has_known_end => Stratum::Function(module, function.0),
+        _ => Stratum::Stretch(module, at.0 >> STRETCH_BITS),
     }
 }
 

@@ -71,8 +71,8 @@ struct Caught {
 #[derive(Default)]
 struct Phase {
     bursts: f64,
-    /// Uses of lines whose neighbours were not used before, of all its bursts.
-    alone: f64,
+    /// First uses of lines, of all its bursts.
+    uses: f64,
     /// Bursts by line.
     lines: HashMap<u32, u32>,
     caught: Caught,
@@ -93,7 +93,7 @@ pub(super) fn waits(paths: &[LocatedPath], uses: &[Vec<FirstUse>], sites: &[Vec<
         phase.bursts += 1.0;
         for used in uses {
             *phase.lines.entry(used.of.line).or_default() += 1;
-            phase.alone += if used.ahead { 0.0 } else { 1.0 };
+            phase.uses += 1.0;
         }
     }
     for (place, (uses, sites)) in places.iter().zip(uses.iter().zip(sites)) {
@@ -144,7 +144,7 @@ impl Phase {
             1 => self.bursts_of_lines_seen_once(site),
             bursts => f64::from(bursts),
         };
-        let between = (self.alone / bursts).min(self.size);
+        let between = (self.uses / bursts).min(self.size);
         let absent = LEVELS.map(|(lines, _)| 1.0 - (lines / between.max(1.0)).min(1.0));
         let latency = match used.ahead {
             true => absent[0] * AHEAD,

@@ -44,13 +44,16 @@ const WINDOW_PRIOR: f64 = 20_000.0;
 /// An instruction that is not known.
 const NO_SITE: Site = Site::MAX;
 
+/// Instructions of the usual cost that are added to those of the window in which a burst starts, to tell how slow it is there in that burst.
+const START_PRIOR: f64 = 1000.0;
+
 /// Costs of instructions on the simulated core, in units of the mean.
 pub(super) fn costs(paths: &[LocatedPath], strata: &Strata<'_>) -> Costs {
     let mut core = Core::new(strata);
     let uses: Vec<Vec<FirstUse>> = paths.iter().map(|path| caches::first_uses(&path.uses.first)).collect();
     let sites = core.learn(paths, &uses);
-    core.measure(paths, &caches::waits(paths, &uses, &sites));
-    core.costs()
+    let spent = core.measure(paths, &caches::waits(paths, &uses, &sites));
+    core.costs(&spent)
 }
 
 /// What an instruction costs, in units of the mean.
@@ -74,8 +77,8 @@ impl Costs {
 /// An instruction that was decoded.
 struct Decoded {
     operation: Operation,
-    /// Index of its sum.
-    sum: usize,
+    /// Index of its window.
+    window: usize,
     /// Index of the instruction behind it, once that was decoded.
     behind: Option<u32>,
 }
@@ -105,14 +108,39 @@ impl Data<'_> {
     }
 }
 
+/// Instructions and cycles.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    instructions: f64,
+    cycles: f64,
+}
+
+impl Spent {
+    fn add(&mut self, other: Spent, weight: f64) {
+        self.instructions += weight * other.instructions;
+        self.cycles += weight * other.cycles;
+    }
+
+    /// Cycles of an instruction, where so many of that cost are added.
+    fn drawn(self, to: f64, prior: f64) -> f64 {
+        (self.cycles + prior * to) / (self.instructions + prior)
+    }
+}
+
+/// What a path spent in the windows it came through, by index, in the order in which it did so.
+type PathSpent = Vec<(usize, Spent)>;
+
 struct Core<'a> {
     strata: &'a Strata<'a>,
     factory: InstructionInfoFactory,
     decoded: Vec<Decoded>,
     by_address: HashMap<(ModuleId, Svma), u32>,
     window_ids: HashMap<Window, usize>,
-    /// Instructions and cycles.
-    sums: Vec<(Window, f64, f64)>,
+    windows: Vec<Window>,
+    /// By window, of the path at hand.
+    spent: Vec<Spent>,
+    /// Windows of the path at hand.
+    visited: Vec<usize>,
     pipeline: Pipeline,
     predictor: Predictor,
     /// What used the data of the path at hand, in the order of its waits.
@@ -127,7 +155,9 @@ impl<'a> Core<'a> {
             decoded: Vec::new(),
             by_address: HashMap::new(),
             window_ids: HashMap::new(),
-            sums: Vec::new(),
+            windows: Vec::new(),
+            spent: Vec::new(),
+            visited: Vec::new(),
             pipeline: Pipeline::default(),
             predictor: Predictor::default(),
             sites: Vec::new(),
@@ -148,14 +178,13 @@ impl<'a> Core<'a> {
     }
 
     /// Runs all paths: only this counts.
-    fn measure(&mut self, paths: &[LocatedPath], waits: &[Waits]) {
-        for (_, instructions, cycles) in &mut self.sums {
-            (*instructions, *cycles) = (0.0, 0.0);
-        }
+    fn measure(&mut self, paths: &[LocatedPath], waits: &[Waits]) -> Vec<PathSpent> {
         let mut left = MOST_INSTRUCTIONS;
-        for (path, waits) in paths.iter().zip(waits) {
+        let measure = |(path, waits): (&LocatedPath, &Waits)| {
             left -= self.run(path, waits, left.min(LONGEST_PATH));
-        }
+            self.visited.iter().map(|window| (*window, self.spent[*window])).collect()
+        };
+        paths.iter().zip(waits).map(measure).collect()
     }
 
     /// Runs a path, `most` instructions of it; how many it were.
@@ -163,6 +192,9 @@ impl<'a> Core<'a> {
         self.pipeline.forget_values();
         self.predictor.forget_history();
         self.sites.clear();
+        for window in self.visited.drain(..) {
+            self.spent[window] = Spent::default();
+        }
         let mut data = Data { waits, forwarded: &path.uses.forwarded };
         let most = path.uses.known_until.map_or(most, |known| most.min(known as usize));
         let mut executed = 0;
@@ -208,9 +240,11 @@ impl<'a> Core<'a> {
             let wait = wait.filter(|_| is_use);
             let way = way(&mut self.predictor, operation, stretch.module, is_last, target);
             let cycles = self.pipeline.execute(operation, way, wait, from_store);
-            let (_, instructions, sum) = &mut self.sums[decoded.sum];
-            *instructions += 1.0;
-            *sum += cycles;
+            let spent = &mut self.spent[decoded.window];
+            if spent.instructions == 0.0 {
+                self.visited.push(decoded.window);
+            }
+            spent.add(Spent { instructions: 1.0, cycles }, 1.0);
             *executed += 1;
             if is_last {
                 return true;
@@ -250,36 +284,53 @@ impl<'a> Core<'a> {
         }
         let offset = FileOffset(image.file_offset_of_svma(address)?);
         let window = (self.strata.of(module, offset), offset.0 >> WINDOW_BITS);
-        let next = self.sums.len();
-        let sum = *self.window_ids.entry(window).or_insert(next);
-        if sum == next {
-            self.sums.push((window, 0.0, 0.0));
+        let next = self.windows.len();
+        let index = *self.window_ids.entry(window).or_insert(next);
+        if index == next {
+            self.windows.push(window);
+            self.spent.push(Spent::default());
         }
         let operation = Operation::of(&instruction, &mut self.factory);
         let at = self.decoded.len() as u32;
-        self.decoded.push(Decoded { operation, sum, behind: None });
+        self.decoded.push(Decoded { operation, window: index, behind: None });
         self.by_address.insert((module, address), at);
         Some(at)
     }
 
-    fn costs(self) -> Costs {
-        let mut functions: BTreeMap<Stratum, (f64, f64)> = BTreeMap::new();
-        for ((stratum, _), instructions, cycles) in &self.sums {
-            let sum = functions.entry(*stratum).or_default();
-            *sum = (sum.0 + instructions, sum.1 + cycles);
+    fn costs(self, spent: &[PathSpent]) -> Costs {
+        let sums = as_executed(spent, self.windows.len());
+        let mut functions: BTreeMap<Stratum, Spent> = BTreeMap::new();
+        let mut all = Spent::default();
+        for ((stratum, _), sum) in self.windows.iter().zip(&sums) {
+            functions.entry(*stratum).or_default().add(*sum, 1.0);
+            all.add(*sum, 1.0);
         }
-        let all = functions.values().fold((0.0, 0.0), |all, sum| (all.0 + sum.0, all.1 + sum.1));
-        let mean = if all.0 > 0.0 { all.1 / all.0 } else { 1.0 };
-        let drawn = |(instructions, cycles): (f64, f64), to: f64, prior: f64| {
-            (cycles / mean + prior * to) / (instructions + prior)
-        };
+        let mean = if all.cycles > 0.0 { all.drawn(0.0, 0.0) } else { 1.0 };
         let functions: BTreeMap<Stratum, f64> =
-            functions.into_iter().map(|(stratum, sum)| (stratum, drawn(sum, 1.0, PRIOR))).collect();
-        let window = |(window, instructions, cycles): (Window, f64, f64)| {
-            (window, drawn((instructions, cycles), functions[&window.0], WINDOW_PRIOR))
-        };
-        Costs { windows: self.sums.into_iter().map(window).collect(), functions }
+            functions.into_iter().map(|(stratum, sum)| (stratum, sum.drawn(mean, PRIOR) / mean)).collect();
+        let window =
+            |(window, sum): (Window, Spent)| (window, sum.drawn(functions[&window.0] * mean, WINDOW_PRIOR) / mean);
+        Costs { windows: self.windows.into_iter().zip(sums).map(window).collect(), functions }
     }
+}
+
+/// Sums by window. Bursts start in a place the more often the slower it is just then. So each counts the less the slower it is where it starts
+/// than it is there as a rule, or data that is sometimes far away would be taken to be so too often.
+fn as_executed(spent: &[PathSpent], windows: usize) -> Vec<Spent> {
+    let sums = |weight: &dyn Fn(&PathSpent) -> f64| {
+        let mut sums = vec![Spent::default(); windows];
+        for path in spent {
+            let weight = weight(path);
+            path.iter().for_each(|(window, spent)| sums[*window].add(*spent, weight));
+        }
+        sums
+    };
+    let as_started = sums(&|_| 1.0);
+    sums(&|path| {
+        let Some((start, there)) = path.first() else { return 1.0 };
+        let usual = as_started[*start].drawn(0.0, 0.0);
+        if usual > 0.0 { usual / there.drawn(usual, START_PRIOR) } else { 1.0 }
+    })
 }
 
 /// A number for an address: those of modules begin near 0.
@@ -303,5 +354,19 @@ fn way(predictor: &mut Predictor, operation: &Operation, module: ModuleId, is_la
         true if is_last => Way::Taken,
         true => Way::Straight,
         false => Way::Unforeseen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_that_start_more_often_because_they_are_slow_count_less() {
+        // Half of the executions take ten times as long, so that ten of eleven bursts start there.
+        let burst = |cost: f64| vec![(0, Spent { instructions: 1e6, cycles: cost * 1e6 })];
+        let spent: Vec<PathSpent> = [burst(1.0)].into_iter().chain((0..10).map(|_| burst(10.0))).collect();
+        let cost = as_executed(&spent, 1)[0].drawn(0.0, 0.0);
+        assert!((cost - 5.5).abs() < 0.05, "{cost}");
     }
 }

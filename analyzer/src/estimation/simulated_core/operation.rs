@@ -165,6 +165,11 @@ impl Operation {
         }
     }
 
+    /// Whether it adds floating point numbers.
+    pub fn is_sum(&self) -> bool {
+        self.unit == Unit::FloatAdd && self.latency == SUM
+    }
+
     /// Whether it loads into a vector register, which takes longer.
     pub fn loads_vector(&self) -> bool {
         self.results >> VECTORS & 0xffff_ffff != 0
@@ -278,6 +283,9 @@ fn symbolic(instruction: &Instruction, attributes: &Attributes) -> Symbolic {
     }
 }
 
+/// Cycles from one sum of floating point numbers to the next.
+const SUM: f64 = 2.0;
+
 /// Latency, unit, and for how long it occupies that: what `benches/core-latencies` measures on a Zen 5, which AMD's Software Optimization Guides for
 /// Zen 3 to 5, Intel's Optimization Reference Manual and Fog's instruction tables give much the same for cores of 2020 to 2025. Sums and simple
 /// operations of vectors take one cycle less, or more, on some.
@@ -303,7 +311,7 @@ fn execution(instruction: &Instruction, attributes: &Attributes) -> (f64, Unit, 
         Category::FloatArithmetic if starts(&["sqrt"]) => (14.0, Unit::VectorDivide, 7.0),
         Category::FloatArithmetic if attributes.long_latency => (11.0, Unit::VectorDivide, 5.0),
         Category::FloatArithmetic if starts(&["mul"]) => (3.0, Unit::VectorMultiply, 1.0),
-        Category::FloatArithmetic => (2.0, Unit::FloatAdd, 1.0),
+        Category::FloatArithmetic => (SUM, Unit::FloatAdd, 1.0),
         Category::Fma if attributes.element != Element::None => (4.0, Unit::VectorMultiply, 1.0),
         Category::Conversion if attributes.element != Element::None => (3.0, Unit::FloatAdd, 1.0),
         Category::SimdInteger if starts(&["pmul", "pmadd", "psad"]) => (3.0, Unit::VectorMultiply, 1.0),

@@ -25,6 +25,8 @@ const VECTOR_LOAD: f64 = 6.0;
 /// Cycles from a store to a load of the same memory by another address. One by the same registers and displacement gets the register that
 /// was stored.
 const FORWARD: f64 = 6.0;
+/// Cycles more for a sum of floating point numbers on its way to another unit than to the next sum.
+const FROM_SUM: f64 = 1.0;
 const LOADS_PER_CYCLE: f64 = 3.0;
 const VECTOR_LOADS_PER_CYCLE: f64 = 2.0;
 const STORES_PER_CYCLE: f64 = 2.0;
@@ -83,6 +85,8 @@ pub(super) struct Pipeline {
     window: Box<[f64; WINDOW]>,
     next: usize,
     ready: [f64; REGISTERS],
+    /// Registers that hold a sum of floating point numbers.
+    sums: RegisterSet,
     values: [Value; GENERAL],
     unknown: u64,
     units: [f64; Unit::COUNT],
@@ -108,6 +112,7 @@ impl Default for Pipeline {
             window: Box::new([0.0; WINDOW]),
             next: 0,
             ready: [0.0; REGISTERS],
+            sums: 0,
             values: [Value::default(); GENERAL],
             unknown: 0,
             units: [0.0; Unit::COUNT],
@@ -146,6 +151,9 @@ impl Pipeline {
         self.now = self.now.max(self.window[self.next]);
         let addressed = self.latest(operation.address, self.now);
         let mut start = self.latest(operation.sources, self.now);
+        if operation.unit != Unit::FloatAdd && operation.latency > 0.0 {
+            start = start.max(self.latest(operation.sources & self.sums, 0.0) + FROM_SUM);
+        }
         if let Some(operand) = &operation.load {
             start = start.max(self.load(operation, operand, addressed, wait, from_store));
         }
@@ -266,6 +274,7 @@ impl Pipeline {
     }
 
     fn write(&mut self, operation: &Operation, done: f64) {
+        self.sums = if operation.is_sum() { self.sums | operation.results } else { self.sums & !operation.results };
         let mut results = operation.results;
         while results != 0 {
             self.ready[results.trailing_zeros() as usize] = done;
@@ -333,6 +342,13 @@ mod tests {
         assert!((round(&[0x48, 0x01, 0xd8], Way::Straight, None) - 1.0).abs() < 0.01); // add rax, rbx
         assert!((round(&[0x48, 0x0f, 0xaf, 0xc3], Way::Straight, None) - 3.0).abs() < 0.02); // imul rax, rbx
         assert!((round(&[0x48, 0x8b, 0x00], Way::Straight, None) - LOAD).abs() < 0.02); // mov rax, [rax]
+    }
+
+    #[test]
+    fn sums_reach_other_units_later() {
+        assert!((round(&[0x0f, 0x58, 0xc1], Way::Straight, None) - 2.0).abs() < 0.02); // addps xmm0, xmm1
+        // addps xmm0, xmm1; mulps xmm0, xmm1
+        assert!((round(&[0x0f, 0x58, 0xc1, 0x0f, 0x59, 0xc1], Way::Straight, None) - 6.0).abs() < 0.02);
     }
 
     #[test]
