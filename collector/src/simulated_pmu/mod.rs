@@ -49,11 +49,10 @@ pub struct PmuSettings {
 }
 
 impl Default for PmuSettings {
-    /// The Ivy Bridge of the paper, with some biased branches: HBBP found them in "a number of basic blocks in a number of workloads" and
-    /// does not say how many there are. In the recording of a Westmere none of 77 branches is (`benches/stack-positions`), so less than 4 %
-    /// are at 95 % confidence. What lies between is not known.
+    /// The Ivy Bridge of the paper, without biased branches: HBBP found them in "a number of basic blocks in a number of workloads" and
+    /// does not say how many there are, and in the recording of a Westmere, the one at hand, none of 77 is (`benches/stack-positions`).
     fn default() -> Self {
-        Self { core: SimulatedCore::IvyBridge, depth: 16, bias: 0.02, seed: 1 }
+        Self { core: SimulatedCore::IvyBridge, depth: 16, bias: 0.0, seed: 1 }
     }
 }
 

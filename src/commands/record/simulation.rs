@@ -23,7 +23,7 @@ pub struct SimulationArgs {
     /// Entries of a branch stack: 16 as up to Broadwell, 32 as from Skylake on
     #[arg(long, value_name = "N")]
     lbr_depth: Option<usize>,
-    /// Share of the branches that tend to be found in the oldest entry of a stack (0 to 1) [default: 0.02]
+    /// Share of the branches that tend to be found in the oldest entry of a stack (0 to 1) [default: 0]
     #[arg(long, value_name = "SHARE")]
     lbr_bias: Option<f64>,
     /// Chooses those branches, and how often
