@@ -17,7 +17,7 @@ use crate::machine::{Cpu, EventOpener, Machine, Probe, Probes};
 use crate::open::Totals;
 use crate::plan::Wishes;
 use crate::pmu::Pmu;
-use crate::simulated_pmu::{Periods, PmuSettings};
+use crate::simulated_pmu::{Capture, PmuSettings, SampledEvents, Sampling};
 use crate::tracer::simulation::{SimulationFacts, SimulationSettings};
 use crate::tracer::{BurstEvent, Follower};
 use crate::tracing::tracking;
@@ -33,6 +33,7 @@ pub(crate) type Simulation = Follower<SimulationFacts>;
 pub(crate) struct PlannedSimulation {
     pmu: PmuSettings,
     only_steps: bool,
+    events: SampledEvents,
     /// Of instructions, and of taken branches.
     specs: [EventSpec; 2],
     /// Keep the ids of the events from being given to others.
@@ -52,11 +53,12 @@ impl PlannedSimulation {
                 "the simulated PMU has one event for EBS and one for branch stacks".to_owned(),
             ));
         };
+        let events = SampledEvents { instructions: sampling(&ebs), taken_branches: sampling(&lbr) };
         let named = |spec: EventSpec| EventSpec { base_name: format!("simulated/{}/", spec.base_name), ..spec };
         let ids = [placeholder()?, placeholder()?];
         let choice =
             Choice { source: Source::BranchRecords, events: vec![tracking()], degradations: vec![SENTENCE.to_owned()] };
-        Ok((Self { pmu, only_steps, specs: [named(ebs), named(lbr)], ids }, choice))
+        Ok((Self { pmu, only_steps, events, specs: [named(ebs), named(lbr)], ids }, choice))
     }
 
     /// Its events, which agree with `first` in all that readers expect events to agree in.
@@ -80,13 +82,9 @@ impl PlannedSimulation {
     /// # Errors
     /// It cannot be traced.
     pub(crate) fn begin(&self, command: u32, events: &[EventDescription; 2]) -> Result<Simulation, RecordError> {
-        let period = |spec: &EventSpec| match spec.period {
-            Period::Every(period) | Period::Frequency(period) => period,
-        };
-        let [ebs, lbr] = &self.specs;
         let settings = SimulationSettings {
             pmu: self.pmu,
-            periods: Periods { instructions: period(ebs), taken_branches: period(lbr) },
+            sampled: self.events,
             command: command as i32,
             events: [0, 1].map(|event| BurstEvent { attr: events[event].attr.clone(), id: self.ids[event].1 }),
             only_steps: self.only_steps,
@@ -107,7 +105,18 @@ impl PlannedSimulation {
     }
 }
 
-/// The machine that is simulated: an Ivy Bridge, as HBBP used, as far as its events matter.
+/// How an event samples on the machine that is simulated.
+fn sampling(spec: &EventSpec) -> Sampling {
+    let (Period::Every(period) | Period::Frequency(period)) = spec.period;
+    let capture = match (spec.precise, spec.base_name.as_str()) {
+        (0, _) => Capture::Interrupt,
+        (_, "inst_retired.prec_dist") => Capture::Distributed,
+        _ => Capture::Precise,
+    };
+    Sampling { period, capture }
+}
+
+/// The machine that is simulated, as far as its events matter.
 fn machine(pmu: PmuSettings) -> Machine {
     let caps = [("branches", pmu.depth.to_string()), ("max_precise", "3".to_owned())];
     let core = Pmu {
@@ -118,7 +127,7 @@ fn machine(pmu: PmuSettings) -> Machine {
     };
     let works = Probe::Works;
     Machine {
-        cpu: Cpu { vendor: "GenuineIntel".to_owned(), family: 6, model: 62, ..Cpu::default() },
+        cpu: Cpu { vendor: "GenuineIntel".to_owned(), family: 6, model: pmu.core.model(), ..Cpu::default() },
         pmus: vec![core],
         probes: Probes { dummy: works, instructions: works, branches: works, branch_stack: works, ..Probes::default() },
         ..Machine::default()

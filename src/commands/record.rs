@@ -209,7 +209,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 fn request(args: Args) -> Result<Request, String> {
     if args.pmu != "simulated" && args.simulation.is_used() {
-        return Err("--lbr-depth, --lbr-bias, --seed and --truth are for --pmu simulated".to_owned());
+        return Err("--pmu-core, --lbr-depth, --lbr-bias, --seed and --truth are for --pmu simulated".to_owned());
     }
     let target = if args.all_cpus
         || args.cpus.is_some() && args.command.is_empty() && args.pid.is_empty() && args.tid.is_empty()

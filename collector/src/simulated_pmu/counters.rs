@@ -4,13 +4,14 @@ use lookahead::BranchKind;
 use perfdata::{Avma, Branch, BranchFlags};
 
 use crate::simulated_pmu::last_branches::{LastBranches, mixed};
-use crate::simulated_pmu::model::{ARMING, FREEZING, HOLDING, WIDTH};
-use crate::simulated_pmu::{Periods, PmuSample, PmuSettings, SampledBy};
+use crate::simulated_pmu::model::{ARMING, HOLDING, INTERRUPT, WIDTH};
+use crate::simulated_pmu::{Capture, PmuSample, PmuSettings, SampledBy, SampledEvents, Sampling};
 
 /// Counts down from its period.
 #[derive(Debug)]
 struct Counter {
     period: u64,
+    capture: Capture,
     left: u64,
     overflows: u64,
     /// When a sample is due, slots.
@@ -20,29 +21,46 @@ struct Counter {
 const NOTHING_DUE: u64 = u64::MAX;
 
 impl Counter {
-    fn new(period: u64) -> Self {
+    fn new(Sampling { period, capture }: Sampling) -> Self {
         let period = period.max(1);
-        Self { period, left: period, overflows: 0, due: NOTHING_DUE }
+        Self { period, capture, left: period, overflows: 0, due: NOTHING_DUE }
     }
 
     fn counted(&self) -> u64 {
         self.overflows * self.period + (self.period - self.left)
     }
 
-    /// One more. Returns whether an overflow found a sample that was due.
+    /// One more. Returns whether that is an overflow.
     #[inline]
-    fn count(&mut self, due: u64) -> bool {
+    fn count(&mut self) -> bool {
         self.left -= 1;
-        if self.left > 0 {
-            return false;
-        }
+        self.left == 0
+    }
+
+    /// It has overflowed at `now`. Returns whether a sample was due already: this overflow makes none.
+    #[cold]
+    fn overflow(&mut self, now: u64, dice: &mut u64) -> bool {
         self.left = self.period;
         self.overflows += 1;
-        let merged = self.due != NOTHING_DUE;
-        if !merged {
-            self.due = due;
+        if self.due != NOTHING_DUE {
+            return true;
         }
-        merged
+        self.due = match self.capture {
+            Capture::Interrupt => {
+                *dice = mixed(*dice);
+                let slots = (INTERRUPT.end() - INTERRUPT.start()) * WIDTH + 1;
+                now + INTERRUPT.start() * WIDTH + *dice % slots
+            }
+            Capture::Precise => now + ARMING * WIDTH,
+            Capture::Distributed => (now / WIDTH + 1) * WIDTH,
+        };
+        false
+    }
+
+    /// What retires at `now`, and is one of its events where it is precise, makes the sample.
+    #[inline]
+    fn is_due(&self, now: u64) -> bool {
+        now >= self.due
     }
 }
 
@@ -66,8 +84,6 @@ pub(super) struct Counters {
     /// The instruction counter's sample is that of the next instruction.
     armed: bool,
     held: Held,
-    /// Slots until the next stack stands still.
-    freezing: u64,
     dice: u64,
     /// When the last branch was taken, slots.
     last_taken: u64,
@@ -76,15 +92,14 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn new(settings: PmuSettings, periods: Periods) -> Self {
+    pub(super) fn new(settings: PmuSettings, events: SampledEvents) -> Self {
         Self {
-            instructions: Counter::new(periods.instructions),
-            branches: Counter::new(periods.taken_branches),
+            instructions: Counter::new(events.instructions),
+            branches: Counter::new(events.taken_branches),
             merged: 0,
             stack: LastBranches::new(settings.depth, settings.bias, settings.seed),
             armed: false,
             held: Held::Open,
-            freezing: FREEZING.start() * WIDTH,
             dice: settings.seed,
             last_taken: 0,
             ip: Avma(0),
@@ -130,9 +145,12 @@ impl Counters {
         samples: &mut Vec<PmuSample>,
     ) {
         // The instruction that overflows the counter is never the one that is sampled.
-        self.armed = now >= self.instructions.due;
-        self.merged += u64::from(self.instructions.count(now + ARMING * WIDTH));
-        if now >= self.branches.due {
+        self.armed = self.instructions.is_due(now);
+        if self.instructions.count() {
+            self.merged += u64::from(self.instructions.overflow(now, &mut self.dice));
+        }
+        let by_interrupt = self.branches.capture == Capture::Interrupt;
+        if by_interrupt && self.branches.is_due(now) {
             self.freeze(samples);
         }
         if let Some((from, to, kind, mispredicted)) = taken {
@@ -144,7 +162,13 @@ impl Counters {
             if let Held::For(branches) = self.held {
                 self.held = if branches > 1 { Held::For(branches - 1) } else { Held::No };
             }
-            self.merged += u64::from(self.branches.count(now + self.freezing));
+            // The branch that makes the sample is the newest of the stack.
+            if !by_interrupt && self.branches.is_due(now) {
+                self.freeze(samples);
+            }
+            if self.branches.count() {
+                self.merged += u64::from(self.branches.overflow(now, &mut self.dice));
+            }
         }
     }
 
@@ -162,9 +186,6 @@ impl Counters {
         if self.held == Held::No {
             self.held = Held::Open;
             self.branches.due = NOTHING_DUE;
-            self.dice = mixed(self.dice);
-            let slots = (FREEZING.end() - FREEZING.start()) * WIDTH + 1;
-            self.freezing = FREEZING.start() * WIDTH + self.dice % slots;
             self.sample(SampledBy::TakenBranches, self.ip, samples);
         }
     }

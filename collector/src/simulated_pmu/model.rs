@@ -57,13 +57,18 @@ pub(super) const HISTORY: u32 = 12;
 /// Entries of the stack of return addresses.
 pub(super) const RETURNS: usize = 16;
 
-/// Cycles from the overflow of the instruction counter until the next instruction to retire is the one whose sample is taken: precise
-/// sampling has to be armed first. No maker publishes it; a few cycles are needed for the shadowing that HBBP describes. (Assumption.)
+/// Cycles from the overflow of a precise event's counter until its next event makes the sample. Intel's manual (volume 3B, *Precise
+/// Distribution of Instructions Retired*) knows of "a finite delay", "constant in core clock space", and does not say how long it is; a few
+/// cycles are needed for the shadowing that HBBP describes. (Assumption.)
+///
+/// Of `PREC_DIST` the manual says that "an early indication of when the counter is about to overflow" takes the delay away, and the list of
+/// events that it "reduces" the shadow. So that is armed in the cycle of the overflow, and what retires in that same cycle is not sampled:
+/// instruction by instruction it is accurate on later cores only.
 pub(super) const ARMING: u64 = 8;
 
-/// Cycles from the overflow of the branch counter until the stack stands still, at least and at most, each as likely: an interrupt has to
-/// be raised, and that takes now more, now less. (Assumption.)
-pub(super) const FREEZING: std::ops::RangeInclusive<u64> = 20..=60;
+/// Cycles from the overflow of a counter until an interrupt stops the core, and with it the stack, at least and at most, each as likely:
+/// it takes now more, now less. (Assumption; `benches/stack-positions` compares what follows from it with a recording of a Westmere.)
+pub(super) const INTERRUPT: std::ops::RangeInclusive<u64> = 20..=60;
 
 /// How often a stack with a branch that holds it is held until that branch is the oldest: HBBP (III.C) saw branches in entry\[0\] "even up
 /// to 50% of the time". Nobody knows how it comes about. (Assumption.)

@@ -34,16 +34,27 @@ fn chain(blocks: &[u64]) -> (Code, Vec<Executed>) {
     (Code(code), trace)
 }
 
+/// Events with these captures, and one period that is prime to all loops here.
+const fn events(instructions: Capture, taken_branches: Capture) -> SampledEvents {
+    SampledEvents {
+        instructions: Sampling { period: 1009, capture: instructions },
+        taken_branches: Sampling { period: 211, capture: taken_branches },
+    }
+}
+
+/// Those of the Ivy Bridge and of the Westmere.
+const IVY_BRIDGE: SampledEvents = events(Capture::Distributed, Capture::Precise);
+const WESTMERE: SampledEvents = events(Capture::Precise, Capture::Interrupt);
+
 fn sample(
     settings: PmuSettings,
-    periods: (u64, u64),
+    events: SampledEvents,
     code: &mut Code,
     trace: &[Executed],
     rounds: u64,
 ) -> Vec<PmuSample> {
-    let periods = Periods { instructions: periods.0, taken_branches: periods.1 };
     let (mut core, mut table) = (Core::default(), CodeTable::default());
-    let mut thread = ThreadPmu::new(settings, periods);
+    let mut thread = ThreadPmu::new(settings, events);
     let mut samples = Vec::new();
     for _ in 0..rounds {
         core.retire(&mut thread, &mut table, code, trace, &mut samples);
@@ -67,43 +78,55 @@ fn histogram<'a>(ips: impl Iterator<Item = &'a PmuSample>) -> BTreeMap<Avma, u64
     counts
 }
 
-const UNBIASED: PmuSettings = PmuSettings { depth: 16, bias: 0.0, seed: 1 };
+const UNBIASED: PmuSettings = PmuSettings { core: SimulatedCore::IvyBridge, depth: 16, bias: 0.0, seed: 1 };
 
 #[test]
 fn as_many_samples_as_periods_and_none_where_it_did_not_run() {
     let (mut code, trace) = chain(&[3, 9, 0, 30]);
-    let samples = sample(UNBIASED, (1009, 211), &mut code, &trace, 10_000);
-    let (instructions, branches) = (10_000 * trace.len() as u64, 40_000);
-    // The last overflow may not have come to its sample.
-    let expected = |count: u64, period: u64| (count / period).saturating_sub(1)..=count / period;
-    assert!(expected(instructions, 1009).contains(&(of(&samples, SampledBy::Instructions).count() as u64)));
-    assert!(expected(branches, 211).contains(&(of(&samples, SampledBy::TakenBranches).count() as u64)));
-    assert!(samples.iter().all(|sample| trace.iter().any(|executed| executed.ip == sample.ip)));
+    for events in [IVY_BRIDGE, WESTMERE, events(Capture::Interrupt, Capture::Distributed)] {
+        let samples = sample(UNBIASED, events, &mut code, &trace, 10_000);
+        let (instructions, branches) = (10_000 * trace.len() as u64, 40_000);
+        // The last overflow may not have come to its sample.
+        let expected = |count: u64, period: u64| (count / period).saturating_sub(1)..=count / period;
+        assert!(expected(instructions, 1009).contains(&(of(&samples, SampledBy::Instructions).count() as u64)));
+        assert!(expected(branches, 211).contains(&(of(&samples, SampledBy::TakenBranches).count() as u64)));
+        assert!(samples.iter().all(|sample| trace.iter().any(|executed| executed.ip == sample.ip)));
+    }
 }
 
-/// Code without long latencies is sampled evenly: a period that is prime to the loop meets each instruction as often.
+/// Code without long latencies is sampled evenly: a period that is prime to the loop, whose cycles begin with another instruction each
+/// time, meets each instruction as often.
 #[test]
 fn plain_code_is_sampled_evenly() {
     let (mut code, trace) = chain(&[20]);
-    let counts = histogram(of(&sample(UNBIASED, (1009, 211), &mut code, &trace, 100_000), SampledBy::Instructions));
-    let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
-    assert_eq!(counts.len(), 21);
-    assert!(most - least <= 2, "{counts:?}");
+    for (events, unevenness) in [(WESTMERE, 2), (IVY_BRIDGE, model::WIDTH)] {
+        let counts = histogram(of(&sample(UNBIASED, events, &mut code, &trace, 100_000), SampledBy::Instructions));
+        let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
+        assert_eq!(counts.len(), 21);
+        assert!(most - least <= unevenness, "{counts:?}");
+    }
 }
 
-/// HBBP III.A: "samples disproportionately represent instructions following long-latency instructions".
+/// HBBP III.A: "samples disproportionately represent instructions following long-latency instructions", and with `PREC_DIST` they do so
+/// "to a lesser extent": only what retires in one cycle with the overflow is not sampled.
 #[test]
 fn samples_pile_up_behind_a_division() {
     let (mut code, mut trace) = chain(&[20]);
     let division = trace[7].ip;
     code.0.insert(division.0, vec![0x48, 0xf7, 0xf1]);
     trace.retain(|executed| executed.ip != Avma(division.0 + 1) && executed.ip != Avma(division.0 + 2));
-    let counts = histogram(of(&sample(UNBIASED, (1009, 211), &mut code, &trace, 100_000), SampledBy::Instructions));
-    let all: u64 = counts.values().sum();
-    let behind = counts[&Avma(division.0 + 3)];
-    assert!(behind as f64 > 0.5 * all as f64, "{behind} of {all}: {counts:?}");
+    let mut shares = |events: SampledEvents| {
+        let counts = histogram(of(&sample(UNBIASED, events, &mut code, &trace, 100_000), SampledBy::Instructions));
+        let all = counts.values().sum::<u64>() as f64;
+        [division.0, division.0 + 3].map(|at| counts.get(&Avma(at)).copied().unwrap_or(0) as f64 / all)
+    };
+    let length = trace.len() as f64;
     // The division itself is in nobody's shadow.
-    assert!(counts.get(&division).copied().unwrap_or(0) < all / 20, "{counts:?}");
+    let [itself, behind] = shares(WESTMERE);
+    assert!(behind > 0.5 && itself < 0.05, "{behind} {itself}");
+    let [itself, behind] = shares(IVY_BRIDGE);
+    let most = model::WIDTH as f64 / length;
+    assert!((1.0 / length..=most + 0.01).contains(&behind) && itself <= most + 0.01, "{behind} {itself} {most}");
 }
 
 /// A loop longer than what is underway at most, so that no two loads overlap.
@@ -116,7 +139,7 @@ fn a_load_that_misses_casts_a_shadow_and_one_that_hits_does_not() {
         code.0.insert(load, vec![0x8a, 0x07]); // mov al, [rdi]
         trace.remove(8);
         let (mut core, mut table, mut samples) = (Core::default(), CodeTable::default(), Vec::new());
-        let mut thread = ThreadPmu::new(UNBIASED, Periods { instructions: 1009, taken_branches: 211 });
+        let mut thread = ThreadPmu::new(UNBIASED, WESTMERE);
         for round in 0..20_000 {
             trace[7].operand = Avma(0x1000_0000 + round * stride);
             core.retire(&mut thread, &mut table, &mut code, &trace, &mut samples);
@@ -139,11 +162,13 @@ fn stacks_are_true() {
     let taken: Vec<(Avma, Avma)> = trace.iter().filter_map(|e| Some((e.ip, e.taken?.1))).collect();
     for bias in [0.0, 0.1, 1.0] {
         for depth in [16, 32] {
-            let settings = PmuSettings { depth, bias, seed: 5 };
-            for sample in sample(settings, (1009, 211), &mut code, &trace, 2000) {
-                let newest = taken.iter().position(|&(from, _)| from == sample.branches[0].from).unwrap();
-                let expected = (0..depth).map(|back| taken[(newest + 10 * taken.len() - back) % taken.len()]);
-                assert!(sample.branches.iter().map(|branch| (branch.from, branch.to)).eq(expected));
+            let settings = PmuSettings { depth, bias, seed: 5, ..UNBIASED };
+            for events in [IVY_BRIDGE, WESTMERE] {
+                for sample in sample(settings, events, &mut code, &trace, 2000) {
+                    let newest = taken.iter().position(|&(from, _)| from == sample.branches[0].from).unwrap();
+                    let expected = (0..depth).map(|back| taken[(newest + 10 * taken.len() - back) % taken.len()]);
+                    assert!(sample.branches.iter().map(|branch| (branch.from, branch.to)).eq(expected));
+                }
             }
         }
     }
@@ -156,26 +181,52 @@ fn branches_that_hold_the_stack_are_oldest_too_often_and_others_are_not() {
     let jumps: Vec<Avma> =
         trace.iter().filter(|executed| executed.taken.is_some()).map(|executed| executed.ip).collect();
     let seed = (1..).find(|&seed| jumps.iter().filter(|&&at| holds_the_stack(at, 0.02, seed)).count() == 1).unwrap();
-    let mut share = |bias: f64| -> BTreeMap<Avma, f64> {
-        let samples = sample(PmuSettings { depth: 16, bias, seed }, (1009, 211), &mut code, &trace, 10_000);
+    let mut share = |bias: f64, events: SampledEvents| -> BTreeMap<Avma, f64> {
+        let samples = sample(PmuSettings { bias, seed, ..UNBIASED }, events, &mut code, &trace, 10_000);
         let stacks: Vec<&PmuSample> = of(&samples, SampledBy::TakenBranches).collect();
         let mut counts = BTreeMap::new();
         stacks.iter().for_each(|s| *counts.entry(s.branches[15].from).or_default() += 1.0 / stacks.len() as f64);
         counts
     };
-    let (without, with) = (share(0.0), share(0.02));
-    assert!(without.values().all(|&share| share < 2.0 / 61.0), "{without:?}");
-    for (&branch, &share) in &with {
-        // Half of the stacks that hold it, of which there are 16 of 61; the rest are as without.
-        let expected = if holds_the_stack(branch, 0.02, seed) { 0.5 * 15.0 / 61.0 } else { 0.0 };
-        assert!((share - expected - 0.013).abs() < 0.013, "{branch:?}: {share}, {expected}");
+    for events in [IVY_BRIDGE, WESTMERE] {
+        let (without, with) = (share(0.0, events), share(0.02, events));
+        assert!(without.values().all(|&share| share < 2.0 / 61.0), "{without:?}");
+        for (&branch, &share) in &with {
+            // Half of the stacks that hold it, of which there are 16 of 61; the rest are as without.
+            let expected = if holds_the_stack(branch, 0.02, seed) { 0.5 * 15.0 / 61.0 } else { 0.0 };
+            assert!((share - expected - 0.013).abs() < 0.013, "{branch:?}: {share}, {expected}");
+        }
     }
+}
+
+/// A branch behind a long latency is taken in the wait of all that overflow while the core is being armed: the precise stack ends with it. An
+/// interrupt comes later: the newest is the branch in front of the latency.
+#[test]
+fn a_long_latency_decides_which_branch_is_the_newest() {
+    let (mut code, mut trace) = chain(&[2; 61]);
+    let division = trace[3 * 30].ip;
+    code.0.insert(division.0, vec![0x48, 0xf7, 0xf1]);
+    trace.remove(3 * 30 + 1);
+    let jumps: Vec<Avma> =
+        trace.iter().filter(|executed| executed.taken.is_some()).map(|executed| executed.ip).collect();
+    let mut newest = |events: SampledEvents| {
+        let samples = sample(UNBIASED, events, &mut code, &trace, 10_000);
+        let stacks: Vec<&PmuSample> = of(&samples, SampledBy::TakenBranches).collect();
+        let share =
+            |jump: Avma| stacks.iter().filter(|s| s.branches[0].from == jump).count() as f64 / stacks.len() as f64;
+        [share(jumps[29]), share(jumps[30])]
+    };
+    // Ten branches overflow in the 32 slots before, of 61.
+    let [before, behind] = newest(IVY_BRIDGE);
+    assert!(before < 0.03 && (behind - 11.0 / 61.0).abs() < 0.03, "{before} {behind}");
+    let [before, behind] = newest(WESTMERE);
+    assert!(before > 0.3 && behind < 0.03, "{before} {behind}");
 }
 
 #[test]
 fn what_a_branch_carries() {
     let (mut code, trace) = chain(&[3, 400]);
-    let samples = sample(UNBIASED, (1009, 211), &mut code, &trace, 2000);
+    let samples = sample(UNBIASED, IVY_BRIDGE, &mut code, &trace, 2000);
     let last = &samples.last().unwrap().branches;
     for branch in last {
         assert!(branch.flags.predicted() && !branch.flags.mispredicted());
@@ -189,9 +240,12 @@ fn what_a_branch_carries() {
 #[test]
 fn the_same_seed_gives_the_same_samples() {
     let (mut code, trace) = chain(&[2, 5, 11, 0, 3]);
-    let mut with = |seed| sample(PmuSettings { depth: 32, bias: 0.3, seed }, (1009, 211), &mut code, &trace, 5000);
-    assert_eq!(with(3), with(3));
-    assert_ne!(with(3), with(4));
+    for events in [IVY_BRIDGE, WESTMERE] {
+        let settings = |seed| PmuSettings { depth: 32, bias: 0.3, seed, ..UNBIASED };
+        let mut with = |seed| sample(settings(seed), events, &mut code, &trace, 5000);
+        assert_eq!(with(3), with(3));
+        assert_ne!(with(3), with(4));
+    }
 }
 
 /// A thread's own step tells where it went: whether a branch was taken follows from that.

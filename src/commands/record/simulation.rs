@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use collector::request::SimulationWish;
-use collector::simulated_pmu::PmuSettings;
+use collector::simulated_pmu::{PmuSettings, SimulatedCore};
 use collector::{CountedInstruction, SimulationFacts};
 use serde::Serialize;
 
@@ -16,10 +16,14 @@ use crate::output::count;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Simulated PMU (--pmu simulated)")]
 pub struct SimulationArgs {
+    /// Whose events it has, and so how samples are taken: ivy-bridge (instructions by PREC_DIST, precise branches), or westmere (instructions
+    /// by a precise event without PREC_DIST, branch stacks by interrupts) [default: ivy-bridge]
+    #[arg(long, value_name = "CORE")]
+    pmu_core: Option<SimulatedCore>,
     /// Entries of a branch stack: 16 as up to Broadwell, 32 as from Skylake on
     #[arg(long, value_name = "N")]
     lbr_depth: Option<usize>,
-    /// Share of the branches that tend to be found in the oldest entry of a stack (0 to 1) [default: 0.02]
+    /// Share of the branches that tend to be found in the oldest entry of a stack (0 to 1) [default: 0]
     #[arg(long, value_name = "SHARE")]
     lbr_bias: Option<f64>,
     /// Chooses those branches, and how often
@@ -36,14 +40,20 @@ pub struct SimulationArgs {
 impl SimulationArgs {
     /// Whether any of it was asked for.
     pub fn is_used(&self) -> bool {
-        let Self { lbr_depth, lbr_bias, seed, truth, only_steps } = self;
-        lbr_depth.is_some() || lbr_bias.is_some() || seed.is_some() || truth.is_some() || *only_steps
+        let Self { pmu_core, lbr_depth, lbr_bias, seed, truth, only_steps } = self;
+        pmu_core.is_some()
+            || lbr_depth.is_some()
+            || lbr_bias.is_some()
+            || seed.is_some()
+            || truth.is_some()
+            || *only_steps
     }
 
     /// The wish, with defaults for what was left open.
     pub fn wish(&self) -> SimulationWish {
         let default = PmuSettings::default();
         let pmu = PmuSettings {
+            core: self.pmu_core.unwrap_or(default.core),
             depth: self.lbr_depth.unwrap_or(default.depth),
             bias: self.lbr_bias.unwrap_or(default.bias),
             seed: self.seed.unwrap_or(default.seed),

@@ -117,7 +117,7 @@ impl Simulator {
         });
         process.threads += 1;
         self.facts.threads += 1;
-        let pmu = ThreadPmu::new(self.settings.pmu, self.settings.periods);
+        let pmu = ThreadPmu::new(self.settings.pmu, self.settings.sampled);
         let thread = Thread { id, pmu, working_set: WorkingSet::default(), stepping: None, maps: true, signals: false };
         self.threads.insert(id.tid, thread);
     }

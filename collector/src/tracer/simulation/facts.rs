@@ -10,6 +10,8 @@ use crate::tracer::simulation::truth::Truth;
 /// The `simulation` object of a recording's facts.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SimulationFacts {
+    /// Whose events were simulated.
+    pub core: &'static str,
     /// Entries of a branch stack.
     pub depth: usize,
     /// Share of the branches that tend to be in the oldest entry.
@@ -47,8 +49,8 @@ pub struct SimulationFacts {
 
 impl SimulationFacts {
     pub(super) fn new(settings: PmuSettings) -> Self {
-        let PmuSettings { depth, bias, seed } = settings;
-        Self { depth, bias, seed, ..Self::default() }
+        let PmuSettings { core, depth, bias, seed } = settings;
+        Self { core: core.as_str(), depth, bias, seed, ..Self::default() }
     }
 
     /// What is less than it could be, in sentences.

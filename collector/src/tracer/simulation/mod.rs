@@ -22,7 +22,7 @@ mod truth;
 
 use std::sync::mpsc::Sender;
 
-use crate::simulated_pmu::{Periods, PmuSettings};
+use crate::simulated_pmu::{PmuSettings, SampledEvents};
 use crate::tracer::simulation::engine::Simulator;
 pub use crate::tracer::simulation::facts::SimulationFacts;
 pub use crate::tracer::simulation::truth::{CountedInstruction, Truth};
@@ -32,7 +32,7 @@ use crate::tracer::{AttachError, BurstEvent, Follower};
 #[derive(Clone, Debug)]
 pub(crate) struct SimulationSettings {
     pub(crate) pmu: PmuSettings,
-    pub(crate) periods: Periods,
+    pub(crate) sampled: SampledEvents,
     /// The process that is about to become the command.
     pub(crate) command: i32,
     /// The events of the samples: of instructions, and of taken branches.

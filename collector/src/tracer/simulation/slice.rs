@@ -158,8 +158,8 @@ impl Simulator {
     fn write_samples(&mut self, id: ThreadId) {
         for sample in self.samples.drain(..) {
             let (event, period) = match sample.event {
-                SampledBy::Instructions => (&self.settings.events[0], self.settings.periods.instructions),
-                SampledBy::TakenBranches => (&self.settings.events[1], self.settings.periods.taken_branches),
+                SampledBy::Instructions => (&self.settings.events[0], self.settings.sampled.instructions.period),
+                SampledBy::TakenBranches => (&self.settings.events[1], self.settings.sampled.taken_branches.period),
             };
             let written = self.shared.push(|time, records| {
                 let fields = SampleFields {
