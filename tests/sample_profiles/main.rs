@@ -158,7 +158,11 @@ fn counts_of_llvm_fit_into_32_bits() {
     let counted: String = lines.iter().map(|(address, count)| format!("0x{address:x} {count}\n")).collect();
     let head = "version: 1\ncreator: callgrind-3.19.0\npositions: instr\nevents: Ir\n\n";
     let truth = folder.path().join("callgrind.out");
-    std::fs::write(&truth, format!("{head}ob={}\nfl=program.c\nfn=_start\n{counted}", binary.display())).unwrap();
+    std::fs::write(
+        &truth,
+        format!("{head}ob={}\nfl=program.c\nfn=_start\n{counted}totals: 37500000000\n", binary.display()),
+    )
+    .unwrap();
     let export = |format: &str| run(&["export", "--format", format, "--truth", truth.to_str().unwrap()]);
     let expected = "\
 f:24159191040:2147483648
@@ -172,8 +176,8 @@ h:1610612736:1610612736
  1: 1610612736
 ";
     let output = export("llvm-text");
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
     let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{said}");
     assert!(said.contains("all counts are divided by 2.8"), "{said}");
     assert!(gcov::print(&export("gcov").stdout).contains("4500000000"));
 }
