@@ -11,10 +11,11 @@ from building import Failed, complaint, said
 
 # Seconds of one recording, in one process: short ones have too few bursts, and too few of them use the same memory.
 RECORDED = 60
-# Of a sample profile, with the flow inference that the manual of clang proposes.
+# Of a sample profile, with the flow inference that the manual of clang proposes, and with the weighing of what inlining costs and saves that LLVM does by itself
+# with instrumentation only.
 SAMPLE_USE = {
-    "clang": ["-fprofile-sample-use={}", "-fsample-profile-use-profi"],
-    "rustc": ["-Zprofile-sample-use={}", "-Cllvm-args=-sample-profile-use-profi"],
+    "clang": ["-fprofile-sample-use={}", "-fsample-profile-use-profi", "-mllvm", "-inline-enable-cost-benefit-analysis=true"],
+    "rustc": ["-Zprofile-sample-use={}", "-Cllvm-args=-sample-profile-use-profi", "-Cllvm-args=-inline-enable-cost-benefit-analysis=true"],
     "gcc": ["-fauto-profile={}"],
 }
 # BOLT's own, with what its authors recommend.
@@ -35,22 +36,30 @@ class Experiment:
         self.base = self.program.build(self.compiler, "O2", [])
         self.variants["-O2"] = self.base
         self.attempt("instrumented PGO", self.instrumented)
-        self.recording = self.recorded()
+        self.recording = self.recorded("O2", self.base)
         truth = self.truth() if self.given.exact else None
         exact = self.exported("exact", ["--truth", truth]) if truth else None
         if exact:
             self.attempt("AutoFDO, exact", lambda: self.sampled("exact", ["--truth", truth]))
         self.attempt("AutoFDO, hbbp", lambda: self.sampled("hbbp", ["-i", self.recording]))
+        if self.llvm and "AutoFDO, hbbp" in self.variants:
+            self.prepare_again(self.variants["AutoFDO, hbbp"])
         self.attempt("AutoFDO, usual tool", self.sampled_by_others)
         if self.llvm:
-            self.attempt("BOLT, hbbp", lambda: self.bolted("hbbp", self.fdata()))
-            self.attempt("BOLT, perf2bolt", lambda: self.bolted("perf2bolt", self.usual_fdata()))
+            self.attempt("BOLT, hbbp", lambda: self.bolted("hbbp", self.base, self.exported("O2", ["-i", self.recording], "bolt")))
+            self.attempt("BOLT, perf2bolt", lambda: self.bolted("perf2bolt", self.base, self.usual_fdata()))
         if exact:
             self.similar["AutoFDO, hbbp"] = similarity(exact, self.exported("hbbp", ["-i", self.recording]))
             if self.llvm and "AutoFDO, usual tool" in self.variants:
                 self.similar["AutoFDO, usual tool"] = similarity(exact, self.file("usual.prof"))
         self.state().write_text(json.dumps({"variants": self.variants, "left_out": self.left_out, "similar": self.similar}, default=str))
         return self
+
+    def prepare_again(self, build):
+        """Builds what a recording of an optimized build makes of it."""
+        source = ["-i", self.recorded("autofdo-hbbp", build)]
+        self.attempt("AutoFDO twice, hbbp", lambda: self.with_samples("twice", self.exported("twice", source, of=build)))
+        self.attempt("AutoFDO + BOLT, hbbp", lambda: self.bolted("autofdo-hbbp", build, self.exported("autofdo-hbbp", source, "bolt", build)))
 
     def restore(self):
         """What `prepare` built before."""
@@ -90,11 +99,11 @@ class Experiment:
         said(["llvm-profdata-19", "merge", "-o", profile, *folder.glob("*.profraw")])
         return self.build("pgo", [f"{prefix}profile-use={profile}"])
 
-    def recorded(self):
+    def recorded(self, name, build):
         """A recording of a minute."""
-        times = self.program.times * math.ceil(RECORDED / max(self.program.run(self.base), 0.1))
-        recording = self.file("O2.data")
-        command = [self.given.hbbp, "record", "-q", "--overhead", self.given.overhead, "-o", recording, "--", *self.program.command(self.base, times)]
+        times = self.program.times * math.ceil(RECORDED / max(self.program.run(build), 0.1))
+        recording = self.file(f"{name}.data")
+        command = [self.given.hbbp, "record", "-q", "--overhead", self.given.overhead, "-o", recording, "--", *self.program.command(build, times)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.program.folder)
         if done.returncode != self.program.success:
             raise Failed(f"hbbp record: {complaint(done.stderr)}")
@@ -106,10 +115,10 @@ class Experiment:
         said([self.given.hbbp, "truth", "-o", truth, "--", *self.program.command(self.base, self.program.times)], cwd=self.program.folder, stdin=subprocess.DEVNULL)
         return truth
 
-    def exported(self, name, source, kind="llvm-extbin"):
-        """A profile by `hbbp export`."""
+    def exported(self, name, source, kind="llvm-extbin", of=None):
+        """A profile by `hbbp export`, of the -O2 build unless another one is named."""
         profile = self.file(f"{name}.{kind}")
-        said([self.given.hbbp, "export", "--format", kind, *source, "--binary", self.base, "-o", profile])
+        said([self.given.hbbp, "export", "--format", kind, *source, "--binary", of or self.base, "-o", profile])
         return profile
 
     def sampled(self, name, source):
@@ -130,17 +139,14 @@ class Experiment:
             said(["create_gcov", f"--binary={self.base}", f"--profile={self.recording}", f"--gcov={profile}", "-gcov_version=2"])
         return self.with_samples("usual", profile)
 
-    def fdata(self):
-        return self.exported("O2", ["-i", self.recording], "bolt")
-
     def usual_fdata(self):
         fdata = self.file("O2.perf2bolt")
         said(["/usr/lib/llvm-19/bin/perf2bolt", "-p", self.recording, "-o", fdata, self.base])
         return fdata
 
-    def bolted(self, name, fdata):
+    def bolted(self, name, build, fdata):
         target = self.file(f"bolt-{name}")
-        said(["llvm-bolt-19", self.base, "-o", target, f"-data={fdata}", *LAYOUT])
+        said(["llvm-bolt-19", build, "-o", target, f"-data={fdata}", *LAYOUT])
         return target
 
     def measured(self):

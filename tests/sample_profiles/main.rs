@@ -139,6 +139,49 @@ fn counts_by_function_and_position() {
     assert_eq!(threads, TEXT);
 }
 
+/// LLVM keeps 32 bits of how often a call runs: 4,500,000,000 times would be 205,032,704 to it. So all are divided; GCC gets
+/// them as they are.
+#[test]
+fn counts_of_llvm_fit_into_32_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = assemble(folder.path(), "program", PROGRAM, &[]) else { return };
+    let lines = [
+        (0x40_1000, 6_000_000_000_u64),
+        (0x40_1001, 6_000_000_000),
+        (0x40_1003, 4_500_000_000),
+        (0x40_1008, 4_500_000_000),
+        (0x40_1009, 4_500_000_000),
+        (0x40_100b, 1_500_000_000),
+        (0x40_100c, 6_000_000_000),
+        (0x40_100e, 4_500_000_000),
+    ];
+    let counted: String = lines.iter().map(|(address, count)| format!("0x{address:x} {count}\n")).collect();
+    let head = "version: 1\ncreator: callgrind-3.19.0\npositions: instr\nevents: Ir\n\n";
+    let truth = folder.path().join("callgrind.out");
+    std::fs::write(
+        &truth,
+        format!("{head}ob={}\nfl=program.c\nfn=_start\n{counted}totals: 37500000000\n", binary.display()),
+    )
+    .unwrap();
+    let export = |format: &str| run(&["export", "--format", format, "--truth", truth.to_str().unwrap()]);
+    let expected = "\
+f:24159191040:2147483648
+ 2: 2147483648
+ 3: 1610612736
+ 3.1: 1610612736 h:1610612736
+ 5: 2147483648
+ 4: g:536870912
+  1: 536870912
+h:1610612736:1610612736
+ 1: 1610612736
+";
+    let output = export("llvm-text");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{said}");
+    assert!(said.contains("all counts are divided by 2.8"), "{said}");
+    assert!(gcov::print(&export("gcov").stdout).contains("4500000000"));
+}
+
 /// Without branches, a position has the mean of its instructions. A sample stands for 1,000 executions: on line 12 one instruction was
 /// sampled twice and the other one three times.
 #[test]

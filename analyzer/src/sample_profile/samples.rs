@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::flow::whole;
+
 /// Counts of the functions of one binary.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SampleProfile {
@@ -70,7 +72,33 @@ impl Placement {
     }
 }
 
+impl SampleProfile {
+    /// Divides all counts by the same number if one of a position is above `most`. Counts stay in proportion, and what ran counts 1
+    /// at least. Returns that number.
+    pub fn limit(&mut self, most: u64) -> Option<f64> {
+        let largest = self.functions.values().map(FunctionSamples::largest).max().filter(|&largest| largest > most)?;
+        let divisor = largest as f64 / most as f64;
+        self.functions.values_mut().for_each(|function| function.divide(divisor));
+        Some(divisor)
+    }
+}
+
 impl FunctionSamples {
+    /// The largest count of a position, of calls of the function, or of calls from a position.
+    fn largest(&self) -> u64 {
+        let body = self.body.values().flat_map(|sample| sample.targets.values().copied().chain([sample.count]));
+        let inlined = self.inlined.values().map(Self::largest);
+        body.chain(inlined).chain([self.head]).max().unwrap_or(0)
+    }
+
+    fn divide(&mut self, divisor: f64) {
+        let counts = self.body.values_mut().flat_map(|sample| sample.targets.values_mut().chain([&mut sample.count]));
+        for count in counts.chain([&mut self.head, &mut self.total]).filter(|count| **count > 0) {
+            *count = whole(*count as f64 / divisor);
+        }
+        self.inlined.values_mut().for_each(|function| function.divide(divisor));
+    }
+
     /// Adds another copy of the same function.
     pub fn add(&mut self, other: FunctionSamples) {
         self.head = self.head.saturating_add(other.head);

@@ -6,11 +6,19 @@ use anyhow::bail;
 use crate::output::profile::Profiled;
 use crate::output::share;
 
+/// LLVM keeps the lower 32 bits of the count of a direct call (`SampleProfileLoader::generateMDProfMetadata`), so a call that ran more
+/// often would look cold. Half of that leaves room for what the compiler adds: flow that it infers, copies that it merges.
+const LARGEST_OF_LLVM: u64 = 1 << 31;
+
 /// The sample profile of a binary; what is not in it is said on standard error.
 pub fn sample_profile(profiled: &Profiled<'_>, names: Names, threads: usize) -> anyhow::Result<SampleProfile> {
-    let (profile, notes) = build(profiled.flow, profiled.index, &profiled.binary, names, threads);
+    let (mut profile, notes) = build(profiled.flow, profiled.index, &profiled.binary, names, threads);
     let file = profiled.binary.file.display();
     notes.iter().for_each(|note| eprintln!("hbbp: {file}: {note}"));
+    let divisor = (names == Names::Llvm).then(|| profile.limit(LARGEST_OF_LLVM)).flatten();
+    if let Some(divisor) = divisor {
+        eprintln!("hbbp: all counts are divided by {divisor:.1}: LLVM keeps 32 bits of how often a call runs");
+    }
     let Placement { without_debug_information, without_line, without_start_line, .. } = profile.placement;
     let unplaced = [
         ("code without debug information (compile it with -g or -gline-tables-only)", without_debug_information),
