@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use crate::counting::{LocatedStart, ModuleCounts};
 use crate::estimation::descent::least;
 use crate::estimation::simulated_core::Costs;
-use crate::estimation::{Part, Strata, Stratum};
+use crate::estimation::{Part, Strata};
 
 /// Bursts per unit of evidence: those of one phase are alike.
 const BURSTS_PER_EVIDENCE: f64 = 10.0;
@@ -31,30 +31,29 @@ const DEVIATION_OF_PARTS: f64 = 0.1;
 /// Keeps logarithms finite.
 const LEAST_SHARE: f64 = 1e-7;
 
-/// The cost of an instruction where bursts start, by place of start, in units of the usual cost. `of_start`: the strata of the starts.
+/// The cost of an instruction where bursts start, by place of start, in units of the usual cost. `of_start`: the parts of the starts.
 pub(super) fn costs(
     starts: &[LocatedStart],
-    of_start: &[Stratum],
+    of_start: &[Part],
     shares: &[f64],
     counted: &[ModuleCounts],
     strata: &Strata<'_>,
     simulated: &Costs,
 ) -> Vec<f64> {
-    let part_of_start: Vec<Part> = starts.iter().map(|start| strata.part_of(start.module, start.at)).collect();
-    let parts = numbered(&part_of_start);
-    let functions = numbered(of_start);
+    let parts = numbered(of_start.iter().copied());
+    let functions = numbered(parts.keys().map(|(stratum, _)| *stratum));
     let simulated: Vec<f64> =
-        starts.iter().zip(of_start).map(|(start, stratum)| simulated.at(*stratum, start.at)).collect();
+        starts.iter().zip(of_start).map(|(start, (stratum, _))| simulated.at(*stratum, start.at)).collect();
     // Shares of instructions, if the simulated costs were right.
     let shares: Vec<f64> = shares.iter().zip(&simulated).map(|(share, cost)| share / cost).collect();
     let mut time = vec![0.0; parts.len()];
-    for (part, share) in part_of_start.iter().zip(&shares) {
+    for (part, share) in of_start.iter().zip(&shares) {
         time[parts[part]] += share;
     }
     let executed = executed(starts, counted, strata, &parts);
     // Rows of the matrix: what the bursts of a part execute, each place of start with its share.
     let mut rows: Vec<BTreeMap<Option<usize>, f64>> = vec![BTreeMap::new(); parts.len()];
-    for ((row, part), share) in executed.iter().zip(&part_of_start).zip(&shares) {
+    for ((row, part), share) in executed.iter().zip(of_start).zip(&shares) {
         let all: f64 = row.values().sum();
         let from = parts[part];
         if all > 0.0 && time[from] > 0.0 {
@@ -68,12 +67,12 @@ pub(super) fn costs(
     let problem = Balance { time, rows, function_of, evidence: bursts as f64 / BURSTS_PER_EVIDENCE };
     let logarithms = least(vec![0.0; parts.len() + functions.len()], |at, slope| problem.at(at, slope));
     let correction = |part: &Part| problem.logarithm(&logarithms, parts[part]).exp();
-    part_of_start.iter().zip(simulated).map(|(part, cost)| cost * correction(part)).collect()
+    of_start.iter().zip(simulated).map(|(part, cost)| cost * correction(part)).collect()
 }
 
 /// All that are there, each once, with numbers from 0 on in their order.
-fn numbered<T: Copy + Ord>(all: &[T]) -> BTreeMap<T, usize> {
-    let mut numbers: BTreeMap<T, usize> = all.iter().map(|one| (*one, 0)).collect();
+fn numbered<T: Ord>(all: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
+    let mut numbers: BTreeMap<T, usize> = all.map(|one| (one, 0)).collect();
     numbers.values_mut().enumerate().for_each(|(index, number)| *number = index);
     numbers
 }

@@ -104,7 +104,7 @@ pub fn estimate(
         false => Vec::new(),
     };
     let shares = time_share::shares(starts, &samples, &strata);
-    let of_starts: Vec<Stratum> = starts.iter().map(|start| strata.of(start.module, start.at)).collect();
+    let of_starts: Vec<Part> = starts.iter().map(|start| strata.part_of(start.module, start.at)).collect();
     let simulated = simulated_core::costs(&located.paths, &strata);
     let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();

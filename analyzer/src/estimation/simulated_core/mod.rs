@@ -121,6 +121,11 @@ impl Spent {
         self.cycles += weight * other.cycles;
     }
 
+    /// Cycles of an instruction.
+    fn cost(self) -> f64 {
+        self.cycles / self.instructions
+    }
+
     /// Cycles of an instruction, where so many of that cost are added.
     fn drawn(self, to: f64, prior: f64) -> f64 {
         (self.cycles + prior * to) / (self.instructions + prior)
@@ -305,7 +310,7 @@ impl<'a> Core<'a> {
             functions.entry(*stratum).or_default().add(*sum, 1.0);
             all.add(*sum, 1.0);
         }
-        let mean = if all.cycles > 0.0 { all.drawn(0.0, 0.0) } else { 1.0 };
+        let mean = if all.cycles > 0.0 { all.cost() } else { 1.0 };
         let functions: BTreeMap<Stratum, f64> =
             functions.into_iter().map(|(stratum, sum)| (stratum, sum.drawn(mean, PRIOR) / mean)).collect();
         let window =
@@ -328,7 +333,7 @@ fn as_executed(spent: &[PathSpent], windows: usize) -> Vec<Spent> {
     let as_started = sums(&|_| 1.0);
     sums(&|path| {
         let Some((start, there)) = path.first() else { return 1.0 };
-        let usual = as_started[*start].drawn(0.0, 0.0);
+        let usual = as_started[*start].cost();
         if usual > 0.0 { usual / there.drawn(usual, START_PRIOR) } else { 1.0 }
     })
 }
@@ -366,7 +371,7 @@ mod tests {
         // Half of the executions take ten times as long, so that ten of eleven bursts start there.
         let burst = |cost: f64| vec![(0, Spent { instructions: 1e6, cycles: cost * 1e6 })];
         let spent: Vec<PathSpent> = [burst(1.0)].into_iter().chain((0..10).map(|_| burst(10.0))).collect();
-        let cost = as_executed(&spent, 1)[0].drawn(0.0, 0.0);
+        let cost = as_executed(&spent, 1)[0].cost();
         assert!((cost - 5.5).abs() < 0.05, "{cost}");
     }
 }
