@@ -143,6 +143,49 @@ fn where_a_burst_starts_no_block_does() {
 }
 
 #[test]
+fn a_long_block_is_as_fast_as_a_short_one() {
+    const SOURCE: &str = "
+.globl _start
+.type _start, @function
+_start:
+    .rept 2043
+    nop
+    .endr
+    jmp _start
+.size _start, .-_start
+.type short, @function
+short:
+    .rept 123
+    nop
+    .endr
+    jmp short
+.size short, .-short
+.section .note.GNU-stack,\"\",@progbits
+";
+    const SHORT: u64 = A + 2048;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::assemble(folder.path(), "long", SOURCE, &[]) else { return };
+    let setup = Setup { folder, binary };
+    // Of the same time, bursts start all over the long block as often as all over the short one.
+    let bursts: Vec<Burst<'_>> = (0..400)
+        .map(|number| match number % 2 {
+            0 => Burst { ip: A + number * 5, branches: &[(A + 2043, A); 5], instructions: 10_000, period: 1000 },
+            _ => Burst {
+                ip: SHORT + number % 123,
+                branches: &[(SHORT + 123, SHORT); 80],
+                instructions: 10_000,
+                period: 1000,
+            },
+        })
+        .collect();
+    let document = setup.blocks_of(&bursts);
+    let executed: Vec<f64> =
+        counts(&document).iter().map(|(_, instructions, count)| *instructions as f64 * count).collect();
+    let [long, short] = executed[..] else { panic!("{document}") };
+    assert!((long / short - 1.0).abs() < 0.05, "{long} {short}");
+}
+
+#[test]
 fn a_burst_without_branches_counts_nothing() {
     let Some(setup) = setup() else { return };
     let empty = Burst { branches: &[], ..BURST };

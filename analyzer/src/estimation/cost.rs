@@ -10,7 +10,7 @@
 //! bursts / 10  x  KL(p || p P)  +  sum of (ln c)^2 / (2 x 0.15^2)
 //! ```
 //!
-//! least. Loops of one function may be wrong by different factors, so that what its parts of 1 KiB execute is told apart, and c is the product of a
+//! least. Loops of one function may be wrong by different factors, so that what its parts of 256 bytes execute is told apart, and c is the product of a
 //! factor of the function and one of the part, which is smaller as a rule. Parts of a program that share no function cannot be compared in this way.
 
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ const BURSTS_PER_EVIDENCE: f64 = 10.0;
 /// The standard deviation of the logarithm of what the simulated costs are wrong by: from 0.05 to 0.15 do about equally well on training
 /// programs with many bursts, 0.3 worse.
 const DEVIATION: f64 = 0.15;
-/// That of a part of a function from what its function is wrong by: from nothing to 0.15 do about equally well, and so do parts of 4 KiB; those of
-/// 256 bytes worse.
+/// That of a part of a function from what its function is wrong by: 0.05 does about as well on training programs, and so do parts of 512 bytes and
+/// of 1 KiB.
 const DEVIATION_OF_PARTS: f64 = 0.1;
 /// Keeps logarithms finite.
 const LEAST_SHARE: f64 = 1e-7;

@@ -36,7 +36,10 @@ enum Stratum {
 /// Bytes of a stretch, as a power of two.
 const STRETCH_BITS: u32 = 10;
 
-/// What a stratum has of one stretch.
+/// Bytes of a part, as a power of two.
+const PART_BITS: u32 = 8;
+
+/// What a stratum has of so many bytes.
 type Part = (Stratum, u64);
 
 /// Finds the strata of places.
@@ -59,8 +62,16 @@ impl Strata<'_> {
         stratum(module, code, function, at)
     }
 
+    /// The part of the block around a place: all that a block executes is counted where it starts, and some are longer than a part.
     fn part_of(&self, module: ModuleId, at: FileOffset) -> Part {
-        (self.of(module, at), at.0 >> STRETCH_BITS)
+        let start_of_block = || {
+            let code = self.code(module)?;
+            let image = &code.binary.image;
+            let block = code.blocks.block_at(image.svma_of_file_offset(at.0)?)?;
+            image.file_offset_of_svma(code.blocks.blocks()[block].start)
+        };
+        let start = FileOffset(start_of_block().unwrap_or(at.0));
+        (self.of(module, start), start.0 >> PART_BITS)
     }
 
     fn part_of_block(&self, counts: &ModuleCounts, block: u32) -> Part {
@@ -72,7 +83,7 @@ impl Strata<'_> {
             }
             Code::Unread { blocks, .. } => (None, None, blocks[block as usize].start),
         };
-        (stratum(counts.module, code, function, at), at.0 >> STRETCH_BITS)
+        (stratum(counts.module, code, function, at), at.0 >> PART_BITS)
     }
 }
 

@@ -46,9 +46,15 @@ impl Wait {
 /// The waits of one path, in the order of its instructions.
 pub(super) type Waits = Vec<(u32, Wait)>;
 
-/// Code of 1 KiB in processes of one layout: those that a program forked, or that ran it again without address-space randomisation, have
-/// data at the same addresses.
-type Place = (Option<Avma>, ModuleId, u64);
+/// Code of 1 KiB.
+type Place = (ModuleId, u64);
+
+/// A place in processes of one layout: those that a program forked, or that ran it again without address-space randomisation, have data at the
+/// same addresses. No place: all of which too few bursts were seen.
+type PhaseId = (Option<Avma>, Option<Place>);
+
+/// Bursts of a phase at least: fewer do not tell how much data it uses.
+const LEAST_BURSTS: u32 = 3;
 
 /// A line that a burst has not used before.
 pub(super) struct FirstUse {
@@ -86,27 +92,27 @@ const PRIOR: f64 = 10.0;
 
 /// The waits of every path; `uses` and `sites` are of each in the order of its instructions.
 pub(super) fn waits(paths: &[LocatedPath], uses: &[Vec<FirstUse>], sites: &[Vec<Site>]) -> Vec<Waits> {
-    let places: Vec<Option<Place>> = paths.iter().map(most_run).collect();
-    let mut phases: BTreeMap<Option<Place>, Phase> = BTreeMap::new();
-    for (place, uses) in places.iter().zip(uses) {
-        let phase = phases.entry(*place).or_default();
+    let phase_ids = phases_of(paths);
+    let mut phases: BTreeMap<PhaseId, Phase> = BTreeMap::new();
+    for (id, uses) in phase_ids.iter().zip(uses) {
+        let phase = phases.entry(*id).or_default();
         phase.bursts += 1.0;
         for used in uses {
             *phase.lines.entry(used.of.line).or_default() += 1;
             phase.uses += 1.0;
         }
     }
-    for (place, (uses, sites)) in places.iter().zip(uses.iter().zip(sites)) {
-        if let Some(phase) = phases.get_mut(place) {
+    for (id, (uses, sites)) in phase_ids.iter().zip(uses.iter().zip(sites)) {
+        if let Some(phase) = phases.get_mut(id) {
             uses.iter().zip(sites).for_each(|(used, site)| phase.catch(used, *site));
         }
     }
     phases.values_mut().for_each(Phase::measure);
-    let waits = |(place, (uses, sites)): (&Option<Place>, (&Vec<FirstUse>, &Vec<Site>))| {
-        let phase = &phases[place];
+    let waits = |(id, (uses, sites)): (&PhaseId, (&Vec<FirstUse>, &Vec<Site>))| {
+        let phase = &phases[id];
         uses.iter().zip(sites).map(|(used, site)| (used.of.instruction, phase.wait(used, *site))).collect()
     };
-    places.iter().zip(uses.iter().zip(sites)).map(waits).collect()
+    phase_ids.iter().zip(uses.iter().zip(sites)).map(waits).collect()
 }
 
 impl Phase {
@@ -154,12 +160,25 @@ impl Phase {
     }
 }
 
+/// The phase of each path.
+fn phases_of(paths: &[LocatedPath]) -> Vec<PhaseId> {
+    let mut phases: Vec<PhaseId> = paths.iter().map(|path| (path.layout, most_run(path))).collect();
+    let mut bursts: BTreeMap<PhaseId, u32> = BTreeMap::new();
+    phases.iter().for_each(|phase| *bursts.entry(*phase).or_default() += 1);
+    for phase in &mut phases {
+        if bursts[phase] < LEAST_BURSTS {
+            phase.1 = None;
+        }
+    }
+    phases
+}
+
 /// The place in which most of its stretches start.
 fn most_run(path: &LocatedPath) -> Option<Place> {
     let mut stretches: BTreeMap<Place, u64> = BTreeMap::new();
     for stretch in path.stretches.iter().flatten() {
         let FileOffset(start) = stretch.start;
-        *stretches.entry((path.layout, stretch.module, start >> 10)).or_default() += 1;
+        *stretches.entry((stretch.module, start >> 10)).or_default() += 1;
     }
     stretches.into_iter().max_by_key(|(_, times)| *times).map(|(place, _)| place)
 }
@@ -237,6 +256,18 @@ mod tests {
         let twice = |time: u32| random(300_000, time, 100).flat_map(|line| [line, line]);
         let paths: Vec<LocatedPath> = (0..20).map(|time| path(time.into(), twice(time))).collect();
         assert!(waits_of(&paths, 1).iter().all(|waits| (1..=100).contains(&waits.len())));
+    }
+
+    #[test]
+    fn what_was_seen_of_few_bursts_is_taken_together() {
+        // A burst each of places of their own, every one with new lines: one alone does not tell that they are of a large set.
+        let at = |place: u64| {
+            let start = FileOffset(place << 12);
+            let stretches = vec![Some(Stretch { module: ModuleId(0), start, end: start })];
+            LocatedPath { stretches, ..path(place, random(4_000_000, place as u32, 300)) }
+        };
+        let paths: Vec<LocatedPath> = (0..40).map(at).collect();
+        assert!(mean(&paths) > 200.0, "{}", mean(&paths));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod caches;
 mod operation;
 mod pipeline;
 mod predictor;
+mod wrong_path;
 
 use std::collections::{BTreeMap, HashMap};
 

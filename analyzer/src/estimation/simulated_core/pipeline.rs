@@ -8,6 +8,7 @@ use crate::estimation::simulated_core::caches::Wait;
 use crate::estimation::simulated_core::operation::{
     FLAGS, Flow, GENERAL, Operand, Operation, RSP, RegisterSet, Symbolic, Unit,
 };
+use crate::estimation::simulated_core::wrong_path::WrongPath;
 
 /// Instructions per cycle that come and that retire. This constant and those below that no manual gives are what
 /// `benches/core-latencies` measures on a Zen 5: mixes that no unit holds up run at 5.5 to 7.7. Errors of the training programs are the same within
@@ -18,9 +19,9 @@ const WINDOW: usize = 448;
 /// Cycles from the execution of a branch that was not foreseen until instructions come from the right place.
 const WRONG_PATH: f64 = 14.0;
 /// Cycles for which a taken branch that was foreseen keeps others from coming, of its own place among the `WIDTH`.
-const TAKEN: f64 = 0.25;
+pub(super) const TAKEN: f64 = 0.25;
 /// Cycles of a load that finds its data in the first level.
-const LOAD: f64 = 4.0;
+pub(super) const LOAD: f64 = 4.0;
 const VECTOR_LOAD: f64 = 6.0;
 /// Cycles from a store to a load of the same memory by another address. One by the same registers and displacement gets the register that
 /// was stored.
@@ -76,6 +77,35 @@ struct Awaited {
     time: f64,
 }
 
+/// When each register has its value.
+#[derive(Clone)]
+pub(super) struct Ready([f64; REGISTERS]);
+
+impl Default for Ready {
+    fn default() -> Self {
+        Ready([0.0; REGISTERS])
+    }
+}
+
+impl Ready {
+    /// When the last of the registers is there, `since` at the earliest.
+    pub fn latest(&self, mut registers: RegisterSet, since: f64) -> f64 {
+        let mut latest = since;
+        while registers != 0 {
+            latest = latest.max(self.0[registers.trailing_zeros() as usize]);
+            registers &= registers - 1;
+        }
+        latest
+    }
+
+    pub fn write(&mut self, mut results: RegisterSet, done: f64) {
+        while results != 0 {
+            self.0[results.trailing_zeros() as usize] = done;
+            results &= results - 1;
+        }
+    }
+}
+
 pub(super) struct Pipeline {
     /// When the next instruction comes.
     now: f64,
@@ -84,7 +114,8 @@ pub(super) struct Pipeline {
     /// When each of the instructions underway retires; a ring.
     window: Box<[f64; WINDOW]>,
     next: usize,
-    ready: [f64; REGISTERS],
+    ready: Ready,
+    wrong_path: WrongPath,
     /// Registers that hold a sum of floating point numbers.
     sums: RegisterSet,
     values: [Value; GENERAL],
@@ -111,7 +142,8 @@ impl Default for Pipeline {
             retired: 0.0,
             window: Box::new([0.0; WINDOW]),
             next: 0,
-            ready: [0.0; REGISTERS],
+            ready: Ready::default(),
+            wrong_path: WrongPath::default(),
             sums: 0,
             values: [Value::default(); GENERAL],
             unknown: 0,
@@ -149,13 +181,14 @@ impl Pipeline {
         self.now += place;
         // The window is full until the instruction whose place it takes has retired.
         self.now = self.now.max(self.window[self.next]);
-        let addressed = self.latest(operation.address, self.now);
-        let mut start = self.latest(operation.sources, self.now);
+        let asked = self.wrong_path.execute(operation, way, wait, place);
+        let addressed = self.ready.latest(operation.address, self.now);
+        let mut start = self.ready.latest(operation.sources, self.now);
         if operation.unit != Unit::FloatAdd && operation.latency > 0.0 {
-            start = start.max(self.latest(operation.sources & self.sums, 0.0) + FROM_SUM);
+            start = start.max(self.ready.latest(operation.sources & self.sums, 0.0) + FROM_SUM);
         }
         if let Some(operand) = &operation.load {
-            start = start.max(self.load(operation, operand, addressed, wait, from_store));
+            start = start.max(self.load(operation, operand, addressed, wait, asked, from_store));
         }
         start = self.on_unit(operation, start);
         let done = start + operation.latency;
@@ -176,7 +209,10 @@ impl Pipeline {
         match way {
             Way::Straight => {}
             Way::Taken => self.now += TAKEN,
-            Way::Unforeseen => self.now = self.now.max(done + WRONG_PATH),
+            Way::Unforeseen => {
+                self.wrong_path.begin(self.now, done, &self.ready);
+                self.now = self.now.max(done + WRONG_PATH);
+            }
         }
         let before = self.retired;
         self.retired = done.max(before + place);
@@ -184,16 +220,6 @@ impl Pipeline {
         self.next = (self.next + 1) % WINDOW;
         self.executed += 1;
         self.retired - before
-    }
-
-    /// When the last of the registers is there, `since` at the earliest.
-    fn latest(&self, mut registers: RegisterSet, since: f64) -> f64 {
-        let mut latest = since;
-        while registers != 0 {
-            latest = latest.max(self.ready[registers.trailing_zeros() as usize]);
-            registers &= registers - 1;
-        }
-        latest
     }
 
     /// The address of an operand: a number for its unknown values, and the constant.
@@ -205,13 +231,14 @@ impl Pipeline {
         Value { unknown, plus }
     }
 
-    /// When a load has its data.
+    /// When a load has its data; `asked`: when it is there because a wrong path asked for it.
     fn load(
         &mut self,
         operation: &Operation,
         operand: &Operand,
         addressed: f64,
         wait: Option<Wait>,
+        asked: Option<f64>,
         from_store: Option<u32>,
     ) -> f64 {
         let address = self.address(operand);
@@ -226,7 +253,8 @@ impl Pipeline {
         let line = &mut self.awaited[address.unknown as usize % REMEMBERED];
         match wait {
             Some(wait) => {
-                there += wait.latency;
+                let later = there + wait.latency;
+                there = asked.map_or(later, |asked| there.max(asked.min(later)));
                 if wait.transfer > 0.0 {
                     self.transfers = self.transfers.max(self.now) + wait.transfer;
                     there = there.max(self.transfers);
@@ -275,11 +303,7 @@ impl Pipeline {
 
     fn write(&mut self, operation: &Operation, done: f64) {
         self.sums = if operation.is_sum() { self.sums | operation.results } else { self.sums & !operation.results };
-        let mut results = operation.results;
-        while results != 0 {
-            self.ready[results.trailing_zeros() as usize] = done;
-            results &= results - 1;
-        }
+        self.ready.write(operation.results, done);
         let mut new = operation.results as u64 & ((1 << GENERAL) - 1);
         match operation.symbolic {
             Symbolic::New => {}
@@ -395,6 +419,18 @@ mod tests {
         let code = [0x48, 0x01, 0xd8, 0x75, 0xfb]; // add rax, rbx; jne
         assert!(round(&code, Way::Taken, None) < 1.2);
         assert!(round(&code, Way::Unforeseen, None) > WRONG_PATH);
+    }
+
+    #[test]
+    fn loads_on_the_wrong_path_bring_their_lines() {
+        // mov rax, [rbx]; test rax, rax; jne: every branch waits for a line, and none is foreseen. While one waits, the next line is on its way.
+        let wait = Some(Wait { latency: 100.0, transfer: 0.0 });
+        let cycles = round(&[0x48, 0x8b, 0x03, 0x48, 0x85, 0xc0, 0x75, 0xf8], Way::Unforeseen, wait);
+        assert!(cycles < 0.7 * (100.0 + LOAD + WRONG_PATH), "{cycles}");
+        // mov rbx, [rcx]; imul rcx, rbx, 1; test rbx, rbx; jne: the next address is not there before the branch is executed.
+        let code = [0x48, 0x8b, 0x19, 0x48, 0x6b, 0xcb, 0x01, 0x48, 0x85, 0xdb, 0x75, 0xf4];
+        let cycles = round(&code, Way::Unforeseen, wait);
+        assert!(cycles > 100.0 + LOAD + WRONG_PATH, "{cycles}");
     }
 
     #[test]

@@ -1,0 +1,45 @@
+//! What a core does before it knows that it is on the wrong path.
+//!
+//! Behind a branch that was not foreseen, other instructions come until it is executed. Behind a short `if`, and in loops, most of them
+//! follow on the right path as well, and have asked for their lines of data when they come once more. Which ones these are is not known: all that
+//! follow on the right path are taken for such.
+
+use crate::estimation::simulated_core::caches::Wait;
+use crate::estimation::simulated_core::operation::Operation;
+use crate::estimation::simulated_core::pipeline::{LOAD, Ready, TAKEN, Way};
+
+/// The instructions behind the last branch that was not foreseen, as far as they come before it is executed.
+#[derive(Default)]
+pub(super) struct WrongPath {
+    /// When the next one comes.
+    now: f64,
+    /// When the branch is executed; 0 if it was.
+    until: f64,
+    ready: Ready,
+}
+
+impl WrongPath {
+    /// Behind a branch that comes `now` and is executed at `until`.
+    pub fn begin(&mut self, now: f64, until: f64, ready: &Ready) {
+        (self.now, self.until) = (now, until);
+        self.ready.clone_from(ready);
+    }
+
+    /// The next instruction, which takes a `place` of what comes in a cycle; when its load has its data, if it asks for it here.
+    pub fn execute(&mut self, operation: &Operation, way: Way, wait: Option<Wait>, place: f64) -> Option<f64> {
+        self.now += place;
+        if self.now >= self.until {
+            self.until = 0.0;
+            return None;
+        }
+        let mut start = self.ready.latest(operation.sources, self.now);
+        let asks = operation.load.map(|_| self.ready.latest(operation.address, self.now));
+        let there = asks.map(|asks| asks + LOAD + wait.map_or(0.0, |wait| wait.latency));
+        start = start.max(there.unwrap_or(start));
+        self.ready.write(operation.results, start + operation.latency);
+        if way == Way::Taken {
+            self.now += TAKEN;
+        }
+        there.filter(|_| asks.is_some_and(|asks| asks < self.until))
+    }
+}
