@@ -13,7 +13,7 @@ use crate::estimation::simulated_core::pipeline::{LOAD, Ready, TAKEN, Way};
 pub(super) struct WrongPath {
     /// When the next one comes.
     now: f64,
-    /// When the branch is executed; 0 if it was.
+    /// When the branch is executed.
     until: f64,
     ready: Ready,
 }
@@ -29,7 +29,6 @@ impl WrongPath {
     pub fn execute(&mut self, operation: &Operation, way: Way, wait: Option<Wait>, place: f64) -> Option<f64> {
         self.now += place;
         if self.now >= self.until {
-            self.until = 0.0;
             return None;
         }
         let mut start = self.ready.latest(operation.sources, self.now);
