@@ -165,10 +165,15 @@ fn count_read(
     (counts, outside)
 }
 
+/// The last block that starts at a place or before it: the one around it, if it was hit.
+fn unread_block_of(blocks: &[UnreadBlock], at: FileOffset) -> Option<usize> {
+    blocks.partition_point(|block| block.start <= at).checked_sub(1)
+}
+
 fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &StackStatistics) -> ModuleCounts {
     let mut counts = ModuleCounts::empty(module);
     let blocks = unread_blocks(hits);
-    let index_of = |at: FileOffset| blocks.partition_point(|block| block.start <= at).checked_sub(1);
+    let index_of = |at: FileOffset| unread_block_of(&blocks, at);
     let mut tally = Tally::new(blocks.len());
     for_each_group(&hits.ips, &hits.streams, |group, ips, streams| {
         for ip in ips {
@@ -223,6 +228,15 @@ impl ModuleCounts {
                 (Svma(block.start.0), Svma(block.end.0))
             }
         }
+    }
+
+    /// The block around a place.
+    pub fn block_at(&self, at: FileOffset) -> Option<u32> {
+        let index = match &self.code {
+            Code::Read(code) => block_of(&code.binary.image, &code.blocks, at),
+            Code::Unread { blocks, .. } => unread_block_of(blocks, at).filter(|&index| at < blocks[index].end),
+        };
+        index.map(|index| index as u32)
     }
 
     /// How long a block is.

@@ -65,8 +65,8 @@ impl Strata<'_> {
     /// The part of the block around a place: all that a block executes is counted where it starts, and some are longer than a part.
     fn part_of(&self, module: ModuleId, at: FileOffset) -> Part {
         let counts = self.modules.get(&module);
-        let start = counts.and_then(|counts| start_of_block(&counts.code, at)).unwrap_or(at);
-        (self.of(module, start), start.0 >> PART_BITS)
+        let of_block = counts.and_then(|counts| Some(self.part_of_block(counts, counts.block_at(at)?)));
+        of_block.unwrap_or_else(|| (self.of(module, at), at.0 >> PART_BITS))
     }
 
     fn part_of_block(&self, counts: &ModuleCounts, block: u32) -> Part {
@@ -79,21 +79,6 @@ impl Strata<'_> {
             Code::Unread { blocks, .. } => (None, None, blocks[block as usize].start),
         };
         (stratum(counts.module, code, function, at), at.0 >> PART_BITS)
-    }
-}
-
-/// Where the block around a place starts.
-fn start_of_block(code: &Code, at: FileOffset) -> Option<FileOffset> {
-    match code {
-        Code::Read(code) => {
-            let image = &code.binary.image;
-            let block = code.blocks.block_at(image.svma_of_file_offset(at.0)?)?;
-            image.file_offset_of_svma(code.blocks.blocks()[block].start).map(FileOffset)
-        }
-        Code::Unread { blocks, .. } => {
-            let block = &blocks[blocks.partition_point(|block| block.start <= at).checked_sub(1)?];
-            Some(block.start).filter(|_| at < block.end)
-        }
     }
 }
 
