@@ -283,9 +283,22 @@ fn bolt_finds_nothing_wrong_with_a_traced_program() {
     assert_eq!(differences(&ours, &edges(&file("preagg.fdata"))), Vec::<&String>::new());
 
     bolt.arg(file("program")).arg("-o").arg(file("faster")).arg("-data").arg(file("hbbp.fdata"));
-    bolt.args(["-reorder-blocks=ext-tsp", "-reorder-functions=hfsort"]);
+    bolt.args(["-reorder-blocks=ext-tsp", "-reorder-functions=hfsort", "-print-profile-stats"]);
     let told = output_of(bolt);
     assert!(!told.contains("stale") && !told.contains("invalid"), "{told}");
+
+    // What flows into a block flows out of it, but for what rounding does.
+    let mut stated = llvm("llvm-bolt").unwrap();
+    stated.arg(file("program")).arg("-o").arg(file("other")).arg("-data").arg(file("perf2bolt.fdata"));
+    stated.arg("-print-profile-stats");
+    let (ours, usual) = (bias_score(&told), bias_score(&output_of(stated)));
+    assert!(ours <= usual.max(0.1), "{ours} % by hbbp, {usual} % by perf2bolt");
+}
+
+/// The mean of the differences between what flows into blocks and out of them, in percent: lower is better.
+fn bias_score(told: &str) -> f64 {
+    let score = told.split("Profile bias score: ").nth(1).and_then(|rest| rest.split('%').next());
+    score.and_then(|score| score.parse().ok()).unwrap_or_else(|| panic!("no bias score: {told}"))
 }
 
 /// Real branch stacks: BOLT's aggregation of ranges and branches gives the edges that we gave.

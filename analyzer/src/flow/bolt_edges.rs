@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::address::Svma;
 use crate::binaries::Binary;
 use crate::code::{Block, BoltFunctions, Terminator, instructions};
-use crate::flow::{Flow, FlowCode};
+use crate::flow::bolt_balance::{Leads, balance_functions};
+use crate::flow::{Flow, FlowCode, whole};
 
 /// Executions from one place to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,14 +25,17 @@ pub struct BoltEdge {
     pub from: Option<Svma>,
     /// The first instruction of a block; `None` in another module.
     pub to: Option<Svma>,
-    /// How often.
-    pub count: f64,
+    /// How often, 1 at least.
+    pub count: u64,
     /// How many of them were mispredicted.
-    pub mispredicted: f64,
+    pub mispredicted: u64,
+    /// How many were seen. What is missing in the count or too much is so that what flows into a block flows out of it.
+    pub seen: f64,
 }
 
-/// The edges of the module with that index, whose file is `binary`, sorted: taken branches, and fall-throughs between blocks of BOLT's.
-pub fn bolt_edges(flow: &Flow, module: usize, binary: &Binary, functions: &BoltFunctions) -> Vec<BoltEdge> {
+/// The edges of the module with that index, whose file is `binary`, sorted: taken branches, and fall-throughs between blocks of BOLT's,
+/// so that what flows into a block flows out of it. Counts are in units of so many executions of the flow.
+pub fn bolt_edges(flow: &Flow, module: usize, binary: &Binary, functions: &BoltFunctions, unit: f64) -> Vec<BoltEdge> {
     let code = FlowCode::of(&[(flow, module)], binary);
     let image = &binary.image;
     let block_ending_at = |at: Svma| {
@@ -95,6 +99,23 @@ pub fn bolt_edges(flow: &Flow, module: usize, binary: &Binary, functions: &BoltF
             add(Some(block.last), Some(block.end), returned, 0.0);
         }
     }
-    let edge = |((from, to), (count, mispredicted))| BoltEdge { from, to, count, mispredicted };
-    edges.into_iter().map(edge).collect()
+    let edge = |((from, to), (count, mispredicted)): ((_, _), (f64, f64))| {
+        let (count, seen, mispredicted) = (whole(count / unit), count / unit, (mispredicted / unit).round() as u64);
+        BoltEdge { from, to, count, mispredicted, seen }
+    };
+    let mut edges: Vec<BoltEdge> = edges.into_iter().map(edge).collect();
+    let leads = |edge: &BoltEdge| {
+        let is_call = |at: &Svma| {
+            let terminator = block_ending_at(*at).map(|block| block.terminator);
+            matches!(terminator, Some(Terminator::Call | Terminator::IndirectCall | Terminator::SystemCall))
+        };
+        match (edge.from.and_then(function_of), edge.to.and_then(function_of)) {
+            (Some(from), Some(to)) if from == to && edge.to != Some(to) => Leads::Within,
+            _ if edge.from.as_ref().is_some_and(is_call) => Leads::Calls,
+            _ => Leads::Elsewhere,
+        }
+    };
+    let leads: Vec<Leads> = edges.iter().map(leads).collect();
+    balance_functions(&mut edges, &leads, functions);
+    edges
 }

@@ -8,6 +8,8 @@
 //!
 //! Unlike counts of blocks, a flow says which branch went where, and which blocks ran one after the other.
 
+mod balance;
+mod bolt_balance;
 mod bolt_edges;
 mod builder;
 mod code;

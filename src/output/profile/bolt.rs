@@ -20,7 +20,7 @@ use std::io::{self, Write};
 
 use analyzer::address::Svma;
 use analyzer::code::BoltFunctions;
-use analyzer::flow::{Flow, bolt_edges, whole};
+use analyzer::flow::{BoltEdge, Flow, bolt_edges, whole};
 
 use super::Profiled;
 use super::profiled::without_place;
@@ -46,21 +46,27 @@ pub fn bolt(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<Vec<Stri
         let what = "samples in no function that BOLT knows";
         return Ok(Vec::from_iter(without_place(what, nowhere, profiled.module.sample_total())));
     }
-    let per_stream = per_stream(profiled.flow);
-    let mut written = 0.0;
-    for edge in bolt_edges(profiled.flow, profiled.index, &profiled.binary, &functions) {
-        let has_function = [edge.from, edge.to].into_iter().flatten().any(|at| functions.at(at).is_some());
+    let edges = bolt_edges(profiled.flow, profiled.index, &profiled.binary, &functions, per_stream(profiled.flow));
+    let (mut written, mut inferred) = (0.0, 0.0);
+    for BoltEdge { from, to, count, mispredicted, seen } in edges {
+        let has_function = [from, to].into_iter().flatten().any(|at| functions.at(at).is_some());
         if has_function {
-            written += edge.count;
-            let (from, to) = (place(edge.from), place(edge.to));
-            let (mispredicted, count) = (edge.mispredicted / per_stream, edge.count / per_stream);
-            writeln!(out, "{from} {to} {} {}", mispredicted.round(), whole(count))?;
+            written += seen;
+            inferred += f64::abs(count as f64 - seen);
+            writeln!(out, "{} {} {mispredicted} {count}", place(from), place(to))?;
         } else {
-            nowhere += edge.count;
+            nowhere += seen;
         }
     }
     let what = "branches and fall-throughs in no function that BOLT knows";
-    Ok(Vec::from_iter(without_place(what, nowhere, nowhere + written)))
+    let mut notes = Vec::from_iter(without_place(what, nowhere, nowhere + written));
+    let part = 100.0 * inferred / written;
+    if part >= 0.005 {
+        notes.push(format!(
+            "what flows into a block flows out of it: {part:.2} % of the executions were moved for that, where branch stacks begin and end"
+        ));
+    }
+    Ok(notes)
 }
 
 /// What a stream that was seen counts in the mean; 1 where counts are executions.
