@@ -36,7 +36,7 @@ class Experiment:
         self.base = self.program.build(self.compiler, "O2", [])
         self.variants["-O2"] = self.base
         self.attempt("instrumented PGO", self.instrumented)
-        self.recording = self.recorded("O2", self.base)
+        self.recording = self.known("O2.data") or self.recorded("O2", self.base)
         truth = self.truth() if self.given.exact else None
         exact = self.exported("exact", ["--truth", truth]) if truth else None
         if exact:
@@ -82,6 +82,11 @@ class Experiment:
     def file(self, name):
         return self.program.folder / f"{self.compiler}-{name}"
 
+    def known(self, name):
+        """The file of that name, if those that were made before are to be used."""
+        file = self.file(name)
+        return file if self.given.recorded and file.exists() else None
+
     def build(self, variant, flags):
         return self.program.build(self.compiler, variant, flags)
 
@@ -111,6 +116,8 @@ class Experiment:
 
     def truth(self):
         """Exact counts of the same build."""
+        if known := self.known("O2.truth"):
+            return known
         truth = self.file("O2.truth")
         said([self.given.hbbp, "truth", "-o", truth, "--", *self.program.command(self.base, self.program.times)], cwd=self.program.folder, stdin=subprocess.DEVNULL)
         return truth
