@@ -94,6 +94,22 @@ fn llvm_profgen_gets_ranges_and_branches_as_offsets() {
     assert_eq!(export("llvm-profgen", &recording, &[]), expected);
 }
 
+/// A flow may say that a branch went where the file has no code.
+#[test]
+fn branches_to_no_code_are_told() {
+    let Some((folder, _, recording)) = twice_around() else { return };
+    let flow = folder.path().join("flow");
+    stdout(&["merge", "-o", flow.to_str().unwrap(), recording.to_str().unwrap()]);
+    let mut document: serde_json::Value = serde_json::from_slice(&std::fs::read(&flow).unwrap()).unwrap();
+    const TO: usize = 2;
+    document["modules"][0]["branches"][0][TO] = 0x10.into();
+    std::fs::write(&flow, document.to_string()).unwrap();
+    let output = run(&["export", "--format", "llvm-profgen", "-i", flow.to_str().unwrap()]);
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{notes}");
+    assert!(notes.contains("left out: branches at addresses that are no code of the file (25.00 % of all)"), "{notes}");
+}
+
 #[test]
 fn without_branches_bolt_gets_samples() {
     let folder = tempfile::tempdir().unwrap();

@@ -32,13 +32,19 @@ pub fn llvm_profgen(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<
     for range in ranges() {
         writeln!(out, "{:x}-{:x}:{}", range.first.0 - base, range.last.0 - base, whole(range.count))?;
     }
-    let inside = |branch: &&BranchCount| branch.to.module == *index && is_code(branch.from) && is_code(branch.to.at);
-    let branches = || module.branches.iter().filter(inside);
+    let own = || module.branches.iter().filter(|branch| branch.to.module == *index);
+    let is_between = |branch: &BranchCount| is_code(branch.from) && is_code(branch.to.at);
+    let branches = || own().filter(|branch| is_between(branch));
     writeln!(out, "{}", branches().count())?;
     for branch in branches() {
         writeln!(out, "{:x}->{:x}:{}", branch.from.0 - base, branch.to.at.0 - base, whole(branch.count))?;
     }
-    let nowhere = module.ranges.iter().filter(|range| !is_inside(range)).map(|range| range.count).sum();
-    let what = "ranges at addresses that are no code of the file";
-    Ok(Vec::from_iter(without_place(what, nowhere, module.range_total())))
+    let ranges_nowhere = module.ranges.iter().filter(|range| !is_inside(range)).map(|range| range.count).sum();
+    let branches_nowhere = own().filter(|branch| !is_between(branch)).map(|branch| branch.count).sum();
+    let all_branches = own().map(|branch| branch.count).sum();
+    let notes = [
+        without_place("ranges at addresses that are no code of the file", ranges_nowhere, module.range_total()),
+        without_place("branches at addresses that are no code of the file", branches_nowhere, all_branches),
+    ];
+    Ok(notes.into_iter().flatten().collect())
 }
