@@ -13,12 +13,14 @@ pub struct Way {
     pub from: usize,
     /// Where it ends.
     pub to: usize,
-    /// How often it was gone.
+    /// How often it was taken.
     pub count: f64,
 }
 
 /// An imbalance that is left, as a part of the largest there was.
 const GOOD_ENOUGH: f64 = 1e-6;
+/// Nodes and ways that are looked at, all steps together: some seconds. What is not balanced by then, whole numbers are.
+const MOST_WORK: usize = 500_000_000;
 
 /// Corrects the counts of all ways, so that as much leads to every node as leads on from it, but for `open` ones, which have ways that
 /// are not known. No count becomes negative.
@@ -31,7 +33,7 @@ pub fn balance(ways: &mut [Way], open: &[bool]) {
     }
 }
 
-/// The counts in whole numbers, as much in balance as they are: those of a spanning tree of the ways that were gone most follow from the
+/// The counts in whole numbers from 1 on, as much in balance as they are: those of a spanning tree of the ways that were taken most follow from the
 /// others, which are rounded.
 pub fn whole_numbers(ways: &[Way], open: &[bool]) -> Vec<u64> {
     let outside = open.len();
@@ -48,7 +50,7 @@ pub fn whole_numbers(ways: &[Way], open: &[bool]) -> Vec<u64> {
             ways_of_tree[from].push(index);
             ways_of_tree[to].push(index);
         } else {
-            counts[index] = ways[index].count.round();
+            counts[index] = ways[index].count.round().max(1.0);
             excess[to] += counts[index];
             excess[from] -= counts[index];
         }
@@ -72,7 +74,7 @@ pub fn whole_numbers(ways: &[Way], open: &[bool]) -> Vec<u64> {
     for &(at, by) in reached.iter().rev() {
         let Some(index) = by else { continue };
         let (from, to) = (node(ways[index].from), node(ways[index].to));
-        counts[index] = f64::max(if from == at { excess[at] } else { -excess[at] }, 0.0);
+        counts[index] = f64::max(if from == at { excess[at] } else { -excess[at] }, 1.0);
         excess[to] += counts[index];
         excess[from] -= counts[index];
     }
@@ -139,7 +141,8 @@ impl<'a> Network<'a> {
         let mut length = product(&rest, &scaled);
         let enough = largest(&rest) * GOOD_ENOUGH;
         // Exact arithmetic would need as many steps as there are nodes.
-        for _ in 0..self.open.len() {
+        let steps = self.open.len().min(MOST_WORK / (self.open.len() + self.ways.len()).max(1));
+        for _ in 0..steps {
             let currents = self.currents(&direction);
             let step = length / product(&direction, &currents);
             if !step.is_finite() || largest(&rest) <= enough {
@@ -225,9 +228,9 @@ mod tests {
         assert!((around[0].count - 999.5).abs() < 1e-3);
     }
 
-    /// An if in a loop, of which many rounds were seen and few entries: the ways that ran most take most of the correction.
+    /// An if in a loop, of which many rounds were seen and few entries: the ways that were taken most take most of the correction.
     #[test]
-    fn corrections_are_the_larger_the_more_often_a_way_was_gone() {
+    fn corrections_are_the_larger_the_more_often_a_way_was_taken() {
         let mut some = ways(&[(0, 1, 10.0), (1, 2, 900.0), (1, 3, 108.0), (2, 3, 903.0), (3, 1, 1000.0), (3, 4, 10.0)]);
         let before = some.clone();
         balance(&mut some, &[true, false, false, false, true]);
@@ -255,6 +258,19 @@ mod tests {
             way.count = count as f64;
         }
         assert_eq!(excess(&switch, 9)[1..8], [0.0; 7]);
+    }
+
+    /// A switch of 200 cases, of which each was seen less than once in the unit of the counts.
+    #[test]
+    fn many_rare_ways_do_not_make_a_frequent_one_rare() {
+        let mut switch = ways(&[(0, 1, 60.0), (202, 0, 60.0)]);
+        for case in 2..202 {
+            switch.extend(ways(&[(1, case, 0.3), (case, 202, 0.3)]));
+        }
+        let mut open = [false; 203];
+        open[0] = true;
+        let counts = whole_numbers(&switch, &open);
+        assert_eq!(counts, [&[200, 200][..], &[1; 400]].concat());
     }
 
     /// Thousands of blocks one behind the other, with an imbalance in the middle.

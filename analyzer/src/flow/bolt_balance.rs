@@ -1,7 +1,7 @@
 //! Puts what flows through BOLT's blocks in balance, function by function.
 //!
-//! Blocks that code outside the function leads to, other than by coming back from a call, and those that lead out of it, have ways that
-//! no edge of the function tells of: they stay as they are.
+//! Blocks that code outside the function leads to, other than by coming back from a call, those that lead out of it, and those in which more begins or
+//! ends than a few branch stacks, have ways that no edge of the function tells of: they stay as they are.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::flow::bolt_edges::BoltEdge;
 /// Where an edge leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leads {
-    /// To another block of the function.
+    /// To a block of the same function.
     Within,
     /// Into a function that may come back.
     Calls,
@@ -21,81 +21,122 @@ pub(super) enum Leads {
     Elsewhere,
 }
 
-/// What flows out of a block with a call may be that much less, as a part of what flows in and in executions more: the ends of branch
-/// stacks. More than that are calls that did not come back.
+/// Where blocks start that no edge shows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Borders {
+    /// What code outside the function leads to, other than by coming back from a call.
+    pub entered: BTreeSet<Svma>,
+    /// What is behind instructions that do not lead to it: returns and jumps.
+    pub behind: BTreeSet<Svma>,
+}
+
+/// What flows out of a block may differ from what flows in by that much, as a part of it and in executions more: the ends of branch
+/// stacks. More than that went ways that are not known, such as calls that did not come back.
 const ENDS: (f64, f64) = (0.05, 4.0);
 
 /// Puts what flows through the blocks of each function in balance. The edges are sorted, those of a function stand side by side.
-pub(super) fn balance_functions(edges: &mut [BoltEdge], leads: &[Leads], functions: &BoltFunctions) {
-    // Where something comes from outside that is no call coming back.
-    let entered = edges.iter().zip(leads).filter(|(_, leads)| **leads != Leads::Within);
-    let entered: BTreeSet<Svma> = entered.filter_map(|(edge, _)| edge.to).collect();
+pub(super) fn balance_functions(edges: &mut [BoltEdge], leads: &[Leads], functions: &BoltFunctions, borders: &Borders) {
     let mut first = edges.partition_point(|edge| edge.from.is_none());
     while let Some(from) = edges.get(first).and_then(|edge| edge.from) {
         let function = functions.at(from);
-        let end = function.map_or(from, |function| Svma(function.end.0 - 1));
-        let count = edges[first..].partition_point(|edge| edge.from <= Some(end));
-        let last = first + count;
+        let last_byte = function.map_or(from, |function| Svma(function.end.0 - 1));
+        let last = first + edges[first..].partition_point(|edge| edge.from <= Some(last_byte));
         if let Some(function) = function {
-            let entered = entered.range(function.start..=end).copied();
-            balance_function(&mut edges[first..last], &leads[first..last], function.start, entered.collect());
+            let inside = function.start..=last_byte;
+            let entered = [function.start].into_iter().chain(borders.entered.range(inside.clone()).copied()).collect();
+            let behind = borders.behind.range(inside).copied().collect();
+            balance_function(&mut edges[first..last], &leads[first..last], &Borders { entered, behind });
         }
         first = last;
     }
 }
 
-/// The edges that begin in one function. `entered`: its places that something outside leads to.
-fn balance_function(edges: &mut [BoltEdge], leads: &[Leads], function: Svma, entered: BTreeSet<Svma>) {
-    let within = |index: &usize| leads[*index] == Leads::Within;
-    let inside: Vec<usize> = (0..edges.len()).filter(within).collect();
+/// The edges that begin in one function, and its borders.
+fn balance_function(edges: &mut [BoltEdge], leads: &[Leads], borders: &Borders) {
+    let inside: Vec<usize> = (0..edges.len()).filter(|&index| leads[index] == Leads::Within).collect();
     let targets = inside.iter().filter_map(|&index| edges[index].to);
-    let starts: BTreeSet<Svma> = targets.chain(entered.iter().copied()).chain([function]).collect();
+    let starts: BTreeSet<Svma> = targets.chain(borders.entered.iter().chain(&borders.behind).copied()).collect();
     let starts = Vec::from_iter(starts);
-    let node_at = |at: Svma| starts.partition_point(|start| *start <= at) - 1;
-    let ends = |edge: &BoltEdge| Some((node_at(edge.from?), node_at(edge.to?)));
-    let mut ways = Vec::with_capacity(inside.len());
-    let mut indexes = Vec::with_capacity(inside.len());
-    for index in inside {
-        if let Some((from, to)) = ends(&edges[index]) {
-            ways.push(Way { from, to, count: edges[index].seen });
-            indexes.push(index);
-        }
-    }
+    // Before the first there is nothing: functions are entered where they start.
+    let node_at = |at: Svma| starts.partition_point(|start| *start <= at).saturating_sub(1);
+    let way = |&index: &usize| {
+        let edge = &edges[index];
+        Some((index, Way { from: node_at(edge.from?), to: node_at(edge.to?), count: edge.seen }))
+    };
+    let (indexes, mut ways): (Vec<usize>, Vec<Way>) = inside.iter().filter_map(way).unzip();
     let mut nodes = vec![Node::default(); starts.len()];
     for way in &ways {
         nodes[way.from].out += way.count;
         nodes[way.to].into += way.count;
     }
     for (edge, leads) in edges.iter().zip(leads) {
-        let Some(from) = edge.from.map(node_at) else { continue };
-        nodes[from].calls |= *leads == Leads::Calls;
-        nodes[from].is_open |= *leads == Leads::Elsewhere;
+        if let Some(from) = edge.from.filter(|_| *leads == Leads::Elsewhere) {
+            nodes[node_at(from)].leaves = true;
+        }
     }
     let open = |(node, start): (&Node, &Svma)| {
-        let lost = node.into - node.out;
-        let does_not_return = node.calls && lost > ENDS.0 * node.into + ENDS.1;
-        node.is_open
-            || node.out == 0.0
-            || node.into == 0.0
-            || does_not_return
-            || entered.contains(start)
-            || *start == function
+        let ends = (node.into - node.out).abs();
+        node.leaves || ends > ENDS.0 * node.into.max(node.out) + ENDS.1 || borders.entered.contains(start)
     };
     let open: Vec<bool> = nodes.iter().zip(&starts).map(open).collect();
     balance(&mut ways, &open);
     for (count, index) in whole_numbers(&ways, &open).into_iter().zip(indexes) {
         let edge = &mut edges[index];
-        edge.count = count.max(1);
-        edge.mispredicted = edge.mispredicted.min(edge.count);
+        edge.count = count;
+        edge.mispredicted = edge.mispredicted.min(count);
     }
 }
 
-/// A block of BOLT's.
+/// A block of BOLT's: executions of its edges within the function, and whether it leads out of that.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     into: f64,
     out: f64,
-    calls: bool,
-    /// It may lead out of the function.
-    is_open: bool,
+    leaves: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(from: u64, to: u64, seen: f64) -> BoltEdge {
+        let (from, to, count) = (Some(Svma(from)), Some(Svma(to)), seen.round() as u64);
+        BoltEdge { from, to, count, mispredicted: count, seen }
+    }
+
+    /// The counts of edges within a function that starts at 0.
+    fn counts(edges: &mut [BoltEdge], behind: &[u64]) -> Vec<u64> {
+        let borders =
+            Borders { entered: [Svma(0)].into(), behind: behind.iter().map(|&behind| Svma(behind)).collect() };
+        balance_function(edges, &vec![Leads::Within; edges.len()], &borders);
+        assert!(edges.iter().all(|edge| edge.mispredicted <= edge.count));
+        edges.iter().map(|edge| edge.count).collect()
+    }
+
+    #[test]
+    fn ends_of_stacks_are_put_right() {
+        // A loop of two blocks: 2 to 5, and 6 to 9, which leads back or on to the return at 10.
+        let mut edges = [edge(1, 2, 10.0), edge(5, 6, 1003.0), edge(9, 2, 990.0), edge(9, 10, 10.0)];
+        let counts = counts(&mut edges, &[]);
+        assert_eq!(counts[0] + counts[2], counts[1]);
+        assert_eq!(counts[1], counts[2] + counts[3]);
+        assert!(counts[1].abs_diff(1002) <= 2 && counts[0].abs_diff(10) <= 1, "{counts:?}");
+    }
+
+    /// A burst began in cold code behind a return: it does not belong to the block of the return.
+    #[test]
+    fn a_stray_execution_changes_no_other() {
+        // 0: to 8; 8: a branch to 30 that was never taken, or on to the return at 12; 20: cold code, which jumps back to 8.
+        let mut edges = [edge(4, 8, 1e6), edge(9, 12, 1e6), edge(21, 8, 1.0)];
+        let counts = counts(&mut edges, &[13, 22]);
+        assert_eq!(counts[0] + counts[2], counts[1]);
+        assert!(counts[0].abs_diff(1_000_000) <= 1 && counts[2] == 1, "{counts:?}");
+    }
+
+    #[test]
+    fn what_does_not_come_back_is_left_as_it_is() {
+        // The block at 2 calls something that throws in half of all cases.
+        let mut edges = [edge(1, 2, 1000.0), edge(5, 6, 500.0), edge(7, 8, 500.0)];
+        assert_eq!(counts(&mut edges, &[]), [1000, 500, 500]);
+    }
 }

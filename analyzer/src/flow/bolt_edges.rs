@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::address::Svma;
 use crate::binaries::Binary;
 use crate::code::{Block, BoltFunctions, Terminator, instructions};
-use crate::flow::bolt_balance::{Leads, balance_functions};
+use crate::flow::bolt_balance::{Borders, Leads, balance_functions};
 use crate::flow::{Flow, FlowCode, whole};
 
 /// Executions from one place to another.
@@ -29,7 +29,7 @@ pub struct BoltEdge {
     pub count: u64,
     /// How many of them were mispredicted.
     pub mispredicted: u64,
-    /// How many were seen. What is missing in the count or too much is so that what flows into a block flows out of it.
+    /// How many were seen. The count differs where what flows into a block would not flow out of it, and is a whole number.
     pub seen: f64,
 }
 
@@ -100,22 +100,35 @@ pub fn bolt_edges(flow: &Flow, module: usize, binary: &Binary, functions: &BoltF
         }
     }
     let edge = |((from, to), (count, mispredicted)): ((_, _), (f64, f64))| {
-        let (count, seen, mispredicted) = (whole(count / unit), count / unit, (mispredicted / unit).round() as u64);
+        let (count, seen) = (whole(count / unit), count / unit);
+        let mispredicted = ((mispredicted / unit).round() as u64).min(count);
         BoltEdge { from, to, count, mispredicted, seen }
     };
     let mut edges: Vec<BoltEdge> = edges.into_iter().map(edge).collect();
+    let calls = |block: &Block| {
+        matches!(block.terminator, Terminator::Call | Terminator::IndirectCall | Terminator::SystemCall)
+    };
     let leads = |edge: &BoltEdge| {
-        let is_call = |at: &Svma| {
-            let terminator = block_ending_at(*at).map(|block| block.terminator);
-            matches!(terminator, Some(Terminator::Call | Terminator::IndirectCall | Terminator::SystemCall))
-        };
-        match (edge.from.and_then(function_of), edge.to.and_then(function_of)) {
-            (Some(from), Some(to)) if from == to && edge.to != Some(to) => Leads::Within,
-            _ if edge.from.as_ref().is_some_and(is_call) => Leads::Calls,
+        let call = edge.from.and_then(block_ending_at).filter(|block| calls(block));
+        let is_same = edge.from.and_then(function_of) == edge.to.and_then(function_of);
+        match call {
+            Some(call) if !is_same || edge.to != Some(call.end) => Leads::Calls,
+            _ if is_same => Leads::Within,
             _ => Leads::Elsewhere,
         }
     };
     let leads: Vec<Leads> = edges.iter().map(leads).collect();
-    balance_functions(&mut edges, &leads, functions);
+    let blocks = || code.blocks.blocks().iter();
+    let after_calls: BTreeSet<Svma> = blocks().filter(|block| calls(block)).map(|block| block.end).collect();
+    let entered = from_outside.into_keys().filter(|at| !after_calls.contains(at)).collect();
+    let goes_on = |block: &Block| {
+        calls(block)
+            || matches!(
+                block.terminator,
+                Terminator::Conditional | Terminator::FallThrough | Terminator::Observed | Terminator::Overlap
+            )
+    };
+    let behind = blocks().filter(|block| !goes_on(block)).map(|block| block.end).collect();
+    balance_functions(&mut edges, &leads, functions, &Borders { entered, behind });
     edges
 }

@@ -26,7 +26,7 @@ use super::Profiled;
 use super::profiled::without_place;
 use crate::output::printable;
 
-/// Writes the profile. Returns what is in no function of BOLT's, in sentences.
+/// Writes the profile. Returns what is in no function of BOLT's, and how much was inferred, in sentences.
 pub fn bolt(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
     let functions = BoltFunctions::of(&profiled.binary.image);
     let known = |at: Svma| {
@@ -52,7 +52,7 @@ pub fn bolt(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<Vec<Stri
         let has_function = [from, to].into_iter().flatten().any(|at| functions.at(at).is_some());
         if has_function {
             written += seen;
-            inferred += f64::abs(count as f64 - seen);
+            inferred += count.abs_diff(whole(seen)) as f64;
             writeln!(out, "{} {} {mispredicted} {count}", place(from), place(to))?;
         } else {
             nowhere += seen;
@@ -63,7 +63,7 @@ pub fn bolt(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<Vec<Stri
     let part = 100.0 * inferred / written;
     if part >= 0.005 {
         notes.push(format!(
-            "what flows into a block flows out of it: {part:.2} % of the executions were moved for that, where branch stacks begin and end"
+            "what flows into a block flows out of it: {part:.2} % of the executions were added or taken away for that"
         ));
     }
     Ok(notes)

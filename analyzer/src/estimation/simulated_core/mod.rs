@@ -45,7 +45,7 @@ const WINDOW_PRIOR: f64 = 20_000.0;
 /// An instruction that is not known.
 const NO_SITE: Site = Site::MAX;
 
-/// Instructions, executed one after the other, that share the cycles of short delays: at which one of a loop's the core stands still is not
+/// So many instructions, executed one after the other, share the cycles of their short delays: at which one of a loop's the core stands still is not
 /// known so well as how long a round takes. Longer ones than that of a load from the first level are of the instruction that waits. Training programs
 /// have the same errors with 1, 20, 50 and 100 instructions; loops that lie in two windows need it.
 const NEIGHBOURS: usize = 50;
