@@ -15,6 +15,9 @@ FLAGS = {"clang": ["-O2", "-w", *DEBUG], "gcc": ["-O2", "-w", "-gdwarf-4", "-g1"
 RUST_PROFILE = "[profile.release]\nopt-level = 2\ndebug = 1\ncodegen-units = 1\n"
 RUST_FLAGS = ["-Zdebug-info-for-profiling", "-Clink-arg=-Wl,--emit-relocs"]
 
+# Programs that state the day on which they were built are the same on any day.
+os.environ["SOURCE_DATE_EPOCH"] = "0"
+
 
 class Failed(Exception):
     """A step that did not work, and what the tool said."""
