@@ -10,7 +10,7 @@
 //! ret     a branch                 left out
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::address::Svma;
 use crate::binaries::Binary;
@@ -51,15 +51,19 @@ pub fn bolt_edges(flow: &Flow, module: usize, binary: &Binary, functions: &BoltF
     };
     // What is branched to in BOLT's eyes.
     let mut labels: BTreeSet<Svma> = BTreeSet::new();
-    let mut from_outside: HashMap<Svma, f64> = HashMap::new();
+    // Where calls come back to, or code of other modules goes; and where other functions of this module jump to, and their own other parts.
+    let mut came_back: BTreeMap<Svma, f64> = BTreeMap::new();
+    let mut entered: BTreeSet<Svma> = BTreeSet::new();
     for (index, of) in flow.modules.iter().enumerate() {
         for branch in &of.branches {
             let from = (index == module).then_some(branch.from);
             let to = (branch.to.module == module).then_some(branch.to.at);
             let is_return = from.and_then(block_ending_at).is_some_and(|block| block.terminator == Terminator::Return);
             if let Some(to) = to {
-                if is_return || from.and_then(function_of) != function_of(to) {
-                    *from_outside.entry(to).or_default() += branch.count;
+                if is_return || from.is_none() {
+                    *came_back.entry(to).or_default() += branch.count;
+                } else if from.and_then(function_of) != function_of(to) {
+                    entered.insert(to);
                 } else {
                     labels.insert(to);
                 }
@@ -94,7 +98,7 @@ pub fn bolt_edges(flow: &Flow, module: usize, binary: &Binary, functions: &BoltF
     // Control came back from a call: no range runs through it.
     for block in code.blocks.blocks() {
         let is_call = matches!(block.terminator, Terminator::Call | Terminator::IndirectCall);
-        let returned = from_outside.get(&block.end).filter(|_| is_call && labels.contains(&block.end));
+        let returned = came_back.get(&block.end).filter(|_| is_call && labels.contains(&block.end));
         if let Some(&returned) = returned {
             add(Some(block.last), Some(block.end), returned, 0.0);
         }
@@ -120,7 +124,7 @@ pub fn bolt_edges(flow: &Flow, module: usize, binary: &Binary, functions: &BoltF
     let leads: Vec<Leads> = edges.iter().map(leads).collect();
     let blocks = || code.blocks.blocks().iter();
     let after_calls: BTreeSet<Svma> = blocks().filter(|block| calls(block)).map(|block| block.end).collect();
-    let entered = from_outside.into_keys().filter(|at| !after_calls.contains(at)).collect();
+    entered.extend(came_back.into_keys().filter(|at| !after_calls.contains(at)));
     let goes_on = |block: &Block| {
         calls(block)
             || matches!(
