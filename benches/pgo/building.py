@@ -34,7 +34,7 @@ def said(command, **options):
 def complaint(output):
     """The first error of what a tool said, or else the end of it."""
     lines = output.strip().splitlines()
-    return next((line for line in lines if "error:" in line), "\n".join(lines[-3:]))[:300]
+    return next((line for line in lines if "error:" in line.lower()), "\n".join(lines[-3:]))[:300]
 
 
 def programs(cache):
