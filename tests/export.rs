@@ -262,6 +262,21 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// A folder with what the compiler makes of the source, `program`, and a recording of it with that argument, `data`.
+fn traced(compiler: &str, extension: &str, source: &str, argument: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let written = file("program").with_extension(extension);
+    std::fs::write(&written, source).unwrap();
+    let mut compile = Command::new(compiler);
+    compile.args(["-O2", "-Wl,--emit-relocs,--build-id", "-o"]).arg(file("program")).arg(written);
+    output_of(compile);
+    let mut record = hbbp();
+    record.args(["record", "--overhead", "20", "-o"]).arg(file("data")).arg("--").arg(file("program")).arg(argument);
+    output_of(record);
+    folder
+}
+
 /// BOLT's own reading of a recording that was traced in software, and ours, have the same edges; it takes ours without complaint.
 #[test]
 fn bolt_finds_nothing_wrong_with_a_traced_program() {
@@ -273,16 +288,8 @@ fn bolt_finds_nothing_wrong_with_a_traced_program() {
     if !support::has("perf") || !support::has("gcc") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = traced("gcc", "c", PROGRAM, "200000");
     let file = |name: &str| folder.path().join(name);
-    std::fs::write(file("program.c"), PROGRAM).unwrap();
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-O2", "-Wl,--emit-relocs,--build-id", "-o"]).arg(file("program")).arg(file("program.c"));
-    output_of(gcc);
-    let mut record = hbbp();
-    record.args(["record", "--overhead", "20", "-o"]).arg(file("data")).arg("--").arg(file("program")).arg("200000");
-    output_of(record);
-
     perf2bolt.arg("-p").arg(file("data")).arg("-o").arg(file("perf2bolt.fdata")).arg(file("program"));
     output_of(perf2bolt);
     for (format, name) in [("bolt", "hbbp.fdata"), ("bolt-preagg", "hbbp.preagg")] {
@@ -350,20 +357,13 @@ fn exceptions_are_in_balance_too() {
     if !support::has("g++") {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = traced("g++", "cpp", THROWS, "3000000");
     let file = |name: &str| folder.path().join(name);
-    std::fs::write(file("throws.cpp"), THROWS).unwrap();
-    let mut gcc = Command::new("g++");
-    gcc.args(["-O2", "-Wl,--emit-relocs,--build-id", "-o"]).arg(file("throws")).arg(file("throws.cpp"));
-    output_of(gcc);
-    let mut record = hbbp();
-    record.args(["record", "--overhead", "20", "-o"]).arg(file("data")).arg("--").arg(file("throws")).arg("3000000");
-    output_of(record);
     let mut export = hbbp();
-    export.args(["export", "--format", "bolt", "-i"]).arg(file("data")).arg("--binary").arg(file("throws"));
+    export.args(["export", "--format", "bolt", "-i"]).arg(file("data")).arg("--binary").arg(file("program"));
     export.arg("-o").arg(file("fdata"));
     output_of(export);
-    bolt.arg(file("throws")).arg("-o").arg(file("faster")).arg("-data").arg(file("fdata")).arg("-print-profile-stats");
+    bolt.arg(file("program")).arg("-o").arg(file("faster")).arg("-data").arg(file("fdata")).arg("-print-profile-stats");
     let told = output_of(bolt);
     assert!(bias_score(&told) < 0.1, "{told}");
 }

@@ -37,7 +37,7 @@ class Experiment:
         self.variants["-O2"] = self.base
         self.attempt("instrumented PGO", self.instrumented)
         self.recording = self.known("O2.data") or self.recorded("O2", self.base)
-        truth = self.truth() if self.given.exact else None
+        truth = (self.known("O2.truth") or self.truth()) if self.given.exact else None
         exact = self.exported("exact", ["--truth", truth]) if truth else None
         if exact:
             self.attempt("AutoFDO, exact", lambda: self.sampled("exact", ["--truth", truth]))
@@ -116,8 +116,6 @@ class Experiment:
 
     def truth(self):
         """Exact counts of the same build."""
-        if known := self.known("O2.truth"):
-            return known
         truth = self.file("O2.truth")
         said([self.given.hbbp, "truth", "-o", truth, "--", *self.program.command(self.base, self.program.times)], cwd=self.program.folder, stdin=subprocess.DEVNULL)
         return truth

@@ -38,6 +38,7 @@ pub fn balance(ways: &mut [Way], open: &[bool]) {
 pub fn whole_numbers(ways: &[Way], open: &[bool]) -> Vec<u64> {
     let outside = open.len();
     let node = |node: usize| if open[node] { outside } else { node };
+    let ends = |index: usize| (node(ways[index].from), node(ways[index].to));
     let mut most_first: Vec<usize> = (0..ways.len()).collect();
     most_first.sort_by(|left, right| ways[*right].count.total_cmp(&ways[*left].count));
     let mut trees = Trees((0..=outside).collect());
@@ -45,7 +46,7 @@ pub fn whole_numbers(ways: &[Way], open: &[bool]) -> Vec<u64> {
     let mut excess = vec![0.0; outside + 1];
     let mut ways_of_tree: Vec<Vec<usize>> = vec![Vec::new(); outside + 1];
     for index in most_first {
-        let (from, to) = (node(ways[index].from), node(ways[index].to));
+        let (from, to) = ends(index);
         if trees.join(from, to) {
             ways_of_tree[from].push(index);
             ways_of_tree[to].push(index);
@@ -66,14 +67,14 @@ pub fn whole_numbers(ways: &[Way], open: &[bool]) -> Vec<u64> {
             }
             reached.push((at, by));
             for &index in &ways_of_tree[at] {
-                let (from, to) = (node(ways[index].from), node(ways[index].to));
+                let (from, to) = ends(index);
                 waiting.push((if from == at { to } else { from }, Some(index)));
             }
         }
     }
     for &(at, by) in reached.iter().rev() {
         let Some(index) = by else { continue };
-        let (from, to) = (node(ways[index].from), node(ways[index].to));
+        let (from, to) = ends(index);
         counts[index] = f64::max(if from == at { excess[at] } else { -excess[at] }, 1.0);
         excess[to] += counts[index];
         excess[from] -= counts[index];
