@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use collector::simulated_pmu::holds_the_stack;
+use collector::simulation::pmu::holds_the_stack;
 use perfdata::Avma;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use crate::choice::{Choice, Source, choose};
-use crate::event_spec::{Role, Unit};
 use crate::machine::{Cpu, EventOpener, Kernel, Machine, Privileges, Probe, Probes};
-use crate::microarchitecture::Microarchitecture;
+use crate::plan::choice::{Choice, Source, choose};
+use crate::plan::event_spec::{Role, Unit};
+use crate::plan::microarchitecture::Microarchitecture;
 use crate::plan::{BranchRecords, Wishes, branch_records};
+use crate::tracer::tracing::by_default;
 use crate::tracer::{BurstSize, TracerKind, TracerWish, TracerWishes};
-use crate::tracing::by_default;
 
 /// `hbbp-doctor/1`.
 #[derive(Clone, Debug, Serialize)]
@@ -147,7 +147,7 @@ pub fn examine(machine: &Machine, opener: &mut dyn EventOpener) -> Report {
 }
 
 fn pmu_reports(machine: &Machine) -> Vec<PmuReport> {
-    let report = |pmu: &crate::pmu::Pmu| PmuReport {
+    let report = |pmu: &crate::machine::pmu::Pmu| PmuReport {
         name: pmu.name.clone(),
         kind: pmu.kind,
         microarchitecture: format!("{:?}", Microarchitecture::of(&machine.cpu, pmu)),

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use crate::command::CommandError;
 use crate::errno::{Errno, plain};
-use crate::open::OpenError;
-use crate::output::OutputError;
 use crate::plan::PlanError;
-use crate::recorder::RecorderError;
+use crate::session::command::CommandError;
+use crate::session::open::OpenError;
+use crate::session::output::OutputError;
+use crate::session::recorder::RecorderError;
 use crate::tracer::AttachError;
 
 /// A recording that failed.

@@ -9,9 +9,9 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::process::Command;
 
-use collector::choice::choose;
-use collector::event_spec::SessionAttrs;
 use collector::plan::Wishes;
+use collector::plan::choice::choose;
+use collector::plan::event_spec::SessionAttrs;
 use perfdata::{
     Avma, Branch, BranchFlags, Comm, CpuMode, EventDescription, Features, MappedFile, Mmap, SampleFields, SampleId,
     Writer,

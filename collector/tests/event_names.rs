@@ -2,10 +2,10 @@
 
 mod simulated;
 
-use collector::branch_filter::parse_branch_filter;
-use collector::cpu_list::CpuList;
-use collector::event_name::parse_event_name;
 use collector::machine::Machine;
+use collector::machine::cpu_list::CpuList;
+use collector::plan::branch_filter::parse_branch_filter;
+use collector::plan::event_name::parse_event_name;
 use proptest::prelude::*;
 use simulated::{hybrid, ibs, intel, machine, pmu};
 

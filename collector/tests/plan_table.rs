@@ -4,11 +4,11 @@ mod simulated;
 
 use std::fmt::Write as _;
 
-use collector::branch_filter::parse_branch_filter;
-use collector::choice::choose;
-use collector::event_spec::{Levels, SessionAttrs};
 use collector::machine::{Machine, Probe};
-use collector::periods::RunTime;
+use collector::plan::branch_filter::parse_branch_filter;
+use collector::plan::choice::choose;
+use collector::plan::event_spec::{Levels, SessionAttrs};
+use collector::plan::periods::RunTime;
 use collector::plan::{EventWish, Wishes};
 use simulated::{SimulatedKernel, hybrid, ibs, intel, machine, pmu};
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::{Cpu, EventOpener, Kernel, Machine, Privileges, probe};
-use crate::cpu_list::CpuList;
-use crate::pmu::Pmu;
+use crate::machine::cpu_list::CpuList;
+use crate::machine::pmu::Pmu;
 
 impl Machine {
     /// Reads the files under `root` (`/`, or a tree made for a test) and tries events on `opener`.

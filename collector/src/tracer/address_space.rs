@@ -11,8 +11,8 @@ use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ReadCache};
 use perfdata::Avma;
 
-use crate::kernel::read_memory;
-use crate::process::{Mapping, mappings, proc_path};
+use crate::sys::process::{Mapping, mappings, proc_path};
+use crate::sys::read_memory;
 
 /// Decoded instructions kept per process, about 70 bytes each.
 const CODE: usize = 1 << 17;
@@ -24,12 +24,12 @@ const SHARE_IF_SAME_SIZE: u32 = 20_000;
 const LONGEST_IF_SAME_SIZE: Duration = Duration::from_secs(1);
 
 /// The address space of a process, as of a moment ago.
-pub(super) struct AddressSpace {
+pub(crate) struct AddressSpace {
     pid: i32,
     read: Option<(Instant, Duration)>,
     sizes: Option<Sizes>,
-    pub(super) code: CodeCache,
-    pub(super) layout: Layout,
+    pub(crate) code: CodeCache,
+    pub(crate) layout: Layout,
 }
 
 /// How much a process has mapped: cheaper to read than what.
@@ -58,7 +58,7 @@ impl Sizes {
 
 /// What is mapped where.
 #[derive(Default)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     mappings: Vec<Mapping>,
     /// Restartable sequences (`rseq(2)`).
     critical: Vec<Range<Avma>>,
@@ -69,19 +69,19 @@ pub(super) struct Layout {
 }
 
 impl AddressSpace {
-    pub(super) fn new(pid: i32) -> Self {
+    pub(crate) fn new(pid: i32) -> Self {
         Self { pid, read: None, sizes: None, code: CodeCache::new(CODE), layout: Layout::default() }
     }
 
     /// Forgets everything: the process has another program now.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         (self.read, self.sizes) = (None, None);
         self.layout = Layout::default();
         self.code.clear();
     }
 
     /// Looks again what is mapped, if that is due, and forgets decoded code that may have changed.
-    pub(super) fn refresh(&mut self) {
+    pub(crate) fn refresh(&mut self) {
         self.forget_volatile();
         let now = Instant::now();
         if let Some((at, cost)) = self.read
@@ -95,7 +95,7 @@ impl AddressSpace {
     }
 
     /// Forgets decoded code that may have been rewritten.
-    pub(super) fn forget_volatile(&mut self) {
+    pub(crate) fn forget_volatile(&mut self) {
         for range in &self.layout.volatile {
             self.code.invalidate(range.clone());
         }
@@ -103,7 +103,7 @@ impl AddressSpace {
 
     /// Looks again what is mapped, and forgets decoded code that is not there any more; `before_code_goes` sees where it was. `thread` is one
     /// of the process that lives: the first may have ended.
-    pub(super) fn reread(&mut self, thread: i32, before_code_goes: impl FnOnce(&Layout)) {
+    pub(crate) fn reread(&mut self, thread: i32, before_code_goes: impl FnOnce(&Layout)) {
         let new = mappings(thread as u32);
         if new == self.layout.mappings {
             return;
@@ -149,26 +149,26 @@ impl Layout {
     }
 
     /// The name of what is mapped at `address`, and the offset in it.
-    pub(super) fn place_in_file(&self, address: Avma) -> Option<(&[u8], u64)> {
+    pub(crate) fn place_in_file(&self, address: Avma) -> Option<(&[u8], u64)> {
         let map = self.mappings.get(self.mappings.partition_point(|map| map.end <= address.0))?;
         let at = address.0.checked_sub(map.start)?;
         Some((&map.path, map.offset + at))
     }
 
     /// Whether the process may write to this page.
-    pub(super) fn writable(&self, address: Avma) -> bool {
+    pub(crate) fn writable(&self, address: Avma) -> bool {
         let index = self.mappings.partition_point(|map| map.end <= address.0);
         // What is not there was mapped since, which new memory usually is to be written.
         self.mappings.get(index).is_none_or(|map| map.start > address.0 || map.prot & 2 != 0)
     }
 
     /// The offset into the pages of the kernel's clock, if `address` is one of them.
-    pub(super) fn vvar_offset(&self, address: Avma) -> Option<u64> {
+    pub(crate) fn vvar_offset(&self, address: Avma) -> Option<u64> {
         self.vvar.as_ref().filter(|range| range.contains(&address.0)).map(|range| address.0 - range.start)
     }
 
     /// Whether `address` is in a restartable sequence, where a breakpoint would make it restart for ever.
-    pub(super) fn is_critical(&self, address: Avma) -> bool {
+    pub(crate) fn is_critical(&self, address: Avma) -> bool {
         self.critical.iter().any(|range| range.contains(&address))
     }
 

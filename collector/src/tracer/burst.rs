@@ -10,16 +10,16 @@ const _: () = assert!(SAMPLE_BRANCHES * 24 + (DataLines::MOST + DataLines::MOST_
 
 /// The path of a thread from one sampling stop.
 #[derive(Debug, Default)]
-pub(super) struct Burst {
+pub(crate) struct Burst {
     /// Oldest first.
-    pub(super) branches: Vec<Branch>,
+    pub(crate) branches: Vec<Branch>,
     pieces: Vec<Piece>,
-    pub(super) lines: DataLines,
+    pub(crate) lines: DataLines,
     /// What it stands for, in the unit of the event.
-    pub(super) period: u64,
-    pub(super) instructions: u64,
+    pub(crate) period: u64,
+    pub(crate) instructions: u64,
     /// Times it went on behind something that the interpreter could not follow.
-    pub(super) continuations: u32,
+    pub(crate) continuations: u32,
 }
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ struct Piece {
 }
 
 impl Burst {
-    pub(super) fn begin(&mut self, start: Avma, period: u64) {
+    pub(crate) fn begin(&mut self, start: Avma, period: u64) {
         self.branches.clear();
         self.lines.clear();
         self.pieces.clear();
@@ -41,7 +41,7 @@ impl Burst {
     }
 
     /// Branches that fit into the present piece, one at least: a new piece begins if it is full.
-    pub(super) fn room(&mut self) -> u64 {
+    pub(crate) fn room(&mut self) -> u64 {
         let held = self.branches.len() - self.pieces.last().map_or(0, |piece| piece.first);
         if held < SAMPLE_BRANCHES {
             return (SAMPLE_BRANCHES - held) as u64;
@@ -52,19 +52,19 @@ impl Burst {
     }
 
     /// Instructions were executed, whose branches are in already.
-    pub(super) fn executed(&mut self, instructions: u64) {
+    pub(crate) fn executed(&mut self, instructions: u64) {
         self.instructions += instructions;
         if let Some(piece) = self.pieces.last_mut() {
             piece.instructions += instructions;
         }
     }
 
-    pub(super) fn add(&mut self, outcome: &Outcome) {
+    pub(crate) fn add(&mut self, outcome: &Outcome) {
         self.executed(outcome.instructions);
     }
 
     /// Of the taken branches, those that their bytes decide.
-    pub(super) fn static_branches(&self) -> u64 {
+    pub(crate) fn static_branches(&self) -> u64 {
         let is_static = |branch: &&Branch| matches!(branch.kind, BranchKind::Jump | BranchKind::Call);
         self.branches.iter().filter(is_static).count() as u64
     }
@@ -74,7 +74,7 @@ impl Burst {
     /// number of instructions of the burst executed before in its upper half, the low 32 bits of the line's number in the lower. Line 0 is
     /// the end of what there was room for, and lines whose lower half is 0 are left out. Uses of what was stored shortly before follow, with the highest bit set, and how many instructions
     /// before it was in the lower half.
-    pub(super) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
+    pub(crate) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) {
         let mut stack = Vec::new();
         let word = |used: &DataUse| (u64::from(used.instruction) << 32 | used.line & 0xffff_ffff).to_le_bytes();
         let end = self.lines.known_until().map(|instruction| DataUse { instruction, line: 0 });
@@ -120,7 +120,7 @@ pub(crate) struct BurstEvent {
 
 /// A thread and its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ThreadId {
-    pub(super) pid: i32,
-    pub(super) tid: i32,
+pub(crate) struct ThreadId {
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
 }

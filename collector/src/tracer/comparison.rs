@@ -7,7 +7,7 @@ use crate::tracer::engine::Engine;
 use crate::tracer::thread::Thread;
 
 /// What the interpreter found, to be compared with what the breakpoints find.
-pub(super) struct Prediction {
+pub(crate) struct Prediction {
     branches: Vec<Branch>,
     registers: Registers,
     /// It went as far as the breakpoints were to go.
@@ -16,7 +16,7 @@ pub(super) struct Prediction {
 
 impl Engine {
     /// Looks ahead without writing anything down, to be compared with what the breakpoints find.
-    pub(super) fn predict(&mut self, thread: &mut Thread, mut registers: Registers) {
+    pub(crate) fn predict(&mut self, thread: &mut Thread, mut registers: Registers) {
         let depth = self.breakpoint_depth();
         let size = self.settings.size;
         self.settings.size.depth = Some(depth);
@@ -30,7 +30,7 @@ impl Engine {
     }
 
     /// Both tracers have come to the same branch: the registers must be the same.
-    pub(super) fn compare_registers(&mut self, thread: &Thread, registers: &Registers) {
+    pub(crate) fn compare_registers(&mut self, thread: &Thread, registers: &Registers) {
         if let Some(prediction) = thread.prediction.as_ref().filter(|prediction| prediction.complete) {
             self.facts.predictions.checked += 1;
             self.facts.predictions.diverged += u64::from(!same_state(&prediction.registers, registers));
@@ -38,7 +38,7 @@ impl Engine {
     }
 
     /// Both tracers have come to an end: as far as both went, the branches must be the same.
-    pub(super) fn compare_branches(&mut self, thread: &mut Thread) {
+    pub(crate) fn compare_branches(&mut self, thread: &mut Thread) {
         let Some(prediction) = thread.prediction.take() else { return };
         let found = &thread.burst.branches;
         let common = found.len().min(prediction.branches.len());
@@ -50,18 +50,18 @@ impl Engine {
 }
 
 /// Whether it is on the same frame.
-pub(super) fn same_stack(before: &Registers, after: &Registers) -> bool {
+pub(crate) fn same_stack(before: &Registers, after: &Registers) -> bool {
     before.general[4] == after.general[4]
 }
 
 /// Whether a system call left everything as it was that it leaves.
-pub(super) fn same_path(before: &Registers, after: &Registers) -> bool {
+pub(crate) fn same_path(before: &Registers, after: &Registers) -> bool {
     // rax, rcx, r11.
     same_registers(before, after, !(1 | 1 << 1 | 1 << 11))
 }
 
 /// Whether these general registers are the same, bit n for register n.
-pub(super) fn same_registers(before: &Registers, after: &Registers, which: u16) -> bool {
+pub(crate) fn same_registers(before: &Registers, after: &Registers, which: u16) -> bool {
     (0..16).all(|register| which & 1 << register == 0 || before.general[register] == after.general[register])
 }
 

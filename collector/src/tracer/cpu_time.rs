@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr};
 
-use crate::kernel::{EventFd, Scope};
+use crate::sys::{EventFd, Scope};
 
 /// Reading takes this small a share of the time, however many threads there are.
 const SHARE: u32 = 2000;
 
 /// Clocks that only count: one per thread there was at the beginning, which those it starts inherit.
-pub(super) struct CpuTime {
+pub(crate) struct CpuTime {
     clocks: Vec<EventFd>,
     inherit: bool,
     seen: u64,
@@ -20,13 +20,13 @@ pub(super) struct CpuTime {
 }
 
 impl CpuTime {
-    pub(super) fn new(inherit: bool) -> Self {
+    pub(crate) fn new(inherit: bool) -> Self {
         let now = Instant::now();
         Self { clocks: Vec::new(), inherit, seen: 0, last: now, next: now }
     }
 
     /// Counts a thread from now on.
-    pub(super) fn add(&mut self, thread: i32) {
+    pub(crate) fn add(&mut self, thread: i32) {
         let attr = EventAttr {
             kind: sys::PERF_TYPE_SOFTWARE,
             config: u64::from(sys::PERF_COUNT_SW_TASK_CLOCK),
@@ -41,7 +41,7 @@ impl CpuTime {
 
     /// Time that passed since the last time this returned some, if that is so long ago and it is time to look. Where a thread is
     /// running, its CPU has to be interrupted: it is better to look while it is stopped.
-    pub(super) fn passed(&mut self, since: Duration) -> Option<Duration> {
+    pub(crate) fn passed(&mut self, since: Duration) -> Option<Duration> {
         let began = Instant::now();
         if began < self.next.max(self.last + since) {
             return None;
@@ -53,7 +53,7 @@ impl CpuTime {
     }
 
     /// As above, at any time.
-    pub(super) fn passed_until_now(&mut self) -> Duration {
+    pub(crate) fn passed_until_now(&mut self) -> Duration {
         let count = |clock: &EventFd| {
             let mut word = [0];
             clock.read(&mut word).map_or(0, |_| word[0])

@@ -10,7 +10,7 @@ use std::mem::offset_of;
 
 use libc::user_regs_struct as Fields;
 
-use crate::kernel::{USER_CS_64, register, set_register};
+use crate::sys::{USER_CS_64, register, set_register};
 
 /// Those that fail, where they have done nothing yet.
 const CALLS: [libc::c_long; 20] = [
@@ -40,7 +40,7 @@ const CALLS: [libc::c_long; 20] = [
 const ERESTARTNOHAND: i64 = 514;
 
 /// Has a system call made again that was cut short by the stop the thread is in.
-pub(super) fn call_again(thread: i32) {
+pub(crate) fn call_again(thread: i32) {
     let get = |offset| register(thread, offset);
     if get(offset_of!(Fields, rax)) as i64 == -i64::from(libc::EINTR)
         && CALLS.contains(&(get(offset_of!(Fields, orig_rax)) as i64))

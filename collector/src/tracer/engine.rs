@@ -9,12 +9,12 @@ use lookahead::Overlay;
 use perfdata::EventAttr;
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 
-use crate::command::CommandStatus;
-use crate::kernel::{
+use crate::session::command::CommandStatus;
+use crate::sys::process::{is_computing, signals_blocked};
+use crate::sys::{
     RegisterArea, Report, SignalInfo, WaitSet, interrupt, listen, next_report, own_thread, resume, signal_info,
     signal_mask,
 };
-use crate::process::{is_computing, signals_blocked};
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::BurstEvent;
 use crate::tracer::cpu_time::CpuTime;
@@ -48,45 +48,45 @@ const AT_A_STOP: Duration = Duration::from_millis(100);
 const WITHOUT_STOP: Duration = Duration::from_millis(500);
 
 /// A process and how many of its threads are traced.
-pub(super) struct Process {
-    pub(super) space: AddressSpace,
-    pub(super) threads: usize,
+pub(crate) struct Process {
+    pub(crate) space: AddressSpace,
+    pub(crate) threads: usize,
     /// Signals it has handlers for, bit n - 1 for signal n.
-    pub(super) caught: u64,
-    pub(super) bursts: u32,
+    pub(crate) caught: u64,
+    pub(crate) bursts: u32,
 }
 
-pub(super) struct Engine {
-    pub(super) settings: Settings,
-    pub(super) event: BurstEvent,
-    pub(super) clock: EventAttr,
-    pub(super) shared: Arc<Shared>,
-    pub(super) signals: WaitSet,
-    pub(super) own_tid: i32,
-    pub(super) threads: HashMap<i32, Thread>,
-    pub(super) processes: HashMap<i32, Process>,
-    pub(super) governor: Governor,
-    pub(super) facts: TracerFacts,
+pub(crate) struct Engine {
+    pub(crate) settings: Settings,
+    pub(crate) event: BurstEvent,
+    pub(crate) clock: EventAttr,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) signals: WaitSet,
+    pub(crate) own_tid: i32,
+    pub(crate) threads: HashMap<i32, Thread>,
+    pub(crate) processes: HashMap<i32, Process>,
+    pub(crate) governor: Governor,
+    pub(crate) facts: TracerFacts,
     // Reused from burst to burst.
-    pub(super) area: RegisterArea,
-    pub(super) overlay: Overlay,
-    pub(super) reader: PageReader,
-    pub(super) next_look: Instant,
+    pub(crate) area: RegisterArea,
+    pub(crate) overlay: Overlay,
+    pub(crate) reader: PageReader,
+    pub(crate) next_look: Instant,
     /// Counts of the clock per ns, where it is no clock.
-    pub(super) rate: f64,
+    pub(crate) rate: f64,
     /// Threads are sampled. Those of a command are from its exec, which may come before the order to begin.
-    pub(super) running: bool,
-    pub(super) missing: Missing,
+    pub(crate) running: bool,
+    pub(crate) missing: Missing,
     looks: u32,
     /// The part of the tracer's own CPU time that was charged.
     charged: Duration,
-    pub(super) parts: Parts,
-    pub(super) cpu_time: CpuTime,
+    pub(crate) parts: Parts,
+    pub(crate) cpu_time: CpuTime,
     placement: Placement,
 }
 
 impl Engine {
-    pub(super) fn new(settings: Settings, event: BurstEvent, shared: Arc<Shared>, signals: WaitSet) -> Self {
+    pub(crate) fn new(settings: Settings, event: BurstEvent, shared: Arc<Shared>, signals: WaitSet) -> Self {
         let now = Instant::now();
         let own_tid = own_thread();
         // Threads stand still while the tracer waits for a CPU. Without the privilege it has to wait.
@@ -125,12 +125,12 @@ impl Engine {
     }
 
     /// What was done, which is nothing.
-    pub(super) fn nothing(self) -> TracerFacts {
+    pub(crate) fn nothing(self) -> TracerFacts {
         self.facts
     }
 
     /// Starts sampling the threads there are. Those of a command begin with its exec.
-    pub(super) fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         self.running = true;
         let ids: Vec<i32> = self.threads.keys().copied().collect();
         for tid in ids {
@@ -139,7 +139,7 @@ impl Engine {
     }
 
     /// Traces until it is told to stop.
-    pub(super) fn run(mut self) -> TracerFacts {
+    pub(crate) fn run(mut self) -> TracerFacts {
         // Attaching is no reason to begin with rare bursts.
         self.charged = own_time();
         self.facts.time.other += self.charged;
@@ -171,7 +171,7 @@ impl Engine {
     }
 
     /// Takes all events away, lets go what is stopped, and ends. The kernel detaches threads when their tracer's thread ends.
-    pub(super) fn finish(mut self) -> TracerFacts {
+    pub(crate) fn finish(mut self) -> TracerFacts {
         self.running = false;
         let ids: Vec<i32> = self.threads.keys().copied().collect();
         for tid in ids {
@@ -214,14 +214,14 @@ impl Engine {
     }
 
     /// Takes a thread out of the table while something is done with it.
-    pub(super) fn with_thread<R>(&mut self, tid: i32, act: impl FnOnce(&mut Self, &mut Thread) -> R) -> Option<R> {
+    pub(crate) fn with_thread<R>(&mut self, tid: i32, act: impl FnOnce(&mut Self, &mut Thread) -> R) -> Option<R> {
         let mut thread = self.threads.remove(&tid)?;
         let result = act(self, &mut thread);
         self.threads.insert(tid, thread);
         Some(result)
     }
 
-    pub(super) fn handle(&mut self, tid: i32, report: Report) {
+    pub(crate) fn handle(&mut self, tid: i32, report: Report) {
         let began = own_time();
         self.look_at_time(AT_A_STOP);
         if !matches!(report, Report::Ended(_)) {
@@ -296,12 +296,12 @@ impl Engine {
         self.threads.get(&tid).is_some_and(|thread| matches!(thread.phase, Phase::Interrupted))
     }
 
-    pub(super) fn event_of(&self, tid: i32, info: SignalInfo) -> Option<Event> {
+    pub(crate) fn event_of(&self, tid: i32, info: SignalInfo) -> Option<Event> {
         self.threads.get(&tid)?.owner_of(info)
     }
 
     /// A clock of a thread that blocked the signals has overflowed.
-    pub(super) fn interrupt_owner(&mut self, info: SignalInfo) {
+    pub(crate) fn interrupt_owner(&mut self, info: SignalInfo) {
         let owner = self.threads.values_mut().find(|thread| thread.owner_of(info) == Some(Event::Clock));
         let Some(thread) = owner.filter(|thread| matches!(thread.phase, Phase::Sampling)) else { return };
         let tid = thread.id.tid;
@@ -319,7 +319,7 @@ impl Engine {
     }
 
     /// Gives up breakpoints that are not reached, and finds threads whose signal does not come through because they block it.
-    pub(super) fn look_after(&mut self) {
+    pub(crate) fn look_after(&mut self) {
         let now = Instant::now();
         let given_up = |thread: &&Thread| thread.underway_since().is_some_and(|since| now - since > PATIENCE);
         let late: Vec<i32> = self.threads.values().filter(given_up).map(|thread| thread.id.tid).collect();
@@ -343,7 +343,7 @@ impl Engine {
     }
 
     /// One of the thread's own events has stopped it.
-    pub(super) fn with_own_event(&mut self, tid: i32, event: Event, began: Duration) {
+    pub(crate) fn with_own_event(&mut self, tid: i32, event: Event, began: Duration) {
         let stop = self.placement.stop(tid);
         // A thread that the tracer has to interrupt waits for the tracer to run.
         match self.threads.get(&tid).and_then(Thread::signal) {
@@ -380,25 +380,25 @@ impl Engine {
         self.placement.in_place(|| go_on(tid, 0));
     }
 
-    pub(super) fn measured(&self) -> Duration {
+    pub(crate) fn measured(&self) -> Duration {
         let time = &self.facts.time;
         time.state + time.lookahead + time.decoding + time.breakpoints
     }
 
     /// Starts the clock of a thread that is stopped now: its signal mask can be looked at.
-    pub(super) fn arm_stopped(&mut self, thread: &mut Thread) {
+    pub(crate) fn arm_stopped(&mut self, thread: &mut Thread) {
         self.choose_notice(thread);
         self.arm(thread);
     }
 
     /// Decides how the clock of a thread that is stopped now is to stop it.
-    pub(super) fn choose_notice(&mut self, thread: &mut Thread) {
+    pub(crate) fn choose_notice(&mut self, thread: &mut Thread) {
         let caught = caught(&self.processes, thread);
         let notice = best_notice(signal_mask(thread.id.tid).unwrap_or(0), caught);
         let _ = thread.notify_by(notice, self.own_tid);
     }
 
-    pub(super) fn arm(&mut self, thread: &mut Thread) {
+    pub(crate) fn arm(&mut self, thread: &mut Thread) {
         if !self.running {
             thread.phase = Phase::Sampling;
             return;
@@ -436,7 +436,7 @@ impl Engine {
     }
 
     /// Learns how fast the clock of a stopped thread is.
-    pub(super) fn progress(&mut self, thread: &mut Thread) {
+    pub(crate) fn progress(&mut self, thread: &mut Thread) {
         if self.settings.clock == Clock::Time {
             return;
         }
@@ -458,7 +458,7 @@ fn go_on(thread: i32, signal: i32) {
     let _ = resume(thread, signal);
 }
 
-pub(super) fn command_status(status: i32) -> CommandStatus {
+pub(crate) fn command_status(status: i32) -> CommandStatus {
     if libc::WIFEXITED(status) {
         CommandStatus::Exited(libc::WEXITSTATUS(status))
     } else {

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::errno::Errno;
-use crate::kernel::{detach, event_message, seize, set_options};
-use crate::process::{children, group_and_parent, signals_caught, threads};
+use crate::sys::process::{children, group_and_parent, signals_caught, threads};
+use crate::sys::{detach, event_message, seize, set_options};
 use crate::tracer::AttachError;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
@@ -24,7 +24,7 @@ const LONGEST_WITHOUT_LOOKING: Duration = Duration::from_secs(5);
 
 /// Processes of which threads may be missing.
 #[derive(Debug, Default)]
-pub(super) struct Missing {
+pub(crate) struct Missing {
     processes: HashSet<i32>,
     /// When to look for them again.
     next: Option<Instant>,
@@ -32,7 +32,7 @@ pub(super) struct Missing {
 
 impl Engine {
     /// Becomes the tracer of all threads of these processes, or of these threads.
-    pub(super) fn attach(&mut self, ids: &[u32], whole_processes: bool) -> Result<(), AttachError> {
+    pub(crate) fn attach(&mut self, ids: &[u32], whole_processes: bool) -> Result<(), AttachError> {
         let mut refused = None;
         for &id in ids {
             let all = if whole_processes { threads(id) } else { vec![id] };
@@ -79,7 +79,7 @@ impl Engine {
     }
 
     /// A thread has started another. If there are too many of those, the further ones are left out for now.
-    pub(super) fn started_another(&mut self, tid: i32) {
+    pub(crate) fn started_another(&mut self, tid: i32) {
         if self.governor.exceeded()
             && let Some(thread) = self.threads.get_mut(&tid)
         {
@@ -91,7 +91,7 @@ impl Engine {
     }
 
     /// A stopped thread may tell of new ones again.
-    pub(super) fn follow_again(&mut self, tid: i32) {
+    pub(crate) fn follow_again(&mut self, tid: i32) {
         let options = self.options(true);
         let has_room = self.governor.has_room();
         if let Some(thread) = self.threads.get_mut(&tid).filter(|thread| !thread.follows && has_room) {
@@ -100,7 +100,7 @@ impl Engine {
     }
 
     /// A thread is about to get a signal of the program's. If there are too many of those, it goes on untraced. Returns whether it does.
-    pub(super) fn let_go(&mut self, tid: i32, signal: i32) -> bool {
+    pub(crate) fn let_go(&mut self, tid: i32, signal: i32) -> bool {
         if !self.governor.exceeded() || !self.settings.inherit {
             return false;
         }
@@ -120,7 +120,7 @@ impl Engine {
     }
 
     /// Looks for threads and processes that were left out.
-    pub(super) fn find_missing(&mut self) {
+    pub(crate) fn find_missing(&mut self) {
         let now = Instant::now();
         let is_due = self.missing.next.is_none_or(|next| now >= next);
         if self.missing.processes.is_empty() || !is_due || !self.governor.has_room() {
@@ -153,7 +153,7 @@ impl Engine {
         self.missing.next = Some(now + (took * SHARE).min(LONGEST_WITHOUT_LOOKING));
     }
 
-    pub(super) fn add(&mut self, tid: i32) -> bool {
+    pub(crate) fn add(&mut self, tid: i32) -> bool {
         if self.threads.contains_key(&tid) {
             return true;
         }
@@ -172,7 +172,7 @@ impl Engine {
         true
     }
 
-    pub(super) fn remove(&mut self, tid: i32) {
+    pub(crate) fn remove(&mut self, tid: i32) {
         let Some(mut thread) = self.threads.remove(&tid) else { return };
         self.progress(&mut thread);
         if thread.is_in_burst() {
@@ -187,7 +187,7 @@ impl Engine {
     }
 
     /// All other threads of the process are gone, and the one that called exec has the process's id now.
-    pub(super) fn exec(&mut self, pid: i32) {
+    pub(crate) fn exec(&mut self, pid: i32) {
         let former = event_message(pid).map_or(pid, |id| id as i32);
         let gone: Vec<i32> = self
             .threads

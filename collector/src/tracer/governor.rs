@@ -16,7 +16,7 @@ const GUESS: f64 = 250_000.0;
 /// looked for, signals of the program), c what a burst costs on average. A burst every c / (o - e) keeps the budget; where the costs
 /// change, the ratio of what was spent to what could have been spent makes up for it. All of it fades over the last seconds.
 #[derive(Clone, Debug)]
-pub(super) struct Governor {
+pub(crate) struct Governor {
     budget: f64,
     burst_cost: f64,
     bursts: u32,
@@ -29,7 +29,7 @@ pub(super) struct Governor {
 
 impl Governor {
     /// `budget`: the share of the threads' CPU time that may be spent, 0.01 for 1 %.
-    pub(super) fn new(budget: f64, seed: u64) -> Self {
+    pub(crate) fn new(budget: f64, seed: u64) -> Self {
         Self {
             budget: budget.max(1e-6),
             burst_cost: GUESS,
@@ -42,12 +42,12 @@ impl Governor {
     }
 
     /// Recording took this much CPU time.
-    pub(super) fn spent(&mut self, time: Duration) {
+    pub(crate) fn spent(&mut self, time: Duration) {
         self.spent += time.as_nanos() as f64;
     }
 
     /// Threads ran for this long.
-    pub(super) fn passed(&mut self, time: Duration) {
+    pub(crate) fn passed(&mut self, time: Duration) {
         self.passed += time.as_nanos() as f64;
         let memory = MEMORY.max(10.0 * self.burst_cost / self.budget);
         if self.passed > memory {
@@ -59,7 +59,7 @@ impl Governor {
     }
 
     /// A burst has ended that cost so much in all, which [`spent`](Self::spent) was told, too.
-    pub(super) fn burst(&mut self, cost: Duration) {
+    pub(crate) fn burst(&mut self, cost: Duration) {
         let cost = cost.as_nanos() as f64;
         self.spent_on_bursts += cost;
         // The first ones of a program find everything cold: no reason to wait long for the next.
@@ -77,24 +77,24 @@ impl Governor {
     }
 
     /// CPU time between two bursts, ns, without jitter.
-    pub(super) fn period(&self) -> f64 {
+    pub(crate) fn period(&self) -> f64 {
         let others = (self.spent - self.spent_on_bursts).max(0.0) / (self.passed + 1e9);
         let left = (self.budget - others).max(self.budget / 20.0);
         (self.burst_cost / left * self.ratio().clamp(0.5, 4.0)).clamp(SHORTEST, LONGEST)
     }
 
     /// Whether so much was spent that what is not for bursts must become less, too.
-    pub(super) fn exceeded(&self) -> bool {
+    pub(crate) fn exceeded(&self) -> bool {
         self.ratio() > 1.5
     }
 
     /// Whether there is room for it again.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.ratio() < 1.2
     }
 
     /// A factor from 0.5 to 1.5, so that bursts do not fall in step with the program.
-    pub(super) fn jitter(&mut self) -> f64 {
+    pub(crate) fn jitter(&mut self) -> f64 {
         // xorshift64 (Marsaglia 2003).
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

@@ -7,27 +7,27 @@ use lookahead::{Fault, Memory, PAGE, Page};
 use perfdata::Avma;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::kernel::{copy_own_page, read_pages};
-use crate::process::mappings;
+use crate::sys::process::mappings;
+use crate::sys::{copy_own_page, read_pages};
 use crate::tracer::address_space::Layout;
 
 /// Pages fetched together at most.
 const MOST_PAGES: usize = 256;
 
 /// Pages that a thread's last burst touched, read in one go: the next burst is likely to need many of them.
-pub(super) struct PageReader {
+pub(crate) struct PageReader {
     addresses: Vec<Avma>,
     pages: Vec<Page>,
     places: HashMap<Avma, u32>,
     /// Pages that had to be read one by one.
-    pub(super) missed: u64,
+    pub(crate) missed: u64,
     pipe: Option<(OwnedFd, OwnedFd)>,
     /// Where this process has the pages of the kernel's clock.
     own_vvar: Option<u64>,
 }
 
 impl PageReader {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let own = mappings(std::process::id()).into_iter().find(|map| map.path.starts_with(b"[vvar"));
         Self {
             addresses: Vec::new(),
@@ -40,7 +40,7 @@ impl PageReader {
     }
 
     /// Reads the pages at `addresses`, as far as they can be read.
-    pub(super) fn fetch(&mut self, pid: i32, addresses: &[Avma]) {
+    pub(crate) fn fetch(&mut self, pid: i32, addresses: &[Avma]) {
         self.missed = 0;
         self.addresses.clear();
         self.addresses.extend(addresses.iter().take(MOST_PAGES));
@@ -59,13 +59,13 @@ impl PageReader {
     }
 
     /// The memory of a process, of which the fetched pages are at hand.
-    pub(super) fn memory<'a>(&'a mut self, pid: i32, layout: &'a Layout) -> ThreadMemory<'a> {
+    pub(crate) fn memory<'a>(&'a mut self, pid: i32, layout: &'a Layout) -> ThreadMemory<'a> {
         ThreadMemory { reader: self, pid, layout }
     }
 }
 
 /// Reads the thread's memory; nothing is ever written to it.
-pub(super) struct ThreadMemory<'a> {
+pub(crate) struct ThreadMemory<'a> {
     reader: &'a mut PageReader,
     pid: i32,
     layout: &'a Layout,

@@ -15,25 +15,25 @@
 //! (ptrace(2)). If the collector is killed, the kernel detaches the threads and closes clocks and breakpoints; a signal that was
 //! underway is one on which nothing happens by default.
 
-mod address_space;
-mod burst;
+pub(crate) mod address_space;
+pub(crate) mod burst;
 mod comparison;
 mod cpu_time;
 mod cut_short;
-mod engine;
+pub(crate) mod engine;
 mod following;
 mod governor;
-mod memory;
+pub(crate) mod memory;
 mod own_time;
-mod path;
+pub(crate) mod path;
 mod placement;
-mod shared;
-pub(crate) mod simulation;
+pub(crate) mod shared;
 mod static_path;
 mod statistics;
 mod thread;
+pub(crate) mod tracing;
 mod wish;
-mod working_set;
+pub(crate) mod working_set;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,7 +44,7 @@ use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, ReadFormat};
 
 use crate::errno::Errno;
-use crate::kernel::{WaitSet, Waiting, realtime_signal, wake_waiting_thread};
+use crate::sys::{WaitSet, Waiting, realtime_signal, wake_waiting_thread};
 pub(crate) use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
 pub(crate) use crate::tracer::shared::Shared;
@@ -150,7 +150,7 @@ impl Tracer {
 
 impl<F: Send + 'static> Follower<F> {
     /// Starts the thread, which is to say by the channel whether it could attach.
-    fn begin(
+    pub(crate) fn begin(
         name: &str,
         work: impl FnOnce(Arc<Shared>, WaitSet, Sender<Result<(), AttachError>>) -> F + Send + 'static,
     ) -> Result<Self, AttachError> {

@@ -7,7 +7,7 @@ use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopRe
 use perfdata::Avma;
 
 use crate::errno::Errno;
-use crate::process::signals_caught;
+use crate::sys::process::signals_caught;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::comparison::{same_path, same_registers, same_stack};
 use crate::tracer::engine::Engine;
@@ -31,7 +31,7 @@ impl Memory for AnyCode {
 }
 
 /// Builds the tables that decoding and interpreting build when they are first used, while no thread waits for it.
-pub(super) fn warm_up(overlay: &mut Overlay) {
+pub(crate) fn warm_up(overlay: &mut Overlay) {
     let (mut registers, mut code, mut branches) = (Registers::default(), CodeCache::new(1024), Vec::new());
     let fuel = Fuel { instructions: 2, branches: 1 };
     run(&mut registers, overlay, &mut AnyCode, &mut code, fuel, &[], &mut branches);
@@ -40,7 +40,7 @@ pub(super) fn warm_up(overlay: &mut Overlay) {
 
 impl Engine {
     /// A sampling stop: the beginning of a burst.
-    pub(super) fn begin(&mut self, thread: &mut Thread) {
+    pub(crate) fn begin(&mut self, thread: &mut Thread) {
         self.parts.next();
         let Some(registers) = self.registers(thread) else {
             self.facts.sampling_stops += 1;
@@ -59,7 +59,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn refresh(&mut self, thread: &Thread) {
+    pub(crate) fn refresh(&mut self, thread: &Thread) {
         if let Some(process) = self.processes.get_mut(&thread.id.pid) {
             process.space.refresh();
             process.bursts += 1;
@@ -71,7 +71,7 @@ impl Engine {
     }
 
     /// The registers, if the thread is in its own 64-bit code, and not about to be sent back into an interrupted system call.
-    pub(super) fn registers(&mut self, thread: &Thread) -> Option<Registers> {
+    pub(crate) fn registers(&mut self, thread: &Thread) -> Option<Registers> {
         let why = match self.area.read(thread.id.tid) {
             // ERESTARTSYS to ERESTART_RESTARTBLOCK (linux/errno.h).
             Ok(read) if read.system_call >= 0 && (-516..=-512).contains(&(read.registers.general[0] as i64)) => {
@@ -86,7 +86,7 @@ impl Engine {
     }
 
     /// Follows the thread's future from `registers` until the burst is complete, or only the thread itself can go on.
-    pub(super) fn look_ahead(&mut self, thread: &mut Thread, mut registers: Registers) {
+    pub(crate) fn look_ahead(&mut self, thread: &mut Thread, mut registers: Registers) {
         // RF, with which no breakpoint is hit at once. The kernel sets it at one that was.
         let (stands_at, passes) = (Avma(registers.rip), registers.rflags & 1 << 16 != 0);
         let stop = self.interpret(thread, &mut registers);
@@ -110,7 +110,7 @@ impl Engine {
     }
 
     /// Runs ahead from `registers` as far as the burst may still go.
-    pub(super) fn interpret(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
+    pub(crate) fn interpret(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return StopReason::UnreadableCode };
         self.overlay.clear();
         self.reader.fetch(thread.id.pid, thread.working_set.expected());
@@ -146,7 +146,7 @@ impl Engine {
     }
 
     /// Where a system call returns to, if it returns.
-    pub(super) fn behind_system_call(&self, registers: &Registers) -> Option<(Avma, Goal)> {
+    pub(crate) fn behind_system_call(&self, registers: &Registers) -> Option<(Avma, Goal)> {
         let number = registers.general[0] as i64;
         let never =
             [libc::SYS_rt_sigreturn, libc::SYS_execve, libc::SYS_execveat, libc::SYS_exit, libc::SYS_exit_group];
@@ -157,7 +157,7 @@ impl Engine {
 
     /// Lets the thread itself go to `address`, where it stands already if `again`: then the second time is meant. Returns false if no
     /// breakpoint may or can be there.
-    pub(super) fn go_to(&mut self, thread: &mut Thread, address: Avma, goal: Goal, again: bool) -> bool {
+    pub(crate) fn go_to(&mut self, thread: &mut Thread, address: Avma, goal: Goal, again: bool) -> bool {
         let critical =
             self.processes.get(&thread.id.pid).is_some_and(|process| process.space.layout.is_critical(address));
         if critical {
@@ -180,7 +180,7 @@ impl Engine {
     }
 
     /// A breakpoint was reached.
-    pub(super) fn reached(&mut self, thread: &mut Thread) {
+    pub(crate) fn reached(&mut self, thread: &mut Thread) {
         let Phase::Underway(underway) = std::mem::replace(&mut thread.phase, Phase::Sampling) else { return };
         self.facts.breakpoints += 1;
         self.parts.next();
@@ -225,7 +225,7 @@ impl Engine {
     }
 
     /// Evaluates the branch in front of which the thread has stopped, and goes on to the next.
-    pub(super) fn evaluate(&mut self, thread: &mut Thread, mut registers: Registers, instructions: u64) {
+    pub(crate) fn evaluate(&mut self, thread: &mut Thread, mut registers: Registers, instructions: u64) {
         thread.burst.executed(instructions);
         let stop = self.step(thread, &mut registers);
         match stop {
@@ -243,7 +243,7 @@ impl Engine {
     }
 
     /// Interprets one instruction.
-    pub(super) fn step(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
+    pub(crate) fn step(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return StopReason::UnreadableCode };
         self.facts.time.state += self.parts.next();
         self.overlay.clear();
@@ -259,17 +259,17 @@ impl Engine {
         outcome.stop
     }
 
-    pub(super) fn depth_left(&self, thread: &Thread) -> u64 {
+    pub(crate) fn depth_left(&self, thread: &Thread) -> u64 {
         self.breakpoint_depth().saturating_sub(thread.burst.branches.len() as u64)
     }
 
     /// Taken branches of a burst by breakpoints alone.
-    pub(super) fn breakpoint_depth(&self) -> u64 {
+    pub(crate) fn breakpoint_depth(&self) -> u64 {
         self.settings.size.depth.unwrap_or(BREAKPOINT_DEPTH).max(1)
     }
 
     /// Lets the thread run to the next branch that its bytes do not decide.
-    pub(super) fn go_to_next_branch(&mut self, thread: &mut Thread, registers: &Registers) {
+    pub(crate) fn go_to_next_branch(&mut self, thread: &mut Thread, registers: &Registers) {
         self.facts.time.state += self.parts.next();
         let depth = self.depth_left(thread).min(thread.burst.room());
         let (start, stack) = (Avma(registers.rip), registers.general[4]);
@@ -293,12 +293,12 @@ impl Engine {
     }
 
     /// The burst is complete: it is written, and the clock started for the next.
-    pub(super) fn complete(&mut self, thread: &mut Thread, why: &str) {
+    pub(crate) fn complete(&mut self, thread: &mut Thread, why: &str) {
         self.write(thread, why);
         self.arm_stopped(thread);
     }
 
-    pub(super) fn write(&mut self, thread: &mut Thread, why: &str) {
+    pub(crate) fn write(&mut self, thread: &mut Thread, why: &str) {
         if thread.burst.continuations > 0 || self.settings.kind != TracerKind::Lookahead {
             thread.unbreak();
         }
@@ -344,7 +344,7 @@ fn behind_instruction(pid: i32, registers: &Registers) -> Option<(Avma, Goal)> {
 }
 
 /// The name of a reason in the statistics.
-pub(super) fn reason(stop: StopReason) -> &'static str {
+pub(crate) fn reason(stop: StopReason) -> &'static str {
     match stop {
         StopReason::Fuel => "instruction budget",
         StopReason::Branches => "branch depth",

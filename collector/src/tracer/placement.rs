@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::kernel::{policy, set_policy};
-use crate::process::last_cpu;
+use crate::sys::process::last_cpu;
+use crate::sys::{policy, set_policy};
 
 /// What a stop costs the thread besides the tracer's CPU time: the clock's interrupt or the breakpoint's exception, the signal, two
 /// switches between tracer and thread, cold caches. Measured by `benches/tracer-overhead` in a virtual machine, for rare stops.
-pub(super) const STOP: Duration = Duration::from_micros(70);
+pub(crate) const STOP: Duration = Duration::from_micros(70);
 /// The same where the tracer has another CPU, which sleeps until then, while that of the thread sleeps during the stop.
-pub(super) const STOP_FROM_AFAR: Duration = Duration::from_micros(170);
+pub(crate) const STOP_FROM_AFAR: Duration = Duration::from_micros(170);
 
 /// Stops of one thread in a row until the tracer goes where that thread is.
 const STOPS_BEFORE_MOVING: u32 = 4;
@@ -30,7 +30,7 @@ const STOPS_BEFORE_MOVING: u32 = 4;
 const STOPS_BETWEEN_LOOKS: u32 = 8;
 
 #[derive(Debug)]
-pub(super) struct Placement {
+pub(crate) struct Placement {
     /// Where the tracer may run.
     allowed: Option<CpuSet>,
     /// Tells how much runs; `None` without the right to choose a policy.
@@ -44,7 +44,7 @@ pub(super) struct Placement {
 
 impl Placement {
     /// `privileged`: whether the tracer may raise its own priority. Without that it could not leave `SCHED_IDLE` again.
-    pub(super) fn new(privileged: bool) -> Self {
+    pub(crate) fn new(privileged: bool) -> Self {
         let can_choose = privileged && policy() == libc::SCHED_OTHER;
         let load = if can_choose { File::open("/proc/loadavg").ok() } else { None };
         let allowed = sched_getaffinity(None).ok();
@@ -52,14 +52,14 @@ impl Placement {
     }
 
     /// What a stop of this thread costs it now.
-    pub(super) fn stop(&self, thread: i32) -> Duration {
+    pub(crate) fn stop(&self, thread: i32) -> Duration {
         let only_one_cpu = self.allowed.as_ref().is_some_and(|cpus| cpus.count() == 1);
         let here = only_one_cpu || thread == self.thread && self.thread_is_here;
         if here { STOP } else { STOP_FROM_AFAR }
     }
 
     /// A thread has stopped because of its clock or breakpoint.
-    pub(super) fn stopped(&mut self, thread: i32) {
+    pub(crate) fn stopped(&mut self, thread: i32) {
         if self.load.is_none() {
             return;
         }
@@ -74,7 +74,7 @@ impl Placement {
     }
 
     /// A thread has stopped for another reason, and others may: the tracer is where it likes.
-    pub(super) fn stopped_otherwise(&mut self) {
+    pub(crate) fn stopped_otherwise(&mut self) {
         (self.stops, self.thread_is_here) = (0, false);
         if let (Some(_), Some(allowed)) = (self.kept.take(), &self.allowed) {
             let _ = sched_setaffinity(None, allowed);
@@ -91,7 +91,7 @@ impl Placement {
     }
 
     /// Does `resume`, which lets the thread go that has stopped last, without moving it to another CPU.
-    pub(super) fn in_place(&mut self, resume: impl FnOnce()) {
+    pub(crate) fn in_place(&mut self, resume: impl FnOnce()) {
         if self.kept.is_none() {
             return resume();
         }

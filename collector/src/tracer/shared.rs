@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::command::CommandStatus;
+use crate::session::command::CommandStatus;
 
 /// Bytes that wake the writer.
 const ENOUGH: usize = 1 << 20;
@@ -18,9 +18,9 @@ const MOST: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Sampling is to begin.
-    pub(super) started: AtomicBool,
+    pub(crate) started: AtomicBool,
     /// Tracing is to end.
-    pub(super) stopping: AtomicBool,
+    pub(crate) stopping: AtomicBool,
     /// How the command ended: the tracer is told first.
     pub(crate) status: OnceLock<CommandStatus>,
     records: Mutex<Vec<u8>>,
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new() -> Result<Self, rustix::io::Errno> {
+    pub(crate) fn new() -> Result<Self, rustix::io::Errno> {
         Ok(Self {
             started: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -50,7 +50,7 @@ impl Shared {
 
     /// Hands over what `write` appends, at the time it is given (`CLOCK_MONOTONIC`, ns). The time is taken under the lock, so that
     /// records are in order and none is older than what was handed over before. Returns whether there was room.
-    pub(super) fn push(&self, write: impl FnOnce(u64, &mut Vec<u8>)) -> bool {
+    pub(crate) fn push(&self, write: impl FnOnce(u64, &mut Vec<u8>)) -> bool {
         let mut records = self.records();
         let now = clock_gettime(ClockId::Monotonic);
         let time = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();

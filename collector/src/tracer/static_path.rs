@@ -4,28 +4,28 @@ use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register
 use lookahead::{Branch, BranchKind, PAGE};
 use perfdata::Avma;
 
-use crate::kernel::read_memory;
+use crate::sys::read_memory;
 
 /// Instructions looked at for one branch; behind that, something is wrong.
 const LONGEST: u64 = 100_000;
 /// Bytes read at once.
 const WINDOW: usize = 256;
 /// Bytes of the longest instruction.
-pub(super) const LONGEST_INSTRUCTION: usize = 15;
+pub(crate) const LONGEST_INSTRUCTION: usize = 15;
 
 /// A branch to be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unresolved {
-    pub(super) address: Avma,
+pub(crate) struct Unresolved {
+    pub(crate) address: Avma,
     /// Instructions before it.
-    pub(super) instructions: u64,
+    pub(crate) instructions: u64,
     /// The stack pointer there, if the instructions before it say.
-    pub(super) stack: Option<u64>,
+    pub(crate) stack: Option<u64>,
 }
 
 /// Why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoBranch {
+pub(crate) enum NoBranch {
     /// The number of taken branches was reached before, after so many instructions.
     Depth(u64),
     /// The code cannot be read or decoded.
@@ -37,7 +37,7 @@ pub(super) enum NoBranch {
 }
 
 /// Follows the code from `start` and appends the direct branches on the way to `branches`, at most `depth`.
-pub(super) fn next_unresolved(
+pub(crate) fn next_unresolved(
     pid: i32,
     start: Avma,
     stack: u64,
@@ -107,7 +107,7 @@ fn stack_after(instruction: &Instruction, stack: Option<u64>) -> Option<u64> {
 }
 
 /// Reads code, less of it where the next page cannot be read. Returns how many bytes.
-pub(super) fn read_code(pid: i32, address: u64, bytes: &mut [u8]) -> usize {
+pub(crate) fn read_code(pid: i32, address: u64, bytes: &mut [u8]) -> usize {
     if read_memory(pid, Avma(address), bytes) {
         return bytes.len();
     }

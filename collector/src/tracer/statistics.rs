@@ -120,7 +120,7 @@ impl Times {
 }
 
 impl TracerFacts {
-    pub(super) fn new(kind: TracerKind, size: BurstSize, overhead_allowed: f64) -> Self {
+    pub(crate) fn new(kind: TracerKind, size: BurstSize, overhead_allowed: f64) -> Self {
         Self {
             kind,
             size,
@@ -165,7 +165,7 @@ impl TracerFacts {
     }
 
     /// Adds one to a count that has a name.
-    pub(super) fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
+    pub(crate) fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
         match counts.get_mut(name) {
             Some(count) => *count += 1,
             None => drop(counts.insert(name.to_owned(), 1)),

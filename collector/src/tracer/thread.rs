@@ -7,8 +7,8 @@ use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, Avma, EventAttr};
 
 use crate::errno::Errno;
-use crate::kernel::{EventFd, Scope, SignalInfo, realtime_signal};
-use crate::process::signals_pending_and_blocked;
+use crate::sys::process::signals_pending_and_blocked;
+use crate::sys::{EventFd, Scope, SignalInfo, realtime_signal};
 use crate::tracer::burst::{Burst, ThreadId};
 use crate::tracer::comparison::Prediction;
 use crate::tracer::working_set::WorkingSet;
@@ -22,7 +22,7 @@ const SOON: u64 = 1000;
 
 /// How the overflow of a thread's clock makes it stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Notice {
+pub(crate) enum Notice {
     /// The thread gets this signal, and stops before it is delivered.
     Signal(i32),
     /// The tracer gets a signal, and interrupts the thread: for threads that block the signals that could be used.
@@ -30,15 +30,15 @@ pub(super) enum Notice {
 }
 
 /// One thread.
-pub(super) struct Thread {
-    pub(super) id: ThreadId,
-    pub(super) clock: EventFd,
+pub(crate) struct Thread {
+    pub(crate) id: ThreadId,
+    pub(crate) clock: EventFd,
     notice: Option<Notice>,
     breakpoint: Option<EventFd>,
     /// The signal of the breakpoint.
     breakpoint_signal: i32,
     /// What the next burst will stand for.
-    pub(super) period: u64,
+    pub(crate) period: u64,
     /// The count at which the clock will overflow, and whether it was seen there.
     due: u64,
     overdue: bool,
@@ -49,19 +49,19 @@ pub(super) struct Thread {
     /// Counts of the clock, and time it counted, as last seen.
     counted: u64,
     ran: u64,
-    pub(super) phase: Phase,
-    pub(super) burst: Burst,
+    pub(crate) phase: Phase,
+    pub(crate) burst: Burst,
     /// What the burst has cost so far.
-    pub(super) cost: Duration,
-    pub(super) working_set: WorkingSet,
+    pub(crate) cost: Duration,
+    pub(crate) working_set: WorkingSet,
     /// It stops when it starts others.
-    pub(super) follows: bool,
+    pub(crate) follows: bool,
     /// What the interpreter found, where both tracers are compared.
-    pub(super) prediction: Option<Box<Prediction>>,
+    pub(crate) prediction: Option<Box<Prediction>>,
 }
 
 /// What a thread does.
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// Runs until its clock overflows.
     Sampling,
     /// Its clock has overflowed, the tracer has asked it to stop.
@@ -71,16 +71,16 @@ pub(super) enum Phase {
 }
 
 /// What is expected of a thread at its breakpoint.
-pub(super) struct Underway {
-    pub(super) address: Avma,
+pub(crate) struct Underway {
+    pub(crate) address: Avma,
     /// The thread stood there: it is hit at once, which is not meant.
-    pub(super) again: bool,
-    pub(super) since: Instant,
-    pub(super) goal: Goal,
+    pub(crate) again: bool,
+    pub(crate) since: Instant,
+    pub(crate) goal: Goal,
 }
 
 /// What the breakpoint is for.
-pub(super) enum Goal {
+pub(crate) enum Goal {
     /// To look ahead from there; registers are known but for those a system call returns values in.
     BehindSystemCall(Registers),
     /// To look ahead from there; registers that the instruction does not write are known, bit n for register n.
@@ -90,16 +90,16 @@ pub(super) enum Goal {
 }
 
 /// What happened since the last look.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Counts of the clock.
-    pub(super) counts: u64,
+    pub(crate) counts: u64,
     /// Time, ns.
-    pub(super) ran: u64,
+    pub(crate) ran: u64,
 }
 
 impl Thread {
     /// Opens the thread's clock, which does not run yet.
-    pub(super) fn new(id: ThreadId, clock: &EventAttr) -> Result<Self, Errno> {
+    pub(crate) fn new(id: ThreadId, clock: &EventAttr) -> Result<Self, Errno> {
         let clock = EventFd::open(clock, Scope::Thread(id.tid, None))?;
         Ok(Self {
             id,
@@ -124,7 +124,7 @@ impl Thread {
     }
 
     /// What the clock counted since the last look.
-    pub(super) fn progress(&mut self) -> Progress {
+    pub(crate) fn progress(&mut self) -> Progress {
         let mut words = [0; 2];
         if self.clock.read(&mut words).is_err() {
             return Progress { counts: 0, ran: 0 };
@@ -136,7 +136,7 @@ impl Thread {
     }
 
     /// Lets the clock overflow once, after `count`, which takes a thread `least` at least.
-    pub(super) fn arm(&mut self, period: u64, count: u64, least: Duration) -> Result<(), Errno> {
+    pub(crate) fn arm(&mut self, period: u64, count: u64, least: Duration) -> Result<(), Errno> {
         self.period = period;
         self.phase = Phase::Sampling;
         self.progress();
@@ -148,14 +148,14 @@ impl Thread {
     }
 
     /// Lets the clock overflow once more for the same burst: soon, and later every time it is to no avail.
-    pub(super) fn arm_again(&mut self) -> Result<(), Errno> {
+    pub(crate) fn arm_again(&mut self) -> Result<(), Errno> {
         self.clock.set_period(self.soon)?;
         self.soon = (2 * self.soon).min(self.period.max(SOON));
         self.clock.once()
     }
 
     /// Since when it is on its way to a breakpoint.
-    pub(super) fn underway_since(&self) -> Option<Instant> {
+    pub(crate) fn underway_since(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Underway(underway) => Some(underway.since),
             Phase::Sampling | Phase::Interrupted => None,
@@ -163,12 +163,12 @@ impl Thread {
     }
 
     /// Whether it has a burst that is not written yet.
-    pub(super) fn is_in_burst(&self) -> bool {
+    pub(crate) fn is_in_burst(&self) -> bool {
         matches!(self.phase, Phase::Underway(_))
     }
 
     /// Whether the clock seemed to have overflowed when this was asked last, and its signal waits still.
-    pub(super) fn blocks_its_signal(&mut self) -> bool {
+    pub(crate) fn blocks_its_signal(&mut self) -> bool {
         let (Phase::Sampling, Some(signal)) = (&self.phase, self.signal()) else { return false };
         if self.overdue {
             // It counts in the kernel too, and overflows in the program only: a thread that computes little is overdue for long.
@@ -185,7 +185,7 @@ impl Thread {
     }
 
     /// The signal of its clock.
-    pub(super) fn signal(&self) -> Option<i32> {
+    pub(crate) fn signal(&self) -> Option<i32> {
         match self.notice {
             Some(Notice::Signal(signal)) => Some(signal),
             Some(Notice::Interrupt) | None => None,
@@ -193,7 +193,7 @@ impl Thread {
     }
 
     /// Whether a signal of that number waits for the thread to take it, which it does at once.
-    pub(super) fn gets_its_signal(&self) -> bool {
+    pub(crate) fn gets_its_signal(&self) -> bool {
         self.signal().is_some_and(|signal| {
             let (pending, blocked) = signals_pending_and_blocked(self.id.tid as u32);
             pending & !blocked & 1 << (signal - 1) != 0
@@ -201,12 +201,12 @@ impl Thread {
     }
 
     /// Whether a signal of its clock is one that was left over from before the tracer interrupted it.
-    pub(super) fn is_left_over(&self) -> bool {
+    pub(crate) fn is_left_over(&self) -> bool {
         self.notice == Some(Notice::Interrupt) && matches!(self.phase, Phase::Sampling)
     }
 
     /// How the overflow is to make the thread stop.
-    pub(super) fn notify_by(&mut self, notice: Notice, tracer: i32) -> Result<(), Errno> {
+    pub(crate) fn notify_by(&mut self, notice: Notice, tracer: i32) -> Result<(), Errno> {
         if self.notice == Some(notice) {
             return Ok(());
         }
@@ -219,12 +219,12 @@ impl Thread {
     }
 
     /// Whether its clock was never started.
-    pub(super) fn is_new(&self) -> bool {
+    pub(crate) fn is_new(&self) -> bool {
         self.period == 0
     }
 
     /// Whether it was never said how the thread is to be stopped.
-    pub(super) fn has_no_notice(&self) -> bool {
+    pub(crate) fn has_no_notice(&self) -> bool {
         self.notice.is_none()
     }
 
@@ -232,7 +232,7 @@ impl Thread {
     ///
     /// # Errors
     /// `EAGAIN` if the thread blocks the signals that could tell of it; what the kernel says.
-    pub(super) fn break_at(&mut self, address: Avma) -> Result<(), Errno> {
+    pub(crate) fn break_at(&mut self, address: Avma) -> Result<(), Errno> {
         let Some(signal) = self.signal() else { return Err(Errno(libc::EAGAIN)) };
         let attr = EventAttr {
             kind: sys::PERF_TYPE_BREAKPOINT,
@@ -260,19 +260,19 @@ impl Thread {
     }
 
     /// Its id has changed: signals have to be addressed anew.
-    pub(super) fn forget_owner(&mut self) {
+    pub(crate) fn forget_owner(&mut self) {
         (self.notice, self.breakpoint, self.breakpoint_signal) = (None, None, 0);
     }
 
     /// Takes the breakpoint away.
-    pub(super) fn unbreak(&self) {
+    pub(crate) fn unbreak(&self) {
         if let Some(breakpoint) = &self.breakpoint {
             let _ = breakpoint.disable();
         }
     }
 
     /// Whether a signal came from this descriptor.
-    pub(super) fn owner_of(&self, info: SignalInfo) -> Option<Event> {
+    pub(crate) fn owner_of(&self, info: SignalInfo) -> Option<Event> {
         if info.fd == self.clock.number() && info.code == POLL_HUP {
             Some(Event::Clock)
         } else if self.breakpoint.as_ref().is_some_and(|it| it.number() == info.fd) && info.code == POLL_IN {
@@ -285,23 +285,23 @@ impl Thread {
 
 /// One of a thread's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(crate) enum Event {
     Clock,
     Breakpoint,
 }
 
 /// Signals that nothing happens on by default, so that one that is left over does no harm.
-pub(super) const SIGNALS: [i32; 2] = [libc::SIGWINCH, libc::SIGURG];
+pub(crate) const SIGNALS: [i32; 2] = [libc::SIGWINCH, libc::SIGURG];
 
 /// Whether nothing at all comes through. Programs cannot block the signals that the C library has for itself; the library does, for a
 /// moment, when it begins or ends a thread.
-pub(super) fn blocks_all(blocked: u64) -> bool {
+pub(crate) fn blocks_all(blocked: u64) -> bool {
     blocked | 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1) == u64::MAX
 }
 
 /// How a thread is best stopped, given the signals it blocks and those its process has handlers for; a signal that is pending while the program sends
 /// another of its kind would swallow that one.
-pub(super) fn best_notice(blocked: u64, caught: u64) -> Notice {
+pub(crate) fn best_notice(blocked: u64, caught: u64) -> Notice {
     let free = |set: u64| SIGNALS.into_iter().find(|signal| set & 1 << (signal - 1) == 0);
     match free(blocked | caught).or_else(|| free(blocked)) {
         Some(signal) => Notice::Signal(signal),

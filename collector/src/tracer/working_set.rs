@@ -13,14 +13,14 @@ const EXPECTED: u8 = 10;
 
 /// Pages that were touched lately, with a score each.
 #[derive(Debug, Default)]
-pub(super) struct WorkingSet {
+pub(crate) struct WorkingSet {
     scores: HashMap<Avma, u8>,
     expected: Vec<Avma>,
 }
 
 impl WorkingSet {
     /// A burst touched these.
-    pub(super) fn touched(&mut self, pages: impl Iterator<Item = Avma>) {
+    pub(crate) fn touched(&mut self, pages: impl Iterator<Item = Avma>) {
         self.scores.retain(|_, score| {
             *score /= 2;
             *score > 0
@@ -37,12 +37,12 @@ impl WorkingSet {
     }
 
     /// The pages to read in advance, ascending.
-    pub(super) fn expected(&self) -> &[Avma] {
+    pub(crate) fn expected(&self) -> &[Avma] {
         &self.expected
     }
 
     /// The thread has another program now.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.scores.clear();
         self.expected.clear();
     }

@@ -1,10 +1,10 @@
 //! Machines put together from what Linux documents of them, and a kernel that opens what theirs would.
 #![allow(dead_code)] // each test uses a part
 
-use collector::cpu_list::CpuList;
 use collector::errno::Errno;
+use collector::machine::cpu_list::CpuList;
+use collector::machine::pmu::Pmu;
 use collector::machine::{Cpu, EventOpener, Kernel, Machine, Privileges, Probe, Probes};
-use collector::pmu::Pmu;
 use perfdata::{AttrFlags, BranchSampleType, EventAttr, SampleFormat};
 
 /// A machine to build on: root on bare metal, four CPUs, Linux 6.8.

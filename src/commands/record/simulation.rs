@@ -5,8 +5,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use collector::request::SimulationWish;
-use collector::simulated_pmu::{PmuSettings, SimulatedCore};
+use collector::plan::request::SimulationWish;
+use collector::simulation::pmu::{PmuSettings, SimulatedCore};
 use collector::{CountedInstruction, SimulationFacts};
 use serde::Serialize;
 

@@ -1,0 +1,116 @@
+//! From a plan to the events that really open.
+
+use serde::Serialize;
+
+use crate::errno::Errno;
+use crate::machine::{EventOpener, Machine};
+use crate::plan::event_spec::{EventSpec, Levels, Role, SessionAttrs, Unit};
+use crate::plan::fallback_chain::Ladder;
+use crate::plan::{Plan, PlanError, Wishes, plan, user_only_sentence};
+
+/// Where the counts of a recording come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Branch stacks of the hardware, with or without event samples.
+    BranchRecords,
+    /// Event samples of a hardware counter.
+    Counter,
+    /// Clock samples.
+    Clock,
+    /// Samples of some other event the user chose.
+    Other,
+}
+
+/// The events of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// What the counts come from.
+    pub source: Source,
+    /// The events, in the order they are opened.
+    pub events: Vec<EventSpec>,
+    /// Everything that is less than it could be, in sentences.
+    pub degradations: Vec<String>,
+}
+
+/// Plans, and tries the events on `opener`.
+///
+/// # Errors
+/// No plan, or an event without which there is none does not open in any way.
+pub fn choose(machine: &Machine, wishes: &Wishes, opener: &mut dyn EventOpener) -> Result<Choice, PlanError> {
+    let first = plan(machine, wishes)?;
+    match walk(machine, wishes, &first, opener) {
+        Err(PlanError::NothingOpens { errno, .. }) if errno.is_permission() && first.levels_may_shrink => {
+            let user = Wishes { levels: Some(Levels::User), ..wishes.clone() };
+            let mut choice = walk(machine, &user, &plan(machine, &user)?, opener)?;
+            choice.degradations.insert(0, user_only_sentence(machine));
+            Ok(choice)
+        }
+        result => result,
+    }
+}
+
+fn walk(machine: &Machine, wishes: &Wishes, plan: &Plan, opener: &mut dyn EventOpener) -> Result<Choice, PlanError> {
+    let mut choice = Choice { source: Source::Other, events: Vec::new(), degradations: plan.degradations.clone() };
+    for ladder in &plan.ladders {
+        descend(machine, wishes, ladder, opener, &mut choice)?;
+    }
+    choice.source = source(&choice.events);
+    Ok(choice)
+}
+
+/// Adds the first rung that opens.
+fn descend(
+    machine: &Machine,
+    wishes: &Wishes,
+    ladder: &Ladder,
+    opener: &mut dyn EventOpener,
+    choice: &mut Choice,
+) -> Result<(), PlanError> {
+    let mut refusal: Option<(String, Errno)> = None;
+    for rung in &ladder.rungs {
+        let own = rung.spec.cpus.as_ref().map(|cpus| cpus.intersection(&machine.online));
+        let cpu = own.as_ref().unwrap_or(&machine.online).iter().next();
+        let cpu = cpu.filter(|_| own.is_some() || wishes.system_wide);
+        let attr = rung.spec.attr(&SessionAttrs::default(), false);
+        match opener.try_open(&attr, cpu, wishes.system_wide) {
+            Ok(()) => {
+                let because = refusal.map_or(String::new(), |(name, errno)| format!(" ({name}: {errno})"));
+                for (index, sentence) in rung.losses.iter().chain(&rung.caveats).enumerate() {
+                    // Another kind of core, or the other role, may have lost the same already.
+                    if !choice.degradations.iter().any(|said| said.starts_with(sentence)) {
+                        let because = if index == 0 && !rung.losses.is_empty() { because.as_str() } else { "" };
+                        choice.degradations.push(format!("{sentence}{because}"));
+                    }
+                }
+                choice.events.push(rung.spec.clone());
+                return Ok(());
+            }
+            Err(errno) if errno.is_permission() => {
+                return Err(PlanError::NothingOpens { name: rung.spec.name(), errno });
+            }
+            Err(errno) => refusal = refusal.or(Some((rung.spec.name(), errno))),
+        }
+    }
+    let (name, errno) = refusal.unwrap_or_else(|| ("any event".to_owned(), Errno::EOPNOTSUPP));
+    if !ladder.optional {
+        return Err(PlanError::NothingOpens { name, errno });
+    }
+    choice.degradations.push(format!("no branch records: {name} does not open ({errno})"));
+    Ok(())
+}
+
+fn source(events: &[EventSpec]) -> Source {
+    let has = |test: fn(&EventSpec) -> bool| events.iter().any(test);
+    if has(|event| event.role == Role::Lbr) {
+        Source::BranchRecords
+    } else if has(|event| {
+        matches!(event.unit, Unit::Instructions | Unit::Operations | Unit::Branches | Unit::TakenBranches)
+    }) {
+        Source::Counter
+    } else if has(|event| event.unit == Unit::Nanoseconds) {
+        Source::Clock
+    } else {
+        Source::Other
+    }
+}

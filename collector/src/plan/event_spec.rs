@@ -1,0 +1,206 @@
+//! One event to record with: what it counts, how often it samples, what its samples hold.
+
+use std::fmt;
+
+use perfdata::{AttrFlags, BranchSampleType, EventAttr, ReadFormat, SampleFormat};
+use serde::Serialize;
+
+use crate::machine::cpu_list::CpuList;
+use crate::machine::pmu::EventCode;
+
+/// What an event's samples are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Event-based sampling: the ip counts, a branch stack is not used.
+    Ebs,
+    /// Branch stacks: the stack counts, the ip is not used.
+    Lbr,
+}
+
+/// Where branch stacks come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provenance {
+    /// The CPU.
+    #[default]
+    Hardware,
+    /// The tracer. The ip of such a sample is that of the first instruction of the path that its stack shows, and its weight the
+    /// number of instructions on it.
+    Software,
+    /// The simulated PMU.
+    Simulated,
+}
+
+/// What one step of an event's period is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A retired instruction.
+    Instructions,
+    /// A dispatched micro-operation (AMD IBS).
+    Operations,
+    /// A retired branch that was taken.
+    TakenBranches,
+    /// A retired branch, taken or not.
+    Branches,
+    /// A nanosecond of CPU time.
+    Nanoseconds,
+    /// Something else, by the user's choice of event.
+    Other,
+}
+
+/// When an event samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Period {
+    /// Once in so many counts.
+    Every(u64),
+    /// So many times a second; the kernel adapts the period.
+    Frequency(u64),
+}
+
+/// Privilege levels that are sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Levels {
+    /// User space and kernel.
+    #[default]
+    All,
+    /// User space only.
+    User,
+    /// Kernel only.
+    Kernel,
+}
+
+/// An event, on one PMU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSpec {
+    /// What its samples are for.
+    pub role: Role,
+    /// What its period counts.
+    pub unit: Unit,
+    /// Its name without modifiers: `inst_retired.prec_dist`, `cpu_atom/inst_retired.any_p/`.
+    pub base_name: String,
+    /// Its code.
+    pub code: EventCode,
+    /// The CPUs whose PMU has it; `None`: all.
+    pub cpus: Option<CpuList>,
+    /// When it samples.
+    pub period: Period,
+    /// `precise_ip`, 0 to 3.
+    pub precise: u8,
+    /// What is sampled.
+    pub levels: Levels,
+    /// Whether the PMU takes `exclude_hv` and `exclude_guest`.
+    pub excludes_guests: bool,
+    /// Which branches its samples hold; `None`: no branch stack.
+    pub branches: Option<BranchSampleType>,
+}
+
+/// What does not depend on the event, but on the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionAttrs {
+    /// Samples name the CPU.
+    pub with_cpu: bool,
+    /// Threads and processes started later are recorded too.
+    pub inherit: bool,
+    /// The program's `exec` starts the event.
+    pub enable_on_exec: bool,
+    /// The kernel reports lost samples per event.
+    pub lost_counts: bool,
+    /// The idle task is left out (clocks of a CPU).
+    pub exclude_idle: bool,
+    /// Bytes in a ring that wake the reader; 0 leaves it to the kernel.
+    pub watermark: u32,
+    /// Times are those of `CLOCK_MONOTONIC`, which others than the kernel can read, too.
+    pub monotonic: bool,
+}
+
+impl EventSpec {
+    /// The name with perf's modifiers: `inst_retired.prec_dist:upp`.
+    pub fn name(&self) -> String {
+        let level = match self.levels {
+            Levels::All => "",
+            Levels::User => "u",
+            Levels::Kernel => "k",
+        };
+        let modifiers = format!("{level}{}", "p".repeat(self.precise.into()));
+        let separator = if self.base_name.ends_with('/') || modifiers.is_empty() { "" } else { ":" };
+        format!("{}{separator}{modifiers}", self.base_name)
+    }
+
+    /// The attr to open it with. `tracking`: it also records mappings, names, forks and exits.
+    pub fn attr(&self, session: &SessionAttrs, tracking: bool) -> EventAttr {
+        let mut sample_format =
+            SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME | SampleFormat::PERIOD;
+        let mut flags = AttrFlags::DISABLED | AttrFlags::SAMPLE_ID_ALL | AttrFlags(u64::from(self.precise & 3) << 15);
+        let mut set = |wanted: bool, flag: AttrFlags| {
+            if wanted {
+                flags |= flag;
+            }
+        };
+        set(session.inherit, AttrFlags::INHERIT);
+        set(session.enable_on_exec, AttrFlags::ENABLE_ON_EXEC);
+        set(session.exclude_idle, AttrFlags::EXCLUDE_IDLE);
+        set(session.watermark > 0, AttrFlags::WATERMARK);
+        set(session.monotonic, AttrFlags::USE_CLOCKID);
+        set(self.levels == Levels::User, AttrFlags::EXCLUDE_KERNEL);
+        set(self.levels == Levels::Kernel, AttrFlags::EXCLUDE_USER);
+        set(self.levels != Levels::All && self.excludes_guests, AttrFlags::EXCLUDE_HV);
+        set(self.excludes_guests, AttrFlags::EXCLUDE_GUEST);
+        set(matches!(self.period, Period::Frequency(_)), AttrFlags::FREQ);
+        set(tracking, AttrFlags::MMAP | AttrFlags::MMAP2 | AttrFlags::COMM | AttrFlags::COMM_EXEC | AttrFlags::TASK);
+        if session.with_cpu {
+            sample_format |= SampleFormat::CPU;
+        }
+        if self.branches.is_some() {
+            sample_format |= SampleFormat::BRANCH_STACK;
+        }
+        let mut read_format = ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING | ReadFormat::ID;
+        if session.lost_counts {
+            read_format |= ReadFormat::LOST;
+        }
+        let [config, config1, config2, config3] = self.code.config;
+        let (Period::Every(sample_period_or_freq) | Period::Frequency(sample_period_or_freq)) = self.period;
+        let attr = EventAttr {
+            kind: self.code.kind,
+            config,
+            config1,
+            config2,
+            config3,
+            sample_period_or_freq,
+            sample_format,
+            read_format,
+            flags,
+            wakeup_events_or_watermark: session.watermark,
+            clockid: if session.monotonic { libc::CLOCK_MONOTONIC } else { 0 },
+            branch_sample_type: self.branches.unwrap_or_default(),
+            ..EventAttr::default()
+        };
+        // `config3` came with PERF_ATTR_SIZE_VER8; older kernels refuse the longer structure.
+        if config3 == 0 { attr } else { EventAttr { size: 136, ..attr } }
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every(count) => write!(f, "every {count}"),
+            Self::Frequency(hertz) => write!(f, "{hertz} Hz"),
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Instructions => "instructions",
+            Self::Operations => "micro-operations",
+            Self::TakenBranches => "taken branches",
+            Self::Branches => "branches",
+            Self::Nanoseconds => "ns of CPU time",
+            Self::Other => "counts",
+        })
+    }
+}

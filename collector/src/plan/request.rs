@@ -1,0 +1,156 @@
+//! What is to be recorded, and where to.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::RecordError;
+use crate::machine::cpu_list::CpuList;
+use crate::plan::event_spec::Levels;
+use crate::plan::{EventWish, Wishes};
+use crate::simulation::pmu::PmuSettings;
+use crate::tracer::{TracerWish, TracerWishes};
+
+/// A recording to be made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// What is recorded.
+    pub target: Target,
+    /// A command and its arguments. Where the target is another, recording lasts as long as the command.
+    pub command: Vec<OsString>,
+    /// What the command prints goes to standard error: standard output is for the report.
+    pub stdout_to_stderr: bool,
+    /// The file to write.
+    pub output: PathBuf,
+    /// Events, periods, levels, filters.
+    pub wishes: Wishes,
+    /// Branch stacks in software.
+    pub tracer: TracerWishes,
+    /// Let the simulated PMU make the samples.
+    pub simulation: Option<SimulationWish>,
+    /// Leave out threads and processes started later.
+    pub no_inherit: bool,
+    /// Pages of each CPU's ring, a power of two; `None`: 512 KiB, less if the user may not have that much.
+    pub ring_pages: Option<usize>,
+    /// Only what runs on these CPUs.
+    pub cpus: Option<CpuList>,
+    /// End after this time.
+    pub duration: Option<Duration>,
+    /// The command line, for the recording.
+    pub cmdline: Vec<String>,
+}
+
+/// A simulated PMU in place of the machine's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SimulationWish {
+    /// The PMU.
+    pub pmu: PmuSettings,
+    /// The program executes everything itself, one instruction at a time, instead of being interpreted: slow, to compare with.
+    pub only_steps: bool,
+}
+
+/// What is recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// The request's command.
+    #[default]
+    Command,
+    /// Running processes, with all their threads.
+    Processes(Vec<u32>),
+    /// Running threads.
+    Threads(Vec<u32>),
+    /// Everything that runs on the CPUs.
+    System,
+}
+
+impl Target {
+    /// The word for it in the recording.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Processes(_) => "processes",
+            Self::Threads(_) => "threads",
+            Self::System => "system",
+        }
+    }
+
+    /// Processes or threads that must exist.
+    pub(crate) fn ids(&self) -> &[u32] {
+        match self {
+            Self::Processes(ids) | Self::Threads(ids) => ids,
+            Self::Command | Self::System => &[],
+        }
+    }
+}
+
+impl Request {
+    /// Refuses what cannot be.
+    pub(crate) fn check(&self) -> Result<(), RecordError> {
+        let refuse = |reason: String| Err(RecordError::Request(reason));
+        if self.target == Target::Command && self.command.is_empty() {
+            return refuse("nothing to record: give a command, -p, -t or -a".to_owned());
+        }
+        if matches!(&self.target, Target::Processes(ids) | Target::Threads(ids) if ids.is_empty()) {
+            return refuse("no process or thread given".to_owned());
+        }
+        if let Some(pages) = self.ring_pages.filter(|pages| !pages.is_power_of_two()) {
+            return refuse(format!("-m {pages}: a ring has a power of two of pages"));
+        }
+        if !(self.tracer.overhead > 0.0 && self.tracer.overhead <= 1000.0) {
+            return refuse(format!("--overhead {}: it is a percentage above 0", self.tracer.overhead));
+        }
+        if self.tracer.size.instructions == Some(0) || self.tracer.size.depth == Some(0) {
+            return refuse("a burst has one instruction and one branch at least".to_owned());
+        }
+        if self.target == Target::System && matches!(self.tracer.kind, TracerWish::Kind(_)) {
+            return refuse("--tracer cannot follow everything that runs: give a command, -p or -t".to_owned());
+        }
+        if let Some(SimulationWish { pmu, .. }) = &self.simulation {
+            if self.target != Target::Command || self.no_inherit || self.cpus.is_some() {
+                return refuse("the simulated PMU runs a command, all of it: no -p, -t, -a, -C, -i".to_owned());
+            }
+            let Wishes { ebs, lbr, frequency, levels, filter, .. } = &self.wishes;
+            let other_events =
+                *ebs != EventWish::Best || *lbr != EventWish::Best || frequency.is_some() || filter.is_some();
+            if other_events || *levels == Some(Levels::Kernel) || matches!(self.tracer.kind, TracerWish::Kind(_)) {
+                return refuse(
+                    "the simulated PMU has two events, of user code and with fixed periods: no --ebs-event, --lbr-event, -F, -k, -j, --tracer"
+                        .to_owned(),
+                );
+            }
+            if !(2..=64).contains(&pmu.depth) || !(0.0..=1.0).contains(&pmu.bias) {
+                return refuse(
+                    "a simulated stack has 2 to 64 entries, and a share of biased branches from 0 to 1".to_owned(),
+                );
+            }
+        }
+        if self.cpus.as_ref().is_some_and(CpuList::is_empty) {
+            return refuse("no CPU given".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(request: Request, reason: &str) {
+        let error = request.check().unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+
+    #[test]
+    fn requests_that_cannot_be() {
+        check(Request::default(), "nothing to record");
+        check(Request { target: Target::Processes(Vec::new()), ..Request::default() }, "no process");
+        let system = Request { target: Target::System, ..Request::default() };
+        assert!(system.check().is_ok());
+        check(Request { ring_pages: Some(3), ..system.clone() }, "-m 3");
+        check(Request { ring_pages: Some(0), ..system.clone() }, "-m 0");
+        let simulation = Some(SimulationWish::default());
+        check(Request { simulation, ..system.clone() }, "simulated PMU");
+        check(Request { cpus: Some(CpuList::default()), ..system }, "no CPU");
+    }
+}

@@ -1,0 +1,143 @@
+//! Build ids of the files that code ran from, read when the recording ends.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ReadCache};
+use perfdata::BuildIdEntry;
+
+use crate::session::tally::MappedBy;
+use crate::sys::process::{mappings, proc_path};
+
+/// `misc` of an entry: kernel, user.
+const KERNEL: u16 = 1;
+const USER: u16 = 2;
+
+/// The build ids of the mapped files that have one, by path, the kernel's first.
+pub(crate) fn build_ids(mapped: &HashMap<Vec<u8>, MappedBy>, with_kernel: bool) -> Vec<BuildIdEntry> {
+    let entry =
+        |misc: u16, path: &[u8], build_id: Vec<u8>| BuildIdEntry { misc, pid: -1, build_id, path: path.to_vec() };
+    let mut entries = Vec::new();
+    if with_kernel {
+        let notes = fs::read("/sys/kernel/notes").ok().and_then(|notes| note_build_id(&notes));
+        entries.extend(notes.map(|id| entry(KERNEL, b"[kernel.kallsyms]", id)));
+        entries.extend(module_ids().into_iter().map(|(name, id)| entry(KERNEL, name.as_bytes(), id)));
+    }
+    let mut paths: Vec<_> = mapped.iter().collect();
+    paths.sort_by_key(|(path, _)| *path);
+    for (path, by) in paths {
+        let id = match path.as_slice() {
+            b"[vdso]" => vdso_build_id(),
+            path if path.starts_with(b"/") && !path.starts_with(b"//") => {
+                find_file(path, *by).and_then(|file| file_build_id(&file))
+            }
+            _ => None,
+        };
+        entries.extend(id.map(|id| entry(USER, path, id)));
+    }
+    entries
+}
+
+/// The file behind a path as the recorded process saw it: by its own root if it lives in another mount namespace.
+fn find_file(path: &[u8], by: MappedBy) -> Option<PathBuf> {
+    let path = Path::new(OsStr::from_bytes(path));
+    let inside = proc_path(by.pid).join("root").join(path.strip_prefix("/").ok()?);
+    let inode = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| file.ino());
+    let candidates = [path.to_owned(), inside];
+    // Overlay file systems show another inode than the kernel records, so a file that differs is second best, not wrong.
+    candidates
+        .iter()
+        .find(|path| inode(path) == Some(by.inode))
+        .or_else(|| candidates.iter().find(|path| inode(path).is_some()))
+        .cloned()
+}
+
+fn file_build_id(path: &Path) -> Option<Vec<u8>> {
+    let file = ReadCache::new(File::open(path).ok()?);
+    let id = object::File::parse(&file).ok()?.build_id().ok()??.to_vec();
+    Some(id)
+}
+
+/// The vDSO is the same in all processes: this one's will do.
+fn vdso_build_id() -> Option<Vec<u8>> {
+    let map = mappings(std::process::id()).into_iter().find(|map| map.path == b"[vdso]")?;
+    let mut memory = File::open("/proc/self/mem").ok()?;
+    memory.seek(SeekFrom::Start(map.start)).ok()?;
+    let mut image = vec![0; (map.end - map.start).min(1 << 20) as usize];
+    memory.read_exact(&mut image).ok()?;
+    let id = object::File::parse(image.as_slice()).ok()?.build_id().ok()??.to_vec();
+    Some(id)
+}
+
+fn module_ids() -> Vec<(String, Vec<u8>)> {
+    let modules = fs::read_dir("/sys/module").into_iter().flatten().flatten();
+    let id = |module: fs::DirEntry| {
+        let notes = fs::read(module.path().join("notes/.note.gnu.build-id")).ok()?;
+        Some((format!("[{}]", module.file_name().to_str()?), note_build_id(&notes)?))
+    };
+    let mut ids: Vec<_> = modules.filter_map(id).collect();
+    ids.sort();
+    ids
+}
+
+/// The GNU build id among ELF notes: sizes of name and description, type (3), name `GNU`, description; each padded to four bytes.
+fn note_build_id(mut notes: &[u8]) -> Option<Vec<u8>> {
+    const NT_GNU_BUILD_ID: u32 = 3;
+    loop {
+        let (header, rest) = notes.split_first_chunk::<12>()?;
+        let field = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let (name_size, size, kind) = (field(0) as usize, field(4) as usize, field(8));
+        let name = rest.get(..name_size)?;
+        let rest = rest.get(name_size.checked_next_multiple_of(4)?..)?;
+        let description = rest.get(..size)?;
+        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
+            return Some(description.to_vec());
+        }
+        notes = rest.get(size.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(kind: u32, name: &[u8], description: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for number in [name.len() as u32, description.len() as u32, kind] {
+            bytes.extend(number.to_le_bytes());
+        }
+        for part in [name, description] {
+            bytes.extend(part);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn notes() {
+        let notes = [note(6, b"Linux\0", &[1, 2, 3]), note(3, b"Xen\0", &[9; 8]), note(3, b"GNU\0", &[7; 20])].concat();
+        assert_eq!(note_build_id(&notes), Some(vec![7; 20]));
+        for cut in 0..notes.len() {
+            assert_eq!(note_build_id(&notes[..cut]), None, "{cut}");
+        }
+        assert_eq!(note_build_id(&[0xff; 64]), None);
+    }
+
+    #[test]
+    fn files_of_this_process() {
+        let pid = std::process::id();
+        let mapped = mappings(pid).into_iter().filter(|map| map.prot & 4 != 0);
+        let mapped: HashMap<Vec<u8>, MappedBy> =
+            mapped.map(|map| (map.path, MappedBy { pid, inode: map.inode })).collect();
+        let ids = build_ids(&mapped, false);
+        let libc = ids.iter().find(|entry| entry.path.ends_with(b"libc.so.6")).expect("libc has a build id");
+        assert_eq!((libc.misc, libc.pid, libc.build_id.len()), (USER, -1, 20));
+        assert!(ids.iter().any(|entry| entry.path == b"[vdso]"), "{ids:?}");
+        assert!(ids.is_sorted_by_key(|entry| &entry.path));
+    }
+}

@@ -1,0 +1,199 @@
+//! The command that is recorded, from before its start to its end.
+
+use std::env;
+use std::ffi::{CString, OsString};
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process, pidfd_open, waitpid};
+use serde::Serialize;
+
+use crate::errno::plain;
+use crate::sys::process::is_running;
+use crate::sys::{SignalFd, StoppedChild, c_strings, is_executable};
+use crate::tracer::Shared;
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandStatus {
+    /// With this exit code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+impl CommandStatus {
+    /// What a shell makes of it: the exit code, or 128 and the signal's number.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code as u8,
+            Self::Killed(signal) => 128_u8.wrapping_add(signal as u8),
+        }
+    }
+}
+
+impl fmt::Display for CommandStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exit code {code}"),
+            Self::Killed(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}
+
+/// The command cannot be run.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot run {}: {}", .program.display(), plain(.source))]
+pub struct CommandError {
+    /// What was to be run.
+    pub program: PathBuf,
+    /// Why it was not.
+    pub source: io::Error,
+}
+
+impl CommandError {
+    /// What a shell returns: 127 for a command that is not there, 126 for one that cannot be run.
+    pub fn exit_code(&self) -> u8 {
+        if self.source.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
+    }
+}
+
+/// A command that has been started.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pid: Pid,
+    /// Becomes readable when it ends; kernels before 5.3 have none.
+    pub(crate) pidfd: Option<OwnedFd>,
+    status: Option<CommandStatus>,
+    /// The tracer, which alone may wait for it while it is traced.
+    tracer: Option<Arc<Shared>>,
+}
+
+/// A command that waits to be started.
+#[derive(Debug)]
+pub(crate) struct PreparedCommand {
+    program: PathBuf,
+    child: StoppedChild,
+    tracer: Option<Arc<Shared>>,
+}
+
+impl PreparedCommand {
+    /// Forks; nothing of the command runs yet.
+    pub(crate) fn fork(
+        arguments: &[OsString],
+        signals: &SignalFd,
+        stdout_to_stderr: bool,
+    ) -> Result<Self, CommandError> {
+        let program = PathBuf::from(&arguments[0]);
+        let child =
+            c_strings(arguments).and_then(|arguments| StoppedChild::fork(&arguments, signals, stdout_to_stderr));
+        child
+            .map(|child| Self { program: program.clone(), child, tracer: None })
+            .map_err(|source| CommandError { program, source })
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.pid().as_raw_nonzero().get() as u32
+    }
+
+    /// From here on the tracer waits for it.
+    pub(crate) fn leave_to(&mut self, tracer: Arc<Shared>) {
+        self.child.leave_to_tracer();
+        self.tracer = Some(tracer);
+    }
+
+    /// Runs it.
+    pub(crate) fn start(self) -> Result<Command, CommandError> {
+        let (program, tracer) = (self.program, self.tracer);
+        let pid = self.child.start().map_err(|source| CommandError { program, source })?;
+        Ok(Command { pid, pidfd: pidfd_open(pid, PidfdFlags::empty()).ok(), status: None, tracer })
+    }
+}
+
+impl Command {
+    /// How it ended, if it has.
+    pub(crate) fn status(&mut self) -> Option<CommandStatus> {
+        if let Some(tracer) = &self.tracer {
+            self.status = self.status.or(tracer.status.get().copied());
+            // While it runs, waiting for it would take the tracer's reports; when it has ended, the tracer may not be there to tell.
+            if self.status.is_none() && self.has_ended() {
+                self.status = self.reaped().or(tracer.status.get().copied());
+            }
+        } else if self.status.is_none() {
+            self.status = match waitpid(Some(self.pid), WaitOptions::NOHANG) {
+                Ok(Some((_, status))) => ended(status),
+                Ok(None) => None,
+                // Someone else has reaped it and knows how it ended: not to be taken for success.
+                Err(_) => Some(CommandStatus::Exited(1)),
+            };
+        }
+        self.status
+    }
+
+    /// Whether it is a zombie or gone.
+    fn has_ended(&self) -> bool {
+        let Some(pidfd) = &self.pidfd else { return !is_running(self.pid.as_raw_nonzero().get() as u32) };
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+
+    /// How it ended, if nobody else was told.
+    fn reaped(&self) -> Option<CommandStatus> {
+        waitpid(Some(self.pid), WaitOptions::NOHANG).ok().flatten().and_then(|(_, status)| ended(status))
+    }
+
+    /// It is not traced any more.
+    pub(crate) fn take_back(&mut self) {
+        if let Some(tracer) = self.tracer.take() {
+            self.status = self.status.or(tracer.status.get().copied());
+        }
+    }
+
+    /// Sends it SIGTERM.
+    pub(crate) fn terminate(&self) {
+        let _ = kill_process(self.pid, Signal::TERM);
+    }
+
+    /// Sends it SIGINT.
+    pub(crate) fn interrupt(&self) {
+        let _ = kill_process(self.pid, Signal::INT);
+    }
+}
+
+fn ended(status: WaitStatus) -> Option<CommandStatus> {
+    let exited = status.exit_status().map(CommandStatus::Exited);
+    exited.or_else(|| status.terminating_signal().map(CommandStatus::Killed))
+}
+
+/// Whether there is such a program to run, in the way `execvp` looks for it: before any file is written.
+///
+/// # Errors
+/// No file of that name on `PATH`, or none that may be run.
+pub(crate) fn find_program(name: &OsString) -> Result<(), CommandError> {
+    let error = |errno: i32| CommandError { program: PathBuf::from(name), source: io::Error::from_raw_os_error(errno) };
+    let check = |path: PathBuf| {
+        let c_path = CString::new(path.as_os_str().as_bytes()).ok()?;
+        Some((path.is_file(), is_executable(&c_path)))
+    };
+    let candidates: Vec<PathBuf> = if name.as_bytes().contains(&b'/') {
+        vec![PathBuf::from(name)]
+    } else {
+        let path = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+        env::split_paths(&path).map(|dir| dir.join(name)).collect()
+    };
+    let found: Vec<(bool, bool)> = candidates.into_iter().filter_map(check).collect();
+    if found.contains(&(true, true)) {
+        Ok(())
+    } else if found.iter().any(|&(file, _)| file) {
+        Err(error(libc::EACCES))
+    } else {
+        Err(error(libc::ENOENT))
+    }
+}

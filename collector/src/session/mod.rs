@@ -1,0 +1,360 @@
+//! A recording from beginning to end.
+
+pub(crate) mod build_id;
+pub(crate) mod command;
+mod kernel_image;
+pub(crate) mod live;
+pub(crate) mod metadata;
+pub(crate) mod open;
+pub(crate) mod output;
+pub(crate) mod record_layout;
+pub(crate) mod recorder;
+mod setup;
+pub(crate) mod stacks;
+mod synthesize;
+pub(crate) mod tally;
+mod time_order;
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use perfdata::EventAttr;
+use serde::Serialize;
+
+use crate::error::RecordError;
+use crate::machine::Machine;
+use crate::plan::choice::{Choice, choose};
+use crate::plan::event_spec::{EventSpec, Levels, Unit};
+use crate::plan::request::{Request, Target};
+use crate::session::build_id::build_ids;
+use crate::session::command::{CommandStatus, PreparedCommand, find_program};
+use crate::session::live::Live;
+use crate::session::metadata::{EventFacts, Facts, features, own_cpu_time};
+use crate::session::open::KernelOpener;
+use crate::session::output::Output;
+use crate::session::recorder::{Recorder, Stop};
+use crate::session::setup::open_all;
+use crate::simulation::planned::PlannedSimulation;
+use crate::sys::process::{all_processes, group_and_parent};
+use crate::sys::{SignalFd, is_ignored};
+use crate::tracer::tracing::{Tracing, burst_facts};
+
+/// A recording that is set up; nothing is recorded and nothing of the command runs yet.
+pub struct Session<'a> {
+    request: &'a Request,
+    machine: &'a Machine,
+    choice: Choice,
+    attrs: Vec<EventAttr>,
+    live: Live,
+    command: Option<PreparedCommand>,
+    output: Output,
+    recorder: Recorder<BufWriter<File>>,
+    /// The event of the bursts, if branches are traced in software.
+    burst: Option<EventSpec>,
+    simulation: Option<PlannedSimulation>,
+}
+
+/// What a recording came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Why it ended.
+    pub stop: Stop,
+    /// How the command ended; `None` without a command, or if it still runs.
+    pub command: Option<CommandStatus>,
+    /// What is in the file.
+    pub summary: Summary,
+}
+
+/// What is in the file.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// What it says of itself.
+    pub facts: Facts,
+}
+
+/// How long a command is waited for that was told to end because the time was up, or by a second signal.
+const GRACE: Duration = Duration::from_secs(10);
+
+impl<'a> Session<'a> {
+    /// Chooses events, makes the file, and opens the events. If it fails there is no new file, and no command has run.
+    ///
+    /// SIGINT and SIGTERM, and SIGHUP and SIGQUIT unless they are ignored, are blocked in the calling thread from here to the end of
+    /// the session, which takes them as reasons to stop; other threads of the process should block them.
+    ///
+    /// # Errors
+    /// [`RecordError`], which says what is missing.
+    pub fn prepare(request: &'a Request, machine: &'a Machine) -> Result<Self, RecordError> {
+        request.check()?;
+        for &id in request.target.ids() {
+            group_and_parent(id).ok_or(RecordError::NoSuchTask(id))?;
+        }
+        let (simulation, mut choice) = match &request.simulation {
+            None => (None, choose(machine, &request.wishes, &mut KernelOpener)?),
+            Some(wish) => {
+                let (planned, choice) = PlannedSimulation::plan(wish.pmu, wish.only_steps, &request.wishes)?;
+                (Some(planned), choice)
+            }
+        };
+        if let Some(program) = request.command.first() {
+            find_program(program)?;
+        }
+        let signals = SignalFd::block(&signals_to_stop()).map_err(RecordError::system("blocking signals"))?;
+        let (output, file) = Output::create(&request.output)?;
+        let prepared = Self::open(request, machine, &mut choice, simulation.as_ref(), signals, file);
+        match prepared {
+            Ok((attrs, live, command, recorder, burst)) => {
+                Ok(Self { request, machine, choice, attrs, live, command, output, recorder, burst, simulation })
+            }
+            Err(error) => {
+                output.abandon();
+                Err(error)
+            }
+        }
+    }
+
+    /// Forks the command, opens the events, attaches the tracer, and begins the file.
+    #[allow(clippy::type_complexity)] // the parts of a session
+    fn open(
+        request: &Request,
+        machine: &Machine,
+        choice: &mut Choice,
+        simulation: Option<&PlannedSimulation>,
+        signals: SignalFd,
+        file: File,
+    ) -> Result<
+        (Vec<EventAttr>, Live, Option<PreparedCommand>, Recorder<BufWriter<File>>, Option<EventSpec>),
+        RecordError,
+    > {
+        let tracing = Tracing::plan(request, machine, choice)?;
+        let (mut command, opened, attrs) =
+            open_all(request, machine, choice, &signals, tracing.is_some() || simulation.is_some())?;
+        let mut descriptions = opened.descriptions(&choice.events, &attrs);
+        let mut tracer = None;
+        if let (Some(tracing), Some(first)) = (&tracing, attrs.first()) {
+            let burst = tracing.description(first);
+            let pid = command.as_ref().map(PreparedCommand::pid);
+            tracer = tracing.attach(request, pid, &burst.attr, choice)?;
+            if let (Some(tracer), Some(command), Target::Command) = (&tracer, &mut command, &request.target) {
+                command.leave_to(tracer.shared());
+            }
+            if tracer.is_some() {
+                descriptions.push(burst);
+            }
+        }
+        let mut simulating = None;
+        if let (Some(planned), Some(first), Some(command)) = (simulation, attrs.first(), &mut command) {
+            let events = planned.descriptions(first);
+            let simulation = planned.begin(command.pid(), &events)?;
+            command.leave_to(simulation.shared());
+            descriptions.extend(events);
+            simulating = Some(simulation);
+        }
+        let recorder = Recorder::create(BufWriter::with_capacity(1 << 18, file), &descriptions)?;
+        let burst = tracing.filter(|_| tracer.is_some()).map(|tracing| tracing.spec);
+        let live = Live::new(opened, signals, request.target.ids(), tracer, simulating);
+        Ok((attrs, live, command, recorder, burst))
+    }
+
+    /// What is less than it could be, in sentences.
+    pub fn degradations(&self) -> &[String] {
+        &self.choice.degradations
+    }
+
+    /// The events that will be recorded.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// Whether branches will be traced in software.
+    pub fn traces_branches(&self) -> bool {
+        self.burst.is_some()
+    }
+
+    /// Starts the command and the events, records until there is a reason to stop, and completes the file. `say` hears what the user
+    /// should know while it goes on.
+    ///
+    /// # Errors
+    /// [`RecordError`]. If the command cannot be run there is no new file. If the file cannot be written on, the command is let run to
+    /// its end, and the file can be read as far as it came.
+    pub fn run(mut self, say: &mut dyn FnMut(&str)) -> Result<Outcome, RecordError> {
+        let by_exec = self.request.target == Target::Command;
+        // A collector that is killed before anything is recorded leaves a file that can be read, too.
+        let begun = self.recorder.writer.flush().map_err(RecordError::from);
+        let synthesized = begun.and_then(|()| if by_exec { self.synthesize() } else { Ok(()) });
+        let started = Instant::now();
+        let enabled = if by_exec { Ok(()) } else { self.live.opened.enable().map_err(RecordError::Enable) };
+        let command = enabled.and_then(|()| Ok(self.command.take().map(PreparedCommand::start).transpose()?));
+        match command {
+            Ok(command) => self.live.command = command,
+            Err(error) => {
+                self.live.end_tracing();
+                drop(self.recorder);
+                self.output.abandon();
+                return Err(error);
+            }
+        }
+        if let Some(tracer) = &self.live.tracer {
+            tracer.start();
+        }
+        self.live.end_after(self.request.duration);
+        let synthesized = self.output.settle().map_err(RecordError::from).and(synthesized);
+        // Events that are running before `/proc` is read miss no mapping; those of a command begin with its exec.
+        let synthesized = synthesized.and_then(|()| if by_exec { Ok(()) } else { self.synthesize() });
+        let recorded = synthesized.and_then(|()| Ok(self.recorder.run(&mut self.live)?));
+        let duration = started.elapsed();
+        let written = recorded.and_then(|stop| {
+            Ok((
+                stop,
+                Self::complete(
+                    self.request,
+                    self.machine,
+                    &self.choice,
+                    &self.attrs,
+                    &self.live,
+                    self.recorder,
+                    duration,
+                    self.burst.as_ref(),
+                    self.simulation.as_ref(),
+                )?,
+            ))
+        });
+        match written {
+            Ok((stop, summary)) => {
+                let command = end_command(&mut self.live, stop, say)?;
+                Ok(Outcome { stop, command, summary })
+            }
+            Err(error) => {
+                say(&format!("{error}; the recording ends here"));
+                self.live.opened.disable();
+                self.live.end_tracing();
+                let _ = self.live.wait_for_command(None);
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes what was there before the recording.
+    fn synthesize(&mut self) -> Result<(), RecordError> {
+        let kernel_wanted = self.choice.events.iter().any(|event| event.levels != Levels::User);
+        let Recorder { writer, tally, .. } = &mut self.recorder;
+        if kernel_wanted && !synthesize::kernel(writer, &self.machine.kernel.release)? {
+            self.choice
+                .degradations
+                .push("kernel samples cannot be resolved: kernel.kptr_restrict hides where the kernel is".to_owned());
+        }
+        let pids = match &self.request.target {
+            Target::Command => Vec::new(),
+            Target::System => all_processes(),
+            Target::Processes(ids) | Target::Threads(ids) => ids.clone(),
+        };
+        for pid in pids {
+            synthesize::process(writer, tally, pid)?;
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)] // the parts of a session
+    fn complete(
+        request: &Request,
+        machine: &Machine,
+        choice: &Choice,
+        attrs: &[EventAttr],
+        live: &Live,
+        recorder: Recorder<BufWriter<File>>,
+        duration: Duration,
+        burst: Option<&EventSpec>,
+        simulation: Option<&PlannedSimulation>,
+    ) -> Result<Summary, RecordError> {
+        let totals = live.opened.totals(attrs, request.target != Target::System);
+        let tally = &recorder.tally;
+        let events = choice.events.iter().zip(&tally.samples).zip(&totals);
+        let mut events: Vec<EventFacts> =
+            events.map(|((spec, &samples), &totals)| EventFacts::new(spec, samples, totals)).collect();
+        let mut traced = live.traced.clone();
+        if let Some(spec) = burst {
+            let clock_samples = |event: &&EventFacts| event.unit == Unit::Nanoseconds;
+            let clock_samples = events.iter().filter(clock_samples).map(|event| event.samples).sum();
+            if let Some(tracer) = &mut traced {
+                tracer.complete(clock_samples);
+            }
+            // Without these, readers would take bursts for stacks of the hardware.
+            let bursts = tally.samples.get(choice.events.len()).copied().unwrap_or(0);
+            events.push(burst_facts(spec, bursts, traced.as_ref()));
+        }
+        if let Some(simulation) = simulation {
+            let samples = tally.samples.get(choice.events.len()..).unwrap_or_default();
+            events.extend(simulation.facts(samples, live.simulated.as_ref()));
+        }
+        let all_cpus = request.cpus.is_none() && choice.events.iter().all(|event| event.cpus.is_none());
+        let mut facts = Facts::new(choice, machine, request.target.word(), events, all_cpus);
+        // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
+        let lost_samples = totals.iter().map(|totals| totals.lost).sum();
+        if burst.is_some() && traced.is_none() {
+            facts.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned());
+        }
+        facts.tracer = traced;
+        if let Some(wish) = &request.simulation {
+            facts.branch_depth = u32::try_from(wish.pmu.depth).ok();
+            match &live.simulated {
+                Some(done) => facts.degradations.extend(done.degradations()),
+                None => facts.degradations.push("samples end early: the simulation failed, which is a bug".to_owned()),
+            }
+            facts.simulation.clone_from(&live.simulated);
+        }
+        facts.counts = tally.counts;
+        facts.counts.lost = facts.counts.lost.max(lost_samples);
+        facts.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let with_kernel = choice.events.iter().any(|event| event.levels != Levels::User);
+        let ids = build_ids(&tally.mapped, with_kernel);
+        facts.collector_cpu_ns = u64::try_from(own_cpu_time().as_nanos()).unwrap_or(u64::MAX);
+        let features = features(machine, &facts, &request.cmdline, ids, tally.sample_time);
+        let file = recorder.finish(&features)?;
+        let bytes = file.get_ref().metadata().map_or(0, |file| file.len());
+        Ok(Summary { path: request.output.clone(), bytes, facts })
+    }
+}
+
+/// SIGHUP comes when a terminal is lost. It and SIGQUIT may be ignored, by `nohup` and by shells for what they run in the background;
+/// blocked, an ignored signal would still reach the descriptor.
+fn signals_to_stop() -> Vec<i32> {
+    let unless_ignored = [libc::SIGHUP, libc::SIGQUIT].into_iter().filter(|&signal| !is_ignored(signal));
+    [libc::SIGINT, libc::SIGTERM].into_iter().chain(unless_ignored).collect()
+}
+
+/// Passes the reason to stop on to the command, and waits for it.
+fn end_command(live: &mut Live, stop: Stop, say: &mut dyn FnMut(&str)) -> Result<Option<CommandStatus>, RecordError> {
+    let Some(command) = &mut live.command else { return Ok(None) };
+    if let Some(status) = command.status() {
+        return Ok(Some(status));
+    }
+    let mut limit = None;
+    match stop {
+        Stop::CommandEnded => {}
+        Stop::Interrupt { from_terminal: true } => {}
+        Stop::Interrupt { from_terminal: false } => command.interrupt(),
+        Stop::Terminate => command.terminate(),
+        Stop::Duration | Stop::TargetsEnded => {
+            command.terminate();
+            limit = Instant::now().checked_add(GRACE);
+        }
+    }
+    let waiting = RecordError::system("waiting for the command");
+    if live.wait_for_command(limit).map_err(&waiting)?.is_some() {
+        // A second signal: no more patience. A third one: none at all.
+        if let Some(command) = &live.command {
+            command.terminate();
+        }
+        live.wait_for_command(Instant::now().checked_add(GRACE)).map_err(&waiting)?;
+    }
+    let status = live.command.as_mut().and_then(|command| command.status());
+    if status.is_none() {
+        say("the command goes on without being recorded");
+    }
+    Ok(status)
+}

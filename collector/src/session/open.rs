@@ -1,0 +1,265 @@
+//! Opening the events of a session on every CPU and thread, and mapping the rings.
+
+use std::io;
+
+use perfdata::{EventAttr, EventDescription, ReadFormat};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::Serialize;
+
+use crate::errno::Errno;
+use crate::machine::EventOpener;
+use crate::machine::cpu_list::CpuList;
+use crate::plan::event_spec::{EventSpec, SessionAttrs};
+use crate::sys::{EventFd, Ring, Scope, SignalFd, StoppedChild, seize};
+
+/// Opens on the running kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KernelOpener;
+
+impl EventOpener for KernelOpener {
+    fn try_open(&mut self, attr: &EventAttr, cpu: Option<u32>, all_tasks: bool) -> Result<(), Errno> {
+        let scope = match cpu {
+            Some(cpu) if all_tasks => Scope::Cpu(cpu),
+            cpu => Scope::Thread(0, cpu),
+        };
+        EventFd::open(attr, scope).map(drop)
+    }
+
+    fn try_trace(&mut self) -> Result<(), Errno> {
+        let of_system = |error: io::Error| Errno(error.raw_os_error().unwrap_or(0));
+        let signals = SignalFd::block(&[]).map_err(of_system)?;
+        // It is never let go, so nothing is executed.
+        let child = StoppedChild::fork(&[], &signals, false).map_err(of_system)?;
+        seize(child.pid().as_raw_nonzero().get(), 0)
+    }
+}
+
+/// Why the events of a session cannot be opened, though one of their kind did open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// `perf_event_open` refused.
+    #[error("cannot open {event} on {target}: {errno}{}", open_hint(*.errno))]
+    Event {
+        /// Name of the event.
+        event: String,
+        /// Thread and CPU.
+        target: String,
+        /// What the kernel said.
+        errno: Errno,
+    },
+    /// No CPU of the chosen ones has the event's PMU.
+    #[error("none of the CPUs {0} can count the chosen events")]
+    NoCpu(CpuList),
+    /// All threads ended before they could be recorded.
+    #[error("the threads to record have ended")]
+    Gone,
+    /// No memory for the rings.
+    #[error("cannot map a ring of {pages} pages: {errno}{}", if *.errno == Errno::EPERM { "; kernel.perf_event_mlock_kb or ulimit -l limits them, -m asks for fewer pages" } else { "" })]
+    Ring {
+        /// Its size.
+        pages: usize,
+        /// What the kernel said.
+        errno: Errno,
+    },
+    /// An open event does not answer.
+    #[error("cannot set up {event}: {errno}")]
+    Setup {
+        /// Name of the event.
+        event: String,
+        /// What the kernel said.
+        errno: Errno,
+    },
+}
+
+fn open_hint(errno: Errno) -> &'static str {
+    match errno {
+        Errno::EMFILE => "; raise the limit of open files (ulimit -n): every thread needs a file per event and CPU",
+        Errno::EACCES | Errno::EPERM => "; another user's processes need CAP_PERFMON or CAP_SYS_PTRACE",
+        _ => "",
+    }
+}
+
+/// The threads to open events on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// Everything that runs on a CPU.
+    All,
+    /// These.
+    Of(Vec<u32>),
+}
+
+/// Open events and their rings.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) events: Vec<OpenEvent>,
+    pub(crate) rings: Vec<Ring>,
+    /// Size of the smallest ring.
+    pub(crate) pages: usize,
+}
+
+/// One event on one CPU for one thread.
+#[derive(Debug)]
+pub(crate) struct OpenEvent {
+    /// Index of its spec.
+    pub(crate) spec: usize,
+    pub(crate) fd: EventFd,
+    pub(crate) id: u64,
+    /// Index of the ring it writes to.
+    pub(crate) ring: usize,
+}
+
+/// What an event counted, over all CPUs and threads, inherited ones included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Counts.
+    pub counted: u64,
+    /// Time it was to count, ns: run time of the threads, or of the CPUs under `-a`.
+    pub enabled_ns: u64,
+    /// Time it counted, ns: less where events outnumber counters, or the event is one of some CPUs only.
+    pub running_ns: u64,
+    /// Samples lost, where the kernel says.
+    pub lost: u64,
+}
+
+/// The attrs to open `specs` with. On every CPU, the first event also records mappings, names, forks and exits.
+pub(crate) fn attrs(specs: &[EventSpec], session: &SessionAttrs, online: &CpuList) -> Vec<EventAttr> {
+    let mut covered: Vec<u32> = Vec::new();
+    let attr = |spec: &EventSpec| {
+        let before = covered.len();
+        for cpu in spec.cpus.as_ref().unwrap_or(online).iter() {
+            if !covered.contains(&cpu) {
+                covered.push(cpu);
+            }
+        }
+        spec.attr(session, covered.len() > before)
+    };
+    specs.iter().map(attr).collect()
+}
+
+/// Opens everything. Threads that have ended and CPUs that went offline meanwhile are passed over.
+pub(crate) fn open(
+    specs: &[EventSpec],
+    attrs: &[EventAttr],
+    threads: &Threads,
+    cpus: &CpuList,
+    mut pages: usize,
+    may_shrink: bool,
+) -> Result<Opened, OpenError> {
+    let scopes = |cpu: u32| match threads {
+        Threads::All => vec![Scope::Cpu(cpu)],
+        Threads::Of(threads) => threads.iter().map(|&thread| Scope::Thread(thread as i32, Some(cpu))).collect(),
+    };
+    let mut opened = Opened { events: Vec::new(), rings: Vec::new(), pages };
+    let mut gone = false;
+    for cpu in cpus.iter() {
+        let mut owner: Option<usize> = None;
+        for scope in scopes(cpu) {
+            for (spec, (event, attr)) in specs.iter().zip(attrs).enumerate() {
+                if event.cpus.as_ref().is_some_and(|cpus| !cpus.contains(cpu)) {
+                    continue;
+                }
+                let fd = match EventFd::open(attr, scope) {
+                    Ok(fd) => fd,
+                    Err(Errno::ESRCH | Errno::ENODEV) => {
+                        gone = true;
+                        continue;
+                    }
+                    Err(errno) => {
+                        let target = match scope {
+                            Scope::Cpu(cpu) => format!("CPU {cpu}"),
+                            Scope::Thread(thread, _) => format!("thread {thread}, CPU {cpu}"),
+                        };
+                        return Err(OpenError::Event { event: event.name(), target, errno });
+                    }
+                };
+                let setup = |errno| OpenError::Setup { event: event.name(), errno };
+                let id = fd.id().map_err(setup)?;
+                match owner {
+                    Some(owner) => fd.share_ring_of(&opened.events[owner].fd).map_err(setup)?,
+                    None => {
+                        owner = Some(opened.events.len());
+                        let ring = map_ring(&fd, &mut pages, may_shrink)?;
+                        opened.rings.push(ring);
+                    }
+                }
+                opened.events.push(OpenEvent { spec, fd, id, ring: opened.rings.len() - 1 });
+            }
+        }
+    }
+    opened.pages = pages;
+    match (opened.events.is_empty(), gone) {
+        (false, _) => Ok(opened),
+        (true, true) => Err(OpenError::Gone),
+        (true, false) => Err(OpenError::NoCpu(cpus.clone())),
+    }
+}
+
+/// Halves the ring until it is within the user's limit of locked memory.
+fn map_ring(fd: &EventFd, pages: &mut usize, may_shrink: bool) -> Result<Ring, OpenError> {
+    loop {
+        match Ring::map(fd, *pages) {
+            Ok(ring) => return Ok(ring),
+            Err(Errno::EPERM) if may_shrink && *pages > 1 => *pages /= 2,
+            Err(errno) => return Err(OpenError::Ring { pages: *pages, errno }),
+        }
+    }
+}
+
+impl Opened {
+    /// The events as the recording describes them.
+    pub(crate) fn descriptions(&self, specs: &[EventSpec], attrs: &[EventAttr]) -> Vec<EventDescription> {
+        let ids = |index: usize| self.events.iter().filter(|event| event.spec == index).map(|event| event.id).collect();
+        let describe = |(index, (spec, attr)): (usize, (&EventSpec, &EventAttr))| EventDescription {
+            attr: attr.clone(),
+            name: spec.name(),
+            ids: ids(index),
+        };
+        specs.iter().zip(attrs).enumerate().map(describe).collect()
+    }
+
+    /// Starts all.
+    pub(crate) fn enable(&self) -> Result<(), Errno> {
+        self.events.iter().try_for_each(|event| event.fd.enable())
+    }
+
+    /// Stops all; one that cannot be stopped has ended.
+    pub(crate) fn disable(&self) {
+        for event in &self.events {
+            let _ = event.fd.disable();
+        }
+    }
+
+    /// What each event counted; `of_threads`: they are events of threads, not of CPUs.
+    pub(crate) fn totals(&self, attrs: &[EventAttr], of_threads: bool) -> Vec<Totals> {
+        let mut totals = vec![Totals::default(); attrs.len()];
+        let mut rings: Vec<Vec<usize>> = vec![Vec::new(); attrs.len()];
+        for event in &self.events {
+            // value, enabled, running, id, lost.
+            let mut words = [0; 5];
+            let with_lost = attrs[event.spec].read_format.contains(ReadFormat::LOST);
+            if event.fd.read(&mut words).is_ok() {
+                let total = &mut totals[event.spec];
+                total.counted += words[0];
+                total.enabled_ns += words[1];
+                total.running_ns += words[2];
+                total.lost += if with_lost { words[4] } else { 0 };
+                if !rings[event.spec].contains(&event.ring) {
+                    rings[event.spec].push(event.ring);
+                }
+            }
+        }
+        // An event of a thread on one CPU is to count, by the kernel's reckoning, wherever the thread runs.
+        if of_threads {
+            for (total, rings) in totals.iter_mut().zip(&rings) {
+                total.enabled_ns /= rings.len().max(1) as u64;
+            }
+        }
+        totals
+    }
+}
+
+/// Lets this process open as many files as it may: a thread needs one per event and CPU.
+pub(crate) fn raise_file_limit() -> io::Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?)
+}

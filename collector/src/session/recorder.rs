@@ -1,0 +1,305 @@
+//! From rings to the file: read, put in order of time, count, write.
+
+use std::io::{Seek, Write};
+
+use perfdata::{EventDescription, Features, Writer};
+
+use crate::errno::Errno;
+use crate::session::record_layout::{BrokenRecord, RecordLayout, first_record};
+use crate::session::tally::Tally;
+use crate::session::time_order::TimeOrder;
+
+/// Rings that records come from: the kernel's, or in a test those of a recording that is played back.
+pub(crate) trait RingSource {
+    /// How many rings there are.
+    fn rings(&self) -> usize;
+
+    /// Appends what ring `ring` holds to `records`, and empties it.
+    fn drain(&mut self, ring: usize, records: &mut Vec<u8>);
+
+    /// Waits until there is something to read, or a reason to stop.
+    fn wait(&mut self) -> Result<Option<Stop>, Errno>;
+
+    /// Stops the flow of records; what is in the rings stays there to be drained.
+    fn stop(&mut self);
+}
+
+/// Why recording ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The command has ended.
+    CommandEnded,
+    /// All processes or threads that were to be recorded have ended.
+    TargetsEnded,
+    /// The time is up.
+    Duration,
+    /// SIGINT; `from_terminal`: the command got it too.
+    Interrupt {
+        /// A terminal sent it to the whole foreground process group.
+        from_terminal: bool,
+    },
+    /// SIGTERM, SIGHUP, SIGQUIT.
+    Terminate,
+}
+
+/// Why records cannot be put into the file.
+#[derive(Debug, thiserror::Error)]
+pub enum RecorderError {
+    /// The file refuses.
+    #[error(transparent)]
+    Write(#[from] perfdata::Error),
+    /// A ring holds no whole records.
+    #[error(transparent)]
+    Ring(#[from] BrokenRecord),
+    /// Waiting failed.
+    #[error("waiting for records: {0}")]
+    Wait(Errno),
+}
+
+/// Records bytes written between two marks that a round has ended, which let readers sort in pieces.
+const ROUND_BYTES: usize = 1 << 20;
+
+/// Takes rounds of records to a writer.
+pub(crate) struct Recorder<W: Write + Seek> {
+    order: TimeOrder,
+    pub(crate) tally: Tally,
+    pub(crate) writer: Writer<W>,
+    ring: Vec<u8>,
+    out: Vec<u8>,
+    unmarked: usize,
+}
+
+impl<W: Write + Seek> Recorder<W> {
+    /// Starts a recording of `events` on `out`.
+    pub(crate) fn create(out: W, events: &[EventDescription]) -> Result<Self, perfdata::Error> {
+        let layout = events.first().map(|event| RecordLayout::of(&event.attr)).unwrap_or_default();
+        let ids: Vec<Vec<u64>> = events.iter().map(|event| event.ids.clone()).collect();
+        Ok(Self {
+            order: TimeOrder::new(layout),
+            tally: Tally::new(layout, &ids),
+            writer: Writer::create(out, events)?,
+            ring: Vec::new(),
+            out: Vec::new(),
+            unmarked: 0,
+        })
+    }
+
+    /// Records until `source` says stop.
+    pub(crate) fn run(&mut self, source: &mut dyn RingSource) -> Result<Stop, RecorderError> {
+        let stop = loop {
+            match source.wait().map_err(RecorderError::Wait)? {
+                Some(stop) => break stop,
+                None => self.round(source)?,
+            }
+        };
+        source.stop();
+        self.round(source)?;
+        self.order.finish(&mut self.out);
+        self.write()?;
+        self.tally.counts.late = self.order.late();
+        Ok(stop)
+    }
+
+    /// Reads every ring once.
+    pub(crate) fn round(&mut self, source: &mut dyn RingSource) -> Result<(), RecorderError> {
+        for ring in 0..source.rings() {
+            self.ring.clear();
+            source.drain(ring, &mut self.ring);
+            self.order.take(&self.ring)?;
+        }
+        self.order.end_round(&mut self.out);
+        self.write()
+    }
+
+    /// Writes what was let go, and counts it.
+    fn write(&mut self) -> Result<(), RecorderError> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let mut offset = 0;
+        while let Some(record) = first_record(&self.out[offset..], offset)? {
+            self.tally.see(&record);
+            offset += record.all.len();
+        }
+        self.writer.write_raw(&self.out)?;
+        self.unmarked += self.out.len();
+        self.out.clear();
+        if self.unmarked >= ROUND_BYTES {
+            self.writer.write_finished_round()?;
+            self.unmarked = 0;
+        }
+        // A collector that is killed loses no more than two rounds.
+        self.writer.flush()?;
+        Ok(())
+    }
+
+    /// Writes the features and completes the file.
+    pub(crate) fn finish(self, features: &Features) -> Result<W, perfdata::Error> {
+        self.writer.finish(features)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::env;
+    use std::io::Cursor;
+    use std::path::PathBuf;
+
+    use perfdata::{Chunk, Recording};
+
+    use super::*;
+
+    /// Records of a real recording, handed out through rings as a kernel would: each ring in order of time, read a little later than
+    /// the one before, all rings once per round.
+    struct Playback {
+        rings: Vec<Vec<(usize, Vec<u8>)>>,
+        round: usize,
+        stopped: bool,
+    }
+
+    /// Records that come in during a round, and while one ring is read.
+    const ROUND: usize = 97;
+    const SKEW: usize = 11;
+
+    impl RingSource for Playback {
+        fn rings(&self) -> usize {
+            self.rings.len()
+        }
+
+        fn drain(&mut self, ring: usize, records: &mut Vec<u8>) {
+            let now = if self.stopped { usize::MAX } else { self.round * ROUND + ring * SKEW };
+            let held = &mut self.rings[ring];
+            let count = held.iter().take_while(|(made, _)| *made < now).count();
+            held.drain(..count).for_each(|(_, record)| records.extend(record));
+        }
+
+        fn wait(&mut self) -> Result<Option<Stop>, Errno> {
+            self.round += 1;
+            let left: usize = self.rings.iter().map(Vec::len).sum();
+            Ok((left < ROUND / 2).then_some(Stop::TargetsEnded))
+        }
+
+        fn stop(&mut self) {
+            self.stopped = true;
+        }
+    }
+
+    /// The kernel's own records, whole, each with its time.
+    fn kernel_records(recording: &Recording) -> Vec<(u64, Vec<u8>)> {
+        let layout = RecordLayout::of(&recording.events()[0].attr);
+        let mut records = Vec::new();
+        let mut chunks = recording.chunks();
+        let mut chunk = Chunk::new();
+        let mut time = 0;
+        while chunks.next_into(&mut chunk).unwrap() {
+            for raw in chunk.records().filter(|raw| raw.record_type.0 < 64) {
+                let size = (raw.body.len() + 8) as u16;
+                let header =
+                    [&raw.record_type.0.to_le_bytes()[..], &raw.misc.to_le_bytes(), &size.to_le_bytes()].concat();
+                let record = [&header, raw.body].concat();
+                time = layout.time(&first_record(&record, 0).unwrap().unwrap()).unwrap_or(time);
+                records.push((time, record));
+            }
+        }
+        records
+    }
+
+    fn sorted(records: &[(u64, Vec<u8>)]) -> Vec<&[u8]> {
+        let mut bytes: Vec<&[u8]> = records.iter().map(|(_, record)| record.as_slice()).collect();
+        bytes.sort();
+        bytes
+    }
+
+    fn recordings() -> PathBuf {
+        let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/recordings");
+        env::var_os("HBBP_RECORDINGS").map_or_else(default, PathBuf::from)
+    }
+
+    #[test]
+    fn recordings_come_through_the_rings_whole_and_in_order() {
+        let names = [
+            "westmere-lbr.perf.data",
+            "callgraph_and_branch-3.8.perf.data",
+            "branch-4.14.perf.data",
+            "lost_samples-4.4.perf.data",
+            "hybrid_topology.perf.data",
+            "weight_struct.perf.data",
+        ];
+        for name in names {
+            let path = recordings().join(name);
+            if !path.exists() {
+                eprintln!("SKIPPED: {} is not there", path.display());
+                continue;
+            }
+            let recording = Recording::open(&path).unwrap();
+            let mut records = kernel_records(&recording);
+            records.sort_by_key(|(time, _)| *time);
+            let mut source = Playback { rings: vec![Vec::new(); 5], round: 0, stopped: false };
+            // By what it says, not by turns: rings differ in how much they hold.
+            for (made, (time, record)) in records.iter().enumerate() {
+                let ring = (time / 7 % 5) as usize;
+                source.rings[ring].push((made, record.clone()));
+            }
+            let mut recorder = Recorder::create(Cursor::new(Vec::new()), recording.events()).unwrap();
+            assert_eq!(recorder.run(&mut source).unwrap(), Stop::TargetsEnded);
+            let counts = recorder.tally.counts;
+            let file = recorder.finish(&Features::default()).unwrap().into_inner();
+            let copy = Recording::from_bytes(file).unwrap();
+            let copied = kernel_records(&copy);
+
+            assert!(copied.is_sorted_by_key(|(time, _)| *time), "{name}: in order of time");
+            assert_eq!(sorted(&copied), sorted(&records), "{name}: the same records");
+            assert_eq!(counts.late, 0, "{name}");
+            let samples = records.iter().filter(|(_, record)| record[0] == 9).count();
+            assert_eq!(counts.samples as usize, samples, "{name}");
+            assert!(samples > 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn samples_are_counted_per_event() {
+        let path = recordings().join("lost_samples-4.4.perf.data");
+        if !path.exists() {
+            eprintln!("SKIPPED: {} is not there", path.display());
+            return;
+        }
+        let recording = Recording::open(&path).unwrap();
+        let rings = vec![kernel_records(&recording).into_iter().map(|(_, record)| (0, record)).collect()];
+        let mut recorder = Recorder::create(Cursor::new(Vec::new()), recording.events()).unwrap();
+        recorder.run(&mut Playback { rings, round: 0, stopped: false }).unwrap();
+        let mut expected: HashMap<usize, u64> = HashMap::new();
+        let mut chunks = recording.chunks();
+        let mut chunk = Chunk::new();
+        while chunks.next_into(&mut chunk).unwrap() {
+            for raw in chunk.records().filter(|raw| raw.is_sample()) {
+                *expected.entry(recording.sample(&raw).unwrap().event).or_default() += 1;
+            }
+        }
+        for (event, &samples) in recorder.tally.samples.iter().enumerate() {
+            assert_eq!(samples, expected.get(&event).copied().unwrap_or(0), "event {event}");
+        }
+        assert!(recorder.tally.counts.lost + recorder.tally.counts.lost_by_hardware > 0, "{:?}", recorder.tally.counts);
+    }
+
+    /// Rounds are marked, so that readers can sort a long recording in pieces.
+    #[test]
+    fn long_recordings_are_marked() {
+        let attr = perfdata::EventAttr { sample_format: perfdata::SampleFormat::TIME, ..Default::default() };
+        let events = [EventDescription { attr, ..EventDescription::default() }];
+        let records = (0..200_000_u64)
+            .map(|time| (time as usize, [&[9, 0, 0, 0, 0, 0, 16, 0][..], &time.to_le_bytes()].concat()));
+        let mut source = Playback { rings: vec![records.collect()], round: 0, stopped: false };
+        // Reading takes rounds of 97 records; the rest at the end would be one piece.
+        let mut recorder = Recorder::create(Cursor::new(Vec::new()), &events).unwrap();
+        recorder.run(&mut source).unwrap();
+        let file = recorder.finish(&Features::default()).unwrap().into_inner();
+        let recording = Recording::from_bytes(file).unwrap();
+        let (mut chunks, mut chunk) = (recording.chunks(), Chunk::new());
+        let mut marks = 0;
+        while chunks.next_into(&mut chunk).unwrap() {
+            marks += chunk.records().filter(|raw| raw.record_type == perfdata::RecordType::FINISHED_ROUND).count();
+        }
+        assert_eq!(marks, 200_000 * 16 / ROUND_BYTES);
+    }
+}

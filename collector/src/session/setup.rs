@@ -1,0 +1,104 @@
+//! Opening the events of a session on what is to be recorded.
+
+use perfdata::EventAttr;
+
+use crate::error::RecordError;
+use crate::machine::Machine;
+use crate::machine::cpu_list::CpuList;
+use crate::plan::choice::Choice;
+use crate::plan::event_spec::{SessionAttrs, Unit};
+use crate::plan::request::{Request, Target};
+use crate::session::command::PreparedCommand;
+use crate::session::open::{OpenError, Opened, Threads, attrs, open, raise_file_limit};
+use crate::sys::SignalFd;
+use crate::sys::process::threads;
+
+/// Data bytes of a ring unless the request says otherwise: what `perf record` takes, and what an unprivileged user may have.
+const RING_BYTES: usize = 512 << 10;
+/// How often to look again whether threads started while events were being opened.
+const ATTEMPTS: usize = 5;
+
+/// Forks the command and opens the events on what is to be recorded.
+pub(crate) fn open_all(
+    request: &Request,
+    machine: &Machine,
+    choice: &mut Choice,
+    signals: &SignalFd,
+    traced: bool,
+) -> Result<(Option<PreparedCommand>, Opened, Vec<EventAttr>), RecordError> {
+    let command = match request.command.as_slice() {
+        [] => None,
+        command => Some(PreparedCommand::fork(command, signals, request.stdout_to_stderr)?),
+    };
+    // After the fork: the command keeps the limit it was given. If it cannot be raised, opening will say what it needs.
+    let _ = raise_file_limit();
+    let page_size = rustix::param::page_size();
+    let pages = request.ring_pages.unwrap_or((RING_BYTES / page_size).max(1));
+    let session = SessionAttrs {
+        with_cpu: request.target == Target::System || request.cpus.is_some() || machine.core_pmus().count() > 1,
+        inherit: !request.no_inherit && request.target != Target::System,
+        enable_on_exec: request.target == Target::Command,
+        lost_counts: machine.probes.lost_counts.works(),
+        exclude_idle: request.target == Target::System
+            && choice.events.iter().all(|event| event.unit == Unit::Nanoseconds),
+        // A quarter: three more have room for what comes until the reader is there.
+        monotonic: traced,
+        watermark: u32::try_from(pages.saturating_mul(page_size) / 4).unwrap_or(u32::MAX),
+    };
+    let attrs = attrs(&choice.events, &session, &machine.online);
+    let cpus = request.cpus.as_ref().map_or_else(|| machine.online.clone(), |cpus| cpus.intersection(&machine.online));
+    let open = |threads: &Threads| open(&choice.events, &attrs, threads, &cpus, pages, request.ring_pages.is_none());
+    let opened = match &request.target {
+        Target::System => open(&Threads::All)?,
+        Target::Command => open(&Threads::Of(command.iter().map(PreparedCommand::pid).collect()))?,
+        Target::Threads(threads) => open(&Threads::Of(threads.clone()))?,
+        Target::Processes(pids) => {
+            let (opened, unsure) = attach(pids, &open)?;
+            if unsure > 0 {
+                choice.degradations.push(format!(
+                    "{unsure} threads started while events were being opened: they may be missing, or counted twice"
+                ));
+            }
+            opened
+        }
+    };
+    if opened.pages < pages {
+        let (asked, got) = (pages * page_size / 1024, opened.pages * page_size / 1024);
+        choice.degradations.push(format!(
+            "rings are {got} KiB instead of {asked}: kernel.perf_event_mlock_kb allows no more, samples may be lost"
+        ));
+    }
+    missing_cpus(request, &machine.online, choice);
+    Ok((command, opened, attrs))
+}
+
+/// Opens events on all threads of `pids`, again if threads started meanwhile: it cannot be known whether those inherited the events.
+/// Returns how many of them remain after some attempts.
+fn attach(pids: &[u32], open: &dyn Fn(&Threads) -> Result<Opened, OpenError>) -> Result<(Opened, usize), OpenError> {
+    let all = || -> Vec<u32> { pids.iter().flat_map(|&pid| threads(pid)).collect() };
+    let mut before = all();
+    let mut attempt = 1;
+    loop {
+        let opened = open(&Threads::Of(before.clone()))?;
+        let after = all();
+        let new = after.iter().filter(|thread| !before.contains(thread)).count();
+        if new == 0 || attempt == ATTEMPTS {
+            return Ok((opened, new));
+        }
+        before = after;
+        attempt += 1;
+    }
+}
+
+fn missing_cpus(request: &Request, online: &CpuList, choice: &mut Choice) {
+    let missing: Vec<String> = request
+        .cpus
+        .iter()
+        .flat_map(CpuList::iter)
+        .filter(|&cpu| !online.contains(cpu))
+        .map(|cpu| cpu.to_string())
+        .collect();
+    if !missing.is_empty() {
+        choice.degradations.push(format!("CPU {} is not online: nothing is recorded there", missing.join(", ")));
+    }
+}

@@ -1,0 +1,79 @@
+//! Records for what was there before the recording: names, parents and mappings, from `/proc`.
+
+use std::io::{Seek, Write};
+use std::path::Path;
+
+use perfdata::{Avma, Comm, CpuMode, Error, MappedFile, Mmap, SampleId, Task, Writer};
+
+use crate::session::kernel_image::{KernelMapping, kernel_text, modules};
+use crate::session::tally::{MappedBy, Tally};
+use crate::sys::process::{Mapping, group_and_parent, mappings, thread_name, threads};
+
+/// Read and execute.
+const CODE: u32 = 5;
+
+/// Writes the kernel's own mappings. Returns whether the kernel showed where it is.
+pub(crate) fn kernel<W: Write + Seek>(writer: &mut Writer<W>, release: &str) -> Result<bool, Error> {
+    let Some(text) = kernel_text(Path::new("/proc/kallsyms")) else { return Ok(false) };
+    let list = std::fs::read_to_string("/proc/modules").unwrap_or_default();
+    let sample_id = sample_id(writer, u32::MAX, 0);
+    for KernelMapping { start, length, reference, name } in [text].into_iter().chain(modules(&list, release)) {
+        writer.write_mmap2(&Mmap {
+            cpu_mode: CpuMode::Kernel,
+            pid: u32::MAX,
+            tid: 0,
+            start: Avma(start),
+            len: length,
+            pgoff: reference,
+            file: MappedFile::Unknown,
+            prot: CODE,
+            path: name.as_bytes(),
+            sample_id,
+            ..Mmap::default()
+        })?;
+    }
+    Ok(true)
+}
+
+/// Writes a process: its threads' names and beginnings, and its executable mappings.
+pub(crate) fn process<W: Write + Seek>(writer: &mut Writer<W>, tally: &mut Tally, pid: u32) -> Result<(), Error> {
+    let Some((group, parent)) = group_and_parent(pid) else { return Ok(()) };
+    for tid in threads(group) {
+        let Some(name) = thread_name(group, tid) else { continue };
+        let sample_id = sample_id(writer, group, tid);
+        let (ppid, ptid) = if tid == group { (parent, parent) } else { (group, group) };
+        writer.write_fork(&Task { pid: group, ppid, tid, ptid, time: 0, sample_id })?;
+        writer.write_comm(&Comm { pid: group, tid, exec: false, name: &name, sample_id })?;
+    }
+    for map in mappings(group).iter().filter(|map| map.prot & 4 != 0) {
+        mapping(writer, group, map)?;
+        tally.mapped.entry(map.path.clone()).or_insert(MappedBy { pid: group, inode: map.inode });
+    }
+    Ok(())
+}
+
+fn mapping<W: Write + Seek>(writer: &mut Writer<W>, pid: u32, map: &Mapping) -> Result<(), Error> {
+    const MAP_SHARED: u32 = 1;
+    const MAP_PRIVATE: u32 = 2;
+    let sample_id = sample_id(writer, pid, pid);
+    writer.write_mmap2(&Mmap {
+        cpu_mode: CpuMode::User,
+        pid,
+        tid: pid,
+        start: Avma(map.start),
+        len: map.end - map.start,
+        pgoff: map.offset,
+        file: MappedFile::Inode { maj: map.device.0, min: map.device.1, ino: map.inode, generation: 0 },
+        prot: map.prot,
+        flags: if map.shared { MAP_SHARED } else { MAP_PRIVATE },
+        path: &map.path,
+        sample_id,
+        ..Mmap::default()
+    })
+}
+
+/// Time 0: before everything that is recorded.
+fn sample_id<W: Write + Seek>(writer: &Writer<W>, pid: u32, tid: u32) -> SampleId {
+    let id = writer.events().first().and_then(|event| event.ids.first()).copied();
+    SampleId { pid: Some(pid), tid: Some(tid), time: Some(0), id, stream_id: id, cpu: Some(0), identifier: id }
+}

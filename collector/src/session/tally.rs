@@ -1,0 +1,152 @@
+//! What went by: samples per event, losses, throttling, mapped files.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::session::record_layout::{RecordBytes, RecordLayout, SAMPLE, word};
+
+/// Counts of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Samples written.
+    pub samples: u64,
+    /// Records the kernel had no room for in a ring, samples and others (`PERF_RECORD_LOST`).
+    pub lost: u64,
+    /// Samples the hardware or its driver lost (`PERF_RECORD_LOST_SAMPLES`).
+    pub lost_by_hardware: u64,
+    /// Times the kernel held an event back because it sampled too often.
+    pub throttled: u64,
+    /// Records whose place in time was past when they were read.
+    pub late: u64,
+}
+
+/// Sees every record on its way to the file.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    layout: RecordLayout,
+    /// Event id -> index of the event.
+    events: HashMap<u64, usize>,
+    pub(crate) counts: Counts,
+    /// Samples per event.
+    pub(crate) samples: Vec<u64>,
+    /// Times of the first and the last sample.
+    pub(crate) sample_time: Option<(u64, u64)>,
+    /// Files mapped with code, and the process that mapped them first.
+    pub(crate) mapped: HashMap<Vec<u8>, MappedBy>,
+}
+
+/// Who mapped a file first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MappedBy {
+    pub(crate) pid: u32,
+    pub(crate) inode: u64,
+}
+
+const MMAP2: u32 = 10;
+const LOST: u32 = 2;
+const THROTTLE: u32 = 5;
+const LOST_SAMPLES: u32 = 13;
+const PROT_EXEC: u32 = 4;
+
+impl Tally {
+    /// `ids`: for each event, its ids.
+    pub(crate) fn new(layout: RecordLayout, ids: &[Vec<u64>]) -> Self {
+        let events = ids.iter().enumerate().flat_map(|(event, ids)| ids.iter().map(move |&id| (id, event))).collect();
+        Self {
+            layout,
+            events,
+            counts: Counts::default(),
+            samples: vec![0; ids.len()],
+            sample_time: None,
+            mapped: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn see(&mut self, record: &RecordBytes<'_>) {
+        match record.kind {
+            SAMPLE => self.sample(record),
+            LOST => self.counts.lost += word(record.body, 8).unwrap_or(0),
+            LOST_SAMPLES => self.counts.lost_by_hardware += word(record.body, 0).unwrap_or(0),
+            THROTTLE => self.counts.throttled += 1,
+            MMAP2 => self.mapping(record.body).unwrap_or_default(),
+            _ => {}
+        }
+    }
+
+    fn sample(&mut self, record: &RecordBytes<'_>) {
+        self.counts.samples += 1;
+        let event = self.layout.sample_id(record).and_then(|id| self.events.get(&id));
+        if let Some(count) = event.and_then(|&event| self.samples.get_mut(event)) {
+            *count += 1;
+        }
+        if let Some(time) = self.layout.time(record) {
+            let (first, last) = self.sample_time.unwrap_or((time, time));
+            self.sample_time = Some((first.min(time), last.max(time)));
+        }
+    }
+
+    /// pid, tid, start, length, pgoff, maj, min, ino, generation, prot, flags, path.
+    fn mapping(&mut self, body: &[u8]) -> Option<()> {
+        let pid = word(body, 0)? as u32;
+        let inode = word(body, 40)?;
+        let prot = word(body, 56)? as u32;
+        let path = body.get(64..)?.split(|&byte| byte == 0).next()?;
+        if prot & PROT_EXEC != 0 && !self.mapped.contains_key(path) {
+            self.mapped.insert(path.to_vec(), MappedBy { pid, inode });
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use perfdata::{AttrFlags, EventAttr, SampleFormat};
+
+    use super::*;
+    use crate::session::record_layout::{HEADER, first_record};
+
+    fn record(kind: u32, body: &[u8]) -> Vec<u8> {
+        let size = ((HEADER + body.len()) as u16).to_le_bytes();
+        [&kind.to_le_bytes(), &[0, 0][..], &size, body].concat()
+    }
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn counts_what_it_sees() {
+        let format = SampleFormat::IDENTIFIER | SampleFormat::TIME;
+        let attr = EventAttr { sample_format: format, flags: AttrFlags::SAMPLE_ID_ALL, ..EventAttr::default() };
+        let mut tally = Tally::new(RecordLayout::of(&attr), &[vec![5, 6], vec![7]]);
+        let mmap = |prot: u64, path: &[u8]| {
+            [&words(&[9, 0x1000, 0x1000, 0, 0, 77, 0, prot])[..], path, &[0], &words(&[1, 5])].concat()
+        };
+        let records = [
+            record(SAMPLE, &words(&[5, 100])),
+            record(SAMPLE, &words(&[7, 90])),
+            record(SAMPLE, &words(&[6, 110])),
+            record(SAMPLE, &words(&[8, 95])),
+            record(SAMPLE, &[]),
+            record(LOST, &words(&[5, 12, 0, 5])),
+            record(LOST, &[]),
+            record(LOST_SAMPLES, &words(&[3, 0, 5])),
+            record(THROTTLE, &words(&[1, 5, 5, 0, 5])),
+            record(MMAP2, &mmap(5, b"/bin/x")),
+            record(MMAP2, &mmap(1, b"/data")),
+            record(MMAP2, &mmap(5, b"/bin/x")),
+            record(MMAP2, &[0; 20]),
+        ];
+        for bytes in &records {
+            tally.see(&first_record(bytes, 0).unwrap().unwrap());
+        }
+        assert_eq!(tally.counts, Counts { samples: 5, lost: 12, lost_by_hardware: 3, throttled: 1, late: 0 });
+        assert_eq!(tally.samples, [2, 1]);
+        assert_eq!(tally.sample_time, Some((90, 110)));
+        assert_eq!(
+            tally.mapped.into_iter().collect::<Vec<_>>(),
+            [(b"/bin/x".to_vec(), MappedBy { pid: 9, inode: 77 })]
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! Merges the records of several rings by time.
+
+use crate::session::record_layout::{BrokenRecord, RecordLayout, first_record};
+
+/// Holds records back until no earlier one can come.
+///
+/// All rings are read once per round. A record read in round n can be older than others of round n (its ring was read last), but
+/// not older than what was read in round n - 1, for its ring was empty after that. So a round lets go everything up to the newest
+/// time of the round before, the rule of perf's own `ordered-events.c`:
+///
+/// ```text
+/// round        1           2           3
+/// ring A    10 30 |     50 60 |        80 |
+/// ring B    20 40 |     45 70 |     65    |
+/// let go     -          10 20 30 40    45 50 60 65 70     (the rest at the end)
+/// ```
+#[derive(Debug)]
+pub(crate) struct TimeOrder {
+    layout: RecordLayout,
+    /// Records held back.
+    bytes: Vec<u8>,
+    /// Their times and places in `bytes`.
+    index: Vec<Held>,
+    /// Newest time of the round that is being read, and of the one before.
+    newest: u64,
+    newest_before: Option<u64>,
+    /// Newest time let go.
+    let_go: u64,
+    late: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    time: u64,
+    start: usize,
+    length: u16,
+}
+
+impl TimeOrder {
+    pub(crate) fn new(layout: RecordLayout) -> Self {
+        Self { layout, bytes: Vec::new(), index: Vec::new(), newest: 0, newest_before: None, let_go: 0, late: 0 }
+    }
+
+    /// Takes what one ring held. A record without a time counts as made when the one before it was.
+    ///
+    /// # Errors
+    /// When the bytes are not whole records; those before the break are taken.
+    pub(crate) fn take(&mut self, ring: &[u8]) -> Result<(), BrokenRecord> {
+        let mut offset = 0;
+        let mut time = 0;
+        while let Some(record) = first_record(&ring[offset..], offset)? {
+            time = self.layout.time(&record).unwrap_or(time);
+            // Its size is a u16 in the record's header.
+            let length = record.all.len() as u16;
+            self.index.push(Held { time, start: self.bytes.len(), length });
+            self.bytes.extend_from_slice(record.all);
+            self.newest = self.newest.max(time);
+            offset += record.all.len();
+        }
+        Ok(())
+    }
+
+    /// Ends a round: appends to `out` what can be let go, by time. Records of the same time stay in the order they came in.
+    pub(crate) fn end_round(&mut self, out: &mut Vec<u8>) {
+        if let Some(limit) = self.newest_before {
+            self.release(limit, out);
+        }
+        self.newest_before = Some(self.newest);
+    }
+
+    /// Lets everything go.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        self.release(u64::MAX, out);
+    }
+
+    /// Records that came too late to be put in order; they are in the recording all the same.
+    pub(crate) fn late(&self) -> u64 {
+        self.late
+    }
+
+    fn release(&mut self, limit: u64, out: &mut Vec<u8>) {
+        self.index.sort_by_key(|held| held.time);
+        let count = self.index.partition_point(|held| held.time <= limit);
+        for held in &self.index[..count] {
+            self.late += u64::from(held.time < self.let_go);
+            self.let_go = self.let_go.max(held.time);
+            out.extend_from_slice(&self.bytes[held.start..held.start + usize::from(held.length)]);
+        }
+        self.index.drain(..count);
+        let mut kept = Vec::with_capacity(self.index.iter().map(|held| usize::from(held.length)).sum());
+        for held in &mut self.index {
+            let start = kept.len();
+            kept.extend_from_slice(&self.bytes[held.start..held.start + usize::from(held.length)]);
+            held.start = start;
+        }
+        self.bytes = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use perfdata::{AttrFlags, EventAttr, SampleFormat};
+
+    use super::*;
+    use crate::session::record_layout::SAMPLE;
+
+    fn attr() -> EventAttr {
+        EventAttr { sample_format: SampleFormat::TIME, flags: AttrFlags::SAMPLE_ID_ALL, ..EventAttr::default() }
+    }
+
+    fn samples(times: &[u64]) -> Vec<u8> {
+        let header = [SAMPLE as u8, 0, 0, 0, 0, 0, 16, 0];
+        times.iter().flat_map(|time| [header, time.to_le_bytes()].concat()).collect()
+    }
+
+    fn times(bytes: &[u8]) -> Vec<u64> {
+        bytes.chunks(16).map(|record| u64::from_le_bytes(record[8..].try_into().unwrap())).collect()
+    }
+
+    /// Rounds of what each ring held -> what is let go after each, and at the end.
+    fn check(rounds: &[&[&[u64]]], expected: &[&[u64]], late: u64) {
+        let mut order = TimeOrder::new(RecordLayout::of(&attr()));
+        let mut got = Vec::new();
+        for rings in rounds {
+            rings.iter().for_each(|ring| order.take(&samples(ring)).unwrap());
+            let mut out = Vec::new();
+            order.end_round(&mut out);
+            got.push(times(&out));
+        }
+        let mut out = Vec::new();
+        order.finish(&mut out);
+        got.push(times(&out));
+        assert_eq!(got, expected);
+        assert_eq!(order.late(), late);
+    }
+
+    #[test]
+    fn the_picture_in_the_documentation() {
+        check(
+            &[&[&[10, 30], &[20, 40]], &[&[50, 60], &[45, 70]], &[&[80], &[65]]],
+            &[&[], &[10, 20, 30, 40], &[45, 50, 60, 65, 70], &[80]],
+            0,
+        );
+    }
+
+    #[test]
+    fn empty_rounds_let_go_what_is_held() {
+        check(&[&[&[1, 2]], &[&[]], &[&[]]], &[&[], &[1, 2], &[], &[]], 0);
+    }
+
+    #[test]
+    fn late_records_are_kept_and_counted() {
+        check(&[&[&[10]], &[&[20]], &[&[5]]], &[&[], &[10], &[5, 20], &[]], 1);
+    }
+
+    #[test]
+    fn records_without_time_stay_behind_the_one_before() {
+        let mut order = TimeOrder::new(RecordLayout::of(&attr()));
+        let timeless = [68, 0, 0, 0, 0, 0, 8, 0];
+        order.take(&[samples(&[30]), timeless.to_vec(), samples(&[40])].concat()).unwrap();
+        order.take(&samples(&[35])).unwrap();
+        let mut out = Vec::new();
+        order.finish(&mut out);
+        assert_eq!(out, [samples(&[30]), timeless.to_vec(), samples(&[35, 40])].concat());
+    }
+
+    #[test]
+    fn memory_is_bounded_by_what_two_rounds_bring() {
+        let mut order = TimeOrder::new(RecordLayout::of(&attr()));
+        let mut out = Vec::new();
+        for round in 0..1000 {
+            order.take(&samples(&[round * 2, round * 2 + 1])).unwrap();
+            order.end_round(&mut out);
+            assert!(order.bytes.len() <= 4 * 16 && order.bytes.capacity() <= 16 * 16);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What the simulation did.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::simulation::pmu::PmuSettings;
+use crate::simulation::truth::Truth;
+
+/// The `simulation` object of a recording's facts.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SimulationFacts {
+    /// Whose events were simulated.
+    pub core: &'static str,
+    /// Entries of a branch stack.
+    pub depth: usize,
+    /// Share of the branches that tend to be in the oldest entry.
+    pub bias: f64,
+    /// What chose them.
+    pub seed: u64,
+    /// Instructions executed, all of them.
+    pub instructions: u64,
+    /// Taken branches among them.
+    pub taken_branches: u64,
+    /// Instructions that the threads executed themselves, one at a time.
+    pub stepped: u64,
+    /// Why, how often.
+    pub steps: BTreeMap<&'static str, u64>,
+    /// Times memory and registers were written back.
+    pub stretches: u64,
+    /// Signals the program got.
+    pub signals: u64,
+    /// Threads that were simulated.
+    pub threads: u64,
+    /// Processes that were simulated.
+    pub processes: u64,
+    /// Overflows that made no sample because one of the same event was due.
+    pub merged: u64,
+    /// Samples there was no room for.
+    pub lost: u64,
+    /// Threads that went on without being simulated, by reason.
+    pub not_followed: BTreeMap<&'static str, u64>,
+    /// What went wrong, in sentences.
+    pub failures: Vec<String>,
+    /// How often each instruction was executed.
+    #[serde(skip)]
+    pub truth: Truth,
+}
+
+impl SimulationFacts {
+    pub(super) fn new(settings: PmuSettings) -> Self {
+        let PmuSettings { core, depth, bias, seed } = settings;
+        Self { core: core.as_str(), depth, bias, seed, ..Self::default() }
+    }
+
+    /// What is less than it could be, in sentences.
+    pub(crate) fn degradations(&self) -> Vec<String> {
+        let mut said = self.failures.clone();
+        for (why, threads) in &self.not_followed {
+            said.push(format!("simulated PMU: {threads} threads were not simulated to their end ({why})"));
+        }
+        if self.lost > 0 {
+            said.push(format!("simulated PMU: {} samples are lost, there was no room for them", self.lost));
+        }
+        if self.merged > 0 {
+            said.push(format!(
+                "simulated PMU: {} overflows came before the sample of the one before was taken; use longer periods",
+                self.merged
+            ));
+        }
+        said
+    }
+}

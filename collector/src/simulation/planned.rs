@@ -1,0 +1,159 @@
+//! What a session with the simulated PMU consists of.
+//!
+//! The events are chosen as for a machine with a PMU of that kind, by the same plan, and described in the recording as they would be
+//! there; only their names, and the provenance in the facts, are those of a simulation. What the kernel is asked for is an event that
+//! never happens, for the records that come with any.
+
+use perf_event_open_sys::bindings as sys;
+use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
+
+use crate::errno::Errno;
+use crate::error::RecordError;
+use crate::machine::pmu::Pmu;
+use crate::machine::{Cpu, EventOpener, Machine, Probe, Probes};
+use crate::plan::Wishes;
+use crate::plan::choice::{Choice, Source, choose};
+use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, SessionAttrs};
+use crate::session::metadata::EventFacts;
+use crate::session::open::Totals;
+use crate::simulation::pmu::{Capture, PmuSettings, SampledEvents, Sampling};
+use crate::simulation::{SimulationFacts, SimulationSettings};
+use crate::sys::{EventFd, Scope};
+use crate::tracer::tracing::tracking;
+use crate::tracer::{BurstEvent, Follower};
+
+/// The first words of every report.
+const SENTENCE: &str =
+    "the samples were made by a simulated PMU that models no real one: they are no measurement of hardware";
+
+/// The simulation at work.
+pub(crate) type Simulation = Follower<SimulationFacts>;
+
+/// A simulation that is to be begun.
+pub(crate) struct PlannedSimulation {
+    pmu: PmuSettings,
+    only_steps: bool,
+    events: SampledEvents,
+    /// Of instructions, and of taken branches.
+    specs: [EventSpec; 2],
+    /// Keep the ids of the events from being given to others.
+    ids: [(EventFd, u64); 2],
+}
+
+impl PlannedSimulation {
+    /// Chooses its events. Returns it with the events that the kernel is to open.
+    ///
+    /// # Errors
+    /// Periods that cannot be, or the kernel opens no events.
+    pub(crate) fn plan(pmu: PmuSettings, only_steps: bool, wishes: &Wishes) -> Result<(Self, Choice), RecordError> {
+        let wishes = Wishes { levels: Some(Levels::User), ..wishes.clone() };
+        let simulated = choose(&machine(pmu), &wishes, &mut OpensAll)?;
+        let Ok([ebs, lbr]) = <[EventSpec; 2]>::try_from(simulated.events) else {
+            return Err(RecordError::Request(
+                "the simulated PMU has one event for EBS and one for branch stacks".to_owned(),
+            ));
+        };
+        let events = SampledEvents { instructions: sampling(&ebs), taken_branches: sampling(&lbr) };
+        let named = |spec: EventSpec| EventSpec { base_name: format!("simulated/{}/", spec.base_name), ..spec };
+        let ids = [placeholder()?, placeholder()?];
+        let choice =
+            Choice { source: Source::BranchRecords, events: vec![tracking()], degradations: vec![SENTENCE.to_owned()] };
+        Ok((Self { pmu, only_steps, events, specs: [named(ebs), named(lbr)], ids }, choice))
+    }
+
+    /// Its events, which agree with `first` in all that readers expect events to agree in.
+    pub(crate) fn descriptions(&self, first: &EventAttr) -> [EventDescription; 2] {
+        [0, 1].map(|event| {
+            let (spec, (_, id)) = (&self.specs[event], &self.ids[event]);
+            let of_own = spec.attr(&SessionAttrs::default(), false);
+            let attr = EventAttr {
+                sample_format: first.sample_format | SampleFormat::BRANCH_STACK,
+                read_format: first.read_format,
+                clockid: first.clockid,
+                flags: of_own.flags | AttrFlags(first.flags.0 & AttrFlags::USE_CLOCKID.0),
+                ..of_own
+            };
+            EventDescription { attr, name: spec.name(), ids: vec![*id] }
+        })
+    }
+
+    /// Attaches to the process that is about to become the command.
+    ///
+    /// # Errors
+    /// It cannot be traced.
+    pub(crate) fn begin(&self, command: u32, events: &[EventDescription; 2]) -> Result<Simulation, RecordError> {
+        let settings = SimulationSettings {
+            pmu: self.pmu,
+            sampled: self.events,
+            command: command as i32,
+            events: [0, 1].map(|event| BurstEvent { attr: events[event].attr.clone(), id: self.ids[event].1 }),
+            only_steps: self.only_steps,
+        };
+        Ok(Follower::simulate(settings)?)
+    }
+
+    /// Its events in the facts.
+    pub(crate) fn facts(&self, samples: &[u64], done: Option<&SimulationFacts>) -> [EventFacts; 2] {
+        let counted = done.map_or([0, 0], |done| [done.instructions, done.taken_branches]);
+        [0, 1].map(|event| {
+            let totals = Totals { counted: counted[event], ..Totals::default() };
+            let samples = samples.get(event).copied().unwrap_or(0);
+            let mut facts = EventFacts::new(&self.specs[event], samples, totals);
+            facts.provenance = Some(Provenance::Simulated);
+            facts
+        })
+    }
+}
+
+/// How an event samples on the machine that is simulated.
+fn sampling(spec: &EventSpec) -> Sampling {
+    let (Period::Every(period) | Period::Frequency(period)) = spec.period;
+    let capture = match (spec.precise, spec.base_name.as_str()) {
+        (0, _) => Capture::Interrupt,
+        (_, "inst_retired.prec_dist") => Capture::Distributed,
+        _ => Capture::Precise,
+    };
+    Sampling { period, capture }
+}
+
+/// The machine that is simulated, as far as its events matter.
+fn machine(pmu: PmuSettings) -> Machine {
+    let caps = [("branches", pmu.depth.to_string()), ("max_precise", "3".to_owned())];
+    let core = Pmu {
+        name: "cpu".to_owned(),
+        kind: sys::PERF_TYPE_RAW,
+        caps: caps.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        ..Pmu::default()
+    };
+    let works = Probe::Works;
+    Machine {
+        cpu: Cpu { vendor: "GenuineIntel".to_owned(), family: 6, model: pmu.core.model(), ..Cpu::default() },
+        pmus: vec![core],
+        probes: Probes { dummy: works, instructions: works, branches: works, branch_stack: works, ..Probes::default() },
+        ..Machine::default()
+    }
+}
+
+/// The simulated machine opens what it has.
+struct OpensAll;
+
+impl EventOpener for OpensAll {
+    fn try_open(&mut self, _: &EventAttr, _: Option<u32>, _: bool) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn try_trace(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+/// An event that is open for its id alone.
+pub(crate) fn placeholder() -> Result<(EventFd, u64), RecordError> {
+    let dummy = EventAttr {
+        kind: sys::PERF_TYPE_SOFTWARE,
+        config: u64::from(sys::PERF_COUNT_SW_DUMMY),
+        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+        ..EventAttr::default()
+    };
+    EventFd::open(&dummy, Scope::Thread(0, None)).and_then(|fd| fd.id().map(|id| (fd, id))).map_err(RecordError::Enable)
+}

@@ -1,0 +1,25 @@
+//! Everything this crate asks of the kernel through pointers: the only folder with unsafe code.
+
+#![allow(unsafe_code)]
+
+mod child;
+mod event;
+mod memory;
+pub(crate) mod process;
+mod ptrace;
+mod registers;
+mod ring;
+mod signals;
+mod thread;
+
+pub(crate) use child::{StoppedChild, c_strings, is_executable};
+pub(crate) use event::{EventFd, Scope};
+pub(crate) use memory::{copy_own_page, read_memory, read_pages, write_memory};
+pub(crate) use ptrace::{
+    Report, detach, event_message, interrupt, listen, next_report, register, resume, seize, set_options, set_register,
+    signal_info, signal_mask, single_step,
+};
+pub(crate) use registers::{RegisterArea, USER_CS_64};
+pub(crate) use ring::Ring;
+pub(crate) use signals::{SignalFd, SignalInfo, WaitSet, Waiting, is_ignored, realtime_signal, wake_waiting_thread};
+pub(crate) use thread::{own_thread, policy, set_policy};

@@ -1,0 +1,213 @@
+//! Whether a session traces branches in software, and how.
+
+use std::time::Duration;
+
+use perf_event_open_sys::bindings as sys;
+use perfdata::{AttrFlags, BranchSampleType, EventAttr, EventDescription, SampleFormat};
+
+use crate::error::RecordError;
+use crate::machine::Machine;
+use crate::machine::pmu::EventCode;
+use crate::plan::EventWish;
+use crate::plan::choice::Choice;
+use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, Role, SessionAttrs, Unit};
+use crate::plan::periods::prime_from;
+use crate::plan::request::{Request, Target};
+use crate::session::metadata::EventFacts;
+use crate::session::open::Totals;
+use crate::simulation::planned::placeholder;
+use crate::sys::EventFd;
+use crate::tracer::{
+    BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerFacts, TracerKind, TracerWish,
+    TracerWishes,
+};
+
+/// The part of the budget that event samples beside the bursts may take,
+const SAMPLE_SHARE: f64 = 0.2;
+/// and the one kept for what is not charged to it: the writing of the recording, attaching, the end.
+const UNSEEN_SHARE: f64 = 0.1;
+
+/// Tracing that is to be done.
+pub(crate) struct Tracing {
+    settings: Settings,
+    pub(crate) spec: EventSpec,
+    /// Keeps the id of the bursts' event from being given to another one.
+    id: (EventFd, u64),
+}
+
+impl Tracing {
+    /// Decides by the request and by what the hardware gives. Sampling beside the bursts becomes rarer where the user left it open.
+    ///
+    /// # Errors
+    /// The user wants it, and it cannot be.
+    pub(crate) fn plan(request: &Request, machine: &Machine, choice: &mut Choice) -> Result<Option<Self>, RecordError> {
+        let Some(kind) = wanted(request, choice) else { return Ok(None) };
+        let samples = !choice.events.is_empty();
+        if !samples {
+            // Something has to tell of mappings, names, forks and exits.
+            choice.events.push(tracking());
+        }
+        let clock = if machine.counts_instructions() { Clock::Instructions } else { Clock::Time };
+        let wishes = &request.tracer;
+        sample_less(request, choice);
+        let settings = Settings {
+            kind,
+            size: size(kind, wishes.size),
+            overhead: wishes.overhead,
+            burst_share: 1.0 - UNSEEN_SHARE - if samples { SAMPLE_SHARE } else { 0.0 },
+            inherit: !request.no_inherit,
+            command: None,
+            clock,
+        };
+        let id = placeholder()?;
+        Ok(Some(Self { settings, spec: spec(clock, wishes.overhead), id }))
+    }
+
+    /// The event of the bursts, which agrees with `first` in all that readers expect events to agree in.
+    pub(crate) fn description(&self, first: &EventAttr) -> EventDescription {
+        let of_own = self.spec.attr(&SessionAttrs::default(), false);
+        let shared = SampleFormat(first.sample_format.0 & !SampleFormat::BRANCH_STACK.0);
+        let attr = EventAttr {
+            sample_format: shared | SampleFormat::RAW | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT,
+            read_format: first.read_format,
+            clockid: first.clockid,
+            flags: of_own.flags | AttrFlags(first.flags.0 & AttrFlags::USE_CLOCKID.0),
+            ..of_own
+        };
+        EventDescription { attr, name: self.spec.name(), ids: vec![self.id.1] }
+    }
+
+    /// Attaches to the target. Nothing is sampled yet.
+    ///
+    /// # Errors
+    /// The user asked for the tracer, and it cannot attach; if it was the tool's choice, that is a degradation.
+    pub(crate) fn attach(
+        &self,
+        request: &Request,
+        command: Option<u32>,
+        attr: &EventAttr,
+        choice: &mut Choice,
+    ) -> Result<Option<Tracer>, RecordError> {
+        let mut settings = self.settings.clone();
+        let (ids, whole) = match &request.target {
+            Target::Command => (command.into_iter().collect(), false),
+            Target::Processes(ids) => (ids.clone(), true),
+            Target::Threads(ids) => (ids.clone(), false),
+            Target::System => (Vec::new(), false),
+        };
+        if request.target == Target::Command {
+            settings.command = command.map(|pid| pid as i32);
+        }
+        let event = BurstEvent { attr: attr.clone(), id: self.id.1 };
+        match Tracer::attach(settings, event, &ids, whole) {
+            Ok(tracer) => Ok(Some(tracer)),
+            Err(error) if request.tracer.kind == TracerWish::Auto => {
+                let sentence = format!(
+                    "no branch stacks: {error}. The clock samples as rarely as beside them; --tracer none samples more often"
+                );
+                choice.degradations.push(sentence);
+                Ok(None)
+            }
+            Err(error) => Err(RecordError::Attach(error)),
+        }
+    }
+}
+
+/// The bursts' event in the facts.
+pub(crate) fn burst_facts(spec: &EventSpec, samples: u64, tracer: Option<&TracerFacts>) -> EventFacts {
+    let application = tracer.map_or(Duration::ZERO, |tracer| tracer.time.application);
+    let nanoseconds = u64::try_from(application.as_nanos()).unwrap_or(u64::MAX);
+    let totals = Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 };
+    let mut facts = EventFacts::new(spec, samples, totals);
+    facts.provenance = Some(Provenance::Software);
+    facts
+}
+
+/// What would trace a command without options, if it can be; the choice becomes what would be opened beside it.
+pub(crate) fn by_default(choice: &mut Choice) -> Option<TracerWishes> {
+    let request = Request::default();
+    let kind = wanted(&request, choice)?;
+    sample_less(&request, choice);
+    Some(TracerWishes { kind: TracerWish::Kind(kind), size: size(kind, request.tracer.size), ..request.tracer })
+}
+
+/// Makes event samples so rare that bursts have most of the budget, where the user left it open.
+fn sample_less(request: &Request, choice: &mut Choice) {
+    let rate_is_open = request.wishes.ebs_period.is_none() && request.wishes.frequency.is_none();
+    for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
+        let period = SAMPLE.as_nanos() as f64 / (SAMPLE_SHARE * request.tracer.overhead / 100.0);
+        event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
+    }
+}
+
+fn size(kind: TracerKind, wish: BurstSize) -> BurstSize {
+    match kind {
+        TracerKind::Breakpoint | TracerKind::Check if wish == BurstSize::default() => {
+            BurstSize { depth: Some(BREAKPOINT_DEPTH), ..wish }
+        }
+        _ => wish,
+    }
+}
+
+fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
+    if request.simulation.is_some() {
+        return None;
+    }
+    match request.tracer.kind {
+        TracerWish::None => None,
+        TracerWish::Kind(kind) => Some(kind),
+        TracerWish::Auto => {
+            let has_stacks = choice.events.iter().any(|event| event.role == Role::Lbr);
+            let unwanted = request.wishes.lbr == EventWish::None || request.wishes.levels == Some(Levels::Kernel);
+            if has_stacks || unwanted {
+                return None;
+            }
+            if request.target == Target::System {
+                let sentence = "no branch stacks: branches of everything that runs cannot be traced in software (-a)";
+                choice.degradations.push(sentence.to_owned());
+                return None;
+            }
+            Some(TracerKind::Lookahead)
+        }
+    }
+}
+
+/// An event that never happens, for the records that come with any.
+pub(crate) fn tracking() -> EventSpec {
+    EventSpec {
+        role: Role::Ebs,
+        unit: Unit::Other,
+        base_name: "dummy".to_owned(),
+        code: EventCode { kind: sys::PERF_TYPE_SOFTWARE, config: [u64::from(sys::PERF_COUNT_SW_DUMMY), 0, 0, 0] },
+        cpus: None,
+        period: Period::Every(1),
+        precise: 0,
+        levels: Levels::User,
+        excludes_guests: false,
+        branches: None,
+    }
+}
+
+fn spec(clock: Clock, overhead: f64) -> EventSpec {
+    let (unit, kind, config, period) = match clock {
+        Clock::Time => {
+            (Unit::Nanoseconds, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_TASK_CLOCK, 25_000_000.0 / overhead)
+        }
+        Clock::Instructions => {
+            (Unit::Instructions, sys::PERF_TYPE_HARDWARE, sys::PERF_COUNT_HW_INSTRUCTIONS, 50_000_000.0 / overhead)
+        }
+    };
+    EventSpec {
+        role: Role::Lbr,
+        unit,
+        base_name: "burst".to_owned(),
+        code: EventCode { kind, config: [u64::from(config), 0, 0, 0] },
+        cpus: None,
+        // What it starts with.
+        period: Period::Every((period as u64).max(1)),
+        precise: 0,
+        levels: Levels::User,
+        excludes_guests: false,
+        branches: Some(BranchSampleType::USER | BranchSampleType::ANY),
+    }
+}
