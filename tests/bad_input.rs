@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use perfdata::{Avma, Features, Mmap};
-use synthetic::{A, AROUND, Burst, C, Recorder, burst_facts, note};
+use synthetic::{A, AROUND, Burst, C, Recorder, burst_metadata, note};
 
 /// Runs `hbbp` with 1.5 GB of address space and 20 seconds; a panic's message, a signal or a time-out fails the test.
 fn run_limited(arguments: &[&str]) -> Output {
@@ -78,7 +78,7 @@ fn recording_of_bursts(binary: &Path) -> Vec<u8> {
     let mut recorder = Recorder::traced(binary);
     (0..5).for_each(|_| recorder.burst(&BURST));
     (0..5).for_each(|_| recorder.sample(A));
-    recorder.finish(&burst_facts("nanoseconds"))
+    recorder.finish(&burst_metadata("nanoseconds"))
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn absurd_bursts_are_survived() {
         r#"{"events":[{"name":"burst:u","provenance":"software"}],"tracer":{"overhead":1e300,"depth":-1}}"#,
         r#"{"events":[{"name":"task-clock","provenance":"software"},{"name":"burst:u"}],"tracer":[]}"#,
     ];
-    let good = recorder.finish(&burst_facts("nanoseconds"));
+    let good = recorder.finish(&burst_metadata("nanoseconds"));
     std::fs::write(&file, &good).unwrap();
     let path = file.to_str().unwrap();
     assert_eq!(run_limited(&["blocks", "-i", path]).status.code(), Some(0));

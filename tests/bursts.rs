@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use perfdata::{BranchSampleType, Features};
 use serde_json::Value;
-use synthetic::{A, A_JNE, AROUND, B, B_JMP, Burst, C, D, D_JMP, Recorder, burst_facts, note};
+use synthetic::{A, A_JNE, AROUND, B, B_JMP, Burst, C, D, D_JMP, Recorder, burst_metadata, note};
 
 /// From C on: C D, A B, D, A, C D. A 2, B 1, C 2, D 3 times, then some of A's nops.
 const BURST: Burst<'_> = Burst { ip: C, branches: &AROUND, instructions: 100, period: 1000 };
@@ -36,7 +36,7 @@ impl Setup {
     fn blocks_of(&self, bursts: &[Burst<'_>]) -> Value {
         let mut recorder = Recorder::traced(&self.binary);
         bursts.iter().for_each(|burst| recorder.burst(burst));
-        self.blocks(recorder, &burst_facts("nanoseconds"))
+        self.blocks(recorder, &burst_metadata("nanoseconds"))
     }
 }
 
@@ -108,7 +108,7 @@ fn any_lines_of_data_are_survived() {
     let garbage =
         [words(&[]), vec![0xff; 16_004], vec![0; 800], words(&[3 << 32 | 9, 1 << 32 | 9, 2 << 32]), vec![7; 3]];
     garbage.iter().for_each(|data| recorder.burst_with_data(&BURST, data));
-    let document = setup.blocks(recorder, &burst_facts("nanoseconds"));
+    let document = setup.blocks(recorder, &burst_metadata("nanoseconds"));
     // All code is in one place, so what it costs there changes nothing.
     assert_eq!(counts(&document), counts(&plain));
 }
@@ -126,7 +126,7 @@ fn pieces_of_a_burst_count_as_the_burst() {
     let mut recorder = Recorder::traced(&setup.binary);
     recorder.pieces(&pieces);
     recorder.pieces(&pieces);
-    let in_pieces = setup.blocks(recorder, &burst_facts("nanoseconds"));
+    let in_pieces = setup.blocks(recorder, &burst_metadata("nanoseconds"));
     assert_eq!(whole["blocks"], in_pieces["blocks"]);
     let head = |document: &Value, key: &str| document["head"]["lbr_source"][key].clone();
     assert_eq!(head(&whole, "bursts"), head(&in_pieces, "bursts"));
@@ -203,7 +203,7 @@ fn where_no_burst_reached_a_branch_the_clock_counts() {
         recorder.burst(&Burst { branches: &[], ..BURST });
         recorder.burst(&Burst { instructions: 0, ..BURST });
         (0..42).for_each(|_| recorder.sample(A));
-        let document = setup.blocks(recorder, &burst_facts(unit));
+        let document = setup.blocks(recorder, &burst_metadata(unit));
         assert_eq!(counts(&document), [(A, 21, 2000.0)]);
         assert_eq!((&document["source"], &document["head"]["unit"]), (&"ebs".into(), &"relative".into()));
     }
@@ -249,7 +249,7 @@ fn bursts_of_instructions_count_executions() {
     let mut recorder = Recorder::traced(&setup.binary);
     recorder.burst(&Burst { period: 1_000_000, ..BURST });
     (0..5).for_each(|_| recorder.sample(A));
-    let document = setup.blocks(recorder, &burst_facts("instructions"));
+    let document = setup.blocks(recorder, &burst_metadata("instructions"));
     assert_eq!(counts(&document), abcd(20_000.0, 10_000.0, 20_000.0, 30_000.0));
     assert_eq!(document["head"]["unit"], "executions");
     assert_eq!(document["head"]["lbr_source"]["bursts"]["weighted_by"], "instructions");
@@ -287,7 +287,7 @@ fn time_beside_bursts_counts_only_what_bursts_cannot_see() {
     (0..4).for_each(|_| recorder.sample(A + 3));
     (0..2).for_each(|_| recorder.sample(C));
     (0..3).for_each(|_| recorder.kernel_sample(0xffff_ffff_8100_0000));
-    let document = setup.blocks(recorder, &burst_facts("nanoseconds"));
+    let document = setup.blocks(recorder, &burst_metadata("nanoseconds"));
     let of = |start: u64| {
         let blocks = document["blocks"].as_array().unwrap();
         let block = blocks.iter().find(|block| block["start"] == start).unwrap();
@@ -309,7 +309,7 @@ fn bursts_follow_the_filter_of_branches_like_all_stacks() {
         let mut recorder = Recorder::traced_with(&setup.binary, filter);
         recorder.burst(&BURST);
         recorder.sample(A);
-        setup.blocks(recorder, &burst_facts("nanoseconds"))
+        setup.blocks(recorder, &burst_metadata("nanoseconds"))
     };
     let all = BranchSampleType::ANY | BranchSampleType::USER | BranchSampleType::TYPE_SAVE;
     assert_eq!(counts(&record(all)), abcd(20.0, 10.0, 20.0, 30.0));

@@ -4,7 +4,7 @@ mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 
-use synthetic::{A, A_JNE, B_JMP, Burst, C, D, D_JMP, Recorder, burst_facts};
+use synthetic::{A, A_JNE, B_JMP, Burst, C, D, D_JMP, Recorder, burst_metadata};
 
 #[test]
 fn output_does_not_depend_on_the_number_of_threads() {
@@ -66,7 +66,7 @@ fn bursts_whose_pieces_fall_to_different_threads_stay_whole() {
         recorder.pieces(&[piece(start, 1_000_003 + burst), piece(end, 999_983)]);
         recorder.sample(A + burst % 20);
     }
-    std::fs::write(&file, recorder.finish(&burst_facts("nanoseconds"))).unwrap();
+    std::fs::write(&file, recorder.finish(&burst_metadata("nanoseconds"))).unwrap();
     assert!(std::fs::metadata(&file).unwrap().len() > 3 << 20, "several chunks of 1 MiB");
     for command in ["blocks", "mix"] {
         let print = |threads: &str| {

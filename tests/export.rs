@@ -58,7 +58,7 @@ fn bolt_gets_relative_counts_in_numbers_of_branches_seen() {
         recorder.burst(&Burst { ip: B, branches: &branches, instructions: 31, period: 3_100_000_000 });
     }
     let recording = folder.path().join("four.data");
-    std::fs::write(&recording, recorder.finish(&burst_facts("nanoseconds"))).unwrap();
+    std::fs::write(&recording, recorder.finish(&burst_metadata("nanoseconds"))).unwrap();
     let expected = |times: u32| {
         format!(
             "1 _start 14 1 _start 1b 0 {0}\n1 _start 19 1 _start 1d 0 {0}\n1 _start 1c 1 _start 1d 0 {0}\n1 _start 1e 1 _start 0 0 {1}\n",

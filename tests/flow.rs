@@ -106,7 +106,7 @@ fn bursts_weigh_what_their_starts_weigh() {
         recorder.sample(A);
         recorder.burst(&Burst { ip: A, branches: &AROUND[1..], instructions: 100, period: 10_000 });
     }
-    let flow = flow_of(recorder, &burst_facts("nanoseconds"));
+    let flow = flow_of(recorder, &burst_metadata("nanoseconds"));
     assert!(!flow.executions);
     let module = module(&flow, &binary);
     let found = ranges(module);

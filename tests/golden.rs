@@ -4,7 +4,7 @@ mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 
-use synthetic::{A, AROUND, Burst, C, Recorder, burst_facts};
+use synthetic::{A, AROUND, Burst, C, Recorder, burst_metadata};
 
 fn check(name: &str, arguments: &[&str]) {
     let (Some(recording), Some(binary)) =
@@ -53,7 +53,7 @@ fn check_bursts(name: &str, command: &str, unit: &str) {
     }
     (0..30).for_each(|_| recorder.sample(A));
     let file = folder.path().join("run.data");
-    std::fs::write(&file, recorder.finish(&burst_facts(unit))).unwrap();
+    std::fs::write(&file, recorder.finish(&burst_metadata(unit))).unwrap();
     insta::assert_snapshot!(name, support::stdout(&[command, "-i", file.to_str().unwrap()]));
 }
 

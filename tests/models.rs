@@ -12,7 +12,7 @@ use std::process::Output;
 use labelled::{blocks, by_length};
 use model::training::{LabelledBlock, write_blocks};
 use serde_json::Value;
-use synthetic::{A, AROUND, Burst, C, D, Recorder, burst_facts};
+use synthetic::{A, AROUND, Burst, C, D, Recorder, burst_metadata};
 
 struct Setup {
     folder: tempfile::TempDir,
@@ -72,7 +72,7 @@ impl Setup {
             recorder.burst(&Burst { ip: C, branches: &AROUND, instructions, period: 2_000_000 });
         }
         (0..30).for_each(|_| recorder.sample(A));
-        std::fs::write(self.path("bursts.data"), recorder.finish(&burst_facts("nanoseconds"))).unwrap();
+        std::fs::write(self.path("bursts.data"), recorder.finish(&burst_metadata("nanoseconds"))).unwrap();
         self.text("bursts.data")
     }
 

@@ -50,7 +50,7 @@ fn blocks(recording: &Path) -> Value {
 }
 
 /// What the recording says of itself.
-fn facts(recording: &Path) -> Value {
+fn metadata(recording: &Path) -> Value {
     let recording = perfdata::Recording::open(recording).unwrap();
     serde_json::from_slice(recording.features().hbbp.as_deref().unwrap()).unwrap()
 }
@@ -117,7 +117,7 @@ fn every_instruction_is_counted_interpreted_or_not() {
         assert!(executed.iter().all(|one| Path::new(one["path"].as_str().unwrap()) == program));
         let counts: Vec<u64> = executed.iter().map(|one| one["count"].as_u64().unwrap()).collect();
         assert_eq!(counts, KNOWN_COUNTS, "{further:?}");
-        let simulation = &facts(&recording)["simulation"];
+        let simulation = &metadata(&recording)["simulation"];
         assert_eq!(simulation["instructions"], KNOWN_COUNTS.iter().sum::<u64>(), "{further:?}");
         // Calls, returns, jz, and the two loops, which are left once.
         assert_eq!(simulation["taken_branches"], 30_000 * 2 + 15_000 + 29 * 1000 + 999, "{further:?}");
@@ -212,10 +212,10 @@ fn samples_of_a_known_program_give_its_counts_by_the_hardware_path() {
         let stacks = head["lbr_source"]["samples"].as_u64().unwrap();
         assert_eq!(stacks, BLOCKS as u64 * ROUNDS / 499);
         assert_eq!(head["lbr_source"]["branches"], stacks * depth);
-        let facts = facts(&recording);
-        assert_eq!(facts["branch_depth"], depth);
-        assert_eq!(facts["events"][1]["provenance"], "simulated");
-        assert_eq!(facts["simulation"]["core"], core);
+        let metadata = metadata(&recording);
+        assert_eq!(metadata["branch_depth"], depth);
+        assert_eq!(metadata["events"][1]["provenance"], "simulated");
+        assert_eq!(metadata["simulation"]["core"], core);
 
         let newest_ends = newest_branches(core);
         let counted = chain_blocks(&report);
@@ -332,14 +332,14 @@ fn a_program_does_what_it_does_without() {
     let Some(output) = record(&recording, &options, &[program.to_str().unwrap()]) else { return };
     assert_eq!(output.stdout, alone.stdout, "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(128 + 15));
-    let facts = facts(&recording);
-    let simulation = &facts["simulation"];
+    let metadata = metadata(&recording);
+    let simulation = &metadata["simulation"];
     assert_eq!((&simulation["threads"], &simulation["processes"]), (&6.into(), &2.into()), "{simulation}");
     assert_eq!((&simulation["failures"], &simulation["not_followed"]), (&Value::Array(vec![]), &serde_json::json!({})));
     // All that it counted is in samples: each thread may have begun one more period.
     for (event, counted, period) in [(1, "instructions", 10_007), (2, "taken_branches", 1009)] {
         let (counted, samples) =
-            (simulation[counted].as_u64().unwrap(), facts["events"][event]["samples"].as_u64().unwrap());
+            (simulation[counted].as_u64().unwrap(), metadata["events"][event]["samples"].as_u64().unwrap());
         assert!((samples..=samples + 2 * 6).contains(&(counted / period)), "{counted} {samples}");
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use analyzer::truth::{Reference, Truth};
 use perfdata::Features;
 use serde_json::{Value, json};
-use synthetic::{A, A_JNE, AROUND, B, B_JMP, Burst, C, D, D_JMP, Recorder, burst_facts};
+use synthetic::{A, A_JNE, AROUND, B, B_JMP, Burst, C, D, D_JMP, Recorder, burst_metadata};
 
 const BUILD_ID: &str = "0102030405060708";
 
@@ -154,7 +154,7 @@ fn pieces_of_a_burst_stay_in_one_half() {
         let piece = |ip, branches, instructions| Burst { ip, branches, instructions, period: 1_000_000 };
         recorder.pieces(&[piece(A, &[(B_JMP, C)], 25), piece(C, &[(D_JMP, A)], 4)]);
     }
-    let recording = setup.write("run.data", &recorder.finish(&burst_facts("nanoseconds")));
+    let recording = setup.write("run.data", &recorder.finish(&burst_metadata("nanoseconds")));
     let document = setup.validate(&recording, &setup.truth());
     assert_eq!(document["head"]["lbr_source"]["bursts"]["bursts"], 100);
     assert_near(&document["sources"]["hybrid"]["noise"]["block_error"], 0.0, "pieces apart");
@@ -171,7 +171,7 @@ fn noise_shrinks_with_the_number_of_bursts() {
             let burst = |ip, branches, instructions| Burst { ip, branches, instructions, period: 1_000_000 };
             recorder.burst(&if number % 2 == 0 { burst(A, &[(B_JMP, C)], 25) } else { burst(C, &[(D_JMP, A)], 4) });
         }
-        let recording = setup.write("run.data", &recorder.finish(&burst_facts("nanoseconds")));
+        let recording = setup.write("run.data", &recorder.finish(&burst_metadata("nanoseconds")));
         let document = setup.validate(&recording, &setup.truth());
         let hybrid = &document["sources"]["hybrid"];
         let (error, noise) =
@@ -200,7 +200,7 @@ fn code_of_one_side_is_left_out_and_said() {
     (0..40).for_each(|_| recorder.burst(&Burst { ip: C, branches: &AROUND, instructions: 60, period: 1_000_000 }));
     (0..10).for_each(|_| recorder.sample(A));
     (0..10).for_each(|_| recorder.kernel_sample(0xffff_ffff_8100_0000));
-    let recording = setup.write("run.data", &recorder.finish(&burst_facts("nanoseconds")));
+    let recording = setup.write("run.data", &recorder.finish(&burst_metadata("nanoseconds")));
     let document = setup.validate(&recording, &truth);
     let left_out: Vec<(&str, &str)> = document["left_out"]
         .as_array()

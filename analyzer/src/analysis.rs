@@ -16,7 +16,7 @@ use crate::counting::{
 use crate::estimation::{Estimate, estimate};
 use crate::flow::{Flow, of_recording};
 use crate::recording::{
-    Facts, Granularity, Module, ModuleId, ModuleKind, ModuleTable, Part, RecordCounts, Selection, Sources,
+    Granularity, Metadata, Module, ModuleId, ModuleKind, ModuleTable, Part, RecordCounts, Selection, Sources,
     StackStatistics, Tasks, Tracer, Vendor, read_samples, read_tasks,
 };
 
@@ -103,7 +103,7 @@ pub struct CountedBlock {
     pub count: BlockCount,
 }
 
-/// Facts for the head of every report.
+/// What the head of every report says.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Records by kind, lost samples, damage.
@@ -132,12 +132,12 @@ pub fn analyze(
     options: &Options<'_>,
     progress: Progress<'_>,
 ) -> Result<Analysis, perfdata::Error> {
-    let facts = recording.features().hbbp.as_deref().map(Facts::read).unwrap_or_default();
-    let mut tasks = read_tasks(recording, &facts, progress)?;
+    let metadata = recording.features().hbbp.as_deref().map(Metadata::read).unwrap_or_default();
+    let mut tasks = read_tasks(recording, &metadata, progress)?;
     let vendor = Vendor::of(recording.features().cpuid.as_deref());
-    let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &facts);
-    tasks.records.learn(&facts);
-    let mut degradations = facts.degradations;
+    let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata);
+    tasks.records.learn(&metadata);
+    let mut degradations = metadata.degradations;
     degradations.append(&mut sources.degradations);
     let granularity = if options.group_by == GroupBy::Thread { Granularity::Thread } else { Granularity::Process };
     let selection = Selection { granularity, part: options.part };
@@ -179,7 +179,7 @@ pub fn analyze(
         degradations,
         choice,
         unused_events,
-        tracer: facts.tracer,
+        tracer: metadata.tracer,
         estimate,
     };
     for module in &counted {

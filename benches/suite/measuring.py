@@ -78,7 +78,7 @@ def recorded(hbbp, run, options, times=1):
         if done.returncode != 0:
             raise Failed(f"hbbp validate: {done.stderr.strip()[-600:]}")
         quality = json.loads(done.stdout)
-        tracer = facts(recording).get("tracer") or {}
+        tracer = metadata(recording).get("tracer") or {}
     return {
         **usage._asdict(),
         "analysis": analysis._asdict(),
@@ -90,12 +90,12 @@ def recorded(hbbp, run, options, times=1):
     }
 
 
-def facts(recording):
+def metadata(recording):
     """What a recording says of itself: the JSON in its feature 250."""
     with open(recording, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         at = data.rfind(b'{"schema":"hbbp-recording/1"')
         if at < 0:
-            raise Failed("the recording has no facts")
+            raise Failed("the recording has no metadata")
         return json.JSONDecoder().raw_decode(data[at : at + 1_000_000].decode(errors="replace"))[0]
 
 

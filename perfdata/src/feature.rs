@@ -103,7 +103,7 @@ pub struct Features {
     pub pmu_caps: Vec<(String, Vec<(String, String)>)>,
     /// PMUs of a hybrid machine and their CPUs.
     pub hybrid_topology: Vec<(String, String)>,
-    /// hbbp's own facts, JSON (feature [`FeatureBit::HBBP`]).
+    /// hbbp's own metadata, JSON (feature [`FeatureBit::HBBP`]).
     pub hbbp: Option<Vec<u8>>,
 }
 

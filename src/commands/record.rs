@@ -150,12 +150,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     });
     match result {
         Ok(outcome) => {
-            let late = outcome.summary.facts.degradations.iter().filter(|sentence| !said.contains(sentence));
+            let late = outcome.summary.metadata.degradations.iter().filter(|sentence| !said.contains(sentence));
             late.for_each(|sentence| say(sentence));
             if !quiet {
                 closing_lines(&outcome.summary);
             }
-            if let (Some(path), Some(done)) = (truth, &outcome.summary.facts.simulation) {
+            if let (Some(path), Some(done)) = (truth, &outcome.summary.metadata.simulation) {
                 simulation::write_truth(&path, done)?;
             }
             Ok(ExitCode::from(exit_code(&outcome)))
@@ -274,17 +274,17 @@ fn exit_code(outcome: &Outcome) -> u8 {
 }
 
 fn closing_lines(summary: &Summary) {
-    let facts = &summary.facts;
-    let counts = &facts.counts;
-    let seconds = facts.duration_ns as f64 / 1e9;
+    let metadata = &summary.metadata;
+    let counts = &metadata.counts;
+    let seconds = metadata.duration_ns as f64 / 1e9;
     say_always(&format!(
         "{} samples in {seconds:.2} s written to {} ({} KiB)",
         counts.samples,
         summary.path.display(),
         summary.bytes.div_ceil(1024)
     ));
-    if facts.events.len() > 1 {
-        for event in &facts.events {
+    if metadata.events.len() > 1 {
+        for event in &metadata.events {
             say_always(&format!("  {}: {} samples", event.name, event.samples));
         }
     }
@@ -301,10 +301,10 @@ fn closing_lines(summary: &Summary) {
             counts.throttled
         ));
     }
-    if let Some(tracer) = &facts.tracer {
+    if let Some(tracer) = &metadata.tracer {
         tracing::lines(tracer).iter().for_each(|line| say_always(line));
     }
-    if let Some(done) = &facts.simulation {
+    if let Some(done) = &metadata.simulation {
         say_always(&simulation::line(done));
     }
 }

@@ -11,7 +11,7 @@ use crate::output::{count, printable, share};
 /// The provenance of what a simulated PMU made.
 const SIMULATED: &str = "simulated";
 
-/// Facts that go before every table and into every JSON document.
+/// What goes before every table and into every JSON document.
 #[derive(Serialize)]
 pub struct Head {
     /// `ebs`, `lbr` or `hybrid`.

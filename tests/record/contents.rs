@@ -21,8 +21,8 @@ pub struct Contents {
     pub forks: BTreeSet<(u32, u32)>,
     /// Threads that ended.
     pub exits: BTreeSet<u32>,
-    /// hbbp's facts.
-    pub facts: Value,
+    /// hbbp's metadata.
+    pub metadata: Value,
     /// Files with build ids.
     pub build_ids: BTreeSet<String>,
     /// Event names.
@@ -36,7 +36,7 @@ impl Contents {
         assert_eq!(recording.notes(), &[] as &[String], "a complete recording");
         let mut contents = Self {
             events: recording.events().iter().map(|event| event.name.clone()).collect(),
-            facts: serde_json::from_slice(recording.features().hbbp.as_deref().expect("hbbp's facts")).unwrap(),
+            metadata: serde_json::from_slice(recording.features().hbbp.as_deref().expect("hbbp's metadata")).unwrap(),
             ..Self::default()
         };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

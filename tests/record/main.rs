@@ -121,9 +121,9 @@ fn a_short_command_leaves_a_whole_recording() {
     assert!(contents.build_ids.iter().any(|path| path.ends_with("/true")), "{:?}", contents.build_ids);
     assert!(contents.names.values().any(|name| name == "true"));
     assert_eq!(contents.exits.len(), 1);
-    assert_eq!(contents.facts["schema"], "hbbp-recording/1");
-    assert_eq!(contents.facts["target"], "command");
-    assert_eq!(contents.facts["events"].as_array().unwrap().len(), contents.events.len());
+    assert_eq!(contents.metadata["schema"], "hbbp-recording/1");
+    assert_eq!(contents.metadata["target"], "command");
+    assert_eq!(contents.metadata["events"].as_array().unwrap().len(), contents.events.len());
 }
 
 #[test]
@@ -151,10 +151,10 @@ fn every_thread_is_sampled_by_its_time() {
     assert_eq!(contents.names.values().filter(|name| *name == "worker").count(), 3);
     assert!(contents.times.is_sorted(), "records are in order of time");
     // The counter misses nothing, and the samples follow it.
-    let counted = contents.facts["events"][0]["counted"].as_u64().unwrap();
+    let counted = contents.metadata["events"][0]["counted"].as_u64().unwrap();
     assert!((1_150_000_000..1_600_000_000).contains(&counted), "four times 300 ms of CPU time: {counted} ns");
-    assert_eq!(contents.facts["events"][0]["samples"], contents.total());
-    assert_eq!(contents.facts["lost"], 0);
+    assert_eq!(contents.metadata["events"][0]["samples"], contents.total());
+    assert_eq!(contents.metadata["lost"], 0);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_running_process_is_recorded_with_all_its_threads_until_it_ends() {
         contents.build_ids.contains(spin.to_str().unwrap())
             || contents.build_ids.iter().any(|path| path.contains("libc"))
     );
-    assert_eq!(contents.facts["target"], "processes");
+    assert_eq!(contents.metadata["target"], "processes");
     assert!(contents.times.is_sorted(), "what was there before has time 0");
 }
 
@@ -240,7 +240,7 @@ fn one_thread_of_several() {
     assert!(target.wait().unwrap().success());
     let contents = place.contents();
     assert_eq!(contents.samples.keys().collect::<Vec<_>>(), [&(target.id(), tid)]);
-    assert_eq!(contents.facts["target"], "threads");
+    assert_eq!(contents.metadata["target"], "threads");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn everything_that_runs() {
         let contents = place.contents();
         // How much of the time it gets depends on what else runs.
         assert!(contents.of_process(other.id()) > 3, "{:?}", contents.samples);
-        assert_eq!(contents.facts["target"], "system");
+        assert_eq!(contents.metadata["target"], "system");
         assert!(contents.names.len() > 5 && contents.names.contains_key(&1), "names of what was there before");
     }
     other.kill().unwrap();
@@ -273,7 +273,7 @@ fn the_time_is_up() {
     assert!(place.path("trapped").exists(), "the command was told to end");
     let contents = place.contents();
     assert!(contents.total() > 0);
-    let nanoseconds = contents.facts["duration_ns"].as_u64().unwrap();
+    let nanoseconds = contents.metadata["duration_ns"].as_u64().unwrap();
     assert!((1_000_000_000..5_000_000_000).contains(&nanoseconds), "{nanoseconds}");
 }
 
@@ -553,10 +553,10 @@ fn lost_samples_are_counted_and_said() {
     send("-CONT", child.id());
     let (status, said) = stderr_of(child);
     assert!(status.success(), "{said}");
-    let facts = place.contents().facts;
-    let lost = facts["lost"].as_u64().unwrap();
+    let metadata = place.contents().metadata;
+    let lost = metadata["lost"].as_u64().unwrap();
     // A page holds 85 samples of 48 bytes; 500 ms of CPU time bring 5,000.
-    assert!(lost > 500, "{facts}");
+    assert!(lost > 500, "{metadata}");
     assert!(said.contains(&format!("{lost} records lost")), "{said}");
 }
 
@@ -564,12 +564,12 @@ fn lost_samples_are_counted_and_said() {
 fn what_was_not_to_be_had_is_said_and_recorded() {
     let Some(place) = Place::new() else { return };
     let output = place.run(&["--", "true"]);
-    let facts = place.contents().facts;
-    for sentence in facts["degradations"].as_array().unwrap() {
+    let metadata = place.contents().metadata;
+    for sentence in metadata["degradations"].as_array().unwrap() {
         assert!(errors(&output).contains(sentence.as_str().unwrap()), "{sentence}");
     }
-    let source = facts["source"].as_str().unwrap();
-    assert!(source != "clock" || !facts["degradations"].as_array().unwrap().is_empty(), "a clock is never silent");
+    let source = metadata["source"].as_str().unwrap();
+    assert!(source != "clock" || !metadata["degradations"].as_array().unwrap().is_empty(), "a clock is never silent");
     let quiet = place.run(&["-q", "--", "true"]);
     assert_eq!(errors(&quiet), "");
 }

@@ -85,7 +85,7 @@ pub const LBR: usize = 1;
 pub const TRACER: &str = r#"{"kind":"lookahead","bursts":3,"burst_instructions":10000,"overhead":0.93}"#;
 
 /// Feature 250 of a recording whose event `burst:u` holds bursts of this unit.
-pub fn burst_facts(unit: &str) -> Features {
+pub fn burst_metadata(unit: &str) -> Features {
     note(&format!(
         r#"{{"schema":"hbbp-recording/1","events":[{{"name":"task-clock","role":"ebs","unit":"nanoseconds"}},
         {{"name":"burst:u","role":"lbr","provenance":"software","unit":"{unit}"}}],"tracer":{TRACER}}}"#

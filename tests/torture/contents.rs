@@ -12,8 +12,8 @@ const BURST_EVENT: &str = "burst:u";
 
 /// A recording, read whole.
 pub struct Contents {
-    /// hbbp's facts.
-    pub facts: Value,
+    /// hbbp's metadata.
+    pub metadata: Value,
     /// The branches of each burst sample, as (from, to), oldest first.
     pub bursts: Vec<Vec<(u64, u64)>>,
 }
@@ -23,7 +23,8 @@ impl Contents {
     pub fn of(path: &Path) -> Self {
         let recording = Recording::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert_eq!(recording.notes(), &[] as &[String], "a complete recording");
-        let facts: Value = serde_json::from_slice(recording.features().hbbp.as_deref().expect("hbbp's facts")).unwrap();
+        let metadata: Value =
+            serde_json::from_slice(recording.features().hbbp.as_deref().expect("hbbp's metadata")).unwrap();
         let mut bursts = Vec::new();
         let (mut chunks, mut chunk) = (recording.chunks(), Chunk::new());
         while chunks.next_into(&mut chunk).unwrap() {
@@ -43,10 +44,10 @@ impl Contents {
         }
         assert!(chunks.damage().is_none());
         if let Some(kind) = tracer::kind() {
-            assert_eq!(facts["tracer"]["kind"], kind.as_str(), "{facts}");
-            assert!(facts["tracer"]["bursts"].as_u64().is_some_and(|bursts| bursts > 0), "{facts}");
-            assert!(bursts.iter().any(|branches| !branches.is_empty()), "{facts}");
+            assert_eq!(metadata["tracer"]["kind"], kind.as_str(), "{metadata}");
+            assert!(metadata["tracer"]["bursts"].as_u64().is_some_and(|bursts| bursts > 0), "{metadata}");
+            assert!(bursts.iter().any(|branches| !branches.is_empty()), "{metadata}");
         }
-        Self { facts, bursts }
+        Self { metadata, bursts }
     }
 }

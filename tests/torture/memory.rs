@@ -41,8 +41,8 @@ fn bounded(name: &str, more: &[&str]) {
     sleep(Duration::from_millis(seconds * 450));
     let (late, peak) = (kib(kept.pid(), "VmRSS"), kib(kept.pid(), "VmHWM"));
     check_right(&trial, &kept.end());
-    let facts = Contents::of(&dir.join("hbbp.data")).facts;
-    eprintln!("{name}: {early} KiB, later {late} KiB, at most {peak} KiB: {facts}");
+    let metadata = Contents::of(&dir.join("hbbp.data")).metadata;
+    eprintln!("{name}: {early} KiB, later {late} KiB, at most {peak} KiB: {metadata}");
     assert!(peak < MOST_KIB, "{name}: {peak} KiB");
     assert!(late <= early + GROWTH_KIB, "{name}: {early} KiB, later {late} KiB");
 }

@@ -70,7 +70,7 @@ fn a_process_that_someone_else_traces() {
         assert!(!said.contains("branches are traced"), "{said}");
         let traced = Traced::read(&place.recording());
         assert!(traced.bursts.is_empty() && !traced.samples.is_empty(), "{:?}", traced.samples);
-        assert!(traced.facts["degradations"].to_string().contains("no branch stacks"));
+        assert!(traced.metadata["degradations"].to_string().contains("no branch stacks"));
 
         let output = place.record(&["-p", &pid, "--duration", "0.5", "--tracer", "lookahead"]);
         assert_eq!(output.status.code(), Some(1), "{}", errors(&output));

@@ -25,7 +25,7 @@ fn the_budget_is_kept_and_bursts_come_with_it() {
 }
 
 #[test]
-fn the_facts_of_a_recording() {
+fn the_metadata_of_a_recording() {
     let Some(place) = Place::new() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     let traced = place.trace(&["--overhead", "20"], &[text(&hot), "300"]);
@@ -59,7 +59,7 @@ fn the_facts_of_a_recording() {
     assert!(close(share("taken_fraction"), (taken - by_bytes) / (taken - by_bytes + not_taken)), "{tracer:#}");
     assert!(close(share("usefulness"), share("taken_fraction") / (1.0 - share("static_fraction"))), "{tracer:#}");
     assert!(traced.sum("ends") >= traced.number("/bursts"), "{tracer:#}");
-    let event = traced.facts["events"].as_array().unwrap().iter().find(|event| event["provenance"] == "software");
+    let event = traced.metadata["events"].as_array().unwrap().iter().find(|event| event["provenance"] == "software");
     let event = event.unwrap();
     assert_eq!((&event["name"], &event["role"], &event["lost"]), (&"burst:u".into(), &"lbr".into(), &0.into()));
     assert_eq!(event["samples"], traced.samples["burst:u"]);

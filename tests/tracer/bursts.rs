@@ -58,8 +58,8 @@ pub struct Mapping {
 pub struct Traced {
     pub bursts: Vec<Burst>,
     pub mappings: Vec<Mapping>,
-    /// hbbp's facts.
-    pub facts: Value,
+    /// hbbp's metadata.
+    pub metadata: Value,
     /// Samples by event.
     pub samples: BTreeMap<String, u64>,
     /// Names by thread.
@@ -71,9 +71,14 @@ impl Traced {
     pub fn read(path: &Path) -> Self {
         let recording = Recording::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert_eq!(recording.notes(), &[] as &[String], "a complete recording");
-        let facts = serde_json::from_slice(recording.features().hbbp.as_deref().expect("hbbp's facts")).unwrap();
-        let mut traced =
-            Self { bursts: Vec::new(), mappings: Vec::new(), facts, samples: BTreeMap::new(), names: BTreeMap::new() };
+        let metadata = serde_json::from_slice(recording.features().hbbp.as_deref().expect("hbbp's metadata")).unwrap();
+        let mut traced = Self {
+            bursts: Vec::new(),
+            mappings: Vec::new(),
+            metadata,
+            samples: BTreeMap::new(),
+            names: BTreeMap::new(),
+        };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (mut chunks, mut chunk) = (recording.chunks(), Chunk::new());
         while chunks.next_into(&mut chunk).unwrap() {
@@ -122,18 +127,18 @@ impl Traced {
         }
     }
 
-    /// The tracer's part of the facts.
+    /// The tracer's part of the metadata.
     pub fn tracer(&self) -> &Value {
-        &self.facts["tracer"]
+        &self.metadata["tracer"]
     }
 
-    /// A number of the tracer's facts.
+    /// A number of the tracer's metadata.
     pub fn number(&self, pointer: &str) -> u64 {
         let value = self.tracer().pointer(pointer).and_then(Value::as_u64);
         value.unwrap_or_else(|| panic!("{pointer}: {:#}", self.tracer()))
     }
 
-    /// The sum of a histogram of the tracer's facts.
+    /// The sum of a histogram of the tracer's metadata.
     pub fn sum(&self, histogram: &str) -> u64 {
         self.tracer()[histogram].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum()
     }

@@ -62,7 +62,7 @@ fn every_branch_is_in_the_code_and_every_instruction_is_counted() {
         let blocks = place.json(&["blocks", "--format", "json"]);
         let broken = blocks["head"]["lbr_source"]["broken"].as_object().unwrap();
         assert!(broken.values().all(|count| count == 0), "{options:?}: {broken:?}");
-        // The facts are sums over the bursts.
+        // The metadata has sums over the bursts.
         let instructions: u64 = traced.bursts.iter().map(|burst| burst.instructions()).sum();
         let branches: usize = traced.bursts.iter().map(|burst| burst.depth()).sum();
         assert_eq!((traced.number("/instructions"), traced.number("/taken_branches")), (instructions, branches as u64));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use perfdata::{Avma, RawRecord, Recording, Sample, Weight};
 
-use crate::recording::{BurstPiece, Facts};
+use crate::recording::{BurstPiece, Metadata};
 
 /// Instructions of a burst or a piece of one; 0 where nobody counted them. Recordings may have something else in the upper half of the weight.
 pub fn instructions_of(piece: &Sample<'_>) -> u64 {
@@ -66,10 +66,10 @@ pub struct BurstCounter<'a> {
 }
 
 impl<'a> BurstCounter<'a> {
-    /// Of the events that the facts call bursts.
-    pub fn new(recording: &'a Recording, facts: &Facts) -> Self {
+    /// Of the events that the metadata calls bursts.
+    pub fn new(recording: &'a Recording, metadata: &Metadata) -> Self {
         let has_bursts: Vec<bool> =
-            recording.events().iter().map(|event| facts.burst_unit(&event.name).is_some()).collect();
+            recording.events().iter().map(|event| metadata.burst_unit(&event.name).is_some()).collect();
         BurstCounter {
             recording,
             bursts: vec![0; has_bursts.len()],

@@ -4,7 +4,7 @@ mod address_space;
 mod aggregate;
 mod bursts;
 mod event;
-mod facts;
+mod metadata;
 mod modules;
 mod part;
 mod paths;
@@ -17,7 +17,7 @@ pub use aggregate::{Aggregate, BurstPiece, Context, ContextId, Hop, IpHits, Stac
 pub use bursts::Starts;
 pub(crate) use bursts::{BurstCounter, FirstPiece, FirstPieces, instructions_of};
 pub use event::{EventKind, StackUse, Vendor};
-pub use facts::{BurstEvent, BurstUnit, Facts, MadeEvents, Tracer};
+pub use metadata::{BurstEvent, BurstUnit, MadeEvents, Metadata, Tracer};
 pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};
 pub use part::Part;
 pub(crate) use paths::PathSelection;

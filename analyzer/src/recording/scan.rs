@@ -11,8 +11,8 @@ use perfdata::{Avma, Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRe
 
 use crate::analysis::{Progress, Step};
 use crate::recording::{
-    Aggregate, BurstCounter, BurstPiece, Context, ContextId, DataUses, Facts, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, Mapping, ModuleTable, Part, PathSelection, Place, Sources, TaskEvent, Timeline, Totals,
+    Aggregate, BurstCounter, BurstPiece, Context, ContextId, DataUses, FirstPiece, FirstPieces, IpHits, KERNEL,
+    KERNEL_PID, Mapping, Metadata, ModuleTable, Part, PathSelection, Place, Sources, TaskEvent, Timeline, Totals,
     instructions_of,
 };
 
@@ -85,10 +85,10 @@ impl RecordCounts {
     }
 
     /// Takes over what the recorder counted: it knows of losses after the last record.
-    pub fn learn(&mut self, facts: &Facts) {
-        self.lost = self.lost.max(facts.lost);
-        self.lost_by_hardware = self.lost_by_hardware.max(facts.lost_by_hardware);
-        self.throttled = self.throttled.max(facts.throttled);
+    pub fn learn(&mut self, metadata: &Metadata) {
+        self.lost = self.lost.max(metadata.lost);
+        self.lost_by_hardware = self.lost_by_hardware.max(metadata.lost_by_hardware);
+        self.throttled = self.throttled.max(metadata.throttled);
     }
 
     fn malformed(&mut self, raw: &RawRecord<'_>, error: &Error) {
@@ -140,9 +140,9 @@ pub fn read_samples(
 }
 
 /// The first reading: everything but samples, of which only the events are looked at, and of bursts which ones belong together.
-pub fn read_tasks(recording: &Recording, facts: &Facts, progress: Progress<'_>) -> Result<Tasks, Error> {
+pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress<'_>) -> Result<Tasks, Error> {
     let mut records = RecordCounts { samples: vec![0; recording.events().len()], ..RecordCounts::default() };
-    let mut bursts = BurstCounter::new(recording, facts);
+    let mut bursts = BurstCounter::new(recording, metadata);
     let mut modules = ModuleTable::default();
     let mut events = Vec::new();
     let mut last_time = 0;

@@ -3,7 +3,7 @@
 use model::SourcePair;
 use perfdata::{BranchSampleType, EventDescription, SampleFormat};
 
-use crate::recording::{BurstUnit, EventKind, Facts, StackUse, Vendor};
+use crate::recording::{BurstUnit, EventKind, Metadata, StackUse, Vendor};
 
 /// The events of one source: all of one kind, so that their sums have one unit (hybrid machines have one event per PMU).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +50,9 @@ impl Sources {
     /// have samples the one is taken whose samples come nearest to counting executions. As in HBBP section V.A, the stacks of
     /// the EBS event and the instruction pointers of the branch event are not used; those of bursts are where they start, and no
     /// event-based samples either. `samples`: how many each event has.
-    pub fn of(events: &[EventDescription], vendor: Vendor, samples: &[u64], facts: &Facts) -> Self {
+    pub fn of(events: &[EventDescription], vendor: Vendor, samples: &[u64], metadata: &Metadata) -> Self {
         let mut degradations = Vec::new();
-        let kinds: Vec<SampleKind> = events.iter().map(|event| SampleKind::of(event, vendor, facts)).collect();
+        let kinds: Vec<SampleKind> = events.iter().map(|event| SampleKind::of(event, vendor, metadata)).collect();
         let stacks: Vec<StackUse> = events.iter().map(StackUse::of).collect();
         let can_sample = |index: &usize| {
             samples[*index] > 0 && (kinds[*index].counts != EventKind::Silent || stacks[*index] == StackUse::Streams)
@@ -135,10 +135,10 @@ struct SampleKind {
 
 impl SampleKind {
     /// The unit of bursts is what the tracer says; its event may be another that stands in for it.
-    fn of(event: &EventDescription, vendor: Vendor, facts: &Facts) -> Self {
+    fn of(event: &EventDescription, vendor: Vendor, metadata: &Metadata) -> Self {
         let by_attr = EventKind::of(event, vendor);
-        let is_simulated = facts.is_simulated(&event.name);
-        match facts.burst_unit(&event.name) {
+        let is_simulated = metadata.is_simulated(&event.name);
+        match metadata.burst_unit(&event.name) {
             None => SampleKind { counts: by_attr, is_burst: false, is_simulated },
             Some(unit) => {
                 let counts = match (unit, by_attr) {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     fn ebs_of(events: &[EventDescription], samples: &[u64]) -> Vec<usize> {
-        Sources::of(events, Vendor::Other, samples, &Facts::default())
+        Sources::of(events, Vendor::Other, samples, &Metadata::default())
             .ebs
             .map(|source| source.events)
             .unwrap_or_default()
@@ -303,7 +303,7 @@ mod tests {
     fn an_event_without_samples_is_no_source() {
         let events = [event(1, 1, "task-clock", PLAIN), event(1, 2, "page-faults", PLAIN)];
         assert_eq!(ebs_of(&events, &[0, 18]), [1]);
-        let sources = Sources::of(&events, Vendor::Other, &[3, 18], &Facts::default());
+        let sources = Sources::of(&events, Vendor::Other, &[3, 18], &Metadata::default());
         assert_eq!((sources.ebs.unwrap().events, sources.unused), (vec![0], vec![1]));
     }
 }

@@ -12,11 +12,11 @@ use crate::errno::Errno;
 use crate::session::command::Command;
 use crate::session::open::Opened;
 use crate::session::recorder::{RingSource, Stop};
-use crate::simulation::SimulationFacts;
+use crate::simulation::SimulationStatistics;
 use crate::simulation::planned::Simulation;
 use crate::sys::SignalFd;
 use crate::sys::process::is_running;
-use crate::tracer::{Shared, Tracer, TracerFacts};
+use crate::tracer::{Shared, Tracer, TracerStatistics};
 
 /// Rings are emptied at least this often, so that little is lost if the collector dies.
 const TICK: Duration = Duration::from_secs(1);
@@ -34,10 +34,10 @@ pub(crate) struct Live {
     /// The tracer, if there is one.
     pub(crate) tracer: Option<Tracer>,
     /// What it did, when it has ended.
-    pub(crate) traced: Option<TracerFacts>,
+    pub(crate) traced: Option<TracerStatistics>,
     /// The simulation, if there is one in the tracer's place, and what it did.
     pub(crate) simulation: Option<Simulation>,
-    pub(crate) simulated: Option<SimulationFacts>,
+    pub(crate) simulated: Option<SimulationStatistics>,
     /// Samples of either.
     made: Option<Arc<Shared>>,
     /// For each ring, whether an event is left that can be polled for it; the index of the event.

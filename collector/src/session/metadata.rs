@@ -1,4 +1,4 @@
-//! What a recording says of itself: hbbp's own facts, as JSON, and the features every `perf.data` has.
+//! What a recording says of itself: hbbp's own metadata, as JSON, and the features every `perf.data` has.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::plan::choice::{Choice, Source};
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, Role, Unit};
 use crate::session::open::Totals;
 use crate::session::tally::Counts;
-use crate::simulation::SimulationFacts;
-use crate::tracer::TracerFacts;
+use crate::simulation::SimulationStatistics;
+use crate::tracer::TracerStatistics;
 
 /// `hbbp-recording/1`: feature 250 of a recording.
 #[derive(Clone, Debug, Serialize)]
-pub struct Facts {
+pub struct Metadata {
     /// `hbbp-recording/1`.
     pub schema: &'static str,
     /// Version of hbbp that recorded.
@@ -27,16 +27,16 @@ pub struct Facts {
     /// `command`, `processes`, `threads` or `system`.
     pub target: &'static str,
     /// The events, in the order of the recording.
-    pub events: Vec<EventFacts>,
+    pub events: Vec<EventMetadata>,
     /// Entries of a full branch stack, where the kernel says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_depth: Option<u32>,
     /// What the software tracer did, if it was used.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tracer: Option<TracerFacts>,
+    pub tracer: Option<TracerStatistics>,
     /// What the simulated PMU did, if it made the samples.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub simulation: Option<SimulationFacts>,
+    pub simulation: Option<SimulationStatistics>,
     /// Everything that is less than it could be, in sentences.
     pub degradations: Vec<String>,
     /// Samples and losses.
@@ -50,7 +50,7 @@ pub struct Facts {
 
 /// One event of a recording.
 #[derive(Clone, Debug, Serialize)]
-pub struct EventFacts {
+pub struct EventMetadata {
     /// Its name in the recording.
     pub name: String,
     /// What its samples are for.
@@ -82,7 +82,7 @@ pub struct EventFacts {
 /// Below this, the few moments between the readings of two times would look like a share.
 const ENOUGH_TIME_NS: u64 = 100_000_000;
 
-impl EventFacts {
+impl EventMetadata {
     pub(crate) fn new(spec: &EventSpec, samples: u64, totals: Totals) -> Self {
         Self {
             name: spec.name(),
@@ -122,13 +122,13 @@ impl EventFacts {
     }
 }
 
-impl Facts {
+impl Metadata {
     /// `all_cpus`: the events were to count wherever their threads run.
     pub(crate) fn new(
         choice: &Choice,
         machine: &Machine,
         target: &'static str,
-        events: Vec<EventFacts>,
+        events: Vec<EventMetadata>,
         all_cpus: bool,
     ) -> Self {
         let depth = machine.core_pmus().find_map(|pmu| pmu.cap("branches")).filter(|&depth| depth > 0);
@@ -162,7 +162,7 @@ pub(crate) fn own_cpu_time() -> Duration {
 /// The features of a recording.
 pub(crate) fn features(
     machine: &Machine,
-    facts: &Facts,
+    metadata: &Metadata,
     cmdline: &[String],
     build_ids: Vec<BuildIdEntry>,
     sample_time: Option<(u64, u64)>,
@@ -186,10 +186,10 @@ pub(crate) fn features(
         build_ids,
         pmu_mappings: mappings,
         sample_time,
-        branch_stack: facts.events.iter().any(|event| event.branches.is_some()),
+        branch_stack: metadata.events.iter().any(|event| event.branches.is_some()),
         cpu_pmu_caps,
         hybrid_topology: hybrid.collect(),
-        hbbp: serde_json::to_vec(facts).ok(),
+        hbbp: serde_json::to_vec(metadata).ok(),
         ..Features::default()
     }
 }
@@ -218,7 +218,7 @@ mod tests {
         let totals =
             Totals { enabled_ns: enabled_ms * 1_000_000, running_ns: running_ms * 1_000_000, ..Totals::default() };
         let choice = Choice { source: Source::Other, events: vec![spec.clone()], degradations: Vec::new() };
-        Facts::new(&choice, &machine, "command", vec![EventFacts::new(&spec, 1, totals)], true).degradations
+        Metadata::new(&choice, &machine, "command", vec![EventMetadata::new(&spec, 1, totals)], true).degradations
     }
 
     #[test]

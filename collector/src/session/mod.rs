@@ -31,7 +31,7 @@ use crate::plan::request::{Request, Target};
 use crate::session::build_id::build_ids;
 use crate::session::command::{CommandStatus, PreparedCommand, find_program};
 use crate::session::live::Live;
-use crate::session::metadata::{EventFacts, Facts, features, own_cpu_time};
+use crate::session::metadata::{EventMetadata, Metadata, features, own_cpu_time};
 use crate::session::open::KernelOpener;
 use crate::session::output::Output;
 use crate::session::recorder::{Recorder, Stop};
@@ -39,7 +39,7 @@ use crate::session::setup::open_all;
 use crate::simulation::planned::PlannedSimulation;
 use crate::sys::process::{all_processes, group_and_parent};
 use crate::sys::{SignalFd, is_ignored};
-use crate::tracer::tracing::{Tracing, burst_facts};
+use crate::tracer::tracing::{Tracing, burst_metadata};
 
 /// A recording that is set up; nothing is recorded and nothing of the command runs yet.
 pub struct Session<'a> {
@@ -75,7 +75,7 @@ pub struct Summary {
     /// Its size.
     pub bytes: u64,
     /// What it says of itself.
-    pub facts: Facts,
+    pub metadata: Metadata,
 }
 
 /// How long a command is waited for that was told to end because the time was up, or by a second signal.
@@ -274,49 +274,51 @@ impl<'a> Session<'a> {
         let totals = live.opened.totals(attrs, request.target != Target::System);
         let tally = &recorder.tally;
         let events = choice.events.iter().zip(&tally.samples).zip(&totals);
-        let mut events: Vec<EventFacts> =
-            events.map(|((spec, &samples), &totals)| EventFacts::new(spec, samples, totals)).collect();
+        let mut events: Vec<EventMetadata> =
+            events.map(|((spec, &samples), &totals)| EventMetadata::new(spec, samples, totals)).collect();
         let mut traced = live.traced.clone();
         if let Some(spec) = burst {
-            let clock_samples = |event: &&EventFacts| event.unit == Unit::Nanoseconds;
+            let clock_samples = |event: &&EventMetadata| event.unit == Unit::Nanoseconds;
             let clock_samples = events.iter().filter(clock_samples).map(|event| event.samples).sum();
             if let Some(tracer) = &mut traced {
                 tracer.complete(clock_samples);
             }
             // Without these, readers would take bursts for stacks of the hardware.
             let bursts = tally.samples.get(choice.events.len()).copied().unwrap_or(0);
-            events.push(burst_facts(spec, bursts, traced.as_ref()));
+            events.push(burst_metadata(spec, bursts, traced.as_ref()));
         }
         if let Some(simulation) = simulation {
             let samples = tally.samples.get(choice.events.len()..).unwrap_or_default();
-            events.extend(simulation.facts(samples, live.simulated.as_ref()));
+            events.extend(simulation.metadata(samples, live.simulated.as_ref()));
         }
         let all_cpus = request.cpus.is_none() && choice.events.iter().all(|event| event.cpus.is_none());
-        let mut facts = Facts::new(choice, machine, request.target.word(), events, all_cpus);
+        let mut metadata = Metadata::new(choice, machine, request.target.word(), events, all_cpus);
         // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
         let lost_samples = totals.iter().map(|totals| totals.lost).sum();
         if burst.is_some() && traced.is_none() {
-            facts.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned());
+            metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned());
         }
-        facts.tracer = traced;
+        metadata.tracer = traced;
         if let Some(wish) = &request.simulation {
-            facts.branch_depth = u32::try_from(wish.pmu.depth).ok();
+            metadata.branch_depth = u32::try_from(wish.pmu.depth).ok();
             match &live.simulated {
-                Some(done) => facts.degradations.extend(done.degradations()),
-                None => facts.degradations.push("samples end early: the simulation failed, which is a bug".to_owned()),
+                Some(done) => metadata.degradations.extend(done.degradations()),
+                None => {
+                    metadata.degradations.push("samples end early: the simulation failed, which is a bug".to_owned())
+                }
             }
-            facts.simulation.clone_from(&live.simulated);
+            metadata.simulation.clone_from(&live.simulated);
         }
-        facts.counts = tally.counts;
-        facts.counts.lost = facts.counts.lost.max(lost_samples);
-        facts.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        metadata.counts = tally.counts;
+        metadata.counts.lost = metadata.counts.lost.max(lost_samples);
+        metadata.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let with_kernel = choice.events.iter().any(|event| event.levels != Levels::User);
         let ids = build_ids(&tally.mapped, with_kernel);
-        facts.collector_cpu_ns = u64::try_from(own_cpu_time().as_nanos()).unwrap_or(u64::MAX);
-        let features = features(machine, &facts, &request.cmdline, ids, tally.sample_time);
+        metadata.collector_cpu_ns = u64::try_from(own_cpu_time().as_nanos()).unwrap_or(u64::MAX);
+        let features = features(machine, &metadata, &request.cmdline, ids, tally.sample_time);
         let file = recorder.finish(&features)?;
         let bytes = file.get_ref().metadata().map_or(0, |file| file.len());
-        Ok(Summary { path: request.output.clone(), bytes, facts })
+        Ok(Summary { path: request.output.clone(), bytes, metadata })
     }
 }
 

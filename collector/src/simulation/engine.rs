@@ -10,9 +10,9 @@ use lookahead::{Executed, Overlay};
 use perfdata::Avma;
 
 use crate::simulation::SimulationSettings;
-use crate::simulation::facts::SimulationFacts;
 use crate::simulation::pmu::{CodeTable, Core, PmuSample, ThreadPmu};
 use crate::simulation::slice::Next;
+use crate::simulation::statistics::SimulationStatistics;
 use crate::sys::process::group_and_parent;
 use crate::sys::{
     RegisterArea, Report, WaitSet, detach, interrupt, listen, next_report, register, resume, seize, signal_info,
@@ -64,7 +64,7 @@ pub(super) struct Simulator {
     /// The command's exec was seen.
     running: bool,
     pub(super) core: Core,
-    pub(super) facts: SimulationFacts,
+    pub(super) statistics: SimulationStatistics,
     // Reused from stretch to stretch.
     pub(super) area: RegisterArea,
     pub(super) overlay: Overlay,
@@ -78,7 +78,7 @@ impl Simulator {
         let mut overlay = Overlay::with_originals(PAGES);
         warm_up(&mut overlay);
         Self {
-            facts: SimulationFacts::new(settings.pmu),
+            statistics: SimulationStatistics::new(settings.pmu),
             settings,
             shared,
             signals,
@@ -96,8 +96,8 @@ impl Simulator {
     }
 
     /// What was done, which is nothing.
-    pub(super) fn nothing(self) -> SimulationFacts {
-        self.facts
+    pub(super) fn nothing(self) -> SimulationStatistics {
+        self.statistics
     }
 
     /// Becomes the tracer of the command. It dies with the simulator: half of a stretch may have been written back.
@@ -112,11 +112,11 @@ impl Simulator {
 
     fn add(&mut self, id: ThreadId) {
         let process = self.processes.entry(id.pid).or_insert_with(|| {
-            self.facts.processes += 1;
+            self.statistics.processes += 1;
             Process { space: AddressSpace::new(id.pid), code: CodeTable::default(), threads: 0 }
         });
         process.threads += 1;
-        self.facts.threads += 1;
+        self.statistics.threads += 1;
         let pmu = ThreadPmu::new(self.settings.pmu, self.settings.sampled);
         let thread = Thread { id, pmu, working_set: WorkingSet::default(), stepping: None, maps: true, signals: false };
         self.threads.insert(id.tid, thread);
@@ -129,7 +129,7 @@ impl Simulator {
         if let Some(process) = self.processes.get_mut(&thread.id.pid) {
             process.threads -= 1;
             if process.threads == 0 {
-                self.facts.truth.add(&process.space.layout, process.code.take());
+                self.statistics.truth.add(&process.space.layout, process.code.take());
                 self.processes.remove(&thread.id.pid);
             }
         }
@@ -137,13 +137,13 @@ impl Simulator {
 
     fn count(&mut self, pmu: &ThreadPmu) {
         let (instructions, taken_branches) = pmu.counted();
-        self.facts.instructions += instructions;
-        self.facts.taken_branches += taken_branches;
-        self.facts.merged += pmu.merged();
+        self.statistics.instructions += instructions;
+        self.statistics.taken_branches += taken_branches;
+        self.statistics.merged += pmu.merged();
     }
 
     /// Simulates until it is told to stop.
-    pub(super) fn run(mut self) -> SimulationFacts {
+    pub(super) fn run(mut self) -> SimulationStatistics {
         while !self.shared.stopping.load(Ordering::Acquire) {
             while let Some((tid, report)) = next_report() {
                 self.handle(tid, report);
@@ -183,7 +183,7 @@ impl Simulator {
                 self.ready.push_back(tid);
             }
             Report::Signal(signal) => {
-                self.facts.signals += u64::from(self.running);
+                self.statistics.signals += u64::from(self.running);
                 self.settle(tid);
                 self.let_go(tid, signal);
             }
@@ -230,7 +230,7 @@ impl Simulator {
             .collect();
         others.into_iter().for_each(|other| self.remove(other));
         if let Some(process) = self.processes.get_mut(&pid) {
-            self.facts.truth.add(&process.space.layout, process.code.take());
+            self.statistics.truth.add(&process.space.layout, process.code.take());
             process.space.forget();
         }
         if let Some(thread) = self.threads.get_mut(&tid) {
@@ -241,7 +241,7 @@ impl Simulator {
     }
 
     /// Lets everything go. Threads that are underway have to be stopped for that, or the trap of their step would kill them.
-    fn finish(mut self) -> SimulationFacts {
+    fn finish(mut self) -> SimulationStatistics {
         let standing: Vec<i32> = self.ready.drain(..).collect();
         let mut underway: Vec<i32> = self.threads.keys().copied().filter(|tid| !standing.contains(tid)).collect();
         standing.into_iter().for_each(|tid| self.part(tid, 0));
@@ -261,19 +261,19 @@ impl Simulator {
             }
         }
         if !underway.is_empty() {
-            self.facts
+            self.statistics
                 .failures
                 .push(format!("simulated PMU: {} threads could not be let go and were killed", underway.len()));
         }
         let left: Vec<i32> = self.threads.keys().copied().collect();
         left.into_iter().for_each(|tid| self.remove(tid));
-        self.facts
+        self.statistics
     }
 
     /// Lets a stopped thread go on by itself.
     fn part(&mut self, tid: i32, signal: i32) {
         self.settle(tid);
-        *self.facts.not_followed.entry("the recording ended before").or_default() += 1;
+        *self.statistics.not_followed.entry("the recording ended before").or_default() += 1;
         let _ = detach(tid, signal);
         self.remove(tid);
     }

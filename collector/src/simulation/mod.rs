@@ -16,17 +16,17 @@
 //! to at the same time, and memory that is mapped twice in one process.
 
 mod engine;
-mod facts;
 pub(crate) mod planned;
 pub mod pmu;
 mod slice;
+mod statistics;
 mod truth;
 
 use std::sync::mpsc::Sender;
 
 use crate::simulation::engine::Simulator;
-pub use crate::simulation::facts::SimulationFacts;
 use crate::simulation::pmu::{PmuSettings, SampledEvents};
+pub use crate::simulation::statistics::SimulationStatistics;
 pub use crate::simulation::truth::{CountedInstruction, Truth};
 use crate::tracer::{AttachError, BurstEvent, Follower};
 
@@ -43,7 +43,7 @@ pub(crate) struct SimulationSettings {
     pub(crate) only_steps: bool,
 }
 
-impl Follower<SimulationFacts> {
+impl Follower<SimulationStatistics> {
     /// Becomes the tracer of the command; its simulation begins with its exec.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! What a session with the simulated PMU consists of.
 //!
 //! The events are chosen as for a machine with a PMU of that kind, by the same plan, and described in the recording as they would be
-//! there; only their names, and the provenance in the facts, are those of a simulation. What the kernel is asked for is an event that
+//! there; only their names, and the provenance in the metadata, are those of a simulation. What the kernel is asked for is an event that
 //! never happens, for the records that come with any.
 
 use perf_event_open_sys::bindings as sys;
@@ -14,10 +14,10 @@ use crate::machine::{Cpu, EventOpener, Machine, Probe, Probes};
 use crate::plan::Wishes;
 use crate::plan::choice::{Choice, Source, choose};
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, SessionAttrs};
-use crate::session::metadata::EventFacts;
+use crate::session::metadata::EventMetadata;
 use crate::session::open::Totals;
 use crate::simulation::pmu::{Capture, PmuSettings, SampledEvents, Sampling};
-use crate::simulation::{SimulationFacts, SimulationSettings};
+use crate::simulation::{SimulationSettings, SimulationStatistics};
 use crate::sys::{EventFd, Scope};
 use crate::tracer::tracing::tracking;
 use crate::tracer::{BurstEvent, Follower};
@@ -27,7 +27,7 @@ const SENTENCE: &str =
     "the samples were made by a simulated PMU that models no real one: they are no measurement of hardware";
 
 /// The simulation at work.
-pub(crate) type Simulation = Follower<SimulationFacts>;
+pub(crate) type Simulation = Follower<SimulationStatistics>;
 
 /// A simulation that is to be begun.
 pub(crate) struct PlannedSimulation {
@@ -92,15 +92,15 @@ impl PlannedSimulation {
         Ok(Follower::simulate(settings)?)
     }
 
-    /// Its events in the facts.
-    pub(crate) fn facts(&self, samples: &[u64], done: Option<&SimulationFacts>) -> [EventFacts; 2] {
+    /// Its events in the metadata.
+    pub(crate) fn metadata(&self, samples: &[u64], done: Option<&SimulationStatistics>) -> [EventMetadata; 2] {
         let counted = done.map_or([0, 0], |done| [done.instructions, done.taken_branches]);
         [0, 1].map(|event| {
             let totals = Totals { counted: counted[event], ..Totals::default() };
             let samples = samples.get(event).copied().unwrap_or(0);
-            let mut facts = EventFacts::new(&self.specs[event], samples, totals);
-            facts.provenance = Some(Provenance::Simulated);
-            facts
+            let mut metadata = EventMetadata::new(&self.specs[event], samples, totals);
+            metadata.provenance = Some(Provenance::Simulated);
+            metadata
         })
     }
 }

@@ -50,7 +50,7 @@ impl Simulator {
         let read = match self.area.read(tid) {
             Ok(read) => read,
             Err(Errno::ENOSYS) => {
-                *self.facts.not_followed.entry("32-bit code").or_default() += 1;
+                *self.statistics.not_followed.entry("32-bit code").or_default() += 1;
                 return Next::LetGo;
             }
             Err(_) => return Next::Gone,
@@ -79,7 +79,7 @@ impl Simulator {
         if let Err(address) = self.write_back(thread.id, &registers, before != registers.vector) {
             // Meanwhile its process may have been killed, or another of its threads have called exec.
             if self.area.read(tid).is_ok() {
-                self.facts.failures.push(format!(
+                self.statistics.failures.push(format!(
                     "simulated PMU: memory of process {pid} at {:#x} cannot be written back: it was killed",
                     address.0
                 ));
@@ -98,8 +98,8 @@ impl Simulator {
     }
 
     fn step(&mut self, thread: &Thread, why: &'static str) -> Next {
-        *self.facts.steps.entry(why).or_default() += 1;
-        self.facts.stepped += u64::from(thread.stepping.is_some());
+        *self.statistics.steps.entry(why).or_default() += 1;
+        self.statistics.stepped += u64::from(thread.stepping.is_some());
         Next::Step
     }
 
@@ -129,7 +129,7 @@ impl Simulator {
 
     /// Makes memory and registers of the stopped thread what they were interpreted to be.
     fn write_back(&mut self, id: ThreadId, registers: &Registers, vector: bool) -> Result<(), Avma> {
-        self.facts.stretches += 1;
+        self.statistics.stretches += 1;
         let changes: Vec<(Avma, &[u8])> = self.overlay.changes().collect();
         write_memory(id.tid, &changes)?;
         self.area.write(id.tid, registers, vector).map_err(|_| Avma(registers.rip))
@@ -150,7 +150,7 @@ impl Simulator {
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return };
         process.space.forget_volatile();
         if std::mem::take(&mut thread.maps) {
-            let (truth, table) = (&mut self.facts.truth, &mut process.code);
+            let (truth, table) = (&mut self.statistics.truth, &mut process.code);
             process.space.reread(thread.id.tid, |layout| truth.add(layout, table.take()));
         }
     }
@@ -176,7 +176,7 @@ impl Simulator {
                 let written = fields.append_record(&event.attr, records);
                 debug_assert!(written.is_ok(), "{written:?}");
             });
-            self.facts.lost += u64::from(!written);
+            self.statistics.lost += u64::from(!written);
         }
     }
 }

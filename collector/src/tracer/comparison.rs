@@ -20,9 +20,9 @@ impl Engine {
         let depth = self.breakpoint_depth();
         let size = self.settings.size;
         self.settings.size.depth = Some(depth);
-        let (not_taken, start) = (self.facts.not_taken, Avma(registers.rip));
+        let (not_taken, start) = (self.statistics.not_taken, Avma(registers.rip));
         let stop = self.interpret(thread, &mut registers);
-        self.facts.not_taken = not_taken;
+        self.statistics.not_taken = not_taken;
         self.settings.size = size;
         let branches = std::mem::take(&mut thread.burst.branches);
         thread.burst.begin(start, thread.period);
@@ -32,8 +32,8 @@ impl Engine {
     /// Both tracers have come to the same branch: the registers must be the same.
     pub(crate) fn compare_registers(&mut self, thread: &Thread, registers: &Registers) {
         if let Some(prediction) = thread.prediction.as_ref().filter(|prediction| prediction.complete) {
-            self.facts.predictions.checked += 1;
-            self.facts.predictions.diverged += u64::from(!same_state(&prediction.registers, registers));
+            self.statistics.predictions.checked += 1;
+            self.statistics.predictions.diverged += u64::from(!same_state(&prediction.registers, registers));
         }
     }
 
@@ -43,8 +43,8 @@ impl Engine {
         let found = &thread.burst.branches;
         let common = found.len().min(prediction.branches.len());
         if common > 0 {
-            self.facts.predictions.checked += 1;
-            self.facts.predictions.diverged += u64::from(found[..common] != prediction.branches[..common]);
+            self.statistics.predictions.checked += 1;
+            self.statistics.predictions.diverged += u64::from(found[..common] != prediction.branches[..common]);
         }
     }
 }

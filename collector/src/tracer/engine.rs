@@ -26,7 +26,7 @@ use crate::tracer::own_time::{Parts, own_time};
 use crate::tracer::path::warm_up;
 use crate::tracer::placement::Placement;
 use crate::tracer::shared::Shared;
-use crate::tracer::statistics::TracerFacts;
+use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::{Event, Notice, Phase, SIGNALS, Thread, best_notice, blocks_all};
 use crate::tracer::{Clock, Settings};
 
@@ -66,7 +66,7 @@ pub(crate) struct Engine {
     pub(crate) threads: HashMap<i32, Thread>,
     pub(crate) processes: HashMap<i32, Process>,
     pub(crate) governor: Governor,
-    pub(crate) facts: TracerFacts,
+    pub(crate) statistics: TracerStatistics,
     // Reused from burst to burst.
     pub(crate) area: RegisterArea,
     pub(crate) overlay: Overlay,
@@ -100,7 +100,7 @@ impl Engine {
         warm_up(&mut overlay);
         Self {
             clock: settings.clock.attr(),
-            facts: TracerFacts::new(settings.kind, settings.size, settings.overhead),
+            statistics: TracerStatistics::new(settings.kind, settings.size, settings.overhead),
             governor: Governor::new(settings.overhead / 100.0 * settings.burst_share, seed),
             settings,
             event,
@@ -125,8 +125,8 @@ impl Engine {
     }
 
     /// What was done, which is nothing.
-    pub(crate) fn nothing(self) -> TracerFacts {
-        self.facts
+    pub(crate) fn nothing(self) -> TracerStatistics {
+        self.statistics
     }
 
     /// Starts sampling the threads there are. Those of a command begin with its exec.
@@ -139,10 +139,10 @@ impl Engine {
     }
 
     /// Traces until it is told to stop.
-    pub(crate) fn run(mut self) -> TracerFacts {
+    pub(crate) fn run(mut self) -> TracerStatistics {
         // Attaching is no reason to begin with rare bursts.
         self.charged = own_time();
-        self.facts.time.other += self.charged;
+        self.statistics.time.other += self.charged;
         loop {
             while let Some((tid, report)) = next_report() {
                 self.handle(tid, report);
@@ -171,7 +171,7 @@ impl Engine {
     }
 
     /// Takes all events away, lets go what is stopped, and ends. The kernel detaches threads when their tracer's thread ends.
-    pub(crate) fn finish(mut self) -> TracerFacts {
+    pub(crate) fn finish(mut self) -> TracerStatistics {
         self.running = false;
         let ids: Vec<i32> = self.threads.keys().copied().collect();
         for tid in ids {
@@ -187,8 +187,8 @@ impl Engine {
         let passed = self.cpu_time.passed_until_now();
         self.time_passed(passed);
         self.take_in_signals();
-        self.facts.time.other += own_time().saturating_sub(self.charged);
-        self.facts
+        self.statistics.time.other += own_time().saturating_sub(self.charged);
+        self.statistics
     }
 
     /// Waits for the signals of clocks that have just overflowed: a thread that is let go with one on its way would get it.
@@ -277,10 +277,10 @@ impl Engine {
         }
         let stop = self.placement.stop(tid);
         self.placement.stopped_otherwise();
-        self.facts.other_stops += 1;
+        self.statistics.other_stops += 1;
         let took = own_time().saturating_sub(began);
-        self.facts.time.stops += stop;
-        self.facts.time.other += took;
+        self.statistics.time.stops += stop;
+        self.statistics.time.other += took;
         self.charged += took;
         self.governor.spent(stop + took);
     }
@@ -326,7 +326,7 @@ impl Engine {
         for tid in late {
             self.with_thread(tid, |engine, thread| {
                 thread.unbreak();
-                engine.facts.breakpoints_missed += 1;
+                engine.statistics.breakpoints_missed += 1;
                 engine.write(thread, "breakpoint not reached");
                 engine.governor.burst(std::mem::take(&mut thread.cost));
                 engine.arm(thread);
@@ -350,7 +350,7 @@ impl Engine {
             Some(_) if self.running => self.placement.stopped(tid),
             _ => self.placement.stopped_otherwise(),
         }
-        let time = &mut self.facts.time;
+        let time = &mut self.statistics.time;
         *(if event == Event::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += stop;
         let before = self.measured();
         let took = self.with_thread(tid, |engine, thread| {
@@ -375,13 +375,13 @@ impl Engine {
         // What is not in one of the measured parts. Letting the thread go is part of a stop.
         let parts = self.measured() - before;
         let took = took.unwrap_or_default();
-        self.facts.time.other += took.saturating_sub(parts);
+        self.statistics.time.other += took.saturating_sub(parts);
         self.charged += took;
         self.placement.in_place(|| go_on(tid, 0));
     }
 
     pub(crate) fn measured(&self) -> Duration {
-        let time = &self.facts.time;
+        let time = &self.statistics.time;
         time.state + time.lookahead + time.decoding + time.breakpoints
     }
 
@@ -419,7 +419,7 @@ impl Engine {
     fn charge_the_rest(&mut self) {
         let rest = own_time().saturating_sub(self.charged);
         self.charged += rest;
-        self.facts.time.other += rest;
+        self.statistics.time.other += rest;
         self.governor.spent(rest);
     }
 
@@ -432,7 +432,7 @@ impl Engine {
 
     fn time_passed(&mut self, passed: Duration) {
         self.governor.passed(passed);
-        self.facts.time.application += passed;
+        self.statistics.time.application += passed;
     }
 
     /// Learns how fast the clock of a stopped thread is.

@@ -14,7 +14,7 @@ use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
 use crate::tracer::engine::{Engine, Process};
 use crate::tracer::own_time::own_time;
-use crate::tracer::statistics::TracerFacts;
+use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::Thread;
 
 /// Looking for what was left out takes this small a share of the time, but it is done
@@ -111,7 +111,7 @@ impl Engine {
         if detach(tid, signal).is_err() {
             return false;
         }
-        self.facts.backed_off += 1;
+        self.statistics.backed_off += 1;
         if let Some(thread) = self.threads.get(&tid) {
             self.missing.processes.insert(thread.id.pid);
         }
@@ -159,15 +159,15 @@ impl Engine {
         }
         let Some((pid, _)) = group_and_parent(tid as u32) else { return false };
         let Ok(thread) = Thread::new(ThreadId { pid: pid as i32, tid }, &self.clock) else {
-            TracerFacts::count(&mut self.facts.ends, "no event could be opened on a thread");
+            TracerStatistics::count(&mut self.statistics.ends, "no event could be opened on a thread");
             return false;
         };
         let process = self.processes.entry(pid as i32).or_insert_with(|| {
-            self.facts.processes += 1;
+            self.statistics.processes += 1;
             Process { space: AddressSpace::new(pid as i32), threads: 0, caught: signals_caught(pid), bursts: 0 }
         });
         process.threads += 1;
-        self.facts.threads += 1;
+        self.statistics.threads += 1;
         self.threads.insert(tid, thread);
         true
     }

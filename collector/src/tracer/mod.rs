@@ -49,7 +49,7 @@ pub(crate) use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
 pub(crate) use crate::tracer::shared::Shared;
 pub(crate) use crate::tracer::statistics::SAMPLE;
-pub use crate::tracer::statistics::{Predictions, Times, TracerFacts};
+pub use crate::tracer::statistics::{Predictions, Times, TracerStatistics};
 pub(crate) use crate::tracer::wish::BREAKPOINT_DEPTH;
 pub use crate::tracer::wish::{BurstSize, TracerKind, TracerWish, TracerWishes};
 
@@ -124,7 +124,7 @@ pub(crate) struct Follower<F> {
 }
 
 /// The tracer at work.
-pub(crate) type Tracer = Follower<TracerFacts>;
+pub(crate) type Tracer = Follower<TracerStatistics>;
 
 impl Tracer {
     /// Attaches to processes or threads; nothing stops them yet.

@@ -13,7 +13,7 @@ use crate::tracer::comparison::{same_path, same_registers, same_stack};
 use crate::tracer::engine::Engine;
 use crate::tracer::own_time::own_time;
 use crate::tracer::static_path::{LONGEST_INSTRUCTION, NoBranch, next_unresolved, read_code};
-use crate::tracer::statistics::TracerFacts;
+use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::{Goal, Phase, Thread, Underway};
 use crate::tracer::wish::{BREAKPOINT_DEPTH, TracerKind};
 
@@ -43,10 +43,10 @@ impl Engine {
     pub(crate) fn begin(&mut self, thread: &mut Thread) {
         self.parts.next();
         let Some(registers) = self.registers(thread) else {
-            self.facts.sampling_stops += 1;
+            self.statistics.sampling_stops += 1;
             return self.arm_stopped(thread);
         };
-        self.facts.sampling_stops += 1;
+        self.statistics.sampling_stops += 1;
         thread.burst.begin(Avma(registers.rip), thread.period);
         self.refresh(thread);
         match self.settings.kind {
@@ -81,7 +81,7 @@ impl Engine {
             Err(Errno::ENOSYS) => "32-bit code",
             Err(_) => "no registers",
         };
-        TracerFacts::count(&mut self.facts.ends, why);
+        TracerStatistics::count(&mut self.statistics.ends, why);
         None
     }
 
@@ -93,7 +93,10 @@ impl Engine {
         let behind = match stop {
             StopReason::SystemCall => self.behind_system_call(&registers),
             StopReason::Unsupported(instruction) => {
-                TracerFacts::count(&mut self.facts.unsupported, &format!("{:?}", instruction.mnemonic).to_lowercase());
+                TracerStatistics::count(
+                    &mut self.statistics.unsupported,
+                    &format!("{:?}", instruction.mnemonic).to_lowercase(),
+                );
                 behind_instruction(thread.id.pid, &registers)
             }
             StopReason::Fault { .. } => behind_instruction(thread.id.pid, &registers),
@@ -104,7 +107,7 @@ impl Engine {
             && self.go_to(thread, address, goal, stands_at == address && !passes)
         {
             thread.burst.continuations += 1;
-            return TracerFacts::count(&mut self.facts.continued, name);
+            return TracerStatistics::count(&mut self.statistics.continued, name);
         }
         self.complete(thread, name);
     }
@@ -114,7 +117,7 @@ impl Engine {
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return StopReason::UnreadableCode };
         self.overlay.clear();
         self.reader.fetch(thread.id.pid, thread.working_set.expected());
-        self.facts.time.state += self.parts.next();
+        self.statistics.time.state += self.parts.next();
         let AddressSpace { code, layout, .. } = &mut process.space;
         let decoding = code.decoding();
         let mut memory = self.reader.memory(thread.id.pid, layout);
@@ -131,17 +134,17 @@ impl Engine {
             let (overlay, branches) = (&mut self.overlay, &mut burst.branches);
             let outcome = run_with_lines(registers, overlay, &mut memory, code, fuel, branches, &mut burst.lines);
             burst.add(&outcome);
-            self.facts.not_taken += outcome.not_taken;
+            self.statistics.not_taken += outcome.not_taken;
             if outcome.stop != StopReason::Branches {
                 break outcome.stop;
             }
         };
         let decoded = code.decoding() - decoding;
         thread.working_set.touched(self.overlay.touched());
-        self.facts.pages += self.overlay.pages() as u64;
-        self.facts.pages_missed += self.reader.missed;
-        self.facts.time.decoding += decoded;
-        self.facts.time.lookahead += self.parts.next().saturating_sub(decoded);
+        self.statistics.pages += self.overlay.pages() as u64;
+        self.statistics.pages_missed += self.reader.missed;
+        self.statistics.time.decoding += decoded;
+        self.statistics.time.lookahead += self.parts.next().saturating_sub(decoded);
         stop
     }
 
@@ -161,19 +164,19 @@ impl Engine {
         let critical =
             self.processes.get(&thread.id.pid).is_some_and(|process| process.space.layout.is_critical(address));
         if critical {
-            TracerFacts::count(&mut self.facts.continued, "not in a restartable sequence");
+            TracerStatistics::count(&mut self.statistics.continued, "not in a restartable sequence");
             return false;
         }
         let began = own_time();
         let set = thread.break_at(address);
-        self.facts.time.breakpoints += own_time().saturating_sub(began);
+        self.statistics.time.breakpoints += own_time().saturating_sub(began);
         match set {
             Ok(()) => {
                 thread.phase = Phase::Underway(Box::new(Underway { address, again, since: Instant::now(), goal }));
                 true
             }
             Err(errno) => {
-                TracerFacts::count(&mut self.facts.continued, &format!("no breakpoint: {errno}"));
+                TracerStatistics::count(&mut self.statistics.continued, &format!("no breakpoint: {errno}"));
                 false
             }
         }
@@ -182,13 +185,13 @@ impl Engine {
     /// A breakpoint was reached.
     pub(crate) fn reached(&mut self, thread: &mut Thread) {
         let Phase::Underway(underway) = std::mem::replace(&mut thread.phase, Phase::Sampling) else { return };
-        self.facts.breakpoints += 1;
+        self.statistics.breakpoints += 1;
         self.parts.next();
         let Some(registers) = self.registers(thread) else {
             return self.complete(thread, "breakpoint without registers");
         };
         if Avma(registers.rip) != underway.address {
-            self.facts.breakpoints_missed += 1;
+            self.statistics.breakpoints_missed += 1;
             return self.complete(thread, "breakpoint reached elsewhere");
         }
         if underway.again {
@@ -198,8 +201,8 @@ impl Engine {
         match underway.goal {
             Goal::BehindSystemCall(expected) => {
                 // Other threads, the clock, a handler that ran: the path so far is one it could have taken.
-                self.facts.predictions.checked += 1;
-                self.facts.predictions.diverged += u64::from(!same_path(&expected, &registers));
+                self.statistics.predictions.checked += 1;
+                self.statistics.predictions.diverged += u64::from(!same_path(&expected, &registers));
                 if !same_stack(&expected, &registers) {
                     return self.complete(thread, "breakpoint reached on another stack");
                 }
@@ -210,14 +213,14 @@ impl Engine {
             Goal::BehindInstruction { before, kept } => {
                 // In a loop, another turn may come there first.
                 if !same_registers(&before, &registers, kept) {
-                    self.facts.breakpoints_missed += 1;
+                    self.statistics.breakpoints_missed += 1;
                     return self.complete(thread, "breakpoint reached at another time");
                 }
                 thread.burst.executed(1);
                 self.look_ahead(thread, registers);
             }
             Goal::Branch { stack: Some(stack), .. } if stack != registers.general[4] => {
-                self.facts.breakpoints_missed += 1;
+                self.statistics.breakpoints_missed += 1;
                 self.complete(thread, "breakpoint reached on another stack");
             }
             Goal::Branch { instructions, .. } => self.evaluate(thread, registers, instructions),
@@ -245,7 +248,7 @@ impl Engine {
     /// Interprets one instruction.
     pub(crate) fn step(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
         let Some(process) = self.processes.get_mut(&thread.id.pid) else { return StopReason::UnreadableCode };
-        self.facts.time.state += self.parts.next();
+        self.statistics.time.state += self.parts.next();
         self.overlay.clear();
         self.reader.fetch(thread.id.pid, &[]);
         let AddressSpace { code, layout, .. } = &mut process.space;
@@ -254,8 +257,8 @@ impl Engine {
         let fuel = Fuel { instructions: 1, branches: 1 };
         let outcome = run(registers, &mut self.overlay, &mut memory, code, fuel, &[], &mut thread.burst.branches);
         thread.burst.add(&outcome);
-        self.facts.not_taken += outcome.not_taken;
-        self.facts.time.lookahead += self.parts.next();
+        self.statistics.not_taken += outcome.not_taken;
+        self.statistics.time.lookahead += self.parts.next();
         outcome.stop
     }
 
@@ -270,11 +273,11 @@ impl Engine {
 
     /// Lets the thread run to the next branch that its bytes do not decide.
     pub(crate) fn go_to_next_branch(&mut self, thread: &mut Thread, registers: &Registers) {
-        self.facts.time.state += self.parts.next();
+        self.statistics.time.state += self.parts.next();
         let depth = self.depth_left(thread).min(thread.burst.room());
         let (start, stack) = (Avma(registers.rip), registers.general[4]);
         let found = next_unresolved(thread.id.pid, start, stack, depth, &mut thread.burst.branches);
-        self.facts.time.decoding += self.parts.next();
+        self.statistics.time.decoding += self.parts.next();
         match found {
             Ok(branch) => {
                 let goal = Goal::Branch { instructions: branch.instructions, stack: branch.stack };
@@ -304,19 +307,19 @@ impl Engine {
         }
         thread.phase = Phase::Sampling;
         self.compare_branches(thread);
-        TracerFacts::count(&mut self.facts.ends, why);
+        TracerStatistics::count(&mut self.statistics.ends, why);
         let burst = &thread.burst;
         if burst.instructions == 0 {
             return;
         }
-        let facts = &mut self.facts;
-        facts.instructions += burst.instructions;
-        facts.taken_branches += burst.branches.len() as u64;
-        facts.static_branches += burst.static_branches();
+        let statistics = &mut self.statistics;
+        statistics.instructions += burst.instructions;
+        statistics.taken_branches += burst.branches.len() as u64;
+        statistics.static_branches += burst.static_branches();
         let written = self.shared.push(|time, records| {
             burst.write(&self.event, thread.id, time, records);
         });
-        *(if written { &mut facts.bursts } else { &mut facts.lost_bursts }) += 1;
+        *(if written { &mut statistics.bursts } else { &mut statistics.lost_bursts }) += 1;
     }
 }
 

@@ -10,9 +10,9 @@ use crate::tracer::wish::{BurstSize, TracerKind};
 /// CPU time that a sample of the clock costs (`benches/record-overhead`).
 pub(crate) const SAMPLE: Duration = Duration::from_micros(20);
 
-/// The `tracer` object of a recording's facts.
+/// The `tracer` object of a recording's metadata.
 #[derive(Clone, Debug, Serialize)]
-pub struct TracerFacts {
+pub struct TracerStatistics {
     /// How paths were found.
     pub kind: TracerKind,
     /// Where bursts ended at the latest.
@@ -119,7 +119,7 @@ impl Times {
     }
 }
 
-impl TracerFacts {
+impl TracerStatistics {
     pub(crate) fn new(kind: TracerKind, size: BurstSize, overhead_allowed: f64) -> Self {
         Self {
             kind,

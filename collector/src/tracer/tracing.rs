@@ -13,12 +13,12 @@ use crate::plan::choice::Choice;
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, Role, SessionAttrs, Unit};
 use crate::plan::periods::prime_from;
 use crate::plan::request::{Request, Target};
-use crate::session::metadata::EventFacts;
+use crate::session::metadata::EventMetadata;
 use crate::session::open::Totals;
 use crate::simulation::planned::placeholder;
 use crate::sys::EventFd;
 use crate::tracer::{
-    BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerFacts, TracerKind, TracerWish,
+    BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerKind, TracerStatistics, TracerWish,
     TracerWishes,
 };
 
@@ -113,14 +113,14 @@ impl Tracing {
     }
 }
 
-/// The bursts' event in the facts.
-pub(crate) fn burst_facts(spec: &EventSpec, samples: u64, tracer: Option<&TracerFacts>) -> EventFacts {
+/// The bursts' event in the metadata.
+pub(crate) fn burst_metadata(spec: &EventSpec, samples: u64, tracer: Option<&TracerStatistics>) -> EventMetadata {
     let application = tracer.map_or(Duration::ZERO, |tracer| tracer.time.application);
     let nanoseconds = u64::try_from(application.as_nanos()).unwrap_or(u64::MAX);
     let totals = Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 };
-    let mut facts = EventFacts::new(spec, samples, totals);
-    facts.provenance = Some(Provenance::Software);
-    facts
+    let mut metadata = EventMetadata::new(spec, samples, totals);
+    metadata.provenance = Some(Provenance::Software);
+    metadata
 }
 
 /// What would trace a command without options, if it can be; the choice becomes what would be opened beside it.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use collector::plan::request::SimulationWish;
 use collector::simulation::pmu::{PmuSettings, SimulatedCore};
-use collector::{CountedInstruction, SimulationFacts};
+use collector::{CountedInstruction, SimulationStatistics};
 use serde::Serialize;
 
 use crate::output::count;
@@ -63,7 +63,7 @@ impl SimulationArgs {
 }
 
 /// What was simulated, in a line.
-pub fn line(done: &SimulationFacts) -> String {
+pub fn line(done: &SimulationStatistics) -> String {
     let [instructions, branches, steps] =
         [done.instructions, done.taken_branches, done.stepped].map(|number| count(number as f64));
     format!(
@@ -79,7 +79,7 @@ struct Executions {
 }
 
 /// Writes exact executions of every instruction, by file and offset.
-pub fn write_truth(path: &Path, done: &SimulationFacts) -> anyhow::Result<()> {
+pub fn write_truth(path: &Path, done: &SimulationStatistics) -> anyhow::Result<()> {
     let executions = Executions { schema: "hbbp-executions/1", instructions: done.truth.instructions().collect() };
     let failed = || format!("writing {}", path.display());
     let mut out = BufWriter::new(File::create(path).with_context(failed)?);

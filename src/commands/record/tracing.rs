@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use collector::tracer::{TracerFacts, TracerKind};
+use collector::tracer::{TracerKind, TracerStatistics};
 
 use crate::output::{count, share};
 
@@ -13,52 +13,58 @@ const COLUMNS: usize = 74;
 const MOST: usize = 4;
 
 /// In plain words what the tracer did, in lines that fit a terminal.
-pub fn lines(facts: &TracerFacts) -> Vec<String> {
-    let mut sentences = vec![what_was_traced(facts), where_time_went(facts)];
-    if facts.bursts > 0 {
-        sentences.push(what_evaluation_gave(facts));
+pub fn lines(statistics: &TracerStatistics) -> Vec<String> {
+    let mut sentences = vec![what_was_traced(statistics), where_time_went(statistics)];
+    if statistics.bursts > 0 {
+        sentences.push(what_evaluation_gave(statistics));
     }
-    sentences.extend(histogram("bursts ended: ", &facts.ends));
-    sentences.extend(histogram("bursts went on behind: ", &facts.continued));
-    sentences.extend(histogram("not interpreted: ", &facts.unsupported));
-    if facts.backed_off > 0 {
-        let times = counted(facts.backed_off, "time", "times");
+    sentences.extend(histogram("bursts ended: ", &statistics.ends));
+    sentences.extend(histogram("bursts went on behind: ", &statistics.continued));
+    sentences.extend(histogram("not interpreted: ", &statistics.unsupported));
+    if statistics.backed_off > 0 {
+        let times = counted(statistics.backed_off, "time", "times");
         sentences.push(format!("a thread went on untraced {times}: its signals would have taken more than the budget"));
     }
-    if facts.lost_bursts > 0 {
-        sentences
-            .push(format!("{} bursts lost: the recording could not be written as fast", number(facts.lost_bursts)));
+    if statistics.lost_bursts > 0 {
+        sentences.push(format!(
+            "{} bursts lost: the recording could not be written as fast",
+            number(statistics.lost_bursts)
+        ));
     }
-    let predictions = facts.predictions;
-    if predictions.diverged > 0 || facts.kind == TracerKind::Check {
+    let predictions = statistics.predictions;
+    if predictions.diverged > 0 || statistics.kind == TracerKind::Check {
         let [diverged, checked] = [predictions.diverged, predictions.checked].map(number);
         sentences.push(format!("{diverged} of {checked} predictions that could be checked were wrong"));
     }
     sentences.iter().flat_map(|sentence| wrapped(sentence)).collect()
 }
 
-fn what_was_traced(facts: &TracerFacts) -> String {
-    let way = match facts.kind {
+fn what_was_traced(statistics: &TracerStatistics) -> String {
+    let way = match statistics.kind {
         TracerKind::Lookahead => "looking ahead",
         TracerKind::Breakpoint => "breakpoints",
         TracerKind::Check => "looking ahead and by breakpoints",
     };
-    let mean = |sum: u64| count((sum as f64 / facts.bursts as f64).round());
-    let mean = match facts.bursts {
+    let mean = |sum: u64| count((sum as f64 / statistics.bursts as f64).round());
+    let mean = match statistics.bursts {
         0 => String::new(),
-        _ => format!(" (mean: {} instructions, {} branches)", mean(facts.instructions), mean(facts.taken_branches)),
+        _ => format!(
+            " (mean: {} instructions, {} branches)",
+            mean(statistics.instructions),
+            mean(statistics.taken_branches)
+        ),
     };
     format!(
         "branches traced in software by {way}: {}{mean} in {} of {}",
-        counted(facts.bursts, "burst", "bursts"),
-        counted(facts.threads, "thread", "threads"),
-        counted(facts.processes, "process", "processes"),
+        counted(statistics.bursts, "burst", "bursts"),
+        counted(statistics.threads, "thread", "threads"),
+        counted(statistics.processes, "process", "processes"),
     )
 }
 
 /// *Break Dancing*, figure 3.
-fn where_time_went(facts: &TracerFacts) -> String {
-    let time = &facts.time;
+fn where_time_went(statistics: &TracerStatistics) -> String {
+    let time = &statistics.time;
     let parts = [
         ("stops", time.stops),
         ("memory", time.state),
@@ -73,20 +79,20 @@ fn where_time_went(facts: &TracerFacts) -> String {
     };
     format!(
         "overhead {:.2} % of CPU time ({} % allowed): {}",
-        facts.overhead,
-        facts.overhead_allowed,
+        statistics.overhead,
+        statistics.overhead_allowed,
         parts.map(part).join(", ")
     )
 }
 
 /// *Break Dancing*, figure 4.
-fn what_evaluation_gave(facts: &TracerFacts) -> String {
+fn what_evaluation_gave(statistics: &TracerStatistics) -> String {
     format!(
         "t = {} of the evaluated branches were taken, s = {} of the taken ones needed no evaluation: t/(1-s) = {:.2} \
          taken branches per evaluation",
-        share(facts.taken_fraction, 1.0),
-        share(facts.static_fraction, 1.0),
-        facts.usefulness
+        share(statistics.taken_fraction, 1.0),
+        share(statistics.static_fraction, 1.0),
+        statistics.usefulness
     )
 }
 

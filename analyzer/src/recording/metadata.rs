@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The part of feature 250 (`hbbp-recording/1`, JSON) that the analysis needs or reports repeat. Fields that are absent are empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Facts {
+pub struct Metadata {
     /// What was weaker than it could be when the recording was made.
     pub degradations: Vec<String>,
     /// Records the kernel had no room for; those lost after the last that was written are in no other place.
@@ -67,12 +67,12 @@ pub struct Tracer {
     pub overhead: Option<f64>,
 }
 
-impl Facts {
+impl Metadata {
     /// The note is input like any other: one that cannot be read is said to be so.
     pub fn read(note: &[u8]) -> Self {
-        serde_json::from_slice(note).unwrap_or_else(|error| Facts {
+        serde_json::from_slice(note).unwrap_or_else(|error| Metadata {
             degradations: vec![format!("what the recorder noted (feature 250) cannot be read: {error}")],
-            ..Facts::default()
+            ..Metadata::default()
         })
     }
 
@@ -128,16 +128,16 @@ mod tests {
 
     #[test]
     fn what_reports_repeat_is_read_and_the_rest_is_ignored() {
-        let facts =
-            Facts::read(br#"{"schema":"hbbp-recording/9","degradations":["no PMU"],"lost":3,"new":{"field":1}}"#);
-        assert_eq!(facts, Facts { degradations: vec!["no PMU".into()], lost: 3, ..Facts::default() });
-        assert_eq!(Facts::read(b"{}"), Facts::default());
-        assert!(Facts::read(b"[1").degradations.concat().contains("feature 250"));
+        let metadata =
+            Metadata::read(br#"{"schema":"hbbp-recording/9","degradations":["no PMU"],"lost":3,"new":{"field":1}}"#);
+        assert_eq!(metadata, Metadata { degradations: vec!["no PMU".into()], lost: 3, ..Metadata::default() });
+        assert_eq!(Metadata::read(b"{}"), Metadata::default());
+        assert!(Metadata::read(b"[1").degradations.concat().contains("feature 250"));
     }
 
     #[test]
     fn bursts_are_the_events_of_software_provenance() {
-        let facts = Facts::read(
+        let metadata = Metadata::read(
             br#"{"events":[{"name":"task-clock","role":"ebs","unit":"nanoseconds"},
                 {"name":"lbr","provenance":"hardware","unit":"taken-branches"},
                 {"name":"burst:u","role":"lbr","provenance":"software","unit":"nanoseconds"},
@@ -149,8 +149,10 @@ mod tests {
         let names = ["task-clock", "lbr", "burst:u", "burst2", "burst3", "burst4"];
         let (time, instructions) = (Some(BurstUnit::Nanoseconds), Some(BurstUnit::Instructions));
         let units = [None, None, time, instructions, Some(BurstUnit::Unknown), None];
-        assert_eq!(names.map(|name| facts.burst_unit(name)), units);
-        assert!(facts.is_simulated("simulated/instructions/") && !names.iter().any(|name| facts.is_simulated(name)));
+        assert_eq!(names.map(|name| metadata.burst_unit(name)), units);
+        assert!(
+            metadata.is_simulated("simulated/instructions/") && !names.iter().any(|name| metadata.is_simulated(name))
+        );
         let tracer = Tracer {
             kind: Some("lookahead".into()),
             bursts: Some(8),
@@ -158,7 +160,7 @@ mod tests {
             depth: None,
             overhead: Some(0.93),
         };
-        assert_eq!(facts.tracer, Some(tracer));
+        assert_eq!(metadata.tracer, Some(tracer));
     }
 
     #[test]
@@ -168,10 +170,10 @@ mod tests {
             r#""events":{"name":"burst:u","provenance":"software"},"tracer":null"#,
             r#""events":[7,null,{"provenance":"software"},{"name":3,"provenance":"software"}],"tracer":"none""#,
         ] {
-            let facts = Facts::read(format!(r#"{{"lost":3,{odd}}}"#).as_bytes());
-            assert_eq!(facts, Facts { lost: 3, ..Facts::default() }, "{odd}");
+            let metadata = Metadata::read(format!(r#"{{"lost":3,{odd}}}"#).as_bytes());
+            assert_eq!(metadata, Metadata { lost: 3, ..Metadata::default() }, "{odd}");
         }
-        let facts = Facts::read(br#"{"tracer":{"kind":1,"bursts":-1,"depth":1e300,"overhead":-1e308}}"#);
-        assert_eq!(facts.tracer, Some(Tracer::default()));
+        let metadata = Metadata::read(br#"{"tracer":{"kind":1,"bursts":-1,"depth":1e300,"overhead":-1e308}}"#);
+        assert_eq!(metadata.tracer, Some(Tracer::default()));
     }
 }

@@ -7,9 +7,9 @@ use serde::Serialize;
 use crate::simulation::pmu::PmuSettings;
 use crate::simulation::truth::Truth;
 
-/// The `simulation` object of a recording's facts.
+/// The `simulation` object of a recording's statistics.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct SimulationFacts {
+pub struct SimulationStatistics {
     /// Whose events were simulated.
     pub core: &'static str,
     /// Entries of a branch stack.
@@ -47,7 +47,7 @@ pub struct SimulationFacts {
     pub truth: Truth,
 }
 
-impl SimulationFacts {
+impl SimulationStatistics {
     pub(super) fn new(settings: PmuSettings) -> Self {
         let PmuSettings { core, depth, bias, seed } = settings;
         Self { core: core.as_str(), depth, bias, seed, ..Self::default() }
