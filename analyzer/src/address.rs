@@ -1,20 +1,4 @@
-//! The address spaces of the analysis.
-//!
-//! [`Avma`] (re-exported from `perfdata`) is an address in a running process; [`Svma`] is an address as
-//! stated in an ELF file. They never mix: the only way from one to the other is through a mapping.
+//! The address spaces of the analysis: [`Avma`] in a running process, [`Svma`] as stated in an ELF file, [`FileOffset`] in the
+//! file. They never mix: the only way from one to another is through a mapping or a segment.
 
-use std::fmt;
-
-pub use perfdata::Avma;
-use serde::{Deserialize, Serialize};
-
-/// Stated virtual memory address: what the ELF file's headers and symbols say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Svma(pub u64);
-
-impl fmt::Display for Svma {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0)
-    }
-}
+pub use addresses::{Avma, FileOffset, Svma};

@@ -29,7 +29,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod address;
 mod attr;
 mod branch;
 mod chunk;
@@ -62,7 +61,7 @@ mod source;
 mod words;
 mod writer;
 
-pub use address::Avma;
+pub use addresses::Avma;
 pub use attr::{EventAttr, EventDescription};
 pub use branch::{Branch, BranchFlags, BranchKind, BranchStack};
 pub use chunk::{CHUNK_SIZE, Chunk, Records};

@@ -2,17 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use perfdata::Avma;
+use crate::address::{Avma, FileOffset};
 
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
     AddressSpace, BurstPath, Context, ContextId, DataUses, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources,
     Starts, Timeline, Totals, UNKNOWN, Weight,
 };
-
-/// Offset in a module's file; for what has no file (kernel, JIT) the address itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileOffset(pub u64);
 
 /// EBS samples at one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

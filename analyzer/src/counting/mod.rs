@@ -15,8 +15,8 @@ pub use broken::BrokenStreams;
 pub use code_features::CodeFeatures;
 pub use groups::{Group, GroupBy, GroupId, Groups};
 pub use locate::{
-    Detail, FileOffset, Located, LocatedBranch, LocatedIp, LocatedPath, LocatedStart, LocatedStream, ModuleHits,
-    StartId, Stretch, TakenBranch, locate,
+    Detail, Located, LocatedBranch, LocatedIp, LocatedPath, LocatedStart, LocatedStream, ModuleHits, StartId, Stretch,
+    TakenBranch, locate,
 };
 pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, SharedCode, count_module};
 pub use scale::{CountScale, mean_instruction_length};

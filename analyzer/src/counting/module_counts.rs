@@ -11,12 +11,12 @@
 //!
 //! A stream cut in two by an interrupt covers the interrupted block once: in its second half.
 
-use crate::address::Svma;
+use crate::address::{FileOffset, Svma};
 use crate::binaries::Binary;
 use crate::code::{BlockMap, FunctionTable, Image, Observed, Terminator};
 use crate::counting::straight_line::{Broken, StraightLines};
 use crate::counting::unreadable::{UnreadBlock, unread_blocks};
-use crate::counting::{BrokenStreams, FileOffset, GroupId, LocatedIp, LocatedStream, ModuleHits, StartId};
+use crate::counting::{BrokenStreams, GroupId, LocatedIp, LocatedStream, ModuleHits, StartId};
 use crate::recording::{ModuleId, StackStatistics, Weight};
 
 /// The code of a module, as far as it can be known.

@@ -1,8 +1,8 @@
 //! Which blocks a stream runs through, and whether it can.
 
-use crate::address::Svma;
+use crate::address::{FileOffset, Svma};
 use crate::code::{BlockMap, Image, Terminator, instructions};
-use crate::counting::{FileOffset, LocatedStream};
+use crate::counting::LocatedStream;
 
 /// The code of a module as straight lines: what control runs through without a taken branch.
 pub struct StraightLines<'a> {

@@ -1,6 +1,7 @@
 //! Blocks of code that cannot be read: what the recording alone shows of them.
 
-use crate::counting::{FileOffset, ModuleHits};
+use crate::address::FileOffset;
+use crate::counting::ModuleHits;
 
 /// A run of bytes that is entered and left only at its ends as far as the recording shows. Its instructions are not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

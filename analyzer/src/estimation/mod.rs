@@ -15,8 +15,9 @@ mod time_share;
 
 use std::collections::BTreeMap;
 
+use crate::address::FileOffset;
 use crate::code::FunctionId;
-use crate::counting::{Code, FileOffset, Located, LocatedStart, ModuleCounts, SharedCode};
+use crate::counting::{Code, Located, LocatedStart, ModuleCounts, SharedCode};
 use crate::recording::{EventKind, ModuleId, ModuleTable, Sources};
 
 /// How bursts were weighted.

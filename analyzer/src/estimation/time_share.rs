@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::counting::{FileOffset, Located, LocatedStart};
+use crate::address::FileOffset;
+use crate::counting::{Located, LocatedStart};
 use crate::estimation::{Strata, Stratum};
 use crate::recording::ModuleId;
 

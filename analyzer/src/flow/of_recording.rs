@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::address::Svma;
+use crate::address::{FileOffset, Svma};
 use crate::code::Terminator;
 use crate::counting::{
-    Code, CountScale, FileOffset, Located, ModuleCounts, ModuleHits, SharedCode, StartId, StraightLines, TakenBranch,
+    Code, CountScale, Located, ModuleCounts, ModuleHits, SharedCode, StartId, StraightLines, TakenBranch,
 };
 use crate::estimation::Estimate;
 use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, Place, RangeCount};

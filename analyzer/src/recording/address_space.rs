@@ -1,6 +1,6 @@
 //! What is mapped where in one process (or in the kernel).
 
-use perfdata::Avma;
+use crate::address::Avma;
 use rpds::RedBlackTreeMapSync;
 
 /// Index of a module in the recording's [`ModuleTable`](crate::recording::ModuleTable).

@@ -236,7 +236,7 @@ impl Change {
 
 #[cfg(test)]
 mod tests {
-    use perfdata::Avma;
+    use crate::address::Avma;
 
     use super::*;
     use crate::recording::ModuleId;

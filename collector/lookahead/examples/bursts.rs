@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use addresses::Avma;
 use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, StopReason, run};
-use perfdata::Avma;
 use support::tracee::{Remote, Tracee};
 
 struct Remembering<'t> {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use addresses::Avma;
 use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, PAGE, Page, Registers, run};
-use perfdata::Avma;
 
 const CODE: u64 = 0x40_0000;
 const DATA: u64 = 0x80_0000;

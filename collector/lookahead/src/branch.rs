@@ -1,6 +1,6 @@
 //! What a burst records: taken branches, or every instruction.
 
-use perfdata::Avma;
+use addresses::Avma;
 
 /// One taken branch, in execution order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use addresses::Avma;
 use iced_x86::InstructionInfoFactory;
-use perfdata::Avma;
 
 use crate::code_lines::Resident;
 use crate::decode::decode_block;

@@ -1,6 +1,6 @@
 //! The state an instruction works on.
 
-use perfdata::Avma;
+use addresses::Avma;
 
 use crate::code_lines::Resident;
 use crate::context::Context;

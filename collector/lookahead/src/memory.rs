@@ -1,6 +1,6 @@
 //! The world outside: the memory of the thread that is looked ahead of.
 
-use perfdata::Avma;
+use addresses::Avma;
 
 /// Bytes of a page, the unit in which memory is read.
 pub const PAGE: usize = 4096;

@@ -1,7 +1,7 @@
 //! How far a burst may go, how far it went, and why it ended.
 
+use addresses::Avma;
 use iced_x86::Mnemonic;
-use perfdata::Avma;
 
 /// Limits of one burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

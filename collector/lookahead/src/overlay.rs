@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use perfdata::Avma;
+use addresses::Avma;
 
 use crate::memory::{Fault, Memory, PAGE, Page};
 

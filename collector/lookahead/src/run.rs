@@ -3,7 +3,7 @@
 use std::mem;
 use std::ops::Range;
 
-use perfdata::Avma;
+use addresses::Avma;
 
 use crate::code_cache::CodeCache;
 use crate::lines::{DataLines, Path};

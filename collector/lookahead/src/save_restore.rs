@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
+use addresses::Avma;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
-use perfdata::Avma;
 
 use crate::form::address;
 use crate::machine::Machine;

@@ -1,6 +1,6 @@
 //! What becomes of what is executed.
 
-use perfdata::Avma;
+use addresses::Avma;
 
 use crate::machine::Machine;
 use crate::op::Op;

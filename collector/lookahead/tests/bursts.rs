@@ -2,11 +2,11 @@
 
 mod support;
 
+use addresses::Avma;
 use lookahead::{
     Branch, BranchKind, CodeCache, DataLines, DataUse, Forwarded, Fuel, Outcome, Overlay, Registers, StopReason, run,
     run_with_lines,
 };
-use perfdata::Avma;
 use support::pages::Pages;
 
 const CODE: u64 = 0x40_0000;

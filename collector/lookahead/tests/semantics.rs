@@ -214,7 +214,7 @@ fn check(case: &Case, cache: &mut CodeCache) -> Result<(), String> {
     data.reads = 0;
     let mut unwritten = [0; 4096];
     for at in [0, 0x1000u64] {
-        lookahead::Memory::read_page(&mut data, perfdata::Avma(DATA + at), &mut unwritten).expect("data");
+        lookahead::Memory::read_page(&mut data, addresses::Avma(DATA + at), &mut unwritten).expect("data");
         let written = overlay.written().any(|(address, _)| address.0 == DATA + at);
         if !written && unwritten[..] != expected[at as usize..at as usize + 4096] {
             wrong.push("memory was not written".into());

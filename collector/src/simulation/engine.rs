@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use addresses::Avma;
 use lookahead::{Executed, Overlay};
-use perfdata::Avma;
 
 use crate::simulation::SimulationSettings;
 use crate::simulation::pmu::{CodeTable, Core, PmuSample, ThreadPmu};

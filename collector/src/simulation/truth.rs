@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use perfdata::Avma;
+use addresses::Avma;
 use serde::Serialize;
 
 use crate::tracer::address_space::Layout;

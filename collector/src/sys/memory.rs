@@ -2,8 +2,8 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use addresses::Avma;
 use lookahead::{PAGE, Page};
-use perfdata::Avma;
 
 /// `process_vm_readv`: reads the pages at `addresses` into `pages`, in order, up to the first that cannot be read. Returns how many
 /// were read.

@@ -6,10 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use addresses::Avma;
 use lookahead::CodeCache;
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ReadCache};
-use perfdata::Avma;
 
 use crate::sys::process::{Mapping, mappings, proc_path};
 use crate::sys::read_memory;

@@ -1,7 +1,7 @@
 //! Predictions, and what came of them.
 
+use addresses::Avma;
 use lookahead::{Branch, Registers, StopReason};
-use perfdata::Avma;
 
 use crate::tracer::engine::Engine;
 use crate::tracer::thread::Thread;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
+use addresses::Avma;
 use lookahead::{Fault, Memory, PAGE, Page};
-use perfdata::Avma;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::sys::process::mappings;

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use addresses::Avma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess};
 use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopReason, run, run_with_lines};
-use perfdata::Avma;
 
 use crate::errno::Errno;
 use crate::sys::process::signals_caught;

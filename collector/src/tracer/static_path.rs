@@ -1,8 +1,8 @@
 //! The path from an instruction to the next branch that is not decided by its bytes (*Break Dancing*, FindNextUnresolvedBranch).
 
+use addresses::Avma;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
 use lookahead::{Branch, BranchKind, PAGE};
-use perfdata::Avma;
 
 use crate::sys::read_memory;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use perfdata::Avma;
+use addresses::Avma;
 
 /// Pages remembered at most.
 const MOST: usize = 512;

@@ -9,8 +9,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::address::Avma;
-use crate::counting::{FileOffset, LocatedPath};
+use crate::address::{Avma, FileOffset};
+use crate::counting::LocatedPath;
 use crate::recording::{DataUse, ModuleId};
 
 /// Lines that a level holds, and cycles until data is there that is not found in it: 48 KiB, 1 MiB, and what other machines leave of the third

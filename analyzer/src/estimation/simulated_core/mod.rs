@@ -20,9 +20,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
-use crate::address::Svma;
+use crate::address::{FileOffset, Svma};
 use crate::code::LONGEST_INSTRUCTION;
-use crate::counting::{FileOffset, LocatedPath, Stretch};
+use crate::counting::{LocatedPath, Stretch};
 use crate::estimation::simulated_core::caches::{FirstUse, Site, Wait, Waits};
 use crate::estimation::simulated_core::operation::{Flow, Operation};
 use crate::estimation::simulated_core::pipeline::{Pipeline, Way};

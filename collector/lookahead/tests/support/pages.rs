@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use addresses::Avma;
 use lookahead::{Fault, Memory, PAGE, Page};
-use perfdata::Avma;
 
 #[derive(Default, Clone)]
 pub struct Pages {

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
+use addresses::Avma;
 use lookahead::{Fault, Memory, Page, Registers, VectorState};
-use perfdata::Avma;
 
 const NT_X86_XSTATE: usize = 0x202;
 

@@ -1,6 +1,6 @@
 //! Data caches: which loads take long.
 
-use perfdata::Avma;
+use addresses::Avma;
 
 use crate::simulation::pmu::model::{LEVELS, LINE, MEMORY};
 

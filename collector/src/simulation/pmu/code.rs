@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use addresses::Avma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess};
 use lookahead::BranchKind;
-use perfdata::Avma;
 
 use crate::simulation::pmu::model::{
     ARITHMETIC, DIVISION_32, DIVISION_64, FLOAT_DIVISION, LOCKED, PLAIN, SLOW, TRANSCENDENTAL,

@@ -1,7 +1,7 @@
 //! Branch prediction: by history (McFarling's gshare), of targets likewise, and a stack of return addresses.
 
+use addresses::Avma;
 use lookahead::BranchKind;
-use perfdata::Avma;
 
 use crate::simulation::pmu::model::{DIRECTIONS, HISTORY, RETURNS, TARGETS};
 
