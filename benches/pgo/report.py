@@ -1,8 +1,5 @@
 """The results as Markdown tables."""
 
-import os
-import pathlib
-import platform
 import re
 import statistics
 
@@ -13,14 +10,6 @@ WORTHWHILE = 5
 def markdown(results):
     """All results: gains, what there is of them in the mean, and what was left out."""
     return "\n".join([gains(results), means(results), *left_out(results)])
-
-
-def put_into(readme, results, given):
-    """Replaces all behind the heading of the results."""
-    head, heading, _ = readme.read_text().partition("## Results\n")
-    cpu = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    machine = f"{cpu[1] if cpu else platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}"
-    readme.write_text(f"{head}{heading}\n{machine}; {given.rounds} rounds; bursts traced in software at {given.overhead} % overhead.\n\n{markdown(results)}\n")
 
 
 def gains(results):
