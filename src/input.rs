@@ -25,8 +25,7 @@ pub struct BinaryArgs {
     #[arg(long, value_name = "DIR")]
     symfs: Option<PathBuf>,
 
-    /// Read this binary instead of the recorded one: by its build id or name, or for the RECORDED path or name, even if it is of
-    /// another build
+    /// Read this binary instead of the recorded one (by its build id or name, or for the RECORDED path or name)
     #[arg(long = "binary", value_name = "[RECORDED=]FILE")]
     binaries: Vec<String>,
 }

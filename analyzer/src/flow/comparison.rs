@@ -105,9 +105,8 @@ pub fn compare(sides: [&Flow; 2], search: &BinarySearch, threads: usize) -> Comp
             pairs.entry(identity).or_default()[side] = Some(index);
         }
     }
-    let search = search.among(sides.into_iter().flat_map(|flow| &flow.modules).map(|of| &of.module));
     for pair in pairs.into_values() {
-        sums.add(sides, pair, &search);
+        sums.add(sides, pair, search);
     }
     sums.finish()
 }
@@ -199,7 +198,6 @@ impl Sums {
         };
         let flows: Vec<(&Flow, usize)> = parts.iter().map(|&(_, flow, index)| (flow, index)).collect();
         let code = FlowCode::of(&flows, &binary);
-        self.notes.extend(binary.other_build.clone());
         let mut executions: [Vec<f64>; 2] = Default::default();
         for (side, flow, index) in parts {
             let of = &flow.modules[index];

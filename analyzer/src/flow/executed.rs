@@ -43,7 +43,6 @@ pub fn executed_modules<'a>(
 ) -> impl Iterator<Item = ExecutedModule<'a>> + use<'a> {
     let has_ranges = flow.range_total() > 0.0;
     let ran = move |of: &ModuleFlow| if has_ranges { !of.ranges.is_empty() } else { !of.samples.is_empty() };
-    let search = search.among(flow.modules.iter().map(|of| &of.module));
     let modules = flow.modules.iter().enumerate().filter(move |(_, of)| ran(of));
     modules.map(move |(index, of)| {
         let binary = match of.read {
@@ -53,8 +52,7 @@ pub fn executed_modules<'a>(
         let code = binary.map(|binary| {
             let code = FlowCode::of(&[(flow, index)], &binary);
             let counts = if has_ranges { code.executions(of) } else { code.sampled(of) };
-            let mut notes = Vec::from_iter(binary.other_build.clone());
-            notes.extend(code.misfit(of, has_ranges));
+            let mut notes = Vec::from_iter(code.misfit(of, has_ranges));
             let ran = code.blocks.blocks().iter().zip(&counts).filter(|(_, count)| **count > 0.0);
             let source = SourceIndex::read(&binary, &joined(ran.map(|(block, _)| block.start..block.end)), threads);
             notes.extend(source.notes().iter().map(|note| format!("{}: {note}", binary.file.display())));

@@ -36,7 +36,6 @@ impl<'a> Profiled<'a> {
                 false => format!("--binary: no such file was seen running; there are: {}", names.join(", ")),
             });
         }
-        let search = search.among(flow.modules.iter().map(|of| &of.module));
         let mut refused = Vec::new();
         // Several builds can be of one name: the file is of one of them.
         for &(index, module) in candidates().take(if is_given { usize::MAX } else { 1 }) {
@@ -66,7 +65,6 @@ impl<'a> Profiled<'a> {
             let part = share(others, others + size(self.module));
             lines.push(format!("left out: {} other builds of that name, {part} of what ran of it", builds.len()));
         }
-        lines.extend(self.binary.other_build.clone());
         let code = FlowCode::of(&[(of, self.index)], &self.binary);
         lines.extend(code.misfit(self.module, !self.module.ranges.is_empty()));
         lines.extend(left_out(of));
