@@ -1,6 +1,7 @@
 //! Decoded code, kept from burst to burst.
 
 use std::collections::HashMap;
+use std::mem;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -41,7 +42,9 @@ pub struct CodeCache {
     pub(crate) blocks: Vec<Block>,
     by_address: HashMap<u64, u32>,
     recent: Box<[(u64, u32)]>,
-    pub(crate) resident: Resident,
+    resident: Resident,
+    /// A burst has what is resident.
+    lent: bool,
     factory: InstructionInfoFactory,
     limit: usize,
     decoding: Duration,
@@ -56,6 +59,7 @@ impl CodeCache {
             by_address: HashMap::new(),
             recent: vec![(NO_ADDRESS, NO_BLOCK); RECENT].into_boxed_slice(),
             resident: Resident::default(),
+            lent: false,
             factory: InstructionInfoFactory::new(),
             limit: instructions.clamp(1024, 1 << 26),
             decoding: Duration::ZERO,
@@ -100,6 +104,21 @@ impl CodeCache {
         self.forget();
         self.resident.lines.clear();
         self.resident.stubs.clear();
+    }
+
+    /// Hands what is resident to a burst.
+    pub(crate) fn lend(&mut self) -> Resident {
+        if mem::replace(&mut self.lent, true) {
+            // The burst before panicked (in a `Memory`) and took along the stubs of all that is decoded.
+            self.forget();
+        }
+        mem::take(&mut self.resident)
+    }
+
+    /// Takes back what [`lend`](Self::lend) gave.
+    pub(crate) fn take_back(&mut self, resident: Resident) {
+        self.resident = resident;
+        self.lent = false;
     }
 
     fn forget(&mut self) {

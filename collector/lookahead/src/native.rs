@@ -4,9 +4,9 @@
 //! executes the instruction, and stores what it changed. The memory is mapped twice, once writable and once executable, so that
 //! no page is both and adding a stub needs no system call.
 
-use std::ptr::NonNull;
-
 use std::collections::HashMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::context::Context;
 use crate::flags::{AF, STATUS};
@@ -15,20 +15,42 @@ use crate::stub::{Code, Traits};
 /// Bytes of executable memory; about 20,000 stubs.
 const SIZE: usize = 2 << 20;
 
-/// Place of a stub.
+/// Name of a stub. It means that stub only as long as the memory it was written to has not been cleared; then, and for the
+/// stubs of another [`Stubs`], it names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StubId(u32);
+pub(crate) struct StubId {
+    /// Where it begins, in bytes from the start of the memory.
+    start: u32,
+    generation: u32,
+}
 
 impl StubId {
-    pub(crate) const NONE: Self = Self(u32::MAX);
+    pub(crate) const NONE: Self = Self { start: u32::MAX, generation: 0 };
+}
+
+/// Generation of memory that no stub has been written to since it was cleared: of no id.
+const EMPTY: u32 = u32::MAX;
+
+/// The generation handed out next: no two fillings of stub memory in this process have the same one. `None` once all
+/// have been used, which is after four thousand million fillings.
+fn next_generation() -> Option<u32> {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let more = |next: u32| (next != EMPTY).then(|| next + 1);
+    NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
 }
 
 /// Every stub in use.
-#[derive(Default)]
 pub(crate) struct Stubs {
     mapping: Option<Mapping>,
     used: usize,
+    generation: u32,
     known: HashMap<[u8; 16], (StubId, Traits)>,
+}
+
+impl Default for Stubs {
+    fn default() -> Self {
+        Self { mapping: None, used: 0, generation: EMPTY, known: HashMap::new() }
+    }
 }
 
 struct Mapping {
@@ -61,6 +83,9 @@ impl Stubs {
             self.mapping = map();
         }
         let mapping = self.mapping.as_ref()?;
+        if self.generation == EMPTY {
+            self.generation = next_generation()?;
+        }
         let bytes = code.bytes();
         let start = self.used;
         let end = start.checked_add(bytes.len()).filter(|&end| end <= SIZE)?;
@@ -69,7 +94,7 @@ impl Stubs {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), mapping.writable.as_ptr().add(start), bytes.len());
         }
         self.used = end.next_multiple_of(16).min(SIZE);
-        let id = StubId(start as u32);
+        let id = StubId { start: start as u32, generation: self.generation };
         self.known.insert(key, (id, traits));
         Some(id)
     }
@@ -79,25 +104,28 @@ impl Stubs {
         self.used > SIZE - (32 << 10)
     }
 
-    /// Forgets every stub; ids given out before must not be used again.
+    /// Forgets every stub; ids given out before are refused from now on.
     pub(crate) fn clear(&mut self) {
         self.known.clear();
         self.used = 0;
+        self.generation = EMPTY;
     }
 
-    /// Runs a stub on `context`. Returns false for an id that is none.
+    /// Runs a stub on `context`. Returns false, having done nothing, for an id that names none of these stubs.
     #[inline(always)]
     pub(crate) fn call(&self, id: StubId, context: &mut Context) -> bool {
         let Some(mapping) = &self.mapping else { return false };
-        if id.0 as usize >= self.used {
+        if id.generation != self.generation {
             return false;
         }
-        // SAFETY: ids are made only by `add`, so the address is the start of a `Code`. Such code can only come from the `stub`
+        // SAFETY: an id with this generation was made by `add`, of these stubs (generations are unique), since the memory was
+        // last cleared (which ends a generation), and what `add` wrote is overwritten only after that: so the address is the
+        // start of a `Code`. Such code can only come from the `stub`
         // module, whose contract is: it is complete, returns, keeps what the calling convention wants kept, touches no memory
         // but the stack below and `*context`, and its instruction was checked to exist on this CPU and not to trap.
         unsafe {
             let stub: unsafe extern "sysv64" fn(*mut Context) =
-                std::mem::transmute(mapping.executable.as_ptr().add(id.0 as usize));
+                std::mem::transmute(mapping.executable.as_ptr().add(id.start as usize));
             stub(context);
         }
         true
@@ -241,5 +269,61 @@ fn map() -> Option<Mapping> {
         };
         libc::close(file);
         mapping
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iced_x86::InstructionInfoFactory;
+
+    use super::*;
+    use crate::decode::decode_block;
+
+    const PXOR: [u8; 4] = [0x66, 0x0f, 0xef, 0xc1];
+    const PADDD: [u8; 4] = [0x66, 0x0f, 0xfe, 0xc1];
+    /// Its stub is longer than those of the others: it loads and stores `mxcsr`, too.
+    const MULPD: [u8; 4] = [0x66, 0x0f, 0x59, 0xc1];
+
+    fn stub(stubs: &mut Stubs, instruction: &[u8]) -> StubId {
+        let mut ops = Vec::new();
+        decode_block(0x1000, instruction, &mut ops, &mut InstructionInfoFactory::new(), stubs);
+        let id = ops.first().map_or(StubId::NONE, |op| op.stub);
+        assert_ne!(id, StubId::NONE, "a stub of {instruction:02x?}");
+        id
+    }
+
+    #[test]
+    fn an_id_kept_over_a_clearing_is_refused() {
+        let mut stubs = Stubs::default();
+        let first = stub(&mut stubs, &PXOR);
+        let second = stub(&mut stubs, &PADDD);
+        assert!(stubs.call(second, &mut Context::default()));
+        stubs.clear();
+        assert!(!stubs.call(first, &mut Context::default()), "memory that is empty");
+        let new = stub(&mut stubs, &MULPD);
+        assert!(stubs.used > second.start as usize, "the second stub's place is inside the new stub");
+        assert!(!stubs.call(second, &mut Context::default()), "the middle of another stub");
+        assert!(!stubs.call(first, &mut Context::default()), "another stub");
+        assert!(stubs.call(new, &mut Context::default()));
+    }
+
+    #[test]
+    fn an_id_of_other_stubs_is_refused() {
+        let (mut stubs, mut others) = (Stubs::default(), Stubs::default());
+        stub(&mut stubs, &PXOR);
+        let second = stub(&mut stubs, &PADDD);
+        assert!(!others.call(second, &mut Context::default()), "without memory");
+        stub(&mut others, &MULPD);
+        assert!(!others.call(second, &mut Context::default()));
+        assert!(stubs.call(second, &mut Context::default()));
+    }
+
+    #[test]
+    fn no_stub_is_called_by_the_id_of_none() {
+        let mut stubs = Stubs::default();
+        assert!(!stubs.call(StubId::NONE, &mut Context::default()));
+        stub(&mut stubs, &PXOR);
+        stubs.clear();
+        assert!(!stubs.call(StubId::NONE, &mut Context::default()));
     }
 }

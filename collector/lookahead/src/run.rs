@@ -1,6 +1,5 @@
 //! The burst.
 
-use std::mem;
 use std::ops::Range;
 
 use addresses::Avma;
@@ -70,11 +69,11 @@ fn run_into(
     forbidden: &[Range<Avma>],
     sink: &mut impl Sink,
 ) -> Outcome {
-    let mut machine = Machine::new(registers, overlay, memory, mem::take(&mut cache.resident));
+    let mut machine = Machine::new(registers, overlay, memory, cache.lend());
     machine.repetitions = fuel.instructions.saturating_mul(64);
     let (outcome, rip) = burst(&mut machine, registers.rip, cache, fuel, forbidden, sink);
-    cache.resident = mem::take(&mut machine.resident);
     machine.save(rip, registers);
+    cache.take_back(machine.resident);
     outcome
 }
 

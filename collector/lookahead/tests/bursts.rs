@@ -4,8 +4,8 @@ mod support;
 
 use addresses::Avma;
 use lookahead::{
-    Branch, BranchKind, CodeCache, DataLines, DataUse, Forwarded, Fuel, Outcome, Overlay, Registers, StopReason, run,
-    run_with_lines,
+    Branch, BranchKind, CodeCache, DataLines, DataUse, Fault, Forwarded, Fuel, Memory, Outcome, Overlay, Page,
+    Registers, StopReason, run, run_with_lines,
 };
 use support::pages::Pages;
 
@@ -211,6 +211,54 @@ fn a_small_cache_starts_anew_and_stays_right() {
         small.run(10, 100_000);
     }
     assert_eq!(small.registers, bench.registers);
+}
+
+/// Memory that panics when `bad` is read.
+struct Panicking<'m> {
+    memory: &'m mut Pages,
+    bad: u64,
+}
+
+impl Memory for Panicking<'_> {
+    fn read_page(&mut self, address: Avma, page: &mut Page) -> Result<(), Fault> {
+        assert_ne!(address.0, self.bad, "as this test wants");
+        self.memory.read_page(address, page)
+    }
+}
+
+#[test]
+fn a_cache_stays_right_after_a_panic_in_the_middle_of_a_burst() {
+    const BAD: u64 = 0x90_0000;
+    // pxor xmm0, xmm1; paddd xmm0, xmm1; pxor xmm0, xmm1; jmp to itself
+    let mut bench = bench(&[0x66, 0x0f, 0xef, 0xc1, 0x66, 0x0f, 0xfe, 0xc1, 0x66, 0x0f, 0xef, 0xc1, 0xeb, 0xfe]);
+    let low = |registers: &Registers| u64::from_le_bytes(registers.vector.zmm[0][..8].try_into().expect("8 bytes"));
+    let start = Registers { rip: CODE, ..bench.registers.clone() };
+    let vectors = |bench: &mut Bench| {
+        bench.registers = start.clone();
+        bench.registers.vector.zmm[1][0] = 5;
+        bench.registers.vector.zmm[0][0] = 1;
+        let outcome = bench.run(3, u64::MAX);
+        (outcome.instructions, low(&bench.registers))
+    };
+    let right = (3, ((1 ^ 5) + 5) ^ 5);
+    assert_eq!(vectors(&mut bench), right);
+
+    bench.overlay.clear();
+    bench.memory.put(CODE + 0x100, &[0x48, 0x8b, 0x06]); // mov rax, [rsi]
+    bench.registers.rip = CODE + 0x100;
+    bench.registers.general[6] = BAD;
+    let Bench { memory, overlay, cache, registers, branches } = &mut bench;
+    let fuel = Fuel { instructions: 1, branches: 1 };
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        run(registers, overlay, &mut Panicking { memory, bad: BAD }, cache, fuel, &[], branches)
+    }));
+    assert!(panicked.is_err());
+
+    bench.overlay.clear();
+    bench.memory.put(CODE + 0x200, &[0x66, 0x0f, 0x59, 0xc1]); // mulpd xmm0, xmm1, which needs a longer stub
+    bench.registers.rip = CODE + 0x200;
+    assert_eq!(bench.run(1, u64::MAX).instructions, 1);
+    assert_eq!(vectors(&mut bench), right);
 }
 
 #[test]
