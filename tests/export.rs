@@ -450,6 +450,70 @@ fn the_text_of_perf_script_is_that_of_perf() {
     }
 }
 
+/// Of several events only the branch source is for `llvm-profgen`. The first sample is of the clock, as `hbbp record` begins.
+#[test]
+fn llvm_profgen_makes_a_profile_of_the_stacks_of_a_recording_of_two_events() {
+    let Some((folder, binary, _)) = twice_around() else { return };
+    let mut recorder = Recorder::traced(&binary);
+    recorder.sample(A);
+    for _ in 0..200 {
+        recorder.burst(&Burst { ip: A, branches: &AROUND, instructions: 50, period: 1_000_000 });
+        recorder.sample(B);
+    }
+    let file = |name: &str| folder.path().join(name);
+    std::fs::write(file("traced"), recorder.finish(&burst_metadata("nanoseconds"))).unwrap();
+    let script = export("perf-script", &file("traced"), &["--stacks-only"]);
+    assert_eq!(script.lines().filter(|line| line.starts_with(' ')).count(), 200, "{script}");
+    std::fs::write(file("script"), script).unwrap();
+    let Some(mut profgen) = llvm("llvm-profgen") else { return };
+    profgen.arg(format!("--perfscript={}", file("script").display())).arg(format!("--binary={}", binary.display()));
+    // Without debug information it stops after ranges and branches, by address.
+    profgen.arg("--skip-symbolization").arg(format!("--output={}", file("profile").display()));
+    output_of(profgen);
+    let profile = std::fs::read_to_string(file("profile")).unwrap();
+    // Two branches of five lead from D to A with a range after them to A's jump.
+    assert!(profile.contains("1e->0:600"), "{profile}");
+}
+
+/// The event of instructions has stacks of its own, which nothing else counts.
+#[test]
+fn only_the_stacks_of_the_branch_source_are_written_where_that_is_asked_for() {
+    let Some((folder, binary, _)) = twice_around() else { return };
+    let mut recorder = Recorder::with_two_stacks(&binary);
+    for _ in 0..3 {
+        recorder.sample_with_stack(B, &[(D_JMP, A)]);
+        recorder.stack(&AROUND);
+    }
+    let both = folder.path().join("both");
+    std::fs::write(&both, recorder.finish(&Features::default())).unwrap();
+    let ips = |more: &[&str]| -> Vec<u64> {
+        let text = export("perf-script", &both, more);
+        let samples = text.lines().filter(|line| line.starts_with(' '));
+        samples.map(|line| u64::from_str_radix(line.split_whitespace().next().unwrap(), 16).unwrap()).collect()
+    };
+    assert_eq!(ips(&[]), [B, A, B, A, B, A]);
+    assert_eq!(ips(&["--stacks-only"]), [A, A, A]);
+    let mut recorder = Recorder::new(&binary);
+    recorder.sample(A);
+    let file = folder.path().join("without");
+    std::fs::write(&file, recorder.finish(&Features::default())).unwrap();
+    let refused = run(&["export", "--format", "perf-script", "--stacks-only", "-i", file.to_str().unwrap()]);
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(1) && errors.contains("no stacks of taken branches"), "{errors}");
+}
+
+#[test]
+fn an_option_of_another_format_is_wrong_usage() {
+    for (option, format, right) in
+        [(&["--stacks-only"][..], "bolt", "perf-script"), (&["--gcov-version", "2"], "llvm-text", "gcov")]
+    {
+        let output = run(&[&["export", "--format", format][..], option].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(&format!("{} is for --format {right}", option[0])), "{errors}");
+    }
+}
+
 #[test]
 fn pprof_gets_every_block_with_its_function() {
     let Some((folder, _, recording)) = twice_around() else { return };

@@ -55,6 +55,31 @@ impl Binary {
             None => FunctionTable::of(&self.image),
         }
     }
+
+    /// Why neither the file nor its debug file has debug information; `None` if one of them has.
+    pub fn missing_debug_information(&self) -> Option<MissingDebugInformation> {
+        if [Some(&self.image), self.debug_file.as_ref()].into_iter().flatten().any(Image::has_debug_information) {
+            return None;
+        }
+        Some(if self.image.is_stripped() {
+            MissingDebugInformation::WithSymbols
+        } else if self.image.comments().iter().any(|comment| comment.starts_with("rustc ")) {
+            MissingDebugInformation::OfRust
+        } else {
+            MissingDebugInformation::Unknown
+        })
+    }
+}
+
+/// Why a file has no debug information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingDebugInformation {
+    /// The file is stripped: its symbols are missing, too.
+    WithSymbols,
+    /// The file is stripped, but of its symbols: it is Rust's, whose standard library comes with debug information.
+    OfRust,
+    /// It was built without, or stripped.
+    Unknown,
 }
 
 impl BinarySearch {

@@ -31,5 +31,5 @@ pub mod truth;
 pub mod validation;
 
 pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Progress, Step, Summary, analyze};
-pub use binaries::{Binary, BinaryOverride, BinarySearch, hex};
+pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, hex};
 pub use estimation::Estimate;

@@ -1,5 +1,6 @@
 """Programs of programs.toml: their sources, builds and runs."""
 
+import functools
 import os
 import pathlib
 import resource
@@ -13,7 +14,7 @@ DEBUG = ["-gdwarf-4", "-gline-tables-only", "-fdebug-info-for-profiling", "-funi
 FLAGS = {"clang": ["-O2", "-w", *DEBUG], "gcc": ["-O2", "-w", "-gdwarf-4", "-g1"]}
 # Optimization and debug information as those of C; RUSTC_BOOTSTRAP=1 lets a stable rustc take options of nightly ones.
 RUST_PROFILE = "[profile.release]\nopt-level = 2\ndebug = 1\ncodegen-units = 1\n"
-RUST_FLAGS = ["-Zdebug-info-for-profiling", "-Clink-arg=-Wl,--emit-relocs"]
+RUST_LINK = "-Clink-arg=-Wl,--emit-relocs"
 
 # Programs that state the day on which they were built are the same on any day.
 os.environ["SOURCE_DATE_EPOCH"] = "0"
@@ -29,6 +30,23 @@ def said(command, **options):
     if done.returncode != 0:
         raise Failed(f"{pathlib.Path(str(command[0])).name}: {complaint(done.stderr or done.stdout)}")
     return done.stdout + done.stderr
+
+
+@functools.cache
+def rustc_option(*names):
+    """How this rustc spells an option, with its newest name first: `-C` where it is stable, or else `-Z`."""
+    environment = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
+    for name in names:
+        for letter in ("-C", "-Z"):
+            words = said(["rustc", letter, "help"], env=environment).split()
+            if any(word.split("=")[0].lstrip("-") == name for word in words):
+                return letter + name
+    raise Failed(f"this rustc knows no option {' or '.join(names)}")
+
+
+def debug_info_for_profiling():
+    """rustc's option for what clang calls -fdebug-info-for-profiling."""
+    return rustc_option("debuginfo-for-profiling", "debug-info-for-profiling")
 
 
 def complaint(output):
@@ -151,7 +169,7 @@ class RustProgram(Program):
         )
         binary = f'[[bin]]\nname = "{self.name}"\npath = "{HERE / self.entry["main"]}"\n'
         (project / "Cargo.toml").write_text(manifest(self.name, [dependency(self.entry)]) + binary + RUST_PROFILE)
-        environment = {**os.environ, "RUSTC_BOOTSTRAP": "1", "RUSTFLAGS": " ".join([*RUST_FLAGS, *flags]), "CARGO_INCREMENTAL": "0"}
+        environment = {**os.environ, "RUSTC_BOOTSTRAP": "1", "RUSTFLAGS": " ".join([debug_info_for_profiling(), RUST_LINK, *flags]), "CARGO_INCREMENTAL": "0"}
         said(["cargo", "build", "--release", "--offline", "--target-dir", objects], cwd=project, env=environment)
         return pathlib.Path(shutil.copy(objects / "release" / self.name, self.folder / f"rustc-{variant}"))
 

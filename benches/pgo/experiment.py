@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from building import Failed, complaint, said
+from building import Failed, complaint, rustc_option, said
 
 # Seconds of one recording, in one process: short ones have too few bursts, and too few of them use the same memory.
 RECORDED = 60
@@ -15,7 +15,7 @@ RECORDED = 60
 # with instrumentation only.
 SAMPLE_USE = {
     "clang": ["-fprofile-sample-use={}", "-fsample-profile-use-profi", "-mllvm", "-inline-enable-cost-benefit-analysis=true"],
-    "rustc": ["-Zprofile-sample-use={}", "-Cllvm-args=-sample-profile-use-profi", "-Cllvm-args=-inline-enable-cost-benefit-analysis=true"],
+    "rustc": ["{option}={}", "-Cllvm-args=-sample-profile-use-profi", "-Cllvm-args=-inline-enable-cost-benefit-analysis=true"],
     "gcc": ["-fauto-profile={}"],
 }
 # BOLT's own, with what its authors recommend.
@@ -131,7 +131,8 @@ class Experiment:
         return self.with_samples(name, profile)
 
     def with_samples(self, name, profile):
-        return self.build(f"autofdo-{name}", [option.format(profile) for option in SAMPLE_USE[self.compiler]])
+        option = rustc_option("profile-sample-use") if self.compiler == "rustc" else None
+        return self.build(f"autofdo-{name}", [word.format(profile, option=option) for word in SAMPLE_USE[self.compiler]])
 
     def sampled_by_others(self):
         """With a profile that llvm-profgen or create_gcov makes of the same recording."""

@@ -8,8 +8,12 @@ use std::process::ExitCode;
 
 use analyzer::BinarySearch;
 use analyzer::flow::Flow;
+use analyzer::recording::{Metadata, Sources, Vendor, read_tasks};
 use analyzer::sample_profile::{Names, SampleProfile};
 use anyhow::bail;
+use clap::ValueEnum;
+use clap::error::ErrorKind;
+use perfdata::Recording;
 
 use crate::commands::truth::read_truth;
 use crate::input::InputArgs;
@@ -36,6 +40,11 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "N")]
     gcov_version: Option<GcovVersion>,
 
+    /// Only the samples whose stacks are the branch source (`lbr` at the head of reports), with format perf-script: what
+    /// `llvm-profgen --perfscript` counts, of a recording of several events
+    #[arg(long)]
+    stacks_only: bool,
+
     #[command(flatten)]
     input: InputArgs,
 
@@ -53,7 +62,7 @@ enum Format {
     BoltPreagg,
     /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
     LlvmProfgen,
-    /// For LLVM's `-fprofile-sample-use=` (rustc: `-Zprofile-sample-use=`), as text
+    /// For LLVM's `-fprofile-sample-use=` (rustc: `-Cprofile-sample-use=`, before it was stable `-Z`), as text
     LlvmText,
     /// The same in the binary form that compilers read faster
     LlvmExtbin,
@@ -75,14 +84,23 @@ Examples:
   hbbp export --format gcov -o server.gcov -- ./server               then gcc -fauto-profile=server.gcov
   hbbp export --format llvm-profgen -i run.data --binary ./server -o server.ranges
   llvm-profgen --unsymbolized-profile=server.ranges --binary=./server --output=server.prof
+  hbbp export --format perf-script --stacks-only -i run.data -o server.script
+  llvm-profgen --perfscript=server.script --binary=./server --output=server.prof
   hbbp export --format bolt -i run.data --binary ./server -o server.fdata
   llvm-bolt ./server -o server.bolt -data=server.fdata -reorder-blocks=ext-tsp
   hbbp export --format callgrind -o sort.callgrind -- sort -n numbers.txt";
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.gcov_version.is_some() && args.format != Format::Gcov {
-        bail!("--gcov-version is for --format gcov");
+    for (option, is_given, format) in [
+        ("--gcov-version", args.gcov_version.is_some(), Format::Gcov),
+        ("--stacks-only", args.stacks_only, Format::PerfScript),
+    ] {
+        if is_given && args.format != format {
+            let format = format.to_possible_value().map_or(String::new(), |value| value.get_name().to_string());
+            let mut usage = <Args as clap::Args>::augment_args(clap::Command::new("hbbp export"));
+            usage.error(ErrorKind::ArgumentConflict, format!("{option} is for --format {format}")).exit();
+        }
     }
     let is_binary = matches!(args.format, Format::LlvmExtbin | Format::Gcov | Format::Pprof);
     if is_binary && args.output.is_none() && io::stdout().is_terminal() {
@@ -174,14 +192,31 @@ fn of_samples(args: &Args) -> anyhow::Result<()> {
     }
     let recording = args.input.recording()?;
     recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
-    let NotWritten { without_stack, malformed } =
-        write_to(args.output.as_deref(), |out| profile::perf_script(&recording, out))?;
-    for (number, what) in
-        [(without_stack, "samples without a branch stack"), (malformed, "records that cannot be read")]
-    {
+    let only = if args.stacks_only { Some(branch_events(&recording)?) } else { None };
+    let NotWritten { without_stack, of_other_events, malformed } =
+        write_to(args.output.as_deref(), |out| profile::perf_script(&recording, only.as_deref(), out))?;
+    for (number, what) in [
+        (without_stack, "samples without a branch stack"),
+        (of_other_events, "samples of events that are not the branch source"),
+        (malformed, "records that cannot be read"),
+    ] {
         if number > 0 {
             eprintln!("hbbp: left out: {number} {what}");
         }
     }
     Ok(())
+}
+
+/// The events whose stacks are the branch source, by index.
+fn branch_events(recording: &Recording) -> anyhow::Result<Vec<usize>> {
+    let metadata = recording.features().hbbp.as_deref().map(Metadata::read).unwrap_or_default();
+    let samples = read_tasks(recording, &metadata, &|_| {})?.records.samples;
+    let vendor = Vendor::of(recording.features().cpuid.as_deref());
+    let sources = Sources::of(recording.events(), vendor, &samples, &metadata);
+    match sources.lbr {
+        Some(source) => Ok(source.events),
+        None => bail!(
+            "the recording has no stacks of taken branches: leave out --stacks-only, or record with branches (`hbbp record`)"
+        ),
+    }
 }

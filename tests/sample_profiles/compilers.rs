@@ -199,18 +199,63 @@ fn gcc_lays_branches_out_by_their_counts() {
 fn rustc_lays_branches_out_by_their_counts() {
     let Some(place) = Place::new("rustc") else { return };
     fs::write(place.path("program.rs"), RUST).unwrap();
-    let options = ["-Copt-level=2", "-Cdebuginfo=1", "-Zdebug-info-for-profiling", "-Ccodegen-units=1", "program.rs"];
-    if !place.run("rustc", &[&options[..], &["-o", "program"]].concat()).status.success() {
-        eprintln!("SKIPPED: this rustc has no -Zdebug-info-for-profiling");
-        return;
-    }
+    let help = |letter: &str| String::from_utf8(place.run("rustc", &[letter, "help"]).stdout).unwrap();
+    let [stable, unstable] = ["-C", "-Z"].map(help);
+    let for_profiling = rustc_option(&stable, &unstable, &FOR_PROFILING);
+    let options = ["-Copt-level=2", "-Cdebuginfo=1", &for_profiling, "-Ccodegen-units=1", "program.rs"];
+    place.compile("rustc", &[&options[..], &["-o", "program"]].concat());
     place.record(&["llvm-extbin"]);
     place.compile("rustc", &[&options[..], &["--emit=llvm-ir", "-o", "without"]].concat());
     assert_eq!(weights(&place.path("without"), "decide"), None);
-    let using = ["-Zprofile-sample-use=llvm-extbin", "--emit=llvm-ir", "-o", "with"];
-    place.compile("rustc", &[&options[..], &using].concat());
+    let using = rustc_option(&stable, &unstable, &SAMPLE_USE) + "=llvm-extbin";
+    place.compile("rustc", &[&options[..], &[&using, "--emit=llvm-ir", "-o", "with"]].concat());
     let (rare, common) = weights(&place.path("with"), "decide").unwrap();
     is_one_in_sixteen(rare / (rare + common), "rustc");
+    // What cargo does where a profile says nothing of debug information: the flags were given in vain.
+    place.compile("rustc", &[&options[..], &["-Cstrip=debuginfo", "-o", "stripped"]].concat());
+    let export = ["export", "--format", "llvm-text", "-o", "none", "--binary", "program=stripped"];
+    let exported = hbbp().args(export).current_dir(place.folder.path()).output().unwrap();
+    let errors = String::from_utf8_lossy(&exported.stderr);
+    assert!(!exported.status.success() && errors.contains("CARGO_PROFILE_RELEASE_DEBUG=1"), "{errors}");
+}
+
+/// Names of the two options of rustc, newest first. Both were options of nightly compilers (`-Z`) before they were stable (`-C`).
+const FOR_PROFILING: [&str; 2] = ["debuginfo-for-profiling", "debug-info-for-profiling"];
+const SAMPLE_USE: [&str; 1] = ["profile-sample-use"];
+
+/// How a rustc spells one of its options, by what it says with `-C help` and `-Z help`.
+fn rustc_option(stable: &str, unstable: &str, names: &[&str]) -> String {
+    let is_listed = |help: &str, name: &str| {
+        help.split_whitespace().any(|word| word.split('=').next().unwrap().trim_start_matches('-') == name)
+    };
+    let found = names.iter().find_map(|name| {
+        let letter = [("-C", stable), ("-Z", unstable)].into_iter().find(|(_, help)| is_listed(help, name))?.0;
+        Some(format!("{letter}{name}"))
+    });
+    found.unwrap_or_else(|| panic!("this rustc knows no option {names:?}: look in its release notes for the new name"))
+}
+
+#[test]
+fn options_of_rustc_are_found_by_their_old_and_new_names() {
+    let check = |stable: &str, unstable: &str, expected: [&str; 2]| {
+        assert_eq!([&FOR_PROFILING[..], &SAMPLE_USE].map(|names| rustc_option(stable, unstable, names)), expected);
+    };
+    // Of 1.95, of a nightly after the renaming, and of one where both are stable.
+    let plain =
+        "    -C               profile-use=val -- use the given `.profdata` file for profile-guided optimization\n";
+    let sample_use =
+        "-Z   profile-sample-use=val -- use the given `.prof` file for sampled profile-guided optimization\n";
+    let old = "    -Z   debug-info-for-profiling=val -- emit discriminators and other data necessary for AutoFDO\n";
+    let new = "    -Z    debuginfo-for-profiling=val -- emit discriminators and other data necessary for AutoFDO\n";
+    check(plain, &format!("{old}{sample_use}"), ["-Zdebug-info-for-profiling", "-Zprofile-sample-use"]);
+    check(plain, &format!("{new}{sample_use}"), ["-Zdebuginfo-for-profiling", "-Zprofile-sample-use"]);
+    let stable = format!("{new}{sample_use}").replace("-Z ", "-C ");
+    check(&format!("{plain}{stable}"), "", ["-Cdebuginfo-for-profiling", "-Cprofile-sample-use"]);
+    check(
+        &format!("{plain}{}", sample_use.replace("-Z", "-C")),
+        new,
+        ["-Zdebuginfo-for-profiling", "-Cprofile-sample-use"],
+    );
 }
 
 /// Counts by function and position in it, with the calls around what was inlined, and calls of each function.

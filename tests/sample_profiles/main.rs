@@ -276,24 +276,56 @@ fn lines_are_compared_from_the_start_of_their_function() {
     near(&lines[0]["change"], -3.0 / 11.0);
 }
 
-#[test]
-fn what_cannot_be_placed_is_said() {
-    let Some((folder, recording)) = recorded() else { return };
+/// What is said of a file with the debug information or the symbols stripped off; `edit` makes that file of the program.
+fn said_of_stripped(edit: &[&str]) -> Option<String> {
+    let (folder, recording) = recorded()?;
     let binary = folder.path().join("program");
-    let status = Command::new("strip").arg("-g").arg(&binary).status();
-    if !status.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: strip is not installed");
-        return;
+    if !has("strip") {
+        return None;
     }
+    let (command, arguments) = edit.split_first().unwrap();
+    assert!(Command::new(command).args(arguments).arg(&binary).status().unwrap().success(), "{edit:?}");
     let profile = folder.path().join("profile");
     let [recording, profile_name] = [&recording, &profile].map(|path| path.to_str().unwrap());
     let output = run(&["export", "-i", recording, "--format", "gcov", "-o", profile_name]);
     assert_eq!(output.status.code(), Some(1));
+    assert!(!profile.exists());
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.contains("code without debug information (compile it with -g"), "{errors}");
+    assert!(errors.contains("not in the profile: code without debug information"), "{errors}");
     assert!(errors.contains("100.00 % of what ran"), "{errors}");
     assert!(errors.contains("no function of it that ran can be placed in the source"), "{errors}");
-    assert!(!profile.exists());
+    Some(errors)
+}
+
+#[test]
+fn what_cannot_be_placed_is_said() {
+    let Some(errors) = said_of_stripped(&["strip", "-g"]) else { return };
+    let expected = "built without debug information or stripped of it: compile it with -g";
+    assert_eq!(errors.matches(expected).count(), 2, "{errors}");
     let help = stdout(&["export", "--help"]);
     assert!(help.contains("llvm-extbin") && help.contains("--gcov-version"), "{help}");
+}
+
+#[test]
+fn a_stripped_file_is_called_so() {
+    let Some(errors) = said_of_stripped(&["strip", "-s"]) else { return };
+    assert_eq!(
+        errors.matches("the file is stripped, of its symbols and of any debug information").count(),
+        2,
+        "{errors}"
+    );
+}
+
+/// Rust's standard library has debug information in every program; cargo strips all where a profile says nothing of it.
+#[test]
+fn a_rust_program_stripped_by_cargo_is_told_how_to_keep_its_debug_information() {
+    let folder = tempfile::tempdir().unwrap();
+    let comment = folder.path().join("comment");
+    std::fs::write(&comment, b"GCC: (Debian 12.2.0) 12.2.0\0rustc version 1.95.0 (59807616e 2026-04-14)\0").unwrap();
+    let section = format!(".comment={}", comment.display());
+    let Some(errors) = said_of_stripped(&["objcopy", "-g", "--remove-section", ".comment", "--add-section", &section])
+    else {
+        return;
+    };
+    assert_eq!(errors.matches("build with CARGO_PROFILE_RELEASE_DEBUG=1").count(), 2, "{errors}");
 }

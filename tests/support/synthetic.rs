@@ -113,6 +113,15 @@ pub struct Burst<'a> {
 impl Recorder {
     /// Starts a recording with an instructions event (period 1,000) and a taken-branches event with stacks (period 100).
     pub fn new(binary: &Path) -> Self {
+        Self::hardware(binary, SampleFormat::default())
+    }
+
+    /// The same, with stacks of both events, as `hbbp record` opens them.
+    pub fn with_two_stacks(binary: &Path) -> Self {
+        Self::hardware(binary, SampleFormat::BRANCH_STACK)
+    }
+
+    fn hardware(binary: &Path, of_instructions: SampleFormat) -> Self {
         let format =
             SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME | SampleFormat::PERIOD;
         let attr = |config, period, sample_format| EventAttr {
@@ -125,7 +134,11 @@ impl Recorder {
             ..EventAttr::default()
         };
         let events = [
-            EventDescription { attr: attr(0x1c0, 1000, format), name: "inst_retired.prec_dist".into(), ids: vec![1] },
+            EventDescription {
+                attr: attr(0x1c0, 1000, format | of_instructions),
+                name: "inst_retired.prec_dist".into(),
+                ids: vec![1],
+            },
             EventDescription {
                 attr: attr(0x20c4, 100, format | SampleFormat::BRANCH_STACK),
                 name: "br_inst_retired.near_taken".into(),
@@ -200,6 +213,11 @@ impl Recorder {
     /// Adds an EBS sample.
     pub fn sample(&mut self, ip: u64) {
         self.write(EBS, ip, 1000, &[]);
+    }
+
+    /// Adds an EBS sample with a stack, oldest branch first.
+    pub fn sample_with_stack(&mut self, ip: u64, branches: &[(u64, u64)]) {
+        self.write(EBS, ip, 1000, &newest_first(branches, BranchFlags::PREDICTED));
     }
 
     /// Adds a stack of branches (from, to), oldest first.

@@ -34,6 +34,13 @@ impl Image {
         [".debug_info", ".zdebug_info"].iter().any(|name| self.section(name).is_some_and(|section| section.has_bytes()))
     }
 
+    /// What compilers and linkers say of themselves (`.comment`).
+    pub(crate) fn comments(&self) -> Vec<String> {
+        let bytes = self.section(".comment").map(|section| self.section_bytes(section)).unwrap_or_default();
+        let texts = bytes.split(|byte| *byte == 0).filter(|text| !text.is_empty());
+        texts.map(|text| String::from_utf8_lossy(text).into_owned()).collect()
+    }
+
     /// The name and the checksum (CRC-32) of the separate debug file that the file states in `.gnu_debuglink`.
     pub(crate) fn debug_link(&self) -> Option<(String, u32)> {
         let bytes = self.section_bytes(self.section(".gnu_debuglink")?);

@@ -1,5 +1,6 @@
 //! Counts by source position, for compilers.
 
+use analyzer::MissingDebugInformation;
 use analyzer::sample_profile::{Names, Placement, SampleProfile, build};
 use anyhow::bail;
 
@@ -19,9 +20,27 @@ pub fn sample_profile(profiled: &Profiled<'_>, names: Names, threads: usize) -> 
     if let Some(divisor) = divisor {
         eprintln!("hbbp: all counts are divided by {divisor:.1}: LLVM keeps 32 bits of how often a call runs");
     }
+    let missing = profiled.binary.missing_debug_information().map(|missing| match missing {
+        MissingDebugInformation::WithSymbols => {
+            "the file is stripped, of its symbols and of any debug information: build it without -s (cargo: `strip = false`), or install its \
+             debug file"
+        }
+        MissingDebugInformation::OfRust => {
+            "the file is stripped of debug information, that of Rust's standard library included, as cargo does in profiles \
+             without `debug`: build with CARGO_PROFILE_RELEASE_DEBUG=1"
+        }
+        MissingDebugInformation::Unknown => {
+            "the file was built without debug information or stripped of it: compile it with -g or -gline-tables-only, and \
+             let nobody strip it"
+        }
+    });
+    let without = match missing {
+        Some(why) => format!("code without debug information ({why})"),
+        None => "code without debug information (compile it with -g or -gline-tables-only)".into(),
+    };
     let Placement { without_debug_information, without_line, without_start_line, .. } = profile.placement;
     let unplaced = [
-        ("code without debug information (compile it with -g or -gline-tables-only)", without_debug_information),
+        (without.as_str(), without_debug_information),
         ("instructions that belong to no line of the source", without_line),
         (
             "functions whose debug information does not say where they start (compile with -fdebug-info-for-profiling beside \
@@ -33,10 +52,11 @@ pub fn sample_profile(profiled: &Profiled<'_>, names: Names, threads: usize) -> 
         eprintln!("hbbp: not in the profile: {what}: {} of what ran", share(count, profile.placement.all()));
     }
     if profile.functions.is_empty() {
-        bail!(
-            "{file}: no function of it that ran can be placed in the source: compile it with -g, or with -gline-tables-only and \
-             -fdebug-info-for-profiling, and record again; or install its debug file"
+        let advice = missing.unwrap_or(
+            "compile it with -g, or with -gline-tables-only and -fdebug-info-for-profiling, and record again; or install its debug \
+             file",
         );
+        bail!("{file}: no function of it that ran can be placed in the source: {advice}");
     }
     Ok(profile)
 }

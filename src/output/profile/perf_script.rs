@@ -20,12 +20,14 @@ use perfdata::{
 pub struct NotWritten {
     /// Samples without a branch stack, in a recording that has some.
     pub without_stack: u64,
+    /// Samples of events that were not asked for.
+    pub of_other_events: u64,
     /// Records that cannot be read.
     pub malformed: u64,
 }
 
-/// Writes mappings and samples of a recording as they are read.
-pub fn perf_script(recording: &Recording, out: &mut dyn Write) -> anyhow::Result<NotWritten> {
+/// Writes mappings and samples of a recording as they are read: of all events, or of `only` these (by index).
+pub fn perf_script(recording: &Recording, only: Option<&[usize]>, out: &mut dyn Write) -> anyhow::Result<NotWritten> {
     let has_stacks = |event: &EventDescription| event.attr.sample_format.contains(SampleFormat::BRANCH_STACK);
     let wants_stacks = recording.events().iter().any(has_stacks);
     let mut not_written = NotWritten::default();
@@ -42,6 +44,9 @@ pub fn perf_script(recording: &Recording, out: &mut dyn Write) -> anyhow::Result
                     if wants_stacks && branch_stack.is_none_or(|stack| stack.is_empty()) =>
                 {
                     not_written.without_stack += 1;
+                }
+                Ok(Sample { event, .. }) if only.is_some_and(|only| !only.contains(&event)) => {
+                    not_written.of_other_events += 1;
                 }
                 Ok(sample) => write_sample(&sample, out)?,
                 Err(_) => not_written.malformed += 1,
