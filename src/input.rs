@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::flow::{Flow, SCHEMA};
-use analyzer::recording::Part;
+use analyzer::recording::Subset;
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
@@ -65,7 +65,7 @@ impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
         let chosen = self.analysis.rules()?; // Before a command runs for nothing.
-        self.analysis.analyze(&chosen, &self.recording()?, group_by, Detail::Blocks, Part::Whole)
+        self.analysis.analyze(&chosen, &self.recording()?, group_by, Detail::Blocks, Subset::Whole)
     }
 
     /// The flow of a file, or of a command that is recorded first, and what is weaker in it than it could be, in sentences.
@@ -138,17 +138,17 @@ impl AnalysisArgs {
         recording: &Recording,
         group_by: GroupBy,
         detail: Detail,
-        part: Part,
+        subset: Subset,
     ) -> anyhow::Result<Analysis> {
-        if part == Part::Whole {
+        if subset == Subset::Whole {
             recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
         }
         let threads = self.threads();
-        let options = Options { search: self.search(), part, group_by, detail, threads, rules };
+        let options = Options { search: self.search(), subset, group_by, detail, threads, rules };
         let progress = Progress::new();
         let analysis = analyze(recording, &options, &|step| progress.step(step))?;
         drop(progress);
-        if let (Part::Whole, Some(model), Some(made_for)) = (part, &self.model, pair)
+        if let (Subset::Whole, Some(model), Some(made_for)) = (subset, &self.model, pair)
             && analysis.sources.pair() != Some(*made_for)
         {
             let sources = match analysis.sources.pair() {
@@ -191,7 +191,7 @@ impl AnalysisArgs {
 
     /// The flow of a recording, and what is weaker in it than it could be, in sentences.
     pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(Flow, Vec<String>)> {
-        let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Branches, Part::Whole)?;
+        let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Branches, Subset::Whole)?;
         let degraded = Head::of(&analysis).degraded;
         Ok((analysis.flow.unwrap_or_default(), degraded))
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::flow::{Flow, FlowCode, LeftOut, ModuleFlow};
-use analyzer::recording::Part;
+use analyzer::recording::Subset;
 use analyzer::truth::{Truth, TruthBlock, TruthModule};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use perfdata::{BranchFlags, Features, Recording};
@@ -25,7 +25,7 @@ fn flow_of(recorder: Recorder, features: &Features) -> Flow {
 fn analysis_of(recording: &Recording, search: BinarySearch) -> Analysis {
     let options = Options {
         search,
-        part: Part::Whole,
+        subset: Subset::Whole,
         group_by: GroupBy::Nothing,
         detail: Detail::Branches,
         threads: 2,

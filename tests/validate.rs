@@ -384,7 +384,7 @@ fn every_block_of_an_analysis_has_a_reference() {
     let recording = perfdata::Recording::open(Path::new(&setup.recording())).unwrap();
     let options = analyzer::Options {
         search: analyzer::BinarySearch::default(),
-        part: analyzer::recording::Part::Whole,
+        subset: analyzer::recording::Subset::Whole,
         group_by: analyzer::counting::GroupBy::Nothing,
         detail: analyzer::counting::Detail::Blocks,
         threads: 1,

@@ -15,9 +15,10 @@ use crate::counting::{
 };
 use crate::estimation::{Estimate, estimate};
 use crate::flow::{Flow, of_recording};
+use crate::progress::{Progress, Step};
 use crate::recording::{
-    Granularity, Metadata, Module, ModuleId, ModuleKind, ModuleTable, Part, RecordCounts, Selection, Sources,
-    StackStatistics, Tasks, Tracer, Vendor, read_samples, read_tasks,
+    Granularity, Metadata, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
+    StackStatistics, Subset, Tasks, Tracer, Vendor, read_samples, read_tasks,
 };
 
 /// What to do beyond the defaults.
@@ -25,7 +26,7 @@ pub struct Options<'a> {
     /// Where binaries are found.
     pub search: BinarySearch,
     /// All samples, or half of them.
-    pub part: Part,
+    pub subset: Subset,
     /// Whose executions are told apart.
     pub group_by: GroupBy,
     /// Whether the flow is made.
@@ -34,28 +35,6 @@ pub struct Options<'a> {
     pub threads: usize,
     /// What decides between the sources, for every kind of source pair.
     pub rules: &'a Rules,
-}
-
-/// How far the analysis is, for a progress bar.
-pub type Progress<'a> = &'a (dyn Fn(Step) + Sync);
-
-/// A step of the analysis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Bytes of the recording read, of all bytes that will be (it is read twice).
-    Reading {
-        /// So far.
-        done: u64,
-        /// In all.
-        of: u64,
-    },
-    /// Modules counted, of all.
-    Counting {
-        /// So far.
-        done: usize,
-        /// In all.
-        of: usize,
-    },
 }
 
 /// The finished result: everything a report is made from.
@@ -140,7 +119,7 @@ pub fn analyze(
     let mut degradations = metadata.degradations;
     degradations.append(&mut sources.degradations);
     let granularity = if options.group_by == GroupBy::Thread { Granularity::Thread } else { Granularity::Process };
-    let selection = Selection { granularity, part: options.part };
+    let selection = Selection { granularity, subset: options.subset };
     let totals = read_samples(recording, &mut tasks, &sources, selection, options.threads, progress)?;
     let Tasks { timeline, mut modules, records, .. } = tasks;
     let groups = Groups::new(options.group_by, &totals, &timeline);

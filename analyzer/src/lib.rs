@@ -1,10 +1,11 @@
 //! From recordings to basic-block counts and instruction mixes.
 //!
 //! ```text
-//! recording/   records -> processes and epochs; unique ips, unique hops
+//! recording/   records -> processes and epochs; unique ips, unique streams
 //! counting/    addresses -> modules -> blocks; EBS and branch-stack counts; the choice per block
 //! estimation/  what bursts of a clock weigh
 //! code/        ELF files -> functions -> static blocks -> instruction attributes
+//! bolt/        the functions and edges of BOLT
 //! flow/        executions of straight-line ranges and of taken branches: what profiles are made from
 //! lines/       addresses -> source lines, with what was inlined where
 //! mix/         counts x instructions x attributes -> pivot tables
@@ -19,17 +20,20 @@
 pub mod address;
 mod analysis;
 mod binaries;
+pub mod bolt;
 pub mod code;
 pub mod counting;
 mod estimation;
 pub mod flow;
 pub mod lines;
 pub mod mix;
+mod progress;
 pub mod recording;
 pub mod sample_profile;
 pub mod truth;
 pub mod validation;
 
-pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Progress, Step, Summary, analyze};
+pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Summary, analyze};
 pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, hex};
 pub use estimation::Estimate;
+pub use progress::{Progress, Step};

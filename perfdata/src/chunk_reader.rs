@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::chunk::{CHUNK_SIZE, Chunk, RecordHeader, Run};
+use crate::data_section::DataSection;
 use crate::inflate::Inflater;
 use crate::record_walk::{Step, bytes_after, compressed_bytes, step};
 use crate::source::Source;
@@ -16,15 +17,6 @@ pub struct ChunkReader<'a> {
     inflater: Option<Box<Inflater>>,
     inflate: bool,
     damage: Option<Error>,
-}
-
-/// The part of the data section not yet read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DataSection<'a> {
-    pub(crate) source: &'a Source,
-    pub(crate) start: u64,
-    pub(crate) position: u64,
-    pub(crate) end: u64,
 }
 
 impl<'a> ChunkReader<'a> {
@@ -120,20 +112,6 @@ impl<'a> ChunkReader<'a> {
         chunk.runs = runs;
         data.position = base + at;
         Ok(filled > 0)
-    }
-}
-
-impl DataSection<'_> {
-    /// Reads from the position on, no further than the section goes; does not move the position.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
-        let left = self.end.saturating_sub(self.position);
-        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        let filled = self.source.read_at(self.position, &mut buffer[..wanted])?;
-        if filled < wanted {
-            // The file got shorter while it was read.
-            self.end = self.position + filled as u64;
-        }
-        Ok(filled)
     }
 }
 

@@ -4,7 +4,7 @@ use zstd::stream::raw::{Decoder, Operation};
 
 use crate::Error;
 use crate::chunk::{CHUNK_SIZE, Chunk, MAX_RECORD, RecordHeader, Run};
-use crate::chunk_reader::DataSection;
+use crate::data_section::DataSection;
 use crate::record_walk::{Step, bytes_after, compressed_bytes, step};
 
 /// The state between chunks.

@@ -33,6 +33,7 @@ mod attr;
 mod branch;
 mod chunk;
 mod chunk_reader;
+mod data_section;
 mod error;
 mod event_lookup;
 mod event_name;

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use analyzer::Analysis;
 use analyzer::counting::{Detail, GroupBy};
-use analyzer::recording::Part;
+use analyzer::recording::Subset;
 use analyzer::truth::Truth;
 use analyzer::validation::{Validation, validate};
 use perfdata::Recording;
@@ -78,9 +78,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let input = &args.input;
     let rules = input.analysis.rules()?; // Before a command runs for nothing.
     let (recording, truth) = sides(args)?;
-    let analysis = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Part::Whole)?;
-    let first = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Part::FirstHalf)?;
-    let second = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Part::SecondHalf)?;
+    let analysis = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Subset::Whole)?;
+    let first = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Subset::FirstHalf)?;
+    let second = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Subset::SecondHalf)?;
     let halves = [&first, &second];
     // The halves of a short recording can be empty.
     let halves = halves.iter().all(|half| half.instructions() > 0.0).then_some(halves);

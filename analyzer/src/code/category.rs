@@ -3,7 +3,7 @@
 //! The categories follow the chapters of Intel's SDM (volume 1, chapter 5) and, where those mix things, the categories of
 //! XED. They are found by the spelling of mnemonics, which is regular, and not from a list of all of them.
 
-use super::attributes::{BranchKind, Element};
+use super::kinds::{BranchKind, Element};
 use super::vocabulary::vocabulary;
 
 vocabulary! {

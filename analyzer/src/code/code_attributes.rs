@@ -6,15 +6,16 @@ use iced_x86::{
     Code, EncodingKind, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind,
 };
 
-use super::attributes::{Attributes, BranchKind, Encoding, MemoryAccess, Packing, Width};
+use super::attributes::Attributes;
 use super::category::{Category, Traits, category};
 use super::flow::Flow;
 use super::isa::isa;
+use super::kinds::{BranchKind, Encoding, MemoryAccess, Packing, Width};
 use super::operands::Operands;
 
 /// Attributes, and what decides the prefix flags.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CodeAttributes {
+struct CodeAttributes {
     /// With `lock` and `rep` unset.
     pub attributes: Attributes,
     /// A `rep` prefix means repetition.
@@ -23,8 +24,20 @@ pub(super) struct CodeAttributes {
     pub locks: bool,
 }
 
+impl Attributes {
+    /// The attributes of a decoded instruction.
+    pub fn of(instruction: &Instruction) -> Self {
+        let CodeAttributes { attributes, repeatable, locks } = of_code(instruction);
+        Self {
+            lock: instruction.has_lock_prefix() || locks,
+            rep: repeatable && (instruction.has_rep_prefix() || instruction.has_repne_prefix()),
+            ..attributes
+        }
+    }
+}
+
 /// What the instruction's opcode, and whether it has an explicit operand in memory, say of it.
-pub(super) fn of_code(instruction: &Instruction) -> CodeAttributes {
+fn of_code(instruction: &Instruction) -> CodeAttributes {
     static KNOWN: [[OnceLock<CodeAttributes>; 2]; CODES] = [const { [const { OnceLock::new() }; 2] }; CODES];
     let in_memory = instruction.op_kinds().any(is_memory);
     match KNOWN.get(instruction.code() as usize) {

@@ -1,6 +1,6 @@
 //! Cuts the instructions of hit functions into blocks.
 
-use super::block_map::{Block, BlockStatistics, Evidence, Terminator};
+use super::block::{Block, BlockStatistics, Evidence, Terminator};
 use super::cell::Cell;
 use super::flow::Flow;
 use super::trace::Traced;

@@ -10,10 +10,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::Image;
-use super::functions::{Function, Origin};
-use super::layers::{Candidate, Region, flatten};
+use super::candidate::{Candidate, Rank};
+use super::function::{Function, Origin};
+use super::layers::flatten;
 use super::names::Name;
-use super::symbols::Rank;
+use super::region::Region;
 use crate::address::Svma;
 
 type Bytes<'image> = EndianSlice<'image, LittleEndian>;
@@ -21,7 +22,7 @@ type Cie<'image> = gimli::CommonInformationEntry<Bytes<'image>>;
 
 /// The ranges of all unwind entries that lie in the regions, sorted and disjoint. Reading stops at the first entry whose
 /// length cannot be believed; an entry that is damaged inside is left out.
-pub(super) fn unwind_ranges(image: &Image, regions: &[Region]) -> Vec<Function> {
+pub(crate) fn unwind_ranges(image: &Image, regions: &[Region]) -> Vec<Function> {
     let Some((bytes, start)) = eh_frame(image) else { return Vec::new() };
     let mut section = EhFrame::new(&bytes, LittleEndian);
     section.set_address_size(8);

@@ -28,11 +28,11 @@ const OVERLAP: u64 = 1 << 14;
 #[derive(Debug)]
 pub(super) struct FileBytes {
     length: u64,
-    source: Source,
+    backing: Backing,
 }
 
 #[derive(Debug)]
-enum Source {
+enum Backing {
     Memory(Vec<u8>),
     File { file: File, pieces: Vec<OnceLock<Box<[u8]>>>, long: Long },
 }
@@ -50,12 +50,12 @@ struct LongRange {
 
 impl FileBytes {
     pub fn of_memory(bytes: Vec<u8>) -> Self {
-        Self { length: bytes.len() as u64, source: Source::Memory(bytes) }
+        Self { length: bytes.len() as u64, backing: Backing::Memory(bytes) }
     }
 
     pub fn of_file(file: File, length: u64) -> Self {
         let pieces = (0..length.div_ceil(PIECE)).map(|_| OnceLock::new()).collect();
-        Self { length, source: Source::File { file, pieces, long: Long::default() } }
+        Self { length, backing: Backing::File { file, pieces, long: Long::default() } }
     }
 
     /// In bytes.
@@ -69,9 +69,9 @@ impl FileBytes {
         if range.is_empty() {
             return Some(&[]);
         }
-        match &self.source {
-            Source::Memory(bytes) => bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?),
-            Source::File { file, pieces, long } => {
+        match &self.backing {
+            Backing::Memory(bytes) => bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?),
+            Backing::File { file, pieces, long } => {
                 let index = range.start / PIECE;
                 let start = index * PIECE;
                 if range.end > start + PIECE + OVERLAP {
@@ -93,9 +93,9 @@ impl FileBytes {
     /// The same, to be looked at once.
     pub fn copy_up_to(&self, offset: u64, size: u64) -> Cow<'_, [u8]> {
         let size = self.clip(offset, size);
-        match &self.source {
-            Source::Memory(_) => Cow::Borrowed(self.get(offset, size).unwrap_or_default()),
-            Source::File { file, .. } => {
+        match &self.backing {
+            Backing::Memory(_) => Cow::Borrowed(self.get(offset, size).unwrap_or_default()),
+            Backing::File { file, .. } => {
                 let bytes = self.range(offset, size).and_then(|range| read(file, &range).ok());
                 Cow::Owned(bytes.unwrap_or_default().into_vec())
             }
@@ -213,7 +213,7 @@ mod tests {
         let bytes = pattern(4 * PIECE);
         let lazy = file(&bytes);
         assert_eq!(lazy.get(10, 10), Some(&bytes[10..20]));
-        let Source::File { file, .. } = &lazy.source else { unreachable!() };
+        let Backing::File { file, .. } = &lazy.backing else { unreachable!() };
         file.set_len(PIECE).unwrap();
         assert_eq!(lazy.get(20, 10), Some(&bytes[20..30]), "read before");
         assert_eq!(lazy.get(2 * PIECE, 10), None);

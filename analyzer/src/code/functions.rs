@@ -2,49 +2,15 @@
 
 use std::borrow::Cow;
 
+use super::Image;
 use super::eh_frame::unwind_ranges;
-use super::layers::{Region, bound_unsized, fill, flatten, gaps, merge_aliases};
+use super::function::{Function, FunctionId};
+use super::layers::{bound_unsized, fill, flatten, gaps, merge_aliases};
 use super::names::{Name, NameBytes, NamesOf};
 use super::plt::add_plt_entries;
+use super::region::{Region, regions};
 use super::symbols::add_symbols;
-use super::{Image, Segment};
 use crate::address::Svma;
-
-/// Index of a function in its [`FunctionTable`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FunctionId(pub u32);
-
-/// Where a function's range comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
-    /// A symbol of `.symtab` (of the file or of its separate debug file).
-    Symbol,
-    /// A symbol of `.dynsym`.
-    DynamicSymbol,
-    /// An entry of the procedure linkage table.
-    Plt,
-    /// An unwind entry where no symbol is.
-    EhFrame,
-    /// Code that nothing describes: where it has functions and instructions is not known.
-    Gap,
-}
-
-/// A function, or the part of one that no other symbol lies in: `[start, end)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Function {
-    /// The first address of the range.
-    pub start: Svma,
-    /// The address after its last byte.
-    pub end: Svma,
-    /// The address that the name stands for. It is before `start` only in the part of a function that lies
-    /// behind a symbol inside it, so offsets printed as `name+0x10` count from here.
-    pub symbol: Svma,
-    /// Where the range comes from.
-    pub origin: Origin,
-    /// Whether it is known where the function ends. Behind a symbol without a size, up to the next one, there may be many functions.
-    pub has_known_end: bool,
-    pub(super) name: Name,
-}
 
 /// The functions of an image: sorted, disjoint, covering every executable section.
 ///
@@ -135,7 +101,7 @@ impl FunctionTable {
     }
 
     fn build(image: &Image, debug_file: Option<&Image>) -> Self {
-        let names = NameBytes { image: Some(image.shared_bytes()), debug_file: debug_file.map(Image::shared_bytes) };
+        let names = NameBytes::of(image, debug_file);
         let regions = regions(image);
         let mut candidates = Vec::new();
         add_symbols(image, NamesOf::Image, &regions, &mut candidates);
@@ -150,32 +116,4 @@ impl FunctionTable {
         let functions = fill(fill(named, &unwind), &gaps(&regions));
         Self { functions, regions, names }
     }
-}
-
-/// Where code is: the executable sections, and executable segments that have no such section. Sorted and disjoint.
-pub(super) fn regions(image: &Image) -> Vec<Region> {
-    let mut sections: Vec<_> = image.sections().iter().filter(|section| section.executable).collect();
-    sections.sort_by_key(|section| (section.start, section.size));
-    let mut regions = Vec::new();
-    let mut remaining = sections.into_iter().peekable();
-    for segment in image.executable_segments() {
-        let before = regions.len();
-        let mut free = segment.start;
-        while let Some(section) = remaining.next_if(|section| section.start < segment.end()) {
-            let start = section.start.max(free);
-            let end = Svma(section.start.0.saturating_add(section.size)).min(segment.end());
-            if start < end {
-                regions.push(Region { start, end, name: section.name.clone() });
-                free = end;
-            }
-        }
-        if regions.len() == before {
-            regions.push(whole(segment));
-        }
-    }
-    regions
-}
-
-fn whole(segment: &Segment) -> Region {
-    Region { start: segment.start, end: segment.end(), name: "code".to_owned() }
 }

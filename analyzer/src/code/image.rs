@@ -14,7 +14,6 @@ use super::build_id::build_id;
 use super::file_bytes::FileBytes;
 use super::section::{Section, sections};
 use super::segment::{Segment, load_segments};
-use super::symbols::has_function_symbols;
 use crate::address::Svma;
 
 /// An x86-64 ELF file opened for analysis.
@@ -108,11 +107,6 @@ impl Image {
     pub fn bytes_up_to(&self, start: Svma, len: u64) -> &[u8] {
         let left = self.segment_of(start).map_or(0, |segment| segment.end().0 - start.0);
         self.bytes_at(start, left.min(len)).unwrap_or_default()
-    }
-
-    /// Whether the file has no function symbols of its own (`.symtab`), only dynamic ones at most.
-    pub fn is_stripped(&self) -> bool {
-        !has_function_symbols(self)
     }
 
     /// The lowest address of any load segment, rounded down to a page (4,096 bytes): what the load address of

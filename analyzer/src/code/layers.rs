@@ -9,38 +9,11 @@
 //! result    |--a--||--2--|----b----|gap  |-4-|   gap    |
 //! ```
 
-use super::functions::{Function, Origin};
+use super::candidate::Candidate;
+use super::function::{Function, Origin};
 use super::names::{Name, NameBytes};
-use super::symbols::Rank;
+use super::region::Region;
 use crate::address::Svma;
-
-/// A range that holds code: an executable section, or an executable segment without any.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Region {
-    pub start: Svma,
-    pub end: Svma,
-    /// The section's name.
-    pub name: String,
-}
-
-impl Region {
-    /// The region that holds an address. The regions must be sorted and disjoint.
-    pub fn holding(regions: &[Self], address: Svma) -> Option<&Self> {
-        let after = regions.partition_point(|region| region.start <= address);
-        regions.get(after.checked_sub(1)?).filter(|region| address < region.end)
-    }
-}
-
-/// A claim: these addresses are a function of this name. `end == start` as long as the size is not known.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
-    pub start: Svma,
-    pub end: Svma,
-    pub rank: Rank,
-    pub origin: Origin,
-    pub has_known_end: bool,
-    pub name: Name,
-}
 
 /// One candidate per start address: the best name, and the longest extent that any of the aliases states.
 pub(super) fn merge_aliases(mut candidates: Vec<Candidate>, names: &NameBytes) -> Vec<Candidate> {

@@ -10,9 +10,10 @@
 //! file comes in as [`Observed`] addresses.
 
 mod attributes;
+mod block;
 mod block_map;
-mod bolt_functions;
 mod build_id;
+mod candidate;
 mod category;
 mod cell;
 mod code_attributes;
@@ -24,14 +25,17 @@ mod eh_frame;
 mod error;
 mod file_bytes;
 mod flow;
+mod function;
 mod functions;
 mod image;
 mod isa;
+mod kinds;
 mod layers;
 mod names;
 mod observed;
 mod operands;
 mod plt;
+mod region;
 mod section;
 mod segment;
 mod symbols;
@@ -39,20 +43,28 @@ mod trace;
 mod variants;
 mod vocabulary;
 
-pub use attributes::{Attributes, BranchKind, Element, Encoding, MemoryAccess, Packing, Width};
-pub use block_map::{Block, BlockMap, BlockStatistics, Evidence, Terminator};
-pub use bolt_functions::{BoltFunction, BoltFunctions};
+pub use attributes::Attributes;
+pub use block::{Block, BlockStatistics, Evidence, Terminator};
+pub use block_map::BlockMap;
 pub use category::Category;
 pub use code_attributes::mnemonic_name;
 pub(crate) use decode::LONGEST_INSTRUCTION;
 pub use decode::instructions;
 pub use demangle::demangle;
 pub use error::ImageError;
-pub use functions::{Function, FunctionId, FunctionTable, Origin};
+pub use function::{Function, FunctionId, Origin};
+pub use functions::FunctionTable;
 pub use image::Image;
 pub use isa::isa_names;
+pub use kinds::{BranchKind, Element, Encoding, MemoryAccess, Packing, Width};
 pub use observed::Observed;
 pub use section::Section;
 pub use segment::Segment;
 pub use variants::variants;
 pub use vocabulary::UnknownName;
+
+// What BOLT's functions are made from.
+pub(crate) use eh_frame::unwind_ranges;
+pub(crate) use names::{NameBytes, NamesOf};
+pub(crate) use region::{Region, regions};
+pub(crate) use symbols::SymbolTable;

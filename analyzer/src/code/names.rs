@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::Image;
 use super::file_bytes::FileBytes;
 use crate::address::Svma;
 
 /// Which file holds a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NamesOf {
+pub(crate) enum NamesOf {
     /// The image itself.
     Image,
     /// Its separate debug file.
@@ -30,12 +31,17 @@ pub(super) enum Name {
 
 /// The bytes that hold the names.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NameBytes {
-    pub image: Option<Arc<FileBytes>>,
-    pub debug_file: Option<Arc<FileBytes>>,
+pub(crate) struct NameBytes {
+    image: Option<Arc<FileBytes>>,
+    debug_file: Option<Arc<FileBytes>>,
 }
 
 impl NameBytes {
+    /// Of an image and its separate debug file.
+    pub fn of(image: &Image, debug_file: Option<&Image>) -> Self {
+        NameBytes { image: Some(image.shared_bytes()), debug_file: debug_file.map(Image::shared_bytes) }
+    }
+
     /// Longest name shown, in bytes. Mangled C++ names of several thousand bytes exist; a string table without
     /// terminators must not become one name per symbol.
     pub const LONGEST: u64 = 1 << 14;
@@ -48,7 +54,7 @@ impl NameBytes {
 
     /// The order in which aliases of the same rank are preferred: without version (`memcpy@@GLIBC_2.14`), with fewer
     /// leading underscores, shorter, alphabetically first.
-    pub fn alias_order(&self, name: Name) -> (bool, usize, usize, &[u8]) {
+    pub(super) fn alias_order(&self, name: Name) -> (bool, usize, usize, &[u8]) {
         let bytes = match name {
             Name::String(file, offset) => self.bytes(file, offset, Self::COMPARED),
             Name::Plt(offset) => self.bytes(NamesOf::Image, offset, Self::COMPARED),

@@ -5,7 +5,7 @@
 
 use iced_x86::{Instruction, MemorySize, OpKind, Register};
 
-use super::attributes::{Element, Packing, Width};
+use super::kinds::{Element, Packing, Width};
 
 /// An instruction's operands, without what differs between instructions of one opcode and form.
 pub(super) struct Operands {
@@ -166,11 +166,11 @@ fn controls_x87(mnemonic: &str) -> bool {
 }
 
 /// The source type of a conversion: `ss` of `cvtss2sd`, `b` of `pmovzxbw`, `d` of `pmovsdw`.
-struct Source<'name>(&'name str);
+struct ConversionSource<'name>(&'name str);
 
-fn conversion_source(stem: &str) -> Option<Source<'_>> {
+fn conversion_source(stem: &str) -> Option<ConversionSource<'_>> {
     if let Some(types) = stem.strip_prefix("cvtt").or_else(|| stem.strip_prefix("cvt")) {
-        return types.split('2').next().map(Source);
+        return types.split('2').next().map(ConversionSource);
     }
     let rest = stem.strip_prefix("pmov")?;
     let known = ["sx", "zx", "us", "s", ""]
@@ -178,10 +178,10 @@ fn conversion_source(stem: &str) -> Option<Source<'_>> {
         .find_map(|prefix| rest.strip_prefix(prefix).filter(|types| types.len() == 2))?;
     ["bw", "bd", "bq", "wd", "wq", "dq", "wb", "db", "dw", "qb", "qw", "qd"]
         .contains(&known)
-        .then(|| Source(&known[..1]))
+        .then(|| ConversionSource(&known[..1]))
 }
 
-impl Source<'_> {
+impl ConversionSource<'_> {
     fn element(&self) -> Option<Element> {
         Some(match self.0 {
             "ss" | "ps" | "ne" | "neps" => Element::F32,

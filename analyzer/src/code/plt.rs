@@ -13,11 +13,12 @@ use object::pod::slice_from_all_bytes;
 use std::collections::HashMap;
 
 use super::Image;
-use super::functions::Origin;
-use super::layers::{Candidate, Region};
+use super::candidate::{Candidate, Rank};
+use super::function::Origin;
 use super::names::Name;
+use super::region::Region;
 use super::section::Section;
-use super::symbols::{Rank, SymbolTable};
+use super::symbols::SymbolTable;
 use crate::address::Svma;
 
 /// Adds the entries of all PLT sections that can be named.

@@ -4,20 +4,18 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use object::LittleEndian as LE;
-use object::elf::{
-    SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STB_GLOBAL, STB_GNU_UNIQUE, STB_WEAK, STT_FUNC, STT_GNU_IFUNC,
-    STT_NOTYPE, STT_OBJECT, SectionType, Sym64,
-};
+use object::elf::{SHN_ABS, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_OBJECT, SectionType, Sym64};
 use object::pod::slice_from_all_bytes;
 
-use super::functions::Origin;
-use super::layers::Candidate;
+use super::Image;
+use super::candidate::{Candidate, Rank};
+use super::function::Origin;
 use super::names::{Name, NamesOf};
-use super::{Image, layers::Region};
+use super::region::Region;
 use crate::address::Svma;
 
 /// A symbol table and where its strings start.
-pub(super) struct SymbolTable<'image> {
+pub(crate) struct SymbolTable<'image> {
     bytes: Cow<'image, [u8]>,
     /// File range of the string table.
     strings: Range<u64>,
@@ -44,31 +42,6 @@ impl<'image> SymbolTable<'image> {
     }
 }
 
-/// How good a symbol is as the name of the code at its address; smaller is better.
-///
-/// Typed before untyped (a label of assembly code), then global, weak, local: of `__write`, `__libc_write`
-/// and `write` the table shows the global one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank(u8);
-
-impl Rank {
-    pub const PLT: Self = Self(0x0f);
-
-    fn of(symbol: &Sym64<LE>) -> Option<Self> {
-        let kind = match symbol.st_type() {
-            STT_FUNC | STT_GNU_IFUNC => 0,
-            STT_NOTYPE => 0x10,
-            _ => return None,
-        };
-        let binding = match symbol.st_bind() {
-            STB_GLOBAL | STB_GNU_UNIQUE => 0,
-            STB_WEAK => 1,
-            _ => 2,
-        };
-        Some(Self(kind | binding))
-    }
-}
-
 /// Adds the function symbols of `file` that lie in one of the regions. `names` says which file that is.
 pub(super) fn add_symbols(file: &Image, names: NamesOf, regions: &[Region], candidates: &mut Vec<Candidate>) {
     for (kind, origin) in [(SHT_SYMTAB, Origin::Symbol), (SHT_DYNSYM, Origin::DynamicSymbol)] {
@@ -79,14 +52,14 @@ pub(super) fn add_symbols(file: &Image, names: NamesOf, regions: &[Region], cand
     }
 }
 
-/// Whether `.symtab` names at least one function.
-pub(super) fn has_function_symbols(image: &Image) -> bool {
-    SymbolTable::of(image, SHT_SYMTAB).is_some_and(|table| {
-        table.symbols().iter().any(|symbol| symbol.st_shndx.get(LE) != SHN_UNDEF && symbol.st_type() == STT_FUNC)
-    })
-}
-
 impl Image {
+    /// Whether the file has no function symbols of its own (`.symtab`), only dynamic ones at most.
+    pub fn is_stripped(&self) -> bool {
+        !SymbolTable::of(self, SHT_SYMTAB).is_some_and(|table| {
+            table.symbols().iter().any(|symbol| symbol.st_shndx.get(LE) != SHN_UNDEF && symbol.st_type() == STT_FUNC)
+        })
+    }
+
     /// Whether LLVM marked the program as one whose discriminators say which pass made a copy (`-enable-fs-discriminator`).
     pub(crate) fn has_flow_sensitive_discriminators(&self) -> bool {
         const MARK: &[u8] = b"__llvm_fs_discriminator__\0";

@@ -38,9 +38,9 @@ pub struct LocatedStart {
     pub starts: Starts,
 }
 
-/// A stretch of code without a taken branch, but for its last instruction.
+/// Code without a taken branch, but for its last instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct Stream {
     /// Module.
     pub module: ModuleId,
     /// First instruction.
@@ -57,12 +57,12 @@ pub struct LocatedPath {
     /// When, ns.
     pub time: u64,
     /// From branch to branch; `None` where no code is known.
-    pub stretches: Vec<Option<Stretch>>,
+    pub streams: Vec<Option<Stream>>,
     /// The lines of data it used.
     pub uses: DataUses,
 }
 
-/// Passages along one stream.
+/// Executions of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocatedStream {
     /// Whose.
@@ -82,7 +82,7 @@ pub struct LocatedStream {
     pub weight: Weight,
 }
 
-/// How often a branch instruction was seen in the stacks. Passages from user code into the kernel are not branches of the program.
+/// How often a branch instruction was seen in the stacks. Ways from user code into the kernel are not branches of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocatedBranch {
     /// The branch instruction.
@@ -93,7 +93,7 @@ pub struct LocatedBranch {
     pub oldest: u64,
 }
 
-/// Passages over one taken branch. Returns from the kernel are none.
+/// Executions of one taken branch. Returns from the kernel are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenBranch {
     /// Where the bursts started it was seen in; `None` of stacks that are no bursts.
@@ -247,56 +247,60 @@ impl Locator<'_> {
                 let path = self.path(path, &context, space);
                 self.located.paths.push(path);
             }
-            let first = totals.hops.partition_point(|hop| hop.context < id);
-            for hop in totals.hops[first..].iter().take_while(|hop| hop.context == id) {
-                let from = self.spot(hop.from, &context, space);
-                let to = self.spot(hop.to, &context, space);
+            let first = totals.streams.partition_point(|stream| stream.context < id);
+            for stream in totals.streams[first..].iter().take_while(|stream| stream.context == id) {
+                let from = self.spot(stream.from, &context, space);
+                let to = self.spot(stream.to, &context, space);
                 for spot in [from, to] {
                     if spot.module == self.unknown_module {
-                        self.located.unmapped_branches += hop.seen;
+                        self.located.unmapped_branches += stream.seen;
                     }
                 }
-                let to_kernel = !is_kernel(hop.from) && is_kernel(hop.to);
+                let to_kernel = !is_kernel(stream.from) && is_kernel(stream.to);
                 if !to_kernel {
-                    let oldest = if hop.start().is_none() { hop.seen } else { 0 };
-                    self.hits(from.module).branches.push(LocatedBranch { from: from.offset, seen: hop.seen, oldest });
+                    let oldest = if stream.start().is_none() { stream.seen } else { 0 };
+                    self.hits(from.module).branches.push(LocatedBranch {
+                        from: from.offset,
+                        seen: stream.seen,
+                        oldest,
+                    });
                 }
-                let from_kernel = is_kernel(hop.from) && !is_kernel(hop.to);
+                let from_kernel = is_kernel(stream.from) && !is_kernel(stream.to);
                 if from_kernel {
                     self.hits(to.module).resumed.push(to.offset);
                 } else {
                     self.hits(to.module).targets.push(to.offset);
                 }
-                let Some(start) = hop.start() else { continue };
-                self.located.streams += hop.seen;
+                let Some(start) = stream.start() else { continue };
+                self.located.streams += stream.seen;
                 if self.detail == Detail::Branches && !from_kernel {
-                    let mispredicted = hop.weight.times(hop.mispredicted as f64 / hop.seen as f64);
+                    let mispredicted = stream.weight.times(stream.mispredicted as f64 / stream.seen as f64);
                     let taken = TakenBranch {
                         burst,
                         from: from.offset,
                         to_module: to.module,
                         to: to.offset,
                         to_kernel,
-                        weight: hop.weight,
+                        weight: stream.weight,
                         mispredicted,
                     };
                     self.hits(from.module).taken.push(taken);
                 }
                 let start_spot = self.spot(start, &context, space);
-                if start > hop.from {
-                    self.located.broken.backwards += hop.seen;
-                    self.add_broken(burst, hop.weight);
+                if start > stream.from {
+                    self.located.broken.backwards += stream.seen;
+                    self.add_broken(burst, stream.weight);
                 } else if (start_spot.module, start_spot.base) != (from.module, from.base) {
-                    self.located.broken.crosses_module += hop.seen;
-                    self.add_broken(burst, hop.weight);
+                    self.located.broken.crosses_module += stream.seen;
+                    self.add_broken(burst, stream.weight);
                 } else {
                     let (start, end) = (start_spot.offset, from.offset);
                     if sources.lbr.as_ref().is_some_and(|lbr| lbr.has_bursts) {
                         self.hits(from.module).resumed.push(start); // A burst starts anywhere.
                     }
-                    let stream =
-                        LocatedStream { group, burst, start, end, to_kernel, seen: hop.seen, weight: hop.weight };
-                    self.hits(from.module).streams.push(stream);
+                    let (seen, weight) = (stream.seen, stream.weight);
+                    let located = LocatedStream { group, burst, start, end, to_kernel, seen, weight };
+                    self.hits(from.module).streams.push(located);
                 }
             }
         }
@@ -319,13 +323,13 @@ impl Locator<'_> {
 
     fn path(&self, path: &BurstPath, context: &Context, space: &AddressSpace) -> LocatedPath {
         let starts = std::iter::once(path.start).chain(path.branches.iter().map(|(_, to)| *to));
-        let stretch = |(start, end): (Avma, Avma)| {
+        let stream = |(start, end): (Avma, Avma)| {
             let (first, last) = (self.spot(start, context, space), self.spot(end, context, space));
             let is_one = start <= end && (first.module, first.base) == (last.module, last.base);
-            is_one.then_some(Stretch { module: first.module, start: first.offset, end: last.offset })
+            is_one.then_some(Stream { module: first.module, start: first.offset, end: last.offset })
         };
-        let stretches = starts.zip(path.branches.iter().map(|(from, _)| *from)).map(stretch).collect();
-        LocatedPath { layout: space.top(), time: path.time, stretches, uses: path.uses.clone() }
+        let streams = starts.zip(path.branches.iter().map(|(from, _)| *from)).map(stream).collect();
+        LocatedPath { layout: space.top(), time: path.time, streams, uses: path.uses.clone() }
     }
 
     fn add_broken(&mut self, burst: Option<StartId>, weight: Weight) {

@@ -15,7 +15,7 @@ pub use broken::BrokenStreams;
 pub use code_features::CodeFeatures;
 pub use groups::{Group, GroupBy, GroupId, Groups};
 pub use locate::{
-    Detail, Located, LocatedBranch, LocatedIp, LocatedPath, LocatedStart, LocatedStream, ModuleHits, StartId, Stretch,
+    Detail, Located, LocatedBranch, LocatedIp, LocatedPath, LocatedStart, LocatedStream, ModuleHits, StartId, Stream,
     TakenBranch, locate,
 };
 pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, SharedCode, count_module};

@@ -1,6 +1,6 @@
 //! From what was seen of one module to sums per basic block.
 //!
-//! EBS samples fall into the block that contains them. A stream is mapped to the run of blocks it covers; a block counts as covered
+//! EBS samples fall into the block that contains them. A stream is mapped to the blocks it covers; a block counts as covered
 //! when its *last* instruction was executed in the stream:
 //!
 //! ```text
@@ -82,7 +82,7 @@ pub struct ModuleCounts {
     pub biased: Vec<u32>,
     /// Streams that do not fit the code.
     pub broken: BrokenStreams,
-    /// Recorded branches (passages, not addresses) whose source is no branch instruction in the file, and all of them: tells a
+    /// Recorded branches (executions, not addresses) whose source is no branch instruction in the file, and all of them: tells a
     /// wrong binary.
     pub strange_branches: (u64, u64),
 }
@@ -137,7 +137,7 @@ fn count_read(
         }
         for streams in streams.chunk_by(|one, other| one.burst == other.burst) {
             for stream in streams {
-                match lines.for_each_run(stream, |first, end| tally.add_stream(first, end, stream)) {
+                match lines.for_each_piece(stream, |first, end| tally.add_stream(first, end, stream)) {
                     Ok(()) => {}
                     Err(Broken::ThroughBranch) => counts.broken.through_branch += stream.seen,
                     Err(Broken::Undecodable) => counts.broken.undecodable += stream.seen,

@@ -34,16 +34,16 @@ impl<'a> StraightLines<'a> {
         StraightLines { image, blocks, breaks: LineBreaks::of(blocks) }
     }
 
-    /// Calls `visit` with the runs of blocks `[first, end)` that the stream executes to their last instruction.
-    pub fn for_each_run(&self, stream: &LocatedStream, visit: impl FnMut(usize, usize)) -> Result<(), Broken> {
-        let Run { first, last, interrupted, .. } = self.run(stream)?;
-        self.breaks.for_each_run(first, if interrupted { last } else { last + 1 }, visit);
+    /// Calls `visit` with the blocks `[first, end)` that the stream executes to their last instruction.
+    pub fn for_each_piece(&self, stream: &LocatedStream, visit: impl FnMut(usize, usize)) -> Result<(), Broken> {
+        let PlacedStream { first, last, interrupted, .. } = self.place(stream)?;
+        self.breaks.for_each_piece(first, if interrupted { last } else { last + 1 }, visit);
         Ok(())
     }
 
     /// The first and the last instruction that the stream executes; `None` where an interrupt came before it executed any.
     pub fn executed(&self, stream: &LocatedStream) -> Result<Option<(Svma, Svma)>, Broken> {
-        let Run { last, start, end, interrupted, .. } = self.run(stream)?;
+        let PlacedStream { last, start, end, interrupted, .. } = self.place(stream)?;
         if !interrupted {
             return Ok(Some((start, end)));
         }
@@ -54,7 +54,7 @@ impl<'a> StraightLines<'a> {
         Ok(before.filter(|before| start <= *before).map(|before| (start, before)))
     }
 
-    fn run(&self, stream: &LocatedStream) -> Result<Run, Broken> {
+    fn place(&self, stream: &LocatedStream) -> Result<PlacedStream, Broken> {
         let svma = |offset: FileOffset| self.image.svma_of_file_offset(offset.0).ok_or(Broken::Undecodable);
         let (start, end) = (svma(stream.start)?, svma(stream.end)?);
         let block_at = |at| self.blocks.block_at(at).ok_or(Broken::Undecodable);
@@ -68,7 +68,7 @@ impl<'a> StraightLines<'a> {
         if !interrupted && block.last != end {
             return Err(Broken::Undecodable);
         }
-        Ok(Run { first, last, start, end, interrupted })
+        Ok(PlacedStream { first, last, start, end, interrupted })
     }
 }
 
@@ -85,9 +85,9 @@ impl LineBreaks {
         self.breaks[first] == self.breaks[last]
     }
 
-    /// Calls `visit` with the runs `[first, end)` of a straight line through the blocks `[first, end)`: it jumps over blocks that
+    /// Calls `visit` with the pieces `[first, end)` of a straight line through the blocks `[first, end)`: it jumps over blocks that
     /// overlap its instructions.
-    pub fn for_each_run(&self, first: usize, end: usize, mut visit: impl FnMut(usize, usize)) {
+    pub fn for_each_piece(&self, first: usize, end: usize, mut visit: impl FnMut(usize, usize)) {
         let mut first = first;
         let next_overlap = self.overlaps.partition_point(|(index, _)| *index < first);
         for &(index, goes_on) in &self.overlaps[next_overlap..] {
@@ -104,7 +104,7 @@ impl LineBreaks {
 }
 
 /// A stream in the code.
-struct Run {
+struct PlacedStream {
     /// Index of the first block.
     first: usize,
     /// Index of the last block.

@@ -3,7 +3,7 @@
 use crate::address::FileOffset;
 use crate::counting::ModuleHits;
 
-/// A run of bytes that is entered and left only at its ends as far as the recording shows. Its instructions are not known.
+/// Bytes that is entered and left only at its ends as far as the recording shows. Its instructions are not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreadBlock {
     /// First byte.
@@ -26,7 +26,7 @@ impl UnreadBlock {
 
 /// Cuts what the streams cover at every stream's start and end; samples elsewhere become blocks of one byte. Sorted, disjoint.
 pub fn unread_blocks(hits: &ModuleHits) -> Vec<UnreadBlock> {
-    // Edges of the covered stretches: +1 at a start, -1 after an end.
+    // Edges of the covered bytes: +1 at a start, -1 after an end.
     let mut edges: Vec<(u64, i64)> = Vec::with_capacity(hits.streams.len() * 2);
     for stream in &hits.streams {
         edges.push((stream.start.0, 1));

@@ -10,52 +10,52 @@
 //! bursts / 10  x  KL(p || p P)  +  sum of (ln c)^2 / (2 x 0.15^2)
 //! ```
 //!
-//! least. Loops of one function may be wrong by different factors, so that what its parts of 256 bytes execute is told apart, and c is the product of a
-//! factor of the function and one of the part, which is smaller as a rule. Parts of a program that share no function cannot be compared in this way.
+//! least. Loops of one function may be wrong by different factors, so that what its windows of 256 bytes execute is told apart, and c is the product of a
+//! factor of the function and one of the window, which is smaller as a rule. Parts of a program that share no function cannot be compared in this way.
 
 use std::collections::BTreeMap;
 
 use crate::counting::{LocatedStart, ModuleCounts};
 use crate::estimation::descent::least;
 use crate::estimation::simulated_core::Costs;
-use crate::estimation::{Part, Strata};
+use crate::estimation::strata::{Strata, Window};
 
 /// Bursts per unit of evidence: those of one phase are alike.
 const BURSTS_PER_EVIDENCE: f64 = 10.0;
 /// The standard deviation of the logarithm of what the simulated costs are wrong by: from 0.05 to 0.15 do about equally well on training
 /// programs with many bursts, 0.3 worse.
 const DEVIATION: f64 = 0.15;
-/// That of a part of a function from what its function is wrong by: 0.05 does about as well on training programs, and so do parts of 512 bytes and
+/// That of a window of a function from what its function is wrong by: 0.05 does about as well on training programs, and so do windows of 512 bytes and
 /// of 1 KiB.
-const DEVIATION_OF_PARTS: f64 = 0.1;
+const DEVIATION_OF_WINDOWS: f64 = 0.1;
 /// Keeps logarithms finite.
 const LEAST_SHARE: f64 = 1e-7;
 
-/// The cost of an instruction where bursts start, by place of start, in units of the usual cost. `of_start`: the parts of the starts.
+/// The cost of an instruction where bursts start, by place of start, in units of the usual cost. `of_start`: the windows of the starts.
 pub(super) fn costs(
     starts: &[LocatedStart],
-    of_start: &[Part],
+    of_start: &[Window],
     shares: &[f64],
     counted: &[ModuleCounts],
     strata: &Strata<'_>,
     simulated: &Costs,
 ) -> Vec<f64> {
-    let parts = numbered(of_start.iter().copied());
-    let functions = numbered(parts.keys().map(|(stratum, _)| *stratum));
+    let windows = numbered(of_start.iter().copied());
+    let functions = numbered(windows.keys().map(|(stratum, _)| *stratum));
     let simulated: Vec<f64> =
         starts.iter().zip(of_start).map(|(start, (stratum, _))| simulated.at(*stratum, start.at)).collect();
     // Shares of instructions, if the simulated costs were right.
     let shares: Vec<f64> = shares.iter().zip(&simulated).map(|(share, cost)| share / cost).collect();
-    let mut time = vec![0.0; parts.len()];
-    for (part, share) in of_start.iter().zip(&shares) {
-        time[parts[part]] += share;
+    let mut time = vec![0.0; windows.len()];
+    for (window, share) in of_start.iter().zip(&shares) {
+        time[windows[window]] += share;
     }
-    let executed = executed(starts, counted, strata, &parts);
-    // Rows of the matrix: what the bursts of a part execute, each place of start with its share.
-    let mut rows: Vec<BTreeMap<Option<usize>, f64>> = vec![BTreeMap::new(); parts.len()];
-    for ((row, part), share) in executed.iter().zip(of_start).zip(&shares) {
+    let executed = executed(starts, counted, strata, &windows);
+    // Rows of the matrix: what the bursts of a window execute, each place of start with its share.
+    let mut rows: Vec<BTreeMap<Option<usize>, f64>> = vec![BTreeMap::new(); windows.len()];
+    for ((row, window), share) in executed.iter().zip(of_start).zip(&shares) {
         let all: f64 = row.values().sum();
-        let from = parts[part];
+        let from = windows[window];
         if all > 0.0 && time[from] > 0.0 {
             for (to, instructions) in row {
                 *rows[from].entry(*to).or_default() += instructions / all * share / time[from];
@@ -63,11 +63,11 @@ pub(super) fn costs(
         }
     }
     let bursts: u64 = starts.iter().map(|start| start.starts.bursts).sum();
-    let function_of: Vec<usize> = parts.keys().map(|(stratum, _)| functions[stratum]).collect();
+    let function_of: Vec<usize> = windows.keys().map(|(stratum, _)| functions[stratum]).collect();
     let problem = Balance { time, rows, function_of, evidence: bursts as f64 / BURSTS_PER_EVIDENCE };
-    let logarithms = least(vec![0.0; parts.len() + functions.len()], |at, slope| problem.at(at, slope));
-    let correction = |part: &Part| problem.logarithm(&logarithms, parts[part]).exp();
-    of_start.iter().zip(simulated).map(|(part, cost)| cost * correction(part)).collect()
+    let logarithms = least(vec![0.0; windows.len() + functions.len()], |at, slope| problem.at(at, slope));
+    let correction = |window: &Window| problem.logarithm(&logarithms, windows[window]).exp();
+    of_start.iter().zip(simulated).map(|(window, cost)| cost * correction(window)).collect()
 }
 
 /// All that are there, each once, with numbers from 0 on in their order.
@@ -77,26 +77,26 @@ fn numbered<T: Ord>(all: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
     numbers
 }
 
-/// By place of start: the instructions that its bursts executed, by part; `None` for all parts in which no burst starts.
+/// By place of start: the instructions that its bursts executed, by window; `None` for all windows in which no burst starts.
 fn executed(
     starts: &[LocatedStart],
     counted: &[ModuleCounts],
     strata: &Strata<'_>,
-    parts: &BTreeMap<Part, usize>,
+    windows: &BTreeMap<Window, usize>,
 ) -> Vec<BTreeMap<Option<usize>, f64>> {
     let mut executed = vec![BTreeMap::new(); starts.len()];
     for module in counted {
         let mut last: Option<(u32, Option<usize>)> = None;
         for (start, _, block, sums) in &module.by_start {
-            let part = match last {
-                Some((same, part)) if same == *block => part,
-                _ => parts.get(&strata.part_of_block(module, *block)).copied(),
+            let window = match last {
+                Some((same, window)) if same == *block => window,
+                _ => windows.get(&strata.window_of_block(module, *block)).copied(),
             };
-            last = Some((*block, part));
+            last = Some((*block, window));
             // Lengths of code that was not read are estimates; that they agree with each other is enough.
             const BYTES_PER_INSTRUCTION: f64 = 4.0;
             let instructions = module.size_of(*block, BYTES_PER_INSTRUCTION).instructions * sums.lbr_weight.to_f64();
-            *executed[start.0 as usize].entry(part).or_default() += instructions;
+            *executed[start.0 as usize].entry(window).or_default() += instructions;
         }
     }
     executed
@@ -104,24 +104,24 @@ fn executed(
 
 /// The function to be made least.
 struct Balance {
-    /// Shares of time, by part.
+    /// Shares of time, by window.
     time: Vec<f64>,
     rows: Vec<BTreeMap<Option<usize>, f64>>,
-    /// By part.
+    /// By window.
     function_of: Vec<usize>,
     evidence: f64,
 }
 
 impl Balance {
-    /// The logarithm of a part's correction: its own, and that of its function, which stand behind those of all parts.
-    fn logarithm(&self, logarithms: &[f64], part: usize) -> f64 {
-        logarithms[part] + logarithms[self.time.len() + self.function_of[part]]
+    /// The logarithm of a window's correction: its own, and that of its function, which stand behind those of all windows.
+    fn logarithm(&self, logarithms: &[f64], window: usize) -> f64 {
+        logarithms[window] + logarithms[self.time.len() + self.function_of[window]]
     }
 
     /// Its value at these logarithms of costs; writes its gradient to `slope`.
     fn at(&self, logarithms: &[f64], slope: &mut [f64]) -> f64 {
-        let cost = |part: usize| self.logarithm(logarithms, part).exp();
-        let mut share: Vec<f64> = self.time.iter().enumerate().map(|(part, time)| time / cost(part)).collect();
+        let cost = |window: usize| self.logarithm(logarithms, window).exp();
+        let mut share: Vec<f64> = self.time.iter().enumerate().map(|(window, time)| time / cost(window)).collect();
         let all: f64 = share.iter().sum();
         share.iter_mut().for_each(|share| *share /= all);
         let mut passed = vec![0.0; share.len()];
@@ -147,13 +147,13 @@ impl Balance {
         let mean: f64 = share.iter().zip(&by_share).map(|(share, slope)| share * slope).sum();
         let mut penalty = 0.0;
         for (at, log) in logarithms.iter().enumerate() {
-            let deviation = if at < share.len() { DEVIATION_OF_PARTS } else { DEVIATION };
+            let deviation = if at < share.len() { DEVIATION_OF_WINDOWS } else { DEVIATION };
             penalty += log * log / (2.0 * deviation * deviation);
             slope[at] = log / (deviation * deviation);
         }
-        for (part, function) in self.function_of.iter().enumerate() {
-            let by_logarithm = -self.evidence * share[part] * (by_share[part] - mean);
-            slope[part] += by_logarithm;
+        for (window, function) in self.function_of.iter().enumerate() {
+            let by_logarithm = -self.evidence * share[window] * (by_share[window] - mean);
+            slope[window] += by_logarithm;
             slope[share.len() + function] += by_logarithm;
         }
         self.evidence * divergence + penalty
@@ -177,8 +177,8 @@ mod tests {
     fn shares(balance: &Balance) -> Vec<f64> {
         let functions = balance.function_of.iter().max().map_or(0, |last| last + 1);
         let logarithms = least(vec![0.0; balance.time.len() + functions], |at, slope| balance.at(at, slope));
-        let cost = |part: usize| balance.logarithm(&logarithms, part).exp();
-        let shares: Vec<f64> = balance.time.iter().enumerate().map(|(part, time)| time / cost(part)).collect();
+        let cost = |window: usize| balance.logarithm(&logarithms, window).exp();
+        let shares: Vec<f64> = balance.time.iter().enumerate().map(|(window, time)| time / cost(window)).collect();
         let all: f64 = shares.iter().sum();
         shares.iter().map(|share| share / all).collect()
     }
@@ -205,11 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_one_function_are_told_apart() {
-        // Two parts of one function take turns in every burst, as often each; the clock sees the first three times as often.
+    fn windows_of_one_function_are_told_apart() {
+        // Two windows of one function take turns in every burst, as often each; the clock sees the first three times as often.
         let rows: [&[f64]; 2] = [&[0.5, 0.5], &[0.5, 0.5]];
-        let parts = Balance { function_of: vec![0, 0], ..balance(&[0.75, 0.25], &rows, 100_000.0) };
-        let found = shares(&parts);
+        let windows = Balance { function_of: vec![0, 0], ..balance(&[0.75, 0.25], &rows, 100_000.0) };
+        let found = shares(&windows);
         assert!((found[0] - 0.5).abs() < 0.03, "{found:?}");
     }
 

@@ -11,83 +11,18 @@
 mod cost;
 mod descent;
 mod simulated_core;
+mod strata;
 mod time_share;
 
-use std::collections::BTreeMap;
-
-use crate::address::FileOffset;
-use crate::code::FunctionId;
-use crate::counting::{Code, Located, LocatedStart, ModuleCounts, SharedCode};
-use crate::recording::{EventKind, ModuleId, ModuleTable, Sources};
+use crate::counting::{Located, LocatedStart, ModuleCounts};
+use crate::estimation::strata::{Strata, Window};
+use crate::recording::{EventKind, ModuleTable, Sources};
 
 /// How bursts were weighted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// By [`StartId`](crate::counting::StartId): what streams of bursts that started there are multiplied by.
     pub weights: Vec<f64>,
-}
-
-/// A stretch of code whose instructions are taken to cost the same: a function, or 1 KiB of code of which it is not known where functions end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Stratum {
-    Function(ModuleId, u32),
-    Stretch(ModuleId, u64),
-}
-
-/// Bytes of a stretch, as a power of two.
-const STRETCH_BITS: u32 = 10;
-
-/// Bytes of a part, as a power of two.
-const PART_BITS: u32 = 8;
-
-/// What a stratum has of so many bytes.
-type Part = (Stratum, u64);
-
-/// Finds the strata of places.
-struct Strata<'a> {
-    modules: BTreeMap<ModuleId, &'a ModuleCounts>,
-}
-
-impl Strata<'_> {
-    /// The code of a module, if it was read.
-    fn code(&self, module: ModuleId) -> Option<&SharedCode> {
-        match &self.modules.get(&module)?.code {
-            Code::Read(code) => Some(code),
-            Code::Unread { .. } => None,
-        }
-    }
-
-    fn of(&self, module: ModuleId, at: FileOffset) -> Stratum {
-        let code = self.code(module);
-        let function = code.and_then(|code| code.functions.at(code.binary.image.svma_of_file_offset(at.0)?));
-        stratum(module, code, function, at)
-    }
-
-    /// The part of the block around a place: all that a block executes is counted where it starts, and some are longer than a part.
-    fn part_of(&self, module: ModuleId, at: FileOffset) -> Part {
-        let counts = self.modules.get(&module);
-        let of_block = counts.and_then(|counts| Some(self.part_of_block(counts, counts.block_at(at)?)));
-        of_block.unwrap_or_else(|| (self.of(module, at), at.0 >> PART_BITS))
-    }
-
-    fn part_of_block(&self, counts: &ModuleCounts, block: u32) -> Part {
-        let (code, function, at) = match &counts.code {
-            Code::Read(code) => {
-                let block = &code.blocks.blocks()[block as usize];
-                let at = code.binary.image.file_offset_of_svma(block.start).unwrap_or_default();
-                (Some(&**code), Some(block.function), FileOffset(at))
-            }
-            Code::Unread { blocks, .. } => (None, None, blocks[block as usize].start),
-        };
-        (stratum(counts.module, code, function, at), at.0 >> PART_BITS)
-    }
-}
-
-fn stratum(module: ModuleId, code: Option<&SharedCode>, function: Option<FunctionId>, at: FileOffset) -> Stratum {
-    match code.zip(function) {
-        Some((code, function)) if code.functions.get(function).has_known_end => Stratum::Function(module, function.0),
-        _ => Stratum::Stretch(module, at.0 >> STRETCH_BITS),
-    }
 }
 
 /// Weighs the bursts of a recording; `None` if it has none, or they were not started by a clock.
@@ -111,7 +46,7 @@ pub fn estimate(
         false => Vec::new(),
     };
     let shares = time_share::shares(starts, &samples, &strata);
-    let of_starts: Vec<Part> = starts.iter().map(|start| strata.part_of(start.module, start.at)).collect();
+    let of_starts: Vec<Window> = starts.iter().map(|start| strata.window_of(start.module, start.at)).collect();
     let simulated = simulated_core::costs(&located.paths, &strata);
     let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::address::FileOffset;
 use crate::counting::{Located, LocatedStart};
-use crate::estimation::{Strata, Stratum};
+use crate::estimation::strata::{Strata, Stratum};
 use crate::recording::ModuleId;
 
 /// Places, as powers of two: 16 bytes, in which no two functions are as a rule, a cache line, wider ones.
@@ -35,7 +35,7 @@ pub(super) fn samples(located: &Located, counts: impl Fn(ModuleId) -> bool) -> V
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum Vicinity {
     /// The part of a cache line that is one function's.
     Line(ModuleId, u64, Stratum),
     Window(ModuleId, u32, u64),
@@ -52,18 +52,18 @@ pub(super) fn shares(starts: &[LocatedStart], samples: &[Samples], strata: &Stra
         if periods > 0.0 { start.starts.periods as f64 / periods * bursts } else { start.starts.bursts as f64 }
     };
     // By line: any place in it, and what was seen.
-    let mut seen: BTreeMap<Place, ((ModuleId, FileOffset), f64)> = BTreeMap::new();
+    let mut seen: BTreeMap<Vicinity, ((ModuleId, FileOffset), f64)> = BTreeMap::new();
     let starts_seen = starts.iter().map(|start| (start.module, start.at, stands_for(start)));
     let samples_seen = samples.iter().map(|sample| (sample.module, sample.at, sample.number));
     for (module, at, number) in starts_seen.chain(samples_seen) {
-        let [line, ..] = places(module, at, strata);
+        let [line, ..] = vicinities(module, at, strata);
         seen.entry(line).or_insert(((module, at), 0.0)).1 += number;
     }
     let all: f64 = seen.values().map(|(_, number)| number).sum();
 
-    let mut nearest: BTreeMap<Place, (f64, Vec<usize>)> = BTreeMap::new();
+    let mut nearest: BTreeMap<Vicinity, (f64, Vec<usize>)> = BTreeMap::new();
     for (index, start) in starts.iter().enumerate() {
-        for place in places(start.module, start.at, strata) {
+        for place in vicinities(start.module, start.at, strata) {
             let (number, members) = nearest.entry(place).or_default();
             *number += start.starts.bursts as f64;
             members.push(index);
@@ -72,7 +72,7 @@ pub(super) fn shares(starts: &[LocatedStart], samples: &[Samples], strata: &Stra
     let mut shares = vec![0.0; starts.len()];
     for ((module, at), number) in seen.into_values() {
         let share = number / all;
-        let found = places(module, at, strata).into_iter().enumerate().find_map(|(wider, place)| {
+        let found = vicinities(module, at, strata).into_iter().enumerate().find_map(|(wider, place)| {
             let (number, members) = nearest.get(&place).filter(|(number, _)| *number > 0.0)?;
             Some((wider, *number, members))
         });
@@ -89,9 +89,9 @@ pub(super) fn shares(starts: &[LocatedStart], samples: &[Samples], strata: &Stra
 }
 
 /// Where code lies, the narrowest first.
-fn places(module: ModuleId, at: FileOffset, strata: &Strata<'_>) -> [Place; 5] {
-    let window = |bits: u32| Place::Window(module, bits, at.0 >> bits);
+fn vicinities(module: ModuleId, at: FileOffset, strata: &Strata<'_>) -> [Vicinity; 5] {
+    let window = |bits: u32| Vicinity::Window(module, bits, at.0 >> bits);
     let stratum = strata.of(module, at);
-    let line = Place::Line(module, at.0 >> LINE, stratum);
-    [line, window(WIDER[0]), window(WIDER[1]), Place::Stratum(stratum), Place::Anywhere]
+    let line = Vicinity::Line(module, at.0 >> LINE, stratum);
+    [line, window(WIDER[0]), window(WIDER[1]), Vicinity::Stratum(stratum), Vicinity::Anywhere]
 }

@@ -53,7 +53,7 @@ impl FlowBuilder {
         index
     }
 
-    /// Adds passages along a range of a module.
+    /// Adds executions of a range of a module.
     pub fn add_range(&mut self, module: usize, range: RangeCount) {
         *self.modules[module].ranges.entry((range.first, range.last)).or_default() += range.count;
     }

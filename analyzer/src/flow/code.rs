@@ -78,7 +78,7 @@ impl FlowCode {
             let Some((first, last)) = self.ends(range) else { continue };
             let is_whole = self.blocks.blocks()[last].last == range.last;
             let end = if is_whole { last + 1 } else { last };
-            self.breaks.for_each_run(first, end, |first, end| sum.add(first, end, range.count));
+            self.breaks.for_each_piece(first, end, |first, end| sum.add(first, end, range.count));
         }
         sum.finish()
     }
@@ -100,7 +100,7 @@ impl FlowCode {
         let mut sum = RangeSum::new(blocks.len());
         for range in &of.ranges {
             if let Some((first, last)) = self.ends(range) {
-                self.breaks.for_each_run(first, last, |first, end| sum.add(first, end, range.count));
+                self.breaks.for_each_piece(first, last, |first, end| sum.add(first, end, range.count));
             }
         }
         let way = |(index, count): (usize, f64)| {

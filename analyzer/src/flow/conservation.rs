@@ -11,7 +11,7 @@
 
 /// How a block leads on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Exit {
     /// To the next block, always.
     Falls,
     /// To that block (by index, if it ran), or else to the next one.
@@ -30,7 +30,7 @@ pub struct KnownBlock {
     /// How often.
     pub executions: f64,
     /// How it leads on.
-    pub way: Way,
+    pub exit: Exit,
     /// The block behind it is the next in the list.
     pub has_next: bool,
     /// Something unknown may lead to it.
@@ -86,16 +86,16 @@ impl<'a> Solver<'a> {
         let mut solver = Solver { blocks, edges: Vec::new(), into: none(), out_of: none() };
         for (from, block) in blocks.iter().enumerate() {
             let next = block.has_next.then_some(from + 1);
-            match block.way {
-                Way::Falls => solver.add(from, next, Some(block.executions)),
-                Way::Jumps(target) => solver.add(from, target, Some(block.executions)),
+            match block.exit {
+                Exit::Falls => solver.add(from, next, Some(block.executions)),
+                Exit::Jumps(target) => solver.add(from, target, Some(block.executions)),
                 // A block that never ran is in no list, and nothing went there.
-                Way::Branches(target) => {
+                Exit::Branches(target) => {
                     solver.add(from, target, next.is_none().then_some(block.executions));
                     solver.add(from, next, target.is_none().then_some(block.executions));
                 }
-                Way::Calls => solver.add(from, next, None),
-                Way::Leaves => {}
+                Exit::Calls => solver.add(from, next, None),
+                Exit::Leaves => {}
             }
         }
         solver
@@ -116,7 +116,7 @@ impl<'a> Solver<'a> {
         let mut waiting: Vec<usize> = (0..self.blocks.len()).rev().collect();
         while let Some(block) = waiting.pop() {
             let of = self.blocks[block];
-            let sides = [(&self.into[block], !of.is_open), (&self.out_of[block], matches!(of.way, Way::Branches(_)))];
+            let sides = [(&self.into[block], !of.is_open), (&self.out_of[block], matches!(of.exit, Exit::Branches(_)))];
             // Only one of them is solved now: the other one may have changed by that, and waits.
             let solvable = sides.into_iter().find(|(side, has_equation)| *has_equation && side.unknown == 1);
             let Some((side, _)) = solvable else { continue };
@@ -138,11 +138,11 @@ impl<'a> Solver<'a> {
         let outflow = |(index, block): (usize, &KnownBlock)| {
             let next = block.has_next.then_some(index + 1);
             let all = block.executions;
-            let (target, fallen) = match block.way {
-                Way::Falls => return Outflow { fallen: if next.is_some() { all } else { 0.0 }, ..Outflow::default() },
-                Way::Jumps(_) => return Outflow { taken: all, ..Outflow::default() },
-                Way::Calls | Way::Leaves => return Outflow::default(),
-                Way::Branches(target) => (target, next),
+            let (target, fallen) = match block.exit {
+                Exit::Falls => return Outflow { fallen: if next.is_some() { all } else { 0.0 }, ..Outflow::default() },
+                Exit::Jumps(_) => return Outflow { taken: all, ..Outflow::default() },
+                Exit::Calls | Exit::Leaves => return Outflow::default(),
+                Exit::Branches(target) => (target, next),
             };
             let flow_to = |to: Option<usize>| {
                 let mut edges = self.out_of[index].edges.iter().map(|&edge| &self.edges[edge]);
@@ -168,8 +168,8 @@ impl<'a> Solver<'a> {
 mod tests {
     use super::*;
 
-    fn block(executions: f64, way: Way) -> KnownBlock {
-        KnownBlock { executions, way, has_next: true, is_open: false }
+    fn block(executions: f64, exit: Exit) -> KnownBlock {
+        KnownBlock { executions, exit, has_next: true, is_open: false }
     }
 
     /// Taken and fallen of each block.
@@ -180,11 +180,11 @@ mod tests {
     #[test]
     fn an_if_inside_a_loop_is_solved() {
         let blocks = [
-            KnownBlock { is_open: true, ..block(1.0, Way::Falls) },
-            block(10.0, Way::Branches(Some(3))), // if
-            block(7.0, Way::Falls),              // then
-            block(10.0, Way::Branches(Some(1))), // again
-            KnownBlock { has_next: false, ..block(1.0, Way::Leaves) },
+            KnownBlock { is_open: true, ..block(1.0, Exit::Falls) },
+            block(10.0, Exit::Branches(Some(3))), // if
+            block(7.0, Exit::Falls),              // then
+            block(10.0, Exit::Branches(Some(1))), // again
+            KnownBlock { has_next: false, ..block(1.0, Exit::Leaves) },
         ];
         let expected = [(0.0, 1.0), (3.0, 7.0), (0.0, 7.0), (9.0, 1.0), (0.0, 0.0)];
         assert_eq!(flows(&blocks), expected.map(|(taken, fallen)| (taken, fallen, false)));
@@ -193,8 +193,8 @@ mod tests {
     #[test]
     fn what_never_ran_got_nothing() {
         let blocks = [
-            KnownBlock { is_open: true, ..block(5.0, Way::Branches(None)) },
-            KnownBlock { has_next: false, ..block(5.0, Way::Branches(Some(0))) },
+            KnownBlock { is_open: true, ..block(5.0, Exit::Branches(None)) },
+            KnownBlock { has_next: false, ..block(5.0, Exit::Branches(Some(0))) },
         ];
         assert_eq!(flows(&blocks), [(0.0, 5.0, false), (5.0, 0.0, false)]);
     }
@@ -202,9 +202,9 @@ mod tests {
     #[test]
     fn a_call_that_does_not_return_leads_nowhere() {
         let blocks = [
-            KnownBlock { is_open: true, ..block(10.0, Way::Branches(Some(2))) },
-            block(4.0, Way::Calls), // throws once
-            KnownBlock { has_next: false, ..block(9.0, Way::Leaves) },
+            KnownBlock { is_open: true, ..block(10.0, Exit::Branches(Some(2))) },
+            block(4.0, Exit::Calls), // throws once
+            KnownBlock { has_next: false, ..block(9.0, Exit::Leaves) },
         ];
         assert_eq!(flows(&blocks)[0], (6.0, 4.0, false));
     }
@@ -213,12 +213,12 @@ mod tests {
     #[test]
     fn branches_to_one_block_are_solved_one_by_one() {
         const CHECKS: usize = 300_000;
-        let check = |index: usize| block((2 * CHECKS - index) as f64, Way::Branches(Some(CHECKS)));
+        let check = |index: usize| block((2 * CHECKS - index) as f64, Exit::Branches(Some(CHECKS)));
         let mut blocks: Vec<KnownBlock> = (0..CHECKS).map(check).collect();
         blocks[0].is_open = true;
         // Behind the last check is the block that all branch to.
-        blocks[CHECKS - 1].way = Way::Falls;
-        blocks.push(KnownBlock { has_next: false, ..block((2 * CHECKS) as f64, Way::Leaves) });
+        blocks[CHECKS - 1].exit = Exit::Falls;
+        blocks.push(KnownBlock { has_next: false, ..block((2 * CHECKS) as f64, Exit::Leaves) });
         let flows = outflows(&blocks);
         assert!(flows[..CHECKS - 1].iter().all(|flow| (flow.taken, flow.is_guess) == (1.0, false)));
     }
@@ -227,9 +227,9 @@ mod tests {
     fn what_is_not_known_is_divided_and_said_to_be_a_guess() {
         let open = |of: KnownBlock| KnownBlock { is_open: true, ..of };
         let blocks = [
-            open(block(8.0, Way::Branches(Some(2)))),
-            open(block(3.0, Way::Leaves)),
-            open(KnownBlock { has_next: false, ..block(9.0, Way::Leaves) }),
+            open(block(8.0, Exit::Branches(Some(2)))),
+            open(block(3.0, Exit::Leaves)),
+            open(KnownBlock { has_next: false, ..block(9.0, Exit::Leaves) }),
         ];
         assert_eq!(flows(&blocks)[0], (6.0, 2.0, true));
     }

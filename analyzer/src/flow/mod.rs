@@ -8,9 +8,7 @@
 //!
 //! Unlike counts of blocks, a flow says which branch went where, and which blocks ran one after the other.
 
-mod balance;
-mod bolt_balance;
-mod bolt_edges;
+pub(crate) mod balance;
 mod builder;
 mod code;
 mod comparison;
@@ -23,7 +21,6 @@ mod of_truth;
 mod placing;
 mod source_lines;
 
-pub use bolt_edges::{BoltEdge, bolt_edges};
 pub use builder::FlowBuilder;
 pub use code::{FallThrough, FlowCode};
 pub use comparison::{BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
@@ -113,7 +110,7 @@ pub struct IpCount {
     /// The instruction.
     pub at: Svma,
     /// How many executed instructions the samples stand for, where the event counts instructions; else time or events, in the unit of
-    /// the ranges where there are both. Samples spread over the instructions around: only sums over stretches of code mean something.
+    /// the ranges where there are both. Samples spread over the instructions around: only sums over more code mean something.
     pub count: f64,
 }
 
@@ -134,7 +131,7 @@ pub fn whole(count: f64) -> u64 {
 }
 
 impl Flow {
-    /// Passages along all ranges.
+    /// Executions of all ranges.
     pub fn range_total(&self) -> f64 {
         self.modules.iter().map(ModuleFlow::range_total).sum()
     }
@@ -157,7 +154,7 @@ impl Flow {
 }
 
 impl ModuleFlow {
-    /// Passages along its ranges.
+    /// Executions of its ranges.
     pub fn range_total(&self) -> f64 {
         self.ranges.iter().map(|range| range.count).sum()
     }

@@ -88,10 +88,10 @@ impl Maker<'_> {
             let count = self.executions(taken.burst, taken.weight);
             let mispredicted = self.executions(taken.burst, taken.mispredicted);
             match (self.branch(code, taken), self.place(taken.to_module, taken.to)) {
-                (Passage::Branch(from), Some(to)) => {
+                (RecordedBranch::Taken(from), Some(to)) => {
                     builder.add_branch(index, BranchCount { from, to, count, mispredicted });
                 }
-                (Passage::Interrupt, _) => {}
+                (RecordedBranch::Interrupt, _) => {}
                 _ => builder.left_out.branches += count,
             }
         }
@@ -105,19 +105,21 @@ impl Maker<'_> {
     }
 
     /// What a taken branch is in the code it comes from.
-    fn branch(&self, code: Option<&SharedCode>, taken: &TakenBranch) -> Passage {
+    fn branch(&self, code: Option<&SharedCode>, taken: &TakenBranch) -> RecordedBranch {
         let Some(code) = code else {
             // In code that is not known nothing tells a system call from an interrupt.
-            return if taken.to_kernel { Passage::Interrupt } else { Passage::Branch(Svma(taken.from.0)) };
+            return if taken.to_kernel { RecordedBranch::Interrupt } else { RecordedBranch::Taken(Svma(taken.from.0)) };
         };
-        let Some(from) = code.binary.image.svma_of_file_offset(taken.from.0) else { return Passage::Strange };
+        let Some(from) = code.binary.image.svma_of_file_offset(taken.from.0) else { return RecordedBranch::Strange };
         let block = code.blocks.block_at(from).map(|block| &code.blocks.blocks()[block]);
         let terminator = block.filter(|block| block.last == from).map(|block| block.terminator);
         match terminator {
-            Some(Terminator::SystemCall | Terminator::Trap) => Passage::Branch(from),
-            _ if taken.to_kernel => Passage::Interrupt,
-            None | Some(Terminator::FallThrough | Terminator::Observed | Terminator::Overlap) => Passage::Strange,
-            Some(_) => Passage::Branch(from),
+            Some(Terminator::SystemCall | Terminator::Trap) => RecordedBranch::Taken(from),
+            _ if taken.to_kernel => RecordedBranch::Interrupt,
+            None | Some(Terminator::FallThrough | Terminator::Observed | Terminator::Overlap) => {
+                RecordedBranch::Strange
+            }
+            Some(_) => RecordedBranch::Taken(from),
         }
     }
 
@@ -133,8 +135,8 @@ impl Maker<'_> {
 }
 
 /// What a record of a taken branch is.
-enum Passage {
-    Branch(Svma),
+enum RecordedBranch {
+    Taken(Svma),
     /// Made by no instruction of the program.
     Interrupt,
     /// From what is no branch in the file.

@@ -10,7 +10,7 @@ use iced_x86::{FlowControl, Instruction};
 use crate::address::Svma;
 use crate::binaries::{Binary, BinarySearch};
 use crate::code::{FunctionId, FunctionTable};
-use crate::flow::conservation::{KnownBlock, Outflow, Way, outflows};
+use crate::flow::conservation::{Exit, KnownBlock, Outflow, outflows};
 use crate::flow::{BranchCount, Flow, FlowBuilder, Place, RangeCount};
 use crate::recording::{Module, ModuleKind};
 use crate::truth::{Truth, TruthBlock, TruthModule, instructions_of};
@@ -105,7 +105,7 @@ impl<'a> ExactCode<'a> {
                 }
             }
             fell_in = fallen;
-            if matches!(known.way, Way::Branches(_)) {
+            if matches!(known.exit, Exit::Branches(_)) {
                 conditional += known.executions;
                 guessed += if is_guess { known.executions } else { 0.0 };
             }
@@ -131,12 +131,12 @@ impl<'a> ExactCode<'a> {
             let starts = of.is_none_or(|id| self.functions.get(id).start == block.start);
             KnownBlock {
                 executions: block.executions as f64,
-                way: match last.flow_control() {
-                    FlowControl::ConditionalBranch => Way::Branches(target_of(last).and_then(at)),
-                    FlowControl::UnconditionalBranch => Way::Jumps(target_of(last).and_then(at)),
-                    FlowControl::Call | FlowControl::IndirectCall => Way::Calls,
-                    FlowControl::Next | FlowControl::Interrupt => Way::Falls,
-                    _ => Way::Leaves,
+                exit: match last.flow_control() {
+                    FlowControl::ConditionalBranch => Exit::Branches(target_of(last).and_then(at)),
+                    FlowControl::UnconditionalBranch => Exit::Jumps(target_of(last).and_then(at)),
+                    FlowControl::Call | FlowControl::IndirectCall => Exit::Calls,
+                    FlowControl::Next | FlowControl::Interrupt => Exit::Falls,
+                    _ => Exit::Leaves,
                 },
                 has_next: self.blocks.get(index + 1).is_some_and(|(next, _)| next.start.0 == last.next_ip()),
                 is_open: starts || of.is_some_and(|id| jumps_anywhere.binary_search(&id).is_ok()),

@@ -6,9 +6,9 @@ use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
 
 use super::SourceFunction;
 use super::damage::{Damage, MOST_ATTRIBUTES};
-use super::sections::Bytes;
+use super::sections::{Bytes, Unit};
 use super::strings::{LONGEST, string};
-use super::units::{DebugFile, OpenUnit, Unit};
+use super::units::{DebugFile, OpenUnit};
 
 /// An entry refers to its declaration, which refers to its class': more steps are a cycle.
 const MOST_STEPS: usize = 8;

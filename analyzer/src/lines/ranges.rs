@@ -5,8 +5,7 @@ use std::ops::Range;
 use gimli::{AttributeValue, Dwarf};
 
 use super::damage::Damage;
-use super::sections::Bytes;
-use super::units::{Entry, Unit};
+use super::sections::{Bytes, Entry, Unit};
 
 type Value<'data> = AttributeValue<Bytes<'data>>;
 

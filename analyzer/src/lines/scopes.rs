@@ -8,8 +8,7 @@ use super::damage::{Damage, MOST_ATTRIBUTES};
 use super::disjoint::owned;
 use super::functions::Functions;
 use super::ranges::{RangeAttributes, read_ranges};
-use super::sections::Bytes;
-use super::units::Unit;
+use super::sections::{Bytes, Unit};
 use super::{Encoding, FileId, Position, Scope, ScopeId};
 use crate::address::Svma;
 

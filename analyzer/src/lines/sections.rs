@@ -6,6 +6,8 @@ use crate::code::Image;
 
 /// Bytes of a section.
 pub(super) type Bytes<'data> = EndianSlice<'data, LittleEndian>;
+pub(super) type Unit<'data> = gimli::Unit<Bytes<'data>>;
+pub(super) type Entry<'data> = gimli::DebuggingInformationEntry<Bytes<'data>>;
 
 /// Sections of one file, decompressed.
 pub(super) struct Sections(DwarfSections<Vec<u8>>);

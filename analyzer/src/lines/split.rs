@@ -65,7 +65,7 @@ impl<'data> SplitFiles<'data> {
         skeleton: &OpenUnit<'data>,
         read: impl for<'part> FnOnce(&DebugFile<'part>, &OpenUnit<'part>) -> T,
     ) -> Option<Result<T, String>> {
-        let part = Part::of(main, skeleton)?;
+        let part = SplitPart::of(main, skeleton)?;
         let shared = Shared::of(skeleton);
         let packed = self.package.as_ref().map(|package| package.find_cu(part.id, &main.dwarf)).transpose();
         let packed = match packed {
@@ -98,7 +98,7 @@ impl<'data> SplitFiles<'data> {
             .iter()
             .copied()
             .filter(|&index| {
-                let part = file.open(index).ok().and_then(|skeleton| Part::of(file, &skeleton));
+                let part = file.open(index).ok().and_then(|skeleton| SplitPart::of(file, &skeleton));
                 let Some((place, bytes, all)) = part.and_then(|part| self.bytes(&part)) else { return true };
                 let left = left.entry(place).or_insert(all.saturating_mul(MOST_TIMES));
                 left.checked_sub(bytes).inspect(|&less| *left = less).is_some()
@@ -114,7 +114,7 @@ impl<'data> SplitFiles<'data> {
     }
 
     /// The file that a part is in, or `None` for the package; the bytes read for the part, and all that the file has of them.
-    fn bytes(&self, part: &Part) -> Option<(Option<PathBuf>, u64, u64)> {
+    fn bytes(&self, part: &SplitPart) -> Option<(Option<PathBuf>, u64, u64)> {
         let packed = self.package.as_ref().and_then(|package| Some((package, package.cu_index.find(part.id.0)?)));
         if let Some((package, row)) = packed {
             let all = package.debug_info.reader().slice().len() + package.debug_abbrev.reader().slice().len();
@@ -129,7 +129,7 @@ impl<'data> SplitFiles<'data> {
     }
 
     /// Where the `.dwo` file of a part may be.
-    fn places(&self, part: &Part) -> impl Iterator<Item = PathBuf> {
+    fn places(&self, part: &SplitPart) -> impl Iterator<Item = PathBuf> {
         let recorded = match &self.symfs {
             Some(root) => root.join(part.path.strip_prefix("/").unwrap_or(&part.path)),
             None => part.path.clone(),
@@ -140,13 +140,13 @@ impl<'data> SplitFiles<'data> {
 }
 
 /// What a skeleton says of its split part.
-struct Part {
+struct SplitPart {
     /// Of the `.dwo` file.
     path: PathBuf,
     id: DwoId,
 }
 
-impl Part {
+impl SplitPart {
     /// `None` if the unit is not split.
     fn of<'data>(main: &DebugFile<'data>, skeleton: &OpenUnit<'data>) -> Option<Self> {
         let root = &skeleton.root;

@@ -2,8 +2,7 @@
 
 use gimli::{AttributeValue, Dwarf, Section};
 
-use super::sections::Bytes;
-use super::units::Unit;
+use super::sections::{Bytes, Unit};
 
 /// Longest string, in bytes.
 pub(super) const LONGEST: usize = 1 << 14;

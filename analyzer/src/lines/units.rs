@@ -6,16 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use gimli::{
     Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugAddrBase, DebugInfoOffset, DebugLineOffset,
-    DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, DebuggingInformationEntry, Dwarf, EndianSlice,
-    LittleEndian, Section, UnitHeader, UnitType,
+    DebugLocListsBase, DebugRngListsBase, DebugStrOffsetsBase, Dwarf, EndianSlice, LittleEndian, Section, UnitHeader,
+    UnitType,
 };
 
 use super::damage::{Damage, MOST_ATTRIBUTES};
 use super::ranges::{RangeAttributes, read_ranges};
-use super::sections::{Bytes, Sections};
-
-pub(super) type Unit<'data> = gimli::Unit<Bytes<'data>>;
-pub(super) type Entry<'data> = DebuggingInformationEntry<Bytes<'data>>;
+use super::sections::{Bytes, Entry, Sections, Unit};
 
 /// The debug information of one file, by units.
 pub(super) struct DebugFile<'data> {

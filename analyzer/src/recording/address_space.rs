@@ -10,7 +10,7 @@ pub struct ModuleId(pub u32);
 /// Where the kernel's half of an address space begins.
 const KERNEL_HALF: u64 = 1 << 63;
 
-/// A stretch of a module mapped into an address space: `[start, start + len)` shows the file from offset `pgoff` on.
+/// A part of a module mapped into an address space: `[start, start + len)` shows the file from offset `pgoff` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// First mapped address.

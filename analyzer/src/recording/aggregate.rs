@@ -1,14 +1,14 @@
-//! Samples added up: unique instruction pointers and unique hops, before any address is looked up.
+//! Samples added up: unique instruction pointers and unique streams, before any address is looked up.
 //!
-//! A stack of N branches (newest first in the record) is cut into hops:
+//! A stack of N branches (newest first in the record) is cut into streams, each with the taken branch at its end:
 //!
 //! ```text
 //!   time --->      B[n-1]        B[n-2]            B[0]
 //!              from | to ..... from | to ....... from | to
 //!                   |-- stream --|  |-- stream ----|
-//! hop   (-,      B[n-1])
-//! hop   (B[n-1].to,           B[n-2])
-//! hop   (B[n-2].to,                              B[0])
+//! stream (-,     B[n-1])
+//! stream (B[n-1].to,          B[n-2])
+//! stream (B[n-2].to,                             B[0])
 //! ```
 //!
 //! The oldest branch has no stream before it: HBBP's entry\[0\], whose "target\[-1\]" is unknown. A burst (a stack that was
@@ -17,7 +17,7 @@
 //! ```text
 //!     ip             B[n-1]             B[0]
 //!      |-- stream --| from | to ....... from | to
-//! hop (ip,           B[n-1])
+//! stream (ip,        B[n-1])
 //! ```
 
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use hashbrown::HashTable;
 use perfdata::{Avma, Branch, BranchStack};
 
-use crate::recording::{BurstPath, DataUses, Place, Starts};
+use crate::recording::{BurstPath, BurstPiece, Context, ContextId, DataUses, Starts};
 
 /// Fixed-point number of executions, in units of 2^-32, so that sums do not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,9 +38,9 @@ impl Weight {
         Weight((u128::from(period) << 32) / u128::from(streams.max(1)))
     }
 
-    /// What one passage in a burst of `instructions` stands for when the whole burst stands for `period`: that many executions
+    /// What one stream in a burst of `instructions` stands for when the whole burst stands for `period`: that many executions
     /// where `period` counts instructions, or else as many as are proportional to it.
-    pub fn of_passage(period: u64, instructions: u64) -> Self {
+    pub fn of_burst_stream(period: u64, instructions: u64) -> Self {
         Weight((u128::from(period) << 32) / u128::from(instructions.max(1)))
     }
 
@@ -60,36 +60,6 @@ impl Weight {
     }
 }
 
-/// Whose samples are added up together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Context {
-    /// Index of the event in the recording.
-    pub event: u32,
-    /// Process id.
-    pub pid: u32,
-    /// Which process of that pid, and which of its epochs.
-    pub place: Place,
-    /// Thread id; 0 where threads are not told apart.
-    pub tid: u32,
-    /// The sample was taken in a guest: its addresses are the guest's.
-    pub guest: bool,
-    /// Of bursts, the 16 bytes of code where they started; 0 for everything else. Bursts are weighted by where they start, and no two
-    /// functions share such 16 bytes as a rule.
-    pub start: Avma,
-}
-
-impl Context {
-    /// This context, of bursts that start there.
-    pub fn starting_at(self, start: Avma) -> Self {
-        const ALIGNMENT_OF_FUNCTIONS: u64 = 16;
-        Context { start: Avma(start.0 & !(ALIGNMENT_OF_FUNCTIONS - 1)), ..self }
-    }
-}
-
-/// Index of a [`Context`] in its [`Aggregate`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ContextId(pub u32);
-
 /// All samples of one context at one instruction pointer.
 #[derive(Clone, Copy, Debug)]
 pub struct IpHits {
@@ -103,12 +73,12 @@ pub struct IpHits {
     pub periods: u128,
 }
 
-/// All passages from one branch target straight to the next taken branch, in one context.
+/// All executions of one stream, from a branch target straight to the next taken branch, in one context.
 #[derive(Clone, Copy, Debug)]
-pub struct Hop {
+pub struct StreamHits {
     /// Whose.
     pub context: ContextId,
-    /// Target of the branch before, or [`NO_START`]: half the size of an `Option`, and there are many hops.
+    /// Target of the branch before, or [`NO_START`]: half the size of an `Option`, and there are many streams.
     start: Avma,
     /// The branch instruction: the last of the stream.
     pub from: Avma,
@@ -125,26 +95,11 @@ pub struct Hop {
 /// The last byte of the address space is no branch target.
 const NO_START: Avma = Avma(u64::MAX);
 
-impl Hop {
+impl StreamHits {
     /// Target of the branch before; `None` where the branch was the oldest of its stack.
     pub fn start(&self) -> Option<Avma> {
         (self.start != NO_START).then_some(self.start)
     }
-}
-
-/// A burst, or one of the pieces it was cut into because a sample holds at most 65,535 bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct BurstPiece<'a> {
-    /// Its first instruction, where recorded.
-    pub start: Option<Avma>,
-    /// How many instructions it executed.
-    pub instructions: u64,
-    /// What it stands for.
-    pub period: u64,
-    /// Every taken branch of it.
-    pub stack: &'a BranchStack<'a>,
-    /// It is the first of its burst.
-    pub first: bool,
 }
 
 /// What was left out of the stacks or is odd about them.
@@ -181,7 +136,7 @@ pub struct Aggregate {
     contexts: Vec<Context>,
     context_ids: HashMap<Context, ContextId>,
     ips: HashTable<IpHits>,
-    hops: HashTable<Hop>,
+    streams: HashTable<StreamHits>,
     starts: HashMap<ContextId, Starts>,
     paths: Vec<BurstPath>,
     stacks: StackStatistics,
@@ -212,15 +167,15 @@ impl Aggregate {
             .or_insert(hits);
     }
 
-    /// Adds the hops of one stack, each stream of weight `period` / (N - 1).
+    /// Adds the streams of one stack, each of weight `period` / (N - 1).
     #[inline]
     pub fn add_stack(&mut self, context: ContextId, period: u64, stack: &BranchStack<'_>) {
         let branches = followed(stack).count() as u64;
         self.count_stack(stack, branches);
-        self.add_hops(context, NO_START, Weight::of_stream(period, branches.saturating_sub(1)), stack);
+        self.add_streams(context, NO_START, Weight::of_stream(period, branches.saturating_sub(1)), stack);
     }
 
-    /// Adds the hops of a burst or a piece of one: of N branches N streams, each of weight `period` / `instructions`. What a burst
+    /// Adds the streams of a burst or a piece of one: of N branches N streams, each of weight `period` / `instructions`. What a burst
     /// executed after its newest branch is part of no stream and is not counted: where in a block it ended is not recorded.
     pub fn add_burst(&mut self, context: ContextId, piece: &BurstPiece<'_>) {
         let branches = followed(piece.stack).count() as u64;
@@ -231,8 +186,8 @@ impl Aggregate {
         self.starts.entry(context).or_default().add(piece);
         self.count_stack(piece.stack, branches);
         self.stacks.instructions = self.stacks.instructions.saturating_add(piece.instructions);
-        let weight = Weight::of_passage(piece.period, piece.instructions);
-        self.add_hops(context, piece.start.unwrap_or(NO_START), weight, piece.stack);
+        let weight = Weight::of_burst_stream(piece.period, piece.instructions);
+        self.add_streams(context, piece.start.unwrap_or(NO_START), weight, piece.stack);
     }
 
     /// Keeps a burst in full, from its first piece, which is a sample of that time, ns.
@@ -253,33 +208,36 @@ impl Aggregate {
 
     /// `start`: where the stream to the oldest branch starts.
     #[inline]
-    fn add_hops(&mut self, context: ContextId, start: Avma, weight: Weight, stack: &BranchStack<'_>) {
+    fn add_streams(&mut self, context: ContextId, start: Avma, weight: Weight, stack: &BranchStack<'_>) {
         let mut newer: Option<Branch> = None;
         for branch in followed(stack) {
             if let Some(newer) = newer {
-                self.add_hop(hop_of(context, branch.to, &newer, weight));
+                self.add_stream_hits(stream_of(context, branch.to, &newer, weight));
             }
             newer = Some(branch);
         }
         if let Some(oldest) = newer {
             let weight = if start == NO_START { Weight::default() } else { weight };
-            self.add_hop(hop_of(context, start, &oldest, weight));
+            self.add_stream_hits(stream_of(context, start, &oldest, weight));
         }
     }
 
     #[inline]
-    fn add_hop(&mut self, hop: Hop) {
-        let same = |other: &Hop| {
-            other.from == hop.from && other.start == hop.start && other.to == hop.to && other.context == hop.context
+    fn add_stream_hits(&mut self, stream: StreamHits) {
+        let same = |other: &StreamHits| {
+            other.from == stream.from
+                && other.start == stream.start
+                && other.to == stream.to
+                && other.context == stream.context
         };
-        self.hops
-            .entry(hash_of_hop(&hop), same, hash_of_hop)
+        self.streams
+            .entry(hash_of_stream(&stream), same, hash_of_stream)
             .and_modify(|sum| {
-                sum.seen += hop.seen;
-                sum.weight = sum.weight.plus(hop.weight);
-                sum.mispredicted += hop.mispredicted;
+                sum.seen += stream.seen;
+                sum.weight = sum.weight.plus(stream.weight);
+                sum.mispredicted += stream.mispredicted;
             })
-            .or_insert(hop);
+            .or_insert(stream);
     }
 
     /// Adds everything of another aggregate.
@@ -288,8 +246,8 @@ impl Aggregate {
         for hits in other.ips {
             self.add_ip(IpHits { context: ids[hits.context.0 as usize], ..hits });
         }
-        for hop in other.hops {
-            self.add_hop(Hop { context: ids[hop.context.0 as usize], ..hop });
+        for stream in other.streams {
+            self.add_stream_hits(StreamHits { context: ids[stream.context.0 as usize], ..stream });
         }
         for (context, starts) in other.starts {
             self.starts.entry(ids[context.0 as usize]).or_default().merge(starts);
@@ -310,9 +268,12 @@ impl Aggregate {
         let mut ips: Vec<IpHits> =
             self.ips.into_iter().map(|hits| IpHits { context: new_ids[hits.context.0 as usize], ..hits }).collect();
         ips.sort_unstable_by_key(|hits| (hits.context, hits.ip));
-        let mut hops: Vec<Hop> =
-            self.hops.into_iter().map(|hop| Hop { context: new_ids[hop.context.0 as usize], ..hop }).collect();
-        hops.sort_unstable_by_key(|hop| (hop.context, hop.start, hop.from, hop.to));
+        let mut streams: Vec<StreamHits> = self
+            .streams
+            .into_iter()
+            .map(|stream| StreamHits { context: new_ids[stream.context.0 as usize], ..stream })
+            .collect();
+        streams.sort_unstable_by_key(|stream| (stream.context, stream.start, stream.from, stream.to));
         let mut starts: Vec<(ContextId, Starts)> =
             self.starts.into_iter().map(|(context, starts)| (new_ids[context.0 as usize], starts)).collect();
         starts.sort_unstable_by_key(|(context, _)| *context);
@@ -321,7 +282,7 @@ impl Aggregate {
             paths.map(|path| BurstPath { context: new_ids[path.context.0 as usize], ..path }).collect();
         paths.sort_unstable();
         let contexts = order.iter().map(|&index| self.contexts[index]).collect();
-        Totals { contexts, ips, hops, starts, paths, stacks: self.stacks }
+        Totals { contexts, ips, streams, starts, paths, stacks: self.stacks }
     }
 }
 
@@ -333,7 +294,7 @@ pub struct Totals {
     /// Sorted by context and address.
     pub ips: Vec<IpHits>,
     /// Sorted by context, start, from and to.
-    pub hops: Vec<Hop>,
+    pub streams: Vec<StreamHits>,
     /// Bursts by the context they are of, sorted.
     pub starts: Vec<(ContextId, Starts)>,
     /// Some of the bursts in full, sorted by context and time.
@@ -365,8 +326,8 @@ fn followed<'a>(stack: &BranchStack<'a>) -> impl Iterator<Item = Branch> + use<'
 }
 
 #[inline]
-fn hop_of(context: ContextId, start: Avma, branch: &Branch, weight: Weight) -> Hop {
-    Hop {
+fn stream_of(context: ContextId, start: Avma, branch: &Branch, weight: Weight) -> StreamHits {
+    StreamHits {
         context,
         start,
         from: branch.from,
@@ -378,8 +339,8 @@ fn hop_of(context: ContextId, start: Avma, branch: &Branch, weight: Weight) -> H
 }
 
 #[inline]
-fn hash_of_hop(hop: &Hop) -> u64 {
-    fold(hop.context, hop.start.0, hop.from.0, hop.to.0)
+fn hash_of_stream(stream: &StreamHits) -> u64 {
+    fold(stream.context, stream.start.0, stream.from.0, stream.to.0)
 }
 
 /// One folded multiplication of a place and a pair of addresses. Addresses differ in few low bits; the table wants all bits of the
@@ -399,9 +360,10 @@ mod tests {
     use perfdata::BranchFlags;
 
     use super::*;
+    use crate::recording::EpochId;
 
     const CONTEXT: Context =
-        Context { event: 0, pid: 1, place: Place { incarnation: 0, epoch: 0 }, tid: 0, guest: false, start: Avma(0) };
+        Context { event: 0, pid: 1, place: EpochId { incarnation: 0, epoch: 0 }, tid: 0, guest: false, start: Avma(0) };
 
     fn stack(branches: &[(u64, u64, u64)]) -> Vec<u8> {
         let branch = |&(from, to, flags)| Branch { from: Avma(from), to: Avma(to), flags: BranchFlags(flags) };
@@ -418,8 +380,10 @@ mod tests {
     }
 
     fn shown(totals: &Totals) -> Vec<(Option<u64>, u64, u64, u64, f64)> {
-        let hop = |hop: &Hop| (hop.start().map(|at| at.0), hop.from.0, hop.to.0, hop.seen, hop.weight.to_f64());
-        totals.hops.iter().map(hop).collect()
+        let stream = |stream: &StreamHits| {
+            (stream.start().map(|at| at.0), stream.from.0, stream.to.0, stream.seen, stream.weight.to_f64())
+        };
+        totals.streams.iter().map(stream).collect()
     }
 
     #[test]
@@ -435,7 +399,7 @@ mod tests {
                 (None, 1, 5, 2, 0.0)
             ]
         );
-        assert_eq!(totals.hops.iter().map(|hop| hop.mispredicted).sum::<u64>(), 2);
+        assert_eq!(totals.streams.iter().map(|stream| stream.mispredicted).sum::<u64>(), 2);
         assert_eq!(totals.stacks, StackStatistics { stacks: 2, branches: 8, ..StackStatistics::default() });
     }
 
@@ -486,23 +450,23 @@ mod tests {
         let branches = [(20, 25, 2), (10, 15, 2)];
         for instructions in [0, 1] {
             let totals = totals_of_bursts(&[(2, instructions, 400, &branches)]);
-            assert!(totals.hops.is_empty());
+            assert!(totals.streams.is_empty());
             assert_eq!(totals.stacks, StackStatistics { impossible: 1, ..StackStatistics::default() });
         }
         let largest = [(2, 2, u64::MAX, &branches[..]), (2, u64::MAX, 1, &branches), (2, u64::MAX, 1, &branches)];
         let totals = totals_of_bursts(&largest);
         assert_eq!(totals.stacks.instructions, u64::MAX);
-        assert_eq!(totals.hops[0].weight, Weight::of_passage(u64::MAX, 2));
+        assert_eq!(totals.streams[0].weight, Weight::of_burst_stream(u64::MAX, 2));
         // The address that stands for "none" is no start.
         let nowhere = totals_of_bursts(&[(u64::MAX, 2, 400, &branches)]);
         assert_eq!(shown(&nowhere), [(Some(15), 20, 25, 1, 200.0), (None, 10, 15, 1, 0.0)]);
     }
 
     #[test]
-    fn weights_keep_five_digits_where_a_passage_is_a_thousandth() {
+    fn weights_keep_five_digits_where_a_stream_is_a_thousandth() {
         for (period, instructions) in [(1, 1000), (97, 10_007), (4_000_037, 10_003), (1, 2)] {
             let exact = period as f64 / instructions as f64;
-            let error = Weight::of_passage(period, instructions).to_f64() / exact - 1.0;
+            let error = Weight::of_burst_stream(period, instructions).to_f64() / exact - 1.0;
             assert!(error.abs() < 1e-6, "{period} / {instructions}: {error}");
         }
     }

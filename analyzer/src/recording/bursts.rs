@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use perfdata::{Avma, RawRecord, Recording, Sample, Weight};
+use perfdata::{Avma, BranchStack, RawRecord, Recording, Sample, Weight};
 
-use crate::recording::{BurstPiece, Metadata};
+use crate::recording::Metadata;
 
 /// Instructions of a burst or a piece of one; 0 where nobody counted them. Recordings may have something else in the upper half of the weight.
 pub fn instructions_of(piece: &Sample<'_>) -> u64 {
@@ -12,6 +12,21 @@ pub fn instructions_of(piece: &Sample<'_>) -> u64 {
         Some(Weight::Full(weight)) => weight & 0xffff_ffff,
         Some(Weight::Struct { .. }) | None => 0,
     }
+}
+
+/// A burst, or one of the pieces it was cut into because a sample holds at most 65,535 bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct BurstPiece<'a> {
+    /// Its first instruction, where recorded.
+    pub start: Option<Avma>,
+    /// How many instructions it executed.
+    pub instructions: u64,
+    /// What it stands for.
+    pub period: u64,
+    /// Every taken branch of it.
+    pub stack: &'a BranchStack<'a>,
+    /// It is the first of its burst.
+    pub first: bool,
 }
 
 /// The bursts that started in one place.

@@ -2,7 +2,7 @@
 
 use perfdata::{Avma, RawRecord, Sample};
 
-use crate::recording::{ContextId, Part};
+use crate::recording::{ContextId, Subset};
 
 /// Paths kept of one recording, about: their branches take 16 KiB each.
 const KEPT: u64 = 2000;
@@ -92,7 +92,7 @@ impl PathSelection {
 
     /// Whether this one is kept.
     pub fn keeps(self, sample: &Sample<'_>, raw: &RawRecord<'_>) -> bool {
-        Part::mixed(sample, raw).is_multiple_of(self.one_of)
+        Subset::mixed(sample, raw).is_multiple_of(self.one_of)
     }
 }
 

@@ -9,10 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use perfdata::{Avma, Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRecord, Record, RecordType, Recording};
 
-use crate::analysis::{Progress, Step};
+use crate::progress::{Progress, Step};
 use crate::recording::{
-    Aggregate, BurstCounter, BurstPiece, Context, ContextId, DataUses, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, Mapping, Metadata, ModuleTable, Part, PathSelection, Place, Sources, TaskEvent, Timeline, Totals,
+    Aggregate, BurstCounter, BurstPiece, Context, ContextId, DataUses, EpochId, FirstPiece, FirstPieces, IpHits,
+    KERNEL, KERNEL_PID, Mapping, Metadata, ModuleTable, PathSelection, Sources, Subset, TaskEvent, Timeline, Totals,
     instructions_of,
 };
 
@@ -31,7 +31,7 @@ pub struct Selection {
     /// Whether threads are told apart.
     pub granularity: Granularity,
     /// All samples or half of them.
-    pub part: Part,
+    pub subset: Subset,
 }
 
 /// What the first reading finds.
@@ -346,7 +346,7 @@ impl<'a> Worker<'a> {
             Ok(sample) => sample,
             Err(error) => return self.counts.malformed(raw, &error),
         };
-        if !self.selection.part.keeps(&sample, raw) {
+        if !self.selection.subset.keeps(&sample, raw) {
             return;
         }
         let event = sample.event;
@@ -361,7 +361,7 @@ impl<'a> Worker<'a> {
         let guest = matches!(raw.cpu_mode(), CpuMode::GuestKernel | CpuMode::GuestUser);
         let tid = if self.selection.granularity == Granularity::Thread { sample.tid.unwrap_or(0) } else { 0 };
         let pid = sample.pid.unwrap_or(0);
-        let plain = Context { event: event as u32, pid, place: Place::default(), tid, guest, start: Avma(0) };
+        let plain = Context { event: event as u32, pid, place: EpochId::default(), tid, guest, start: Avma(0) };
         let first = FirstPiece { start: sample.ip, offset: raw.offset };
         let (context, is_first) = match stack {
             Some(_) if self.uses.burst[event] => {

@@ -58,7 +58,7 @@ pub enum TaskEvent {
 
 /// Where on a timeline a sample belongs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct EpochId {
     /// Which of the processes that had this pid one after the other.
     pub incarnation: u32,
     /// Which epoch of that process.
@@ -159,15 +159,15 @@ impl Timeline {
 
     /// The place of a sample of `pid` at `time` (ns), and the times around it that have the same place.
     /// A process that was never announced has the place 0, 0 for ever.
-    pub fn place(&self, pid: u32, time: u64) -> (Place, Range<u64>) {
-        let Some(incarnations) = self.processes.get(&pid) else { return (Place::default(), 0..u64::MAX) };
+    pub fn place(&self, pid: u32, time: u64) -> (EpochId, Range<u64>) {
+        let Some(incarnations) = self.processes.get(&pid) else { return (EpochId::default(), 0..u64::MAX) };
         let incarnation = incarnations.partition_point(|process| process.start <= time).saturating_sub(1);
         let epochs = &incarnations[incarnation].epochs;
         let epoch = epochs.partition_point(|epoch| epoch.start <= time).saturating_sub(1);
         let next_process = incarnations.get(incarnation + 1).map_or(u64::MAX, |next| next.start);
         let next_epoch = epochs.get(epoch + 1).map_or(u64::MAX, |next| next.start);
         let from = if epoch > 0 || incarnation > 0 { epochs[epoch].start } else { 0 };
-        (Place { incarnation: incarnation as u32, epoch: epoch as u32 }, from..next_process.min(next_epoch))
+        (EpochId { incarnation: incarnation as u32, epoch: epoch as u32 }, from..next_process.min(next_epoch))
     }
 
     /// Calls `visit` with the address space of every epoch of this incarnation, in order.
@@ -186,7 +186,7 @@ impl Timeline {
     }
 
     /// The process's name in that epoch: the last one its main thread had in it or before.
-    pub fn process_name(&self, pid: u32, place: Place) -> Option<&str> {
+    pub fn process_name(&self, pid: u32, place: EpochId) -> Option<&str> {
         let process = self.processes.get(&pid)?.get(place.incarnation as usize)?;
         process.epochs.iter().take(place.epoch as usize + 1).rev().find_map(|epoch| epoch.name.as_deref())
     }

@@ -8,7 +8,8 @@ use crate::code::{FunctionId, FunctionTable, Image, demangle, variants};
 use crate::counting::Code;
 use crate::recording::ModuleKind;
 use crate::truth::{NotComparable, Truth, TruthIndex};
-use crate::validation::code_counts::{Column, Counts, ModuleRows};
+use crate::validation::code_counts::ModuleRows;
+use crate::validation::counts::{Column, Counts};
 use crate::validation::{Estimate, Side, Uncompared};
 use crate::{Analysis, CountedModule};
 

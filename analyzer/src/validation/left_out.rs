@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::code::FunctionId;
-use crate::validation::Estimate;
-use crate::validation::code_counts::{Column, Counts};
+use crate::validation::counts::{Column, Counts, Estimate};
 
 /// Which side executed something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -20,7 +20,8 @@ use iced_x86::Mnemonic;
 
 use crate::code::{FunctionId, mnemonic_name};
 use crate::validation::Estimate;
-use crate::validation::code_counts::{Column, Counts, ModuleRows};
+use crate::validation::code_counts::ModuleRows;
+use crate::validation::counts::{Column, Counts};
 
 /// An average weighted error, and how much of it is chance.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! code_counts   both sides taken apart into instructions: exact, and estimated by each source
+//! counts        the counts of one thing by every estimate
 //! comparison    gathers the modules of both sides
 //! left_out      code of one side that is not compared, and why
 //! metrics       HBBP's errors, profile overlap, noise
@@ -10,12 +11,13 @@
 
 mod code_counts;
 mod comparison;
+mod counts;
 mod left_out;
 mod metrics;
 mod report;
 mod worst;
 
-pub use code_counts::Estimate;
+pub use counts::Estimate;
 pub use left_out::{Side, Uncompared};
 pub use metrics::{CodeQuality, Measure, Named, Quality};
 pub use report::{CodeName, NothingInCommon, Validation, validate};

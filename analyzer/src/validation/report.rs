@@ -3,8 +3,9 @@
 use crate::Analysis;
 use crate::binaries::BinarySearch;
 use crate::truth::Truth;
-use crate::validation::code_counts::{Column, Counts, ModuleRows};
+use crate::validation::code_counts::ModuleRows;
 use crate::validation::comparison::{Comparison, Module};
+use crate::validation::counts::{Column, Counts};
 use crate::validation::metrics::{Shares, mnemonic_shares};
 use crate::validation::worst::{Piece, pieces, worst_block};
 use crate::validation::{Estimate, Named, Quality, Side, Uncompared, WorstBlock};

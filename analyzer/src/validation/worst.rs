@@ -3,7 +3,8 @@
 use crate::address::Svma;
 use crate::counting::BlockCount;
 use crate::validation::Estimate;
-use crate::validation::code_counts::{BlockPlace, Column, Counts, ModuleRows, Row};
+use crate::validation::code_counts::{BlockPlace, ModuleRows, Row};
+use crate::validation::counts::{Column, Counts};
 use crate::{Analysis, CountedBlock};
 
 /// A piece of code that neither side cuts.

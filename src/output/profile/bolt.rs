@@ -19,8 +19,8 @@
 use std::io::{self, Write};
 
 use analyzer::address::Svma;
-use analyzer::code::BoltFunctions;
-use analyzer::flow::{BoltEdge, Flow, bolt_edges, whole};
+use analyzer::bolt::{BoltEdge, BoltFunctions, bolt_edges};
+use analyzer::flow::{Flow, whole};
 
 use super::Profiled;
 use super::profiled::without_place;

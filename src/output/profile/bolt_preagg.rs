@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use analyzer::address::Svma;
-use analyzer::code::BoltFunctions;
+use analyzer::bolt::BoltFunctions;
 use analyzer::flow::whole;
 
 use super::Profiled;

@@ -79,14 +79,14 @@ fn mapping(recording: &Recording, raw: &RawRecord<'_>, out: &mut dyn Write) -> i
     match recording.parse(raw) {
         Ok(Record::Mmap(mmap)) => {
             let letter = if mmap.data { 'r' } else { 'x' };
-            writeln!(out, "PERF_RECORD_MMAP {}]: {letter} {}", Place(&mmap), String::from_utf8_lossy(mmap.path))?;
+            writeln!(out, "PERF_RECORD_MMAP {}]: {letter} {}", MappedRange(&mmap), String::from_utf8_lossy(mmap.path))?;
         }
         Ok(Record::Mmap2(mmap)) => {
             let letter = |bit, letter| if mmap.prot & bit != 0 { letter } else { '-' };
             let shared = if mmap.flags & 1 != 0 { 's' } else { 'p' };
             let prot: String = [letter(1, 'r'), letter(2, 'w'), letter(4, 'x'), shared].iter().collect();
             let path = String::from_utf8_lossy(mmap.path);
-            writeln!(out, "PERF_RECORD_MMAP2 {} {}]: {prot} {path}", Place(&mmap), FileId(mmap.file))?;
+            writeln!(out, "PERF_RECORD_MMAP2 {} {}]: {prot} {path}", MappedRange(&mmap), FileId(mmap.file))?;
         }
         Ok(_) => {}
         Err(_) => return Ok(false),
@@ -95,9 +95,9 @@ fn mapping(recording: &Recording, raw: &RawRecord<'_>, out: &mut dyn Write) -> i
 }
 
 /// `pid/tid: [start(length) @ offset`
-struct Place<'a>(&'a Mmap<'a>);
+struct MappedRange<'a>(&'a Mmap<'a>);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for MappedRange<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mmap = self.0;
         let (pid, tid) = (mmap.pid as i32, mmap.tid as i32);

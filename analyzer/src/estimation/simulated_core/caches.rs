@@ -47,11 +47,11 @@ impl Wait {
 pub(super) type Waits = Vec<(u32, Wait)>;
 
 /// Code of 1 KiB.
-type Place = (ModuleId, u64);
+type CodeRegion = (ModuleId, u64);
 
 /// A place in processes of one layout: those that a program forked, or that ran it again without address-space randomisation, have data at the
 /// same addresses. No place: all of which too few bursts were seen.
-type PhaseId = (Option<Avma>, Option<Place>);
+type PhaseId = (Option<Avma>, Option<CodeRegion>);
 
 /// Bursts of a phase at least: fewer do not tell how much data it uses.
 const LEAST_BURSTS: u32 = 3;
@@ -173,14 +173,14 @@ fn phases_of(paths: &[LocatedPath]) -> Vec<PhaseId> {
     phases
 }
 
-/// The place in which most of its stretches start.
-fn most_run(path: &LocatedPath) -> Option<Place> {
-    let mut stretches: BTreeMap<Place, u64> = BTreeMap::new();
-    for stretch in path.stretches.iter().flatten() {
-        let FileOffset(start) = stretch.start;
-        *stretches.entry((stretch.module, start >> 10)).or_default() += 1;
+/// The place in which most of its streams start.
+fn most_run(path: &LocatedPath) -> Option<CodeRegion> {
+    let mut streams: BTreeMap<CodeRegion, u64> = BTreeMap::new();
+    for stream in path.streams.iter().flatten() {
+        let FileOffset(start) = stream.start;
+        *streams.entry((stream.module, start >> 10)).or_default() += 1;
     }
-    stretches.into_iter().max_by_key(|(_, times)| *times).map(|(place, _)| place)
+    streams.into_iter().max_by_key(|(_, times)| *times).map(|(place, _)| place)
 }
 
 impl FirstUse {
@@ -208,7 +208,7 @@ pub(super) fn first_uses(uses: &[DataUse]) -> Vec<FirstUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::Stretch;
+    use crate::counting::Stream;
     use crate::recording::DataUses;
 
     fn path(time: u64, lines: impl Iterator<Item = u32>) -> LocatedPath {
@@ -216,12 +216,12 @@ mod tests {
     }
 
     fn path_of(top: u64, time: u64, lines: impl Iterator<Item = u32>) -> LocatedPath {
-        let stretch = Stretch { module: ModuleId(0), start: FileOffset(0x1000), end: FileOffset(0x1010) };
+        let stream = Stream { module: ModuleId(0), start: FileOffset(0x1000), end: FileOffset(0x1010) };
         let uses = lines.enumerate().map(|(at, line)| DataUse { instruction: at as u32, line }).collect();
         LocatedPath {
             layout: Some(Avma(top)),
             time,
-            stretches: vec![Some(stretch)],
+            streams: vec![Some(stream)],
             uses: DataUses { first: uses, ..DataUses::default() },
         }
     }
@@ -263,8 +263,8 @@ mod tests {
         // A burst each of places of their own, every one with new lines: one alone does not tell that they are of a large set.
         let at = |place: u64| {
             let start = FileOffset(place << 12);
-            let stretches = vec![Some(Stretch { module: ModuleId(0), start, end: start })];
-            LocatedPath { stretches, ..path(place, random(4_000_000, place as u32, 300)) }
+            let streams = vec![Some(Stream { module: ModuleId(0), start, end: start })];
+            LocatedPath { streams, ..path(place, random(4_000_000, place as u32, 300)) }
         };
         let paths: Vec<LocatedPath> = (0..40).map(at).collect();
         assert!(mean(&paths) > 200.0, "{}", mean(&paths));

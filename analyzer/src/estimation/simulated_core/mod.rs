@@ -1,7 +1,7 @@
 //! What instructions cost on a simulated core.
 //!
 //! Clocks say how much time code takes, not how often it runs; what is between them is how fast the core is there. A burst is an exact
-//! path, so that can be simulated: which branches a predictor would have foreseen, which instructions wait for which, which data is far
+//! path, so that can be simulated: which branches a predictor would have predicted, which instructions wait for which, which data is far
 //! away. The absolute speed does not matter, only that of one function against another, and that is decided by the code much more than by
 //! the make of the core.
 //!
@@ -14,6 +14,8 @@ mod caches;
 mod operation;
 mod pipeline;
 mod predictor;
+mod ready;
+mod timing;
 mod wrong_path;
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,12 +24,12 @@ use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
 use crate::address::{FileOffset, Svma};
 use crate::code::LONGEST_INSTRUCTION;
-use crate::counting::{LocatedPath, Stretch};
+use crate::counting::{LocatedPath, Stream};
 use crate::estimation::simulated_core::caches::{FirstUse, Site, Wait, Waits};
 use crate::estimation::simulated_core::operation::{Flow, Operation};
-use crate::estimation::simulated_core::pipeline::{Pipeline, Way};
-use crate::estimation::simulated_core::predictor::Predictor;
-use crate::estimation::{Strata, Stratum};
+use crate::estimation::simulated_core::pipeline::Pipeline;
+use crate::estimation::simulated_core::predictor::{Outcome, Predictor};
+use crate::estimation::strata::{Strata, Stratum, WINDOW_BITS, Window};
 use crate::recording::{Forwarded, ModuleId};
 
 /// Instructions of one path that are simulated at most, and of all, to learn and to measure: 2,000 bursts of usual length are 20 million.
@@ -35,8 +37,6 @@ const LONGEST_PATH: usize = 50_000;
 const MOST_INSTRUCTIONS: usize = 40_000_000;
 /// Instructions that are kept decoded at most.
 const MOST_DECODED: usize = 2_000_000;
-/// Bytes of code whose cost is told apart in a function, as a power of two: its loops may be of very different speed.
-const WINDOW_BITS: u32 = 8;
 /// Instructions of the mean cost that are added to each function, and of its function's cost to each window: few say little. On training
 /// programs windows of 64 to 1,024 bytes and 2,000 to 20,000 instructions do about equally well.
 const PRIOR: f64 = 2000.0;
@@ -49,7 +49,7 @@ const NO_SITE: Site = Site::MAX;
 /// known so well as how long a round takes. Longer ones than that of a load from the first level are of the instruction that waits. Training programs
 /// have the same errors with 1, 20, 50 and 100 instructions; loops that lie in two windows need it.
 const NEIGHBOURS: usize = 50;
-const SHORT_DELAY: f64 = pipeline::LOAD;
+const SHORT_DELAY: f64 = timing::LOAD;
 
 /// Instructions of the usual cost that are added to those of the window in which a burst starts, to tell how slow it is there in that burst.
 const START_PRIOR: f64 = 1000.0;
@@ -69,9 +69,6 @@ pub(super) struct Costs {
     functions: BTreeMap<Stratum, f64>,
     windows: BTreeMap<Window, f64>,
 }
-
-/// The part of a function that is in one stretch of 2^[`WINDOW_BITS`] bytes.
-type Window = (Stratum, u64);
 
 impl Costs {
     /// The cost around a place in a function.
@@ -133,8 +130,8 @@ impl Spent {
         self.cycles / self.instructions
     }
 
-    /// Cycles of an instruction, where so many of that cost are added.
-    fn drawn(self, to: f64, prior: f64) -> f64 {
+    /// Cycles of an instruction, where so many of that cost are added: shrunk towards it.
+    fn shrunk(self, to: f64, prior: f64) -> f64 {
         (self.cycles + prior * to) / (self.instructions + prior)
     }
 }
@@ -247,11 +244,11 @@ impl<'a> Core<'a> {
         let mut data = Data { waits, forwarded: &path.uses.forwarded };
         let most = path.uses.known_until.map_or(most, |known| most.min(known as usize));
         let mut executed = 0;
-        for (index, stretch) in path.stretches.iter().enumerate() {
-            let next = path.stretches.get(index + 1).copied().flatten();
+        for (index, stream) in path.streams.iter().enumerate() {
+            let next = path.streams.get(index + 1).copied().flatten();
             let target = next.map_or(0, |next| tag(next.module, next.start.0));
             let is_known =
-                stretch.is_some_and(|stretch| self.run_stretch(&stretch, target, &mut data, &mut executed, most));
+                stream.is_some_and(|stream| self.run_stream(&stream, target, &mut data, &mut executed, most));
             if executed == most {
                 break;
             }
@@ -264,16 +261,16 @@ impl<'a> Core<'a> {
         executed
     }
 
-    /// Runs a stretch until `executed` is `most`; `false` if its code is not known, or cannot have been executed in this way.
-    fn run_stretch(
+    /// Runs a stream until `executed` is `most`; `false` if its code is not known, or cannot have been executed in this way.
+    fn run_stream(
         &mut self,
-        stretch: &Stretch,
+        stream: &Stream,
         target: u64,
         data: &mut Data<'_>,
         executed: &mut usize,
         most: usize,
     ) -> bool {
-        let Some((mut at, last)) = self.start_of(stretch) else { return false };
+        let Some((mut at, last)) = self.start_of(stream) else { return false };
         while *executed < most {
             let decoded = &self.decoded[at as usize];
             let operation = &decoded.operation;
@@ -287,24 +284,24 @@ impl<'a> Core<'a> {
             let (wait, from_store) = data.at(*executed);
             self.sites.extend(std::iter::repeat_n(at, uses_left - data.waits.len()));
             let wait = wait.filter(|_| is_use);
-            let way = way(&mut self.predictor, operation, stretch.module, is_last, target);
-            let cycles = self.pipeline.execute(operation, way, wait, from_store);
+            let outcome = outcome(&mut self.predictor, operation, stream.module, is_last, target);
+            let cycles = self.pipeline.execute(operation, outcome, wait, from_store);
             self.spending.add(decoded.window, cycles);
             *executed += 1;
             if is_last {
                 return true;
             }
-            let Some(behind) = self.behind(at, stretch.module) else { return false };
+            let Some(behind) = self.behind(at, stream.module) else { return false };
             at = behind;
         }
         true
     }
 
-    /// The first instruction of a stretch and the address of its last; `None` if its code was not read.
-    fn start_of(&mut self, stretch: &Stretch) -> Option<(u32, Svma)> {
-        let image = &self.strata.code(stretch.module)?.binary.image;
-        let (start, end) = (image.svma_of_file_offset(stretch.start.0)?, image.svma_of_file_offset(stretch.end.0)?);
-        Some((self.at(stretch.module, start)?, end))
+    /// The first instruction of a stream and the address of its last; `None` if its code was not read.
+    fn start_of(&mut self, stream: &Stream) -> Option<(u32, Svma)> {
+        let image = &self.strata.code(stream.module)?.binary.image;
+        let (start, end) = (image.svma_of_file_offset(stream.start.0)?, image.svma_of_file_offset(stream.end.0)?);
+        Some((self.at(stream.module, start)?, end))
     }
 
     fn behind(&mut self, at: u32, module: ModuleId) -> Option<u32> {
@@ -352,9 +349,9 @@ impl<'a> Core<'a> {
         }
         let mean = if all.cycles > 0.0 { all.cost() } else { 1.0 };
         let functions: BTreeMap<Stratum, f64> =
-            functions.into_iter().map(|(stratum, sum)| (stratum, sum.drawn(mean, PRIOR) / mean)).collect();
+            functions.into_iter().map(|(stratum, sum)| (stratum, sum.shrunk(mean, PRIOR) / mean)).collect();
         let window =
-            |(window, sum): (Window, Spent)| (window, sum.drawn(functions[&window.0] * mean, WINDOW_PRIOR) / mean);
+            |(window, sum): (Window, Spent)| (window, sum.shrunk(functions[&window.0] * mean, WINDOW_PRIOR) / mean);
         Costs { windows: self.windows.into_iter().zip(sums).map(window).collect(), functions }
     }
 }
@@ -374,7 +371,7 @@ fn as_executed(spent: &[PathSpent], windows: usize) -> Vec<Spent> {
     sums(&|path| {
         let Some((start, there)) = path.first() else { return 1.0 };
         let usual = as_started[*start].cost();
-        if usual > 0.0 { usual / there.drawn(usual, START_PRIOR) } else { 1.0 }
+        if usual > 0.0 { usual / there.shrunk(usual, START_PRIOR) } else { 1.0 }
     })
 }
 
@@ -383,22 +380,22 @@ fn tag(module: ModuleId, address: u64) -> u64 {
     address ^ u64::from(module.0) << 48
 }
 
-/// What comes of the branch, if it is one. The last instruction of a stretch is a taken branch, or a system call.
-fn way(predictor: &mut Predictor, operation: &Operation, module: ModuleId, is_last: bool, target: u64) -> Way {
+/// What comes of the branch, if it is one. The last instruction of a stream is a taken branch, or a system call.
+fn outcome(predictor: &mut Predictor, operation: &Operation, module: ModuleId, is_last: bool, target: u64) -> Outcome {
     let branch = tag(module, operation.ip);
-    let foreseen = match operation.flow {
+    let predicted = match operation.flow {
         Flow::Conditional => predictor.direction(branch, is_last),
         Flow::Indirect if is_last => predictor.target(branch, target),
         Flow::Known if is_last => {
             predictor.pass();
             true
         }
-        _ => return Way::Straight,
+        _ => return Outcome::Straight,
     };
-    match foreseen {
-        true if is_last => Way::Taken,
-        true => Way::Straight,
-        false => Way::Unforeseen,
+    match predicted {
+        true if is_last => Outcome::Taken,
+        true => Outcome::Straight,
+        false => Outcome::Mispredicted,
     }
 }
 

@@ -1,56 +1,20 @@
 //! When instructions retire on a core that executes out of order.
 //!
 //! Instructions come in order, wait for their operands and a unit, and retire in order. What is modelled is what decides how fast one loop is against
-//! another: chains of dependences through registers and memory, the window, branches that were not foreseen, and data that is far away.
+//! another: chains of dependences through registers and memory, the window, mispredicted branches, and data that is far away.
 //! Addresses are not known; operands are taken to be the same memory where they are the same sum of the same unknown values.
 
 use crate::estimation::simulated_core::caches::Wait;
 use crate::estimation::simulated_core::operation::{
     FLAGS, Flow, GENERAL, Operand, Operation, RSP, RegisterSet, Symbolic, Unit,
 };
+use crate::estimation::simulated_core::predictor::Outcome;
+use crate::estimation::simulated_core::ready::Ready;
+use crate::estimation::simulated_core::timing::{
+    FORWARD, FROM_SUM, LINE, LOAD, LOADS_PER_CYCLE, QUEUE, REMEMBERED, STORE_QUEUE, STORES, STORES_PER_CYCLE, TAKEN,
+    VECTOR_LOAD, VECTOR_LOADS_PER_CYCLE, WIDTH, WINDOW, WRONG_PATH,
+};
 use crate::estimation::simulated_core::wrong_path::WrongPath;
-
-/// Instructions per cycle that come and that retire. This constant and those below that no manual gives are what
-/// `benches/core-latencies` measures on a Zen 5: mixes that no unit holds up run at 5.5 to 7.7. Errors of the training programs are the same within
-/// a tenth for 6.5 and 7, and grow below.
-const WIDTH: f64 = 6.5;
-/// Instructions underway: AMD's Software Optimization Guide for Zen 5. With 200 the errors are the same.
-const WINDOW: usize = 448;
-/// Cycles from the execution of a branch that was not foreseen until instructions come from the right place.
-const WRONG_PATH: f64 = 14.0;
-/// Cycles for which a taken branch that was foreseen keeps others from coming, of its own place among the `WIDTH`.
-pub(super) const TAKEN: f64 = 0.25;
-/// Cycles of a load that finds its data in the first level.
-pub(super) const LOAD: f64 = 4.0;
-const VECTOR_LOAD: f64 = 6.0;
-/// Cycles from a store to a load of the same memory by another address. One by the same registers and displacement gets the register that
-/// was stored.
-const FORWARD: f64 = 6.0;
-/// Cycles more for a sum of floating point numbers on its way to another unit than to the next sum.
-const FROM_SUM: f64 = 1.0;
-const LOADS_PER_CYCLE: f64 = 3.0;
-const VECTOR_LOADS_PER_CYCLE: f64 = 2.0;
-const STORES_PER_CYCLE: f64 = 2.0;
-/// Cycles of transfers for which stores find room in their queue: 64 stores, two to a line.
-const STORE_QUEUE: f64 = 128.0;
-/// How far units may lag behind what comes, cycles: queues in front of them.
-const QUEUE: f64 = 20.0;
-/// Stores and waits that are remembered.
-const REMEMBERED: usize = 1024;
-/// Instructions whose stores are found by their distance.
-const STORES: usize = 256;
-const REGISTERS: usize = 128;
-const LINE: i64 = 64;
-
-/// What is known of the flow behind an instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    Straight,
-    /// A taken branch that was foreseen.
-    Taken,
-    /// A branch that was not.
-    Unforeseen,
-}
 
 /// A value that is not known, and a constant to be added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,35 +39,6 @@ struct Awaited {
     unknown: u64,
     plus: i64,
     time: f64,
-}
-
-/// When each register has its value.
-#[derive(Clone)]
-pub(super) struct Ready([f64; REGISTERS]);
-
-impl Default for Ready {
-    fn default() -> Self {
-        Ready([0.0; REGISTERS])
-    }
-}
-
-impl Ready {
-    /// When the last of the registers is there, `since` at the earliest.
-    pub fn latest(&self, mut registers: RegisterSet, since: f64) -> f64 {
-        let mut latest = since;
-        while registers != 0 {
-            latest = latest.max(self.0[registers.trailing_zeros() as usize]);
-            registers &= registers - 1;
-        }
-        latest
-    }
-
-    pub fn write(&mut self, mut results: RegisterSet, done: f64) {
-        while results != 0 {
-            self.0[results.trailing_zeros() as usize] = done;
-            results &= results - 1;
-        }
-    }
 }
 
 pub(super) struct Pipeline {
@@ -173,7 +108,13 @@ impl Pipeline {
 
     /// Executes one instruction; the cycles from the retirement of the last one to its own. `wait`: for data that it uses first. `from_store`: how
     /// many instructions before its address was stored to.
-    pub fn execute(&mut self, operation: &Operation, way: Way, wait: Option<Wait>, from_store: Option<u32>) -> f64 {
+    pub fn execute(
+        &mut self,
+        operation: &Operation,
+        outcome: Outcome,
+        wait: Option<Wait>,
+        from_store: Option<u32>,
+    ) -> f64 {
         // A branch and the instruction before it that sets the flags come as one.
         let is_fused = operation.flow == Flow::Conditional && self.set_flags;
         self.set_flags = operation.results >> FLAGS & 1 != 0;
@@ -181,7 +122,7 @@ impl Pipeline {
         self.now += place;
         // The window is full until the instruction whose place it takes has retired.
         self.now = self.now.max(self.window[self.next]);
-        let asked = self.wrong_path.execute(operation, way, wait, place);
+        let asked = self.wrong_path.execute(operation, outcome, wait, place);
         let addressed = self.ready.latest(operation.address, self.now);
         let mut start = self.ready.latest(operation.sources, self.now);
         if operation.unit != Unit::FloatAdd && operation.latency > 0.0 {
@@ -206,10 +147,10 @@ impl Pipeline {
             self.store_times[self.executed % STORES] = time;
         }
         self.write(operation, done);
-        match way {
-            Way::Straight => {}
-            Way::Taken => self.now += TAKEN,
-            Way::Unforeseen => {
+        match outcome {
+            Outcome::Straight => {}
+            Outcome::Taken => self.now += TAKEN,
+            Outcome::Mispredicted => {
                 self.wrong_path.begin(self.now, done, &self.ready);
                 self.now = self.now.max(done + WRONG_PATH);
             }
@@ -347,15 +288,15 @@ mod tests {
         decoder.into_iter().map(|instruction| Operation::of(&instruction, &mut factory)).collect()
     }
 
-    /// Cycles of a round of a loop of these instructions, as the last one's way is.
-    fn round(bytes: &[u8], way: Way, wait: Option<Wait>) -> f64 {
+    /// Cycles of a round of a loop of these instructions, as the last one's outcome is.
+    fn round(bytes: &[u8], outcome: Outcome, wait: Option<Wait>) -> f64 {
         let operations = decoded(bytes);
         let mut pipeline = Pipeline::default();
         let mut cycles = 0.0;
         for _ in 0..1000 {
             for (index, operation) in operations.iter().enumerate() {
                 let is_last = index + 1 == operations.len();
-                cycles += pipeline.execute(operation, if is_last { way } else { Way::Straight }, wait, None);
+                cycles += pipeline.execute(operation, if is_last { outcome } else { Outcome::Straight }, wait, None);
             }
         }
         cycles / 1000.0
@@ -363,38 +304,38 @@ mod tests {
 
     #[test]
     fn chains_take_their_latency() {
-        assert!((round(&[0x48, 0x01, 0xd8], Way::Straight, None) - 1.0).abs() < 0.01); // add rax, rbx
-        assert!((round(&[0x48, 0x0f, 0xaf, 0xc3], Way::Straight, None) - 3.0).abs() < 0.02); // imul rax, rbx
-        assert!((round(&[0x48, 0x8b, 0x00], Way::Straight, None) - LOAD).abs() < 0.02); // mov rax, [rax]
+        assert!((round(&[0x48, 0x01, 0xd8], Outcome::Straight, None) - 1.0).abs() < 0.01); // add rax, rbx
+        assert!((round(&[0x48, 0x0f, 0xaf, 0xc3], Outcome::Straight, None) - 3.0).abs() < 0.02); // imul rax, rbx
+        assert!((round(&[0x48, 0x8b, 0x00], Outcome::Straight, None) - LOAD).abs() < 0.02); // mov rax, [rax]
     }
 
     #[test]
     fn sums_reach_other_units_later() {
-        assert!((round(&[0x0f, 0x58, 0xc1], Way::Straight, None) - 2.0).abs() < 0.02); // addps xmm0, xmm1
+        assert!((round(&[0x0f, 0x58, 0xc1], Outcome::Straight, None) - 2.0).abs() < 0.02); // addps xmm0, xmm1
         // addps xmm0, xmm1; mulps xmm0, xmm1
-        assert!((round(&[0x0f, 0x58, 0xc1, 0x0f, 0x59, 0xc1], Way::Straight, None) - 6.0).abs() < 0.02);
+        assert!((round(&[0x0f, 0x58, 0xc1, 0x0f, 0x59, 0xc1], Outcome::Straight, None) - 6.0).abs() < 0.02);
     }
 
     #[test]
     fn what_is_independent_overlaps() {
         let four = [0x48, 0x01, 0xd8, 0x48, 0x01, 0xd9, 0x48, 0x01, 0xda, 0x48, 0x01, 0xde]; // add rax/rcx/rdx/rsi, rbx
-        assert!(round(&four, Way::Straight, None) < 1.1);
+        assert!(round(&four, Outcome::Straight, None) < 1.1);
         // Loads that do not depend on each other wait together: mov rax, [rbx].
         let wait = Some(Wait { latency: 100.0, transfer: 0.0 });
-        assert!(round(&[0x48, 0x8b, 0x03], Way::Straight, wait) < 1.0);
+        assert!(round(&[0x48, 0x8b, 0x03], Outcome::Straight, wait) < 1.0);
         // Those that do, one after the other: mov rax, [rax].
-        assert!(round(&[0x48, 0x8b, 0x00], Way::Straight, wait) > 100.0);
+        assert!(round(&[0x48, 0x8b, 0x00], Outcome::Straight, wait) > 100.0);
     }
 
     #[test]
     fn stores_are_forwarded_to_loads_of_the_same_address() {
         // add [rsp + 8], rax: a load, a sum and a store of one address, again and again.
-        assert!((round(&[0x48, 0x01, 0x44, 0x24, 0x08], Way::Straight, None) - 1.0).abs() < 0.1);
+        assert!((round(&[0x48, 0x01, 0x44, 0x24, 0x08], Outcome::Straight, None) - 1.0).abs() < 0.1);
         // push rax; pop rax
-        assert!(round(&[0x50, 0x58], Way::Straight, None) < 1.5);
+        assert!(round(&[0x50, 0x58], Outcome::Straight, None) < 1.5);
         // mov rbx, rsp; add [rbx], rax; add [rsp], rax: the same address by another register.
         let code = [0x48, 0x89, 0xe3, 0x48, 0x01, 0x03, 0x48, 0x01, 0x04, 0x24];
-        assert!((round(&code, Way::Straight, None) - 2.0 * (FORWARD + 1.0)).abs() < 0.2);
+        assert!((round(&code, Outcome::Straight, None) - 2.0 * (FORWARD + 1.0)).abs() < 0.2);
     }
 
     #[test]
@@ -404,7 +345,7 @@ mod tests {
             let mut pipeline = Pipeline::default();
             let mut round = || -> f64 {
                 pipeline.forget_values();
-                operations.iter().map(|operation| pipeline.execute(operation, Way::Straight, None, distance)).sum()
+                operations.iter().map(|operation| pipeline.execute(operation, Outcome::Straight, None, distance)).sum()
             };
             (0..1000).map(|_| round()).sum::<f64>() / 1000.0
         };
@@ -415,27 +356,27 @@ mod tests {
     }
 
     #[test]
-    fn branches_that_were_not_foreseen_cost_a_refill() {
+    fn mispredicted_branches_cost_a_refill() {
         let code = [0x48, 0x01, 0xd8, 0x75, 0xfb]; // add rax, rbx; jne
-        assert!(round(&code, Way::Taken, None) < 1.2);
-        assert!(round(&code, Way::Unforeseen, None) > WRONG_PATH);
+        assert!(round(&code, Outcome::Taken, None) < 1.2);
+        assert!(round(&code, Outcome::Mispredicted, None) > WRONG_PATH);
     }
 
     #[test]
     fn loads_on_the_wrong_path_bring_their_lines() {
-        // mov rax, [rbx]; test rax, rax; jne: every branch waits for a line, and none is foreseen. While one waits, the next line is on its way.
+        // mov rax, [rbx]; test rax, rax; jne: every branch waits for a line, and none is predicted. While one waits, the next line is on its way.
         let wait = Some(Wait { latency: 100.0, transfer: 0.0 });
-        let cycles = round(&[0x48, 0x8b, 0x03, 0x48, 0x85, 0xc0, 0x75, 0xf8], Way::Unforeseen, wait);
+        let cycles = round(&[0x48, 0x8b, 0x03, 0x48, 0x85, 0xc0, 0x75, 0xf8], Outcome::Mispredicted, wait);
         assert!(cycles < 0.7 * (100.0 + LOAD + WRONG_PATH), "{cycles}");
         // mov rbx, [rcx]; imul rcx, rbx, 1; test rbx, rbx; jne: the next address is not there before the branch is executed.
         let code = [0x48, 0x8b, 0x19, 0x48, 0x6b, 0xcb, 0x01, 0x48, 0x85, 0xdb, 0x75, 0xf4];
-        let cycles = round(&code, Way::Unforeseen, wait);
+        let cycles = round(&code, Outcome::Mispredicted, wait);
         assert!(cycles > 100.0 + LOAD + WRONG_PATH, "{cycles}");
     }
 
     #[test]
     fn divisions_wait_for_their_unit() {
         let code = [0x48, 0xf7, 0xf3]; // div rbx
-        assert!(round(&code, Way::Straight, None) > 13.0);
+        assert!(round(&code, Outcome::Straight, None) > 13.0);
     }
 }

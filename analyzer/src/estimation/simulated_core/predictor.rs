@@ -1,4 +1,4 @@
-//! Which branches the front end foresees.
+//! Which branches the front end predicts.
 //!
 //! Tables of tagged counters for histories of growing length, the longest one that knows the branch decides: TAGE and ITTAGE (Seznec and
 //! Michaud, "A case for (partially) tagged geometric history length branch prediction", JILP 2006), without their refinements.
@@ -11,6 +11,17 @@ const TARGET_LENGTHS: [u32; 3] = [0, 12, 40];
 const BASE_BITS: u32 = 14;
 const TABLE_BITS: u32 = 12;
 const TARGET_BITS: u32 = 11;
+
+/// Where control goes after an instruction, and whether a predictor knew it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// To the next instruction.
+    Straight,
+    /// To the target of a branch, as predicted.
+    Taken,
+    /// Not where the predictor said.
+    Mispredicted,
+}
 
 /// A counter of a branch behind a history.
 #[derive(Clone, Copy, Default)]
@@ -53,7 +64,7 @@ impl Predictor {
         self.history = self.history << 1 | 1;
     }
 
-    /// Whether the direction of a conditional branch was foreseen.
+    /// Whether the direction of a conditional branch was predicted.
     pub fn direction(&mut self, ip: u64, taken: bool) -> bool {
         let base = mixed(ip) as usize & ((1 << BASE_BITS) - 1);
         let places: [(usize, u16); LENGTHS.len()] =
@@ -100,7 +111,7 @@ impl Predictor {
         predicted == taken
     }
 
-    /// Whether the target of an indirect branch was foreseen.
+    /// Whether the target of an indirect branch was predicted.
     pub fn target(&mut self, ip: u64, target: u64) -> bool {
         let places: [(usize, u16); TARGET_LENGTHS.len()] =
             std::array::from_fn(|table| self.place(ip, TARGET_LENGTHS[table], 16 + table as u64, TARGET_BITS));
@@ -142,27 +153,27 @@ fn mixed(mut bits: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// How many of the last 1,000 of 4,000 branches were foreseen.
-    fn foreseen(mut branch: impl FnMut(&mut Predictor, u64) -> bool) -> usize {
+    /// How many of the last 1,000 of 4,000 branches were predicted.
+    fn predicted(mut branch: impl FnMut(&mut Predictor, u64) -> bool) -> usize {
         let mut predictor = Predictor::default();
         (0..4000).map(|index| branch(&mut predictor, index)).skip(3000).filter(|right| *right).count()
     }
 
     #[test]
-    fn loops_of_few_rounds_are_foreseen_and_coins_are_not() {
-        assert_eq!(foreseen(|predictor, index| predictor.direction(0x40_0000, index % 7 != 6)), 1000);
-        let coins = foreseen(|predictor, index| predictor.direction(0x40_0000, mixed(index) & 1 == 0));
+    fn loops_of_few_rounds_are_predicted_and_coins_are_not() {
+        assert_eq!(predicted(|predictor, index| predictor.direction(0x40_0000, index % 7 != 6)), 1000);
+        let coins = predicted(|predictor, index| predictor.direction(0x40_0000, mixed(index) & 1 == 0));
         assert!((350..650).contains(&coins), "{coins}");
     }
 
     #[test]
-    fn targets_that_depend_on_the_way_there_are_foreseen() {
-        let right = foreseen(|predictor, index| {
+    fn targets_that_depend_on_the_way_there_are_predicted() {
+        let right = predicted(|predictor, index| {
             predictor.direction(0x40_0000, index % 3 == 0);
             predictor.target(0x40_0010, if index % 3 == 0 { 0x50_0000 } else { 0x60_0000 })
         });
         assert_eq!(right, 1000);
-        let coins = foreseen(|predictor, index| predictor.target(0x40_0010, mixed(index) & 15));
+        let coins = predicted(|predictor, index| predictor.target(0x40_0010, mixed(index) & 15));
         assert!(coins < 300, "{coins}");
     }
 }

@@ -1,14 +1,16 @@
 //! What a core does before it knows that it is on the wrong path.
 //!
-//! Behind a branch that was not foreseen, other instructions come until it is executed. Behind a short `if`, and in loops, most of them
+//! Behind a mispredicted branch, other instructions come until it is executed. Behind a short `if`, and in loops, most of them
 //! follow on the right path as well, and have asked for their lines of data when they come once more. Which ones these are is not known: all that
 //! follow on the right path are taken for such.
 
 use crate::estimation::simulated_core::caches::Wait;
 use crate::estimation::simulated_core::operation::Operation;
-use crate::estimation::simulated_core::pipeline::{LOAD, Ready, TAKEN, Way};
+use crate::estimation::simulated_core::predictor::Outcome;
+use crate::estimation::simulated_core::ready::Ready;
+use crate::estimation::simulated_core::timing::{LOAD, TAKEN};
 
-/// The instructions behind the last branch that was not foreseen, as far as they come before it is executed.
+/// The instructions behind the last mispredicted branch, as far as they come before it is executed.
 #[derive(Default)]
 pub(super) struct WrongPath {
     /// When the next one comes.
@@ -26,7 +28,7 @@ impl WrongPath {
     }
 
     /// The next instruction, which takes a `place` of what comes in a cycle; when its load has its data, if it asks for it here.
-    pub fn execute(&mut self, operation: &Operation, way: Way, wait: Option<Wait>, place: f64) -> Option<f64> {
+    pub fn execute(&mut self, operation: &Operation, outcome: Outcome, wait: Option<Wait>, place: f64) -> Option<f64> {
         self.now += place;
         if self.now >= self.until {
             return None;
@@ -36,7 +38,7 @@ impl WrongPath {
         let there = asks.map(|asks| asks + LOAD + wait.map_or(0.0, |wait| wait.latency));
         start = start.max(there.unwrap_or(start));
         self.ready.write(operation.results, start + operation.latency);
-        if way == Way::Taken {
+        if outcome == Outcome::Taken {
             self.now += TAKEN;
         }
         there.filter(|_| asks.is_some_and(|asks| asks < self.until))

@@ -4,7 +4,7 @@ use perfdata::{RawRecord, Sample};
 
 /// Which samples of a recording are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Part {
+pub enum Subset {
     /// All.
     #[default]
     Whole,
@@ -14,15 +14,15 @@ pub enum Part {
     SecondHalf,
 }
 
-impl Part {
-    /// Whether a sample belongs to the part. A hash of its time and thread decides: pieces of one burst have both in common, and what
+impl Subset {
+    /// Whether a sample belongs to the subset. A hash of its time and thread decides: pieces of one burst have both in common, and what
     /// happens at regular times falls into both halves.
     pub fn keeps(self, sample: &Sample<'_>, raw: &RawRecord<'_>) -> bool {
         let first = Self::mixed(sample, raw) >> 63 == 0;
         match self {
-            Part::Whole => true,
-            Part::FirstHalf => first,
-            Part::SecondHalf => !first,
+            Subset::Whole => true,
+            Subset::FirstHalf => first,
+            Subset::SecondHalf => !first,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Functions by the names and places that BOLT gives them.
 //!
-//! BOLT makes functions of symbols: a symbol inside the extent of another is an entry of it, and what lies behind the last byte that a
+//! BOLT makes functions of symbols: a symbol inside the extent of another is an entry of it, and what lies after the last byte that a
 //! symbol states, up to the next function, still belongs to it. Names of local symbols are made unique by a number that counts the
 //! symbols of that name by address: `step/1`, `step/2`. Where there is no symbol but an unwind entry, the name is `__BOLT_FDE_FUNCat`
 //! and the address; entries of the procedure linkage table are `puts@PLT`. (bolt/lib/Rewrite/RewriteInstance.cpp, `discoverFileObjects`; bolt/include/bolt/Utils/NameResolver.h.)
@@ -13,13 +13,10 @@ use object::elf::{
     SHN_ABS, SHN_UNDEF, SHT_SYMTAB, STB_LOCAL, STT_FILE, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_SECTION, STT_TLS,
 };
 
-use super::eh_frame::unwind_ranges;
-use super::functions::{FunctionTable, Origin, regions};
-use super::layers::Region;
-use super::names::{NameBytes, NamesOf};
-use super::symbols::SymbolTable;
-use super::{FunctionId, Image};
 use crate::address::Svma;
+use crate::code::{
+    FunctionId, FunctionTable, Image, NameBytes, NamesOf, Origin, Region, SymbolTable, regions, unwind_ranges,
+};
 
 /// The functions of an image as BOLT sees them.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +52,7 @@ impl BoltFunctions {
     pub fn of(image: &Image) -> Self {
         let regions = regions(image);
         let table = FunctionTable::of(image);
-        let names = NameBytes { image: Some(image.shared_bytes()), debug_file: None };
+        let names = NameBytes::of(image, None);
         let mut functions = of_symbols(image, &names, &regions);
         functions.extend(table.iter().filter(|(_, entry)| entry.origin == Origin::Plt).map(|(id, entry)| {
             let (start, end) = (entry.start, entry.end);

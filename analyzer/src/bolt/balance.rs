@@ -6,9 +6,8 @@
 use std::collections::BTreeSet;
 
 use crate::address::Svma;
-use crate::code::BoltFunctions;
+use crate::bolt::{BoltEdge, BoltFunctions};
 use crate::flow::balance::{Way, balance, whole_numbers};
-use crate::flow::bolt_edges::BoltEdge;
 
 /// Where an edge leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

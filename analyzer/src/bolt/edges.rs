@@ -14,24 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::address::Svma;
 use crate::binaries::Binary;
-use crate::code::{Block, BoltFunctions, Terminator, instructions};
-use crate::flow::bolt_balance::{Borders, Leads, balance_functions};
+use crate::bolt::balance::{Borders, Leads, balance_functions};
+use crate::bolt::{BoltEdge, BoltFunctions};
+use crate::code::{Block, Terminator, instructions};
 use crate::flow::{Flow, FlowCode, whole};
-
-/// Executions from one place to another.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BoltEdge {
-    /// The last instruction of a block; `None` in another module.
-    pub from: Option<Svma>,
-    /// The first instruction of a block; `None` in another module.
-    pub to: Option<Svma>,
-    /// How often, 1 at least.
-    pub count: u64,
-    /// How many of them were mispredicted.
-    pub mispredicted: u64,
-    /// How many were seen. The count differs where what flows into a block would not flow out of it, and is a whole number.
-    pub seen: f64,
-}
 
 /// The edges of the module with that index, whose file is `binary`, sorted: taken branches, and fall-throughs between blocks of BOLT's,
 /// so that what flows into a block flows out of it. Counts are in units of so many executions of the flow.

@@ -1,0 +1,23 @@
+//! How far the analysis is.
+
+/// How far the analysis is, for a progress bar.
+pub type Progress<'a> = &'a (dyn Fn(Step) + Sync);
+
+/// A step of the analysis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Bytes of the recording read, of all bytes that will be (it is read twice).
+    Reading {
+        /// So far.
+        done: u64,
+        /// In all.
+        of: u64,
+    },
+    /// Modules counted, of all.
+    Counting {
+        /// So far.
+        done: usize,
+        /// In all.
+        of: usize,
+    },
+}
