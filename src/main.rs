@@ -41,8 +41,10 @@ enum Command {
     Merge(commands::merge::Args),
     Diff(commands::diff::Args),
     /// Say of every block of a recording which source is nearer the truth
+    #[cfg(feature = "training")]
     Label(commands::label::Args),
     /// Train a model that chooses the source per block
+    #[cfg(feature = "training")]
     Train(commands::train::Args),
     /// Show, import and export models
     Model(commands::model::Args),
@@ -60,7 +62,9 @@ fn main() -> ExitCode {
         Command::Export(args) => commands::export::run(&args),
         Command::Merge(args) => commands::merge::run(&args),
         Command::Diff(args) => commands::diff::run(&args),
+        #[cfg(feature = "training")]
         Command::Label(args) => commands::label::run(&args),
+        #[cfg(feature = "training")]
         Command::Train(args) => commands::train::run(&args),
         Command::Model(args) => commands::model::run(&args),
         Command::Truth(args) => commands::truth::run(&args),

@@ -4,11 +4,13 @@ pub mod blocks;
 pub mod diff;
 pub mod doctor;
 pub mod export;
+#[cfg(feature = "training")]
 pub mod label;
 pub mod merge;
 pub mod mix;
 pub mod model;
 pub mod record;
+#[cfg(feature = "training")]
 pub mod train;
 pub mod truth;
 pub mod validate;

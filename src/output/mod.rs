@@ -12,7 +12,9 @@ pub use evidence::evidence;
 pub use head::{Head, print_line};
 pub use number::{Unit, count, share};
 pub use table::{Align, Table, printable, terminal_width};
-pub use tree::{dot, svg, tree};
+pub use tree::tree;
+#[cfg(feature = "training")]
+pub use tree::{dot, svg};
 pub use writer::{OutputArgs, write_to};
 
 /// Format of a command's output.

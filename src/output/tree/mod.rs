@@ -1,10 +1,14 @@
 //! Drawings of decision trees.
 
+#[cfg(feature = "training")]
 mod dot;
+#[cfg(feature = "training")]
 mod svg;
 mod text;
 
+#[cfg(feature = "training")]
 pub use dot::dot;
+#[cfg(feature = "training")]
 pub use svg::svg;
 pub use text::tree;
 
