@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use petgraph::unionfind::UnionFind;
+
 /// Executions of the way from one node to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Way {
@@ -41,13 +43,13 @@ pub fn whole_numbers(ways: &[Way], open: &[bool]) -> Vec<u64> {
     let ends = |index: usize| (node(ways[index].from), node(ways[index].to));
     let mut most_first: Vec<usize> = (0..ways.len()).collect();
     most_first.sort_by(|left, right| ways[*right].count.total_cmp(&ways[*left].count));
-    let mut trees = Trees((0..=outside).collect());
+    let mut connected = UnionFind::new(outside + 1);
     let mut counts = vec![0.0; ways.len()];
     let mut excess = vec![0.0; outside + 1];
     let mut ways_of_tree: Vec<Vec<usize>> = vec![Vec::new(); outside + 1];
     for index in most_first {
         let (from, to) = ends(index);
-        if trees.join(from, to) {
+        if connected.union(from, to) {
             ways_of_tree[from].push(index);
             ways_of_tree[to].push(index);
         } else {
@@ -80,26 +82,6 @@ pub fn whole_numbers(ways: &[Way], open: &[bool]) -> Vec<u64> {
         excess[from] -= counts[index];
     }
     counts.into_iter().map(|count| count as u64).collect()
-}
-
-/// Sets of connected nodes: each leads to another one of its set, or is the one that all lead to.
-struct Trees(Vec<usize>);
-
-impl Trees {
-    fn of(&mut self, mut node: usize) -> usize {
-        while self.0[node] != node {
-            self.0[node] = self.0[self.0[node]];
-            node = self.0[node];
-        }
-        node
-    }
-
-    /// Whether they were not connected before.
-    fn join(&mut self, left: usize, right: usize) -> bool {
-        let (left, right) = (self.of(left), self.of(right));
-        self.0[left] = right;
-        left != right
-    }
 }
 
 /// The resistors between nodes that are to be balanced; the others have no voltage.
