@@ -25,7 +25,7 @@ pub struct BinaryArgs {
     #[arg(long, value_name = "DIR")]
     symfs: Option<PathBuf>,
 
-    /// Read this binary instead of the recorded one (by its build id or name, or for the RECORDED path or name)
+    /// Read this binary instead of the recorded one; it is matched by build id or name, or stands for RECORDED (a path or name)
     #[arg(long = "binary", value_name = "[RECORDED=]FILE")]
     binaries: Vec<String>,
 }
@@ -36,12 +36,12 @@ pub struct AnalysisArgs {
     #[command(flatten)]
     binaries: BinaryArgs,
 
-    /// How to choose between the sources: a model's file, `published` for the paper's rule, or the kind of sources that a model
+    /// How to choose between the sources: the file of a model, `published` (the paper's rule), or the kind of sources that a model
     /// is for (hardware, software, simulated) [default: the model for the recording's sources]
     #[arg(long, value_name = "FILE|NAME")]
     model: Option<String>,
 
-    /// Threads to work with; the result does not depend on it [default: one per CPU]
+    /// Threads to work with; the result is the same for any number [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }

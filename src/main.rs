@@ -27,7 +27,7 @@ Examples:
   hbbp export --format bolt -i run.data -o server.fdata
   hbbp doctor                             what this machine offers, and what would give more
 
-Exit status: 0 done, 1 failed, 2 wrong usage; `record` passes on that of the command.";
+Exit status: 0 done, 1 failed, 2 wrong usage; `record` passes on the exit status of the command.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -40,17 +40,17 @@ enum Command {
     Export(commands::export::Args),
     Merge(commands::merge::Args),
     Diff(commands::diff::Args),
-    /// Say of every block of a recording which source is nearer the truth
+    /// Label every block of a recording with the source that is nearer the truth
     #[cfg(feature = "training")]
     Label(commands::label::Args),
-    /// Train a model that chooses the source per block
+    /// Train a model that chooses the source of each block
     #[cfg(feature = "training")]
     Train(commands::train::Args),
     /// Show, import and export models
     Model(commands::model::Args),
     Truth(commands::truth::Args),
     Validate(commands::validate::Args),
-    /// Tell what this machine offers for recording
+    /// Show what this machine offers for recording
     Doctor(commands::doctor::Args),
 }
 

@@ -19,6 +19,12 @@ fn every_command_explains_its_options_with_examples() {
             "{name}: {help}"
         );
         assert!(help.contains("Options:\n") || help.contains("Commands:\n"), "{name}: {help}");
+        // Help is at most 100 columns wide: a longer example is broken, and its second line begins in the margin's two columns.
+        let examples = help.split("Examples:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+        let starts = ["hbbp ", "env ", "clang ", "    "];
+        let is_whole =
+            |line: &str| line.strip_prefix("  ").is_some_and(|line| starts.iter().any(|start| line.starts_with(start)));
+        assert!(examples.lines().all(is_whole), "{name}: {examples}");
     }
     for name in ["export", "merge", "diff"] {
         let help = stdout(&[name, "--help"]);

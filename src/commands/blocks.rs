@@ -17,7 +17,7 @@ use crate::output::{Align, Format, Head, OutputArgs, Table, count, share, write_
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Print only the N blocks with the most executed instructions, 0 for all [default: 40 in a table, else all]
+    /// Print only the N blocks with the most executed instructions; 0 prints all [default: 40 in a table, all in csv and json]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 

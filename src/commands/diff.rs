@@ -14,20 +14,21 @@ use crate::input::AnalysisArgs;
 use crate::output::profile::sampled_only;
 use crate::output::{Format, OutputArgs, write_to};
 
-/// Compare two recordings: how much they have in common, what has moved, which kinds of instructions came and went
+/// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
 ///
-/// The overlap is the sum of the smaller of both shares, over all blocks of files that are the same, over all functions by name, and over all lines
-/// of the source (counted from the start of their function) of what has debug information: 100 % is the same, 0 % has nothing in common.
+/// The overlap is the sum of the smaller of both shares: 100 % is the same, 0 % has nothing in common. It is computed over blocks (of
+/// files that are the same on both sides), over functions (by name), and over source lines (counted from the start of their function,
+/// where there is debug information).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Before: a recording, a file of `hbbp merge`, or exact counts (what `hbbp truth` wrote)
+    /// The first side: a recording, a file of `hbbp merge`, or exact counts (from `hbbp truth`)
     before: PathBuf,
 
-    /// After
+    /// The second side: the same kinds of files
     after: PathBuf,
 
-    /// Rows of each list, 0 for all [default: 20 in a table, else all]
+    /// Rows of each list; 0 prints all [default: 20 in a table, all in csv and json]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 

@@ -11,11 +11,11 @@ use collector::machine::Machine;
 
 use crate::output::write_to;
 
-/// Say what this machine offers, what `hbbp record` would use, and what would give more
+/// Show what this machine offers, what `hbbp record` would use, and what would give more
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Plain words, or `hbbp-doctor/1` JSON
+    /// Text, or JSON (`hbbp-doctor/1`)
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }

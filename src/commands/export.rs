@@ -23,8 +23,8 @@ use sampled::sample_profile;
 
 /// Write a profile for a compiler, an optimizer or another tool
 ///
-/// Reads a recording, a file of `hbbp merge` (-i), or exact counts (--truth). Most formats are profiles of one binary: the one named with --binary, or else the one
-/// that ran most.
+/// Reads a recording or a file of `hbbp merge` (-i), or exact counts (--truth). Most formats are profiles of one binary: the one named
+/// with --binary, or else the one that ran most.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "command"])]
     truth: Option<PathBuf>,
 
-    /// Which version of the `gcov` format [default: 2]
+    /// Version of the `gcov` format [default: 2]
     #[arg(long, value_enum, value_name = "N")]
     gcov_version: Option<GcovVersion>,
 
@@ -62,15 +62,15 @@ enum Format {
     BoltPreagg,
     /// For `llvm-profgen --unsymbolized-profile`: ranges and branches
     LlvmProfgen,
-    /// For LLVM's `-fprofile-sample-use=` (rustc: `-Cprofile-sample-use=`, before it was stable `-Z`), as text
+    /// For clang's `-fprofile-sample-use=` and rustc's `-Cprofile-sample-use=` (older versions: `-Zprofile-sample-use=`), as text
     LlvmText,
-    /// The same in the binary form that compilers read faster
+    /// The same in the binary form, which compilers read faster
     LlvmExtbin,
     /// For GCC's `-fauto-profile=`
     Gcov,
     /// For `pprof`: all code, by function and line, with what was inlined
     Pprof,
-    /// For callgrind_annotate and KCachegrind: all code by instruction and line, and calls
+    /// For callgrind_annotate and KCachegrind: all code, by instruction and line, with calls
     Callgrind,
     /// What `perf script --show-mmap-events -F ip,brstack` prints of the recording
     PerfScript,
@@ -78,16 +78,22 @@ enum Format {
 
 const EXAMPLES: &str = "\
 Examples:
-  clang -O2 -gline-tables-only -fdebug-info-for-profiling -funique-internal-linkage-names -o server server.c
-  hbbp export --format llvm-extbin -o server.prof -- ./server        then clang -fprofile-sample-use=server.prof
-  gcc -O2 -g -o server server.c
-  hbbp export --format gcov -o server.gcov -- ./server               then gcc -fauto-profile=server.gcov
+  clang -O2 -gline-tables-only -fdebug-info-for-profiling -funique-internal-linkage-names server.c
+  hbbp export --format llvm-extbin -o server.prof -- ./a.out
+  clang -O2 -fprofile-sample-use=server.prof server.c
+
+  gcc -O2 -g server.c
+  hbbp export --format gcov -o server.gcov -- ./a.out
+  gcc -O2 -fauto-profile=server.gcov server.c
+
   hbbp export --format llvm-profgen -i run.data --binary ./server -o server.ranges
   llvm-profgen --unsymbolized-profile=server.ranges --binary=./server --output=server.prof
   hbbp export --format perf-script --stacks-only -i run.data -o server.script
   llvm-profgen --perfscript=server.script --binary=./server --output=server.prof
+
   hbbp export --format bolt -i run.data --binary ./server -o server.fdata
   llvm-bolt ./server -o server.bolt -data=server.fdata -reorder-blocks=ext-tsp
+
   hbbp export --format callgrind -o sort.callgrind -- sort -n numbers.txt";
 
 /// Runs the command.

@@ -15,9 +15,10 @@ use crate::commands::truth::read_truth;
 use crate::input::InputArgs;
 use crate::output::{count, share, write_to};
 
-/// Say of every block of a recording which source is nearer the truth, as CSV for `hbbp train`
+/// Label every block of a recording with the source that is nearer the truth, as CSV for `hbbp train`
 ///
-/// Blocks of user code whose module the truth has. Both counts are scaled, each to as many executed instructions as the truth.
+/// The blocks are of user code, in modules that the truth has, too. Both counts are scaled, each to as many executed instructions as
+/// the truth.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -25,11 +26,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     truth: PathBuf,
 
-    /// The name of the program in the table
+    /// Name of the program in the table
     #[arg(long, value_name = "NAME")]
     program: String,
 
-    /// Keep only the N blocks with the most instructions by the truth or by either source, 0 for all
+    /// Keep only the N blocks with the most executed instructions, by the truth or by either source; 0 keeps all
     #[arg(long, value_name = "N", default_value_t = 1000)]
     top: usize,
 
@@ -44,7 +45,8 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   hbbp truth -o gzip.json -- gzip -k9c big.tar > /dev/null
-  env $(hbbp truth --environment) hbbp record --overhead 2 -o gzip.data -- gzip -k9c big.tar > /dev/null
+  env $(hbbp truth --environment) \\
+      hbbp record --overhead 2 -o gzip.data -- gzip -k9c big.tar > /dev/null
   hbbp label -i gzip.data --truth gzip.json --program gzip -o gzip.csv
   hbbp train gzip.csv perl.csv python.csv";
 

@@ -12,14 +12,14 @@ use crate::output::profile::left_out;
 use crate::output::{count, write_to};
 use crate::progress::Progress;
 
-/// Add up recordings, of one host or many, to one file that `export` and `diff` read like a recording
+/// Add up recordings of one host or many into one file, which `export` and `diff` read like a recording
 ///
-/// Code is the same where its build id is; where there is none, where its path is. Recordings are read one after the other: memory
-/// grows with the code that ran, not with their number.
+/// Files with the same build id are the same code; files without a build id are the same code if they have the same path. Recordings
+/// are read one after the other: memory grows with the code that ran, and not with the number of recordings.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Recordings, merged files, or exact counts (what `hbbp truth` wrote); each counts WEIGHT times [default: 1]
+    /// Recordings, merged files, or exact counts (from `hbbp truth`); each counts WEIGHT times [default: 1]
     #[arg(required = true, value_name = "FILE[:WEIGHT]")]
     inputs: Vec<String>,
 
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Go on without files that cannot be read
+    /// Leave out files that cannot be read, and go on
     #[arg(long)]
     keep_going: bool,
 

@@ -20,15 +20,15 @@ pub struct Args {
     #[arg(long, value_name = "KEYS", value_delimiter = ',', default_value = "mnemonic", help = ROWS_HELP)]
     rows: Vec<Dimension>,
 
-    /// Keys across, of the same kinds as the rows
+    /// Keys of the columns: the same as for rows
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     columns: Vec<Dimension>,
 
-    /// Keep only instructions with these values: key=value, key=one,other or key!=value; * stands for anything
+    /// Keep only instructions with these values: key=value, key=one,other or key!=value; `*` matches any text
     #[arg(long = "filter", value_name = "KEY=VALUE")]
     filters: Vec<Filter>,
 
-    /// Print only the N largest rows, 0 for all [default: 40 in a table, else all]
+    /// Print only the N largest rows; 0 prints all [default: 40 in a table, all in csv and json]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 

@@ -23,7 +23,7 @@ Examples:
   hbbp model show                             which model is used for which sources
   hbbp model show software                    its tree, its features, and how it was tested
   hbbp model show mine.json --format json
-  hbbp model import mine.json                 from now on used for its kind of sources
+  hbbp model import mine.json                 use it from now on for its kind of sources
   hbbp model remove software                  back to the model that comes with the program
   hbbp model export software -o copy.json";
 
@@ -35,7 +35,7 @@ enum Action {
         #[arg(value_name = "FILE|NAME")]
         name: Option<String>,
 
-        /// Words, or the model's own JSON
+        /// Text, or the JSON of the model file
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
     },
@@ -55,7 +55,7 @@ enum Action {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Forget an imported model
+    /// Remove an imported model
     Remove {
         /// The kind of sources it is for
         #[arg(value_name = "KIND")]

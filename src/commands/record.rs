@@ -30,15 +30,15 @@ use crate::commands::record::simulation::SimulationArgs;
 /// Record a program's event samples and branch stacks
 ///
 /// Without options, the events are the best the machine has (see `hbbp doctor`), and branches are traced in software where the
-/// hardware records none; whatever is less than it could be is said and written into the recording. The exit code is the command's, 128 plus the signal's number if one killed it, 127 or 126 if
-/// it cannot be run.
+/// hardware records none. Whatever is weaker than it could be is printed and written into the recording. The exit status is that of the
+/// command: 128 plus the signal's number if a signal killed it, 127 or 126 if it cannot be run.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// File to write; one that is there becomes FILE.old
+    /// File to write; an existing one is renamed to FILE.old
     #[arg(short, long, value_name = "FILE", default_value = "hbbp.data")]
     output: PathBuf,
-    /// Record running processes, with their threads and what they start
+    /// Record running processes, with all their threads and the processes that they start
     #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["tid", "all_cpus"])]
     pid: Vec<u32>,
     /// Record running threads
@@ -47,67 +47,67 @@ pub struct Args {
     /// Record everything that runs
     #[arg(short, long)]
     all_cpus: bool,
-    /// Record on these CPUs only, such as 0-3,8; alone, everything that runs there
+    /// Record on these CPUs only, such as 0-3,8; without a command, -p or -t, everything that runs there
     #[arg(short = 'C', long = "cpu", value_name = "CPUS")]
     cpus: Option<CpuList>,
-    /// Stop after so many seconds; a command is then told to end
+    /// Stop after this time; a command is then told to end (SIGTERM)
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
-    /// Event for EBS, as perf writes them (cycles:pp, r00c0, cpu/event=0xc0/), or none
+    /// Event for event-based samples (EBS), in perf's notation (cycles:pp, r00c0, cpu/event=0xc0/), or none
     #[arg(long, value_name = "EVENT")]
     ebs_event: Option<String>,
     /// Event for branch stacks, or none
     #[arg(long, value_name = "EVENT")]
     lbr_event: Option<String>,
-    /// Counts (of a clock: ns) between two EBS samples
+    /// Counts between two EBS samples (nanoseconds, if the event is a clock)
     #[arg(long, value_name = "N", conflicts_with = "freq")]
     ebs_period: Option<u64>,
     /// Counts between two branch stacks
     #[arg(long, value_name = "N", conflicts_with = "freq")]
     lbr_period: Option<u64>,
-    /// Samples a second of each event, instead of periods
+    /// Samples per second of each event, instead of periods
     #[arg(short = 'F', long, value_name = "HZ")]
     freq: Option<u64>,
-    /// Expected run time, which decides the periods: seconds (up to 30), minutes, long. Default: --duration, or minutes
+    /// Expected run time, which decides the periods: seconds (up to 30), minutes or long [default: as --duration, or minutes]
     #[arg(long, value_name = "TIME")]
     expect: Option<RunTime>,
-    /// Leave out the kernel's code
+    /// Record user code only
     #[arg(short, long = "user", conflicts_with = "kernel")]
     user: bool,
-    /// Leave out the programs' own code
+    /// Record kernel code only
     #[arg(short, long)]
     kernel: bool,
     /// Branches to record: any, any_call, any_ret, ind_call, ind_jmp, cond, call, stack, u, k, hv, in_tx, no_tx, abort_tx,
     /// no_cycles, no_flags, save_type
     #[arg(short = 'j', long = "branch-filter", value_name = "FILTERS")]
     branch_filter: Option<String>,
-    /// Leave out threads and processes started later
+    /// Do not follow threads and processes that start later
     #[arg(short = 'i', long)]
     no_inherit: bool,
-    /// Pages of each CPU's ring, a power of two
+    /// Pages of the ring buffer of each CPU, a power of two
     #[arg(short, long, value_name = "PAGES")]
     mmap_pages: Option<usize>,
-    /// Who makes the samples: machine, or simulated, a model of a PMU with branch records that sees every instruction (slow; to
-    /// try what is made for hardware, never a measurement of it)
+    /// What makes the samples: the machine, or simulated: a model of a PMU with branch records, which sees every instruction. It is slow,
+    /// and not a measurement of any hardware
     #[arg(long, value_name = "PMU", default_value = "machine", value_parser = ["machine", "simulated"])]
     pmu: String,
-    /// Trace branches in software: lookahead (an interpreter follows the program's path), breakpoint (one at every branch, slow),
-    /// none, or auto: lookahead where there are no hardware branch records
+    /// How to trace branches in software: lookahead (an interpreter follows the program's path), breakpoint (a breakpoint at every
+    /// branch, slow), none, or auto (lookahead where there are no hardware branch records)
     #[arg(long, value_name = "HOW", default_value = "auto")]
     tracer: TracerWish,
-    /// Percent of the program's CPU time that software tracing and the samples beside it may take
+    /// Percent of the program's CPU time that software tracing may take, with the samples beside it
     #[arg(long, value_name = "PCT", default_value_t = 1.0)]
     overhead: f64,
-    /// Instructions of a traced path
+    /// Instructions of a burst (a traced path)
     #[arg(long, value_name = "N", conflicts_with = "depth", default_value_t = 10_000)]
     burst: u64,
-    /// Taken branches of a traced path, instead of a number of instructions
+    /// Taken branches of a burst, instead of a number of instructions
     #[arg(long, value_name = "N")]
     depth: Option<u64>,
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(short, long, action = ArgAction::SetTrue)]
     quiet: bool,
-    /// Command to record; with -p, -t or -a, what the recording lasts as long as
+    /// Command to record; with -p, -t or -a, the recording lasts as long as this command runs
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     #[command(flatten)]

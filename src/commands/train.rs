@@ -15,7 +15,7 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Labelled blocks, as `hbbp label` writes them
+    /// Labelled blocks, from `hbbp label`
     #[arg(value_name = "CSV", required = true)]
     tables: Vec<PathBuf>,
 
@@ -23,24 +23,24 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// The kind of sources the blocks were counted by: hardware, software or simulated
+    /// The kind of sources that counted the blocks: hardware, software or simulated
     #[arg(long = "for", value_name = "KIND", default_value = "software")]
     pair: SourcePair,
 
-    /// Most leaves of the tree [default: the best of 1 to 8]
+    /// Leaves of the tree at most [default: the best of 1 to 8]
     #[arg(long, value_name = "N")]
     leaves: Option<usize>,
 
-    /// Most splits from the root to a leaf [default: the best of 1, 2 and 4]
+    /// Splits from the root to a leaf at most [default: the best of 1, 2 and 4]
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
 
-    /// What a block weighs: instructions (that it executed), root (of that), equal, or cost (of the wrong choice)
+    /// Weight of a block: instructions (executed), root (the square root of that), equal, or cost (of the wrong choice)
     /// [default: the best of all]
     #[arg(long, value_name = "KIND")]
     weights: Option<Weighting>,
 
-    /// The least part of the weight of all blocks in a leaf
+    /// The least share of the weight of all blocks in a leaf, 0 to 1
     #[arg(long, value_name = "PART", default_value_t = Search::default().min_weight)]
     min_weight: f64,
 
@@ -55,12 +55,12 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  hbbp train training-data/software.csv                   how would a tree do?
+  hbbp train training-data/software.csv                   how good would a tree be?
   hbbp train blocks.csv -o mine.json --svg tree.svg       train, and draw the tree
   hbbp mix -i run.data --model mine.json                  use it once
   hbbp model import mine.json                             use it from now on
 
-Every program is left out once: parameters are chosen and a tree is made from the others, and tested on it.";
+Every program is left out once: the tree that is tested on it, and its parameters, come from the other programs only.";
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {

@@ -20,9 +20,9 @@ use crate::output::{count, share, write_to};
 
 /// Count exactly how often every basic block runs, by instrumentation
 ///
-/// Runs the command under valgrind's callgrind, 10 to 100 times slower than it is, and writes the block list of `hbbp blocks
-/// --format json` with exact counts: user code only, all processes of the command together. What the instrumented CPU
-/// does not have (AVX-512), libraries would not use; so the variants they choose are pinned by environment variables.
+/// Runs the command under valgrind's callgrind, 10 to 100 times slower than natively, and writes the block list of `hbbp blocks
+/// --format json` with exact counts: user code only, all processes of the command together. Valgrind's CPU lacks AVX-512, so
+/// libraries would choose other functions than in a recording. Environment variables pin their choice (--environment).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -30,11 +30,11 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE", default_value = "hbbp.truth.json")]
     output: PathBuf,
 
-    /// Convert files of callgrind (--dump-instr=yes) or of SDE's or Pin's -mix made elsewhere, all of one run
+    /// Convert files that were made elsewhere by callgrind (--dump-instr=yes) or by SDE's or Pin's -mix, all of one run
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["command", "environment"])]
     from: Vec<PathBuf>,
 
-    /// Print the variables that pin what libraries choose, for a recording of the same code
+    /// Print the variables that pin what libraries choose, so that a recording executes the same code
     #[arg(long, conflicts_with = "command")]
     environment: bool,
 

@@ -20,11 +20,11 @@ use crate::commands::truth::{count_under_callgrind, read_truth};
 use crate::input::InputArgs;
 use crate::output::{Format, Head, OutputArgs, write_to};
 
-/// Tell how good the counts of a recording are, measured against exact ones
+/// Measure how good the counts of a recording are, against exact counts
 ///
-/// Prints the errors of event-based samples alone (ebs), of branch stacks alone (lbr), and of the counts that `hbbp blocks` prints
-/// (hybrid): per mnemonic |truth - estimate| / truth, and their average, weighted by the truth; the same for blocks and functions; and
-/// how much of it is chance, from two halves of the recording. User code only.
+/// Prints errors for event-based samples alone (ebs), for branch stacks alone (lbr), and for the counts that `hbbp blocks` prints
+/// (hybrid). The error of a mnemonic is |truth - estimate| / truth; the average is weighted by the truth. Blocks and functions have
+/// errors of the same kind. Two halves of the recording show how much of each error is chance. Only user code is compared.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -32,11 +32,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE", required_unless_present = "command")]
     truth: Option<PathBuf>,
 
-    /// Rows of each list, 0 for all [default: 20 in a table, else all; 100 blocks]
+    /// Rows of each list; 0 prints all [default: 20 in a table; in csv and json all, but 100 blocks]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// Draw the errors of the most frequent mnemonics
+    /// Draw the errors of the most frequent mnemonics as a picture
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
@@ -52,7 +52,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  hbbp validate -- gzip -k9c big.tar              record it, count it exactly, compare
+  hbbp validate -- gzip -k9c big.tar              record it, count exactly, compare
   hbbp validate --overhead 5 -- ./server --once   with five times the bursts
 
   hbbp truth -o gzip.json -- gzip -k9c big.tar > /dev/null
@@ -60,7 +60,7 @@ Examples:
   hbbp validate -i gzip.data --truth gzip.json --plot errors.svg
   hbbp validate -i gzip.data --truth sde-mix-out.txt --format json
 
-A command is run twice: it must do the same both times, and not read standard input.";
+A command runs twice: it must do the same work both times, and must not read standard input.";
 
 /// What is printed.
 struct Report<'a> {

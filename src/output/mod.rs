@@ -20,7 +20,7 @@ pub use writer::{OutputArgs, write_to};
 /// Format of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people; fits the terminal
+    /// A table for people, as wide as the terminal
     Table,
     /// Comma-separated values with a header line
     Csv,

@@ -16,20 +16,20 @@ use crate::output::count;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Simulated PMU (--pmu simulated)")]
 pub struct SimulationArgs {
-    /// Whose events it has, and so how samples are taken: ivy-bridge (instructions by PREC_DIST, precise branches), or westmere (instructions
-    /// by a precise event without PREC_DIST, branch stacks by interrupts) [default: ivy-bridge]
+    /// Core whose events are simulated, which decides how samples are taken: ivy-bridge (instructions by PREC_DIST, precise branches) or
+    /// westmere (instructions by a precise event without PREC_DIST, branch stacks by interrupts) [default: ivy-bridge]
     #[arg(long, value_name = "CORE")]
     pmu_core: Option<SimulatedCore>,
-    /// Entries of a branch stack: 16 as up to Broadwell, 32 as from Skylake on
+    /// Entries of a branch stack: 16 (as up to Broadwell) or 32 (as from Skylake on)
     #[arg(long, value_name = "N")]
     lbr_depth: Option<usize>,
-    /// Share of the branches that tend to be found in the oldest entry of a stack (0 to 1) [default: 0]
+    /// Share of the branches that tend to be in the oldest entry of a stack, 0 to 1 [default: 0]
     #[arg(long, value_name = "SHARE")]
     lbr_bias: Option<f64>,
-    /// Chooses those branches, and how often
+    /// Random seed: it chooses those branches and the random delays of samples
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write how often every instruction was executed, exactly (JSON)
+    /// Write exact counts of every instruction to this file (JSON)
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
     /// Let the program execute everything itself, one instruction at a time: slow, to compare with

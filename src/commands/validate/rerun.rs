@@ -13,19 +13,19 @@ use crate::commands::truth::pinned_environment;
 /// Options of `record` that are passed on.
 #[derive(clap::Args)]
 pub struct RecordArgs {
-    /// Percent of CPU time that tracing branches in software may take
+    /// Percent of the command's CPU time that software tracing may take, as for `record`
     #[arg(long, value_name = "PCT", requires = "command")]
     overhead: Option<f64>,
 
-    /// How branches are traced in software, as for `record`
+    /// How to trace branches in software, as for `record`
     #[arg(long, value_name = "HOW", requires = "command")]
     tracer: Option<String>,
 
-    /// Instructions of a traced path
+    /// Instructions of a burst (a traced path)
     #[arg(long, value_name = "N", requires = "command")]
     burst: Option<u64>,
 
-    /// Samples a second of each event, instead of periods
+    /// Samples per second of each event, instead of periods
     #[arg(short = 'F', long, value_name = "HZ", requires = "command")]
     freq: Option<u64>,
 }
