@@ -76,7 +76,7 @@ const SIZE_KNOWN: usize = 136;
 
 impl Default for EventAttr {
     fn default() -> Self {
-        Self::from_padded(&[0; SIZE_KNOWN], SIZE_VER7 as u32)
+        Self::from_bytes(&[], SIZE_VER7 as u32)
     }
 }
 
@@ -98,47 +98,41 @@ impl EventAttr {
         let size = if stated == 0 { SIZE_VER0 } else { stated as usize };
         let own = bytes.get(..size).filter(|own| own.len() >= SIZE_VER0);
         let own = own.ok_or(Error::AttrSize { index, size: size as u64, room })?;
-        let mut padded = [0; SIZE_KNOWN];
-        let known = own.len().min(SIZE_KNOWN);
-        padded[..known].copy_from_slice(&own[..known]);
-        Ok(Self { unknown: own[known..].to_vec(), ..Self::from_padded(&padded, size as u32) })
+        Ok(Self::from_bytes(own, size as u32))
     }
 
-    fn from_padded(padded: &[u8; SIZE_KNOWN], size: u32) -> Self {
-        let mut at = 0;
-        let mut take = |len: usize| {
-            let mut value = [0; 8];
-            value[..len].copy_from_slice(&padded[at..at + len]);
-            at += len;
-            u64::from_le_bytes(value)
-        };
-        let kind = take(4) as u32;
-        let _size = take(4);
+    fn from_bytes(mut bytes: &[u8], size: u32) -> Self {
+        let b = &mut bytes;
+        let word = |b: &mut &[u8]| u64::from_le_bytes(take(b));
+        let half = |b: &mut &[u8]| u32::from_le_bytes(take(b));
+        let quarter = |b: &mut &[u8]| u16::from_le_bytes(take(b));
+        let kind = half(b);
+        let _size = half(b);
         Self {
             kind,
             size,
-            config: take(8),
-            sample_period_or_freq: take(8),
-            sample_format: SampleFormat(take(8)),
-            read_format: ReadFormat(take(8)),
-            flags: AttrFlags(take(8)),
-            wakeup_events_or_watermark: take(4) as u32,
-            bp_type: take(4) as u32,
-            config1: take(8),
-            config2: take(8),
-            branch_sample_type: BranchSampleType(take(8)),
-            sample_regs_user: take(8),
-            sample_stack_user: take(4) as u32,
-            clockid: take(4) as i32,
-            sample_regs_intr: take(8),
-            aux_watermark: take(4) as u32,
-            sample_max_stack: take(2) as u16,
-            reserved_2: take(2) as u16,
-            aux_sample_size: take(4) as u32,
-            aux_action: take(4) as u32,
-            sig_data: take(8),
-            config3: take(8),
-            unknown: Vec::new(),
+            config: word(b),
+            sample_period_or_freq: word(b),
+            sample_format: SampleFormat(word(b)),
+            read_format: ReadFormat(word(b)),
+            flags: AttrFlags(word(b)),
+            wakeup_events_or_watermark: half(b),
+            bp_type: half(b),
+            config1: word(b),
+            config2: word(b),
+            branch_sample_type: BranchSampleType(word(b)),
+            sample_regs_user: word(b),
+            sample_stack_user: half(b),
+            clockid: half(b) as i32,
+            sample_regs_intr: word(b),
+            aux_watermark: half(b),
+            sample_max_stack: quarter(b),
+            reserved_2: quarter(b),
+            aux_sample_size: half(b),
+            aux_action: half(b),
+            sig_data: word(b),
+            config3: word(b),
+            unknown: b.to_vec(),
         }
     }
 
@@ -234,6 +228,14 @@ impl EventAttr {
         let entry = fields.items(1, entry_size, "event")?;
         Self::parse_event(index, entry)
     }
+}
+
+/// Takes a field off the front of the structure; what of it the structure is too short for is 0.
+fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
+    let mut field = [0; N];
+    field.iter_mut().zip(*bytes).for_each(|(to, from)| *to = *from);
+    *bytes = bytes.get(N..).unwrap_or_default();
+    field
 }
 
 #[cfg(test)]

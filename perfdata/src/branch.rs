@@ -18,16 +18,22 @@ pub struct Branch {
 
 /// Bytes of one branch in a recording (`struct perf_branch_entry`).
 pub(crate) const ENTRY_SIZE: usize = 24;
+const ENTRY_WORDS: usize = ENTRY_SIZE / size_of::<Word>();
 
 impl Branch {
     /// Decodes one `struct perf_branch_entry`.
     #[inline]
     pub fn from_bytes(entry: &[u8; 24]) -> Self {
-        let (words, _) = entry.as_chunks::<8>();
+        let (words, _) = entry.as_chunks();
+        words.first_chunk().map(Self::from_words).unwrap_or_default()
+    }
+
+    #[inline]
+    fn from_words([from, to, flags]: &[Word; ENTRY_WORDS]) -> Self {
         Self {
-            from: Avma(u64::from_le_bytes(words[0])),
-            to: Avma(u64::from_le_bytes(words[1])),
-            flags: BranchFlags(u64::from_le_bytes(words[2])),
+            from: Avma(u64::from_le_bytes(*from)),
+            to: Avma(u64::from_le_bytes(*to)),
+            flags: BranchFlags(u64::from_le_bytes(*flags)),
         }
     }
 
@@ -198,7 +204,7 @@ impl fmt::Display for BranchKind {
 pub struct BranchStack<'a> {
     /// Hardware index of the newest entry, where recorded; -1 (all ones) where the hardware does not say.
     pub hw_index: Option<u64>,
-    entries: &'a [[u8; ENTRY_SIZE]],
+    entries: &'a [[Word; ENTRY_WORDS]],
     counters: Option<U64s<'a>>,
 }
 
@@ -206,12 +212,12 @@ impl<'a> BranchStack<'a> {
     /// A stack over encoded entries, newest first. Bytes after the last whole entry are ignored.
     #[inline]
     pub fn new(hw_index: Option<u64>, entries: &'a [u8]) -> Self {
-        Self { hw_index, entries: entries.as_chunks().0, counters: None }
+        Self { hw_index, entries: entries.as_chunks().0.as_chunks().0, counters: None }
     }
 
     #[inline]
     pub(crate) fn from_words(hw_index: Option<u64>, entries: &'a [Word], counters: Option<&'a [Word]>) -> Self {
-        Self { counters: counters.map(U64s), ..Self::new(hw_index, entries.as_flattened()) }
+        Self { hw_index, entries: entries.as_chunks().0, counters: counters.map(U64s) }
     }
 
     /// How many branches.
@@ -229,13 +235,13 @@ impl<'a> BranchStack<'a> {
     /// The branch at `index`; 0 is the newest.
     #[inline]
     pub fn get(&self, index: usize) -> Option<Branch> {
-        self.entries.get(index).map(Branch::from_bytes)
+        self.entries.get(index).map(Branch::from_words)
     }
 
     /// All branches, newest first.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Branch> + DoubleEndedIterator + Clone + use<'a> {
-        self.entries.iter().map(Branch::from_bytes)
+        self.entries.iter().map(Branch::from_words)
     }
 
     /// The word of event counts of the branch at `index`, where recorded (`PERF_SAMPLE_BRANCH_COUNTERS`).
@@ -246,7 +252,7 @@ impl<'a> BranchStack<'a> {
 
     /// The entries as recorded, 24 bytes each.
     pub fn as_bytes(&self) -> &'a [u8] {
-        self.entries.as_flattened()
+        self.entries.as_flattened().as_flattened()
     }
 }
 

@@ -111,6 +111,13 @@ impl RecordHeader {
         })
     }
 
+    /// Replaces the first 8 bytes of a record by this header; bytes too short for one are left alone.
+    pub(crate) fn write_over(self, record: &mut [u8]) {
+        if let Some(header) = record.first_chunk_mut() {
+            *header = self.to_bytes();
+        }
+    }
+
     pub(crate) fn to_bytes(self) -> [u8; 8] {
         let [a, b, c, d] = self.record_type.0.to_le_bytes();
         let [e, f] = self.misc.to_le_bytes();

@@ -1,10 +1,10 @@
 //! Reads a recording's data section chunk by chunk.
 
 use crate::Error;
-use crate::chunk::{CHUNK_SIZE, Chunk, RecordHeader, Run};
+use crate::chunk::{CHUNK_SIZE, Chunk, Run};
 use crate::data_section::DataSection;
 use crate::inflate::Inflater;
-use crate::record_walk::{Step, bytes_after, compressed_bytes, step};
+use crate::record_walk::{Step, step};
 use crate::source::Source;
 
 /// Fills [`Chunk`]s with the records of a recording, from the first on.
@@ -64,7 +64,7 @@ impl<'a> ChunkReader<'a> {
     fn fill(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
         let data = &mut self.data;
         let filled = data.read(&mut chunk.bytes)?;
-        let bytes = &chunk.bytes[..filled];
+        let bytes = chunk.bytes.get(..filled).unwrap_or_default();
         let base = data.position;
         let mut run = Run { start: 0, end: 0, offset: base, compressed: false };
         let mut runs = std::mem::take(&mut chunk.runs);
@@ -75,26 +75,26 @@ impl<'a> ChunkReader<'a> {
         };
         // `base + at` is the next record to look at; it may be past the bytes read.
         let mut at = 0;
-        while at < filled as u64 {
-            let here = at as usize;
-            let header = match step(&bytes[here..], base + at) {
-                Step::Whole(header) => header,
+        while let Ok(here) = usize::try_from(at)
+            && let Some(rest @ [_, ..]) = bytes.get(here..)
+        {
+            let record = match step(rest, base + at) {
+                Step::Whole(record) => record,
                 Step::Cut(_) if here > 0 && base + (filled as u64) < data.end => break,
                 Step::Cut(error) | Step::Broken(error) => {
                     self.damage = Some(error);
                     break;
                 }
             };
-            let record_end = here + usize::from(header.size);
-            if self.inflate && compressed_bytes(&header, &bytes[here + RecordHeader::SIZE..record_end]).is_some() {
+            if self.inflate && record.compressed_bytes().is_some() {
                 if here == 0 {
                     self.inflater = Some(Box::new(Inflater::new()?));
                 }
                 break;
             }
-            run.end = record_end;
-            let skip = bytes_after(&header, &bytes[here..record_end]);
-            at = record_end as u64;
+            run.end = here + record.size();
+            at = run.end as u64;
+            let skip = record.bytes_after();
             if skip > 0 {
                 let left = data.end.saturating_sub(base + at);
                 if skip > left {

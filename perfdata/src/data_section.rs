@@ -17,7 +17,7 @@ impl DataSection<'_> {
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         let left = self.end.saturating_sub(self.position);
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        let filled = self.source.read_at(self.position, &mut buffer[..wanted])?;
+        let filled = self.source.read_at(self.position, buffer.get_mut(..wanted).unwrap_or_default())?;
         if filled < wanted {
             // The file got shorter while it was read.
             self.end = self.position + filled as u64;

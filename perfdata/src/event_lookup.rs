@@ -114,7 +114,9 @@ impl IdIndex {
         }
         let mut events = vec![0; (highest - lowest) as usize + 1];
         for (id, event) in pairs {
-            events[(id - lowest) as usize] = event + 1;
+            if let Some(entry) = events.get_mut((id - lowest) as usize) {
+                *entry = event + 1;
+            }
         }
         Self::Table { lowest, events }
     }
@@ -128,7 +130,7 @@ impl IdIndex {
             }
             Self::Sorted(pairs) => {
                 let at = pairs.binary_search_by_key(&id, |pair| pair.0).ok()?;
-                Some(pairs[at].1 as usize)
+                pairs.get(at).map(|&(_, event)| event as usize)
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::chunk::RecordHeader;
 use crate::feature::{ClockData, Compression, EventGroup};
 use crate::fields::{Fields, until_nul};
 use crate::record_parse::build_id;
+use crate::record_walk::{Step, step};
 use crate::{Error, EventAttr, EventDescription, FeatureBit, Features, RawRecord, RecordType};
 
 /// What feature sections say: the features, and the events as the EVENT_DESC section lists them.
@@ -113,19 +114,19 @@ fn event_desc(f: &mut Fields<'_>) -> Result<Vec<EventDescription>, Error> {
 fn build_ids(offset: u64, bytes: &[u8]) -> Result<Vec<crate::BuildIdEntry>, Error> {
     let mut entries = Vec::new();
     let mut rest = bytes;
-    while let Some(header) = RecordHeader::of(rest) {
+    // perf leaves the type of the records 0.
+    let record_type = RecordType::HEADER_BUILD_ID;
+    while rest.len() >= RecordHeader::SIZE {
         let offset = offset + (bytes.len() - rest.len()) as u64;
-        let size = usize::from(header.size);
-        if size < RecordHeader::SIZE {
-            return Err(Error::RecordSize { offset, size: header.size });
-        }
-        let record_type = RecordType::HEADER_BUILD_ID;
-        let Some((record, after)) = rest.split_at_checked(size) else {
-            return Err(Error::RecordCut { offset, record_type, size: size as u64, left: rest.len() as u64 });
+        let whole = match step(rest, offset) {
+            Step::Whole(whole) => whole,
+            Step::Cut(Error::RecordCut { offset, size, left, .. }) => {
+                return Err(Error::RecordCut { offset, record_type, size, left });
+            }
+            Step::Cut(error) | Step::Broken(error) => return Err(error),
         };
-        let body = &record[RecordHeader::SIZE..];
-        entries.push(build_id(&RawRecord { offset, record_type, misc: header.misc, body })?);
-        rest = after;
+        entries.push(build_id(&RawRecord { offset, record_type, misc: whole.header.misc, body: whole.body })?);
+        rest = whole.rest;
     }
     Ok(entries)
 }

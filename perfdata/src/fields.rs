@@ -77,8 +77,5 @@ impl<'a> Fields<'a> {
 
 /// The bytes before the first NUL, all of them if there is none.
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
-    match bytes.iter().position(|&byte| byte == 0) {
-        Some(end) => &bytes[..end],
-        None => bytes,
-    }
+    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }

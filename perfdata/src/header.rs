@@ -51,12 +51,13 @@ impl Header {
     pub(crate) fn read(source: &Source) -> Result<Self, Error> {
         let mut bytes = [0; FILE_HEADER_SIZE as usize];
         let count = source.read_at(0, &mut bytes)?;
-        let mut fields = Fields::new("file header", 0, &bytes[..count]);
+        let bytes = bytes.get(..count).unwrap_or(&bytes);
+        let mut fields = Fields::new("file header", 0, bytes);
         match fields.bytes(8) {
             Ok(magic) if magic == MAGIC => {}
             Ok(magic) if magic == MAGIC_BIG_ENDIAN => return Err(Error::BigEndian),
             Ok(magic) if magic == MAGIC_VERSION_ONE => return Err(Error::VersionOne),
-            _ => return Err(Error::NotPerfData { magic: bytes[..count.min(8)].to_vec() }),
+            _ => return Err(Error::NotPerfData { magic: bytes.iter().take(8).copied().collect() }),
         }
         let size = fields.u64()?;
         match size {

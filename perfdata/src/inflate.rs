@@ -5,7 +5,7 @@ use zstd::stream::raw::{Decoder, Operation};
 use crate::Error;
 use crate::chunk::{CHUNK_SIZE, Chunk, MAX_RECORD, RecordHeader, Run};
 use crate::data_section::DataSection;
-use crate::record_walk::{Step, bytes_after, compressed_bytes, step};
+use crate::record_walk::{Step, step};
 
 /// The state between chunks.
 pub(crate) struct Inflater {
@@ -67,32 +67,32 @@ impl Inflater {
                 }
                 continue;
             }
-            let header = match self.next_record(data)? {
-                Some(Step::Whole(header)) => header,
+            let offset = data.position;
+            let record = match self.next_record(data)? {
+                Some(Step::Whole(record)) => record,
                 Some(Step::Cut(error) | Step::Broken(error)) => {
                     *damage = Some(error);
                     break;
                 }
                 None => {
-                    *damage = self.cut_tail(data.position);
+                    *damage = self.cut_tail(offset);
                     break;
                 }
             };
-            let record = self.at..self.at + usize::from(header.size);
-            let body = record.start + RecordHeader::SIZE;
-            let offset = data.position;
-            let mut skip = 0;
-            if let Some(compressed) = compressed_bytes(&header, &self.buffer[body..record.end]) {
+            let (size, skip) = (record.size(), record.bytes_after());
+            if let Some(compressed) = record.compressed_bytes() {
+                let body = self.at + RecordHeader::SIZE;
                 self.pending = Some(Pending { bytes: body + compressed.start..body + compressed.end, offset });
             } else {
-                let end = used + usize::from(header.size);
-                chunk.bytes[used..end].copy_from_slice(&self.buffer[record.clone()]);
-                chunk.push_run(Run { start: used, end, offset, compressed: false });
-                used = end;
-                skip = bytes_after(&header, &self.buffer[record.clone()]);
+                let Some(room) = chunk.bytes.get_mut(used..used + size) else { break };
+                let (header, body) = room.split_at_mut(RecordHeader::SIZE);
+                header.copy_from_slice(&record.header.to_bytes());
+                body.copy_from_slice(record.body);
+                chunk.push_run(Run { start: used, end: used + size, offset, compressed: false });
+                used += size;
             }
-            self.at = record.end;
-            data.position += u64::from(header.size);
+            self.at += size;
+            data.position += size as u64;
             let left = data.end.saturating_sub(data.position);
             if skip > left {
                 let what = "data after an AUXTRACE or TRACING_DATA record";
@@ -106,14 +106,18 @@ impl Inflater {
     }
 
     /// The record at the data section's position, in the buffer from `at` on; `None` at the end of the data.
-    fn next_record(&mut self, data: &mut DataSection<'_>) -> Result<Option<Step>, Error> {
-        let buffered = &self.buffer[self.at..self.filled];
-        if let Step::Whole(header) = step(buffered, data.position) {
-            return Ok(Some(Step::Whole(header)));
+    fn next_record(&mut self, data: &mut DataSection<'_>) -> Result<Option<Step<'_>>, Error> {
+        if !matches!(step(self.buffered(), data.position), Step::Whole(_)) {
+            self.at = 0;
+            self.filled = data.read(&mut self.buffer)?;
         }
-        self.at = 0;
-        self.filled = data.read(&mut self.buffer)?;
-        Ok((self.filled > 0).then(|| step(&self.buffer[..self.filled], data.position)))
+        let buffered = self.buffered();
+        Ok((!buffered.is_empty()).then(|| step(buffered, data.position)))
+    }
+
+    /// What was read and is still to be used.
+    fn buffered(&self) -> &[u8] {
+        self.buffer.get(self.at..self.filled).unwrap_or_default()
     }
 
     /// Decompresses what the chunk has room for, after the tail, and keeps whole records. Returns how much of the chunk is
@@ -121,11 +125,13 @@ impl Inflater {
     fn inflate(&mut self, mut pending: Pending, chunk: &mut Chunk, used: usize) -> Result<usize, (usize, Error)> {
         let offset = pending.offset;
         let refuse = |reason: String| Error::Compressed { offset, reason };
-        let room = &mut chunk.bytes[used..];
-        let tail = self.tail.len();
-        room[..tail].copy_from_slice(&self.tail);
-        let input = &self.buffer[pending.bytes.clone()];
-        let status = match self.decoder.run_on_buffers(input, &mut room[tail..]) {
+        let room = chunk.bytes.get_mut(used..).unwrap_or_default();
+        let Some((tail, room)) = room.split_at_mut_checked(self.tail.len()) else {
+            return Err((used, refuse(format!("no room for a record of which {} bytes came before", self.tail.len()))));
+        };
+        tail.copy_from_slice(&self.tail);
+        let input = self.buffer.get(pending.bytes.clone()).unwrap_or_default();
+        let status = match self.decoder.run_on_buffers(input, room) {
             Ok(status) => status,
             Err(error) => return Err((used, refuse(error.to_string()))),
         };
@@ -141,17 +147,17 @@ impl Inflater {
         }
         pending.bytes.start += status.bytes_read;
         // A full output may hide more to come, even when all input was taken.
-        let output_full = tail + status.bytes_written == room.len();
+        let output_full = status.bytes_written == room.len();
         if !pending.bytes.is_empty() || output_full {
             self.pending = Some(pending);
         }
 
-        let output = &room[..tail + status.bytes_written];
-        let mut whole = 0;
+        let end = used + self.tail.len() + status.bytes_written;
+        let mut rest = chunk.bytes.get(used..end).unwrap_or_default();
         let mut broken = None;
-        while whole < output.len() {
-            match step(&output[whole..], offset) {
-                Step::Whole(header) => whole += usize::from(header.size),
+        while !rest.is_empty() {
+            match step(rest, offset) {
+                Step::Whole(record) => rest = record.rest,
                 Step::Cut(_) => break,
                 Step::Broken(error) => {
                     broken = Some(error);
@@ -160,11 +166,12 @@ impl Inflater {
             }
         }
         self.tail.clear();
-        self.tail.extend_from_slice(&output[whole..]);
-        chunk.push_run(Run { start: used, end: used + whole, offset, compressed: true });
+        self.tail.extend_from_slice(rest);
+        let end = end - rest.len();
+        chunk.push_run(Run { start: used, end, offset, compressed: true });
         match broken {
-            Some(error) => Err((used + whole, error)),
-            None => Ok(used + whole),
+            Some(error) => Err((end, error)),
+            None => Ok(end),
         }
     }
 

@@ -28,6 +28,9 @@
 //! # }
 //! ```
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
+// What is read is of others: no place of it is taken for granted.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod attr;
 mod branch;

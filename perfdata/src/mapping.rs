@@ -84,7 +84,7 @@ impl BuildId {
 
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
+        self.bytes.get(..usize::from(self.len)).unwrap_or(&self.bytes)
     }
 }
 

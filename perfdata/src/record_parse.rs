@@ -160,7 +160,7 @@ fn mapped_file(f: &mut Fields<'_>, is_build_id: bool) -> Result<MappedFile, Erro
     }
     let (len, _reserved) = (f.u8()?, f.bytes(3)?);
     let bytes = f.bytes(20)?;
-    let id = BuildId::new(&bytes[..usize::from(len).min(bytes.len())]);
+    let id = BuildId::new(bytes.get(..usize::from(len)).unwrap_or(bytes));
     Ok(id.map_or(MappedFile::Unknown, MappedFile::BuildId))
 }
 
@@ -186,11 +186,11 @@ pub(crate) fn build_id(raw: &RawRecord<'_>) -> Result<crate::BuildIdEntry, Error
     let pid = f.u32()? as i32;
     let bytes = f.bytes(20)?;
     let (size, _reserved) = (f.u8()?, f.bytes(3)?);
-    let size = if raw.misc & MISC_BUILD_ID_SIZE != 0 { usize::from(size).min(20) } else { 20 };
+    let size = if raw.misc & MISC_BUILD_ID_SIZE != 0 { usize::from(size) } else { bytes.len() };
     Ok(crate::BuildIdEntry {
         misc: raw.misc & !MISC_BUILD_ID_SIZE,
         pid,
-        build_id: bytes[..size].to_vec(),
+        build_id: bytes.get(..size).unwrap_or(bytes).to_vec(),
         path: until_nul(f.rest()).to_vec(),
     })
 }

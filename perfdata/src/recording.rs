@@ -105,7 +105,7 @@ impl Recording {
             return Err(Error::RecordKind { offset, found, expected: "PERF_RECORD_SAMPLE" });
         }
         let event = self.lookup.of_sample(offset, raw.body)?;
-        self.layouts[event].parse(event, offset, raw.body)
+        self.layouts.get(event).ok_or(Error::NoEvents)?.parse(event, offset, raw.body)
     }
 
     /// Reads any record but a sample.
@@ -122,7 +122,7 @@ impl Recording {
         }
         let what = what(found);
         let (mut own, mut sample_id, mut event) = (raw.body, SampleId::default(), 0);
-        if self.events[0].attr.sample_id_all() {
+        if self.attr(0)?.sample_id_all() {
             let lookup = self.lookup.of_trailer(what, offset, raw.body);
             let format = match (self.trailer, lookup) {
                 (Some(format), Ok(found)) => {
@@ -133,13 +133,17 @@ impl Recording {
                 (Some(format), Err(_)) => format,
                 (None, Ok(found)) => {
                     event = found;
-                    self.events[found].attr.sample_format
+                    self.attr(found)?.sample_format
                 }
                 (None, Err(error)) => return Err(error),
             };
             (own, sample_id) = SampleId::split(format, what, offset, raw.body)?;
         }
-        kernel_record(raw, own, sample_id, self.events[event].attr.read_format)
+        kernel_record(raw, own, sample_id, self.attr(event)?.read_format)
+    }
+
+    fn attr(&self, event: usize) -> Result<&EventAttr, Error> {
+        self.events.get(event).map(|event| &event.attr).ok_or(Error::NoEvents)
     }
 
     fn load(source: Source) -> Result<Self, Error> {
@@ -248,15 +252,17 @@ fn read_features(
     sections: &mut FeatureSections,
     notes: &mut Vec<String>,
 ) {
-    let bits = (0..256u32).filter(|bit| header.features[(bit / 64) as usize] & (1 << (bit % 64)) != 0);
-    let bits: Vec<u32> = bits.collect();
+    let in_word = |(&word, first): (&u64, u32)| {
+        (0..u64::BITS).filter(move |bit| word >> bit & 1 != 0).map(move |bit| FeatureBit(first + bit))
+    };
+    let bits: Vec<FeatureBit> = header.features.iter().zip((0..).step_by(64)).flat_map(in_word).collect();
     let table_bytes = match source.section("feature table", table, bits.len() as u64 * 16) {
         Ok(bytes) => bytes,
         Err(error) => return notes.push(error.to_string()),
     };
     let mut fields = Fields::new("feature table", table, &table_bytes);
     let mut bytes_left = source.len();
-    for bit in bits.into_iter().map(FeatureBit) {
+    for bit in bits {
         let Ok(section) = Section::parse(&mut fields) else { return };
         let result = if section.size > bytes_left {
             let what = "feature section";

@@ -133,7 +133,8 @@ pub(crate) fn take_raw<'a>(words: &mut Words<'a>, offset: u64) -> Result<&'a [u8
     let left = words.bytes_left();
     let (size, _) = Words(words.0).take_pair().ok_or(Error::Short { what: WHAT, offset, needs: 8, left })?;
     let whole = sized(words, offset, 4 + u64::from(size), "bytes of raw data and their size")?;
-    Ok(&whole[4..])
+    let (_size, raw) = whole.split_first_chunk::<4>().ok_or(Error::Short { what: WHAT, offset, needs: 4, left })?;
+    Ok(raw)
 }
 
 fn take_registers<'a>(words: &mut Words<'a>, offset: u64, mask: u64) -> Result<Registers<'a>, Error> {

@@ -1,5 +1,6 @@
 //! Encodes samples that do not come from the kernel: software-traced and simulated ones.
 
+use crate::chunk::RecordHeader;
 use crate::record::MISC_14;
 use crate::{Avma, Branch, BranchSampleType, CpuMode, Error, EventAttr, RecordType, SampleFormat, Weight};
 
@@ -76,16 +77,17 @@ impl SampleFields<'_> {
     /// was.
     pub fn append_record(&self, attr: &EventAttr, records: &mut Vec<u8>) -> Result<(), Error> {
         let start = records.len();
-        records.extend(RecordType::SAMPLE.0.to_le_bytes());
-        records.extend(self.misc().to_le_bytes());
-        records.extend([0; 2]);
+        records.extend([0; RecordHeader::SIZE]);
         let result = self.append(attr, self.id, records).and_then(|()| {
             let length = records.len() - start;
             let too_long = |_| Error::CannotWrite { what: "a sample", reason: format!("it has {length} bytes") };
             u16::try_from(length).map_err(too_long)
         });
         match result {
-            Ok(length) => records[start + 6..start + 8].copy_from_slice(&length.to_le_bytes()),
+            Ok(size) => {
+                let header = RecordHeader { record_type: RecordType::SAMPLE, misc: self.misc(), size };
+                header.write_over(records.get_mut(start..).unwrap_or_default());
+            }
             Err(_) => records.truncate(start),
         }
         result.map(drop)

@@ -50,15 +50,13 @@ impl Source {
     pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         match self {
             Self::Bytes(bytes) => {
-                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-                let count = buffer.len().min(bytes.len() - start);
-                buffer[..count].copy_from_slice(&bytes[start..start + count]);
-                Ok(count)
+                let mut rest = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
+                rest.read(buffer).map_err(Error::io("reading the recording"))
             }
             Self::File { file, .. } => {
                 let mut filled = 0;
-                while filled < buffer.len() {
-                    match file.read_at(&mut buffer[filled..], offset.saturating_add(filled as u64)) {
+                while let Some(room @ [_, ..]) = buffer.get_mut(filled..) {
+                    match file.read_at(room, offset.saturating_add(filled as u64)) {
                         Ok(0) => break,
                         Ok(count) => filled += count,
                         Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -99,7 +97,7 @@ fn unnamed_temporary_file() -> io::Result<File> {
     let directory = std::env::temp_dir();
     let process = std::process::id();
     for attempt in 0..1000u32 {
-        let path = directory.join(format!("hbbp-{process}-{attempt}.spool"));
+        let path = directory.join(format!("perfdata-{process}-{attempt}.spool"));
         match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
             Ok(file) => {
                 std::fs::remove_file(&path)?;

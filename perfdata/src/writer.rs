@@ -91,7 +91,7 @@ impl<W: Write + Seek> Writer<W> {
         while !rest.is_empty() {
             let offset = (records.len() - rest.len()) as u64;
             match step(rest, offset) {
-                Step::Whole(header) => rest = &rest[usize::from(header.size)..],
+                Step::Whole(record) => rest = record.rest,
                 Step::Cut(error) | Step::Broken(error) => {
                     return Err(Error::CannotWrite { what: "raw records", reason: error.to_string() });
                 }
@@ -211,7 +211,11 @@ impl<W: Write + Seek> Writer<W> {
         let mut offset = table + sections.len() as u64 * ID_SECTION_SIZE as u64;
         let mut bytes = Vec::new();
         for (bit, section) in &sections {
-            self.header.features[(bit.0 / 64) as usize] |= 1 << (bit.0 % 64);
+            let Some(word) = self.header.features.get_mut((bit.0 / u64::BITS) as usize) else {
+                let reason = format!("its number is {}, the header has room for 0 to 255", bit.0);
+                return Err(Error::CannotWrite { what: "a feature section", reason });
+            };
+            *word |= 1 << (bit.0 % u64::BITS);
             bytes.extend(offset.to_le_bytes());
             bytes.extend((section.len() as u64).to_le_bytes());
             offset += section.len() as u64;
@@ -256,9 +260,8 @@ impl<W: Write + Seek> Writer<W> {
 
     /// Completes a record that carries a [`SampleId`].
     fn end(&mut self, record_type: RecordType, misc: u16, sample_id: &SampleId) -> Result<(), Error> {
-        let attr = &self.events[0].attr;
-        if attr.sample_id_all() {
-            sample_id.append(attr.sample_format, &mut self.record);
+        if let Some(event) = self.events.first().filter(|event| event.attr.sample_id_all()) {
+            sample_id.append(event.attr.sample_format, &mut self.record);
         }
         self.end_user(record_type, misc)
     }
@@ -269,7 +272,7 @@ impl<W: Write + Seek> Writer<W> {
             let reason = format!("the {record_type} record would have {len} bytes, at most {MAX_RECORD} fit");
             return Err(Error::CannotWrite { what: "a record", reason });
         };
-        self.record[..RecordHeader::SIZE].copy_from_slice(&RecordHeader { record_type, misc, size }.to_bytes());
+        RecordHeader { record_type, misc, size }.write_over(&mut self.record);
         let record = std::mem::take(&mut self.record);
         let result = self.put(&record);
         self.record = record;
