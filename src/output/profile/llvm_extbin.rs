@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use analyzer::sample_profile::{FunctionSamples, Location, SampleProfile};
+use gimli::leb128::write::Leb128;
 
 use super::llvm_text::largest_first;
 use super::summary::Summary;
@@ -143,10 +144,6 @@ fn summary(of: &Summary) -> Vec<u8> {
 }
 
 /// ULEB128.
-fn number(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
+fn number(value: u64, out: &mut Vec<u8>) {
+    out.extend(Leb128::unsigned(value).bytes());
 }
