@@ -8,7 +8,7 @@ use crate::plan::event_spec::{Role, Unit};
 use crate::plan::microarchitecture::Microarchitecture;
 use crate::plan::{BranchRecords, Wishes, branch_records};
 use crate::tracer::tracing::by_default;
-use crate::tracer::{BurstSize, TracerKind, TracerWish, TracerWishes};
+use crate::tracer::{BurstSize, TracerChoice, TracerKind, TracerOptions};
 
 /// `hbbp-doctor/1`.
 #[derive(Clone, Debug, Serialize)]
@@ -211,8 +211,8 @@ fn would_use(machine: &Machine, tracing: &TracingReport, opener: &mut dyn EventO
 }
 
 fn would_trace(choice: &mut Choice) -> Option<WouldTrace> {
-    let TracerWishes { kind, overhead, size } = by_default(choice)?;
-    let TracerWish::Kind(kind) = kind else { return None };
+    let TracerOptions { kind, overhead, size } = by_default(choice)?;
+    let TracerChoice::Kind(kind) = kind else { return None };
     Some(WouldTrace { kind, size, overhead })
 }
 

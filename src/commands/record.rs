@@ -21,7 +21,7 @@ use collector::plan::periods::RunTime;
 use collector::plan::request::{Request, Target};
 use collector::plan::{EventWish, Wishes};
 use collector::session::{Outcome, Session, Summary};
-use collector::tracer::{BurstSize, TracerWish, TracerWishes};
+use collector::tracer::{BurstSize, TracerChoice, TracerOptions};
 use collector::{KernelOpener, RecordError, Stop};
 use perfdata::Recording;
 
@@ -94,7 +94,7 @@ pub struct Args {
     /// How to trace branches in software: lookahead (an interpreter follows the program's path), breakpoint (a breakpoint at every
     /// branch, slow), none, or auto (lookahead where there are no hardware branch records)
     #[arg(long, value_name = "HOW", default_value = "auto")]
-    tracer: TracerWish,
+    tracer: TracerChoice,
     /// Percent of the program's CPU time that software tracing may take, with the samples beside it
     #[arg(long, value_name = "PCT", default_value_t = 1.0)]
     overhead: f64,
@@ -143,7 +143,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let result = Session::prepare(&request, &machine).and_then(|session| {
         said.extend_from_slice(session.degradations());
         said.iter().for_each(|sentence| say(sentence));
-        if session.traces_branches() && request.tracer.kind == TracerWish::Auto {
+        if session.traces_branches() && request.tracer.kind == TracerChoice::Auto {
             say(&format!("branches are traced in software, at most {} % of CPU time", request.tracer.overhead));
         }
         session.run(&mut |text| say(text))
@@ -247,7 +247,7 @@ fn request(args: Args) -> Result<Request, String> {
             run_time,
             system_wide: target == Target::System,
         },
-        tracer: TracerWishes {
+        tracer: TracerOptions {
             kind: args.tracer,
             overhead: args.overhead,
             size: BurstSize { instructions: args.depth.is_none().then_some(args.burst), depth: args.depth },

@@ -9,7 +9,7 @@ use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::Levels;
 use crate::plan::{EventWish, Wishes};
 use crate::simulation::pmu::PmuSettings;
-use crate::tracer::{TracerWish, TracerWishes};
+use crate::tracer::{TracerChoice, TracerOptions};
 
 /// A recording to be made.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,7 +25,7 @@ pub struct Request {
     /// Events, periods, levels, filters.
     pub wishes: Wishes,
     /// Branch stacks in software.
-    pub tracer: TracerWishes,
+    pub tracer: TracerOptions,
     /// Let the simulated PMU make the samples.
     pub simulation: Option<SimulationWish>,
     /// Leave out threads and processes started later.
@@ -102,7 +102,7 @@ impl Request {
         if self.tracer.size.instructions == Some(0) || self.tracer.size.depth == Some(0) {
             return refuse("a burst has one instruction and one branch at least".to_owned());
         }
-        if self.target == Target::System && matches!(self.tracer.kind, TracerWish::Kind(_)) {
+        if self.target == Target::System && matches!(self.tracer.kind, TracerChoice::Kind(_)) {
             return refuse("--tracer cannot follow everything that runs: give a command, -p or -t".to_owned());
         }
         if let Some(SimulationWish { pmu, .. }) = &self.simulation {
@@ -112,7 +112,7 @@ impl Request {
             let Wishes { ebs, lbr, frequency, levels, filter, .. } = &self.wishes;
             let other_events =
                 *ebs != EventWish::Best || *lbr != EventWish::Best || frequency.is_some() || filter.is_some();
-            if other_events || *levels == Some(Levels::Kernel) || matches!(self.tracer.kind, TracerWish::Kind(_)) {
+            if other_events || *levels == Some(Levels::Kernel) || matches!(self.tracer.kind, TracerChoice::Kind(_)) {
                 return refuse(
                     "the simulated PMU has two events, of user code and with fixed periods: no --ebs-event, --lbr-event, -F, -k, -j, --tracer"
                         .to_owned(),

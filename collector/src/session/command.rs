@@ -29,6 +29,15 @@ pub enum CommandStatus {
 }
 
 impl CommandStatus {
+    /// From the status of wait(2) of a process that has ended.
+    fn from_wait(status: i32) -> Self {
+        if libc::WIFEXITED(status) {
+            Self::Exited(libc::WEXITSTATUS(status))
+        } else {
+            Self::Killed(libc::WTERMSIG(status))
+        }
+    }
+
     /// What a shell makes of it: the exit code, or 128 and the signal's number.
     pub fn exit_code(self) -> u8 {
         match self {
@@ -121,10 +130,10 @@ impl Command {
     /// How it ended, if it has.
     pub(crate) fn status(&mut self) -> Option<CommandStatus> {
         if let Some(tracer) = &self.tracer {
-            self.status = self.status.or(tracer.status.get().copied());
+            self.status = self.status.or(tracer.status.get().copied().map(CommandStatus::from_wait));
             // While it runs, waiting for it would take the tracer's reports; when it has ended, the tracer may not be there to tell.
             if self.status.is_none() && self.has_ended() {
-                self.status = self.reaped().or(tracer.status.get().copied());
+                self.status = self.reaped().or(tracer.status.get().copied().map(CommandStatus::from_wait));
             }
         } else if self.status.is_none() {
             self.status = match waitpid(Some(self.pid), WaitOptions::NOHANG) {
@@ -152,7 +161,7 @@ impl Command {
     /// It is not traced any more.
     pub(crate) fn take_back(&mut self) {
         if let Some(tracer) = self.tracer.take() {
-            self.status = self.status.or(tracer.status.get().copied());
+            self.status = self.status.or(tracer.status.get().copied().map(CommandStatus::from_wait));
         }
     }
 

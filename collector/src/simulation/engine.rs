@@ -1,123 +1,88 @@
 //! Waits for simulated threads to stand still, and lets them go on.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::mem::offset_of;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use addresses::Avma;
-use lookahead::{Executed, Overlay};
 
 use crate::simulation::SimulationSettings;
-use crate::simulation::pmu::{CodeTable, Core, PmuSample, ThreadPmu};
-use crate::simulation::slice::Next;
+use crate::simulation::pmu::{CodeTable, ThreadPmu};
+use crate::simulation::slice::{Next, Slicer};
 use crate::simulation::statistics::SimulationStatistics;
-use crate::sys::process::group_and_parent;
-use crate::sys::{
-    RegisterArea, Report, WaitSet, detach, interrupt, listen, next_report, register, resume, seize, signal_info,
-    single_step,
-};
+use crate::simulation::thread::{Process, Thread};
+use crate::sys::SignalInfo;
+use crate::tracer::action::Release;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
-use crate::tracer::engine::command_status;
-use crate::tracer::memory::PageReader;
-use crate::tracer::path::warm_up;
+use crate::tracer::event::Stop;
+use crate::tracer::kernel::Kernel;
+use crate::tracer::report_loop::{Producer, follow, follow_until, release};
 use crate::tracer::working_set::WorkingSet;
 use crate::tracer::{AttachError, Shared};
 
-/// Pages of a thread that a stretch may touch: 64 MiB.
-const PAGES: usize = 1 << 14;
 /// How long at most nobody looks whether the end has come.
 const TICK: Duration = Duration::from_millis(100);
 /// How long threads are waited for that are to be let go.
 const LAST_STOPS: Duration = Duration::from_secs(2);
 
-/// A thread.
-pub(super) struct Thread {
-    pub(super) id: ThreadId,
-    pub(super) pmu: ThreadPmu,
-    pub(super) working_set: WorkingSet,
-    /// The instruction it was let execute itself.
-    pub(super) stepping: Option<Avma>,
-    /// What that may change of the address space.
-    pub(super) maps: bool,
-    /// It may have sent itself a signal, or unblocked one.
-    pub(super) signals: bool,
-}
-
-/// A process.
-pub(super) struct Process {
-    pub(super) space: AddressSpace,
-    pub(super) code: CodeTable,
-    threads: usize,
-}
-
-pub(super) struct Simulator {
-    pub(super) settings: SimulationSettings,
-    pub(super) shared: Arc<Shared>,
-    signals: WaitSet,
-    pub(super) threads: HashMap<i32, Thread>,
-    pub(super) processes: HashMap<i32, Process>,
+pub(super) struct Simulator<K> {
+    kernel: K,
+    shared: Arc<Shared>,
+    command: i32,
+    slicer: Slicer,
+    threads: HashMap<i32, Thread>,
+    processes: HashMap<i32, Process>,
     /// Threads that stand still, and can go on.
-    pub(super) ready: VecDeque<i32>,
+    ready: VecDeque<i32>,
     /// The command's exec was seen.
     running: bool,
-    pub(super) core: Core,
-    pub(super) statistics: SimulationStatistics,
-    // Reused from stretch to stretch.
-    pub(super) area: RegisterArea,
-    pub(super) overlay: Overlay,
-    pub(super) reader: PageReader,
-    pub(super) trace: Vec<Executed>,
-    pub(super) samples: Vec<PmuSample>,
+    /// The simulation ends: threads that are waited for, to be let go.
+    leaving: Option<HashSet<i32>>,
 }
 
-impl Simulator {
-    pub(super) fn new(settings: SimulationSettings, shared: Arc<Shared>, signals: WaitSet) -> Self {
-        let mut overlay = Overlay::with_originals(PAGES);
-        warm_up(&mut overlay);
+impl<K: Kernel> Simulator<K> {
+    pub(super) fn new(settings: SimulationSettings, shared: Arc<Shared>, kernel: K) -> Self {
         Self {
-            statistics: SimulationStatistics::new(settings.pmu),
-            settings,
+            kernel,
+            command: settings.command,
+            slicer: Slicer::new(settings, shared.clone()),
             shared,
-            signals,
             threads: HashMap::new(),
             processes: HashMap::new(),
             ready: VecDeque::new(),
             running: false,
-            core: Core::default(),
-            area: RegisterArea::new(),
-            overlay,
-            reader: PageReader::new(),
-            trace: Vec::new(),
-            samples: Vec::new(),
+            leaving: None,
         }
     }
 
     /// What was done, which is nothing.
     pub(super) fn nothing(self) -> SimulationStatistics {
-        self.statistics
+        self.slicer.statistics
     }
 
-    /// Becomes the tracer of the command. It dies with the simulator: half of a stretch may have been written back.
+    /// Becomes the tracer of the command. It dies with the simulator: half of a slice may have been written back.
+    ///
+    /// # Errors
+    /// It cannot be traced, and why.
     pub(super) fn attach(&mut self) -> Result<(), AttachError> {
-        let thread = self.settings.command;
+        let thread = self.command;
         let new = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK;
         let options = new | libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
-        seize(thread, options).map_err(|errno| AttachError { thread, errno })?;
+        self.kernel.seize(thread, options).map_err(|errno| AttachError { thread, errno })?;
         self.add(ThreadId { pid: thread, tid: thread });
         Ok(())
     }
 
     fn add(&mut self, id: ThreadId) {
         let process = self.processes.entry(id.pid).or_insert_with(|| {
-            self.statistics.processes += 1;
+            self.slicer.statistics.processes += 1;
             Process { space: AddressSpace::new(id.pid), code: CodeTable::default(), threads: 0 }
         });
         process.threads += 1;
-        self.statistics.threads += 1;
-        let pmu = ThreadPmu::new(self.settings.pmu, self.settings.sampled);
+        self.slicer.statistics.threads += 1;
+        let pmu = self.slicer.pmu();
         let thread = Thread { id, pmu, working_set: WorkingSet::default(), stepping: None, maps: true, signals: false };
         self.threads.insert(id.tid, thread);
     }
@@ -129,7 +94,7 @@ impl Simulator {
         if let Some(process) = self.processes.get_mut(&thread.id.pid) {
             process.threads -= 1;
             if process.threads == 0 {
-                self.statistics.truth.add(&process.space.layout, process.code.take());
+                self.slicer.statistics.truth.add(&process.space.layout, process.code.take());
                 self.processes.remove(&thread.id.pid);
             }
         }
@@ -137,84 +102,44 @@ impl Simulator {
 
     fn count(&mut self, pmu: &ThreadPmu) {
         let (instructions, taken_branches) = pmu.counted();
-        self.statistics.instructions += instructions;
-        self.statistics.taken_branches += taken_branches;
-        self.statistics.merged += pmu.merged();
+        let statistics = &mut self.slicer.statistics;
+        statistics.instructions += instructions;
+        statistics.taken_branches += taken_branches;
+        statistics.merged += pmu.merged();
     }
 
     /// Simulates until it is told to stop.
     pub(super) fn run(mut self) -> SimulationStatistics {
-        while !self.shared.stopping.load(Ordering::Acquire) {
-            while let Some((tid, report)) = next_report() {
-                self.handle(tid, report);
-            }
-            match self.ready.pop_front() {
-                Some(tid) => self.go_on(tid),
-                None => drop(self.signals.wait(TICK)),
-            }
-        }
+        follow(&mut self);
         self.finish()
     }
 
-    /// The next stretch of a thread that stands still.
+    /// The next slice of a thread that stands still.
     fn go_on(&mut self, tid: i32) {
-        let Some(mut thread) = self.threads.remove(&tid) else { return };
-        let next = self.stretch(&mut thread);
-        self.threads.insert(tid, thread);
-        match next {
-            Next::Step => drop(single_step(tid, 0)),
+        let alone = self.ready.is_empty();
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(process) = self.processes.get_mut(&thread.id.pid) else { return };
+        match self.slicer.slice(&mut self.kernel, thread, process, alone) {
+            Next::Step => drop(release(&mut self.kernel, tid, Release::Step(0))),
             Next::LetGo => {
-                let _ = detach(tid, 0);
+                release(&mut self.kernel, tid, Release::LetGo(0));
                 self.remove(tid);
             }
             Next::Gone => {}
         }
     }
 
-    fn handle(&mut self, tid: i32, report: Report) {
-        match report {
-            Report::Ended(status) => {
-                self.remove(tid);
-                if self.settings.command == tid {
-                    let _ = self.shared.status.set(command_status(status));
-                }
-            }
-            Report::Signal(signal) if signal == libc::SIGTRAP && self.running && is_own_step(tid) => {
-                self.ready.push_back(tid);
-            }
-            Report::Signal(signal) => {
-                self.statistics.signals += u64::from(self.running);
-                self.settle(tid);
-                self.let_go(tid, signal);
-            }
-            Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => {
-                if self.threads.contains_key(&tid) {
-                    self.let_go(tid, 0);
-                } else if let Some((pid, _)) = group_and_parent(tid as u32) {
-                    self.add(ThreadId { pid: pid as i32, tid });
-                    self.ready.push_back(tid);
-                }
-            }
-            // Stopped by SIGSTOP and the like, and to stay so.
-            Report::Event(libc::PTRACE_EVENT_STOP, _) => drop(listen(tid)),
-            Report::Event(libc::PTRACE_EVENT_EXEC, _) => {
-                self.exec(tid);
-                self.let_go(tid, 0);
-            }
-            Report::Event(..) => self.let_go(tid, 0),
-        }
+    fn let_go_on(&mut self, tid: i32, signal: i32) {
+        let how = if self.running { Release::Step(signal) } else { Release::Run(signal) };
+        release(&mut self.kernel, tid, how);
     }
 
-    fn let_go(&self, tid: i32, signal: i32) {
-        let _ = if self.running { single_step(tid, signal) } else { resume(tid, signal) };
-    }
-
-    /// A thread that was let execute an instruction is stopped by something else, before or behind it.
+    /// A thread that was let execute an instruction is stopped by something else, before or after it.
     fn settle(&mut self, tid: i32) {
-        let next = Avma(register(tid, offset_of!(libc::user_regs_struct, rip)));
-        let Some(mut thread) = self.threads.remove(&tid) else { return };
-        self.stepped(&mut thread, next);
-        self.threads.insert(tid, thread);
+        let next = Avma(self.kernel.register(tid, offset_of!(libc::user_regs_struct, rip)));
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(process) = self.processes.get_mut(&thread.id.pid) else { return };
+        self.slicer.stepped(&self.kernel, thread, process, next);
     }
 
     /// The process has another program now, and this thread alone.
@@ -230,7 +155,7 @@ impl Simulator {
             .collect();
         others.into_iter().for_each(|other| self.remove(other));
         if let Some(process) = self.processes.get_mut(&pid) {
-            self.statistics.truth.add(&process.space.layout, process.code.take());
+            self.slicer.statistics.truth.add(&process.space.layout, process.code.take());
             process.space.forget();
         }
         if let Some(thread) = self.threads.get_mut(&tid) {
@@ -243,45 +168,96 @@ impl Simulator {
     /// Lets everything go. Threads that are underway have to be stopped for that, or the trap of their step would kill them.
     fn finish(mut self) -> SimulationStatistics {
         let standing: Vec<i32> = self.ready.drain(..).collect();
-        let mut underway: Vec<i32> = self.threads.keys().copied().filter(|tid| !standing.contains(tid)).collect();
+        let mut underway: HashSet<i32> = self.threads.keys().copied().filter(|tid| !standing.contains(tid)).collect();
         standing.into_iter().for_each(|tid| self.part(tid, 0));
-        underway.retain(|&tid| interrupt(tid).is_ok());
-        let end = Instant::now() + LAST_STOPS;
-        while !underway.is_empty() && Instant::now() < end {
-            while let Some((tid, report)) = next_report() {
-                underway.retain(|&other| other != tid);
-                match report {
-                    Report::Ended(_) => self.handle(tid, report),
-                    Report::Signal(signal) if signal != libc::SIGTRAP || !is_own_step(tid) => self.part(tid, signal),
-                    _ => self.part(tid, 0),
-                }
-            }
-            if !underway.is_empty() {
-                let _ = self.signals.wait(Duration::from_millis(1));
-            }
-        }
-        if !underway.is_empty() {
-            self.statistics
-                .failures
-                .push(format!("simulated PMU: {} threads could not be let go and were killed", underway.len()));
+        underway.retain(|&tid| self.kernel.interrupt(tid).is_ok());
+        self.leaving = Some(underway);
+        follow_until(&mut self, LAST_STOPS, |simulator| simulator.leaving.as_ref().is_none_or(HashSet::is_empty));
+        let left = self.leaving.take().map_or(0, |underway| underway.len());
+        if left > 0 {
+            let sentence = format!("simulated PMU: {left} threads could not be let go and were killed");
+            self.slicer.statistics.failures.push(sentence);
         }
         let left: Vec<i32> = self.threads.keys().copied().collect();
         left.into_iter().for_each(|tid| self.remove(tid));
-        self.statistics
+        self.slicer.statistics
     }
 
     /// Lets a stopped thread go on by itself.
     fn part(&mut self, tid: i32, signal: i32) {
         self.settle(tid);
-        *self.statistics.not_followed.entry("the recording ended before").or_default() += 1;
-        let _ = detach(tid, signal);
+        *self.slicer.statistics.not_followed.entry("the recording ended before").or_default() += 1;
+        release(&mut self.kernel, tid, Release::LetGo(signal));
         self.remove(tid);
+    }
+
+    /// Whether a SIGTRAP is that of a step: of an instruction, of a system call, or into a signal handler.
+    fn is_own_step(&self, tid: i32, signal: i32) -> bool {
+        const TRAP_BRKPT: i32 = 1;
+        const TRAP_TRACE: i32 = 2;
+        let of_step = |code: i32| matches!(code, TRAP_BRKPT | TRAP_TRACE | libc::SIGTRAP);
+        signal == libc::SIGTRAP && self.kernel.signal_info(tid).is_ok_and(|info| of_step(info.code))
     }
 }
 
-/// Whether a SIGTRAP is that of a step: of an instruction, of a system call, or into a signal handler.
-fn is_own_step(tid: i32) -> bool {
-    const TRAP_BRKPT: i32 = 1;
-    const TRAP_TRACE: i32 = 2;
-    signal_info(tid).is_ok_and(|info| matches!(info.code, TRAP_BRKPT | TRAP_TRACE | libc::SIGTRAP))
+impl<K: Kernel> Producer for Simulator<K> {
+    type Kernel = K;
+
+    fn kernel(&mut self) -> &mut K {
+        &mut self.kernel
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    fn command(&self) -> Option<i32> {
+        Some(self.command)
+    }
+
+    fn ended(&mut self, thread: i32) {
+        if let Some(leaving) = &mut self.leaving {
+            leaving.remove(&thread);
+        }
+        self.remove(thread);
+    }
+
+    fn stopped(&mut self, tid: i32, stop: Stop) {
+        if let Some(leaving) = &mut self.leaving {
+            leaving.remove(&tid);
+            return match stop {
+                Stop::Signal(signal) if !self.is_own_step(tid, signal) => self.part(tid, signal),
+                _ => self.part(tid, 0),
+            };
+        }
+        match stop {
+            Stop::Signal(signal) if self.running && self.is_own_step(tid, signal) => self.ready.push_back(tid),
+            Stop::Signal(signal) => {
+                self.slicer.statistics.signals += u64::from(self.running);
+                self.settle(tid);
+                self.let_go_on(tid, signal);
+            }
+            Stop::Interrupt if !self.threads.contains_key(&tid) => {
+                if let Some(pid) = self.kernel.process_of(tid) {
+                    self.add(ThreadId { pid, tid });
+                    self.ready.push_back(tid);
+                }
+            }
+            Stop::JobControl => drop(release(&mut self.kernel, tid, Release::StayStopped)),
+            Stop::Exec => {
+                self.exec(tid);
+                self.let_go_on(tid, 0);
+            }
+            Stop::Interrupt | Stop::StartedAnother | Stop::Clock | Stop::Breakpoint => self.let_go_on(tid, 0),
+        }
+    }
+
+    /// The simulator has no events.
+    fn told(&mut self, _: SignalInfo) {}
+
+    fn idle(&mut self) -> Duration {
+        let Some(tid) = self.ready.pop_front() else { return TICK };
+        self.go_on(tid);
+        Duration::ZERO
+    }
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The program truly runs: what it sees is what it would see without, but for the time it takes, and that its threads, which run one after
-//! the other, meet in fewer ways. A stretch ends in front of everything that the kernel has to see. While a thread is interpreted, no other
+//! the other, meet in fewer ways. A slice ends in front of everything that the kernel has to see. While a thread is interpreted, no other
 //! runs, unless it is in the kernel: what that writes is not overwritten, as only bytes that were changed are written back.
 //!
 //! Not followed: 32-bit programs (let go and counted), and code of the kernel. Not exact: memory that others who are not simulated write
@@ -20,6 +20,7 @@ pub(crate) mod planned;
 pub mod pmu;
 mod slice;
 mod statistics;
+mod thread;
 mod truth;
 
 use std::sync::mpsc::Sender;
@@ -28,6 +29,7 @@ use crate::simulation::engine::Simulator;
 use crate::simulation::pmu::{PmuSettings, SampledEvents};
 pub use crate::simulation::statistics::SimulationStatistics;
 pub use crate::simulation::truth::{CountedInstruction, Truth};
+use crate::tracer::linux::LinuxKernel;
 use crate::tracer::{AttachError, BurstEvent, Follower};
 
 /// What to simulate, and how.
@@ -50,7 +52,7 @@ impl Follower<SimulationStatistics> {
     /// It cannot be traced, and why.
     pub(crate) fn simulate(settings: SimulationSettings) -> Result<Self, AttachError> {
         Self::begin("hbbp-simulator", move |shared, signals, result: Sender<Result<(), AttachError>>| {
-            let mut simulator = Simulator::new(settings, shared, signals);
+            let mut simulator = Simulator::new(settings, shared, LinuxKernel::new(signals));
             let attached = simulator.attach();
             let failed = attached.is_err();
             let _ = result.send(attached);

@@ -1,25 +1,32 @@
-//! One stretch of a thread: interpreted, and written back.
+//! One slice of a thread: interpreted, and written back.
 
-use lookahead::{Fuel, Registers, StopReason, run_traced};
+use std::sync::Arc;
+
+use lookahead::{Executed, Fuel, Overlay, Registers, StopReason, run_traced};
 use perfdata::{Avma, CpuMode, SampleFields};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::errno::Errno;
-use crate::simulation::engine::{Process, Simulator, Thread};
-use crate::simulation::pmu::{CodeBytes, SampledBy, stepped};
-use crate::sys::process::has_signal_to_take;
-use crate::sys::{read_memory, write_memory};
+use crate::simulation::SimulationSettings;
+use crate::simulation::pmu::{CodeBytes, Core, PmuSample, SampledBy, ThreadPmu, stepped};
+use crate::simulation::statistics::SimulationStatistics;
+use crate::simulation::thread::{Process, Thread};
+use crate::tracer::Shared;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
-use crate::tracer::path::reason;
+use crate::tracer::burst_taker::{reason, warm_up};
+use crate::tracer::kernel::{Kernel, ThreadMemory};
+use crate::tracer::memory::PageReader;
 
+/// Pages of a thread that a slice may touch: 64 MiB.
+const PAGES: usize = 1 << 14;
 /// Instructions between two looks of the PMU at the trace, which then still is in the cache.
 const PIECE: u64 = 1 << 13;
-/// Instructions of a stretch, where other threads wait for their turn and where none does: signals come through at its end.
+/// Instructions of a slice, where other threads wait for their turn and where none does: signals come through at its end.
 const TURN: u64 = 30_000;
 const ALONE: u64 = 1_000_000;
 
-/// What is to become of a thread behind a stretch.
+/// What is to become of a thread after a slice.
 pub(super) enum Next {
     /// It executes one instruction itself.
     Step,
@@ -30,24 +37,64 @@ pub(super) enum Next {
 }
 
 /// Code in a process.
-struct ProcessCode(i32);
+struct ProcessCode<'a, K>(&'a K, i32);
 
-impl CodeBytes for ProcessCode {
+impl<K: ThreadMemory> CodeBytes for ProcessCode<'_, K> {
     fn read(&mut self, ip: Avma, bytes: &mut [u8; 15]) -> usize {
-        if read_memory(self.0, ip, bytes) {
+        let Self(kernel, process) = *self;
+        if kernel.read_memory(process, ip, bytes) {
             return bytes.len();
         }
         // It may end with the page.
         let in_page = (4096 - (ip.0 & 0xfff) as usize).min(bytes.len());
-        if read_memory(self.0, ip, &mut bytes[..in_page]) { in_page } else { 0 }
+        if kernel.read_memory(process, ip, &mut bytes[..in_page]) { in_page } else { 0 }
     }
 }
 
-impl Simulator {
-    /// The thread stands still: interprets its code as far as it goes, and makes it so.
-    pub(super) fn stretch(&mut self, thread: &mut Thread) -> Next {
+/// Interprets threads, slice by slice, and lets the PMU see it.
+pub(super) struct Slicer {
+    settings: SimulationSettings,
+    shared: Arc<Shared>,
+    core: Core,
+    pub(super) statistics: SimulationStatistics,
+    // Reused from slice to slice.
+    overlay: Overlay,
+    reader: PageReader,
+    trace: Vec<Executed>,
+    samples: Vec<PmuSample>,
+}
+
+impl Slicer {
+    pub(super) fn new(settings: SimulationSettings, shared: Arc<Shared>) -> Self {
+        let mut overlay = Overlay::with_originals(PAGES);
+        warm_up(&mut overlay);
+        Self {
+            statistics: SimulationStatistics::new(settings.pmu),
+            settings,
+            shared,
+            core: Core::default(),
+            overlay,
+            reader: PageReader::new(),
+            trace: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+
+    /// The PMU of a new thread.
+    pub(super) fn pmu(&self) -> ThreadPmu {
+        ThreadPmu::new(self.settings.pmu, self.settings.sampled)
+    }
+
+    /// The thread stands still: interprets its code as far as it goes, and makes it so. `alone`: no other thread waits for its turn.
+    pub(super) fn slice(
+        &mut self,
+        kernel: &mut impl Kernel,
+        thread: &mut Thread,
+        process: &mut Process,
+        alone: bool,
+    ) -> Next {
         let ThreadId { pid, tid } = thread.id;
-        let read = match self.area.read(tid) {
+        let read = match kernel.registers(tid) {
             Ok(read) => read,
             Err(Errno::ENOSYS) => {
                 *self.statistics.not_followed.entry("32-bit code").or_default() += 1;
@@ -56,13 +103,13 @@ impl Simulator {
             Err(_) => return Next::Gone,
         };
         let mut registers = read.registers;
-        self.stepped(thread, Avma(registers.rip));
-        self.look_around(thread);
+        self.stepped(kernel, thread, process, Avma(registers.rip));
+        self.look_around(kernel, thread, process);
         // ERESTARTSYS to ERESTART_RESTARTBLOCK (linux/errno.h): the kernel is about to make the call again, or a handler run.
         if read.system_call >= 0 && (-516..=-512).contains(&(registers.general[0] as i64)) {
             return self.step(thread, "interrupted system call");
         }
-        if std::mem::take(&mut thread.signals) && has_signal_to_take(tid as u32) {
+        if std::mem::take(&mut thread.signals) && kernel.has_signal_to_take(tid) {
             thread.stepping = Some(Avma(registers.rip));
             return self.step(thread, "signal");
         }
@@ -73,12 +120,12 @@ impl Simulator {
         }
         let before = registers.vector.clone();
         self.overlay.clear();
-        self.reader.fetch(tid, thread.working_set.expected());
-        let stop = self.interpret(thread, &mut registers);
+        self.reader.fetch(kernel, tid, thread.working_set.expected());
+        let stop = self.interpret(kernel, thread, process, &mut registers, alone);
         thread.working_set.touched(self.overlay.touched());
-        if let Err(address) = self.write_back(thread.id, &registers, before != registers.vector) {
+        if let Err(address) = self.write_back(kernel, thread.id, &registers, before != registers.vector) {
             // Meanwhile its process may have been killed, or another of its threads have called exec.
-            if self.area.read(tid).is_ok() {
+            if kernel.registers(tid).is_ok() {
                 self.statistics.failures.push(format!(
                     "simulated PMU: memory of process {pid} at {:#x} cannot be written back: it was killed",
                     address.0
@@ -104,17 +151,23 @@ impl Simulator {
     }
 
     /// Interprets, and lets the PMU see it, until something has to be done in another way.
-    fn interpret(&mut self, thread: &mut Thread, registers: &mut Registers) -> StopReason {
-        let ThreadId { pid, tid } = thread.id;
-        let mut left = if self.ready.is_empty() { ALONE } else { TURN };
+    fn interpret(
+        &mut self,
+        kernel: &impl Kernel,
+        thread: &mut Thread,
+        process: &mut Process,
+        registers: &mut Registers,
+        alone: bool,
+    ) -> StopReason {
+        let tid = thread.id.tid;
+        let mut left = if alone { ALONE } else { TURN };
         while left > 0 {
-            let Some(process) = self.processes.get_mut(&pid) else { return StopReason::UnreadableCode };
-            let Process { space: AddressSpace { code, layout, .. }, code: table, .. } = process;
-            let mut memory = self.reader.memory(tid, layout);
+            let Process { space: AddressSpace { code, layout, .. }, code: table, .. } = &mut *process;
+            let mut memory = self.reader.memory(kernel, tid, layout);
             let fuel = Fuel { instructions: PIECE.min(left), branches: u64::MAX };
             self.trace.clear();
             let outcome = run_traced(registers, &mut self.overlay, &mut memory, code, fuel, &mut self.trace);
-            let mut bytes = ProcessCode(tid);
+            let mut bytes = ProcessCode(kernel, tid);
             self.core.retire(&mut thread.pmu, table, &mut bytes, &self.trace, &mut self.samples);
             if !self.samples.is_empty() {
                 self.write_samples(thread.id);
@@ -128,30 +181,43 @@ impl Simulator {
     }
 
     /// Makes memory and registers of the stopped thread what they were interpreted to be.
-    fn write_back(&mut self, id: ThreadId, registers: &Registers, vector: bool) -> Result<(), Avma> {
-        self.statistics.stretches += 1;
+    ///
+    /// # Errors
+    /// An address that could not be written to.
+    fn write_back(
+        &mut self,
+        kernel: &mut impl Kernel,
+        id: ThreadId,
+        registers: &Registers,
+        vector: bool,
+    ) -> Result<(), Avma> {
+        self.statistics.slices += 1;
         let changes: Vec<(Avma, &[u8])> = self.overlay.changes().collect();
-        write_memory(id.tid, &changes)?;
-        self.area.write(id.tid, registers, vector).map_err(|_| Avma(registers.rip))
+        kernel.write_memory(id.tid, &changes)?;
+        kernel.set_registers(id.tid, registers, vector).map_err(|_| Avma(registers.rip))
     }
 
     /// A thread that was let execute an instruction itself stands in front of `next`.
-    pub(super) fn stepped(&mut self, thread: &mut Thread, next: Avma) {
+    pub(super) fn stepped(
+        &mut self,
+        kernel: &impl ThreadMemory,
+        thread: &mut Thread,
+        process: &mut Process,
+        next: Avma,
+    ) {
         let Some(ip) = thread.stepping.take().filter(|&ip| ip != next) else { return };
-        let Some(process) = self.processes.get_mut(&thread.id.pid) else { return };
-        let mut bytes = ProcessCode(thread.id.tid);
+        let mut bytes = ProcessCode(kernel, thread.id.tid);
         let executed = stepped(&mut process.code, &mut bytes, ip, next);
         self.core.retire(&mut thread.pmu, &mut process.code, &mut bytes, &[executed], &mut self.samples);
         self.write_samples(thread.id);
     }
 
     /// Looks again what is mapped, if that may have changed.
-    fn look_around(&mut self, thread: &mut Thread) {
-        let Some(process) = self.processes.get_mut(&thread.id.pid) else { return };
+    fn look_around(&mut self, kernel: &impl Kernel, thread: &mut Thread, process: &mut Process) {
         process.space.forget_volatile();
         if std::mem::take(&mut thread.maps) {
             let (truth, table) = (&mut self.statistics.truth, &mut process.code);
-            process.space.reread(thread.id.tid, |layout| truth.add(layout, table.take()));
+            process.space.reread(kernel, thread.id.tid, |layout| truth.add(layout, table.take()));
         }
     }
 
@@ -161,6 +227,7 @@ impl Simulator {
                 SampledBy::Instructions => (&self.settings.events[0], self.settings.sampled.instructions.period),
                 SampledBy::TakenBranches => (&self.settings.events[1], self.settings.sampled.taken_branches.period),
             };
+            let mut failed = false;
             let written = self.shared.push(|time, records| {
                 let fields = SampleFields {
                     cpu_mode: CpuMode::User,
@@ -173,15 +240,15 @@ impl Simulator {
                     branches: &sample.branches,
                     ..SampleFields::default()
                 };
-                let written = fields.append_record(&event.attr, records);
-                debug_assert!(written.is_ok(), "{written:?}");
+                failed = fields.append_record(&event.attr, records).is_err();
             });
             self.statistics.lost += u64::from(!written);
+            self.statistics.unwritable += u64::from(failed);
         }
     }
 }
 
-/// Whether behind the system call a handler may have to run before anything else: it sends signals, or unblocks them.
+/// Whether after the system call a handler may have to run before anything else: it sends signals, or unblocks them.
 fn may_bring_signals(registers: &Registers) -> bool {
     [
         libc::SYS_kill,

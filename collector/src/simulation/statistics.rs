@@ -27,7 +27,8 @@ pub struct SimulationStatistics {
     /// Why, how often.
     pub steps: BTreeMap<&'static str, u64>,
     /// Times memory and registers were written back.
-    pub stretches: u64,
+    #[serde(rename = "stretches")]
+    pub slices: u64,
     /// Signals the program got.
     pub signals: u64,
     /// Threads that were simulated.
@@ -38,6 +39,8 @@ pub struct SimulationStatistics {
     pub merged: u64,
     /// Samples there was no room for.
     pub lost: u64,
+    /// Samples that could not be written, which is a bug.
+    pub unwritable: u64,
     /// Threads that went on without being simulated, by reason.
     pub not_followed: BTreeMap<&'static str, u64>,
     /// What went wrong, in sentences.
@@ -61,6 +64,12 @@ impl SimulationStatistics {
         }
         if self.lost > 0 {
             said.push(format!("simulated PMU: {} samples are lost, there was no room for them", self.lost));
+        }
+        if self.unwritable > 0 {
+            said.push(format!(
+                "simulated PMU: {} samples could not be written into records and are lost, which is a bug",
+                self.unwritable
+            ));
         }
         if self.merged > 0 {
             said.push(format!(

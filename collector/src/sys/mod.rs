@@ -19,7 +19,7 @@ pub(crate) use ptrace::{
     Report, detach, event_message, interrupt, listen, next_report, register, resume, seize, set_options, set_register,
     signal_info, signal_mask, single_step,
 };
-pub(crate) use registers::{RegisterArea, USER_CS_64};
+pub(crate) use registers::{RegisterArea, ThreadRegisters, USER_CS_64};
 pub(crate) use ring::Ring;
 pub(crate) use signals::{SignalFd, SignalInfo, WaitSet, Waiting, is_ignored, realtime_signal, wake_waiting_thread};
 pub(crate) use thread::{own_thread, policy, set_policy};

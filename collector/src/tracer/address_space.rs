@@ -11,8 +11,8 @@ use lookahead::CodeCache;
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ReadCache};
 
-use crate::sys::process::{Mapping, mappings, proc_path};
-use crate::sys::read_memory;
+use crate::sys::process::{Mapping, proc_path};
+use crate::tracer::kernel::{Kernel, Processes, ThreadMemory};
 
 /// Decoded instructions kept per process, about 70 bytes each.
 const CODE: usize = 1 << 17;
@@ -81,17 +81,17 @@ impl AddressSpace {
     }
 
     /// Looks again what is mapped, if that is due, and forgets decoded code that may have changed.
-    pub(crate) fn refresh(&mut self) {
+    pub(crate) fn refresh(&mut self, kernel: &impl Kernel) {
         self.forget_volatile();
-        let now = Instant::now();
+        let now = kernel.now();
         if let Some((at, cost)) = self.read
             && (now - at < cost * SHARE
                 || now - at < (cost * SHARE_IF_SAME_SIZE).min(LONGEST_IF_SAME_SIZE) && !self.size_has_changed())
         {
             return;
         }
-        self.reread(self.pid, |_| {});
-        self.read = Some((now, now.elapsed()));
+        self.reread(kernel, self.pid, |_| {});
+        self.read = Some((now, kernel.now() - now));
     }
 
     /// Forgets decoded code that may have been rewritten.
@@ -103,15 +103,20 @@ impl AddressSpace {
 
     /// Looks again what is mapped, and forgets decoded code that is not there any more; `before_code_goes` sees where it was. `thread` is one
     /// of the process that lives: the first may have ended.
-    pub(crate) fn reread(&mut self, thread: i32, before_code_goes: impl FnOnce(&Layout)) {
-        let new = mappings(thread as u32);
+    pub(crate) fn reread(
+        &mut self,
+        kernel: &(impl Processes + ThreadMemory),
+        thread: i32,
+        before_code_goes: impl FnOnce(&Layout),
+    ) {
+        let new = kernel.mappings(thread);
         if new == self.layout.mappings {
             return;
         }
         if self.layout.gone(&new).next().is_some() {
             before_code_goes(&self.layout);
         }
-        for range in self.layout.replace(thread, new) {
+        for range in self.layout.replace(kernel, thread, new) {
             self.code.invalidate(range);
         }
     }
@@ -127,10 +132,11 @@ impl AddressSpace {
 
 impl Layout {
     /// Puts `new` in place of what was mapped. Returns where code was that is not there any more.
-    fn replace(&mut self, pid: i32, new: Vec<Mapping>) -> Vec<Range<Avma>> {
+    fn replace(&mut self, kernel: &impl ThreadMemory, pid: i32, new: Vec<Mapping>) -> Vec<Range<Avma>> {
         let gone = self.gone(&new).map(|map| Avma(map.start)..Avma(map.end)).collect();
         let executable = |map: &&Mapping| map.prot & 4 != 0;
-        let same_code = self.mappings.iter().filter(executable).map(place).eq(new.iter().filter(executable).map(place));
+        let same_code =
+            self.mappings.iter().filter(executable).map(extent).eq(new.iter().filter(executable).map(extent));
         self.mappings = new;
         let of_kernel = |map: &Mapping| map.path == b"[vdso]" || map.path == b"[vsyscall]";
         let is_volatile = |map: &&Mapping| map.prot & 6 == 6 || map.inode == 0 && !of_kernel(map);
@@ -138,7 +144,7 @@ impl Layout {
         self.volatile = volatile.map(|map| Avma(map.start)..Avma(map.end)).collect();
         self.vvar = self.mappings.iter().find(|map| map.path.starts_with(b"[vvar")).map(|map| map.start..map.end);
         if !same_code {
-            self.critical = self.critical_sections(pid);
+            self.critical = self.critical_sections(kernel, pid);
         }
         gone
     }
@@ -173,7 +179,7 @@ impl Layout {
     }
 
     /// Restartable sequences are described by `struct rseq_cs`, which programs put into a section `__rseq_cs` (`linux/rseq.h`).
-    fn critical_sections(&self, pid: i32) -> Vec<Range<Avma>> {
+    fn critical_sections(&self, kernel: &impl ThreadMemory, pid: i32) -> Vec<Range<Avma>> {
         let mut ranges = Vec::new();
         let mut seen: Vec<&[u8]> = Vec::new();
         for map in self.mappings.iter().filter(|map| map.prot & 4 != 0 && map.inode != 0) {
@@ -188,7 +194,7 @@ impl Layout {
             // The file is mapped with overlaps at segment ends; data is where it can be relocated.
             let Some(data) = self.mappings.iter().filter(holds).max_by_key(|other| other.offset) else { continue };
             let mut bytes = vec![0; size.min(1 << 20)];
-            if read_memory(pid, Avma(data.start + (offset - data.offset)), &mut bytes) {
+            if kernel.read_memory(pid, Avma(data.start + (offset - data.offset)), &mut bytes) {
                 // u32 version, flags; u64 start_ip, post_commit_offset, abort_ip.
                 for sequence in bytes.chunks_exact(32) {
                     let (words, _) = sequence.as_chunks::<8>();
@@ -201,7 +207,7 @@ impl Layout {
     }
 }
 
-fn place(map: &Mapping) -> (u64, u64, u64, u64) {
+fn extent(map: &Mapping) -> (u64, u64, u64, u64) {
     (map.start, map.end, map.inode, map.offset)
 }
 

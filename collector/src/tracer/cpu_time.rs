@@ -5,28 +5,27 @@ use std::time::{Duration, Instant};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr};
 
-use crate::sys::{EventFd, Scope};
+use crate::tracer::kernel::{Kernel, ThreadEvent};
 
 /// Reading takes this small a share of the time, however many threads there are.
 const SHARE: u32 = 2000;
 
 /// Clocks that only count: one per thread there was at the beginning, which those it starts inherit.
-pub(crate) struct CpuTime {
-    clocks: Vec<EventFd>,
+pub(crate) struct CpuTime<E> {
+    clocks: Vec<E>,
     inherit: bool,
     seen: u64,
     last: Instant,
     next: Instant,
 }
 
-impl CpuTime {
-    pub(crate) fn new(inherit: bool) -> Self {
-        let now = Instant::now();
+impl<E: ThreadEvent> CpuTime<E> {
+    pub(crate) fn new(inherit: bool, now: Instant) -> Self {
         Self { clocks: Vec::new(), inherit, seen: 0, last: now, next: now }
     }
 
     /// Counts a thread from now on.
-    pub(crate) fn add(&mut self, thread: i32) {
+    pub(crate) fn add(&mut self, thread: i32, kernel: &mut impl Kernel<Event = E>) {
         let attr = EventAttr {
             kind: sys::PERF_TYPE_SOFTWARE,
             config: u64::from(sys::PERF_COUNT_SW_TASK_CLOCK),
@@ -35,26 +34,26 @@ impl CpuTime {
         };
         // Without the permission to see kernel time, what there is.
         let user = EventAttr { flags: attr.flags | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV, ..attr.clone() };
-        let scope = Scope::Thread(thread, None);
-        self.clocks.extend(EventFd::open(&attr, scope).or_else(|_| EventFd::open(&user, scope)));
+        self.clocks.extend(kernel.open(&attr, thread).or_else(|_| kernel.open(&user, thread)));
     }
 
     /// Time that passed since the last time this returned some, if that is so long ago and it is time to look. Where a thread is
     /// running, its CPU has to be interrupted: it is better to look while it is stopped.
-    pub(crate) fn passed(&mut self, since: Duration) -> Option<Duration> {
-        let began = Instant::now();
+    pub(crate) fn passed(&mut self, since: Duration, kernel: &impl Kernel) -> Option<Duration> {
+        let began = kernel.now();
         if began < self.next.max(self.last + since) {
             return None;
         }
         let passed = self.passed_until_now();
         self.last = began;
-        self.next = Instant::now() + began.elapsed() * SHARE;
+        let now = kernel.now();
+        self.next = now + (now - began) * SHARE;
         Some(passed)
     }
 
     /// As above, at any time.
     pub(crate) fn passed_until_now(&mut self) -> Duration {
-        let count = |clock: &EventFd| {
+        let count = |clock: &E| {
             let mut word = [0];
             clock.read(&mut word).map_or(0, |_| word[0])
         };

@@ -1,44 +1,33 @@
-//! The tracer's thread: waits for traced threads to stop, and does what is to be done.
+//! The tracer: hears what threads report, asks their states what is to be done, and has it done.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use lookahead::Overlay;
-use perfdata::EventAttr;
-use rustix::process::{Pid, getpriority_process, setpriority_process};
+use addresses::Avma;
+use lookahead::Registers;
 
-use crate::session::command::CommandStatus;
-use crate::sys::process::{is_computing, signals_blocked};
-use crate::sys::{
-    RegisterArea, Report, SignalInfo, WaitSet, interrupt, listen, next_report, own_thread, resume, signal_info,
-    signal_mask,
-};
-use crate::tracer::address_space::AddressSpace;
+use crate::sys::SignalInfo;
+use crate::tracer::AttachError;
+use crate::tracer::action::{Action, Release};
+use crate::tracer::budget::Budget;
 use crate::tracer::burst::BurstEvent;
-use crate::tracer::cpu_time::CpuTime;
-use crate::tracer::cut_short::call_again;
-use crate::tracer::following::Missing;
-use crate::tracer::governor::Governor;
-use crate::tracer::memory::PageReader;
-use crate::tracer::own_time::{Parts, own_time};
-use crate::tracer::path::warm_up;
+use crate::tracer::burst_taker::{BurstTaker, Standing};
+use crate::tracer::event::{Answer, Event, Stop};
+use crate::tracer::kernel::{Kernel, ThreadEvent};
+use crate::tracer::notice::{SIGNALS, best_notice, blocks_all};
 use crate::tracer::placement::Placement;
+use crate::tracer::report_loop::{Producer, follow, follow_until, release};
+use crate::tracer::settings::Settings;
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
-use crate::tracer::thread::{Event, Notice, Phase, SIGNALS, Thread, best_notice, blocks_all};
-use crate::tracer::{Clock, Settings};
+use crate::tracer::system_call_restart::restart_system_call;
+use crate::tracer::thread::{Goal, Thread};
+use crate::tracer::thread_state::Surroundings;
+use crate::tracer::thread_table::ThreadTable;
 
-/// Pages of a thread that a burst may touch.
-const PAGES: usize = 2048;
-/// How long a breakpoint is waited for. A thread that blocks in a system call, or leaves a signal handler by `longjmp`, is sampled anew
-/// after that.
-const PATIENCE: Duration = Duration::from_millis(500);
 /// How long signals are waited for that are on their way when tracing ends: a thread that job control has stopped takes none.
 const LAST_SIGNALS: Duration = Duration::from_millis(200);
-/// `nice` of the tracer.
-const NICE: i32 = -15;
 /// Threads that are looked at each time.
 const LOOKS: usize = 32;
 /// How often to look for breakpoints that are not reached, and for threads that do not stop.
@@ -47,80 +36,47 @@ const HOUSEKEEPING: Duration = Duration::from_millis(250);
 const AT_A_STOP: Duration = Duration::from_millis(100);
 const WITHOUT_STOP: Duration = Duration::from_millis(500);
 
-/// A process and how many of its threads are traced.
-pub(crate) struct Process {
-    pub(crate) space: AddressSpace,
-    pub(crate) threads: usize,
-    /// Signals it has handlers for, bit n - 1 for signal n.
-    pub(crate) caught: u64,
-    pub(crate) bursts: u32,
-}
-
-pub(crate) struct Engine {
-    pub(crate) settings: Settings,
-    pub(crate) event: BurstEvent,
-    pub(crate) clock: EventAttr,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) signals: WaitSet,
-    pub(crate) own_tid: i32,
-    pub(crate) threads: HashMap<i32, Thread>,
-    pub(crate) processes: HashMap<i32, Process>,
-    pub(crate) governor: Governor,
-    pub(crate) statistics: TracerStatistics,
-    // Reused from burst to burst.
-    pub(crate) area: RegisterArea,
-    pub(crate) overlay: Overlay,
-    pub(crate) reader: PageReader,
-    pub(crate) next_look: Instant,
-    /// Counts of the clock per ns, where it is no clock.
-    pub(crate) rate: f64,
-    /// Threads are sampled. Those of a command are from its exec, which may come before the order to begin.
-    pub(crate) running: bool,
-    pub(crate) missing: Missing,
-    looks: u32,
-    /// The part of the tracer's own CPU time that was charged.
-    charged: Duration,
-    pub(crate) parts: Parts,
-    pub(crate) cpu_time: CpuTime,
+/// The tracer at work.
+pub(crate) struct Engine<K: Kernel> {
+    kernel: K,
+    settings: Settings,
+    event: BurstEvent,
+    shared: Arc<Shared>,
+    own_thread: i32,
+    threads: ThreadTable<K::Event>,
+    budget: Budget<K::Event>,
     placement: Placement,
+    taker: BurstTaker,
+    statistics: TracerStatistics,
+    /// Threads are sampled. Those of a command are from its exec, which may come before the order to begin.
+    recording: bool,
+    next_look: Instant,
+    looks: u32,
 }
 
-impl Engine {
-    pub(crate) fn new(settings: Settings, event: BurstEvent, shared: Arc<Shared>, signals: WaitSet) -> Self {
-        let now = Instant::now();
-        let own_tid = own_thread();
-        // Threads stand still while the tracer waits for a CPU. Without the privilege it has to wait.
-        let own = Pid::from_raw(own_tid);
-        let was_lower = getpriority_process(own).is_ok_and(|nice| nice > NICE);
-        let privileged = setpriority_process(own, NICE).is_ok() && was_lower;
+impl<K: Kernel> Engine<K> {
+    pub(crate) fn new(
+        settings: Settings,
+        event: BurstEvent,
+        shared: Arc<Shared>,
+        kernel: K,
+        placement: Placement,
+    ) -> Self {
         let seed = u64::from(std::process::id()) << 32 ^ event.id ^ 0x9e37_79b9_7f4a_7c15;
-        let running = settings.command.is_some();
-        let cpu_time = CpuTime::new(settings.inherit);
-        let mut overlay = Overlay::new(PAGES);
-        warm_up(&mut overlay);
         Self {
-            clock: settings.clock.attr(),
+            own_thread: kernel.own_thread(),
+            threads: ThreadTable::new(settings.clock.attr(), settings.inherit),
+            budget: Budget::new(&settings, seed, kernel.now()),
+            placement,
+            taker: BurstTaker::new(settings.kind, settings.size),
             statistics: TracerStatistics::new(settings.kind, settings.size, settings.overhead),
-            governor: Governor::new(settings.overhead / 100.0 * settings.burst_share, seed),
+            recording: settings.command.is_some(),
+            next_look: kernel.now(),
+            looks: 0,
+            kernel,
             settings,
             event,
             shared,
-            signals,
-            own_tid,
-            threads: HashMap::new(),
-            processes: HashMap::new(),
-            area: RegisterArea::new(),
-            overlay,
-            reader: PageReader::new(),
-            next_look: now,
-            rate: 1.0,
-            running,
-            missing: Missing::default(),
-            looks: 0,
-            charged: Duration::ZERO,
-            parts: Parts::default(),
-            cpu_time,
-            placement: Placement::new(privileged),
         }
     }
 
@@ -129,339 +85,454 @@ impl Engine {
         self.statistics
     }
 
-    /// Starts sampling the threads there are. Those of a command begin with its exec.
-    pub(crate) fn start(&mut self) {
-        self.running = true;
-        let ids: Vec<i32> = self.threads.keys().copied().collect();
-        for tid in ids {
-            self.with_thread(tid, |engine, thread| engine.arm(thread));
+    /// Becomes the tracer of all threads of these processes, or of these threads.
+    ///
+    /// # Errors
+    /// None can be traced, and why.
+    pub(crate) fn attach(&mut self, ids: &[u32], whole_processes: bool) -> Result<(), AttachError> {
+        let mut refused = None;
+        for id in ids.iter().map(|&id| id as i32) {
+            let listed = |kernel: &K| if whole_processes { kernel.threads(id) } else { vec![id] };
+            listed(&self.kernel).into_iter().for_each(|thread| self.budget.count(thread, &mut self.kernel));
+            // Threads that start meanwhile are found in a further round, or by their clone.
+            loop {
+                let mut found = false;
+                for thread in listed(&self.kernel) {
+                    if self.threads.contains(thread) {
+                        continue;
+                    }
+                    match self.threads.seize(thread, &mut self.kernel, &mut self.statistics) {
+                        Ok(is_traced) => found |= is_traced,
+                        // It may have been started by a traced one just now.
+                        Err(errno) => refused = refused.or(Some(AttachError { thread, errno })),
+                    }
+                }
+                if !found || !whole_processes {
+                    break;
+                }
+            }
+        }
+        match refused {
+            Some(error) if self.threads.is_empty() => Err(error),
+            _ => Ok(()),
         }
     }
 
     /// Traces until it is told to stop.
     pub(crate) fn run(mut self) -> TracerStatistics {
-        // Attaching is no reason to begin with rare bursts.
-        self.charged = own_time();
-        self.statistics.time.other += self.charged;
-        loop {
-            while let Some((tid, report)) = next_report() {
-                self.handle(tid, report);
-            }
-            if self.shared.stopping.load(Ordering::Acquire) {
-                break;
-            }
-            if !self.running && self.shared.started.load(Ordering::Acquire) {
-                self.start();
-            }
-            let now = Instant::now();
-            if now >= self.next_look {
-                self.look_at_time(WITHOUT_STOP);
-                self.look_after();
-                self.find_missing();
-                self.charge_the_rest();
-                self.next_look = now + HOUSEKEEPING;
-            }
-            if let Some((signal, info)) = self.signals.wait(HOUSEKEEPING)
-                && signal != libc::SIGCHLD
-            {
-                self.interrupt_owner(info);
-            }
-        }
+        self.budget.begin(&self.kernel, &mut self.statistics);
+        follow(&mut self);
         self.finish()
     }
 
     /// Takes all events away, lets go what is stopped, and ends. The kernel detaches threads when their tracer's thread ends.
-    pub(crate) fn finish(mut self) -> TracerStatistics {
-        self.running = false;
-        let ids: Vec<i32> = self.threads.keys().copied().collect();
-        for tid in ids {
-            self.with_thread(tid, |engine, thread| {
-                let _ = thread.clock.disable();
-                thread.unbreak();
-                if thread.is_in_burst() {
-                    engine.write(thread, "end of the recording");
-                }
-                thread.phase = Phase::Sampling;
-            });
+    fn finish(mut self) -> TracerStatistics {
+        self.recording = false;
+        for tid in self.threads.ids(|_| true) {
+            self.happens(tid, Event::RecordingEnds);
         }
-        let passed = self.cpu_time.passed_until_now();
-        self.time_passed(passed);
-        self.take_in_signals();
-        self.statistics.time.other += own_time().saturating_sub(self.charged);
+        self.budget.look_at_all_time(&mut self.statistics);
+        // A thread that is let go with the signal of its clock on its way would get it. Whether a signal waits and whether its thread
+        // stops for it change together, under the kernel's `siglock`.
+        follow_until(&mut self, LAST_SIGNALS, |engine| {
+            let gets_signal = |thread: &Thread<K::Event>| {
+                engine.threads.has_handler(thread) && thread.gets_its_signal(&engine.kernel)
+            };
+            !engine.threads.iter().any(gets_signal)
+        });
+        self.budget.end(&self.kernel, &mut self.statistics);
         self.statistics
     }
 
-    /// Waits for the signals of clocks that have just overflowed: a thread that is let go with one on its way would get it.
-    fn take_in_signals(&mut self) {
-        let end = Instant::now() + LAST_SIGNALS;
-        loop {
-            // Whether a signal waits and whether its thread stops for it change together, under the kernel's `siglock`.
-            let on_the_way = self.threads.values().any(|thread| self.has_handler(thread) && thread.gets_its_signal());
-            while let Some((tid, report)) = next_report() {
-                self.handle(tid, report);
-            }
-            if !on_the_way || Instant::now() > end {
-                return;
-            }
-            let _ = self.signals.wait(Duration::from_millis(1));
+    /// Something happened to a thread that does not stand still.
+    fn happens(&mut self, tid: i32, event: Event) {
+        if let Some(mut thread) = self.threads.take(tid) {
+            self.drive(&mut thread, event);
+            self.threads.put(thread);
         }
     }
 
-    /// Whether the program has a handler for the signal of the thread's clock.
-    fn has_handler(&self, thread: &Thread) -> bool {
-        let caught = caught(&self.processes, thread);
-        thread.signal().is_some_and(|signal| caught & 1 << (signal - 1) != 0)
-    }
-
-    /// Takes a thread out of the table while something is done with it.
-    pub(crate) fn with_thread<R>(&mut self, tid: i32, act: impl FnOnce(&mut Self, &mut Thread) -> R) -> Option<R> {
-        let mut thread = self.threads.remove(&tid)?;
-        let result = act(self, &mut thread);
-        self.threads.insert(tid, thread);
-        Some(result)
-    }
-
-    pub(crate) fn handle(&mut self, tid: i32, report: Report) {
-        let began = own_time();
-        self.look_at_time(AT_A_STOP);
-        if !matches!(report, Report::Ended(_)) {
-            call_again(tid);
-            self.follow_again(tid);
+    /// Asks the thread's state what `event` leads to, and has it done. Returns how the thread is to go on, if it stands still.
+    fn drive(&mut self, thread: &mut Thread<K::Event>, event: Event) -> Option<Release> {
+        let mut next = Some(event);
+        let mut registers = None;
+        let mut goes_on = None;
+        while let Some(event) = next.take() {
+            let transition = thread.state.on(event, &self.surroundings(thread));
+            thread.state = transition.state;
+            goes_on = transition.release.or(goes_on);
+            for action in transition.actions {
+                next = self.execute(thread, action, &mut registers).map(Event::Answer);
+            }
         }
-        match report {
-            Report::Ended(status) => {
-                self.remove(tid);
-                if self.settings.command == Some(tid) {
-                    let _ = self.shared.status.set(command_status(status));
+        goes_on
+    }
+
+    fn surroundings(&self, thread: &Thread<K::Event>) -> Surroundings {
+        Surroundings {
+            now: self.kernel.now(),
+            recording: self.recording,
+            needs_interrupt: thread.needs_interrupt(),
+            over_budget: self.budget.governor.exceeded(),
+            has_room: self.budget.governor.has_room(),
+            follows: self.threads.follows,
+        }
+    }
+
+    /// Does what is to be done. `registers`: those of a thread that stands at its breakpoint.
+    fn execute(
+        &mut self,
+        thread: &mut Thread<K::Event>,
+        action: Action,
+        registers: &mut Option<Registers>,
+    ) -> Option<Answer> {
+        let tid = thread.id.tid;
+        match action {
+            Action::RestartSystemCall => restart_system_call(tid, &mut self.kernel),
+            Action::TellOfNewThreads(tells) => {
+                if !tells {
+                    self.threads.misses_threads_of(thread.id.pid);
                 }
-                return;
+                let _ = self.kernel.set_options(tid, self.threads.options(tells));
             }
-            Report::Signal(signal) => {
-                let info = if SIGNALS.contains(&signal) { signal_info(tid).ok() } else { None };
-                let event = info.and_then(|info| self.event_of(tid, info));
-                match event {
-                    Some(event) => return self.with_own_event(tid, event, began),
-                    // The program's own.
-                    None if self.let_go(tid, signal) => {}
-                    None => {
-                        self.interrupt_again(tid);
-                        go_on(tid, signal);
+            Action::BeginBurst => return Some(self.begin_burst(thread)),
+            Action::LookWhereItStands => {
+                self.statistics.breakpoints += 1;
+                self.taker.part(&self.kernel);
+                *registers = BurstTaker::registers(&mut self.kernel, &mut self.statistics, tid);
+                return Some(Answer::StandsAt(registers.as_ref().map(|registers| Avma(registers.rip))));
+            }
+            Action::GoOnWithBurst => {
+                let answer = match (registers.take(), thread.goal.take()) {
+                    (Some(registers), Some(goal)) => {
+                        self.on_standing(thread, |taker, standing| taker.go_on(standing, registers, goal))
                     }
+                    _ => None,
+                };
+                return Some(answer.unwrap_or(Answer::Complete("breakpoint without registers")));
+            }
+            Action::SetBreakpoint(address) => return Some(self.set_breakpoint(thread, address)),
+            Action::RemoveBreakpoint => thread.unbreak(),
+            Action::CountMissedBreakpoint => self.statistics.breakpoints_missed += 1,
+            Action::WriteBurst(why) => self.write_burst(thread, why),
+            Action::ChargeBurst => self.budget.burst_is_over = true,
+            Action::ChooseNotice => {
+                let blocked = self.kernel.signal_mask(tid).unwrap_or(0);
+                let _ = thread.notify_by(best_notice(blocked, self.threads.caught(thread)), self.own_thread);
+            }
+            Action::NotifyBy(notice) => drop(thread.notify_by(notice, self.own_thread)),
+            Action::StartClock => self.start_clock(thread),
+            Action::StartClockAgain => drop(thread.arm_again()),
+            Action::StopClock => drop(thread.clock.disable()),
+            Action::ForgetProgram => self.forget_program(thread),
+            Action::AskToStop => {
+                if self.kernel.interrupt(tid).is_err() {
+                    return Some(Answer::NotInterrupted);
                 }
-            }
-            Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => {
-                if !self.threads.contains_key(&tid) {
-                    if self.add(tid) && self.running {
-                        self.with_thread(tid, |engine, thread| engine.arm_stopped(thread));
-                    }
-                } else if self.is_interrupted(tid) {
-                    return self.with_own_event(tid, Event::Clock, began);
-                }
-                go_on(tid, 0);
-            }
-            // Stopped by SIGSTOP and the like, and to stay so.
-            Report::Event(libc::PTRACE_EVENT_STOP, _) => {
-                let _ = listen(tid);
-            }
-            Report::Event(libc::PTRACE_EVENT_EXEC, _) => {
-                self.exec(tid);
-                self.interrupt_again(tid);
-                go_on(tid, 0);
-            }
-            // The new thread or process reports itself.
-            Report::Event(..) => {
-                self.started_another(tid);
-                self.interrupt_again(tid);
-                go_on(tid, 0);
             }
         }
-        let stop = self.placement.stop(tid);
+        None
+    }
+
+    /// A sampling stop: the beginning of a burst.
+    fn begin_burst(&mut self, thread: &mut Thread<K::Event>) -> Answer {
+        self.budget.progress(thread);
+        thread.cost = Duration::ZERO;
+        self.taker.part(&self.kernel);
+        self.statistics.sampling_stops += 1;
+        let registers = BurstTaker::registers(&mut self.kernel, &mut self.statistics, thread.id.tid);
+        let Some(registers) = registers else { return Answer::NoBurst };
+        if let Some(process) = self.threads.process(thread.id.pid) {
+            process.count_burst(thread.id.pid, &self.kernel);
+        }
+        let answer = self.on_standing(thread, |taker, standing| taker.begin(standing, registers));
+        answer.unwrap_or(Answer::NoBurst)
+    }
+
+    /// What the taker does with a thread that stands still; `None` if its process is not there.
+    fn on_standing(
+        &mut self,
+        thread: &mut Thread<K::Event>,
+        act: impl FnOnce(&mut BurstTaker, &mut Standing<'_, K>) -> Answer,
+    ) -> Option<Answer> {
+        let space = &mut self.threads.process(thread.id.pid)?.space;
+        let mut standing = Standing { kernel: &mut self.kernel, statistics: &mut self.statistics, thread, space };
+        Some(act(&mut self.taker, &mut standing))
+    }
+
+    fn set_breakpoint(&mut self, thread: &mut Thread<K::Event>, address: Avma) -> Answer {
+        let why = thread.state.departs_because();
+        let is_critical =
+            self.threads.process(thread.id.pid).is_some_and(|process| process.space.layout.is_critical(address));
+        let continued = &mut self.statistics.continued;
+        if is_critical {
+            TracerStatistics::count(continued, "not in a restartable sequence");
+            return Answer::NoBreakpoint;
+        }
+        let began = self.kernel.own_time();
+        let set = thread.break_at(address, &mut self.kernel);
+        self.statistics.time.breakpoints += self.kernel.own_time().saturating_sub(began);
+        match (set, &thread.goal) {
+            (Ok(()), Some(Goal::AfterSystemCall(_) | Goal::AfterInstruction { .. })) => {
+                thread.burst.continuations += 1;
+                TracerStatistics::count(continued, why.unwrap_or_default());
+            }
+            (Ok(()), _) => {}
+            (Err(errno), _) => {
+                TracerStatistics::count(continued, &format!("no breakpoint: {errno}"));
+                return Answer::NoBreakpoint;
+            }
+        }
+        Answer::BreakpointSet
+    }
+
+    fn write_burst(&mut self, thread: &mut Thread<K::Event>, why: &str) {
+        thread.unbreak();
+        thread.goal = None;
+        let statistics = &mut self.statistics;
+        if let Some(prediction) = thread.prediction.take() {
+            prediction.compare_branches(&thread.burst.branches, &mut statistics.predictions);
+        }
+        TracerStatistics::count(&mut statistics.ends, why);
+        let burst = &thread.burst;
+        if burst.instructions == 0 {
+            return;
+        }
+        statistics.instructions += burst.instructions;
+        statistics.taken_branches += burst.branches.len() as u64;
+        statistics.static_branches += burst.static_branches();
+        let mut unwritable = 0;
+        let written = self.shared.push(|time, records| {
+            unwritable = burst.write(&self.event, thread.id, time, records);
+        });
+        statistics.unwritable_samples += unwritable;
+        *(if written { &mut statistics.bursts } else { &mut statistics.lost_bursts }) += 1;
+    }
+
+    fn start_clock(&mut self, thread: &mut Thread<K::Event>) {
+        if thread.has_no_notice() {
+            let blocked = self.kernel.signals_blocked(thread.id.tid);
+            let _ = thread.notify_by(best_notice(blocked, self.threads.caught(thread)), self.own_thread);
+        }
+        // A thread that has just ended cannot be armed; its end will be reported.
+        let _ = self.budget.arm(thread, self.kernel.now());
+    }
+
+    /// Its process has another program, and the thread the id of the process.
+    fn forget_program(&mut self, thread: &mut Thread<K::Event>) {
+        let pid = thread.id.pid;
+        if thread.id.tid != pid {
+            thread.forget_owner();
+        }
+        thread.id.tid = pid;
+        thread.working_set.clear();
+        if let Some(process) = self.threads.process(pid) {
+            process.exec(pid, &self.kernel);
+        }
+    }
+
+    /// The thread is not traced any more.
+    fn remove(&mut self, tid: i32) {
+        let Some(mut thread) = self.threads.take(tid) else { return };
+        self.budget.progress(&mut thread);
+        self.drive(&mut thread, Event::Ended);
+        self.threads.gone(thread.id.pid);
+    }
+
+    /// All other threads of the process are gone, and the one that called exec has the process's id now: it is found under its own
+    /// still, or not at all. Returns the id it is in the table with.
+    fn only_thread(&mut self, pid: i32) -> i32 {
+        let former = self.kernel.event_message(pid).map_or(pid, |id| id as i32);
+        for tid in self.threads.ids(|thread| thread.id.pid == pid && thread.id.tid != former) {
+            self.remove(tid);
+        }
+        if self.threads.contains(former) {
+            return former;
+        }
+        self.threads.add(pid, &mut self.kernel, &mut self.statistics);
+        pid
+    }
+
+    /// A thread that nobody knew reports itself.
+    fn welcome(&mut self, tid: i32) {
+        if self.threads.add(tid, &mut self.kernel, &mut self.statistics) && self.recording {
+            self.happens(tid, Event::Begin { standing: true });
+        }
+    }
+
+    /// Which of its own events has stopped a thread, if one has.
+    fn own_stop(&self, tid: i32, signal: i32) -> Option<Stop> {
+        let thread = self.threads.get(tid).filter(|_| SIGNALS.contains(&signal))?;
+        thread.owner_of(self.kernel.signal_info(tid).ok()?)
+    }
+
+    /// One of the thread's own events has stopped it, or the tracer by its order.
+    fn stopped_for_burst(&mut self, tid: i32, stop: Stop, began: Duration) {
+        let cost = self.placement.stop(tid);
+        // A thread that the tracer has to interrupt waits for the tracer to run.
+        match self.threads.get(tid).and_then(Thread::signal) {
+            Some(_) if self.recording => self.placement.stopped(tid),
+            _ => self.placement.stopped_otherwise(),
+        }
+        let time = &mut self.statistics.time;
+        *(if stop == Stop::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += cost;
+        let measured = self.statistics.time.measured();
+        let mut goes_on = Some(Release::Run(0));
+        let mut took = Duration::ZERO;
+        if let Some(mut thread) = self.threads.take(tid) {
+            goes_on = self.drive(&mut thread, Event::Stopped(stop));
+            took = self.kernel.own_time().saturating_sub(began);
+            self.budget.charge_stop_of_burst(&mut thread, cost + took);
+            self.threads.put(thread);
+        }
+        // What is not in one of the measured parts. Letting the thread go is part of a stop.
+        self.statistics.time.other += took.saturating_sub(self.statistics.time.measured() - measured);
+        self.budget.charged(took);
+        if let Some(goes_on) = goes_on {
+            self.placement.in_place(|| {
+                release(&mut self.kernel, tid, goes_on);
+            });
+        }
+    }
+
+    /// It has stopped for something else.
+    fn stopped_otherwise(&mut self, tid: i32, stop: Stop, began: Duration) {
+        let in_table = match stop {
+            Stop::Exec => self.only_thread(tid),
+            _ => tid,
+        };
+        let goes_on = match self.threads.take(in_table) {
+            Some(mut thread) => {
+                let goes_on = self.drive(&mut thread, Event::Stopped(stop));
+                self.threads.put(thread);
+                goes_on
+            }
+            None => {
+                restart_system_call(tid, &mut self.kernel);
+                if stop == Stop::Interrupt {
+                    self.welcome(tid);
+                }
+                Some(passed_on(stop))
+            }
+        };
+        if goes_on.is_some_and(|goes_on| release(&mut self.kernel, tid, goes_on)) {
+            self.statistics.backed_off += 1;
+            if let Some(thread) = self.threads.get(tid) {
+                self.threads.misses_threads_of(thread.id.pid);
+            }
+            self.remove(tid);
+        }
+        let cost = self.placement.stop(tid);
         self.placement.stopped_otherwise();
         self.statistics.other_stops += 1;
-        let took = own_time().saturating_sub(began);
-        self.statistics.time.stops += stop;
+        let took = self.kernel.own_time().saturating_sub(began);
+        self.statistics.time.stops += cost;
         self.statistics.time.other += took;
-        self.charged += took;
-        self.governor.spent(stop + took);
-    }
-
-    /// A stop for another reason takes the place of the one that was asked for (`ptrace_stop`, kernel/signal.c).
-    fn interrupt_again(&self, tid: i32) {
-        if self.is_interrupted(tid) {
-            let _ = interrupt(tid);
-        }
-    }
-
-    fn is_interrupted(&self, tid: i32) -> bool {
-        self.threads.get(&tid).is_some_and(|thread| matches!(thread.phase, Phase::Interrupted))
-    }
-
-    pub(crate) fn event_of(&self, tid: i32, info: SignalInfo) -> Option<Event> {
-        self.threads.get(&tid)?.owner_of(info)
-    }
-
-    /// A clock of a thread that blocked the signals has overflowed.
-    pub(crate) fn interrupt_owner(&mut self, info: SignalInfo) {
-        let owner = self.threads.values_mut().find(|thread| thread.owner_of(info) == Some(Event::Clock));
-        let Some(thread) = owner.filter(|thread| matches!(thread.phase, Phase::Sampling)) else { return };
-        let tid = thread.id.tid;
-        let caught = caught(&self.processes, thread);
-        let blocked = signals_blocked(tid as u32);
-        let notice = best_notice(blocked, caught);
-        if notice == Notice::Interrupt && !blocks_all(blocked) && is_computing(tid as u32) {
-            if interrupt(tid).is_ok() {
-                thread.phase = Phase::Interrupted;
-            }
-        } else {
-            // Many system calls fail with EINTR if a thread that waits in one is interrupted.
-            let _ = thread.notify_by(notice, self.own_tid).and_then(|()| thread.arm_again());
-        }
+        self.budget.charge_other_stop(cost, took);
     }
 
     /// Gives up breakpoints that are not reached, and finds threads whose signal does not come through because they block it.
-    pub(crate) fn look_after(&mut self) {
-        let now = Instant::now();
-        let given_up = |thread: &&Thread| thread.underway_since().is_some_and(|since| now - since > PATIENCE);
-        let late: Vec<i32> = self.threads.values().filter(given_up).map(|thread| thread.id.tid).collect();
-        for tid in late {
-            self.with_thread(tid, |engine, thread| {
-                thread.unbreak();
-                engine.statistics.breakpoints_missed += 1;
-                engine.write(thread, "breakpoint not reached");
-                engine.governor.burst(std::mem::take(&mut thread.cost));
-                engine.arm(thread);
-            });
+    fn look_after_threads(&mut self) {
+        for tid in self.threads.ids(|thread| thread.state.is_in_burst()) {
+            if let Some(mut thread) = self.threads.take(tid) {
+                self.drive(&mut thread, Event::Look);
+                self.budget.charge_stop_of_burst(&mut thread, Duration::ZERO);
+                self.threads.put(thread);
+            }
         }
         // Not all at once: there may be many.
         let turn = self.looks as usize % self.threads.len().div_ceil(LOOKS).max(1);
         self.looks = self.looks.wrapping_add(1);
-        for thread in self.threads.values_mut().skip(turn * LOOKS).take(LOOKS) {
-            if thread.blocks_its_signal() {
-                let _ = thread.notify_by(Notice::Interrupt, self.own_tid).and_then(|()| thread.arm_again());
-            }
+        let (kernel, threads) = (&self.kernel, self.threads.iter_mut().skip(turn * LOOKS).take(LOOKS));
+        let blocking: Vec<i32> =
+            threads.filter_map(|thread| thread.blocks_its_signal(kernel).then_some(thread.id.tid)).collect();
+        for tid in blocking {
+            self.happens(tid, Event::SignalIsBlocked);
         }
     }
 
-    /// One of the thread's own events has stopped it.
-    pub(crate) fn with_own_event(&mut self, tid: i32, event: Event, began: Duration) {
-        let stop = self.placement.stop(tid);
-        // A thread that the tracer has to interrupt waits for the tracer to run.
-        match self.threads.get(&tid).and_then(Thread::signal) {
-            Some(_) if self.running => self.placement.stopped(tid),
-            _ => self.placement.stopped_otherwise(),
-        }
-        let time = &mut self.statistics.time;
-        *(if event == Event::Breakpoint { &mut time.breakpoints } else { &mut time.stops }) += stop;
-        let before = self.measured();
-        let took = self.with_thread(tid, |engine, thread| {
-            match (event, &thread.phase) {
-                (Event::Clock, Phase::Sampling | Phase::Interrupted) if engine.running && !thread.is_left_over() => {
-                    engine.progress(thread);
-                    thread.cost = Duration::ZERO;
-                    engine.begin(thread);
-                }
-                (Event::Breakpoint, Phase::Underway(_)) => engine.reached(thread),
-                // Left over from before something else ended its purpose.
-                _ => {}
-            }
-            let took = own_time().saturating_sub(began);
-            thread.cost += stop + took;
-            engine.governor.spent(stop + took);
-            if matches!(thread.phase, Phase::Sampling) {
-                engine.governor.burst(std::mem::take(&mut thread.cost));
-            }
-            took
-        });
-        // What is not in one of the measured parts. Letting the thread go is part of a stop.
-        let parts = self.measured() - before;
-        let took = took.unwrap_or_default();
-        self.statistics.time.other += took.saturating_sub(parts);
-        self.charged += took;
-        self.placement.in_place(|| go_on(tid, 0));
-    }
-
-    pub(crate) fn measured(&self) -> Duration {
-        let time = &self.statistics.time;
-        time.state + time.lookahead + time.decoding + time.breakpoints
-    }
-
-    /// Starts the clock of a thread that is stopped now: its signal mask can be looked at.
-    pub(crate) fn arm_stopped(&mut self, thread: &mut Thread) {
-        self.choose_notice(thread);
-        self.arm(thread);
-    }
-
-    /// Decides how the clock of a thread that is stopped now is to stop it.
-    pub(crate) fn choose_notice(&mut self, thread: &mut Thread) {
-        let caught = caught(&self.processes, thread);
-        let notice = best_notice(signal_mask(thread.id.tid).unwrap_or(0), caught);
-        let _ = thread.notify_by(notice, self.own_tid);
-    }
-
-    pub(crate) fn arm(&mut self, thread: &mut Thread) {
-        if !self.running {
-            thread.phase = Phase::Sampling;
-            return;
-        }
-        if thread.has_no_notice() {
-            let caught = caught(&self.processes, thread);
-            let _ = thread.notify_by(best_notice(signals_blocked(thread.id.tid as u32), caught), self.own_tid);
-        }
-        let period = self.governor.period() * self.rate;
-        // A thread's first burst may come at any time: threads that live shorter than a period get their share.
-        let factor = if thread.is_new() { self.governor.jitter() - 0.5 } else { self.governor.jitter() };
-        let count = (period * factor).max(1.0);
-        // A thread that has just ended cannot be armed; its end will be reported.
-        let _ = thread.arm(period as u64, count as u64, Duration::from_nanos((count / self.rate) as u64));
-    }
-
-    /// Charges what the tracer did while no thread was stopped for it: looking after threads, finding them, waiting.
-    fn charge_the_rest(&mut self) {
-        let rest = own_time().saturating_sub(self.charged);
-        self.charged += rest;
-        self.statistics.time.other += rest;
-        self.governor.spent(rest);
-    }
-
-    /// Looks how much CPU time passed, if that was not done for so long.
-    fn look_at_time(&mut self, since: Duration) {
-        if let Some(passed) = self.cpu_time.passed(since) {
-            self.time_passed(passed);
+    /// Looks for threads and processes that were left out, if there is room for them.
+    fn find_missing(&mut self) {
+        let found =
+            self.budget.governor.has_room() && self.threads.find_missing(&mut self.kernel, &mut self.statistics);
+        if found && self.recording {
+            self.begin_idle_threads();
         }
     }
 
-    fn time_passed(&mut self, passed: Duration) {
-        self.governor.passed(passed);
-        self.statistics.time.application += passed;
-    }
-
-    /// Learns how fast the clock of a stopped thread is.
-    pub(crate) fn progress(&mut self, thread: &mut Thread) {
-        if self.settings.clock == Clock::Time {
-            return;
-        }
-        let progress = thread.progress();
-        if progress.ran > 0 {
-            let rate = progress.counts as f64 / progress.ran as f64;
-            self.rate = if self.rate == 1.0 { rate } else { self.rate + (rate - self.rate) / 16.0 };
+    fn begin_idle_threads(&mut self) {
+        for tid in self.threads.ids(Thread::is_new) {
+            self.happens(tid, Event::Begin { standing: false });
         }
     }
 }
 
-/// Signals that the thread's process has handlers for.
-fn caught(processes: &HashMap<i32, Process>, thread: &Thread) -> u64 {
-    processes.get(&thread.id.pid).map_or(0, |process| process.caught)
+/// How a thread goes on that is not in the table: it was not let in.
+fn passed_on(stop: Stop) -> Release {
+    match stop {
+        Stop::Signal(signal) => Release::Run(signal),
+        Stop::JobControl => Release::StayStopped,
+        _ => Release::Run(0),
+    }
 }
 
-/// Lets a stopped thread run; one that was killed meanwhile is not there to be let run.
-fn go_on(thread: i32, signal: i32) {
-    let _ = resume(thread, signal);
-}
+impl<K: Kernel> Producer for Engine<K> {
+    type Kernel = K;
 
-pub(crate) fn command_status(status: i32) -> CommandStatus {
-    if libc::WIFEXITED(status) {
-        CommandStatus::Exited(libc::WEXITSTATUS(status))
-    } else {
-        CommandStatus::Killed(libc::WTERMSIG(status))
+    fn kernel(&mut self) -> &mut K {
+        &mut self.kernel
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    fn command(&self) -> Option<i32> {
+        self.settings.command
+    }
+
+    fn ended(&mut self, thread: i32) {
+        self.budget.look_at_time(AT_A_STOP, &self.kernel, &mut self.statistics);
+        self.remove(thread);
+    }
+
+    fn stopped(&mut self, tid: i32, stop: Stop) {
+        let began = self.kernel.own_time();
+        self.budget.look_at_time(AT_A_STOP, &self.kernel, &mut self.statistics);
+        let stop = match stop {
+            Stop::Signal(signal) => self.own_stop(tid, signal).unwrap_or(stop),
+            _ => stop,
+        };
+        if self.threads.get(tid).is_some_and(|thread| thread.state.is_own(stop)) {
+            self.stopped_for_burst(tid, stop, began);
+        } else {
+            self.stopped_otherwise(tid, stop, began);
+        }
+    }
+
+    /// A clock of a thread that blocked the signals has overflowed.
+    fn told(&mut self, info: SignalInfo) {
+        let Some(tid) = self.threads.clock_owner(info) else { return };
+        let Some(thread) = self.threads.get(tid) else { return };
+        let blocked = self.kernel.signals_blocked(tid);
+        let notice = best_notice(blocked, self.threads.caught(thread));
+        let can_be_interrupted = !blocks_all(blocked) && self.kernel.is_computing(tid);
+        self.happens(tid, Event::OverflowTold { notice, can_be_interrupted });
+    }
+
+    fn idle(&mut self) -> Duration {
+        if !self.recording && self.shared.started.load(Ordering::Acquire) {
+            self.recording = true;
+            self.begin_idle_threads();
+        }
+        let now = self.kernel.now();
+        if now >= self.next_look {
+            self.budget.look_at_time(WITHOUT_STOP, &self.kernel, &mut self.statistics);
+            self.look_after_threads();
+            self.find_missing();
+            self.budget.charge_the_rest(&self.kernel, &mut self.statistics);
+            self.next_look = now + HOUSEKEEPING;
+        }
+        HOUSEKEEPING
     }
 }

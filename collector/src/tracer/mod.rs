@@ -1,38 +1,55 @@
 //! Software branch tracing: branch stacks on machines whose hardware records none.
 //!
 //! ```text
-//! clock of the thread overflows -> signal -> ptrace stop (the signal is never delivered)
-//!   registers, pages it is likely to need           thread, memory
-//!   look ahead: instruction budget left?            lookahead::run
-//!     system call, page or instruction it cannot follow: breakpoint behind it, let the thread run there, go on
-//!   burst complete -> samples -> shared queue       burst, shared
-//!   next period from what it cost                   governor
-//! the thread goes on                                 placement
+//!                         reports of threads, signals of clocks              report_loop (the simulator's, too)
+//!                                     |
+//! threads, processes  <----------  engine  ---------->  burst_taker: registers -> look ahead -> path, or a breakpoint
+//! thread_table                 event | ^ actions                      (lookahead, memory, static_path)
+//!                                    v |
+//!                              thread_state: (state, event) -> (state, actions). Pure
+//!
+//! budget: what was spent, of how much CPU time      governor, cpu_time
+//! kernel: everything that is asked of the kernel    linux; a script in tests
 //! ```
+//!
+//! The clock of a thread overflows and its signal stops the thread; the signal is never delivered. Burst and samples come of it, the
+//! next period of what it cost, and the thread goes on.
 //!
 //! After *Break Dancing* (Marin, Alexandrov, Moseley, LCTES 2021), whose algorithm is the other [`TracerKind`]: a breakpoint at every
 //! branch that is not decided by its bytes. All of it happens in one thread, which alone may speak to the threads it traces
 //! (ptrace(2)). If the collector is killed, the kernel detaches the threads and closes clocks and breakpoints; a signal that was
 //! underway is one on which nothing happens by default.
 
+pub(crate) mod action;
 pub(crate) mod address_space;
+mod budget;
 pub(crate) mod burst;
-mod comparison;
+pub(crate) mod burst_taker;
 mod cpu_time;
-mod cut_short;
-pub(crate) mod engine;
-mod following;
+mod engine;
+pub(crate) mod event;
 mod governor;
+pub(crate) mod kernel;
+pub(crate) mod linux;
 pub(crate) mod memory;
-mod own_time;
-pub(crate) mod path;
+mod notice;
+mod options;
 mod placement;
+mod prediction;
+pub(crate) mod report_loop;
+#[cfg(test)]
+mod scripted_kernel;
+#[cfg(test)]
+mod sequences;
+mod settings;
 pub(crate) mod shared;
 mod static_path;
 mod statistics;
+mod system_call_restart;
 mod thread;
+mod thread_state;
+mod thread_table;
 pub(crate) mod tracing;
-mod wish;
 pub(crate) mod working_set;
 
 use std::sync::Arc;
@@ -40,62 +57,18 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-use perf_event_open_sys::bindings as sys;
-use perfdata::{AttrFlags, EventAttr, ReadFormat};
-
 use crate::errno::Errno;
 use crate::sys::{WaitSet, Waiting, realtime_signal, wake_waiting_thread};
 pub(crate) use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
+use crate::tracer::linux::LinuxKernel;
+pub(crate) use crate::tracer::options::BREAKPOINT_DEPTH;
+pub use crate::tracer::options::{BurstSize, TracerChoice, TracerKind, TracerOptions};
+use crate::tracer::placement::Placement;
+pub(crate) use crate::tracer::settings::{Clock, Settings};
 pub(crate) use crate::tracer::shared::Shared;
 pub(crate) use crate::tracer::statistics::SAMPLE;
 pub use crate::tracer::statistics::{Predictions, Times, TracerStatistics};
-pub(crate) use crate::tracer::wish::BREAKPOINT_DEPTH;
-pub use crate::tracer::wish::{BurstSize, TracerKind, TracerWish, TracerWishes};
-
-/// How to trace.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) kind: TracerKind,
-    pub(crate) size: BurstSize,
-    /// Percent of CPU time.
-    pub(crate) overhead: f64,
-    /// The part of it that is for bursts.
-    pub(crate) burst_share: f64,
-    /// Follow threads and processes that start later.
-    pub(crate) inherit: bool,
-    /// The command, which begins to run when tracing has begun.
-    pub(crate) command: Option<i32>,
-    pub(crate) clock: Clock,
-}
-
-/// What starts a burst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Clock {
-    /// CPU time.
-    Time,
-    /// Instructions in user space, where the machine counts them.
-    Instructions,
-}
-
-impl Clock {
-    /// The event of a thread. It counts, with the time it counted, and tells of one overflow at a time.
-    fn attr(self) -> EventAttr {
-        let (kind, config) = match self {
-            Self::Time => (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_TASK_CLOCK),
-            Self::Instructions => (sys::PERF_TYPE_HARDWARE, sys::PERF_COUNT_HW_INSTRUCTIONS),
-        };
-        EventAttr {
-            kind,
-            config: u64::from(config),
-            sample_period_or_freq: 1_000_000_000,
-            read_format: ReadFormat::TOTAL_TIME_RUNNING,
-            flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
-            wakeup_events_or_watermark: 1,
-            ..EventAttr::default()
-        }
-    }
-}
 
 /// A thread that cannot be traced.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -139,7 +112,8 @@ impl Tracer {
     ) -> Result<Self, AttachError> {
         let ids = ids.to_vec();
         Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), AttachError>>| {
-            let mut engine = Engine::new(settings, event, shared, signals);
+            let mut engine =
+                Engine::new(settings, event, shared, LinuxKernel::new(signals), Placement::prefer_tracer());
             let attached = engine.attach(&ids, whole_processes);
             let failed = attached.is_err();
             let _ = result.send(attached);

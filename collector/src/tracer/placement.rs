@@ -13,6 +13,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::sys::process::last_cpu;
@@ -24,6 +25,8 @@ pub(crate) const STOP: Duration = Duration::from_micros(70);
 /// The same where the tracer has another CPU, which sleeps until then, while that of the thread sleeps during the stop.
 pub(crate) const STOP_FROM_AFAR: Duration = Duration::from_micros(170);
 
+/// `nice` of the tracer.
+const NICE: i32 = -15;
 /// Stops of one thread in a row until the tracer goes where that thread is.
 const STOPS_BEFORE_MOVING: u32 = 4;
 /// After so many more it looks again where the thread is.
@@ -43,8 +46,21 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
+    /// Has the calling thread run before others: threads stand still while the tracer waits for a CPU. Without the privilege it has to
+    /// wait.
+    pub(crate) fn prefer_tracer() -> Self {
+        let was_lower = getpriority_process(None).is_ok_and(|nice| nice > NICE);
+        Self::new(setpriority_process(None, NICE).is_ok() && was_lower)
+    }
+
+    /// The tracer is where it likes, and every stop one from afar.
+    #[cfg(test)]
+    pub(crate) fn afar() -> Self {
+        Self { allowed: None, load: None, kept: None, thread_is_here: false, thread: 0, stops: 0 }
+    }
+
     /// `privileged`: whether the tracer may raise its own priority. Without that it could not leave `SCHED_IDLE` again.
-    pub(crate) fn new(privileged: bool) -> Self {
+    fn new(privileged: bool) -> Self {
         let can_choose = privileged && policy() == libc::SCHED_OTHER;
         let load = if can_choose { File::open("/proc/loadavg").ok() } else { None };
         let allowed = sched_getaffinity(None).ok();

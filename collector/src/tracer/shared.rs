@@ -7,8 +7,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::session::command::CommandStatus;
-
 /// Bytes that wake the writer.
 const ENOUGH: usize = 1 << 20;
 /// Bytes held at most; a burst that finds no room is counted as lost.
@@ -21,8 +19,8 @@ pub(crate) struct Shared {
     pub(crate) started: AtomicBool,
     /// Tracing is to end.
     pub(crate) stopping: AtomicBool,
-    /// How the command ended: the tracer is told first.
-    pub(crate) status: OnceLock<CommandStatus>,
+    /// How the command ended, in the words of wait(2): the tracer is told first.
+    pub(crate) status: OnceLock<i32>,
     records: Mutex<Vec<u8>>,
     wake: OwnedFd,
 }

@@ -4,9 +4,9 @@ use addresses::Avma;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
 use lookahead::{Branch, BranchKind, PAGE};
 
-use crate::sys::read_memory;
+use crate::tracer::kernel::ThreadMemory;
 
-/// Instructions looked at for one branch; behind that, something is wrong.
+/// Instructions looked at for one branch; after that, something is wrong.
 const LONGEST: u64 = 100_000;
 /// Bytes read at once.
 const WINDOW: usize = 256;
@@ -37,7 +37,11 @@ pub(crate) enum NoBranch {
 }
 
 /// Follows the code from `start` and appends the direct branches on the way to `branches`, at most `depth`.
+///
+/// # Errors
+/// [`NoBranch`]: there is no such branch that a breakpoint could be set at.
 pub(crate) fn next_unresolved(
+    memory: &impl ThreadMemory,
     pid: i32,
     start: Avma,
     stack: u64,
@@ -52,7 +56,7 @@ pub(crate) fn next_unresolved(
         let at = ip.wrapping_sub(window) as usize;
         if at >= length || length - at < LONGEST_INSTRUCTION {
             window = ip;
-            length = read_code(pid, ip, &mut bytes);
+            length = read_code(memory, pid, ip, &mut bytes);
         }
         let at = (ip - window) as usize;
         let mut decoder = Decoder::with_ip(64, &bytes[at..length], ip, DecoderOptions::NONE);
@@ -95,7 +99,7 @@ pub(crate) fn next_unresolved(
     Err(NoBranch::Endless)
 }
 
-/// What pushes, pops and calls make of the stack pointer; `None` behind anything else that writes to it.
+/// What pushes, pops and calls make of the stack pointer; `None` after anything else that writes to it.
 fn stack_after(instruction: &Instruction, stack: Option<u64>) -> Option<u64> {
     let change = instruction.stack_pointer_increment();
     let stack = stack?.wrapping_add(i64::from(change) as u64);
@@ -107,10 +111,10 @@ fn stack_after(instruction: &Instruction, stack: Option<u64>) -> Option<u64> {
 }
 
 /// Reads code, less of it where the next page cannot be read. Returns how many bytes.
-pub(crate) fn read_code(pid: i32, address: u64, bytes: &mut [u8]) -> usize {
-    if read_memory(pid, Avma(address), bytes) {
+pub(crate) fn read_code(memory: &impl ThreadMemory, pid: i32, address: u64, bytes: &mut [u8]) -> usize {
+    if memory.read_memory(pid, Avma(address), bytes) {
         return bytes.len();
     }
     let left = (PAGE - address as usize % PAGE).min(bytes.len());
-    if read_memory(pid, Avma(address), &mut bytes[..left]) { left } else { 0 }
+    if memory.read_memory(pid, Avma(address), &mut bytes[..left]) { left } else { 0 }
 }

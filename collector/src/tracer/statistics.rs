@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::tracer::wish::{BurstSize, TracerKind};
+use crate::tracer::options::{BurstSize, TracerKind};
 
 /// CPU time that a sample of the clock costs (`benches/record-overhead`).
 pub(crate) const SAMPLE: Duration = Duration::from_micros(20);
@@ -26,6 +26,8 @@ pub struct TracerStatistics {
     pub bursts: u64,
     /// Bursts there was no room for.
     pub lost_bursts: u64,
+    /// Samples of bursts that are not in the recording because they could not be written, which is a bug.
+    pub unwritable_samples: u64,
     /// Instructions executed in bursts.
     pub instructions: u64,
     /// Taken branches recorded.
@@ -113,6 +115,11 @@ fn nanoseconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S
 }
 
 impl Times {
+    /// The parts that are measured on their own.
+    pub(crate) fn measured(&self) -> Duration {
+        self.state + self.lookahead + self.decoding + self.breakpoints
+    }
+
     /// What recording took.
     pub fn spent(&self) -> Duration {
         self.stops + self.state + self.lookahead + self.decoding + self.breakpoints + self.other + self.samples
@@ -128,6 +135,7 @@ impl TracerStatistics {
             overhead: 0.0,
             bursts: 0,
             lost_bursts: 0,
+            unwritable_samples: 0,
             instructions: 0,
             taken_branches: 0,
             static_branches: 0,

@@ -1,4 +1,4 @@
-//! A traced thread: the event that stops it, the breakpoint it may have, the burst it is in.
+//! A traced thread: the clock that stops it, the breakpoint it may have, the burst it is in.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,13 @@ use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, Avma, EventAttr};
 
 use crate::errno::Errno;
-use crate::sys::process::signals_pending_and_blocked;
-use crate::sys::{EventFd, Scope, SignalInfo, realtime_signal};
+use crate::sys::{SignalInfo, realtime_signal};
 use crate::tracer::burst::{Burst, ThreadId};
-use crate::tracer::comparison::Prediction;
+use crate::tracer::event::Stop;
+use crate::tracer::kernel::{Kernel, ThreadEvent};
+use crate::tracer::notice::Notice;
+use crate::tracer::prediction::Prediction;
+use crate::tracer::thread_state::{Phase, ThreadState};
 use crate::tracer::working_set::WorkingSet;
 
 /// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows.
@@ -20,23 +23,16 @@ const POLL_HUP: i32 = 6;
 /// Counts of a clock until a burst that is due is tried again.
 const SOON: u64 = 1000;
 
-/// How the overflow of a thread's clock makes it stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
-    /// The thread gets this signal, and stops before it is delivered.
-    Signal(i32),
-    /// The tracer gets a signal, and interrupts the thread: for threads that block the signals that could be used.
-    Interrupt,
-}
-
 /// One thread.
-pub(crate) struct Thread {
+pub(crate) struct Thread<E> {
     pub(crate) id: ThreadId,
-    pub(crate) clock: EventFd,
+    pub(crate) state: ThreadState,
+    pub(crate) clock: E,
     notice: Option<Notice>,
-    breakpoint: Option<EventFd>,
+    breakpoint: Option<E>,
     /// The signal of the breakpoint.
     breakpoint_signal: i32,
+    breakpoint_is_set: bool,
     /// What the next burst will stand for.
     pub(crate) period: u64,
     /// The count at which the clock will overflow, and whether it was seen there.
@@ -49,42 +45,22 @@ pub(crate) struct Thread {
     /// Counts of the clock, and time it counted, as last seen.
     counted: u64,
     ran: u64,
-    pub(crate) phase: Phase,
+    /// What its breakpoint is for.
+    pub(crate) goal: Option<Goal>,
     pub(crate) burst: Burst,
     /// What the burst has cost so far.
     pub(crate) cost: Duration,
     pub(crate) working_set: WorkingSet,
-    /// It stops when it starts others.
-    pub(crate) follows: bool,
     /// What the interpreter found, where both tracers are compared.
     pub(crate) prediction: Option<Box<Prediction>>,
 }
 
-/// What a thread does.
-pub(crate) enum Phase {
-    /// Runs until its clock overflows.
-    Sampling,
-    /// Its clock has overflowed, the tracer has asked it to stop.
-    Interrupted,
-    /// In a burst, on its way to a breakpoint.
-    Underway(Box<Underway>),
-}
-
-/// What is expected of a thread at its breakpoint.
-pub(crate) struct Underway {
-    pub(crate) address: Avma,
-    /// The thread stood there: it is hit at once, which is not meant.
-    pub(crate) again: bool,
-    pub(crate) since: Instant,
-    pub(crate) goal: Goal,
-}
-
-/// What the breakpoint is for.
+/// What a breakpoint is for.
 pub(crate) enum Goal {
     /// To look ahead from there; registers are known but for those a system call returns values in.
-    BehindSystemCall(Registers),
+    AfterSystemCall(Registers),
     /// To look ahead from there; registers that the instruction does not write are known, bit n for register n.
-    BehindInstruction { before: Registers, kept: u16 },
+    AfterInstruction { before: Registers, kept: u16 },
     /// To evaluate a branch, with the stack pointer there if it is known.
     Branch { instructions: u64, stack: Option<u64> },
 }
@@ -97,28 +73,32 @@ pub(crate) struct Progress {
     pub(crate) ran: u64,
 }
 
-impl Thread {
+impl<E: ThreadEvent> Thread<E> {
     /// Opens the thread's clock, which does not run yet.
-    pub(crate) fn new(id: ThreadId, clock: &EventAttr) -> Result<Self, Errno> {
-        let clock = EventFd::open(clock, Scope::Thread(id.tid, None))?;
+    ///
+    /// # Errors
+    /// What the kernel says: the thread is gone, or there are too many open files.
+    pub(crate) fn new(id: ThreadId, clock: &EventAttr, kernel: &mut impl Kernel<Event = E>) -> Result<Self, Errno> {
+        let clock = kernel.open(clock, id.tid)?;
         Ok(Self {
             id,
+            state: ThreadState::new(),
             clock,
             notice: None,
             breakpoint: None,
             breakpoint_signal: 0,
+            breakpoint_is_set: false,
             period: 0,
             due: u64::MAX,
             overdue: false,
-            earliest: Instant::now(),
+            earliest: kernel.now(),
             soon: SOON,
             counted: 0,
             ran: 0,
-            phase: Phase::Sampling,
+            goal: None,
             burst: Burst::default(),
             cost: Duration::ZERO,
             working_set: WorkingSet::default(),
-            follows: true,
             prediction: None,
         })
     }
@@ -135,48 +115,40 @@ impl Thread {
         progress
     }
 
-    /// Lets the clock overflow once, after `count`, which takes a thread `least` at least.
-    pub(crate) fn arm(&mut self, period: u64, count: u64, least: Duration) -> Result<(), Errno> {
+    /// Lets the clock overflow once, after `count`, which does not happen before `earliest`.
+    ///
+    /// # Errors
+    /// What the kernel says: the thread is gone.
+    pub(crate) fn arm(&mut self, period: u64, count: u64, earliest: Instant) -> Result<(), Errno> {
         self.period = period;
-        self.phase = Phase::Sampling;
         self.progress();
         (self.due, self.overdue) = (self.counted.saturating_add(count), false);
-        self.earliest = Instant::now() + least;
+        self.earliest = earliest;
         self.soon = SOON;
         self.clock.set_period(count)?;
         self.clock.once()
     }
 
     /// Lets the clock overflow once more for the same burst: soon, and later every time it is to no avail.
+    ///
+    /// # Errors
+    /// As for [`arm`](Self::arm).
     pub(crate) fn arm_again(&mut self) -> Result<(), Errno> {
         self.clock.set_period(self.soon)?;
         self.soon = (2 * self.soon).min(self.period.max(SOON));
         self.clock.once()
     }
 
-    /// Since when it is on its way to a breakpoint.
-    pub(crate) fn underway_since(&self) -> Option<Instant> {
-        match &self.phase {
-            Phase::Underway(underway) => Some(underway.since),
-            Phase::Sampling | Phase::Interrupted => None,
-        }
-    }
-
-    /// Whether it has a burst that is not written yet.
-    pub(crate) fn is_in_burst(&self) -> bool {
-        matches!(self.phase, Phase::Underway(_))
-    }
-
     /// Whether the clock seemed to have overflowed when this was asked last, and its signal waits still.
-    pub(crate) fn blocks_its_signal(&mut self) -> bool {
-        let (Phase::Sampling, Some(signal)) = (&self.phase, self.signal()) else { return false };
+    pub(crate) fn blocks_its_signal(&mut self, kernel: &impl Kernel) -> bool {
+        let (Phase::Sampling, Some(signal)) = (self.state.phase, self.signal()) else { return false };
         if self.overdue {
             // It counts in the kernel too, and overflows in the program only: a thread that computes little is overdue for long.
-            let (pending, blocked) = signals_pending_and_blocked(self.id.tid as u32);
+            let (pending, blocked) = kernel.signals_pending_and_blocked(self.id.tid);
             return pending & blocked & 1 << (signal - 1) != 0;
         }
         // Reading the clock of a thread that runs interrupts it.
-        if Instant::now() < self.earliest {
+        if kernel.now() < self.earliest {
             return false;
         }
         let mut words = [0; 2];
@@ -193,19 +165,22 @@ impl Thread {
     }
 
     /// Whether a signal of that number waits for the thread to take it, which it does at once.
-    pub(crate) fn gets_its_signal(&self) -> bool {
+    pub(crate) fn gets_its_signal(&self, kernel: &impl Kernel) -> bool {
         self.signal().is_some_and(|signal| {
-            let (pending, blocked) = signals_pending_and_blocked(self.id.tid as u32);
+            let (pending, blocked) = kernel.signals_pending_and_blocked(self.id.tid);
             pending & !blocked & 1 << (signal - 1) != 0
         })
     }
 
-    /// Whether a signal of its clock is one that was left over from before the tracer interrupted it.
-    pub(crate) fn is_left_over(&self) -> bool {
-        self.notice == Some(Notice::Interrupt) && matches!(self.phase, Phase::Sampling)
+    /// Whether no signal comes through to it.
+    pub(crate) fn needs_interrupt(&self) -> bool {
+        self.notice == Some(Notice::Interrupt)
     }
 
     /// How the overflow is to make the thread stop.
+    ///
+    /// # Errors
+    /// What the kernel says: the thread is gone.
     pub(crate) fn notify_by(&mut self, notice: Notice, tracer: i32) -> Result<(), Errno> {
         if self.notice == Some(notice) {
             return Ok(());
@@ -232,7 +207,7 @@ impl Thread {
     ///
     /// # Errors
     /// `EAGAIN` if the thread blocks the signals that could tell of it; what the kernel says.
-    pub(crate) fn break_at(&mut self, address: Avma) -> Result<(), Errno> {
+    pub(crate) fn break_at(&mut self, address: Avma, kernel: &mut impl Kernel<Event = E>) -> Result<(), Errno> {
         let Some(signal) = self.signal() else { return Err(Errno(libc::EAGAIN)) };
         let attr = EventAttr {
             kind: sys::PERF_TYPE_BREAKPOINT,
@@ -248,7 +223,7 @@ impl Thread {
             Some(breakpoint) => breakpoint.modify(&attr).map(|()| breakpoint)?,
             None => {
                 self.breakpoint_signal = 0;
-                EventFd::open(&attr, Scope::Thread(self.id.tid, None))?
+                kernel.open(&attr, self.id.tid)?
             }
         };
         if self.breakpoint_signal != signal {
@@ -256,55 +231,31 @@ impl Thread {
             self.breakpoint_signal = signal;
         }
         self.breakpoint = Some(breakpoint);
+        self.breakpoint_is_set = true;
         Ok(())
     }
 
     /// Its id has changed: signals have to be addressed anew.
     pub(crate) fn forget_owner(&mut self) {
-        (self.notice, self.breakpoint, self.breakpoint_signal) = (None, None, 0);
+        (self.notice, self.breakpoint, self.breakpoint_signal, self.breakpoint_is_set) = (None, None, 0, false);
     }
 
     /// Takes the breakpoint away.
-    pub(crate) fn unbreak(&self) {
-        if let Some(breakpoint) = &self.breakpoint {
+    pub(crate) fn unbreak(&mut self) {
+        if let Some(breakpoint) = self.breakpoint.as_ref().filter(|_| self.breakpoint_is_set) {
             let _ = breakpoint.disable();
         }
+        self.breakpoint_is_set = false;
     }
 
-    /// Whether a signal came from this descriptor.
-    pub(crate) fn owner_of(&self, info: SignalInfo) -> Option<Event> {
+    /// Which of its events has sent a signal, if one has.
+    pub(crate) fn owner_of(&self, info: SignalInfo) -> Option<Stop> {
         if info.fd == self.clock.number() && info.code == POLL_HUP {
-            Some(Event::Clock)
+            Some(Stop::Clock)
         } else if self.breakpoint.as_ref().is_some_and(|it| it.number() == info.fd) && info.code == POLL_IN {
-            Some(Event::Breakpoint)
+            Some(Stop::Breakpoint)
         } else {
             None
         }
-    }
-}
-
-/// One of a thread's events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    Clock,
-    Breakpoint,
-}
-
-/// Signals that nothing happens on by default, so that one that is left over does no harm.
-pub(crate) const SIGNALS: [i32; 2] = [libc::SIGWINCH, libc::SIGURG];
-
-/// Whether nothing at all comes through. Programs cannot block the signals that the C library has for itself; the library does, for a
-/// moment, when it begins or ends a thread.
-pub(crate) fn blocks_all(blocked: u64) -> bool {
-    blocked | 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1) == u64::MAX
-}
-
-/// How a thread is best stopped, given the signals it blocks and those its process has handlers for; a signal that is pending while the program sends
-/// another of its kind would swallow that one.
-pub(crate) fn best_notice(blocked: u64, caught: u64) -> Notice {
-    let free = |set: u64| SIGNALS.into_iter().find(|signal| set & 1 << (signal - 1) == 0);
-    match free(blocked | caught).or_else(|| free(blocked)) {
-        Some(signal) => Notice::Signal(signal),
-        None => Notice::Interrupt,
     }
 }

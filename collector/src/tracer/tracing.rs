@@ -18,8 +18,8 @@ use crate::session::open::Totals;
 use crate::simulation::planned::placeholder;
 use crate::sys::EventFd;
 use crate::tracer::{
-    BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerKind, TracerStatistics, TracerWish,
-    TracerWishes,
+    BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerChoice, TracerKind, TracerOptions,
+    TracerStatistics,
 };
 
 /// The part of the budget that event samples beside the bursts may take,
@@ -101,7 +101,7 @@ impl Tracing {
         let event = BurstEvent { attr: attr.clone(), id: self.id.1 };
         match Tracer::attach(settings, event, &ids, whole) {
             Ok(tracer) => Ok(Some(tracer)),
-            Err(error) if request.tracer.kind == TracerWish::Auto => {
+            Err(error) if request.tracer.kind == TracerChoice::Auto => {
                 let sentence = format!(
                     "no branch stacks: {error}. The clock samples as rarely as beside them; --tracer none samples more often"
                 );
@@ -124,11 +124,11 @@ pub(crate) fn burst_metadata(spec: &EventSpec, samples: u64, tracer: Option<&Tra
 }
 
 /// What would trace a command without options, if it can be; the choice becomes what would be opened beside it.
-pub(crate) fn by_default(choice: &mut Choice) -> Option<TracerWishes> {
+pub(crate) fn by_default(choice: &mut Choice) -> Option<TracerOptions> {
     let request = Request::default();
     let kind = wanted(&request, choice)?;
     sample_less(&request, choice);
-    Some(TracerWishes { kind: TracerWish::Kind(kind), size: size(kind, request.tracer.size), ..request.tracer })
+    Some(TracerOptions { kind: TracerChoice::Kind(kind), size: size(kind, request.tracer.size), ..request.tracer })
 }
 
 /// Makes event samples so rare that bursts have most of the budget, where the user left it open.
@@ -154,9 +154,9 @@ fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
         return None;
     }
     match request.tracer.kind {
-        TracerWish::None => None,
-        TracerWish::Kind(kind) => Some(kind),
-        TracerWish::Auto => {
+        TracerChoice::None => None,
+        TracerChoice::Kind(kind) => Some(kind),
+        TracerChoice::Auto => {
             let has_stacks = choice.events.iter().any(|event| event.role == Role::Lbr);
             let unwanted = request.wishes.lbr == EventWish::None || request.wishes.levels == Some(Levels::Kernel);
             if has_stacks || unwanted {

@@ -1,4 +1,4 @@
-//! What the user asks of the software tracer.
+//! The options of the software tracer.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ const INSTRUCTIONS: u64 = 10_000;
 
 /// Whether to trace branches in software, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TracerWish {
+pub enum TracerChoice {
     /// By looking ahead, where there are no hardware branch records.
     #[default]
     Auto,
@@ -45,20 +45,20 @@ pub struct BurstSize {
     pub depth: Option<u64>,
 }
 
-/// Settings of the tracer.
+/// The options of the tracer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TracerWishes {
+pub struct TracerOptions {
     /// Whether, and how.
-    pub kind: TracerWish,
+    pub kind: TracerChoice,
     /// Percent of the program's CPU time that recording may take.
     pub overhead: f64,
     /// Where a burst ends.
     pub size: BurstSize,
 }
 
-impl Default for TracerWishes {
+impl Default for TracerOptions {
     fn default() -> Self {
-        Self { kind: TracerWish::Auto, overhead: 1.0, size: BurstSize::default() }
+        Self { kind: TracerChoice::Auto, overhead: 1.0, size: BurstSize::default() }
     }
 }
 
@@ -82,17 +82,22 @@ impl BurstSize {
     }
 }
 
-impl FromStr for TracerWish {
-    type Err = String;
+/// A word that names no way to trace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is none of auto, lookahead, breakpoint, none")]
+pub struct UnknownTracer(pub String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for TracerChoice {
+    type Err = UnknownTracer;
+
+    fn from_str(text: &str) -> Result<Self, UnknownTracer> {
         Ok(match text {
             "auto" => Self::Auto,
             "none" => Self::None,
             "lookahead" => Self::Kind(TracerKind::Lookahead),
             "breakpoint" => Self::Kind(TracerKind::Breakpoint),
             "check" => Self::Kind(TracerKind::Check),
-            other => return Err(format!("`{other}` is none of auto, lookahead, breakpoint, none")),
+            other => return Err(UnknownTracer(other.to_owned())),
         })
     }
 }

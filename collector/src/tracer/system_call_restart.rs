@@ -1,16 +1,17 @@
-//! System calls that fail because the thread was stopped.
+//! System calls that fail because the thread was stopped, and are restarted.
 //!
 //! A thread that waits in a system call when it is traced comes out of it for every stop, and for every signal that would do nothing to it
-//! otherwise, such as SIGCHLD by default (`sig_ignored`, kernel/signal.c). Most calls are then made again by the kernel, if no
+//! otherwise, such as SIGCHLD by default (`sig_ignored`, kernel/signal.c). Most calls are then restarted by the kernel, if no
 //! handler runs; some fail with EINTR whatever happens (signal(7), "Interruption of system calls and library functions by stop
-//! signals"). For those the tracer asks the kernel to do as with the others: `ERESTARTNOHAND` in place of the result makes it call again, or
-//! return EINTR if a handler runs after all. A timeout begins anew.
+//! signals"). For those the tracer asks the kernel to do as with the others: `ERESTARTNOHAND` in place of the result restarts the call, or
+//! returns EINTR if a handler runs after all. A timeout begins anew.
 
 use std::mem::offset_of;
 
 use libc::user_regs_struct as Fields;
 
-use crate::sys::{USER_CS_64, register, set_register};
+use crate::sys::USER_CS_64;
+use crate::tracer::kernel::Kernel;
 
 /// Those that fail, where they have done nothing yet.
 const CALLS: [libc::c_long; 20] = [
@@ -39,14 +40,14 @@ const CALLS: [libc::c_long; 20] = [
 /// linux/errno.h; programs never see it.
 const ERESTARTNOHAND: i64 = 514;
 
-/// Has a system call made again that was cut short by the stop the thread is in.
-pub(crate) fn call_again(thread: i32) {
-    let get = |offset| register(thread, offset);
-    if get(offset_of!(Fields, rax)) as i64 == -i64::from(libc::EINTR)
-        && CALLS.contains(&(get(offset_of!(Fields, orig_rax)) as i64))
+/// Has a system call restarted that the stop the thread is in has interrupted.
+pub(crate) fn restart_system_call(thread: i32, kernel: &mut impl Kernel) {
+    let get = |kernel: &mut _, offset| Kernel::register(kernel, thread, offset);
+    if get(kernel, offset_of!(Fields, rax)) as i64 == -i64::from(libc::EINTR)
+        && CALLS.contains(&(get(kernel, offset_of!(Fields, orig_rax)) as i64))
         // Others are numbered otherwise.
-        && get(offset_of!(Fields, cs)) == USER_CS_64
+        && get(kernel, offset_of!(Fields, cs)) == USER_CS_64
     {
-        let _ = set_register(thread, offset_of!(Fields, rax), -ERESTARTNOHAND as u64);
+        let _ = kernel.set_register(thread, offset_of!(Fields, rax), -ERESTARTNOHAND as u64);
     }
 }

@@ -1,0 +1,121 @@
+//! What tracing may cost and does: the governor, told of everything that is spent and of the time it is spent on.
+
+use std::time::{Duration, Instant};
+
+use crate::errno::Errno;
+use crate::tracer::cpu_time::CpuTime;
+use crate::tracer::governor::Governor;
+use crate::tracer::kernel::{Kernel, ThreadEvent};
+use crate::tracer::settings::{Clock, Settings};
+use crate::tracer::statistics::TracerStatistics;
+use crate::tracer::thread::Thread;
+
+pub(crate) struct Budget<E> {
+    pub(crate) governor: Governor,
+    cpu_time: CpuTime<E>,
+    /// The part of the tracer's own CPU time that was charged.
+    charged: Duration,
+    clock: Clock,
+    /// Counts of the clock per ns, where it is no clock.
+    rate: f64,
+    /// The burst of the stop that is being dealt with is complete.
+    pub(crate) burst_is_over: bool,
+}
+
+impl<E: ThreadEvent> Budget<E> {
+    /// `seed`: chooses how periods jitter.
+    pub(crate) fn new(settings: &Settings, seed: u64, now: Instant) -> Self {
+        Self {
+            governor: Governor::new(settings.overhead / 100.0 * settings.burst_share, seed),
+            cpu_time: CpuTime::new(settings.inherit, now),
+            charged: Duration::ZERO,
+            clock: settings.clock,
+            rate: 1.0,
+            burst_is_over: false,
+        }
+    }
+
+    /// Counts the CPU time of a thread from now on.
+    pub(crate) fn count(&mut self, thread: i32, kernel: &mut impl Kernel<Event = E>) {
+        self.cpu_time.add(thread, kernel);
+    }
+
+    /// What the tracer's thread did so far was attaching, which is no reason to begin with rare bursts.
+    pub(crate) fn begin(&mut self, kernel: &impl Kernel, statistics: &mut TracerStatistics) {
+        self.charged = kernel.own_time();
+        statistics.time.other += self.charged;
+    }
+
+    /// The rest of the tracer's CPU time.
+    pub(crate) fn end(&self, kernel: &impl Kernel, statistics: &mut TracerStatistics) {
+        statistics.time.other += kernel.own_time().saturating_sub(self.charged);
+    }
+
+    /// Of the tracer's own time, so much is in the statistics.
+    pub(crate) fn charged(&mut self, took: Duration) {
+        self.charged += took;
+    }
+
+    /// A stop for a burst cost so much.
+    pub(crate) fn charge_stop_of_burst(&mut self, thread: &mut Thread<E>, cost: Duration) {
+        thread.cost += cost;
+        self.governor.spent(cost);
+        if std::mem::take(&mut self.burst_is_over) {
+            self.governor.burst(std::mem::take(&mut thread.cost));
+        }
+    }
+
+    /// A stop for something else cost so much in itself, and took so much of the tracer's own time.
+    pub(crate) fn charge_other_stop(&mut self, cost: Duration, took: Duration) {
+        self.charged += took;
+        self.governor.spent(cost + took);
+    }
+
+    /// Charges what the tracer did while no thread was stopped for it: looking after threads, finding them, waiting.
+    pub(crate) fn charge_the_rest(&mut self, kernel: &impl Kernel, statistics: &mut TracerStatistics) {
+        let rest = kernel.own_time().saturating_sub(self.charged);
+        self.charged += rest;
+        statistics.time.other += rest;
+        self.governor.spent(rest);
+    }
+
+    /// Looks how much CPU time passed, if that was not done for so long.
+    pub(crate) fn look_at_time(&mut self, since: Duration, kernel: &impl Kernel, statistics: &mut TracerStatistics) {
+        if let Some(passed) = self.cpu_time.passed(since, kernel) {
+            self.governor.passed(passed);
+            statistics.time.application += passed;
+        }
+    }
+
+    /// Looks at it in any case.
+    pub(crate) fn look_at_all_time(&mut self, statistics: &mut TracerStatistics) {
+        let passed = self.cpu_time.passed_until_now();
+        self.governor.passed(passed);
+        statistics.time.application += passed;
+    }
+
+    /// Starts the clock of a thread for its next burst.
+    ///
+    /// # Errors
+    /// What the kernel says: the thread is gone.
+    pub(crate) fn arm(&mut self, thread: &mut Thread<E>, now: Instant) -> Result<(), Errno> {
+        let period = self.governor.period() * self.rate;
+        // A thread's first burst may come at any time: threads that live shorter than a period get their share.
+        let factor = if thread.is_new() { self.governor.jitter() - 0.5 } else { self.governor.jitter() };
+        let count = (period * factor).max(1.0);
+        let least = Duration::from_nanos((count / self.rate) as u64);
+        thread.arm(period as u64, count as u64, now + least)
+    }
+
+    /// Learns how fast the clock of a stopped thread is.
+    pub(crate) fn progress(&mut self, thread: &mut Thread<E>) {
+        if self.clock == Clock::Time {
+            return;
+        }
+        let progress = thread.progress();
+        if progress.ran > 0 {
+            let rate = progress.counts as f64 / progress.ran as f64;
+            self.rate = if self.rate == 1.0 { rate } else { self.rate + (rate - self.rate) / 16.0 };
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The kernel that is there.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use lookahead::{Page, Registers};
+use perfdata::{Avma, EventAttr};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::errno::Errno;
+use crate::sys::process::{self, Mapping};
+use crate::sys::{self, EventFd, RegisterArea, Report, Scope, SignalInfo, ThreadRegisters, WaitSet};
+use crate::tracer::kernel::{Kernel, Processes, ThreadEvent, ThreadMemory};
+
+/// Linux, asked by the thread that made this: it alone may trace.
+pub(crate) struct LinuxKernel {
+    signals: WaitSet,
+    area: RegisterArea,
+    pipe: Option<(OwnedFd, OwnedFd)>,
+    /// Where this process has the pages of the kernel's clock.
+    own_vvar: Option<u64>,
+}
+
+impl LinuxKernel {
+    /// `signals`: those to wait for.
+    pub(crate) fn new(signals: WaitSet) -> Self {
+        let own = process::mappings(std::process::id()).into_iter().find(|map| map.path.starts_with(b"[vvar"));
+        Self {
+            signals,
+            area: RegisterArea::new(),
+            pipe: pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok(),
+            own_vvar: own.map(|map| map.start),
+        }
+    }
+}
+
+impl Kernel for LinuxKernel {
+    type Event = EventFd;
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn own_time(&self) -> Duration {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+    }
+
+    fn own_thread(&self) -> i32 {
+        sys::own_thread()
+    }
+
+    fn next_report(&mut self) -> Option<(i32, Report)> {
+        sys::next_report()
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Option<(i32, SignalInfo)> {
+        self.signals.wait(timeout)
+    }
+
+    fn seize(&mut self, thread: i32, options: i32) -> Result<(), Errno> {
+        sys::seize(thread, options)
+    }
+
+    fn interrupt(&mut self, thread: i32) -> Result<(), Errno> {
+        sys::interrupt(thread)
+    }
+
+    fn resume(&mut self, thread: i32, signal: i32) -> Result<(), Errno> {
+        sys::resume(thread, signal)
+    }
+
+    fn single_step(&mut self, thread: i32, signal: i32) -> Result<(), Errno> {
+        sys::single_step(thread, signal)
+    }
+
+    fn listen(&mut self, thread: i32) -> Result<(), Errno> {
+        sys::listen(thread)
+    }
+
+    fn detach(&mut self, thread: i32, signal: i32) -> Result<(), Errno> {
+        sys::detach(thread, signal)
+    }
+
+    fn set_options(&mut self, thread: i32, options: i32) -> Result<(), Errno> {
+        sys::set_options(thread, options)
+    }
+
+    fn event_message(&self, thread: i32) -> Result<u64, Errno> {
+        sys::event_message(thread)
+    }
+
+    fn signal_info(&self, thread: i32) -> Result<SignalInfo, Errno> {
+        sys::signal_info(thread)
+    }
+
+    fn signal_mask(&self, thread: i32) -> Result<u64, Errno> {
+        sys::signal_mask(thread)
+    }
+
+    fn register(&self, thread: i32, offset: usize) -> u64 {
+        sys::register(thread, offset)
+    }
+
+    fn set_register(&mut self, thread: i32, offset: usize, value: u64) -> Result<(), Errno> {
+        sys::set_register(thread, offset, value)
+    }
+
+    fn registers(&mut self, thread: i32) -> Result<ThreadRegisters, Errno> {
+        self.area.read(thread)
+    }
+
+    fn set_registers(&mut self, thread: i32, registers: &Registers, vector: bool) -> Result<(), Errno> {
+        self.area.write(thread, registers, vector)
+    }
+
+    fn open(&mut self, attr: &EventAttr, thread: i32) -> Result<EventFd, Errno> {
+        EventFd::open(attr, Scope::Thread(thread, None))
+    }
+}
+
+impl ThreadMemory for LinuxKernel {
+    fn read_memory(&self, process: i32, address: Avma, bytes: &mut [u8]) -> bool {
+        sys::read_memory(process, address, bytes)
+    }
+
+    fn read_pages(&self, process: i32, addresses: &[Avma], pages: &mut [Page]) -> usize {
+        sys::read_pages(process, addresses, pages)
+    }
+
+    fn read_clock_page(&self, offset: u64, page: &mut Page) -> bool {
+        let (Some(own), Some(pipe)) = (self.own_vvar, &self.pipe) else { return false };
+        sys::copy_own_page(pipe, Avma(own + offset), page)
+    }
+
+    fn write_memory(&mut self, process: i32, pieces: &[(Avma, &[u8])]) -> Result<(), Avma> {
+        sys::write_memory(process, pieces)
+    }
+}
+
+impl Processes for LinuxKernel {
+    fn threads(&self, process: i32) -> Vec<i32> {
+        process::threads(process as u32).into_iter().map(|id| id as i32).collect()
+    }
+
+    fn process_of(&self, thread: i32) -> Option<i32> {
+        process::group_and_parent(thread as u32).map(|(process, _)| process as i32)
+    }
+
+    fn children(&self, process: i32, thread: i32) -> Vec<i32> {
+        process::children(process as u32, thread as u32).into_iter().map(|id| id as i32).collect()
+    }
+
+    fn mappings(&self, thread: i32) -> Vec<Mapping> {
+        process::mappings(thread as u32)
+    }
+
+    fn signals_caught(&self, thread: i32) -> u64 {
+        process::signals_caught(thread as u32)
+    }
+
+    fn signals_blocked(&self, thread: i32) -> u64 {
+        process::signals_blocked(thread as u32)
+    }
+
+    fn signals_pending_and_blocked(&self, thread: i32) -> (u64, u64) {
+        process::signals_pending_and_blocked(thread as u32)
+    }
+
+    fn has_signal_to_take(&self, thread: i32) -> bool {
+        process::has_signal_to_take(thread as u32)
+    }
+
+    fn is_computing(&self, thread: i32) -> bool {
+        process::is_computing(thread as u32)
+    }
+}
+
+impl ThreadEvent for EventFd {
+    fn number(&self) -> i32 {
+        Self::number(self)
+    }
+
+    fn once(&self) -> Result<(), Errno> {
+        Self::once(self)
+    }
+
+    fn disable(&self) -> Result<(), Errno> {
+        Self::disable(self)
+    }
+
+    fn set_period(&self, period: u64) -> Result<(), Errno> {
+        Self::set_period(self, period)
+    }
+
+    fn signal_to(&self, thread: i32, signal: i32) -> Result<(), Errno> {
+        Self::signal_to(self, thread, signal)
+    }
+
+    fn modify(&self, attr: &EventAttr) -> Result<(), Errno> {
+        Self::modify(self, attr)
+    }
+
+    fn read(&self, words: &mut [u64]) -> Result<usize, Errno> {
+        Self::read(self, words)
+    }
+}

@@ -1,0 +1,50 @@
+//! How the tracer is to trace.
+
+use perf_event_open_sys::bindings as sys;
+use perfdata::{AttrFlags, EventAttr, ReadFormat};
+
+use crate::tracer::options::{BurstSize, TracerKind};
+
+/// How to trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) kind: TracerKind,
+    pub(crate) size: BurstSize,
+    /// Percent of CPU time.
+    pub(crate) overhead: f64,
+    /// The part of it that is for bursts.
+    pub(crate) burst_share: f64,
+    /// Follow threads and processes that start later.
+    pub(crate) inherit: bool,
+    /// The command, which begins to run when tracing has begun.
+    pub(crate) command: Option<i32>,
+    pub(crate) clock: Clock,
+}
+
+/// What starts a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// CPU time.
+    Time,
+    /// Instructions in user space, where the machine counts them.
+    Instructions,
+}
+
+impl Clock {
+    /// The event of a thread. It counts, with the time it counted, and tells of one overflow at a time.
+    pub(crate) fn attr(self) -> EventAttr {
+        let (kind, config) = match self {
+            Self::Time => (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_TASK_CLOCK),
+            Self::Instructions => (sys::PERF_TYPE_HARDWARE, sys::PERF_COUNT_HW_INSTRUCTIONS),
+        };
+        EventAttr {
+            kind,
+            config: u64::from(config),
+            sample_period_or_freq: 1_000_000_000,
+            read_format: ReadFormat::TOTAL_TIME_RUNNING,
+            flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+            wakeup_events_or_watermark: 1,
+            ..EventAttr::default()
+        }
+    }
+}
