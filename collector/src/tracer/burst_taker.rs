@@ -72,10 +72,10 @@ impl BurstTaker {
         on.space.refresh(on.kernel);
         match self.kind {
             TracerKind::Lookahead => self.look_ahead(on, registers),
-            TracerKind::Breakpoint => self.to_next_branch(on, &registers),
+            TracerKind::Breakpoint => self.seek_next_branch(on, &registers),
             TracerKind::Check => {
                 self.predict(on, registers.clone());
-                self.to_next_branch(on, &registers)
+                self.seek_next_branch(on, &registers)
             }
         }
     }
@@ -209,7 +209,7 @@ impl BurstTaker {
         if on.thread.burst.instructions >= self.size.most_instructions() {
             return Answer::Complete(reason(StopReason::Fuel));
         }
-        self.to_next_branch(on, &registers)
+        self.seek_next_branch(on, &registers)
     }
 
     /// Interprets one instruction.
@@ -240,7 +240,7 @@ impl BurstTaker {
     }
 
     /// Lets the thread run to the next branch that its bytes do not decide.
-    fn to_next_branch<K: Kernel>(&mut self, on: &mut Standing<'_, K>, registers: &Registers) -> Answer {
+    fn seek_next_branch<K: Kernel>(&mut self, on: &mut Standing<'_, K>, registers: &Registers) -> Answer {
         on.statistics.time.state += self.part(on.kernel);
         let depth = self.depth_left(on.thread).min(on.thread.burst.room());
         let (start, stack) = (Avma(registers.rip), registers.general[4]);
