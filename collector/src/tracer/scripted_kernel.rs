@@ -80,6 +80,9 @@ pub(super) struct ScriptedThread {
     pub(super) cpu_time: Duration,
 }
 
+/// Whatever a test wants to happen at a wait of so long; returns whether the recording goes on.
+pub(super) type AtWait = Box<dyn FnMut(&mut World, Duration) -> bool>;
+
 /// Everything there is.
 pub(super) struct World {
     start: Instant,
@@ -102,8 +105,8 @@ pub(super) struct World {
     /// The same, for each wait so far.
     pub(super) rounds: Vec<Vec<String>>,
     shared: Arc<Shared>,
-    /// Called in place of the script: whatever a test wants to happen at a wait.
-    pub(super) at_wait: Option<Box<dyn FnMut(&mut World, Duration) -> bool>>,
+    /// Called in place of the script.
+    pub(super) at_wait: Option<AtWait>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
