@@ -16,23 +16,28 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All Markdown files of the project.
-fn documents() -> Vec<PathBuf> {
-    let mut found = Vec::new();
+/// Files and folders of the project, from its root.
+fn files() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
     let mut folders = vec![root().to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in read_dir(&folder).unwrap().map(Result::unwrap) {
-            let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
+            let name = entry.file_name().into_string().unwrap();
+            if (name.starts_with('.') && name != ".ci") || name == "target" {
+                continue;
+            }
+            found.insert(entry.path().strip_prefix(root()).unwrap().to_str().unwrap().to_owned());
             if entry.file_type().unwrap().is_dir() {
-                let is_ours = !name.starts_with('.') && name != "target" && name != "node_modules";
-                folders.extend(is_ours.then_some(path));
-            } else if name.ends_with(".md") {
-                found.push(path);
+                folders.push(entry.path());
             }
         }
     }
-    found.sort();
     found
+}
+
+/// All Markdown files of the project.
+fn documents() -> Vec<PathBuf> {
+    files().iter().filter(|file| file.ends_with(".md")).map(|file| root().join(file)).collect()
 }
 
 fn text(file: &str) -> String {
@@ -70,6 +75,26 @@ fn links_lead_to_files() {
         }
     }
     assert!(links > 50, "only {links} links were found");
+}
+
+#[test]
+fn source_files_that_are_named_exist() {
+    let files = files();
+    let exists = |named: &str| files.iter().any(|file| file == named || file.ends_with(&format!("/{named}")));
+    let mut checked = 0;
+    let pages = documents().into_iter().filter(|file| file.starts_with(root().join("docs")));
+    for file in pages.chain([root().join("ARCHITECTURE.md"), root().join("README.md")]) {
+        for named in read_to_string(&file).unwrap().split('`').skip(1).step_by(2) {
+            // A folder is named with a slash at its end; what has other signs in it is no path.
+            let is_path = named.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+            if !is_path || !(named.ends_with(".rs") || named.ends_with('/')) || named.starts_with(['/', '.']) {
+                continue;
+            }
+            checked += 1;
+            assert!(exists(named.trim_end_matches('/')), "{}: there is no {named}", file.display());
+        }
+    }
+    assert!(checked > 30, "only {checked} files were found");
 }
 
 #[test]
