@@ -1,0 +1,206 @@
+//! What ran, by module: JSON of the schema `hbbp-flow/1`, as `hbbp merge` writes it.
+//!
+//! ```text
+//! {"schema":"hbbp-flow/1","executions":true,"inputs":2,"seen":9.0,"left_out":{"streams":0.0,"branches":0.0,"samples":0.0},
+//!  "modules":[{"path":"/bin/x","build_id":"01ab..","read":true,
+//!    "ranges":[[first,last,count],..],"branches":[[from,module,to,count,mispredicted],..],"samples":[[at,count],..]},..]}
+//! ```
+
+use std::io::{Read, Write};
+
+use addresses::Svma;
+use serde::{Deserialize, Serialize};
+
+/// The document's shape and its version.
+pub const SCHEMA: &str = "hbbp-flow/1";
+
+/// No honest count is larger: a thousand years of executions at 10 GHz.
+const MOST: f64 = 3e20;
+
+/// The document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowDocument {
+    schema: String,
+    /// The counts are numbers of executions; otherwise they are only proportional to them, or to time.
+    pub executions: bool,
+    /// How many recordings or exact counts it is the sum of.
+    pub inputs: u64,
+    /// How many streams were seen, those left out included; 0 where it is not known.
+    #[serde(default)]
+    pub seen: f64,
+    /// What is in no module.
+    pub left_out: LeftOut,
+    /// Branches name modules by their place in this list.
+    pub modules: Vec<FlowModule>,
+}
+
+/// What is in no module's flow, in executions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Streams that the code cannot have run along: their branches may be good.
+    pub streams: f64,
+    /// Branches from what is no branch in the file, or from addresses that no mapping explains.
+    pub branches: f64,
+    /// What samples stand for at addresses that no mapping explains, or that are no code of the file.
+    pub samples: f64,
+}
+
+/// A module of the document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowModule {
+    /// Its path.
+    pub path: String,
+    /// Its build id in hexadecimal.
+    pub build_id: Option<String>,
+    /// Its code was read. If not, addresses are offsets in its file, and nothing was checked against the code.
+    pub read: bool,
+    /// First and last instruction, and count.
+    pub ranges: Vec<(Svma, Svma, f64)>,
+    /// The branch, module and address that it leads to, count, and how many of them were mispredicted.
+    pub branches: Vec<(Svma, usize, Svma, f64, f64)>,
+    /// The instruction, and what its samples stand for.
+    pub samples: Vec<(Svma, f64)>,
+}
+
+/// Why a text is no flow.
+#[derive(Debug, thiserror::Error)]
+pub enum FlowDocumentError {
+    /// It is no JSON, or JSON of another shape.
+    #[error("it is no flow as `hbbp merge` writes it: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It says that it is something else.
+    #[error("its schema is `{0}`, expected `{SCHEMA}`: make it with `hbbp merge -o FILE RECORDING..`")]
+    Schema(String),
+    /// A branch leads to a module that is not there.
+    #[error("a branch of {path} leads to module {module}, but there are {modules}")]
+    Module {
+        /// Where the branch is.
+        path: String,
+        /// What it says.
+        module: usize,
+        /// How many there are.
+        modules: usize,
+    },
+    /// A build id that is none.
+    #[error("{path} has the build id `{build_id}`, expected an even number of hexadecimal digits")]
+    BuildId {
+        /// The module.
+        path: String,
+        /// What it says.
+        build_id: String,
+    },
+    /// A count that cannot be.
+    #[error("{path} has a count of {count:e}, expected 0 to {MOST:e}")]
+    Count {
+        /// The module, or what else it counts.
+        path: String,
+        /// What it says.
+        count: f64,
+    },
+    /// A range that ends before it starts.
+    #[error("{path} has a range from {first} to {last}")]
+    Range {
+        /// The module.
+        path: String,
+        /// What it says.
+        first: Svma,
+        /// What it says.
+        last: Svma,
+    },
+}
+
+/// Only what says whether the rest can be read.
+#[derive(Deserialize)]
+struct Kind {
+    #[serde(default)]
+    schema: String,
+}
+
+impl FlowDocument {
+    /// A document without modules.
+    pub fn new(executions: bool, inputs: u64, seen: f64, left_out: LeftOut) -> Self {
+        Self { schema: SCHEMA.to_owned(), executions, inputs, seen, left_out, modules: Vec::new() }
+    }
+
+    /// Writes it as one line of JSON.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        serde_json::to_writer(&mut *out, self)?;
+        writeln!(out)
+    }
+
+    /// Reads what [`Self::write`] wrote, and checks it. Memory grows with the size of the file.
+    ///
+    /// # Errors
+    /// It cannot be read, is something else, or says what cannot be.
+    pub fn read(mut input: impl Read) -> Result<Self, FlowDocumentError> {
+        let mut text = Vec::new();
+        input.read_to_end(&mut text).map_err(serde_json::Error::io)?;
+        let Kind { schema } = serde_json::from_slice(&text)?;
+        if schema != SCHEMA {
+            return Err(FlowDocumentError::Schema(schema));
+        }
+        let document: Self = serde_json::from_slice(&text)?;
+        document.check()?;
+        Ok(document)
+    }
+
+    /// Whether it says what can be: sums can become too large.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn check(&self) -> Result<(), FlowDocumentError> {
+        let LeftOut { streams, branches, samples } = self.left_out;
+        possible("what was seen", self.seen)?;
+        for count in [streams, branches, samples] {
+            possible("what is left out", count)?;
+        }
+        for FlowModule { path, build_id, .. } in &self.modules {
+            if let Some(build_id) = build_id.as_ref().filter(|text| !is_hex(text)) {
+                return Err(FlowDocumentError::BuildId { path: path.clone(), build_id: build_id.clone() });
+            }
+        }
+        self.modules.iter().try_for_each(|module| module.check(self.modules.len()))
+    }
+}
+
+impl FlowModule {
+    /// `modules`: how many there are to lead to.
+    fn check(&self, modules: usize) -> Result<(), FlowDocumentError> {
+        let path = &self.path;
+        for &(first, last, count) in &self.ranges {
+            if first > last {
+                return Err(FlowDocumentError::Range { path: path.clone(), first, last });
+            }
+            possible(path, count)?;
+        }
+        for &(_, module, _, count, mispredicted) in &self.branches {
+            if module >= modules {
+                return Err(FlowDocumentError::Module { path: path.clone(), module, modules });
+            }
+            possible(path, count)?;
+            possible(path, mispredicted)?;
+        }
+        self.samples.iter().try_for_each(|&(_, count)| possible(path, count))
+    }
+}
+
+impl LeftOut {
+    /// Adds another's, so many times.
+    pub fn add(&mut self, other: &LeftOut, weight: f64) {
+        self.streams += other.streams * weight;
+        self.branches += other.branches * weight;
+        self.samples += other.samples * weight;
+    }
+}
+
+fn possible(path: &str, count: f64) -> Result<(), FlowDocumentError> {
+    let is_possible = (0.0..=MOST).contains(&count);
+    is_possible.then_some(()).ok_or_else(|| FlowDocumentError::Count { path: path.to_owned(), count })
+}
+
+fn is_hex(text: &str) -> bool {
+    !text.is_empty() && text.len().is_multiple_of(2) && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}

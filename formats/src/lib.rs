@@ -1,0 +1,20 @@
+//! The formats of hbbp's own, each defined once for those who write it and those who read it.
+//!
+//! | format | where | types |
+//! |---|---|---|
+//! | `hbbp-recording/1` | in a recording: its metadata | [`metadata`] |
+//! | data of a burst | in a recording: raw data of a burst's first sample | [`burst_data`] |
+//! | `hbbp-flow/1` | a file of `hbbp merge` | [`flow`] |
+//! | `hbbp-executions/1` | a file of `hbbp record --pmu simulated --truth` | [`executions`] |
+//!
+//! Any bytes give a value or a typed error. What is written reads back the same. Fields that a reader does not know are ignored;
+//! metadata is read so that an odd value costs no more than itself.
+#![forbid(unsafe_code)]
+
+pub mod burst_data;
+pub mod executions;
+pub mod flow;
+pub mod metadata;
+mod simulation;
+mod tolerant;
+mod tracer;

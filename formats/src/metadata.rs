@@ -1,0 +1,237 @@
+//! What a recording says of itself beyond what `perf.data` has a place for: JSON of the schema `hbbp-recording/1`.
+//!
+//! It stands in a recording twice:
+//! - **first**, at the front of the data section, as a record of type `PERF_RECORD_HEADER_FEATURE` (80), as in pipe mode:
+//!   `u64` number of the feature (250), then the text, with spaces at its end up to a multiple of 8 bytes. It says what is known when
+//!   recording begins, and is there, too, if the recorder is killed;
+//! - **last**, as the feature section of bit 250, with all counts and everything that became known since.
+//!
+//! A reader takes the last if there is one, else the first. Every field may be absent. A value that is odd, or that this version does
+//! not know, is read as an absent one; fields that it does not know are ignored.
+//!
+//! ```text
+//! {"schema":"hbbp-recording/1","version":"0.1.0","source":"clock","target":"command",
+//!  "events":[{"name":"task-clock:u","role":"ebs","unit":"nanoseconds","period":{"every":10000019},"precise":0,"levels":"user",
+//!             "samples":412,"counted":..,"enabled_ns":..,"running_ns":..,"lost":0},
+//!            {"name":"burst:u","role":"lbr",..,"branches":"any,u","provenance":"software","samples":..}],
+//!  "tracer":{"kind":"lookahead",..},"degradations":["no PMU: .."],
+//!  "samples":..,"lost":0,"lost_by_hardware":0,"throttled":0,"late":0,"duration_ns":..,"collector_cpu_ns":..}
+//! ```
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use crate::simulation::SimulationMetadata;
+use crate::tolerant::{Tolerant, object, plain_values, tolerant_objects};
+pub use crate::tracer::{Percent, PredictionCounts, TracerMetadata, TracerTimes};
+
+/// The document's shape and its version.
+pub const SCHEMA: &str = "hbbp-recording/1";
+
+tolerant_objects! {
+    /// A recording's metadata.
+    pub struct Metadata {
+        /// [`SCHEMA`]; readers take later versions, too.
+        pub schema: Option<String>,
+        /// Version of hbbp that recorded.
+        pub version: Option<String>,
+        /// What the counts come from.
+        pub source: Option<Source>,
+        /// What was recorded: `command`, `processes`, `threads` or `system`.
+        pub target: Option<String>,
+        /// The events, in the order of the recording.
+        pub events: Vec<EventMetadata>,
+        /// Entries of a full branch stack, where the kernel says.
+        pub branch_depth: Option<u32>,
+        /// The software tracer, if branches are traced.
+        pub tracer: Option<TracerMetadata>,
+        /// The simulated PMU, if it makes the samples.
+        pub simulation: Option<SimulationMetadata>,
+        /// Everything that is less than it could be, in sentences.
+        pub degradations: Vec<String>,
+        /// Samples written.
+        pub samples: Option<u64>,
+        /// Records the kernel had no room for in a ring, samples and others (`PERF_RECORD_LOST`); those lost after the last that was
+        /// written are in no other place.
+        pub lost: Option<u64>,
+        /// Samples the hardware or its driver lost (`PERF_RECORD_LOST_SAMPLES`).
+        pub lost_by_hardware: Option<u64>,
+        /// Times the kernel held an event back because it sampled too often.
+        pub throttled: Option<u64>,
+        /// Records whose place in time was past when they were read.
+        pub late: Option<u64>,
+        /// Time from start to stop, ns.
+        pub duration_ns: Option<u64>,
+        /// CPU time of the collector itself, ns.
+        pub collector_cpu_ns: Option<u64>,
+    }
+
+    /// One event of a recording. One without a name is passed over.
+    pub struct EventMetadata {
+        /// Its name in the recording.
+        pub name: String,
+        /// What its samples are for.
+        pub role: Option<Role>,
+        /// What its period counts.
+        pub unit: Option<Unit>,
+        /// When it samples: `{"every": N}` or `{"frequency": N}`.
+        pub period: Option<Period>,
+        /// `precise_ip`, 0 to 3.
+        pub precise: Option<u8>,
+        /// Levels sampled.
+        pub levels: Option<Levels>,
+        /// Branches its samples hold, in the words of `perf record -j`.
+        pub branches: Option<String>,
+        /// Where its samples, or their branch stacks, come from.
+        pub provenance: Option<Provenance>,
+        /// Samples in the recording.
+        pub samples: Option<u64>,
+        /// What it counted in all, over all CPUs and threads, inherited ones included.
+        pub counted: Option<u64>,
+        /// Time it was to count, ns: run time of the threads, or of the CPUs.
+        pub enabled_ns: Option<u64>,
+        /// Time it counted, ns: less where events outnumber counters, or the event is one of some CPUs only.
+        pub running_ns: Option<u64>,
+        /// Samples lost, where the kernel says.
+        pub lost: Option<u64>,
+    }
+}
+
+/// Why a text is no metadata.
+#[derive(Debug, thiserror::Error)]
+#[error("it is no JSON object: {0}")]
+pub struct MetadataError(#[from] serde_json::Error);
+
+impl Metadata {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The text is no JSON object. Odd values in one are no errors.
+    pub fn read(text: &[u8]) -> Result<Self, MetadataError> {
+        // An array would be taken for the fields in their order.
+        let fields: Map<String, Value> = serde_json::from_slice(text)?;
+        Ok(serde_json::from_value(Value::Object(fields))?)
+    }
+
+    /// Writes it, as one line.
+    pub fn to_json(&self) -> Vec<u8> {
+        // Maps have strings as keys, and nothing in it refuses: there is nothing that could fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// What is said of the event of that name.
+    pub fn event(&self, name: &str) -> Option<&EventMetadata> {
+        self.events.iter().find(|event| event.name == name)
+    }
+}
+
+impl Tolerant for EventMetadata {
+    fn of(value: Value) -> Option<Self> {
+        object(value).filter(|event: &Self| !event.name.is_empty())
+    }
+}
+
+plain_values! { Source Role Provenance Unit Period Levels }
+
+/// Where the counts of a recording come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Branch stacks of the hardware, with or without event samples.
+    BranchRecords,
+    /// Event samples of a hardware counter.
+    Counter,
+    /// Clock samples.
+    Clock,
+    /// Samples of some other event the user chose.
+    Other,
+}
+
+/// What an event's samples are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Event-based sampling: the ip counts, a branch stack is not used.
+    Ebs,
+    /// Branch stacks: the stack counts, the ip is not used.
+    Lbr,
+}
+
+/// Where branch stacks come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provenance {
+    /// The CPU.
+    #[default]
+    Hardware,
+    /// The tracer. The ip of such a sample is that of the first instruction of the path that its stack shows, and its weight the
+    /// number of instructions on it.
+    Software,
+    /// The simulated PMU.
+    Simulated,
+}
+
+/// What one step of an event's period is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A retired instruction.
+    Instructions,
+    /// A dispatched micro-operation (AMD IBS).
+    Operations,
+    /// A retired branch that was taken.
+    TakenBranches,
+    /// A retired branch, taken or not.
+    Branches,
+    /// A nanosecond of CPU time.
+    Nanoseconds,
+    /// Something else, by the user's choice of event.
+    Other,
+}
+
+/// When an event samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Period {
+    /// Once in so many counts.
+    Every(u64),
+    /// So many times a second; the kernel adapts the period.
+    Frequency(u64),
+}
+
+/// Privilege levels that are sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Levels {
+    /// User space and kernel.
+    #[default]
+    All,
+    /// User space only.
+    User,
+    /// Kernel only.
+    Kernel,
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every(count) => write!(f, "every {count}"),
+            Self::Frequency(hertz) => write!(f, "{hertz} Hz"),
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Instructions => "instructions",
+            Self::Operations => "micro-operations",
+            Self::TakenBranches => "taken branches",
+            Self::Branches => "branches",
+            Self::Nanoseconds => "ns of CPU time",
+            Self::Other => "counts",
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! What the software tracer says of itself.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::tolerant::{Tolerant, objects, tolerant_objects};
+
+tolerant_objects! {
+    /// The `tracer` object of a recording's metadata. While the tracer runs, only how it was told to work is known.
+    pub struct TracerMetadata {
+        /// How paths are found: `lookahead`, `breakpoint` or `check`.
+        pub kind: Option<String>,
+        /// Instructions after which a burst ends.
+        pub burst_instructions: Option<u64>,
+        /// Taken branches after which a burst ends.
+        pub depth: Option<u64>,
+        /// Percent of the threads' CPU time that recording may take.
+        pub overhead_allowed: Option<f64>,
+        /// Percent of the threads' CPU time that it took: 0 to 100,000.
+        pub overhead: Option<Percent>,
+        /// Bursts recorded.
+        pub bursts: Option<u64>,
+        /// Bursts there was no room for.
+        pub lost_bursts: Option<u64>,
+        /// Instructions executed in bursts.
+        pub instructions: Option<u64>,
+        /// Taken branches recorded.
+        pub taken_branches: Option<u64>,
+        /// Of those, decided by their bytes: direct jumps and calls.
+        pub static_branches: Option<u64>,
+        /// Conditional branches that were not taken.
+        pub not_taken: Option<u64>,
+        /// *Break Dancing*, figure 4: of the branches not decided by their bytes, the share that was taken.
+        pub taken_fraction: Option<f64>,
+        /// Of the taken branches, the share that is decided by its bytes.
+        pub static_fraction: Option<f64>,
+        /// Taken branches per branch that has to be evaluated.
+        pub usefulness: Option<f64>,
+        /// Pages of the threads' memory that bursts touched.
+        pub pages: Option<u64>,
+        /// Of those, read when they were touched; the others were read together before.
+        pub pages_missed: Option<u64>,
+        /// Times a thread was stopped for a burst.
+        pub sampling_stops: Option<u64>,
+        /// Times a thread stopped for something else: signals of the program, new threads, exec.
+        pub other_stops: Option<u64>,
+        /// Breakpoints that were reached.
+        pub breakpoints: Option<u64>,
+        /// Breakpoints given up: not reached in time, or not by the expected path.
+        pub breakpoints_missed: Option<u64>,
+        /// Threads that were traced.
+        pub threads: Option<u64>,
+        /// Processes that were traced.
+        pub processes: Option<u64>,
+        /// Times a thread was let go untraced for a while because its own signals took more than the budget.
+        pub backed_off: Option<u64>,
+        /// Why bursts ended, how often.
+        pub ends: Option<BTreeMap<String, u64>>,
+        /// What bursts went on after, by a breakpoint, how often.
+        pub continued: Option<BTreeMap<String, u64>>,
+        /// Instructions that are not interpreted, how often.
+        pub unsupported: Option<BTreeMap<String, u64>>,
+        /// Registers as predicted, where the thread could be looked at again.
+        pub predictions: Option<PredictionCounts>,
+        /// Where time went.
+        pub time: Option<TracerTimes>,
+    }
+
+    /// Predictions compared with what happened.
+    pub struct PredictionCounts {
+        /// Compared.
+        pub checked: Option<u64>,
+        /// Not as predicted: other threads or the kernel changed memory meanwhile, or a handler ran.
+        pub diverged: Option<u64>,
+    }
+
+    /// Times, ns.
+    pub struct TracerTimes {
+        /// CPU time of the traced threads.
+        pub application_ns: Option<u64>,
+        /// Interrupts and switches to the tracer and back.
+        pub stops_ns: Option<u64>,
+        /// Reading registers and memory of stopped threads.
+        pub state_ns: Option<u64>,
+        /// Interpreting.
+        pub lookahead_ns: Option<u64>,
+        /// Decoding.
+        pub decoding_ns: Option<u64>,
+        /// Setting breakpoints, and the stops at them.
+        pub breakpoints_ns: Option<u64>,
+        /// The rest of the tracer's CPU time.
+        pub other_ns: Option<u64>,
+        /// Event samples beside the bursts.
+        pub samples_ns: Option<u64>,
+    }
+}
+
+/// A share in per cent, 0 to 100,000.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Percent(pub f64);
+
+impl Tolerant for Percent {
+    fn of(value: Value) -> Option<Self> {
+        f64::of(value).filter(|percent| (0.0..1e5).contains(percent)).map(Self)
+    }
+}
+
+objects! { TracerMetadata PredictionCounts TracerTimes }
