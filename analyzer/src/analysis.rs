@@ -17,8 +17,8 @@ use crate::estimation::{Estimate, estimate};
 use crate::flow::{Flow, of_recording};
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    Granularity, Metadata, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
-    StackStatistics, Subset, Tasks, Tracer, Vendor, read_samples, read_tasks,
+    Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources, StackStatistics, Subset,
+    Tasks, Tracer, Vendor, metadata_of, read_samples, read_tasks,
 };
 
 /// What to do beyond the defaults.
@@ -111,7 +111,7 @@ pub fn analyze(
     options: &Options<'_>,
     progress: Progress<'_>,
 ) -> Result<Analysis, perfdata::Error> {
-    let metadata = recording.features().hbbp.as_deref().map(Metadata::read).unwrap_or_default();
+    let metadata = metadata_of(recording)?;
     let mut tasks = read_tasks(recording, &metadata, progress)?;
     let vendor = Vendor::of(recording.features().cpuid.as_deref());
     let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata);
@@ -158,7 +158,7 @@ pub fn analyze(
         degradations,
         choice,
         unused_events,
-        tracer: metadata.tracer,
+        tracer: metadata.tracer.map(Tracer::from),
         estimate,
     };
     for module in &counted {

@@ -17,10 +17,9 @@ pub mod tracer;
 
 pub use error::RecordError;
 pub use session::command::{CommandError, CommandStatus};
-pub use session::metadata::{EventMetadata, Metadata};
 pub use session::open::{KernelOpener, OpenError, Totals};
 pub use session::output::OutputError;
 pub use session::record_layout::BrokenRecord;
 pub use session::recorder::{RecorderError, Stop};
 pub use session::tally::Counts;
-pub use simulation::{CountedInstruction, SimulationStatistics, Truth};
+pub use simulation::{SimulationStatistics, Truth};

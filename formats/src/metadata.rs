@@ -1,9 +1,11 @@
 //! What a recording says of itself beyond what `perf.data` has a place for: JSON of the schema `hbbp-recording/1`.
 //!
 //! It stands in a recording twice:
-//! - **first**, at the front of the data section, as a record of type `PERF_RECORD_HEADER_FEATURE` (80), as in pipe mode:
-//!   `u64` number of the feature (250), then the text, with spaces at its end up to a multiple of 8 bytes. It says what is known when
-//!   recording begins, and is there, too, if the recorder is killed;
+//! - **first**, as the first record of the data section: the number of the feature (250, `u64`), then the text, with spaces at its end
+//!   up to a multiple of 8 bytes. It says what is known when recording begins, and so is there if the recorder is killed. The record's
+//!   type is `PERF_RECORD_HEADER_EVENT_TYPE` (65), for which `perf` has had no use since 3.10 and which it passes over in silence, as
+//!   `llvm-profgen`, `perf2bolt` and `create_llvm_prof` do. (At a `PERF_RECORD_HEADER_FEATURE`, as pipe mode has them, `perf report`
+//!   stops if it does not know the feature; at record types that it does not know `perf` 6.1 stops, too.)
 //! - **last**, as the feature section of bit 250, with all counts and everything that became known since.
 //!
 //! A reader takes the last if there is one, else the first. Every field may be absent. A value that is odd, or that this version does
@@ -29,6 +31,15 @@ pub use crate::tracer::{Percent, PredictionCounts, TracerMetadata, TracerTimes};
 
 /// The document's shape and its version.
 pub const SCHEMA: &str = "hbbp-recording/1";
+
+/// The number of the feature section in which it stands last, and the first word of the record in which it stands first.
+pub const FEATURE: u32 = 250;
+
+/// The type of that record, `PERF_RECORD_HEADER_EVENT_TYPE`.
+pub const RECORD_TYPE: u32 = 65;
+
+/// What fits into a record beside its header and the number of the feature.
+const MOST_IN_RECORD: usize = 65_528 - 16;
 
 tolerant_objects! {
     /// A recording's metadata.
@@ -101,7 +112,7 @@ tolerant_objects! {
 
 /// Why a text is no metadata.
 #[derive(Debug, thiserror::Error)]
-#[error("it is no JSON object: {0}")]
+#[error(transparent)]
 pub struct MetadataError(#[from] serde_json::Error);
 
 impl Metadata {
@@ -119,6 +130,29 @@ impl Metadata {
     pub fn to_json(&self) -> Vec<u8> {
         // Maps have strings as keys, and nothing in it refuses: there is nothing that could fail.
         serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Writes it as the body of the record in which it stands first. Sentences that do not fit in are left out, the last first; `None`
+    /// if it is too long even then.
+    pub fn to_record_body(&self) -> Option<Vec<u8>> {
+        let mut text = self.to_json();
+        let mut shorter = self.clone();
+        while text.len() > MOST_IN_RECORD && shorter.degradations.pop().is_some() {
+            text = shorter.to_json();
+        }
+        if text.len() > MOST_IN_RECORD {
+            return None;
+        }
+        let mut body = u64::from(FEATURE).to_le_bytes().to_vec();
+        body.append(&mut text);
+        body.resize(body.len().next_multiple_of(8), b' ');
+        Some(body)
+    }
+
+    /// The text in the body of such a record, if it is one.
+    pub fn text_of_record(record_type: u32, body: &[u8]) -> Option<&[u8]> {
+        let (feature, text) = body.split_first_chunk()?;
+        (record_type == RECORD_TYPE && u64::from_le_bytes(*feature) == u64::from(FEATURE)).then_some(text)
     }
 
     /// What is said of the event of that name.

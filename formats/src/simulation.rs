@@ -35,6 +35,8 @@ tolerant_objects! {
         pub merged: Option<u64>,
         /// Samples there was no room for.
         pub lost: Option<u64>,
+        /// Samples that could not be written, which is a bug.
+        pub unwritable: Option<u64>,
         /// Threads that went on without being simulated, by reason.
         pub not_followed: Option<BTreeMap<String, u64>>,
         /// What went wrong, in sentences.

@@ -23,6 +23,8 @@ tolerant_objects! {
         pub bursts: Option<u64>,
         /// Bursts there was no room for.
         pub lost_bursts: Option<u64>,
+        /// Samples of bursts that are not in the recording because they could not be written, which is a bug.
+        pub unwritable_samples: Option<u64>,
         /// Instructions executed in bursts.
         pub instructions: Option<u64>,
         /// Taken branches recorded.

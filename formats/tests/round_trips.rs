@@ -4,7 +4,7 @@ use addresses::{FileOffset, Svma};
 use formats::burst_data::{DataUse, DataUses, Forwarded};
 use formats::executions::{CountedInstruction, Executions};
 use formats::flow::{FlowDocument, FlowModule, LeftOut};
-use formats::metadata::Metadata;
+use formats::metadata::{Metadata, RECORD_TYPE};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -182,6 +182,10 @@ proptest! {
         prop_assume!(document.is_object() || read.is_err());
         if let Ok(metadata) = read {
             prop_assert_eq!(&Metadata::read(&metadata.to_json()).unwrap(), &metadata);
+            let body = metadata.to_record_body().unwrap();
+            prop_assert_eq!(body.len() % 8, 0);
+            let text = Metadata::text_of_record(RECORD_TYPE, &body).unwrap();
+            prop_assert_eq!(Metadata::read(text).unwrap(), metadata);
         }
     }
 
@@ -222,6 +226,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..200)) {
         let _ = (Metadata::read(&bytes), FlowDocument::read(bytes.as_slice()), Executions::read(&bytes));
+        let _ = Metadata::text_of_record(RECORD_TYPE, &bytes).map(Metadata::read);
         prop_assert!(DataUses::read(&bytes).to_bytes().len() <= bytes.len());
     }
 

@@ -2,7 +2,9 @@
 
 use formats::burst_data::{DataUse, DataUses, Forwarded};
 use formats::executions::Executions;
-use formats::metadata::{Levels, Metadata, Percent, Period, Provenance, Role, Source, Unit};
+use formats::metadata::{
+    EventMetadata, Levels, Metadata, Percent, Period, Provenance, RECORD_TYPE, Role, Source, Unit,
+};
 
 /// As version 0.1.0 wrote it.
 const RECORDED: &str = concat!(
@@ -61,4 +63,20 @@ fn executions_say_what_they_are() {
     assert_eq!(serde_json::to_string(&executions).unwrap(), text);
     let error = Executions::read(br#"{"schema":"hbbp-blocks/1"}"#).unwrap_err().to_string();
     assert!(error.contains("`hbbp-blocks/1`, expected `hbbp-executions/1`"), "{error}");
+}
+
+#[test]
+fn metadata_fits_into_a_record() {
+    // With the rest of it, into the last word.
+    let sentences = vec!["x".repeat(30_000), "y".repeat(35_465), "z".repeat(30_000)];
+    let metadata = Metadata { degradations: sentences.clone(), lost: Some(3), ..Metadata::default() };
+    let body = metadata.to_record_body().unwrap();
+    assert_eq!(body.len() + 8, 65_528);
+    let read = Metadata::read(Metadata::text_of_record(RECORD_TYPE, &body).unwrap()).unwrap();
+    assert_eq!((read.degradations, read.lost), (sentences[..2].to_vec(), Some(3)));
+    let endless = EventMetadata { name: "x".repeat(70_000), ..EventMetadata::default() };
+    assert_eq!(Metadata { events: vec![endless], ..Metadata::default() }.to_record_body(), None);
+    for (record_type, body) in [(80, body.as_slice()), (RECORD_TYPE, b"\0\0\0\0\0\0\0\0cycles"), (RECORD_TYPE, b"")] {
+        assert_eq!(Metadata::text_of_record(record_type, body), None);
+    }
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use analyzer::BinarySearch;
 use analyzer::flow::Flow;
-use analyzer::recording::{Metadata, Sources, Vendor, read_tasks};
+use analyzer::recording::{Sources, Vendor, metadata_of, read_tasks};
 use analyzer::sample_profile::{Names, SampleProfile};
 use anyhow::bail;
 use clap::ValueEnum;
@@ -215,7 +215,7 @@ fn of_samples(args: &Args) -> anyhow::Result<()> {
 
 /// The events whose stacks are the branch source, by index.
 fn branch_events(recording: &Recording) -> anyhow::Result<Vec<usize>> {
-    let metadata = recording.features().hbbp.as_deref().map(Metadata::read).unwrap_or_default();
+    let metadata = metadata_of(recording)?;
     let samples = read_tasks(recording, &metadata, &|_| {})?.records.samples;
     let vendor = Vendor::of(recording.features().cpuid.as_deref());
     let sources = Sources::of(recording.events(), vendor, &samples, &metadata);

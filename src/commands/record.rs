@@ -155,7 +155,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             if !quiet {
                 closing_lines(&outcome.summary);
             }
-            if let (Some(path), Some(done)) = (truth, &outcome.summary.metadata.simulation) {
+            if let (Some(path), Some(done)) = (truth, &outcome.summary.simulation) {
                 simulation::write_truth(&path, done)?;
             }
             Ok(ExitCode::from(exit_code(&outcome)))
@@ -275,8 +275,8 @@ fn exit_code(outcome: &Outcome) -> u8 {
 
 fn closing_lines(summary: &Summary) {
     let metadata = &summary.metadata;
-    let counts = &metadata.counts;
-    let seconds = metadata.duration_ns as f64 / 1e9;
+    let counts = &summary.counts;
+    let seconds = summary.duration.as_secs_f64();
     say_always(&format!(
         "{} samples in {seconds:.2} s written to {} ({} KiB)",
         counts.samples,
@@ -285,7 +285,7 @@ fn closing_lines(summary: &Summary) {
     ));
     if metadata.events.len() > 1 {
         for event in &metadata.events {
-            say_always(&format!("  {}: {} samples", event.name, event.samples));
+            say_always(&format!("  {}: {} samples", event.name, event.samples.unwrap_or(0)));
         }
     }
     if counts.lost + counts.lost_by_hardware > 0 {
@@ -301,10 +301,10 @@ fn closing_lines(summary: &Summary) {
             counts.throttled
         ));
     }
-    if let Some(tracer) = &metadata.tracer {
+    if let Some(tracer) = &summary.tracer {
         tracing::lines(tracer).iter().for_each(|line| say_always(line));
     }
-    if let Some(done) = &metadata.simulation {
+    if let Some(done) = &summary.simulation {
         say_always(&simulation::line(done));
     }
 }

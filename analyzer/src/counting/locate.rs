@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use formats::burst_data::DataUses;
+
 use crate::address::{Avma, FileOffset};
 
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
-    AddressSpace, BurstPath, Context, ContextId, DataUses, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources,
-    Starts, Timeline, Totals, UNKNOWN, Weight,
+    AddressSpace, BurstPath, Context, ContextId, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources, Starts,
+    Timeline, Totals, UNKNOWN, Weight,
 };
 
 /// EBS samples at one instruction.

@@ -24,13 +24,12 @@ mod source_lines;
 pub use builder::FlowBuilder;
 pub use code::{FallThrough, FlowCode};
 pub use comparison::{BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
-pub use document::{FlowDocumentError, SCHEMA};
 pub use executed::{ExecutedCode, ExecutedModule, executed_modules};
 pub use merge::Merge;
 pub(crate) use of_recording::of_recording;
 pub use source_lines::SourceLine;
 
-use serde::{Deserialize, Serialize};
+pub use formats::flow::{FlowDocumentError, LeftOut, SCHEMA};
 
 use crate::address::Svma;
 use crate::recording::Module;
@@ -114,17 +113,6 @@ pub struct IpCount {
     pub count: f64,
 }
 
-/// What is in no module's flow, in executions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// Streams that the code cannot have run along: their branches may be good.
-    pub streams: f64,
-    /// Branches from what is no branch in the file, or from addresses that no mapping explains.
-    pub branches: f64,
-    /// What samples stand for at addresses that no mapping explains, or that are no code of the file.
-    pub samples: f64,
-}
-
 /// The count as profiles of other tools have it: to the nearest whole number, but 1 at least, for what was seen ran.
 pub fn whole(count: f64) -> u64 {
     count.round().max(1.0) as u64
@@ -174,14 +162,5 @@ impl ModuleFlow {
     /// What its samples stand for.
     pub fn sample_total(&self) -> f64 {
         self.samples.iter().map(|sample| sample.count).sum()
-    }
-}
-
-impl LeftOut {
-    /// Adds another's, so many times.
-    pub fn add(&mut self, other: &LeftOut, weight: f64) {
-        self.streams += other.streams * weight;
-        self.branches += other.branches * weight;
-        self.samples += other.samples * weight;
     }
 }

@@ -22,10 +22,11 @@
 
 use std::collections::HashMap;
 
+use formats::burst_data::DataUses;
 use hashbrown::HashTable;
 use perfdata::{Avma, Branch, BranchStack};
 
-use crate::recording::{BurstPath, BurstPiece, Context, ContextId, DataUses, Starts};
+use crate::recording::{BurstPath, BurstPiece, Context, ContextId, Starts};
 
 /// Fixed-point number of executions, in units of 2^-32, so that sums do not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use perfdata::{Avma, BranchStack, RawRecord, Recording, Sample, Weight};
 
-use crate::recording::Metadata;
+use formats::metadata::Metadata;
+
+use crate::recording::burst_unit;
 
 /// Instructions of a burst or a piece of one; 0 where nobody counted them. Recordings may have something else in the upper half of the weight.
 pub fn instructions_of(piece: &Sample<'_>) -> u64 {
@@ -84,7 +86,7 @@ impl<'a> BurstCounter<'a> {
     /// Of the events that the metadata calls bursts.
     pub fn new(recording: &'a Recording, metadata: &Metadata) -> Self {
         let has_bursts: Vec<bool> =
-            recording.events().iter().map(|event| metadata.burst_unit(&event.name).is_some()).collect();
+            recording.events().iter().map(|event| burst_unit(metadata, &event.name).is_some()).collect();
         BurstCounter {
             recording,
             bursts: vec![0; has_bursts.len()],

@@ -1,45 +1,8 @@
-//! What `hbbp record` noted about a recording beyond what `perf.data` has a place for.
+//! What `hbbp record` said about a recording beyond what `perf.data` has a place for.
 
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
-
-/// The part of feature 250 (`hbbp-recording/1`, JSON) that the analysis needs or reports repeat. Fields that are absent are empty.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct Metadata {
-    /// What was weaker than it could be when the recording was made.
-    pub degradations: Vec<String>,
-    /// Records the kernel had no room for; those lost after the last that was written are in no other place.
-    pub lost: u64,
-    /// Samples the hardware lost.
-    pub lost_by_hardware: u64,
-    /// How often the kernel throttled an event.
-    pub throttled: u64,
-    /// Events whose samples did not come from the machine.
-    #[serde(rename = "events", deserialize_with = "made_events")]
-    pub made: MadeEvents,
-    /// The tracer that wrote them.
-    #[serde(deserialize_with = "tracer")]
-    pub tracer: Option<Tracer>,
-}
-
-/// Events whose samples software made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MadeEvents {
-    /// Those with `"provenance":"software"`.
-    pub bursts: Vec<BurstEvent>,
-    /// Names of those with `"provenance":"simulated"`.
-    pub simulated: Vec<String>,
-}
-
-/// An event whose samples are bursts: stacks of branches that were followed in software.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BurstEvent {
-    /// Its name in the recording.
-    pub name: String,
-    /// What its periods count.
-    pub unit: BurstUnit,
-}
+use formats::metadata::{Metadata, Percent, Provenance, TracerMetadata, Unit};
+use perfdata::{Chunk, Error, Recording};
+use serde::Serialize;
 
 /// What a burst stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,59 +30,55 @@ pub struct Tracer {
     pub overhead: Option<f64>,
 }
 
-impl Metadata {
-    /// The note is input like any other: one that cannot be read is said to be so.
-    pub fn read(note: &[u8]) -> Self {
-        serde_json::from_slice(note).unwrap_or_else(|error| Metadata {
-            degradations: vec![format!("what the recorder noted (feature 250) cannot be read: {error}")],
-            ..Metadata::default()
-        })
-    }
-
-    /// What the bursts of an event stand for, if it has any.
-    pub fn burst_unit(&self, event: &str) -> Option<BurstUnit> {
-        self.made.bursts.iter().find(|burst| burst.name == event).map(|burst| burst.unit)
-    }
-
-    /// Whether a simulated PMU made an event's samples.
-    pub fn is_simulated(&self, event: &str) -> bool {
-        self.made.simulated.iter().any(|name| name == event)
+/// The metadata of a recording: what was said last, or, if the recorder never came to that, what it said first. Recordings of others
+/// have none, which is empty.
+///
+/// # Errors
+/// The recording cannot be read.
+pub fn metadata_of(recording: &Recording) -> Result<Metadata, Error> {
+    match recording.features().hbbp.as_deref() {
+        Some(text) => Ok(read(text)),
+        None => first_metadata(recording),
     }
 }
 
-/// Entries that are odd are passed over: what they say is lost, the rest of the note is not.
-fn made_events<'de, D: Deserializer<'de>>(note: D) -> Result<MadeEvents, D::Error> {
-    let events = Value::deserialize(note)?;
-    let mut made = MadeEvents::default();
-    for event in events.as_array().into_iter().flatten() {
-        let text = |key: &str| event.get(key).and_then(Value::as_str);
-        let Some(name) = text("name").map(ToString::to_string) else { continue };
-        match (text("provenance"), text("unit")) {
-            (Some("software"), unit) => {
-                let unit = match unit {
-                    Some("nanoseconds") => BurstUnit::Nanoseconds,
-                    Some("instructions") => BurstUnit::Instructions,
-                    _ => BurstUnit::Unknown,
-                };
-                made.bursts.push(BurstEvent { name, unit });
-            }
-            (Some("simulated"), _) => made.simulated.push(name),
-            _ => {}
-        }
-    }
-    Ok(made)
+/// The metadata in the first record.
+fn first_metadata(recording: &Recording) -> Result<Metadata, Error> {
+    let mut chunk = Chunk::new();
+    let has_records = recording.chunks().next_into(&mut chunk)?;
+    let first = chunk.records().next().filter(|_| has_records);
+    let text = first.and_then(|raw| Metadata::text_of_record(raw.record_type.0, raw.body));
+    Ok(text.map(read).unwrap_or_default())
 }
 
-fn tracer<'de, D: Deserializer<'de>>(note: D) -> Result<Option<Tracer>, D::Error> {
-    let tracer = Value::deserialize(note)?;
-    let number = |key: &str| tracer.get(key).and_then(Value::as_u64);
-    Ok(tracer.is_object().then(|| Tracer {
-        kind: tracer.get("kind").and_then(Value::as_str).map(ToString::to_string),
-        bursts: number("bursts"),
-        burst_instructions: number("burst_instructions"),
-        depth: number("depth"),
-        overhead: tracer.get("overhead").and_then(Value::as_f64).filter(|percent| (0.0..1e5).contains(percent)),
-    }))
+/// The metadata is input like any other: a text that cannot be read is said to be so.
+fn read(text: &[u8]) -> Metadata {
+    Metadata::read(text).unwrap_or_else(|error| Metadata {
+        degradations: vec![format!("what the recorder noted (feature 250) cannot be read: {error}")],
+        ..Metadata::default()
+    })
+}
+
+/// What the bursts of an event stand for, if it has any.
+pub fn burst_unit(metadata: &Metadata, event: &str) -> Option<BurstUnit> {
+    let event = metadata.event(event).filter(|event| event.provenance == Some(Provenance::Software))?;
+    Some(match event.unit {
+        Some(Unit::Nanoseconds) => BurstUnit::Nanoseconds,
+        Some(Unit::Instructions) => BurstUnit::Instructions,
+        _ => BurstUnit::Unknown,
+    })
+}
+
+/// Whether a simulated PMU made an event's samples.
+pub fn is_simulated(metadata: &Metadata, event: &str) -> bool {
+    metadata.event(event).is_some_and(|event| event.provenance == Some(Provenance::Simulated))
+}
+
+impl From<TracerMetadata> for Tracer {
+    fn from(tracer: TracerMetadata) -> Self {
+        let TracerMetadata { kind, bursts, burst_instructions, depth, overhead, .. } = tracer;
+        Tracer { kind, bursts, burst_instructions, depth, overhead: overhead.map(|Percent(percent)| percent) }
+    }
 }
 
 #[cfg(test)]
@@ -128,16 +87,15 @@ mod tests {
 
     #[test]
     fn what_reports_repeat_is_read_and_the_rest_is_ignored() {
-        let metadata =
-            Metadata::read(br#"{"schema":"hbbp-recording/9","degradations":["no PMU"],"lost":3,"new":{"field":1}}"#);
-        assert_eq!(metadata, Metadata { degradations: vec!["no PMU".into()], lost: 3, ..Metadata::default() });
-        assert_eq!(Metadata::read(b"{}"), Metadata::default());
-        assert!(Metadata::read(b"[1").degradations.concat().contains("feature 250"));
+        let metadata = read(br#"{"schema":"hbbp-recording/9","degradations":["no PMU"],"lost":3,"new":{"field":1}}"#);
+        assert_eq!((metadata.degradations, metadata.lost), (vec!["no PMU".to_owned()], Some(3)));
+        assert_eq!(read(b"{}"), Metadata::default());
+        assert!(read(b"[1").degradations.concat().contains("feature 250"));
     }
 
     #[test]
     fn bursts_are_the_events_of_software_provenance() {
-        let metadata = Metadata::read(
+        let metadata = read(
             br#"{"events":[{"name":"task-clock","role":"ebs","unit":"nanoseconds"},
                 {"name":"lbr","provenance":"hardware","unit":"taken-branches"},
                 {"name":"burst:u","role":"lbr","provenance":"software","unit":"nanoseconds"},
@@ -149,10 +107,9 @@ mod tests {
         let names = ["task-clock", "lbr", "burst:u", "burst2", "burst3", "burst4"];
         let (time, instructions) = (Some(BurstUnit::Nanoseconds), Some(BurstUnit::Instructions));
         let units = [None, None, time, instructions, Some(BurstUnit::Unknown), None];
-        assert_eq!(names.map(|name| metadata.burst_unit(name)), units);
-        assert!(
-            metadata.is_simulated("simulated/instructions/") && !names.iter().any(|name| metadata.is_simulated(name))
-        );
+        assert_eq!(names.map(|name| burst_unit(&metadata, name)), units);
+        assert!(is_simulated(&metadata, "simulated/instructions/"));
+        assert!(!names.iter().any(|name| is_simulated(&metadata, name)));
         let tracer = Tracer {
             kind: Some("lookahead".into()),
             bursts: Some(8),
@@ -160,7 +117,7 @@ mod tests {
             depth: None,
             overhead: Some(0.93),
         };
-        assert_eq!(metadata.tracer, Some(tracer));
+        assert_eq!(metadata.tracer.map(Tracer::from), Some(tracer));
     }
 
     #[test]
@@ -170,10 +127,10 @@ mod tests {
             r#""events":{"name":"burst:u","provenance":"software"},"tracer":null"#,
             r#""events":[7,null,{"provenance":"software"},{"name":3,"provenance":"software"}],"tracer":"none""#,
         ] {
-            let metadata = Metadata::read(format!(r#"{{"lost":3,{odd}}}"#).as_bytes());
-            assert_eq!(metadata, Metadata { lost: 3, ..Metadata::default() }, "{odd}");
+            let metadata = read(format!(r#"{{"lost":3,{odd}}}"#).as_bytes());
+            assert_eq!(metadata, Metadata { lost: Some(3), ..Metadata::default() }, "{odd}");
         }
-        let metadata = Metadata::read(br#"{"tracer":{"kind":1,"bursts":-1,"depth":1e300,"overhead":-1e308}}"#);
-        assert_eq!(metadata.tracer, Some(Tracer::default()));
+        let metadata = read(br#"{"tracer":{"kind":1,"bursts":-1,"depth":1e300,"overhead":-1e308}}"#);
+        assert_eq!(metadata.tracer.map(Tracer::from), Some(Tracer::default()));
     }
 }

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use formats::burst_data::DataUses;
+use formats::metadata::Metadata;
 use perfdata::{Avma, Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRecord, Record, RecordType, Recording};
 
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    Aggregate, BurstCounter, BurstPiece, Context, ContextId, DataUses, EpochId, FirstPiece, FirstPieces, IpHits,
-    KERNEL, KERNEL_PID, Mapping, Metadata, ModuleTable, PathSelection, Sources, Subset, TaskEvent, Timeline, Totals,
-    instructions_of,
+    Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
+    KERNEL_PID, Mapping, ModuleTable, PathSelection, Sources, Subset, TaskEvent, Timeline, Totals, instructions_of,
 };
 
 /// Whether the threads of a process are told apart.
@@ -86,9 +87,9 @@ impl RecordCounts {
 
     /// Takes over what the recorder counted: it knows of losses after the last record.
     pub fn learn(&mut self, metadata: &Metadata) {
-        self.lost = self.lost.max(metadata.lost);
-        self.lost_by_hardware = self.lost_by_hardware.max(metadata.lost_by_hardware);
-        self.throttled = self.throttled.max(metadata.throttled);
+        self.lost = self.lost.max(metadata.lost.unwrap_or(0));
+        self.lost_by_hardware = self.lost_by_hardware.max(metadata.lost_by_hardware.unwrap_or(0));
+        self.throttled = self.throttled.max(metadata.throttled.unwrap_or(0));
     }
 
     fn malformed(&mut self, raw: &RawRecord<'_>, error: &Error) {
@@ -382,7 +383,7 @@ impl<'a> Worker<'a> {
                 self.aggregate.add_burst(id, &piece);
                 if is_first && self.paths.keeps(&sample, raw) {
                     let time = sample.time.unwrap_or(u64::MAX);
-                    self.aggregate.keep_path(id, time, &piece, DataUses::of(sample.raw.unwrap_or_default()));
+                    self.aggregate.keep_path(id, time, &piece, DataUses::read(sample.raw.unwrap_or_default()));
                 }
             }
             Some(stack) => self.aggregate.add_stack(id, period, stack),

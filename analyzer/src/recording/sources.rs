@@ -1,9 +1,10 @@
 //! Which events of a recording serve as which source of counts.
 
+use formats::metadata::Metadata;
 use model::SourcePair;
 use perfdata::{BranchSampleType, EventDescription, SampleFormat};
 
-use crate::recording::{BurstUnit, EventKind, Metadata, StackUse, Vendor};
+use crate::recording::{BurstUnit, EventKind, StackUse, Vendor, burst_unit, is_simulated};
 
 /// The events of one source: all of one kind, so that their sums have one unit (hybrid machines have one event per PMU).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,8 +138,8 @@ impl SampleKind {
     /// The unit of bursts is what the tracer says; its event may be another that stands in for it.
     fn of(event: &EventDescription, vendor: Vendor, metadata: &Metadata) -> Self {
         let by_attr = EventKind::of(event, vendor);
-        let is_simulated = metadata.is_simulated(&event.name);
-        match metadata.burst_unit(&event.name) {
+        let is_simulated = is_simulated(metadata, &event.name);
+        match burst_unit(metadata, &event.name) {
             None => SampleKind { counts: by_attr, is_burst: false, is_simulated },
             Some(unit) => {
                 let counts = match (unit, by_attr) {

@@ -1,26 +1,12 @@
 //! From a plan to the events that really open.
 
-use serde::Serialize;
+pub use formats::metadata::Source;
 
 use crate::errno::Errno;
 use crate::machine::{EventOpener, Machine};
 use crate::plan::event_spec::{EventSpec, Levels, Role, SessionAttrs, Unit};
 use crate::plan::fallback_chain::Ladder;
 use crate::plan::{Plan, PlanError, Wishes, plan, user_only_sentence};
-
-/// Where the counts of a recording come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// Branch stacks of the hardware, with or without event samples.
-    BranchRecords,
-    /// Event samples of a hardware counter.
-    Counter,
-    /// Clock samples.
-    Clock,
-    /// Samples of some other event the user chose.
-    Other,
-}
 
 /// The events of a session.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,77 +1,10 @@
 //! One event to record with: what it counts, how often it samples, what its samples hold.
 
-use std::fmt;
-
+pub use formats::metadata::{Levels, Period, Provenance, Role, Unit};
 use perfdata::{AttrFlags, BranchSampleType, EventAttr, ReadFormat, SampleFormat};
-use serde::Serialize;
 
 use crate::machine::cpu_list::CpuList;
 use crate::machine::pmu::EventCode;
-
-/// What an event's samples are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Event-based sampling: the ip counts, a branch stack is not used.
-    Ebs,
-    /// Branch stacks: the stack counts, the ip is not used.
-    Lbr,
-}
-
-/// Where branch stacks come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Provenance {
-    /// The CPU.
-    #[default]
-    Hardware,
-    /// The tracer. The ip of such a sample is that of the first instruction of the path that its stack shows, and its weight the
-    /// number of instructions on it.
-    Software,
-    /// The simulated PMU.
-    Simulated,
-}
-
-/// What one step of an event's period is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unit {
-    /// A retired instruction.
-    Instructions,
-    /// A dispatched micro-operation (AMD IBS).
-    Operations,
-    /// A retired branch that was taken.
-    TakenBranches,
-    /// A retired branch, taken or not.
-    Branches,
-    /// A nanosecond of CPU time.
-    Nanoseconds,
-    /// Something else, by the user's choice of event.
-    Other,
-}
-
-/// When an event samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Period {
-    /// Once in so many counts.
-    Every(u64),
-    /// So many times a second; the kernel adapts the period.
-    Frequency(u64),
-}
-
-/// Privilege levels that are sampled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Levels {
-    /// User space and kernel.
-    #[default]
-    All,
-    /// User space only.
-    User,
-    /// Kernel only.
-    Kernel,
-}
 
 /// An event, on one PMU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,27 +113,5 @@ impl EventSpec {
         };
         // `config3` came with PERF_ATTR_SIZE_VER8; older kernels refuse the longer structure.
         if config3 == 0 { attr } else { EventAttr { size: 136, ..attr } }
-    }
-}
-
-impl fmt::Display for Period {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Every(count) => write!(f, "every {count}"),
-            Self::Frequency(hertz) => write!(f, "{hertz} Hz"),
-        }
-    }
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Instructions => "instructions",
-            Self::Operations => "micro-operations",
-            Self::TakenBranches => "taken branches",
-            Self::Branches => "branches",
-            Self::Nanoseconds => "ns of CPU time",
-            Self::Other => "counts",
-        })
     }
 }

@@ -2,154 +2,78 @@
 
 use std::time::Duration;
 
+use formats::metadata::{EventMetadata, Metadata, SCHEMA};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{BuildIdEntry, Features};
-use serde::Serialize;
 
 use crate::machine::Machine;
 use crate::plan::branch_filter::branch_filter_text;
 use crate::plan::choice::{Choice, Source};
-use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, Role, Unit};
+use crate::plan::event_spec::{EventSpec, Provenance};
 use crate::session::open::Totals;
-use crate::session::tally::Counts;
-use crate::simulation::SimulationStatistics;
-use crate::tracer::TracerStatistics;
-
-/// `hbbp-recording/1`: feature 250 of a recording.
-#[derive(Clone, Debug, Serialize)]
-pub struct Metadata {
-    /// `hbbp-recording/1`.
-    pub schema: &'static str,
-    /// Version of hbbp that recorded.
-    pub version: &'static str,
-    /// What the counts come from.
-    pub source: Source,
-    /// `command`, `processes`, `threads` or `system`.
-    pub target: &'static str,
-    /// The events, in the order of the recording.
-    pub events: Vec<EventMetadata>,
-    /// Entries of a full branch stack, where the kernel says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch_depth: Option<u32>,
-    /// What the software tracer did, if it was used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tracer: Option<TracerStatistics>,
-    /// What the simulated PMU did, if it made the samples.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub simulation: Option<SimulationStatistics>,
-    /// Everything that is less than it could be, in sentences.
-    pub degradations: Vec<String>,
-    /// Samples and losses.
-    #[serde(flatten)]
-    pub counts: Counts,
-    /// Time from start to stop, ns.
-    pub duration_ns: u64,
-    /// CPU time of the collector itself, ns.
-    pub collector_cpu_ns: u64,
-}
-
-/// One event of a recording.
-#[derive(Clone, Debug, Serialize)]
-pub struct EventMetadata {
-    /// Its name in the recording.
-    pub name: String,
-    /// What its samples are for.
-    pub role: Role,
-    /// What its period counts.
-    pub unit: Unit,
-    /// `{"every": N}` or `{"frequency": N}`.
-    pub period: Period,
-    /// `precise_ip`.
-    pub precise: u8,
-    /// Levels sampled.
-    pub levels: Levels,
-    /// Branches its samples hold, in the words of `-j`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branches: Option<String>,
-    /// Where those come from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provenance: Option<Provenance>,
-    /// Samples in the recording.
-    pub samples: u64,
-    /// What it counted in all.
-    #[serde(flatten)]
-    pub totals: Totals,
-    /// `perf_event_attr.type`.
-    #[serde(skip)]
-    kind: u32,
-}
 
 /// Below this, the few moments between the readings of two times would look like a share.
 const ENOUGH_TIME_NS: u64 = 100_000_000;
 
-impl EventMetadata {
-    pub(crate) fn new(spec: &EventSpec, samples: u64, totals: Totals) -> Self {
-        Self {
-            name: spec.name(),
-            role: spec.role,
-            unit: spec.unit,
-            period: spec.period,
-            precise: spec.precise,
-            levels: spec.levels,
-            branches: spec.branches.map(branch_filter_text),
-            provenance: spec.branches.map(|_| Provenance::Hardware),
-            samples,
-            totals,
-            kind: spec.code.kind,
-        }
-    }
-
-    /// A sentence if it counted less than it was to, though it has all CPUs. Only a PMU's counters are shared: software events,
-    /// tracepoints and breakpoints always count.
-    fn multiplexed(&self, machine: &Machine) -> Option<String> {
-        let Totals { enabled_ns, running_ns, .. } = self.totals;
-        let share = running_ns as f64 / enabled_ns.max(1) as f64;
-        let on_counter = match self.kind {
-            sys::PERF_TYPE_HARDWARE | sys::PERF_TYPE_HW_CACHE | sys::PERF_TYPE_RAW => true,
-            kind => machine
-                .core_pmus()
-                .chain(machine.pmu("ibs_op"))
-                .chain(machine.pmu("ibs_fetch"))
-                .any(|pmu| pmu.kind == kind),
-        };
-        (on_counter && enabled_ns >= ENOUGH_TIME_NS && share < 0.99).then(|| {
-            format!(
-                "{}: it counted {:.1} % of the time, other events had the counters for the rest",
-                self.name,
-                share * 100.0
-            )
-        })
+/// What the metadata says of an event: what is known when it is opened.
+pub(crate) fn event_metadata(spec: &EventSpec) -> EventMetadata {
+    EventMetadata {
+        name: spec.name(),
+        role: Some(spec.role),
+        unit: Some(spec.unit),
+        period: Some(spec.period),
+        precise: Some(spec.precise),
+        levels: Some(spec.levels),
+        branches: spec.branches.map(branch_filter_text),
+        provenance: spec.branches.map(|_| Provenance::Hardware),
+        ..EventMetadata::default()
     }
 }
 
-impl Metadata {
-    /// `all_cpus`: the events were to count wherever their threads run.
-    pub(crate) fn new(
-        choice: &Choice,
-        machine: &Machine,
-        target: &'static str,
-        events: Vec<EventMetadata>,
-        all_cpus: bool,
-    ) -> Self {
-        let depth = machine.core_pmus().find_map(|pmu| pmu.cap("branches")).filter(|&depth| depth > 0);
-        let mut degradations = choice.degradations.clone();
-        if all_cpus {
-            degradations.extend(events.iter().filter_map(|event| event.multiplexed(machine)));
+/// The same with what came of it.
+pub(crate) fn counted_event(event: EventMetadata, samples: u64, totals: Totals) -> EventMetadata {
+    EventMetadata {
+        samples: Some(samples),
+        counted: Some(totals.counted),
+        enabled_ns: Some(totals.enabled_ns),
+        running_ns: Some(totals.running_ns),
+        lost: Some(totals.lost),
+        ..event
+    }
+}
+
+/// A sentence if an event counted less than it was to, though it has all CPUs. Only a PMU's counters are shared: software events,
+/// tracepoints and breakpoints always count.
+pub(crate) fn multiplexed(spec: &EventSpec, totals: &Totals, machine: &Machine) -> Option<String> {
+    let Totals { enabled_ns, running_ns, .. } = *totals;
+    let share = running_ns as f64 / enabled_ns.max(1) as f64;
+    let on_counter = match spec.code.kind {
+        sys::PERF_TYPE_HARDWARE | sys::PERF_TYPE_HW_CACHE | sys::PERF_TYPE_RAW => true,
+        kind => {
+            machine.core_pmus().chain(machine.pmu("ibs_op")).chain(machine.pmu("ibs_fetch")).any(|pmu| pmu.kind == kind)
         }
-        Self {
-            schema: "hbbp-recording/1",
-            version: env!("CARGO_PKG_VERSION"),
-            source: choice.source,
-            target,
-            events,
-            branch_depth: depth.filter(|_| choice.source == Source::BranchRecords),
-            tracer: None,
-            simulation: None,
-            degradations,
-            counts: Counts::default(),
-            duration_ns: 0,
-            collector_cpu_ns: 0,
-        }
+    };
+    (on_counter && enabled_ns >= ENOUGH_TIME_NS && share < 0.99).then(|| {
+        format!(
+            "{}: it counted {:.1} % of the time, other events had the counters for the rest",
+            spec.name(),
+            share * 100.0
+        )
+    })
+}
+
+/// The metadata of a recording that begins: what is known of it before anything is recorded.
+pub(crate) fn metadata(choice: &Choice, machine: &Machine, target: &str) -> Metadata {
+    let depth = machine.core_pmus().find_map(|pmu| pmu.cap("branches")).filter(|&depth| depth > 0);
+    Metadata {
+        schema: Some(SCHEMA.to_owned()),
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        source: Some(choice.source),
+        target: Some(target.to_owned()),
+        events: choice.events.iter().map(event_metadata).collect(),
+        branch_depth: depth.filter(|_| choice.source == Source::BranchRecords),
+        degradations: choice.degradations.clone(),
+        ..Metadata::default()
     }
 }
 
@@ -189,7 +113,7 @@ pub(crate) fn features(
         branch_stack: metadata.events.iter().any(|event| event.branches.is_some()),
         cpu_pmu_caps,
         hybrid_topology: hybrid.collect(),
-        hbbp: serde_json::to_vec(metadata).ok(),
+        hbbp: Some(metadata.to_json()),
         ..Features::default()
     }
 }
@@ -198,6 +122,7 @@ pub(crate) fn features(
 mod tests {
     use super::*;
     use crate::machine::pmu::{EventCode, Pmu};
+    use crate::plan::event_spec::{Levels, Period, Role, Unit};
 
     /// What is said of an event of type `kind` that counted for `running_ms` of `enabled_ms`.
     fn degradations(kind: u32, enabled_ms: u64, running_ms: u64) -> Vec<String> {
@@ -217,8 +142,7 @@ mod tests {
         };
         let totals =
             Totals { enabled_ns: enabled_ms * 1_000_000, running_ns: running_ms * 1_000_000, ..Totals::default() };
-        let choice = Choice { source: Source::Other, events: vec![spec.clone()], degradations: Vec::new() };
-        Metadata::new(&choice, &machine, "command", vec![EventMetadata::new(&spec, 1, totals)], true).degradations
+        multiplexed(&spec, &totals, &machine).into_iter().collect()
     }
 
     #[test]

@@ -20,8 +20,8 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use formats::metadata::{EventMetadata, Metadata};
 use perfdata::EventAttr;
-use serde::Serialize;
 
 use crate::error::RecordError;
 use crate::machine::Machine;
@@ -31,15 +31,18 @@ use crate::plan::request::{Request, Target};
 use crate::session::build_id::build_ids;
 use crate::session::command::{CommandStatus, PreparedCommand, find_program};
 use crate::session::live::Live;
-use crate::session::metadata::{EventMetadata, Metadata, features, own_cpu_time};
+use crate::session::metadata::{counted_event, features, metadata, multiplexed, own_cpu_time};
 use crate::session::open::KernelOpener;
 use crate::session::output::Output;
 use crate::session::recorder::{Recorder, Stop};
 use crate::session::setup::open_all;
+use crate::session::tally::Counts;
+use crate::simulation::SimulationStatistics;
 use crate::simulation::planned::PlannedSimulation;
 use crate::sys::process::{all_processes, group_and_parent};
 use crate::sys::{SignalFd, is_ignored};
-use crate::tracer::tracing::{Tracing, burst_metadata};
+use crate::tracer::TracerStatistics;
+use crate::tracer::tracing::{Tracing, burst_metadata, burst_totals};
 
 /// A recording that is set up; nothing is recorded and nothing of the command runs yet.
 pub struct Session<'a> {
@@ -68,7 +71,7 @@ pub struct Outcome {
 }
 
 /// What is in the file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Summary {
     /// The file.
     pub path: PathBuf,
@@ -76,6 +79,14 @@ pub struct Summary {
     pub bytes: u64,
     /// What it says of itself.
     pub metadata: Metadata,
+    /// Samples and losses.
+    pub counts: Counts,
+    /// Time from start to stop.
+    pub duration: Duration,
+    /// What the software tracer did, if it was used.
+    pub tracer: Option<TracerStatistics>,
+    /// What the simulated PMU did, if it made the samples.
+    pub simulation: Option<SimulationStatistics>,
 }
 
 /// How long a command is waited for that was told to end because the time was up, or by a second signal.
@@ -273,32 +284,38 @@ impl<'a> Session<'a> {
     ) -> Result<Summary, RecordError> {
         let totals = live.opened.totals(attrs, request.target != Target::System);
         let tally = &recorder.tally;
-        let events = choice.events.iter().zip(&tally.samples).zip(&totals);
-        let mut events: Vec<EventMetadata> =
-            events.map(|((spec, &samples), &totals)| EventMetadata::new(spec, samples, totals)).collect();
+        let mut metadata = metadata(choice, machine, request.target.word());
+        let mut events: Vec<EventMetadata> = std::mem::take(&mut metadata.events);
+        let mut all_totals = totals.clone();
         let mut traced = live.traced.clone();
         if let Some(spec) = burst {
-            let clock_samples = |event: &&EventMetadata| event.unit == Unit::Nanoseconds;
-            let clock_samples = events.iter().filter(clock_samples).map(|event| event.samples).sum();
+            let is_clock = |event: &&EventSpec| event.unit == Unit::Nanoseconds;
+            let clocks = choice.events.iter().zip(&tally.samples).filter(|(event, _)| is_clock(event));
+            let clock_samples = clocks.map(|(_, samples)| samples).sum();
             if let Some(tracer) = &mut traced {
                 tracer.complete(clock_samples);
             }
             // Without these, readers would take bursts for stacks of the hardware.
-            let bursts = tally.samples.get(choice.events.len()).copied().unwrap_or(0);
-            events.push(burst_metadata(spec, bursts, traced.as_ref()));
+            events.push(burst_metadata(spec));
+            all_totals.push(burst_totals(traced.as_ref()));
         }
         if let Some(simulation) = simulation {
-            let samples = tally.samples.get(choice.events.len()..).unwrap_or_default();
-            events.extend(simulation.metadata(samples, live.simulated.as_ref()));
+            events.extend(simulation.metadata());
+            all_totals.extend(PlannedSimulation::totals(live.simulated.as_ref()));
         }
-        let all_cpus = request.cpus.is_none() && choice.events.iter().all(|event| event.cpus.is_none());
-        let mut metadata = Metadata::new(choice, machine, request.target.word(), events, all_cpus);
+        let samples = tally.samples.iter().copied().chain(std::iter::repeat(0));
+        let counted = events.into_iter().zip(samples).zip(all_totals);
+        metadata.events = counted.map(|((event, samples), totals)| counted_event(event, samples, totals)).collect();
+        if request.cpus.is_none() && choice.events.iter().all(|event| event.cpus.is_none()) {
+            let of_all_cpus = choice.events.iter().zip(&totals);
+            metadata.degradations.extend(of_all_cpus.filter_map(|(spec, totals)| multiplexed(spec, totals, machine)));
+        }
         // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
         let lost_samples = totals.iter().map(|totals| totals.lost).sum();
         if burst.is_some() && traced.is_none() {
             metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned());
         }
-        metadata.tracer = traced;
+        metadata.tracer = traced.as_ref().map(TracerStatistics::metadata);
         if let Some(wish) = &request.simulation {
             metadata.branch_depth = u32::try_from(wish.pmu.depth).ok();
             match &live.simulated {
@@ -307,18 +324,24 @@ impl<'a> Session<'a> {
                     metadata.degradations.push("samples end early: the simulation failed, which is a bug".to_owned())
                 }
             }
-            metadata.simulation.clone_from(&live.simulated);
+            metadata.simulation = live.simulated.as_ref().map(SimulationStatistics::metadata);
         }
-        metadata.counts = tally.counts;
-        metadata.counts.lost = metadata.counts.lost.max(lost_samples);
-        metadata.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let mut counts = tally.counts;
+        counts.lost = counts.lost.max(lost_samples);
+        metadata.samples = Some(counts.samples);
+        metadata.lost = Some(counts.lost);
+        metadata.lost_by_hardware = Some(counts.lost_by_hardware);
+        metadata.throttled = Some(counts.throttled);
+        metadata.late = Some(counts.late);
+        metadata.duration_ns = Some(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
         let with_kernel = choice.events.iter().any(|event| event.levels != Levels::User);
         let ids = build_ids(&tally.mapped, with_kernel);
-        metadata.collector_cpu_ns = u64::try_from(own_cpu_time().as_nanos()).unwrap_or(u64::MAX);
+        metadata.collector_cpu_ns = Some(u64::try_from(own_cpu_time().as_nanos()).unwrap_or(u64::MAX));
         let features = features(machine, &metadata, &request.cmdline, ids, tally.sample_time);
         let file = recorder.finish(&features)?;
         let bytes = file.get_ref().metadata().map_or(0, |file| file.len());
-        Ok(Summary { path: request.output.clone(), bytes, metadata })
+        let (tracer, simulation) = (traced, live.simulated.clone());
+        Ok(Summary { path: request.output.clone(), bytes, metadata, counts, duration, tracer, simulation })
     }
 }
 

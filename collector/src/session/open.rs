@@ -4,7 +4,6 @@ use std::io;
 
 use perfdata::{EventAttr, EventDescription, ReadFormat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde::Serialize;
 
 use crate::errno::Errno;
 use crate::machine::EventOpener;
@@ -109,7 +108,7 @@ pub(crate) struct OpenEvent {
 }
 
 /// What an event counted, over all CPUs and threads, inherited ones included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Counts.
     pub counted: u64,

@@ -2,12 +2,10 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
-
 use crate::session::record_layout::{RecordBytes, RecordLayout, SAMPLE, word};
 
 /// Counts of a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Samples written.
     pub samples: u64,

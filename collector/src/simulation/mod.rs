@@ -28,7 +28,7 @@ use std::sync::mpsc::Sender;
 use crate::simulation::engine::Simulator;
 use crate::simulation::pmu::{PmuSettings, SampledEvents};
 pub use crate::simulation::statistics::SimulationStatistics;
-pub use crate::simulation::truth::{CountedInstruction, Truth};
+pub use crate::simulation::truth::Truth;
 use crate::tracer::linux::LinuxKernel;
 use crate::tracer::{AttachError, BurstEvent, Follower};
 

@@ -4,6 +4,7 @@
 //! there; only their names, and the provenance in the metadata, are those of a simulation. What the kernel is asked for is an event that
 //! never happens, for the records that come with any.
 
+use formats::metadata::EventMetadata;
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
 
@@ -14,7 +15,7 @@ use crate::machine::{Cpu, EventOpener, Machine, Probe, Probes};
 use crate::plan::Wishes;
 use crate::plan::choice::{Choice, Source, choose};
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, SessionAttrs};
-use crate::session::metadata::EventMetadata;
+use crate::session::metadata::event_metadata;
 use crate::session::open::Totals;
 use crate::simulation::pmu::{Capture, PmuSettings, SampledEvents, Sampling};
 use crate::simulation::{SimulationSettings, SimulationStatistics};
@@ -93,15 +94,17 @@ impl PlannedSimulation {
     }
 
     /// Its events in the metadata.
-    pub(crate) fn metadata(&self, samples: &[u64], done: Option<&SimulationStatistics>) -> [EventMetadata; 2] {
-        let counted = done.map_or([0, 0], |done| [done.instructions, done.taken_branches]);
-        [0, 1].map(|event| {
-            let totals = Totals { counted: counted[event], ..Totals::default() };
-            let samples = samples.get(event).copied().unwrap_or(0);
-            let mut metadata = EventMetadata::new(&self.specs[event], samples, totals);
-            metadata.provenance = Some(Provenance::Simulated);
-            metadata
+    pub(crate) fn metadata(&self) -> [EventMetadata; 2] {
+        [0, 1].map(|event| EventMetadata {
+            provenance: Some(Provenance::Simulated),
+            ..event_metadata(&self.specs[event])
         })
+    }
+
+    /// What they counted.
+    pub(crate) fn totals(done: Option<&SimulationStatistics>) -> [Totals; 2] {
+        let counted = done.map_or([0, 0], |done| [done.instructions, done.taken_branches]);
+        counted.map(|counted| Totals { counted, ..Totals::default() })
     }
 }
 

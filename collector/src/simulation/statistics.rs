@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use formats::metadata::SimulationMetadata;
 
 use crate::simulation::pmu::PmuSettings;
 use crate::simulation::truth::Truth;
 
-/// The `simulation` object of a recording's statistics.
-#[derive(Clone, Debug, Default, Serialize)]
+/// What the simulation did.
+#[derive(Clone, Debug, Default)]
 pub struct SimulationStatistics {
     /// Whose events were simulated.
     pub core: &'static str,
@@ -27,7 +27,6 @@ pub struct SimulationStatistics {
     /// Why, how often.
     pub steps: BTreeMap<&'static str, u64>,
     /// Times memory and registers were written back.
-    #[serde(rename = "stretches")]
     pub slices: u64,
     /// Signals the program got.
     pub signals: u64,
@@ -46,7 +45,6 @@ pub struct SimulationStatistics {
     /// What went wrong, in sentences.
     pub failures: Vec<String>,
     /// How often each instruction was executed.
-    #[serde(skip)]
     pub truth: Truth,
 }
 
@@ -54,6 +52,32 @@ impl SimulationStatistics {
     pub(super) fn new(settings: PmuSettings) -> Self {
         let PmuSettings { core, depth, bias, seed } = settings;
         Self { core: core.as_str(), depth, bias, seed, ..Self::default() }
+    }
+
+    /// What the metadata says of it.
+    pub(crate) fn metadata(&self) -> SimulationMetadata {
+        let histogram = |counts: &BTreeMap<&'static str, u64>| {
+            Some(counts.iter().map(|(&name, &count)| (name.to_owned(), count)).collect())
+        };
+        SimulationMetadata {
+            core: Some(self.core.to_owned()),
+            depth: Some(self.depth as u64),
+            bias: Some(self.bias),
+            seed: Some(self.seed),
+            instructions: Some(self.instructions),
+            taken_branches: Some(self.taken_branches),
+            stepped: Some(self.stepped),
+            steps: histogram(&self.steps),
+            stretches: Some(self.slices),
+            signals: Some(self.signals),
+            threads: Some(self.threads),
+            processes: Some(self.processes),
+            merged: Some(self.merged),
+            lost: Some(self.lost),
+            unwritable: Some(self.unwritable),
+            not_followed: histogram(&self.not_followed),
+            failures: Some(self.failures.clone()),
+        }
     }
 
     /// What is less than it could be, in sentences.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use addresses::Avma;
-use serde::Serialize;
+use addresses::{Avma, FileOffset};
+use formats::executions::CountedInstruction;
 
 use crate::tracer::address_space::Layout;
 
@@ -12,17 +12,6 @@ use crate::tracer::address_space::Layout;
 pub struct Truth {
     /// By path of the mapped file (`//anon` or `[vdso]` where there is none) and offset in it, or address.
     counts: BTreeMap<(Vec<u8>, u64), u64>,
-}
-
-/// An instruction that was executed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CountedInstruction {
-    /// The mapped file.
-    pub path: String,
-    /// Where in it.
-    pub file_offset: u64,
-    /// How often.
-    pub count: u64,
 }
 
 impl Truth {
@@ -39,7 +28,7 @@ impl Truth {
     pub fn instructions(&self) -> impl Iterator<Item = CountedInstruction> {
         self.counts.iter().map(|((path, file_offset), count)| CountedInstruction {
             path: String::from_utf8_lossy(path).into_owned(),
-            file_offset: *file_offset,
+            file_offset: FileOffset(*file_offset),
             count: *count,
         })
     }

@@ -1,6 +1,7 @@
 //! A burst in the making, and the samples it becomes.
 
-use lookahead::{Branch, BranchKind, DataLines, DataUse, Forwarded, Outcome};
+use formats::burst_data;
+use lookahead::{Branch, BranchKind, DataLines, Outcome};
 use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
 
 /// Branches of one sample (24 bytes each): a record is at most 65,535 bytes long.
@@ -70,23 +71,13 @@ impl Burst {
     }
 
     /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as weight, and as
-    /// period its share of what the burst stands for. The first one has the lines of data as raw data: a little-endian word each, the
-    /// number of instructions of the burst executed before in its upper half, the low 32 bits of the line's number in the lower. Line 0 is
-    /// the end of what there was room for, and lines whose lower half is 0 are left out. Uses of what was stored shortly before follow, with the highest bit set, and how many instructions
-    /// before it was in the lower half.
+    /// period its share of what the burst stands for. The first one has the data that the burst used as raw data ([`burst_data`]).
     ///
     /// Returns how many samples could not be written.
     pub(crate) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) -> u64 {
         let mut stack = Vec::new();
         let mut failed = 0;
-        let word = |used: &DataUse| (u64::from(used.instruction) << 32 | used.line & 0xffff_ffff).to_le_bytes();
-        let end = self.lines.known_until().map(|instruction| DataUse { instruction, line: 0 });
-        const FORWARDED: u64 = 1 << 63;
-        let forwarded =
-            |used: &Forwarded| (FORWARDED | u64::from(used.instruction) << 32 | u64::from(used.distance)).to_le_bytes();
-        let is_told = |used: &&DataUse| used.line & 0xffff_ffff != 0;
-        let lines = self.lines.uses().iter().filter(is_told).chain(&end).flat_map(word);
-        let uses: Vec<u8> = lines.chain(self.lines.forwarded().iter().flat_map(forwarded)).collect();
+        let uses = data_uses(&self.lines);
         for (index, piece) in self.pieces.iter().enumerate() {
             let end = self.pieces.get(index + 1).map_or(self.branches.len(), |next| next.first);
             let flags = |kind: BranchKind| BranchFlags((kind as u64) << 20);
@@ -112,6 +103,19 @@ impl Burst {
         }
         failed
     }
+}
+
+/// The data that a burst used, as its first sample has it.
+fn data_uses(lines: &DataLines) -> Vec<u8> {
+    let first = lines.uses().iter().map(|used| burst_data::DataUse {
+        instruction: used.instruction,
+        line: used.line as u32, // its low half
+    });
+    let forwarded = lines
+        .forwarded()
+        .iter()
+        .map(|used| burst_data::Forwarded { instruction: used.instruction, distance: used.distance });
+    burst_data::write(first, lines.known_until(), forwarded)
 }
 
 /// The event that bursts are samples of.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use formats::metadata::TracerMetadata;
 use serde::Serialize;
 
 /// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
@@ -70,6 +71,17 @@ impl Default for BurstSize {
 }
 
 impl BurstSize {
+    /// What is known of a tracer before it has done anything.
+    pub(crate) fn metadata(self, kind: TracerKind, overhead_allowed: f64) -> TracerMetadata {
+        TracerMetadata {
+            kind: Some(kind.to_string()),
+            burst_instructions: self.instructions,
+            depth: self.depth,
+            overhead_allowed: Some(overhead_allowed),
+            ..TracerMetadata::default()
+        }
+    }
+
     /// Instructions at most, also where only a depth was asked for: code without branches must end, too.
     pub(crate) fn most_instructions(self) -> u64 {
         let with_depth = || self.depth.map_or(INSTRUCTIONS, |depth| depth.saturating_mul(1000));

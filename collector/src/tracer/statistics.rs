@@ -3,20 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use formats::metadata::{Percent, PredictionCounts, TracerMetadata, TracerTimes};
 
 use crate::tracer::options::{BurstSize, TracerKind};
 
 /// CPU time that a sample of the clock costs (`benches/record-overhead`).
 pub(crate) const SAMPLE: Duration = Duration::from_micros(20);
 
-/// The `tracer` object of a recording's metadata.
-#[derive(Clone, Debug, Serialize)]
+/// What the tracer did.
+#[derive(Clone, Debug)]
 pub struct TracerStatistics {
     /// How paths were found.
     pub kind: TracerKind,
     /// Where bursts ended at the latest.
-    #[serde(flatten)]
     pub size: BurstSize,
     /// Percent of the threads' CPU time that recording was allowed to take.
     pub overhead_allowed: f64,
@@ -73,7 +72,7 @@ pub struct TracerStatistics {
 }
 
 /// Predictions compared with what happened.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Predictions {
     /// Compared.
     pub checked: u64,
@@ -81,40 +80,42 @@ pub struct Predictions {
     pub diverged: u64,
 }
 
-/// Times, ns.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+/// Times.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     /// CPU time of the traced threads.
-    #[serde(rename = "application_ns", serialize_with = "nanoseconds")]
     pub application: Duration,
     /// Interrupts and switches to the tracer and back: what a stop was measured to cost, with the tracer on the thread's CPU or another.
-    #[serde(rename = "stops_ns", serialize_with = "nanoseconds")]
     pub stops: Duration,
     /// Reading registers and memory of stopped threads.
-    #[serde(rename = "state_ns", serialize_with = "nanoseconds")]
     pub state: Duration,
     /// Interpreting.
-    #[serde(rename = "lookahead_ns", serialize_with = "nanoseconds")]
     pub lookahead: Duration,
     /// Decoding.
-    #[serde(rename = "decoding_ns", serialize_with = "nanoseconds")]
     pub decoding: Duration,
     /// Setting breakpoints, and the stops at them.
-    #[serde(rename = "breakpoints_ns", serialize_with = "nanoseconds")]
     pub breakpoints: Duration,
     /// The rest of the tracer's CPU time.
-    #[serde(rename = "other_ns", serialize_with = "nanoseconds")]
     pub other: Duration,
     /// Event samples beside: their number times what one was measured to cost.
-    #[serde(rename = "samples_ns", serialize_with = "nanoseconds")]
     pub samples: Duration,
 }
 
-fn nanoseconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-}
-
 impl Times {
+    fn metadata(&self) -> TracerTimes {
+        let nanoseconds = |time: Duration| Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        TracerTimes {
+            application_ns: nanoseconds(self.application),
+            stops_ns: nanoseconds(self.stops),
+            state_ns: nanoseconds(self.state),
+            lookahead_ns: nanoseconds(self.lookahead),
+            decoding_ns: nanoseconds(self.decoding),
+            breakpoints_ns: nanoseconds(self.breakpoints),
+            other_ns: nanoseconds(self.other),
+            samples_ns: nanoseconds(self.samples),
+        }
+    }
+
     /// The parts that are measured on their own.
     pub(crate) fn measured(&self) -> Duration {
         self.state + self.lookahead + self.decoding + self.breakpoints
@@ -157,6 +158,39 @@ impl TracerStatistics {
             unsupported: BTreeMap::new(),
             predictions: Predictions::default(),
             time: Times::default(),
+        }
+    }
+
+    /// What the metadata says of it.
+    pub(crate) fn metadata(&self) -> TracerMetadata {
+        let Predictions { checked, diverged } = self.predictions;
+        TracerMetadata {
+            overhead: Some(Percent(self.overhead)),
+            bursts: Some(self.bursts),
+            lost_bursts: Some(self.lost_bursts),
+            unwritable_samples: Some(self.unwritable_samples),
+            instructions: Some(self.instructions),
+            taken_branches: Some(self.taken_branches),
+            static_branches: Some(self.static_branches),
+            not_taken: Some(self.not_taken),
+            taken_fraction: Some(self.taken_fraction),
+            static_fraction: Some(self.static_fraction),
+            usefulness: Some(self.usefulness),
+            pages: Some(self.pages),
+            pages_missed: Some(self.pages_missed),
+            sampling_stops: Some(self.sampling_stops),
+            other_stops: Some(self.other_stops),
+            breakpoints: Some(self.breakpoints),
+            breakpoints_missed: Some(self.breakpoints_missed),
+            threads: Some(self.threads),
+            processes: Some(self.processes),
+            backed_off: Some(self.backed_off),
+            ends: Some(self.ends.clone()),
+            continued: Some(self.continued.clone()),
+            unsupported: Some(self.unsupported.clone()),
+            predictions: Some(PredictionCounts { checked: Some(checked), diverged: Some(diverged) }),
+            time: Some(self.time.metadata()),
+            ..self.size.metadata(self.kind, self.overhead_allowed)
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use formats::metadata::EventMetadata;
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, BranchSampleType, EventAttr, EventDescription, SampleFormat};
 
@@ -13,7 +14,7 @@ use crate::plan::choice::Choice;
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, Role, SessionAttrs, Unit};
 use crate::plan::periods::prime_from;
 use crate::plan::request::{Request, Target};
-use crate::session::metadata::EventMetadata;
+use crate::session::metadata::event_metadata;
 use crate::session::open::Totals;
 use crate::simulation::planned::placeholder;
 use crate::sys::EventFd;
@@ -114,13 +115,15 @@ impl Tracing {
 }
 
 /// The bursts' event in the metadata.
-pub(crate) fn burst_metadata(spec: &EventSpec, samples: u64, tracer: Option<&TracerStatistics>) -> EventMetadata {
+pub(crate) fn burst_metadata(spec: &EventSpec) -> EventMetadata {
+    EventMetadata { provenance: Some(Provenance::Software), ..event_metadata(spec) }
+}
+
+/// What it counted.
+pub(crate) fn burst_totals(tracer: Option<&TracerStatistics>) -> Totals {
     let application = tracer.map_or(Duration::ZERO, |tracer| tracer.time.application);
     let nanoseconds = u64::try_from(application.as_nanos()).unwrap_or(u64::MAX);
-    let totals = Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 };
-    let mut metadata = EventMetadata::new(spec, samples, totals);
-    metadata.provenance = Some(Provenance::Software);
-    metadata
+    Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 }
 }
 
 /// What would trace a command without options, if it can be; the choice becomes what would be opened beside it.

@@ -5,10 +5,10 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use collector::SimulationStatistics;
 use collector::plan::request::SimulationWish;
 use collector::simulation::pmu::{PmuSettings, SimulatedCore};
-use collector::{CountedInstruction, SimulationStatistics};
-use serde::Serialize;
+use formats::executions::Executions;
 
 use crate::output::count;
 
@@ -71,16 +71,9 @@ pub fn line(done: &SimulationStatistics) -> String {
     )
 }
 
-/// `hbbp-executions/1`.
-#[derive(Serialize)]
-struct Executions {
-    schema: &'static str,
-    instructions: Vec<CountedInstruction>,
-}
-
 /// Writes exact executions of every instruction, by file and offset.
 pub fn write_truth(path: &Path, done: &SimulationStatistics) -> anyhow::Result<()> {
-    let executions = Executions { schema: "hbbp-executions/1", instructions: done.truth.instructions().collect() };
+    let executions = Executions::new(done.truth.instructions().collect());
     let failed = || format!("writing {}", path.display());
     let mut out = BufWriter::new(File::create(path).with_context(failed)?);
     serde_json::to_writer(&mut out, &executions).with_context(failed)?;

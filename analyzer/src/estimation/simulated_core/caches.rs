@@ -9,9 +9,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use formats::burst_data::DataUse;
+
 use crate::address::{Avma, FileOffset};
 use crate::counting::LocatedPath;
-use crate::recording::{DataUse, ModuleId};
+use crate::recording::ModuleId;
 
 /// Lines that a level holds, and cycles until data is there that is not found in it: 48 KiB, 1 MiB, and what other machines leave of the third
 /// level, 2 MiB with the second; 14, 50 and 570 cycles, the last with the tables of two address translations. `benches/core-latencies` measures
@@ -207,9 +209,10 @@ pub(super) fn first_uses(uses: &[DataUse]) -> Vec<FirstUse> {
 
 #[cfg(test)]
 mod tests {
+    use formats::burst_data::DataUses;
+
     use super::*;
     use crate::counting::Stream;
-    use crate::recording::DataUses;
 
     fn path(time: u64, lines: impl Iterator<Item = u32>) -> LocatedPath {
         path_of(0x1000, time, lines)

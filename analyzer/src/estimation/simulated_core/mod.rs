@@ -22,6 +22,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
+use formats::burst_data::Forwarded;
+
 use crate::address::{FileOffset, Svma};
 use crate::code::LONGEST_INSTRUCTION;
 use crate::counting::{LocatedPath, Stream};
@@ -30,7 +32,7 @@ use crate::estimation::simulated_core::operation::{Flow, Operation};
 use crate::estimation::simulated_core::pipeline::Pipeline;
 use crate::estimation::simulated_core::predictor::{Outcome, Predictor};
 use crate::estimation::strata::{Strata, Stratum, WINDOW_BITS, Window};
-use crate::recording::{Forwarded, ModuleId};
+use crate::recording::ModuleId;
 
 /// Instructions of one path that are simulated at most, and of all, to learn and to measure: 2,000 bursts of usual length are 20 million.
 const LONGEST_PATH: usize = 50_000;
