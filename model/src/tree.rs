@@ -54,7 +54,7 @@ pub enum TreeError {
     #[error("node {0} is more than {MOST_DEPTH} splits from the root")]
     TooDeep(usize),
     /// A child that is not there, or in front of its parent, as in a cycle.
-    #[error("node {node}: child {child} is not one of the nodes behind it, {} to {}", node + 1, nodes - 1)]
+    #[error("node {node}: child {child} is not one of the nodes after it, {} to {}", node + 1, nodes - 1)]
     Child {
         /// The parent.
         node: usize,
@@ -259,12 +259,12 @@ mod tests {
         let (a, b) = (leaf(Source::Lbr), leaf(Source::Ebs));
         let check = |nodes: Vec<Node>, expected: &str| assert_eq!(Tree::new(nodes).unwrap_err().to_string(), expected);
         check(vec![], "the tree has no nodes");
-        check(vec![split(0, 1, 1.0, 0.5), a], "node 0: child 0 is not one of the nodes behind it, 1 to 1");
+        check(vec![split(0, 1, 1.0, 0.5), a], "node 0: child 0 is not one of the nodes after it, 1 to 1");
         check(
             vec![split(1, 2, 1.0, 0.5), split(0, 2, 0.5, 0.5), a],
-            "node 1: child 0 is not one of the nodes behind it, 2 to 2",
+            "node 1: child 0 is not one of the nodes after it, 2 to 2",
         );
-        check(vec![split(1, 3, 1.0, 0.5), a, b], "node 0: child 3 is not one of the nodes behind it, 1 to 2");
+        check(vec![split(1, 3, 1.0, 0.5), a, b], "node 0: child 3 is not one of the nodes after it, 1 to 2");
         check(vec![split(1, 1, 1.0, 0.5), a], "node 1 has 2 parents instead of one");
         check(vec![a, b], "node 1 has 0 parents instead of one");
         check(vec![split(1, 2, 1.0, 0.7), a, b], "node 0: gini is 0.7, which is not between 0 and 0.5");

@@ -48,9 +48,9 @@ fn hostile_files_give_clear_errors() {
     check("/schema", json!("hbbp-model/2"), "its schema is \"hbbp-model/2\"; this version reads \"hbbp-model/1\"");
     check("/for", json!("magic"), "unknown variant `magic`");
     check("/features/1", json!("colour"), "no feature is called \"colour\"; there are instructions, bytes, ");
-    check("/nodes/0/left", json!(0), "node 0: child 0 is not one of the nodes behind it, 1 to 2");
+    check("/nodes/0/left", json!(0), "node 0: child 0 is not one of the nodes after it, 1 to 2");
     check("/nodes/0/right", json!(1), "node 1 has 2 parents instead of one");
-    check("/nodes/0/right", json!(3), "node 0: child 3 is not one of the nodes behind it");
+    check("/nodes/0/right", json!(3), "node 0: child 3 is not one of the nodes after it");
     check("/nodes/0/right", json!(-1), "invalid value: integer `-1`");
     check("/nodes/0/feature", json!(2), "node 0: feature 2 is not in the list of 2");
     check("/nodes/0/threshold", json!(null), "node 0 is neither a leaf");

@@ -50,7 +50,7 @@ impl<'data> DebugFile<'data> {
                 Ok(Some(header)) => headers.push(header),
                 Ok(None) => break,
                 Err(error) => {
-                    notes.push(format!("debug information behind its unit {} is not read: {error}", headers.len()));
+                    notes.push(format!("debug information after its unit {} is not read: {error}", headers.len()));
                     break;
                 }
             }

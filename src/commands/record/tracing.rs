@@ -19,7 +19,7 @@ pub fn lines(statistics: &TracerStatistics) -> Vec<String> {
         sentences.push(what_evaluation_gave(statistics));
     }
     sentences.extend(histogram("bursts ended: ", &statistics.ends));
-    sentences.extend(histogram("bursts went on behind: ", &statistics.continued));
+    sentences.extend(histogram("bursts continued after: ", &statistics.continued));
     sentences.extend(histogram("not interpreted: ", &statistics.unsupported));
     if statistics.backed_off > 0 {
         let times = counted(statistics.backed_off, "time", "times");
