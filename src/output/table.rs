@@ -1,9 +1,10 @@
 //! Tables for people: as wide as the terminal, or as wide as they need to be where there is none.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, presets};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Where the text of a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl Table {
 
     fn fit(&mut self, width: usize) {
         let widths: Vec<usize> = (0..self.aligns.len())
-            .map(|column| self.rows.iter().map(|row| length(&row[column])).max().unwrap_or(0))
+            .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
             .collect();
         let mut shown: Vec<usize> = (0..widths.len()).collect();
         let least = |column: &usize| match self.aligns[*column] {
@@ -114,27 +115,27 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 
 /// Columns of the terminal that standard output is, if it is one.
 pub fn terminal_width() -> Option<usize> {
-    if !std::io::stdout().is_terminal() {
-        return None;
-    }
-    comfy_table::Table::new().width().map(usize::from)
+    let (terminal_size::Width(columns), _) = terminal_size::terminal_size_of(std::io::stdout())?;
+    Some(columns.into())
 }
 
-fn length(text: &str) -> usize {
-    text.chars().count()
-}
-
-/// Cuts a text to that many characters: a path at its front, anything else at its end.
+/// Cuts a text to that many columns: a path at its front, anything else at its end.
 fn cut(text: &mut String, width: usize) {
-    let length = length(text);
-    if length <= width {
+    if text.width() <= width {
         return;
     }
-    let kept = width.saturating_sub(1);
+    let mut left = width.saturating_sub(1);
+    let mut fits = |c: &char| {
+        let columns = c.width().unwrap_or(0);
+        let fits = columns <= left;
+        left = if fits { left - columns } else { 0 };
+        fits
+    };
     *text = if text.starts_with('/') {
-        format!("…{}", text.chars().skip(length - kept).collect::<String>())
+        let kept: Vec<char> = text.chars().rev().take_while(&mut fits).collect();
+        format!("…{}", kept.iter().rev().collect::<String>())
     } else {
-        format!("{}…", text.chars().take(kept).collect::<String>())
+        format!("{}…", text.chars().take_while(fits).collect::<String>())
     };
 }
 
@@ -178,6 +179,23 @@ share  module           function
         assert_eq!(printed(22), "  count   ebs      lbr\n1234567  1234  7654321\n");
         assert_eq!(printed(21), "  count   ebs\n1234567  1234\n");
         assert_eq!(printed(12), "  count\n1234567\n");
+    }
+
+    /// A character of Chinese takes two columns, a combining accent none.
+    #[test]
+    fn names_are_cut_by_the_columns_that_they_take() {
+        let check = |text: &str, width, expected: &str| {
+            let mut name = text.to_string();
+            cut(&mut name, width);
+            assert_eq!(name, expected);
+            assert!(name.width() <= width.max(1));
+        };
+        check("基本块计数", 10, "基本块计数");
+        check("基本块计数", 8, "基本块…");
+        check("/usr/lib/基本块", 8, "…/基本块");
+        check("/usr/lib/基本块", 7, "…基本块");
+        check("e\u{301}te\u{301}", 3, "e\u{301}te\u{301}");
+        check("main", 0, "…");
     }
 
     #[test]
