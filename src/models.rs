@@ -10,7 +10,7 @@ pub const PUBLISHED: &str = "published";
 
 /// A model and where it is from.
 pub struct Found {
-    /// The model.
+    /// The model that was found.
     pub model: Model,
     /// `embedded`, or its file.
     pub origin: String,
@@ -18,7 +18,7 @@ pub struct Found {
 
 /// The rules for an analysis.
 pub struct Chosen {
-    /// The rules.
+    /// What decides for every kind of sources.
     pub rules: Rules,
     /// The kind of sources that the user's choice is made for, if for one only.
     pub pair: Option<SourcePair>,

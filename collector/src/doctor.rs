@@ -10,12 +10,12 @@ use crate::plan::{BranchRecords, Wishes, branch_records};
 use crate::tracer::tracing::by_default;
 use crate::tracer::{BurstSize, TracerChoice, TracerKind, TracerOptions};
 
-/// `hbbp-doctor/1`.
+/// What the machine offers, as a document of the schema `hbbp-doctor/1`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// `hbbp-doctor/1`.
+    /// The name of the schema, `hbbp-doctor/1`.
     pub schema: &'static str,
-    /// The processor.
+    /// What its processor is.
     pub cpu: Cpu,
     /// The PMUs of the cores; empty: none.
     pub pmu: Vec<PmuReport>,
@@ -40,9 +40,9 @@ pub struct Report {
 /// A core PMU.
 #[derive(Clone, Debug, Serialize)]
 pub struct PmuReport {
-    /// Its name.
+    /// The name that the kernel gives it.
     pub name: String,
-    /// Its type.
+    /// The number that stands for it in `perf_event_attr.type`.
     #[serde(rename = "type")]
     pub kind: u32,
     /// Whose event list applies.
@@ -57,7 +57,7 @@ pub struct PmuReport {
     pub branch_counters: Option<u32>,
 }
 
-/// Branch records.
+/// What branch records the hardware makes.
 #[derive(Clone, Debug, Serialize)]
 pub struct BranchReport {
     /// Whether there are any.
@@ -88,7 +88,7 @@ pub struct TracingReport {
 pub struct WouldUse {
     /// What the counts would come from; `None`: it would fail.
     pub source: Option<Source>,
-    /// The events.
+    /// The events that would be opened.
     pub events: Vec<WouldOpen>,
     /// How it would trace branches in software, if it would.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,9 +115,9 @@ pub struct WouldTrace {
 /// An event that would be opened.
 #[derive(Clone, Debug, Serialize)]
 pub struct WouldOpen {
-    /// Its name.
+    /// The name of the event.
     pub name: String,
-    /// What for.
+    /// The source that it would serve as.
     pub role: Role,
     /// When it would sample, in words.
     pub period: String,

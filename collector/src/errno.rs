@@ -16,13 +16,13 @@ impl Errno {
     pub const ENOENT: Self = Self(libc::ENOENT);
     /// No such process.
     pub const ESRCH: Self = Self(libc::ESRCH);
-    /// Permission denied.
+    /// Permission is denied.
     pub const EACCES: Self = Self(libc::EACCES);
     /// Someone else has it.
     pub const EBUSY: Self = Self(libc::EBUSY);
     /// No such device.
     pub const ENODEV: Self = Self(libc::ENODEV);
-    /// Invalid argument.
+    /// An argument is invalid.
     pub const EINVAL: Self = Self(libc::EINVAL);
     /// Too many open files.
     pub const EMFILE: Self = Self(libc::EMFILE);

@@ -23,7 +23,7 @@ pub struct Evidence {
 pub struct Parameters {
     /// What a block weighs.
     pub weighting: Weighting,
-    /// Most leaves.
+    /// The most leaves that the tree may have.
     pub leaves: usize,
     /// Most splits from the root to a leaf.
     pub depth: usize,
@@ -66,22 +66,24 @@ impl fmt::Display for Weighting {
     }
 }
 
+/// A text that names no weighting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no weighting is called {0:?}; there are {known}", known = Weighting::ALL.map(Weighting::as_str).join(", "))]
+pub struct UnknownWeighting(pub String);
+
 impl FromStr for Weighting {
-    type Err = String;
+    type Err = UnknownWeighting;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let known = Self::ALL.map(Self::as_str).join(", ");
-        Self::ALL
-            .into_iter()
-            .find(|weighting| weighting.as_str() == name)
-            .ok_or_else(|| format!("no weighting is called {name:?}; there are {known}"))
+        let found = Self::ALL.into_iter().find(|weighting| weighting.as_str() == name);
+        found.ok_or_else(|| UnknownWeighting(name.to_owned()))
     }
 }
 
 /// How the choosers did on one program. The tree was made from the other programs' blocks, its parameters chosen by them too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// The program.
+    /// The program that was left out.
     pub program: String,
     /// Its labelled blocks.
     pub blocks: u64,
@@ -98,7 +100,7 @@ pub struct Errors {
     pub lbr: Error,
     /// HBBP's published rule.
     pub published: Error,
-    /// The tree.
+    /// The error of the tree.
     pub tree: Error,
     /// The source that is nearer the truth, block by block: no chooser does better.
     pub perfect: Error,

@@ -50,7 +50,7 @@ pub enum BlockEnd {
     Indirect,
     /// A call of a stated target.
     Call,
-    /// A return.
+    /// A return to the caller.
     Return,
     /// A system call or trap.
     Kernel,

@@ -29,11 +29,11 @@ mod tree_record;
 
 pub use choice::{Chooser, Source};
 pub use embedded::embedded;
-pub use evidence::{Error, Errors, Evidence, LeftOut, Parameters, Weighting};
+pub use evidence::{Error, Errors, Evidence, LeftOut, Parameters, UnknownWeighting, Weighting};
 pub use feature_list::{FEATURES, Feature, feature_index};
 pub use features::{BlockEnd, Features};
 pub use model_file::{Model, ModelError};
-pub use pair::SourcePair;
+pub use pair::{SourcePair, UnknownPair};
 pub use published_rule::PublishedRule;
 pub use rules::{Rule, Rules};
 pub use tree::{Decision, MOST_DEPTH, MOST_NODES, Node, Tree, TreeError};

@@ -21,7 +21,7 @@ use crate::{Chooser, Evidence, FEATURES, Features, Source, SourcePair, Tree, Tre
 pub struct Model {
     /// The sources it was trained on.
     pub pair: SourcePair,
-    /// The tree.
+    /// The tree that chooses.
     pub tree: Tree,
     /// How it was made and tested.
     pub evidence: Evidence,

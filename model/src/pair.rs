@@ -18,7 +18,7 @@ pub enum SourcePair {
 }
 
 impl SourcePair {
-    /// All kinds.
+    /// All kinds that there are.
     pub const ALL: [Self; 3] = [Self::Hardware, Self::Software, Self::Simulated];
 
     /// The name used in files and on the command line.
@@ -37,12 +37,16 @@ impl fmt::Display for SourcePair {
     }
 }
 
+/// A text that names no kind of sources.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no kind of sources is called {0:?}; there are {known}", known = SourcePair::ALL.map(SourcePair::as_str).join(", "))]
+pub struct UnknownPair(pub String);
+
 impl FromStr for SourcePair {
-    type Err = String;
+    type Err = UnknownPair;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let known = Self::ALL.map(Self::as_str).join(", ");
         let found = Self::ALL.into_iter().find(|pair| pair.as_str() == name);
-        found.ok_or_else(|| format!("no kind of sources is called {name:?}; there are {known}"))
+        found.ok_or_else(|| UnknownPair(name.to_owned()))
     }
 }

@@ -8,7 +8,7 @@ pub enum Rule {
     Ask(Box<dyn Chooser>),
     /// One source is believed everywhere.
     One {
-        /// Which.
+        /// The source that is believed.
         source: Source,
         /// Why, as the end of a sentence.
         why: String,

@@ -56,7 +56,7 @@ pub enum TreeError {
     /// A child that is not there, or in front of its parent, as in a cycle.
     #[error("node {node}: child {child} is not one of the nodes after it, {} to {}", node + 1, nodes - 1)]
     Child {
-        /// The parent.
+        /// The node that is the parent.
         node: usize,
         /// What it names as its child.
         child: usize,
@@ -69,13 +69,13 @@ pub enum TreeError {
     /// A number out of its range.
     #[error("node {node}: {what} is {value}, which is not {expected}")]
     Number {
-        /// Where.
+        /// The node that has the number.
         node: usize,
-        /// Which number.
+        /// What the number is of.
         what: &'static str,
-        /// Its value.
+        /// The value that was found.
         value: f64,
-        /// Its range.
+        /// The values that are possible.
         expected: &'static str,
     },
     /// A feature that this program does not know.
@@ -90,7 +90,7 @@ pub enum TreeError {
     /// A split by a feature that is not listed.
     #[error("node {node}: feature {feature} is not in the list of {listed}")]
     FeatureIndex {
-        /// Where.
+        /// The node that it is in.
         node: usize,
         /// The index it has.
         feature: usize,

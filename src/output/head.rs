@@ -41,21 +41,21 @@ pub struct Head {
 /// An event and how many samples it has.
 #[derive(Serialize)]
 pub struct EbsSource {
-    /// The event.
+    /// The name of the event.
     pub event: String,
-    /// Its samples.
+    /// How many samples it has.
     pub samples: u64,
     /// `simulated`, if a simulated PMU made them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provenance: Option<&'static str>,
 }
 
-/// Branch stacks.
+/// An event with branch stacks, and what they hold.
 #[derive(Serialize)]
 pub struct LbrSource {
-    /// The event.
+    /// The name of the event.
     pub event: String,
-    /// Its samples.
+    /// How many samples it has.
     pub samples: u64,
     /// Branches in all stacks.
     pub branches: u64,
@@ -73,7 +73,7 @@ pub struct LbrSource {
 /// Stacks that were followed in software.
 #[derive(Serialize)]
 pub struct Bursts {
-    /// How many.
+    /// How many bursts there are.
     pub bursts: u64,
     /// Instructions in one, on the average.
     pub mean_instructions: f64,

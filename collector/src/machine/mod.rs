@@ -18,13 +18,13 @@ pub use probe::EventOpener;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Its processor.
+    /// What its processor is.
     pub cpu: Cpu,
     /// CPUs that run.
     pub online: CpuList,
     /// CPUs there are, running or not.
     pub present: u32,
-    /// Memory, KiB.
+    /// How much memory it has, in KiB.
     pub memory_kb: u64,
     /// Its PMUs, by name.
     pub pmus: Vec<Pmu>,
@@ -44,13 +44,13 @@ pub struct Machine {
 pub struct Cpu {
     /// `GenuineIntel`, `AuthenticAMD`, ..
     pub vendor: String,
-    /// Display family.
+    /// The display family that CPUID tells.
     pub family: u32,
-    /// Display model.
+    /// The display model that CPUID tells.
     pub model: u32,
-    /// Stepping.
+    /// The stepping that CPUID tells.
     pub stepping: u32,
-    /// Marketing name.
+    /// The name that its maker sells it by.
     pub name: String,
     /// Whether a hypervisor shows itself.
     pub hypervisor: bool,
@@ -64,15 +64,15 @@ pub struct Cpu {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kernel {
-    /// `uname -r`.
+    /// The release, as `uname -r` prints it.
     pub release: String,
-    /// `uname -m`.
+    /// The machine architecture, as `uname -m` prints it.
     pub arch: String,
-    /// `uname -n`.
+    /// The name of the host, as `uname -n` prints it.
     pub hostname: String,
     /// `kernel.perf_event_paranoid`: -1 all allowed, 0 no raw tracepoints, 1 no system-wide events, 2 no kernel, 3 nothing (some distributions).
     pub perf_event_paranoid: Option<i32>,
-    /// `kernel.kptr_restrict`.
+    /// The setting `kernel.kptr_restrict`; `None` if it cannot be read.
     pub kptr_restrict: Option<i32>,
     /// `kernel.perf_event_max_sample_rate`, samples per second and CPU.
     pub max_sample_rate: Option<u64>,
@@ -92,15 +92,15 @@ pub struct Kernel {
 pub struct Privileges {
     /// Effective user id.
     pub uid: u32,
-    /// `CAP_PERFMON`.
+    /// Whether it has `CAP_PERFMON`.
     pub perfmon: bool,
-    /// `CAP_SYS_ADMIN`.
+    /// Whether it has `CAP_SYS_ADMIN`.
     pub sys_admin: bool,
-    /// `CAP_SYS_PTRACE`.
+    /// Whether it has `CAP_SYS_PTRACE`.
     pub sys_ptrace: bool,
     /// `CAP_IPC_LOCK`: ring memory is not limited.
     pub ipc_lock: bool,
-    /// `CAP_BPF`.
+    /// Whether it has `CAP_BPF`.
     pub bpf: bool,
 }
 
@@ -108,7 +108,7 @@ pub struct Privileges {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Probe {
-    /// It opened.
+    /// The event could be opened.
     Works,
     /// It did not.
     Fails(Errno),

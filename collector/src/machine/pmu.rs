@@ -31,7 +31,7 @@ pub struct Pmu {
 /// What identifies an event to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventCode {
-    /// `perf_event_attr.type`.
+    /// The number that stands for it in `perf_event_attr.type`.
     pub kind: u32,
     /// `config`, `config1`, `config2`, `config3`.
     pub config: [u64; 4],
@@ -50,9 +50,9 @@ pub enum TermError {
     /// Neither a format field, nor an event.
     #[error("PMU {pmu} has no term or event `{term}`")]
     Unknown {
-        /// The PMU.
+        /// The PMU that was asked.
         pmu: String,
-        /// The term.
+        /// The term that was given.
         term: String,
     },
     /// Not a number.
@@ -61,9 +61,9 @@ pub enum TermError {
     /// More bits than the field has.
     #[error("{value:#x} does not fit `{term}`, which has {bits} bits")]
     TooLarge {
-        /// The term.
+        /// The term that was given.
         term: String,
-        /// Its value.
+        /// The value that was given for it.
         value: u64,
         /// Bits in the field.
         bits: u32,
@@ -71,11 +71,11 @@ pub enum TermError {
     /// The kernel describes the field in a way this version does not know.
     #[error("PMU {pmu} describes `{term}` as `{format}`, which is not config:BITS")]
     Format {
-        /// The PMU.
+        /// The PMU that describes the term.
         pmu: String,
-        /// The term.
+        /// The term that it describes.
         term: String,
-        /// Its description.
+        /// How it describes the term.
         format: String,
     },
 }

@@ -38,7 +38,7 @@ pub enum BranchFilterError {
     /// No such name.
     #[error("no branch filter is called `{name}`; there are {}", names())]
     Unknown {
-        /// As given.
+        /// The name as it was given.
         name: String,
     },
     /// The call stack is a mode of its own.

@@ -14,7 +14,7 @@ use crate::plan::microarchitecture::Microarchitecture;
 pub struct NamedEvent {
     /// Name without modifiers.
     pub name: String,
-    /// Its code.
+    /// The code that the kernel knows it by.
     pub code: EventCode,
     /// The CPUs that have it; `None`: all.
     pub cpus: Option<CpuList>,
@@ -22,7 +22,7 @@ pub struct NamedEvent {
     pub unit: Unit,
     /// Levels, if modifiers name any.
     pub levels: Option<Levels>,
-    /// How precise.
+    /// How precise its samples must be.
     pub precise: Precise,
     /// `period=` or `freq=` among the terms.
     pub period: Option<Period>,
@@ -52,9 +52,9 @@ pub enum EventNameError {
     /// No such PMU.
     #[error("`{name}`: this machine has no PMU `{pmu}`; it has {known}")]
     NoPmu {
-        /// As given.
+        /// The name as it was given.
         name: String,
-        /// The PMU.
+        /// The PMU that it names.
         pmu: String,
         /// Those there are.
         known: String,
@@ -65,7 +65,7 @@ pub enum EventNameError {
     /// A term that the PMU does not have.
     #[error("`{name}`: {source}")]
     Term {
-        /// As given.
+        /// The name as it was given.
         name: String,
         /// What is wrong with it.
         source: TermError,
@@ -73,9 +73,9 @@ pub enum EventNameError {
     /// A modifier that is not u, k, h, p or P.
     #[error("`{name}`: modifier `{modifier}` is not one of u, k, h, p (up to three times), P")]
     Modifier {
-        /// As given.
+        /// The name as it was given.
         name: String,
-        /// The modifier.
+        /// The modifier that is not known.
         modifier: char,
     },
 }
@@ -169,7 +169,7 @@ fn event(name: String, code: EventCode, unit: Unit) -> NamedEvent {
     }
 }
 
-/// `pmu/terms/modifiers`.
+/// Reads an event of the form `pmu/terms/modifiers`.
 fn with_terms(
     text: &str,
     pmu_name: &str,

@@ -15,7 +15,7 @@ pub struct EventSpec {
     pub unit: Unit,
     /// Its name without modifiers: `inst_retired.prec_dist`, `cpu_atom/inst_retired.any_p/`.
     pub base_name: String,
-    /// Its code.
+    /// The code that the kernel knows it by.
     pub code: EventCode,
     /// The CPUs whose PMU has it; `None`: all.
     pub cpus: Option<CpuList>,

@@ -27,7 +27,7 @@ pub struct Ladder {
 /// One way to open an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rung {
-    /// The event.
+    /// The event to try.
     pub spec: EventSpec,
     /// What it lacks against the best, in sentences.
     pub losses: Vec<String>,

@@ -51,7 +51,7 @@ pub enum EventWish {
     /// The best the machine has.
     #[default]
     Best,
-    /// None.
+    /// No event serves for it.
     None,
     /// This one or nothing.
     Named(String),
@@ -108,7 +108,7 @@ pub enum PlanError {
     /// A period that cannot be.
     #[error("period {period} of {role}: {rule}")]
     Period {
-        /// The period.
+        /// The period that was asked for.
         period: u64,
         /// `--ebs-period` or `--lbr-period`.
         role: &'static str,

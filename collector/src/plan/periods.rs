@@ -12,7 +12,7 @@ pub enum RunTime {
     /// A few minutes; also what is assumed where nothing is known.
     #[default]
     Minutes,
-    /// Longer.
+    /// It runs longer than that.
     Long,
 }
 
@@ -49,15 +49,20 @@ impl RunTime {
     }
 }
 
-impl FromStr for RunTime {
-    type Err = String;
+/// A text that names no run time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is none of seconds, minutes, long")]
+pub struct UnknownRunTime(pub String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for RunTime {
+    type Err = UnknownRunTime;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRunTime> {
         match text {
             "seconds" => Ok(Self::Seconds),
             "minutes" => Ok(Self::Minutes),
             "long" => Ok(Self::Long),
-            other => Err(format!("`{other}` is none of seconds, minutes, long")),
+            other => Err(UnknownRunTime(other.to_owned())),
         }
     }
 }

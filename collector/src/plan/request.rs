@@ -43,7 +43,7 @@ pub struct Request {
 /// A simulated PMU in place of the machine's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SimulationWish {
-    /// The PMU.
+    /// What can be chosen of the PMU.
     pub pmu: PmuSettings,
     /// The program executes everything itself, one instruction at a time, instead of being interpreted: slow, to compare with.
     pub only_steps: bool,
@@ -57,7 +57,7 @@ pub enum Target {
     Command,
     /// Running processes, with all their threads.
     Processes(Vec<u32>),
-    /// Running threads.
+    /// Threads that run already.
     Threads(Vec<u32>),
     /// Everything that runs on the CPUs.
     System,

@@ -77,7 +77,7 @@ pub(crate) fn event_message(thread: i32) -> Result<u64, Errno> {
     if result < 0 { Err(Errno::last()) } else { Ok(message) }
 }
 
-/// `PTRACE_GETSIGINFO`.
+/// What is known of the signal that stopped a thread (`PTRACE_GETSIGINFO`).
 pub(crate) fn signal_info(thread: i32) -> Result<SignalInfo, Errno> {
     // `siginfo_t`: si_signo, si_errno, si_code, padding, then for POLL_*: si_band (8 bytes), si_fd.
     let mut info = [0_i32; 32];

@@ -16,9 +16,9 @@ use crate::{SourcePair, Tree, Weighting};
 pub struct Search {
     /// What blocks weigh.
     pub weightings: Vec<Weighting>,
-    /// Most leaves.
+    /// The largest numbers of leaves to try.
     pub leaves: Vec<usize>,
-    /// Most splits from the root to a leaf.
+    /// The largest numbers of splits from the root to a leaf to try.
     pub depths: Vec<usize>,
     /// The least part of the weight of all blocks in a leaf, 0.001 to 0.5.
     pub min_weight: f64,
@@ -39,7 +39,7 @@ impl Default for Search {
 /// A model, and what was chosen for the test of each program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Training {
-    /// The model.
+    /// The model that was made of all programs.
     pub model: Model,
     /// One per program, in the order of the model's evidence.
     pub tested: Vec<Tested>,
@@ -48,9 +48,9 @@ pub struct Training {
 /// The tree that was tested on a program, made from the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tested {
-    /// Its parameters.
+    /// The parameters that were chosen for it.
     pub parameters: Parameters,
-    /// The tree.
+    /// The tree that was made with them.
     pub tree: Tree,
 }
 

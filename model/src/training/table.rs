@@ -23,11 +23,11 @@ pub enum TableError {
     Field {
         /// Counted from 1, the header being the first.
         line: u64,
-        /// The column.
+        /// The column that it is in.
         column: String,
         /// What stands there.
         value: String,
-        /// What should.
+        /// What should be there.
         expected: &'static str,
     },
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Report;
 
-/// Prints everything.
+/// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let comparison = report.comparison;
     let side = |side: usize| {

@@ -8,7 +8,7 @@ use analyzer::flow::Moved;
 use super::Report;
 use crate::output::{Align, Table, count, print_line, share};
 
-/// Prints everything.
+/// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     head(report, out)?;
     let comparison = report.comparison;

@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use super::Report;
 
-/// Prints everything.
+/// Prints the whole report.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let validation = report.validation;
     let mut csv = csv::Writer::from_writer(out);

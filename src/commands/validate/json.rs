@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Report;
 
-/// Prints everything.
+/// Prints the whole report.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let (truth, validation) = (report.truth, report.validation);
     let left_out = validation

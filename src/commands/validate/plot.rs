@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use analyzer::validation::{Estimate, Validation};
 
-/// Mnemonics drawn.
+/// How many mnemonics are drawn.
 const MNEMONICS: usize = 20;
 /// Errors beyond it are cut, and said.
 const HIGHEST: f64 = 1.0;

@@ -11,7 +11,7 @@ use crate::output::{Align, Table, count, print_line, share};
 /// What is left out is named one by one down to this share.
 const NAMED: f64 = 0.0005;
 
-/// Prints everything.
+/// Prints the whole report.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     head(report, out)?;
     qualities(report, out)?;

@@ -23,7 +23,7 @@ use super::summary::Summary;
 const MAGIC: u64 = 0x5350_524f_4634_3204;
 const VERSION: u64 = 103;
 
-/// `SecType`.
+/// The kinds of sections (`SecType`).
 const SUMMARY: u64 = 1;
 const NAMES: u64 = 2;
 const OFFSETS: u64 = 4;
@@ -143,7 +143,7 @@ fn summary(of: &Summary) -> Vec<u8> {
     bytes
 }
 
-/// ULEB128.
+/// Appends a number as ULEB128.
 fn number(value: u64, out: &mut Vec<u8>) {
     out.extend(Leb128::unsigned(value).bytes());
 }

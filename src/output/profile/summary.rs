@@ -18,7 +18,7 @@ pub(super) struct Summary {
     pub largest: u64,
     /// Calls of the function that was called most.
     pub most_calls: u64,
-    /// Positions.
+    /// How many positions there are.
     pub counts: u64,
     pub functions: u64,
     pub cutoffs: Vec<Cutoff>,
@@ -27,7 +27,7 @@ pub(super) struct Summary {
 /// The largest counts that together make up a share of the total.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Cutoff {
-    /// In millionths.
+    /// The share of all counts, in millionths.
     pub share: u32,
     /// The smallest of them.
     pub smallest: u64,

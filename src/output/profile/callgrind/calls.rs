@@ -27,7 +27,7 @@ pub struct Callee {
     pub function: Option<FunctionId>,
     /// Where the call went.
     pub at: Svma,
-    /// How often.
+    /// How often the call was made.
     pub count: f64,
     /// What the calls cost, with all that was called from there.
     pub cost: f64,
