@@ -106,6 +106,9 @@ pub struct Summary {
 }
 
 /// Analyses a recording.
+///
+/// # Errors
+/// It cannot be read. What is damaged in it, and what is missing, is no error: the summary says it.
 pub fn analyze(
     recording: &Recording,
     options: &Options<'_>,

@@ -84,6 +84,9 @@ pub enum MissingDebugInformation {
 
 impl BinarySearch {
     /// Finds and opens the file of a module; the error says in one sentence why its code cannot be read.
+    ///
+    /// # Errors
+    /// It has no file, or none that was found is a binary of the recorded build.
     pub fn open(&self, module: &Module) -> Result<Binary, String> {
         match module.kind {
             ModuleKind::File | ModuleKind::KernelModule => {}

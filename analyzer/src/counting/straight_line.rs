@@ -35,6 +35,9 @@ impl<'a> StraightLines<'a> {
     }
 
     /// Calls `visit` with the blocks `[first, end)` that the stream executes to their last instruction.
+    ///
+    /// # Errors
+    /// No execution of this code can have made the stream, and why.
     pub fn for_each_piece(&self, stream: &LocatedStream, visit: impl FnMut(usize, usize)) -> Result<(), Broken> {
         let PlacedStream { first, last, interrupted, .. } = self.place(stream)?;
         self.breaks.for_each_piece(first, if interrupted { last } else { last + 1 }, visit);
@@ -42,6 +45,9 @@ impl<'a> StraightLines<'a> {
     }
 
     /// The first and the last instruction that the stream executes; `None` where an interrupt came before it executed any.
+    ///
+    /// # Errors
+    /// No execution of this code can have made the stream, and why.
     pub fn executed(&self, stream: &LocatedStream) -> Result<Option<(Svma, Svma)>, Broken> {
         let PlacedStream { last, start, end, interrupted, .. } = self.place(stream)?;
         if !interrupted {

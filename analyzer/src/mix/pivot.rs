@@ -57,6 +57,9 @@ const MAX_KEYS: usize = 12;
 type Key = [u32; MAX_KEYS];
 
 /// Makes the mix.
+///
+/// # Errors
+/// The query has no rows, or more keys than a mix can have.
 pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
     if query.rows.is_empty() {
         return Err(MixError::NoRows);

@@ -108,6 +108,9 @@ impl RecordCounts {
 }
 
 /// The second reading, with that many threads: the samples, added up. Adds to the records of `tasks` what it finds.
+///
+/// # Errors
+/// The recording cannot be read.
 pub fn read_samples(
     recording: &Recording,
     tasks: &mut Tasks,
@@ -141,6 +144,9 @@ pub fn read_samples(
 }
 
 /// The first reading: everything but samples, of which only the events are looked at, and of bursts which ones belong together.
+///
+/// # Errors
+/// The recording cannot be read.
 pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress<'_>) -> Result<Tasks, Error> {
     let mut records = RecordCounts { samples: vec![0; recording.events().len()], ..RecordCounts::default() };
     let mut bursts = BurstCounter::new(recording, metadata);

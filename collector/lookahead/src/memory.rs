@@ -18,6 +18,9 @@ pub struct Fault;
 /// does, `/proc/PID/mem` does not): runtimes use guard pages to redirect their threads.
 pub trait Memory {
     /// Reads the whole page at `address` (a multiple of [`PAGE`]) into `page`.
+    ///
+    /// # Errors
+    /// The thread could not read it.
     fn read_page(&mut self, address: Avma, page: &mut Page) -> Result<(), Fault>;
 
     /// Whether the thread may write to the page at `address`; asked once per page and burst, before the first write.
