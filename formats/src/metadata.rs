@@ -177,7 +177,7 @@ pub enum Source {
     BranchRecords,
     /// Event samples of a hardware counter.
     Counter,
-    /// Clock samples.
+    /// There are samples of a clock only.
     Clock,
     /// Samples of some other event the user chose.
     Other,
@@ -197,7 +197,7 @@ pub enum Role {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provenance {
-    /// The CPU.
+    /// The branch records of the CPU.
     #[default]
     Hardware,
     /// The tracer. The ip of such a sample is that of the first instruction of the path that its stack shows, and its weight the
@@ -244,7 +244,7 @@ pub enum Levels {
     All,
     /// User space only.
     User,
-    /// Kernel only.
+    /// Kernel code only.
     Kernel,
 }
 
