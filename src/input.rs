@@ -6,7 +6,7 @@ use std::io::{BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use analyzer::counting::{Detail, GroupBy};
-use analyzer::flow::{Flow, SCHEMA};
+use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
 use analyzer::recording::Subset;
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
@@ -69,10 +69,10 @@ impl InputArgs {
     }
 
     /// The flow of a file, or of a command that is recorded first, and what is weaker in it than it could be, in sentences.
-    pub fn flow(&self) -> anyhow::Result<(Flow, Vec<String>)> {
+    pub fn flow(&self) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
         let chosen = self.analysis.rules()?;
-        if self.command.is_empty() && self.input != Path::new("-") {
-            return self.analysis.flow_of_file(&chosen, &self.input);
+        if let Some(file) = self.file() {
+            return self.analysis.flow_of_file(&chosen, file);
         }
         self.analysis.flow(&chosen, &self.recording()?)
     }
@@ -80,6 +80,11 @@ impl InputArgs {
     /// The recording that was named, or that of the command.
     pub fn recording(&self) -> anyhow::Result<Recording> {
         if self.command.is_empty() { self.open() } else { record::record_for_analysis(&self.command) }
+    }
+
+    /// The file that is read, if it is one.
+    pub fn file(&self) -> Option<&Path> {
+        (self.command.is_empty() && self.input != Path::new("-")).then_some(&*self.input)
     }
 
     /// The command to record, if it was given.
@@ -116,6 +121,11 @@ impl AnalysisArgs {
             ("--threads", self.threads.is_some()),
         ];
         options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+    }
+
+    /// Whether it was said how to choose between the sources.
+    pub fn chooses(&self) -> bool {
+        self.model.is_some()
     }
 
     /// What decides between the sources.
@@ -168,16 +178,16 @@ impl AnalysisArgs {
     }
 
     /// The flow of a recording, of a file of `hbbp merge`, or of exact counts.
-    pub fn flow_of_file(&self, chosen: &Chosen, file: &Path) -> anyhow::Result<(Flow, Vec<String>)> {
+    pub fn flow_of_file(&self, chosen: &Chosen, file: &Path) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
         let name = || file.display().to_string();
         let begin = begin_of(file);
-        if !begin.trim_ascii_start().starts_with(b"{") {
+        if !is_document(&begin) {
             let recording = open_recording(file)?;
             return self.flow(chosen, &recording).with_context(name);
         }
         let text = || Ok::<_, anyhow::Error>(BufReader::new(File::open(file).with_context(name)?));
         let merged = || -> anyhow::Result<_> {
-            Ok((Flow::read_json(text()?).with_context(name)?.placed(&self.search()), Vec::new()))
+            Ok((Flow::read_json(text()?).with_context(name)?.placed(&self.search()).into(), Vec::new()))
         };
         if String::from_utf8_lossy(&begin).contains("\"hbbp-flow/") {
             return merged();
@@ -185,16 +195,30 @@ impl AnalysisArgs {
         match Truth::read_json(text()?) {
             // Its members were put in another order.
             Err(DocumentError::Schema(schema)) if schema == SCHEMA => merged(),
-            truth => Ok(Flow::of_truth(&truth.with_context(name)?, &self.search())),
+            truth => {
+                let (flow, notes) = Flow::of_truth(&truth.with_context(name)?, &self.search());
+                Ok((flow.into(), notes))
+            }
         }
     }
 
-    /// The flow of a recording, and what is weaker in it than it could be, in sentences.
-    pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(Flow, Vec<String>)> {
+    /// The flow of a recording, and what is weaker in it than it could be, in sentences. Its blocks are counted by a choice of source where one
+    /// was asked for.
+    pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
         let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Branches, Subset::Whole)?;
         let degraded = Head::of(&analysis).degraded;
-        Ok((analysis.flow.unwrap_or_default(), degraded))
+        let flow = if self.chooses() { AnalysedFlow::by_choice(analysis) } else { analysis.flow.unwrap_or_default() };
+        Ok((flow, degraded))
     }
+}
+
+/// Whether it is none of our documents: a file of `hbbp merge`, or exact counts.
+pub fn is_recording(file: &Path) -> bool {
+    !is_document(&begin_of(file))
+}
+
+fn is_document(begin: &[u8]) -> bool {
+    begin.trim_ascii_start().starts_with(b"{")
 }
 
 /// The first bytes of a file, in which documents of ours say what they are; none where it cannot be read.

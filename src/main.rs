@@ -6,6 +6,7 @@ mod input;
 mod models;
 mod output;
 mod progress;
+mod usage;
 
 use std::process::ExitCode;
 

@@ -7,8 +7,8 @@ mod synthetic;
 use std::io::Cursor;
 use std::path::Path;
 
-use analyzer::counting::{Detail, GroupBy};
-use analyzer::flow::{Flow, FlowCode, LeftOut, ModuleFlow};
+use analyzer::counting::{AnalysedModule, Detail, GroupBy};
+use analyzer::flow::{Flow, LeftOut, ModuleFlow};
 use analyzer::recording::Subset;
 use analyzer::truth::{Truth, TruthBlock, TruthModule};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
@@ -19,7 +19,7 @@ const KERNEL: u64 = 0xffff_ffff_8100_0000;
 
 fn flow_of(recorder: Recorder, features: &Features) -> Flow {
     let recording = Recording::from_stream(&mut Cursor::new(recorder.finish(features))).unwrap();
-    analysis_of(&recording, BinarySearch::default()).flow.expect("it was asked for")
+    analysis_of(&recording, BinarySearch::default()).flow.expect("it was asked for").into_flow()
 }
 
 fn analysis_of(recording: &Recording, search: BinarySearch) -> Analysis {
@@ -182,7 +182,8 @@ fn blocks_that_a_straight_line_jumps_over_did_not_run() {
     let (exact, _) = Flow::of_truth(&truth, &BinarySearch::default());
     for flow in [&recorded, &exact] {
         let index = flow.modules.iter().position(|of| Path::new(&of.module.path) == binary).unwrap();
-        let code = FlowCode::of(&[(flow, index)], &BinarySearch::default().open(&flow.modules[index].module).unwrap());
+        let binary = BinarySearch::default().open(&flow.modules[index].module).unwrap();
+        let code = AnalysedModule::of_flows(&[(flow, index)], binary);
         let starts: Vec<u64> = code.blocks.blocks().iter().map(|block| block.start.0).collect();
         assert_eq!(starts, [START, LOCKED, UNLOCKED, BACK]);
         assert_eq!(code.executions(&flow.modules[index]), [75.0, 50.0, 25.0, 75.0]);
@@ -207,10 +208,15 @@ fn blocks_of_the_westmere_recording_run_as_often_as_their_ranges() {
     let given = BinaryOverride::new(Some("test.binary".into()), binary);
     let search = BinarySearch { overrides: vec![given], ..BinarySearch::default() };
     let analysis = analysis_of(&Recording::open(&recording).unwrap(), search.clone());
-    let flow = analysis.flow.as_ref().unwrap();
+    let analysed = analysis.flow.as_ref().unwrap();
+    let flow = analysed.flow();
     let (index, of) = flow.modules.iter().enumerate().find(|(_, of)| of.read).unwrap();
-    let code = FlowCode::of(&[(flow, index)], &search.open(&of.module).unwrap());
+    let code = AnalysedModule::of_flows(&[(flow, index)], search.open(&of.module).unwrap());
     let executions = code.executions(of);
+    // The same blocks as those that the recording was counted in.
+    let counted_in = analysed.code(index, &search).unwrap();
+    assert_eq!(code.blocks.blocks(), counted_in.blocks.blocks());
+    assert_eq!(executions, analysed.block_counts(index, &counted_in));
     let counted = analysis.counted.iter().find(|module| module.is_read()).unwrap();
     let mut compared = 0;
     for block in &counted.blocks {

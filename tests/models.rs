@@ -184,3 +184,57 @@ fn what_is_no_model_is_refused() {
     std::fs::write(setup.path("other.csv"), "a,b\n1,2\n").unwrap();
     setup.fails(&["train", "other.csv"], "other.csv: there is no column \"program\" in its first line");
 }
+
+/// What is counted by block is counted by the source that is chosen for it, wherever it is counted; what is not is not asked to.
+#[test]
+fn the_choice_reaches_all_that_counts_blocks() {
+    let setup = Setup::new();
+    let Some(binary) = synthetic::program(setup.folder.path(), "four", &[]) else { return };
+    let stacks = setup.stacks(&binary);
+    let by_choice = ["--model", "published"];
+    let blocks = setup.stdout(&[&["blocks", "-i", &stacks, "--format", "json"], &by_choice[..]].concat());
+    let blocks: Value = serde_json::from_str(&blocks).unwrap();
+    let number = |block: &Value, name: &str| block[name].as_f64().unwrap();
+    let instructions = |count: &str| -> f64 {
+        let blocks = blocks["blocks"].as_array().unwrap().iter();
+        blocks.map(|block| number(block, count).round().max(1.0) * number(block, "instructions")).sum()
+    };
+    let (chosen, by_stacks) = (instructions("count"), instructions("lbr"));
+    assert_ne!(chosen, by_stacks);
+    let callgrind = |more: &[&str]| -> f64 {
+        let profile = setup.stdout(&[&["export", "--format", "callgrind", "-i", &stacks], more].concat());
+        let summary = profile.lines().find_map(|line| line.strip_prefix("summary: ")).unwrap();
+        summary.parse().unwrap()
+    };
+    assert_eq!((callgrind(&[]), callgrind(&by_choice)), (by_stacks, chosen));
+    let diff = |more: &[&str]| -> Value {
+        serde_json::from_str(&setup.stdout(&[&["diff", &stacks, &stacks, "--format", "json"], more].concat())).unwrap()
+    };
+    let compared = |more: &[&str]| diff(more)["before"]["instructions"].as_f64().unwrap();
+    assert!((compared(&[]) - by_stacks).abs() < 10.0 && (compared(&by_choice) - chosen).abs() < 10.0);
+}
+
+#[test]
+fn a_choice_that_would_change_nothing_is_wrong_usage() {
+    let setup = Setup::new();
+    let Some(binary) = synthetic::program(setup.folder.path(), "four", &[]) else { return };
+    let stacks = setup.stacks(&binary);
+    let refused = |arguments: &[&str], why: &str| {
+        let output = setup.run(&[arguments, &["--model", "published"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(why), "hbbp {arguments:?}: {said}");
+    };
+    refused(&["merge", "-o", "all.flow", &stacks], "--model is not for merging: what was seen");
+    assert!(!setup.path("all.flow").exists());
+    for format in ["bolt", "bolt-preagg", "llvm-profgen", "llvm-text", "llvm-extbin", "gcov", "perf-script"] {
+        let why = "--model is for --format pprof and callgrind, which count blocks";
+        refused(&["export", "--format", format, "-i", &stacks, "-o", "profile"], why);
+    }
+    setup.stdout(&["merge", "-o", "all.flow", &stacks]);
+    let why = "--model chooses between the sources of recordings: all.flow is none";
+    refused(&["diff", &stacks, "all.flow"], why);
+    refused(
+        &["export", "--format", "callgrind", "-i", "all.flow"],
+        "--model chooses between the sources of a recording",
+    );
+}

@@ -14,7 +14,7 @@ use crate::counting::{
     Groups, Located, ModuleCounts, ModuleHits, count_module, locate, mean_instruction_length, sums_by_block,
 };
 use crate::estimation::{Estimate, estimate};
-use crate::flow::{Flow, of_recording};
+use crate::flow::{AnalysedFlow, of_recording};
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources, StackStatistics, Subset,
@@ -55,7 +55,7 @@ pub struct Analysis {
     /// What the recording held and what was lost on the way.
     pub summary: Summary,
     /// Ranges and branches, with [`Detail::Branches`].
-    pub flow: Option<Flow>,
+    pub flow: Option<AnalysedFlow>,
 }
 
 /// A module with its counted blocks.

@@ -10,9 +10,10 @@ use std::process::ExitCode;
 use analyzer::flow::{Comparison, compare};
 use anyhow::bail;
 
-use crate::input::AnalysisArgs;
+use crate::input::{AnalysisArgs, is_recording};
 use crate::output::profile::sampled_only;
 use crate::output::{Format, OutputArgs, write_to};
+use crate::usage::wrong_usage;
 
 /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
 ///
@@ -21,6 +22,7 @@ use crate::output::{Format, OutputArgs, write_to};
 /// where there is debug information).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("model", |model| model.help(MODEL)))]
 pub struct Args {
     /// The first side: a recording, a file of `hbbp merge`, or exact counts (from `hbbp truth`)
     before: PathBuf,
@@ -38,6 +40,11 @@ pub struct Args {
     #[command(flatten)]
     output: OutputArgs,
 }
+
+const MODEL: &str = "\
+Compare blocks as often as the source says that is chosen for each, as `hbbp mix` counts them: a model's file, `published` for the \
+paper's rule, or the kind of sources that a model is for (hardware, software, simulated) [default: branches alone, or samples \
+where there are none]";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,11 +65,18 @@ struct Report<'a> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.analysis.chooses()
+        && let Some(file) = [&args.before, &args.after].into_iter().find(|file| !is_recording(file))
+    {
+        let why = format!("--model chooses between the sources of recordings: {} is none", file.display());
+        wrong_usage::<Args>("hbbp diff", why);
+    }
     let chosen = args.analysis.rules()?;
     let (before, before_notes) = args.analysis.flow_of_file(&chosen, &args.before)?;
     let (after, after_notes) = args.analysis.flow_of_file(&chosen, &args.after)?;
     for (file, flow, notes) in [(&args.before, &before, before_notes), (&args.after, &after, after_notes)] {
-        notes.into_iter().chain(sampled_only(flow)).for_each(|note| eprintln!("hbbp: {}: {note}", file.display()));
+        let sampled_only = if flow.is_by_choice() { None } else { sampled_only(flow.flow()) };
+        notes.into_iter().chain(sampled_only).for_each(|note| eprintln!("hbbp: {}: {note}", file.display()));
     }
     let comparison = compare([&before, &after], &args.analysis.search(), args.analysis.threads());
     for (file, sum) in [&args.before, &args.after].into_iter().zip(comparison.instructions) {
@@ -72,7 +86,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let report = Report {
         files: [&args.before, &args.after].map(|file| file.display().to_string()),
-        executions: [before.executions, after.executions],
+        executions: [before.flow().executions, after.flow().executions],
         comparison: &comparison,
         top: args.output.format.rows_of_lists(args.top),
         width: args.output.width(),

@@ -7,18 +7,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::BinarySearch;
-use analyzer::flow::Flow;
+use analyzer::flow::{AnalysedFlow, Flow};
 use analyzer::recording::{Sources, Vendor, metadata_of, read_tasks};
 use analyzer::sample_profile::{Names, SampleProfile};
 use anyhow::bail;
 use clap::ValueEnum;
-use clap::error::ErrorKind;
 use perfdata::Recording;
 
 use crate::commands::truth::read_truth;
-use crate::input::InputArgs;
+use crate::input::{InputArgs, is_recording};
 use crate::output::profile::{self, GcovVersion, NotWritten, Profiled};
 use crate::output::write_to;
+use crate::usage::wrong_usage;
 use sampled::sample_profile;
 
 /// Write a profile for a compiler, an optimizer or another tool
@@ -27,6 +27,7 @@ use sampled::sample_profile;
 /// with --binary, or else the one that ran most.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("model", |model| model.help(MODEL)))]
 pub struct Args {
     /// Format of the profile
     #[arg(long, value_enum)]
@@ -76,6 +77,13 @@ enum Format {
     PerfScript,
 }
 
+const COMMAND: &str = "hbbp export";
+
+const MODEL: &str = "\
+Count blocks by the source that is chosen for each (--format pprof and callgrind): a model's file, `published` for the paper's \
+rule, or the kind of sources that a model is for (hardware, software, simulated) [default: branches alone, or samples where \
+there are none]";
+
 const EXAMPLES: &str = "\
 Examples:
   clang -O2 -gline-tables-only -fdebug-info-for-profiling -funique-internal-linkage-names server.c
@@ -103,10 +111,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ("--stacks-only", args.stacks_only, Format::PerfScript),
     ] {
         if is_given && args.format != format {
-            let format = format.to_possible_value().map_or(String::new(), |value| value.get_name().to_string());
-            let mut usage = <Args as clap::Args>::augment_args(clap::Command::new("hbbp export"));
-            usage.error(ErrorKind::ArgumentConflict, format!("{option} is for --format {format}")).exit();
+            wrong_usage::<Args>(COMMAND, format!("{option} is for --format {}", format.name()));
         }
+    }
+    if args.input.analysis.chooses() {
+        check_choice(args);
     }
     let is_binary = matches!(args.format, Format::LlvmExtbin | Format::Gcov | Format::Pprof);
     if is_binary && args.output.is_none() && io::stdout().is_terminal() {
@@ -128,6 +137,32 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Ends the command where there is nothing to choose between sources for.
+fn check_choice(args: &Args) {
+    let wrong = |why: String| wrong_usage::<Args>(COMMAND, why);
+    if !matches!(args.format, Format::Pprof | Format::Callgrind) {
+        let made_from = match args.format {
+            Format::PerfScript => "prints the recording as it is",
+            _ => "is made from branches, or from samples where there are none, as they were seen",
+        };
+        let format = args.format.name();
+        wrong(format!("--model is for --format pprof and callgrind, which count blocks; {format} {made_from}"));
+    }
+    let counted = match &args.truth {
+        Some(file) => Some(file.as_path()),
+        None => args.input.file().filter(|file| !is_recording(file)),
+    };
+    if let Some(file) = counted {
+        wrong(format!("--model chooses between the sources of a recording: {} is none", file.display()));
+    }
+}
+
+impl Format {
+    fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_string())
+    }
+}
+
 /// `write` returns what has no place in the format, in sentences.
 fn of_one_binary(
     args: &Args,
@@ -143,7 +178,7 @@ fn of_one_binary(
             profiled.module.module.path
         );
     }
-    if matches!(args.format, Format::Bolt | Format::BoltPreagg) && profiled.binary.image.is_stripped() {
+    if matches!(args.format, Format::Bolt | Format::BoltPreagg) && profiled.code.binary.image.is_stripped() {
         eprintln!("hbbp: the file has no symbols: BOLT refuses it unless it is told --allow-stripped");
     }
     let notes = write_to(args.output.as_deref(), |out| Ok(write(&profiled, out)?))?;
@@ -166,13 +201,15 @@ fn of_source(
 
 fn of_all_code(
     args: &Args,
-    write: fn(&Flow, &BinarySearch, usize, &mut dyn Write) -> io::Result<Vec<String>>,
+    write: fn(&AnalysedFlow, &BinarySearch, usize, &mut dyn Write) -> io::Result<Vec<String>>,
 ) -> anyhow::Result<()> {
     let (flow, notes) = flow(args)?;
-    if flow.range_total() + flow.sample_total() <= 0.0 {
+    let all = flow.flow();
+    if all.range_total() + all.sample_total() <= 0.0 {
         bail!("nothing was seen running");
     }
-    let left_out = profile::left_out(&flow).into_iter().chain(profile::sampled_only(&flow));
+    let sampled_only = if flow.is_by_choice() { None } else { profile::sampled_only(all) };
+    let left_out = profile::left_out(all).into_iter().chain(sampled_only);
     notes.into_iter().chain(left_out).for_each(|line| eprintln!("hbbp: {line}"));
     let (search, threads) = (args.input.analysis.search(), args.input.analysis.threads());
     let notes = write_to(args.output.as_deref(), |out| Ok(write(&flow, &search, threads, out)?))?;
@@ -180,10 +217,13 @@ fn of_all_code(
     Ok(())
 }
 
-fn flow(args: &Args) -> anyhow::Result<(Flow, Vec<String>)> {
+fn flow(args: &Args) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
     let search = args.input.analysis.search();
     match &args.truth {
-        Some(file) => Ok(Flow::of_truth(&read_truth(file, search.clone())?, &search)),
+        Some(file) => {
+            let (flow, notes) = Flow::of_truth(&read_truth(file, search.clone())?, &search);
+            Ok((flow.into(), notes))
+        }
         None => args.input.flow(),
     }
 }

@@ -11,6 +11,7 @@ use crate::input::AnalysisArgs;
 use crate::output::profile::left_out;
 use crate::output::{count, write_to};
 use crate::progress::Progress;
+use crate::usage::wrong_usage;
 
 /// Add up recordings of one host or many into one file, which `export` and `diff` read like a recording
 ///
@@ -18,6 +19,7 @@ use crate::progress::Progress;
 /// are read one after the other: memory grows with the code that ran, and not with the number of recordings.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("model", |model| model.hide(true)))]
 pub struct Args {
     /// Recordings, merged files, or exact counts (from `hbbp truth`); each counts WEIGHT times [default: 1]
     #[arg(required = true, value_name = "FILE[:WEIGHT]")]
@@ -44,6 +46,13 @@ Examples:
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let inputs: Vec<(&Path, f64)> = args.inputs.iter().map(|text| weighted(text)).collect::<Result<_, _>>()?;
+    if args.analysis.chooses() {
+        wrong_usage::<Args>(
+            "hbbp merge",
+            "--model is not for merging: what was seen (ranges, branches, samples) is added up as it is, and no source is chosen \
+             for any block",
+        );
+    }
     let chosen = args.analysis.rules()?;
     let mut merge = Merge::default();
     let mut skipped = 0;
@@ -55,11 +64,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for (index, (file, weight)) in inputs.iter().enumerate() {
         progress.show("merging", index as u64, inputs.len() as u64);
         match args.analysis.flow_of_file(&chosen, file) {
-            Ok((flow, said)) => {
+            Ok((analysed, said)) => {
+                let flow = analysed.flow();
                 said.into_iter().for_each(|note| *notes.entry(note).or_default() += 1);
                 *(if flow.executions { &mut executions } else { &mut relative }) += 1;
                 *(if flow.range_total() > 0.0 { &mut with_branches } else { &mut without }) += 1;
-                merge.add(&flow, *weight);
+                merge.add(flow, *weight);
             }
             Err(error) if args.keep_going => {
                 skipped += 1;

@@ -13,17 +13,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::address::Svma;
-use crate::binaries::Binary;
 use crate::bolt::balance::{Borders, Leads, balance_functions};
 use crate::bolt::{BoltEdge, BoltFunctions};
 use crate::code::{Block, Terminator, instructions};
-use crate::flow::{Flow, FlowCode, whole};
+use crate::counting::AnalysedModule;
+use crate::flow::{Flow, whole};
 
-/// The edges of the module with that index, whose file is `binary`, sorted: taken branches, and fall-throughs between blocks of BOLT's,
+/// The edges of the module with that index, whose code is `code`, sorted: taken branches, and fall-throughs between blocks of BOLT's,
 /// so that what flows into a block flows out of it. Counts are in units of so many executions of the flow.
-pub fn bolt_edges(flow: &Flow, module: usize, binary: &Binary, functions: &BoltFunctions, unit: f64) -> Vec<BoltEdge> {
-    let code = FlowCode::of(&[(flow, module)], binary);
-    let image = &binary.image;
+pub fn bolt_edges(
+    flow: &Flow,
+    module: usize,
+    code: &AnalysedModule,
+    functions: &BoltFunctions,
+    unit: f64,
+) -> Vec<BoltEdge> {
+    let image = &code.binary.image;
     let block_ending_at = |at: Svma| {
         let block = code.blocks.block_at(at).map(|index| &code.blocks.blocks()[index]);
         block.filter(|block| block.last == at)

@@ -1,24 +1,28 @@
 //! From sums per address to counts per basic block.
 
+mod analysed_module;
 mod block_counts;
 mod broken;
 mod code_features;
 mod groups;
+mod interval_sum;
 mod locate;
 mod module_counts;
 mod scale;
 mod straight_line;
 mod unreadable;
 
+pub use analysed_module::AnalysedModule;
 pub use block_counts::{BlockCount, Decider, sums_by_block};
 pub use broken::BrokenStreams;
 pub use code_features::CodeFeatures;
 pub use groups::{Group, GroupBy, GroupId, Groups};
+pub(crate) use interval_sum::{Executions, IntervalSum, sum_over_addresses};
 pub use locate::{
     Detail, Located, LocatedBranch, LocatedIp, LocatedPath, LocatedStart, LocatedStream, ModuleHits, StartId, Stream,
     TakenBranch, locate,
 };
-pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, SharedCode, count_module};
+pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, count_module};
 pub use scale::{CountScale, mean_instruction_length};
-pub use straight_line::{Broken, LineBreaks, StraightLines};
+pub use straight_line::{Broken, StraightLines};
 pub use unreadable::UnreadBlock;

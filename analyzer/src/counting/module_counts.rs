@@ -11,19 +11,22 @@
 //!
 //! A stream cut in two by an interrupt covers the interrupted block once: in its second half.
 
+use std::sync::Arc;
+
 use crate::address::{FileOffset, Svma};
 use crate::binaries::Binary;
-use crate::code::{BlockMap, FunctionTable, Image, Observed, Terminator};
-use crate::counting::straight_line::{Broken, StraightLines};
+use crate::code::{BlockMap, Image, Observed, Terminator};
+use crate::counting::interval_sum::{Amount, IntervalSum};
+use crate::counting::straight_line::Broken;
 use crate::counting::unreadable::{UnreadBlock, unread_blocks};
-use crate::counting::{BrokenStreams, GroupId, LocatedIp, LocatedStream, ModuleHits, StartId};
+use crate::counting::{AnalysedModule, BrokenStreams, GroupId, LocatedIp, LocatedStream, ModuleHits, StartId};
 use crate::recording::{ModuleId, StackStatistics, Weight};
 
 /// The code of a module, as far as it can be known.
 #[derive(Debug)]
 pub enum Code {
     /// Its file was read.
-    Read(Box<SharedCode>),
+    Read(Arc<AnalysedModule>),
     /// Nothing but addresses is known.
     Unread {
         /// Why, in one sentence.
@@ -31,17 +34,6 @@ pub enum Code {
         /// Blocks as far as the recording shows them.
         blocks: Vec<UnreadBlock>,
     },
-}
-
-/// The code of a module whose file was read.
-#[derive(Debug)]
-pub struct SharedCode {
-    /// The file.
-    pub binary: Binary,
-    /// Its functions.
-    pub functions: FunctionTable,
-    /// The blocks of the functions that were hit.
-    pub blocks: BlockMap,
 }
 
 /// Sums of one block in one group.
@@ -112,25 +104,24 @@ fn count_read(
     binary: Binary,
     stacks: &StackStatistics,
 ) -> (ModuleCounts, ModuleHits) {
-    let image = &binary.image;
-    let functions = binary.functions();
-    let svmas = |offsets: &mut dyn Iterator<Item = FileOffset>| {
-        offsets.filter_map(|offset| image.svma_of_file_offset(offset.0)).collect::<Vec<_>>()
-    };
-    let observed = Observed::new(
-        svmas(&mut hits.ips.iter().map(|ip| ip.at).chain(hits.resumed.iter().copied())),
-        svmas(&mut hits.targets.iter().copied()),
-        svmas(&mut hits.branches.iter().map(|branch| branch.from)),
-    );
-    let blocks = BlockMap::build(image, &functions, &observed);
+    let analysed = AnalysedModule::new(binary, |image| {
+        let svmas = |offsets: &mut dyn Iterator<Item = FileOffset>| {
+            offsets.filter_map(|offset| image.svma_of_file_offset(offset.0)).collect::<Vec<_>>()
+        };
+        Observed::new(
+            svmas(&mut hits.ips.iter().map(|ip| ip.at).chain(hits.resumed.iter().copied())),
+            svmas(&mut hits.targets.iter().copied()),
+            svmas(&mut hits.branches.iter().map(|branch| branch.from)),
+        )
+    });
+    let (image, blocks, lines) = (&analysed.binary.image, &analysed.blocks, analysed.lines());
 
     let mut outside = ModuleHits::default();
     let mut counts = ModuleCounts::empty(module);
-    let lines = StraightLines::new(image, &blocks);
     let mut tally = Tally::new(blocks.blocks().len());
     for_each_group(&hits.ips, &hits.streams, |group, ips, streams| {
         for ip in ips {
-            match block_of(image, &blocks, ip.at) {
+            match block_of(image, blocks, ip.at) {
                 Some(block) => tally.add_samples(block, ip),
                 None => outside.ips.push(*ip),
             }
@@ -150,8 +141,8 @@ fn count_read(
     counts.tidy();
     for branch in &hits.branches {
         counts.strange_branches.1 += branch.seen;
-        match block_of(image, &blocks, branch.from) {
-            Some(block) if ends_with_branch(&blocks, block, image, branch.from) => {
+        match block_of(image, blocks, branch.from) {
+            Some(block) if ends_with_branch(blocks, block, image, branch.from) => {
                 if is_biased(branch.seen, branch.oldest, stacks) {
                     counts.biased.push(block as u32);
                 }
@@ -161,7 +152,7 @@ fn count_read(
     }
     // Branches are sorted by file offset, which is not always the order of addresses.
     counts.biased.sort_unstable();
-    counts.code = Code::Read(Box::new(SharedCode { binary, functions, blocks }));
+    counts.code = Code::Read(Arc::new(analysed));
     (counts, outside)
 }
 
@@ -333,19 +324,30 @@ fn is_biased(seen: u64, oldest: u64, stacks: &StackStatistics) -> bool {
 /// Sums per block of one group at a time; reused from group to group, touching only what the group touched.
 struct Tally {
     samples: Vec<(u64, u128)>,
-    stream_edges: Vec<(u64, u128)>,
     touched: Vec<u32>,
-    edges: Vec<u32>,
+    streams: IntervalSum<StreamSum>,
+}
+
+/// How often streams were seen, and how many executions they stand for. Differences may wrap around: a sum over them is never negative.
+#[derive(Clone, Copy, Default)]
+struct StreamSum {
+    seen: u64,
+    weight: u128,
+}
+
+impl Amount for StreamSum {
+    fn plus(self, other: Self) -> Self {
+        StreamSum { seen: self.seen.wrapping_add(other.seen), weight: self.weight.wrapping_add(other.weight) }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        StreamSum { seen: self.seen.wrapping_sub(other.seen), weight: self.weight.wrapping_sub(other.weight) }
+    }
 }
 
 impl Tally {
     fn new(blocks: usize) -> Self {
-        Tally {
-            samples: vec![(0, 0); blocks],
-            stream_edges: vec![(0, 0); blocks + 1],
-            touched: Vec::new(),
-            edges: Vec::new(),
-        }
+        Tally { samples: vec![(0, 0); blocks], touched: Vec::new(), streams: IntervalSum::new(blocks) }
     }
 
     fn add_samples(&mut self, block: usize, ip: &LocatedIp) {
@@ -355,16 +357,8 @@ impl Tally {
         self.touched.push(block as u32);
     }
 
-    /// Difference array; wrapping, since a sum over it is never negative.
     fn add_stream(&mut self, first: usize, end: usize, stream: &LocatedStream) {
-        if first >= end {
-            return;
-        }
-        let start = &mut self.stream_edges[first];
-        *start = (start.0.wrapping_add(stream.seen), start.1.wrapping_add(stream.weight.0));
-        let stop = &mut self.stream_edges[end];
-        *stop = (stop.0.wrapping_sub(stream.seen), stop.1.wrapping_sub(stream.weight.0));
-        self.edges.extend([first as u32, end as u32]);
+        self.streams.add(first, end, StreamSum { seen: stream.seen, weight: stream.weight.0 });
     }
 
     fn drain_samples(&mut self, group: GroupId, sums: &mut Vec<(GroupId, u32, BlockSums)>) {
@@ -377,22 +371,15 @@ impl Tally {
     }
 
     fn drain_streams(&mut self, group: GroupId, burst: Option<StartId>, counts: &mut ModuleCounts) {
-        self.edges.sort_unstable();
-        self.edges.dedup();
-        let (mut seen, mut weight) = (0_u64, 0_u128);
-        for (index, &edge) in self.edges.iter().enumerate() {
-            let (more_seen, more_weight) = std::mem::take(&mut self.stream_edges[edge as usize]);
-            seen = seen.wrapping_add(more_seen);
-            weight = weight.wrapping_add(more_weight);
-            let until = self.edges.get(index + 1).copied().unwrap_or(edge);
+        self.streams.drain(|first, end, StreamSum { seen, weight }| {
             if seen > 0 {
                 let lbr = BlockSums { lbr_streams: seen, lbr_weight: Weight(weight), ..BlockSums::default() };
+                let blocks = first as u32..end as u32;
                 match burst {
-                    None => counts.sums.extend((edge..until).map(|block| (group, block, lbr))),
-                    Some(start) => counts.by_start.extend((edge..until).map(|block| (start, group, block, lbr))),
+                    None => counts.sums.extend(blocks.map(|block| (group, block, lbr))),
+                    Some(start) => counts.by_start.extend(blocks.map(|block| (start, group, block, lbr))),
                 }
             }
-        }
-        self.edges.clear();
+        });
     }
 }

@@ -8,7 +8,7 @@ use crate::counting::LocatedStream;
 pub struct StraightLines<'a> {
     image: &'a Image,
     blocks: &'a BlockMap,
-    breaks: LineBreaks,
+    breaks: &'a LineBreaks,
 }
 
 /// Where straight lines end, and which blocks they jump over.
@@ -30,8 +30,8 @@ pub enum Broken {
 
 impl<'a> StraightLines<'a> {
     /// Of the blocks of an image.
-    pub fn new(image: &'a Image, blocks: &'a BlockMap) -> Self {
-        StraightLines { image, blocks, breaks: LineBreaks::of(blocks) }
+    pub(super) fn new(image: &'a Image, blocks: &'a BlockMap, breaks: &'a LineBreaks) -> Self {
+        StraightLines { image, blocks, breaks }
     }
 
     /// Calls `visit` with the blocks `[first, end)` that the stream executes to their last instruction.

@@ -2,6 +2,7 @@
 
 use crate::address::FileOffset;
 use crate::counting::ModuleHits;
+use crate::counting::interval_sum::sum_over_addresses;
 
 /// Bytes that is entered and left only at its ends as far as the recording shows. Its instructions are not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,23 +27,13 @@ impl UnreadBlock {
 
 /// Cuts what the streams cover at every stream's start and end; samples elsewhere become blocks of one byte. Sorted, disjoint.
 pub fn unread_blocks(hits: &ModuleHits) -> Vec<UnreadBlock> {
-    // Edges of the covered bytes: +1 at a start, -1 after an end.
-    let mut edges: Vec<(u64, i64)> = Vec::with_capacity(hits.streams.len() * 2);
-    for stream in &hits.streams {
-        edges.push((stream.start.0, 1));
-        edges.push((stream.end.0.saturating_add(1), -1));
-    }
-    edges.sort_unstable();
+    let covering = hits.streams.iter().map(|stream| (stream.start.0, stream.end.0.saturating_add(1), 1_i64));
     let mut blocks = Vec::new();
-    let mut depth = 0;
-    let mut last = 0;
-    for (at, step) in edges {
-        if depth > 0 && at > last {
-            blocks.push(UnreadBlock { start: FileOffset(last), end: FileOffset(at) });
+    sum_over_addresses(covering, |start, end, streams| {
+        if streams > 0 {
+            blocks.push(UnreadBlock { start: FileOffset(start), end: FileOffset(end) });
         }
-        depth += step;
-        last = at;
-    }
+    });
     let covered = blocks.len();
     for ip in &hits.ips {
         let before = blocks[..covered].partition_point(|block| block.start <= ip.at);

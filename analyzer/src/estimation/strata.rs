@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::address::FileOffset;
 use crate::code::FunctionId;
-use crate::counting::{Code, ModuleCounts, SharedCode};
+use crate::counting::{AnalysedModule, Code, ModuleCounts};
 use crate::recording::ModuleId;
 
 /// Code whose instructions are taken to cost the same: a function, or 1 KiB of code of which it is not known where functions end.
@@ -30,7 +30,7 @@ pub(super) struct Strata<'a> {
 
 impl Strata<'_> {
     /// The code of a module, if it was read.
-    pub fn code(&self, module: ModuleId) -> Option<&SharedCode> {
+    pub fn code(&self, module: ModuleId) -> Option<&AnalysedModule> {
         match &self.modules.get(&module)?.code {
             Code::Read(code) => Some(code),
             Code::Unread { .. } => None,
@@ -63,7 +63,7 @@ impl Strata<'_> {
     }
 }
 
-fn stratum(module: ModuleId, code: Option<&SharedCode>, function: Option<FunctionId>, at: FileOffset) -> Stratum {
+fn stratum(module: ModuleId, code: Option<&AnalysedModule>, function: Option<FunctionId>, at: FileOffset) -> Stratum {
     match code.zip(function) {
         Some((code, function)) if code.functions.get(function).has_known_end => Stratum::Function(module, function.0),
         _ => Stratum::Region(module, at.0 >> REGION_BITS),

@@ -71,7 +71,12 @@ impl FlowBuilder {
     }
 
     /// The sums, of one input. `executions`: they are numbers of executions.
-    pub fn finish(mut self, executions: bool) -> Flow {
+    pub fn finish(self, executions: bool) -> Flow {
+        self.finish_with_places(executions).0
+    }
+
+    /// The same, and by the index that a module had here the one that it has in the flow.
+    pub(super) fn finish_with_places(mut self, executions: bool) -> (Flow, Vec<usize>) {
         let mut order: Vec<usize> = (0..self.modules.len()).collect();
         order.sort_by_key(|&index| {
             let Growing { module, read, .. } = &self.modules[index];
@@ -82,7 +87,7 @@ impl FlowBuilder {
             places[old] = new;
         }
         let finished = order.iter().map(|&index| self.modules[index].finish(&places)).collect();
-        Flow { executions, inputs: 1, seen: self.seen, modules: finished, left_out: self.left_out }
+        (Flow { executions, inputs: 1, seen: self.seen, modules: finished, left_out: self.left_out }, places)
     }
 }
 

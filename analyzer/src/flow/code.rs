@@ -1,20 +1,10 @@
-//! The code that flows ran through: functions, blocks, how often each ran, and what fell through from one to the next.
+//! The code that flows ran through: how often each block ran, and what fell through from one to the next.
 
 use crate::address::Svma;
 use crate::binaries::Binary;
-use crate::code::{BlockMap, FunctionTable, Observed, Terminator};
-use crate::counting::LineBreaks;
+use crate::code::{Observed, Terminator};
+use crate::counting::{AnalysedModule, Executions, IntervalSum};
 use crate::flow::{Flow, ModuleFlow, RangeCount};
-
-/// The code of one module of a flow, or of several flows.
-#[derive(Debug)]
-pub struct FlowCode {
-    /// Its functions.
-    pub functions: FunctionTable,
-    /// The blocks of those that ran.
-    pub blocks: BlockMap,
-    breaks: LineBreaks,
-}
 
 /// Executions of the straight way from one block into the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,9 +19,9 @@ pub struct FallThrough {
     pub count: f64,
 }
 
-impl FlowCode {
-    /// Cuts the code of a file where flows show that blocks start and end. `parts`: the flows, and which module of each it is.
-    pub fn of(parts: &[(&Flow, usize)], binary: &Binary) -> Self {
+impl AnalysedModule {
+    /// The code of a file, cut where flows show that blocks start and end. `parts`: the flows, and which module of each it is.
+    pub fn of_flows(parts: &[(&Flow, usize)], binary: Binary) -> Self {
         let (mut ips, mut targets, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         for &(flow, module) in parts {
             let of = &flow.modules[module];
@@ -41,10 +31,7 @@ impl FlowCode {
             let branches = flow.modules.iter().flat_map(|module| &module.branches);
             targets.extend(branches.filter(|branch| branch.to.module == module).map(|branch| branch.to.at));
         }
-        let functions = binary.functions();
-        let blocks = BlockMap::build(&binary.image, &functions, &Observed::new(ips, targets, sources));
-        let breaks = LineBreaks::of(&blocks);
-        FlowCode { functions, blocks, breaks }
+        AnalysedModule::new(binary, |_| Observed::new(ips, targets, sources))
     }
 
     /// The blocks of the ends of a range; `None` where the code has no straight line from one to the other, or no branch at its end.
@@ -73,14 +60,21 @@ impl FlowCode {
 
     /// Executions of each block along the ranges of a module: those that run through its last instruction.
     pub fn executions(&self, of: &ModuleFlow) -> Vec<f64> {
-        let mut sum = RangeSum::new(self.blocks.blocks().len());
+        self.sums(of, |last, range| if self.blocks.blocks()[last].last == range.last { last + 1 } else { last })
+    }
+
+    /// By block, executions of the ranges that begin in it or before and reach beyond: `end` says of the last block of a range up to which
+    /// one, that not included.
+    fn sums(&self, of: &ModuleFlow, end: impl Fn(usize, &RangeCount) -> usize) -> Vec<f64> {
+        let mut sum = IntervalSum::new(self.blocks.blocks().len());
         for range in &of.ranges {
             let Some((first, last)) = self.ends(range) else { continue };
-            let is_whole = self.blocks.blocks()[last].last == range.last;
-            let end = if is_whole { last + 1 } else { last };
-            self.breaks.for_each_piece(first, end, |first, end| sum.add(first, end, range.count));
+            let executions = Executions { count: range.count, intervals: 1 };
+            self.breaks.for_each_piece(first, end(last, range), |first, end| sum.add(first, end, executions));
         }
-        sum.finish()
+        let mut counts = vec![0.0; self.blocks.blocks().len()];
+        sum.drain(|first, end, sum| counts[first..end].fill(f64::max(sum.count, 0.0)));
+        counts
     }
 
     /// What the samples of each block stand for.
@@ -97,52 +91,15 @@ impl FlowCode {
     /// How often control fell through from each block into the next along the ranges of a module, by address.
     pub fn fall_throughs(&self, of: &ModuleFlow) -> Vec<FallThrough> {
         let blocks = self.blocks.blocks();
-        let mut sum = RangeSum::new(blocks.len());
-        for range in &of.ranges {
-            if let Some((first, last)) = self.ends(range) {
-                self.breaks.for_each_piece(first, last, |first, end| sum.add(first, end, range.count));
-            }
-        }
         let way = |(index, count): (usize, f64)| {
             let (block, next) = (&blocks[index], &blocks[self.blocks.following(index)?]);
             Some(FallThrough { from: block.last, terminator: block.terminator, to: next.start, count })
         };
-        sum.finish().into_iter().enumerate().filter(|(_, count)| *count > 0.0).filter_map(way).collect()
-    }
-}
-
-/// Sums by block of what is the same for runs of blocks: one addition per end of a run, however long.
-struct RangeSum {
-    /// What is added to the running sum at a block, and how many runs: where there are none the sum is nothing, whatever rounding
-    /// has left of it.
-    steps: Vec<(f64, i64)>,
-}
-
-impl RangeSum {
-    fn new(blocks: usize) -> Self {
-        RangeSum { steps: vec![(0.0, 0); blocks + 1] }
-    }
-
-    /// Adds to the blocks `[first, end)`.
-    fn add(&mut self, first: usize, end: usize, count: f64) {
-        if first < end {
-            self.steps[first].0 += count;
-            self.steps[first].1 += 1;
-            self.steps[end].0 -= count;
-            self.steps[end].1 -= 1;
-        }
-    }
-
-    fn finish(self) -> Vec<f64> {
-        let (mut sum, mut runs) = (0.0, 0);
-        let mut next = |(count, more): (f64, i64)| {
-            (sum, runs) = (sum + count, runs + more);
-            if runs == 0 {
-                sum = 0.0;
-            }
-            f64::max(sum, 0.0)
-        };
-        let blocks = self.steps.len() - 1;
-        self.steps.into_iter().take(blocks).map(&mut next).collect()
+        self.sums(of, |last, _| last)
+            .into_iter()
+            .enumerate()
+            .filter(|(_, count)| *count > 0.0)
+            .filter_map(way)
+            .collect()
     }
 }

@@ -7,13 +7,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::address::Svma;
 use crate::binaries::BinarySearch;
 use crate::code::Block;
 use crate::code::{Attributes, demangle, instructions};
+use crate::counting::AnalysedModule;
 use crate::flow::source_lines::{SourceLine, source_lines};
-use crate::flow::{Flow, FlowCode, ModuleFlow};
+use crate::flow::{AnalysedFlow, Flow, ModuleFlow};
 use crate::recording::ModuleKind;
 
 /// Something that ran before and after: shares of all instructions of each side, 0 to 1.
@@ -91,16 +93,16 @@ pub struct Comparison {
 }
 
 /// Compares two flows, before and after. `threads` read the lines of the source.
-pub fn compare(sides: [&Flow; 2], search: &BinarySearch, threads: usize) -> Comparison {
-    let has_ranges = sides.map(|flow| flow.range_total() > 0.0);
-    let versions = versions_of_one_program(sides);
+pub fn compare(sides: [&AnalysedFlow; 2], search: &BinarySearch, threads: usize) -> Comparison {
+    let by_executions = sides.map(AnalysedFlow::counts_executions);
+    let versions = versions_of_one_program(sides.map(AnalysedFlow::flow));
     let notes =
         versions.iter().map(|[before, after]| format!("{before} and {after} are taken for versions of one program"));
-    let mut sums = Sums { has_ranges, threads, notes: notes.collect(), versions, ..Sums::default() };
+    let mut sums = Sums { by_executions, threads, notes: notes.collect(), versions, ..Sums::default() };
     // Which module of each side has the same code, in the order of their identities.
     let mut pairs: BTreeMap<Identity<'_>, [Option<usize>; 2]> = BTreeMap::new();
     for (side, flow) in sides.into_iter().enumerate() {
-        for (index, of) in flow.modules.iter().enumerate() {
+        for (index, of) in flow.flow().modules.iter().enumerate() {
             let Some(identity) = Identity::of(of) else { continue };
             pairs.entry(identity).or_default()[side] = Some(index);
         }
@@ -148,7 +150,7 @@ impl<'a> Identity<'a> {
 
 #[derive(Default)]
 struct Sums {
-    has_ranges: [bool; 2],
+    by_executions: [bool; 2],
     threads: usize,
     total: [f64; 2],
     same_files: [f64; 2],
@@ -164,26 +166,28 @@ struct Sums {
 
 impl Sums {
     /// Adds a module that is on one side or both.
-    fn add(&mut self, sides: [&Flow; 2], pair: [Option<usize>; 2], search: &BinarySearch) {
-        let parts: Vec<(usize, &Flow, usize)> =
+    fn add(&mut self, sides: [&AnalysedFlow; 2], pair: [Option<usize>; 2], search: &BinarySearch) {
+        let parts: Vec<(usize, &AnalysedFlow, usize)> =
             (0..2).filter_map(|side| Some((side, sides[side], pair[side]?))).collect();
         let Some(&(_, flow, index)) = parts.first() else { return };
-        let of = &flow.modules[index];
+        let of = &flow.flow().modules[index];
         let mut name = base_name(of);
         if let Some(versions) = self.versions.as_ref().filter(|versions| versions.contains(&name)) {
             name = versions.join("|");
         }
-        let binary = match of.read {
-            true => search.open(&of.module),
-            false => Err("its code was not read when the flow was made".into()),
+        let flows: Vec<(&Flow, usize)> = parts.iter().map(|&(_, flow, index)| (flow.flow(), index)).collect();
+        let code = match flows.len() {
+            1 => flow.code(index, search),
+            // Blocks of both start and end where one of them shows it.
+            _ if of.read => search.open(&of.module).map(|binary| Arc::new(AnalysedModule::of_flows(&flows, binary))),
+            _ => Err("its code was not read when the flow was made".into()),
         };
-        let binary = match binary {
-            Ok(binary) => binary,
+        let code = match code {
+            Ok(code) => code,
             Err(why) => {
                 let mut executed = [0.0; 2];
                 for (side, flow, index) in parts {
-                    let of = &flow.modules[index];
-                    executed[side] = if self.has_ranges[side] { of.guessed_instructions() } else { of.sample_total() };
+                    executed[side] = flow.unread_count(index);
                 }
                 if executed == [0.0; 2] {
                     return; // See `Flow::sampled_only`.
@@ -196,13 +200,11 @@ impl Sums {
                 return;
             }
         };
-        let flows: Vec<(&Flow, usize)> = parts.iter().map(|&(_, flow, index)| (flow, index)).collect();
-        let code = FlowCode::of(&flows, &binary);
+        let binary = &code.binary;
         let mut executions: [Vec<f64>; 2] = Default::default();
         for (side, flow, index) in parts {
-            let of = &flow.modules[index];
-            executions[side] = if self.has_ranges[side] { code.executions(of) } else { code.sampled(of) };
-            self.notes.extend(code.misfit(of, self.has_ranges[side]));
+            executions[side] = flow.block_counts(index, &code);
+            self.notes.extend(flow.misfit(index, &code));
         }
         let both = pair.iter().all(Option::is_some);
         let mut ran: Vec<(&Block, [f64; 2])> = Vec::new();
@@ -211,7 +213,7 @@ impl Sums {
             let mut executed = [0.0; 2];
             for side in 0..2 {
                 let count = executions[side].get(index).copied().unwrap_or(0.0);
-                executed[side] = if self.has_ranges[side] { count * number } else { count };
+                executed[side] = if self.by_executions[side] { count * number } else { count };
             }
             if executed == [0.0; 2] {
                 continue;
@@ -233,7 +235,7 @@ impl Sums {
                 add(self.mix.entry(kind).or_default(), executed.map(|executed| executed / number));
             }
         }
-        for (line, executed) in source_lines(&binary, &ran, self.threads) {
+        for (line, executed) in source_lines(binary, &ran, self.threads) {
             add(self.lines.entry(line).or_default(), executed);
         }
     }

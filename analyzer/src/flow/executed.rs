@@ -1,9 +1,12 @@
 //! What of each module ran, block by block.
 
+use std::sync::Arc;
+
 use crate::address::Svma;
-use crate::binaries::{Binary, BinarySearch};
+use crate::binaries::BinarySearch;
 use crate::code::instructions;
-use crate::flow::{Flow, FlowCode, ModuleFlow};
+use crate::counting::AnalysedModule;
+use crate::flow::{AnalysedFlow, ModuleFlow};
 use crate::lines::{SourceIndex, joined};
 
 /// A module in which something ran.
@@ -13,20 +16,20 @@ pub struct ExecutedModule<'a> {
     pub index: usize,
     /// Its flow.
     pub of: &'a ModuleFlow,
-    /// The flow has ranges: counts are executions. Otherwise they are what samples stand for.
-    pub by_ranges: bool,
+    /// Counts are executions. Otherwise they are what samples stand for.
+    pub by_executions: bool,
     /// Its code, or why it cannot be read.
     pub code: Result<Box<ExecutedCode>, String>,
+    /// What ran of it all in all, where its code cannot be read: instructions, an estimate, or what its samples stand for.
+    pub unread_count: f64,
 }
 
 /// Code with its counts.
 #[derive(Debug)]
 pub struct ExecutedCode {
-    /// The file.
-    pub binary: Binary,
-    /// Functions and blocks.
-    pub code: FlowCode,
-    /// Executions of each block; where the flow has no ranges at all, what its samples stand for.
+    /// File, functions and blocks.
+    pub code: Arc<AnalysedModule>,
+    /// Executions of each block, or what its samples stand for.
     pub counts: Vec<f64>,
     /// Where the blocks come from that ran.
     pub source: SourceIndex,
@@ -35,30 +38,25 @@ pub struct ExecutedCode {
 }
 
 /// The modules of a flow in which something ran, one after the other: each is read when it is asked for. Where one has ranges, those without
-/// are none of them: see [`Flow::sampled_only`]. `threads` read the debug information.
+/// are none of them: see [`Flow::sampled_only`](crate::flow::Flow::sampled_only). `threads` read the debug information.
 pub fn executed_modules<'a>(
-    flow: &'a Flow,
+    flow: &'a AnalysedFlow,
     search: &'a BinarySearch,
     threads: usize,
 ) -> impl Iterator<Item = ExecutedModule<'a>> + use<'a> {
-    let has_ranges = flow.range_total() > 0.0;
-    let ran = move |of: &ModuleFlow| if has_ranges { !of.ranges.is_empty() } else { !of.samples.is_empty() };
-    let modules = flow.modules.iter().enumerate().filter(move |(_, of)| ran(of));
+    let by_executions = flow.counts_executions();
+    let modules = flow.flow().modules.iter().enumerate().filter(move |(index, _)| flow.has_counts(*index));
     modules.map(move |(index, of)| {
-        let binary = match of.read {
-            true => search.open(&of.module),
-            false => Err("its code was not read when the flow was made".into()),
-        };
-        let code = binary.map(|binary| {
-            let code = FlowCode::of(&[(flow, index)], &binary);
-            let counts = if has_ranges { code.executions(of) } else { code.sampled(of) };
-            let mut notes = Vec::from_iter(code.misfit(of, has_ranges));
+        let code = flow.code(index, search).map(|code| {
+            let counts = flow.block_counts(index, &code);
+            let mut notes = Vec::from_iter(flow.misfit(index, &code));
             let ran = code.blocks.blocks().iter().zip(&counts).filter(|(_, count)| **count > 0.0);
-            let source = SourceIndex::read(&binary, &joined(ran.map(|(block, _)| block.start..block.end)), threads);
-            notes.extend(source.notes().iter().map(|note| format!("{}: {note}", binary.file.display())));
-            Box::new(ExecutedCode { binary, code, counts, source, notes })
+            let ran = joined(ran.map(|(block, _)| block.start..block.end));
+            let source = SourceIndex::read(&code.binary, &ran, threads);
+            notes.extend(source.notes().iter().map(|note| format!("{}: {note}", code.binary.file.display())));
+            Box::new(ExecutedCode { code, counts, source, notes })
         });
-        ExecutedModule { index, of, by_ranges: has_ranges, code }
+        ExecutedModule { index, of, by_executions, code, unread_count: flow.unread_count(index) }
     })
 }
 
@@ -69,8 +67,8 @@ impl ExecutedModule<'_> {
         if count <= 0.0 {
             return Vec::new();
         }
-        if self.by_ranges {
-            let all = instructions(&executed.binary.image, block);
+        if self.by_executions {
+            let all = instructions(&executed.code.binary.image, block);
             return all.map(|instruction| (Svma(instruction.ip()), count)).collect();
         }
         let samples = &self.of.samples;

@@ -8,6 +8,7 @@
 //!
 //! Unlike counts of blocks, a flow says which branch went where, and which blocks ran one after the other.
 
+mod analysed;
 pub(crate) mod balance;
 mod builder;
 mod code;
@@ -21,8 +22,9 @@ mod of_truth;
 mod placing;
 mod source_lines;
 
+pub use analysed::AnalysedFlow;
 pub use builder::FlowBuilder;
-pub use code::{FallThrough, FlowCode};
+pub use code::FallThrough;
 pub use comparison::{BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
 pub use executed::{ExecutedCode, ExecutedModule, executed_modules};
 pub use merge::Merge;

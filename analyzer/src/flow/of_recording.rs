@@ -1,14 +1,13 @@
 //! The flow of a recording, from what was located and the code it was counted in.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use crate::address::{FileOffset, Svma};
 use crate::code::Terminator;
-use crate::counting::{
-    Code, CountScale, Located, ModuleCounts, ModuleHits, SharedCode, StartId, StraightLines, TakenBranch,
-};
+use crate::counting::{AnalysedModule, Code, CountScale, Located, ModuleCounts, ModuleHits, StartId, TakenBranch};
 use crate::estimation::Estimate;
-use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, Place, RangeCount};
+use crate::flow::{AnalysedFlow, BranchCount, FlowBuilder, IpCount, Place, RangeCount};
 use crate::recording::{Module, ModuleId, ModuleKind, ModuleTable, Weight};
 
 /// Makes the flow of what was located with [`Detail::Branches`](crate::counting::Detail::Branches).
@@ -18,14 +17,14 @@ pub(crate) fn of_recording(
     modules: &ModuleTable,
     estimate: Option<&Estimate>,
     scale: &CountScale,
-) -> Flow {
+) -> AnalysedFlow {
     let mut builder = FlowBuilder::default();
     builder.seen = located.streams as f64;
     // Where a module was read, what is behind it are samples at addresses that are no code of it.
-    let mut codes: BTreeMap<ModuleId, Option<&SharedCode>> = BTreeMap::new();
+    let mut codes: BTreeMap<ModuleId, Option<&Arc<AnalysedModule>>> = BTreeMap::new();
     for counts in counted {
         let code = match &counts.code {
-            Code::Read(code) => Some(&**code),
+            Code::Read(code) => Some(code),
             Code::Unread { .. } => None,
         };
         codes.entry(counts.module).or_insert(code);
@@ -52,11 +51,14 @@ pub(crate) fn of_recording(
     }
     builder.left_out.streams +=
         located.broken_weight.iter().map(|(burst, weight)| maker.executions(*burst, *weight)).sum::<f64>();
-    builder.finish(scale.executions)
+    let Maker { codes, indexes, .. } = maker;
+    let (flow, places) = builder.finish_with_places(scale.executions);
+    let indexes = indexes.into_iter().map(|(id, index)| (id, places[index])).collect();
+    AnalysedFlow::of_recording(flow, indexes, &codes)
 }
 
 struct Maker<'a> {
-    codes: BTreeMap<ModuleId, Option<&'a SharedCode>>,
+    codes: BTreeMap<ModuleId, Option<&'a Arc<AnalysedModule>>>,
     /// In the builder.
     indexes: HashMap<ModuleId, usize>,
     estimate: Option<&'a Estimate>,
@@ -71,7 +73,7 @@ impl Maker<'_> {
 
     fn add_module(&self, id: ModuleId, hits: &ModuleHits, builder: &mut FlowBuilder) {
         let (Some(&index), Some(&code)) = (self.indexes.get(&id), self.codes.get(&id)) else { return };
-        let lines = code.map(|code| StraightLines::new(&code.binary.image, &code.blocks));
+        let lines = code.map(|code| code.lines());
         for stream in &hits.streams {
             let count = self.executions(stream.burst, stream.weight);
             let executed = match &lines {
@@ -105,7 +107,7 @@ impl Maker<'_> {
     }
 
     /// What a taken branch is in the code it comes from.
-    fn branch(&self, code: Option<&SharedCode>, taken: &TakenBranch) -> RecordedBranch {
+    fn branch(&self, code: Option<&Arc<AnalysedModule>>, taken: &TakenBranch) -> RecordedBranch {
         let Some(code) = code else {
             // In code that is not known nothing tells a system call from an interrupt.
             return if taken.to_kernel { RecordedBranch::Interrupt } else { RecordedBranch::Taken(Svma(taken.from.0)) };

@@ -10,26 +10,26 @@ use super::names::Names;
 use super::positions::{Instructions, Positions, Symbols, Unplaced};
 use super::samples::{Placement, SampleProfile};
 use crate::address::Svma;
-use crate::binaries::Binary;
 use crate::code::Image;
+use crate::counting::AnalysedModule;
 use crate::flow::Flow;
 use crate::lines::{ScopeId, SourceIndex, Span, joined};
 
-/// Makes the profile of a module of a flow, whose file is `binary`, and returns as well what was damaged or missing in its debug
+/// Makes the profile of a module of a flow, whose code is `code`, and returns as well what was damaged or missing in its debug
 /// information, in words.
 pub fn build(
     flow: &Flow,
     module: usize,
-    binary: &Binary,
+    code: &AnalysedModule,
     names: Names,
     threads: usize,
 ) -> (SampleProfile, Vec<String>) {
     let of = &flow.modules[module];
     let executed = executed(of);
+    let AnalysedModule { binary, functions, .. } = code;
     let source = SourceIndex::read(binary, &joined(executed.iter().map(|piece| piece.start..piece.end)), threads);
-    let functions = binary.functions();
-    let calls: Vec<_> = calls(flow, module, &binary.image, &functions).collect();
-    let (targets, symbols) = (targets(&calls, &source, &functions), Symbols::of(&source, &functions));
+    let calls: Vec<_> = calls(flow, module, &binary.image, functions).collect();
+    let (targets, symbols) = (targets(&calls, &source, functions), Symbols::of(&source, functions));
     let mut positions = Positions::of(&source, &symbols, names);
     let sampled = of.ranges.is_empty();
     let placement = place_executions(&executed, &source, &binary.image, sampled, &mut positions);

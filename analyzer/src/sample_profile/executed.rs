@@ -1,9 +1,8 @@
 //! How often each address was executed.
 
-use std::collections::BTreeMap;
-
 use crate::address::Svma;
-use crate::flow::ModuleFlow;
+use crate::counting::sum_over_addresses;
+use crate::flow::{IpCount, ModuleFlow, RangeCount};
 
 /// Addresses `[start, end)` that were executed equally often. Each holds the first byte of an instruction at its start; the last one
 /// may end inside an instruction.
@@ -21,28 +20,19 @@ const PARTS: f64 = (1_u64 << 20) as f64;
 /// What ran, sorted and disjoint: from ranges, or where there are none, of samples.
 pub(super) fn executed(module: &ModuleFlow) -> Vec<Executed> {
     if module.ranges.is_empty() {
-        let of = |sample: &crate::flow::IpCount| Executed {
+        let of = |sample: &IpCount| Executed {
             start: sample.at,
             end: Svma(sample.at.0.saturating_add(1)),
             count: sample.count,
         };
         return module.samples.iter().map(of).collect();
     }
-    let mut changes: BTreeMap<Svma, i128> = BTreeMap::new();
-    for range in &module.ranges {
-        let parts = (range.count * PARTS) as i128;
-        *changes.entry(range.first).or_default() += parts;
-        *changes.entry(Svma(range.last.0.saturating_add(1))).or_default() -= parts;
-    }
+    let parts = |range: &RangeCount| (range.first.0, range.last.0.saturating_add(1), (range.count * PARTS) as i128);
     let mut executed = Vec::new();
-    let mut now = 0_i128;
-    let mut before = Svma(0);
-    for (at, change) in changes {
-        if now > 0 {
-            executed.push(Executed { start: before, end: at, count: now as f64 / PARTS });
+    sum_over_addresses(module.ranges.iter().map(parts), |start, end, parts| {
+        if parts > 0 {
+            executed.push(Executed { start: Svma(start), end: Svma(end), count: parts as f64 / PARTS });
         }
-        now += change;
-        before = at;
-    }
+    });
     executed
 }

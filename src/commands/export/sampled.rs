@@ -13,14 +13,14 @@ const LARGEST_OF_LLVM: u64 = 1 << 31;
 
 /// The sample profile of a binary; what is not in it is said on standard error.
 pub fn sample_profile(profiled: &Profiled<'_>, names: Names, threads: usize) -> anyhow::Result<SampleProfile> {
-    let (mut profile, notes) = build(profiled.flow, profiled.index, &profiled.binary, names, threads);
-    let file = profiled.binary.file.display();
+    let (mut profile, notes) = build(profiled.flow, profiled.index, &profiled.code, names, threads);
+    let file = profiled.code.binary.file.display();
     notes.iter().for_each(|note| eprintln!("hbbp: {file}: {note}"));
     let divisor = (names == Names::Llvm).then(|| profile.limit(LARGEST_OF_LLVM)).flatten();
     if let Some(divisor) = divisor {
         eprintln!("hbbp: all counts are divided by {divisor:.1}: LLVM keeps 32 bits of how often a call runs");
     }
-    let missing = profiled.binary.missing_debug_information().map(|missing| match missing {
+    let missing = profiled.code.binary.missing_debug_information().map(|missing| match missing {
         MissingDebugInformation::WithSymbols => {
             "the file is stripped, of its symbols and of any debug information: build it without -s (cargo: `strip = false`), or install its \
              debug file"

@@ -28,7 +28,7 @@ use crate::output::printable;
 
 /// Writes the profile. Returns what is in no function of BOLT's, and how much was inferred, in sentences.
 pub fn bolt(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
-    let functions = BoltFunctions::of(&profiled.binary.image);
+    let functions = BoltFunctions::of(&profiled.code.binary.image);
     let known = |at: Svma| {
         let function = functions.at(at)?;
         Some(format!("1 {} {:x}", escaped(&functions.name(function)), at.0 - function.start.0))
@@ -46,7 +46,7 @@ pub fn bolt(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<Vec<Stri
         let what = "samples in no function that BOLT knows";
         return Ok(Vec::from_iter(without_place(what, nowhere, profiled.module.sample_total())));
     }
-    let edges = bolt_edges(profiled.flow, profiled.index, &profiled.binary, &functions, per_stream(profiled.flow));
+    let edges = bolt_edges(profiled.flow, profiled.index, &profiled.code, &functions, per_stream(profiled.flow));
     let (mut written, mut inferred) = (0.0, 0.0);
     for BoltEdge { from, to, count, mispredicted, seen } in edges {
         let has_function = [from, to].into_iter().flatten().any(|at| functions.at(at).is_some());

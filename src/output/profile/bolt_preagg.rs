@@ -19,7 +19,7 @@ use super::Profiled;
 
 /// Writes the profile; all of it has a place.
 pub fn bolt_preagg(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
-    let functions = BoltFunctions::of(&profiled.binary.image);
+    let functions = BoltFunctions::of(&profiled.code.binary.image);
     let function_of = |at: Svma| functions.at(at).map(|function| function.start);
     // By target: how often it was branched to from inside its function, and in all.
     let mut entries: HashMap<Svma, (f64, f64)> = HashMap::new();

@@ -22,9 +22,10 @@ use super::profiled::without_place;
 /// Writes the profile. Branches to and from other modules are left out, as that tool does. Returns what else is, in sentences.
 pub fn llvm_profgen(profiled: &Profiled<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
     const PAGE: u64 = 0x1000;
-    let Profiled { module, index, binary, .. } = profiled;
-    let code = binary.image.segments().iter().find(|segment| segment.executable);
-    let base = code.map_or(0, |segment| segment.start.0 & !(PAGE - 1));
+    let Profiled { module, index, code, .. } = profiled;
+    let binary = &code.binary;
+    let first = binary.image.segments().iter().find(|segment| segment.executable);
+    let base = first.map_or(0, |segment| segment.start.0 & !(PAGE - 1));
     let is_code = |at: Svma| at.0 >= base && binary.image.is_executable(at);
     let is_inside = |range: &RangeCount| is_code(range.first) && is_code(range.last);
     let ranges = || module.ranges.iter().filter(|range| is_inside(range));

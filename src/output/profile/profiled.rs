@@ -2,10 +2,12 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 
-use analyzer::flow::{Flow, FlowCode, ModuleFlow};
+use analyzer::BinarySearch;
+use analyzer::counting::AnalysedModule;
+use analyzer::flow::{AnalysedFlow, Flow, ModuleFlow};
 use analyzer::recording::ModuleKind;
-use analyzer::{Binary, BinarySearch};
 use anyhow::bail;
 
 use crate::output::share;
@@ -16,12 +18,15 @@ pub struct Profiled<'a> {
     /// Its index in the flow.
     pub index: usize,
     pub module: &'a ModuleFlow,
-    pub binary: Binary,
+    pub code: Arc<AnalysedModule>,
+    /// What of the module does not fit the file, as a sentence.
+    misfit: Option<String>,
 }
 
 impl<'a> Profiled<'a> {
     /// The module that ran most of those that have a file; where files were given, of those that they are the files of.
-    pub fn choose(flow: &'a Flow, search: &BinarySearch) -> anyhow::Result<Self> {
+    pub fn choose(analysed: &'a AnalysedFlow, search: &BinarySearch) -> anyhow::Result<Self> {
+        let flow = analysed.flow();
         let is_file = |module: &ModuleFlow| module.module.kind == ModuleKind::File && ran(module) != (0.0, 0.0);
         let mut files: Vec<(usize, &ModuleFlow)> =
             flow.modules.iter().enumerate().filter(|(_, module)| is_file(module)).collect();
@@ -39,8 +44,11 @@ impl<'a> Profiled<'a> {
         let mut refused = Vec::new();
         // Several builds can be of one name: the file is of one of them.
         for &(index, module) in candidates().take(if is_given { usize::MAX } else { 1 }) {
-            match search.open(&module.module) {
-                Ok(binary) => return Ok(Profiled { flow, index, module, binary }),
+            match analysed.code(index, search) {
+                Ok(code) => {
+                    let misfit = code.misfit(module, !module.ranges.is_empty());
+                    return Ok(Profiled { flow, index, module, code, misfit });
+                }
                 Err(why) => refused.push(format!("{}: {why}", module.module.path)),
             }
         }
@@ -54,7 +62,7 @@ impl<'a> Profiled<'a> {
             true => share(self.module.branch_total(), of.branch_total() + of.left_out.branches) + " of all branches",
             false => share(self.module.sample_total(), of.sample_total() + of.left_out.samples) + " of all samples",
         };
-        let mut lines = vec![format!("profile of {}: {part}", self.binary.file.display())];
+        let mut lines = vec![format!("profile of {}: {part}", self.code.binary.file.display())];
         let name = |module: &ModuleFlow| Path::new(&module.module.path).file_name().map(OsStr::to_owned);
         let others = of.modules.iter().enumerate().filter(|(index, _)| *index != self.index).map(|(_, module)| module);
         let builds: Vec<&ModuleFlow> =
@@ -65,8 +73,7 @@ impl<'a> Profiled<'a> {
             let part = share(others, others + size(self.module));
             lines.push(format!("left out: {} other builds of that name, {part} of what ran of it", builds.len()));
         }
-        let code = FlowCode::of(&[(of, self.index)], &self.binary);
-        lines.extend(code.misfit(self.module, !self.module.ranges.is_empty()));
+        lines.extend(self.misfit.clone());
         lines.extend(left_out(of));
         lines
     }

@@ -27,24 +27,28 @@ use std::path::Path;
 use analyzer::BinarySearch;
 use analyzer::address::Svma;
 use analyzer::code::{FunctionId, demangle};
-use analyzer::flow::{ExecutedCode, ExecutedModule, Flow, executed_modules, whole};
+use analyzer::flow::{AnalysedFlow, ExecutedCode, ExecutedModule, executed_modules, whole};
 use calls::{CallGraph, Callee};
 use names::Names;
 
 /// Writes the profile; `threads` read the debug information. Returns what is not in it, in sentences.
-pub fn callgrind(flow: &Flow, search: &BinarySearch, threads: usize, out: &mut dyn Write) -> io::Result<Vec<String>> {
+pub fn callgrind(
+    flow: &AnalysedFlow,
+    search: &BinarySearch,
+    threads: usize,
+    out: &mut dyn Write,
+) -> io::Result<Vec<String>> {
     let modules: Vec<ExecutedModule<'_>> = executed_modules(flow, search, threads).collect();
-    let has_ranges = flow.range_total() > 0.0;
     let costs: Vec<BTreeMap<Option<FunctionId>, f64>> = modules.iter().map(self_costs).collect();
-    let graph = CallGraph::of(flow, &modules, &costs);
+    let graph = CallGraph::of(flow.flow(), &modules, &costs);
     let total: f64 = costs.iter().flat_map(BTreeMap::values).sum();
     writeln!(out, "# callgrind format")?;
     writeln!(out, "version: 1")?;
     writeln!(out, "creator: hbbp-{}", env!("CARGO_PKG_VERSION"))?;
-    writeln!(out, "desc: Counts: {}", if flow.executions { "estimated executions" } else { "relative" })?;
+    writeln!(out, "desc: Counts: {}", if flow.flow().executions { "estimated executions" } else { "relative" })?;
     writeln!(out, "desc: Calls: costs are shared out as if every call of a function cost the same")?;
     writeln!(out, "positions: instr line")?;
-    writeln!(out, "events: {}", if has_ranges || flow.executions { "Ir" } else { "Time" })?;
+    writeln!(out, "events: {}", if flow.counts_executions() || flow.flow().executions { "Ir" } else { "Time" })?;
     writeln!(out, "summary: {total}")?;
     let mut writer = Writer {
         modules: &modules,
@@ -168,9 +172,7 @@ fn unread_name(path: &str) -> String {
 /// What each function cost by itself, in whole numbers; code that was not read is one function.
 fn self_costs(module: &ExecutedModule<'_>) -> BTreeMap<Option<FunctionId>, f64> {
     let Ok(executed) = &module.code else {
-        let of = module.of;
-        let cost = if module.by_ranges { of.guessed_instructions() } else { of.sample_total() };
-        return BTreeMap::from([(None, whole(cost) as f64)]);
+        return BTreeMap::from([(None, whole(module.unread_count) as f64)]);
     };
     let mut costs = BTreeMap::new();
     for (index, block) in executed.code.blocks.blocks().iter().enumerate() {

@@ -12,7 +12,7 @@ use std::io::Write;
 
 use analyzer::address::Svma;
 use analyzer::code::{FunctionId, demangle};
-use analyzer::flow::{ExecutedCode, ExecutedModule, Flow, executed_modules, whole};
+use analyzer::flow::{AnalysedFlow, ExecutedCode, ExecutedModule, executed_modules, whole};
 use analyzer::lines::Span;
 use analyzer::{BinarySearch, hex};
 use flate2::Compression;
@@ -21,7 +21,12 @@ use message::{Function, Line, Location, Mapping, Profile, Sample, ValueType};
 use prost::Message;
 
 /// Writes the profile; `threads` read the debug information. Returns what is not in it, in sentences.
-pub fn pprof(flow: &Flow, search: &BinarySearch, threads: usize, out: &mut dyn Write) -> std::io::Result<Vec<String>> {
+pub fn pprof(
+    flow: &AnalysedFlow,
+    search: &BinarySearch,
+    threads: usize,
+    out: &mut dyn Write,
+) -> std::io::Result<Vec<String>> {
     let mut maker = Maker::new(flow);
     let mut notes = Vec::new();
     for module in executed_modules(flow, search, threads) {
@@ -40,7 +45,7 @@ pub fn pprof(flow: &Flow, search: &BinarySearch, threads: usize, out: &mut dyn W
 }
 
 struct Maker {
-    has_ranges: bool,
+    by_executions: bool,
     profile: Profile,
     texts: HashMap<String, i64>,
     /// By name and file.
@@ -48,12 +53,12 @@ struct Maker {
 }
 
 impl Maker {
-    fn new(flow: &Flow) -> Self {
-        let has_ranges = flow.range_total() > 0.0;
+    fn new(flow: &AnalysedFlow) -> Self {
+        let (by_executions, are_executions) = (flow.counts_executions(), flow.flow().executions);
         let (texts, functions) = Default::default();
-        let mut maker = Maker { has_ranges, profile: Profile::default(), texts, functions };
+        let mut maker = Maker { by_executions, profile: Profile::default(), texts, functions };
         maker.text("");
-        let kinds: &[&str] = match (has_ranges, flow.executions) {
+        let kinds: &[&str] = match (by_executions, are_executions) {
             (true, _) => &["executions", "instructions"],
             (false, true) => &["instructions"],
             (false, false) => &["time"],
@@ -62,7 +67,7 @@ impl Maker {
             let value_type = ValueType { kind: maker.text(kind), unit: maker.text("count") };
             maker.profile.sample_type.push(value_type);
         }
-        if !flow.executions {
+        if !are_executions {
             let comment = maker.text("counts are relative: to be compared only with each other");
             maker.profile.comment.push(comment);
         }
@@ -93,9 +98,9 @@ impl Maker {
     }
 
     fn add_code(&mut self, module: &ExecutedModule<'_>, executed: &ExecutedCode) {
-        let ExecutedCode { binary, code, counts, source, .. } = executed;
+        let ExecutedCode { code, counts, source, .. } = executed;
         let first_mapping = self.profile.mapping.len();
-        let segments: Vec<_> = binary.image.segments().iter().filter(|segment| segment.executable).collect();
+        let segments: Vec<_> = code.binary.image.segments().iter().filter(|segment| segment.executable).collect();
         for segment in &segments {
             let mut mapping = self.mapping(module, segment.start.0, segment.end().0, segment.file_offset);
             let has_lines = !source.spans().is_empty();
@@ -112,7 +117,7 @@ impl Maker {
             let costs: Vec<(Svma, f64, Option<&Span>)> = costs.collect();
             let place = |span: Option<&Span>| span.map(|span| (span.scope, span.position));
             let mut executions = counts[index];
-            for piece in costs.chunk_by(|a, b| module.by_ranges && place(a.2) == place(b.2)) {
+            for piece in costs.chunk_by(|a, b| module.by_executions && place(a.2) == place(b.2)) {
                 let (at, _, span) = piece[0];
                 let cost = piece.iter().map(|(_, cost, _)| cost).sum();
                 let lines = self.lines(executed, block.function, span);
@@ -146,9 +151,8 @@ impl Maker {
         let id = mapping.id;
         self.profile.mapping.push(mapping);
         let function = self.function(&format!("[unread code of {path}]"), None, None);
-        let instructions = if self.has_ranges { module.of.guessed_instructions() } else { module.of.sample_total() };
         let line = Line { function_id: function, line: 0 };
-        self.add_sample(id, 0, vec![line], [module.of.range_total(), instructions]);
+        self.add_sample(id, 0, vec![line], [module.of.range_total(), module.unread_count]);
     }
 
     /// The next mapping.
@@ -183,7 +187,7 @@ impl Maker {
         let id = self.profile.location.len() as u64 + 1;
         self.profile.location.push(Location { id, mapping_id, address, line });
         let values = counts.map(|count| if count > 0.0 { i64::try_from(whole(count)).unwrap_or(i64::MAX) } else { 0 });
-        let value = if self.has_ranges { values.to_vec() } else { vec![values[1]] };
+        let value = if self.by_executions { values.to_vec() } else { vec![values[1]] };
         self.profile.sample.push(Sample { location_id: vec![id], value });
     }
 }

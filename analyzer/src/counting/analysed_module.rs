@@ -1,0 +1,32 @@
+//! The code of a module, made once and handed on: its file, functions, blocks, and the straight lines through them.
+
+use crate::binaries::Binary;
+use crate::code::{BlockMap, FunctionTable, Image, Observed};
+use crate::counting::straight_line::{LineBreaks, StraightLines};
+
+/// The code of a module whose file was read. Whatever is counted by block is counted by these blocks.
+#[derive(Debug)]
+pub struct AnalysedModule {
+    /// The file.
+    pub binary: Binary,
+    /// Its functions.
+    pub functions: FunctionTable,
+    /// The blocks of the functions that were hit.
+    pub blocks: BlockMap,
+    pub(crate) breaks: LineBreaks,
+}
+
+impl AnalysedModule {
+    /// Cuts the code of a file into blocks where something was observed of it.
+    pub fn new(binary: Binary, observe: impl FnOnce(&Image) -> Observed) -> Self {
+        let functions = binary.functions();
+        let blocks = BlockMap::build(&binary.image, &functions, &observe(&binary.image));
+        let breaks = LineBreaks::of(&blocks);
+        AnalysedModule { binary, functions, blocks, breaks }
+    }
+
+    /// Its code as straight lines.
+    pub fn lines(&self) -> StraightLines<'_> {
+        StraightLines::new(&self.binary.image, &self.blocks, &self.breaks)
+    }
+}

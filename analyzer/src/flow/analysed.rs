@@ -1,0 +1,178 @@
+//! A flow, the code that it ran through, and how often each block of that ran.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::binaries::BinarySearch;
+use crate::counting::{AnalysedModule, Code};
+use crate::flow::{Flow, ModuleFlow};
+use crate::recording::ModuleId;
+use crate::{Analysis, CountedModule};
+
+/// A flow with the code that was read when it was made. Everything that counts by block asks it.
+///
+/// Blocks ran as often as ranges run through them; where the flow has no ranges at all, samples count. Of a recording that was counted by
+/// both sources, the counts of the source that was chosen for each block can stand for both: [`AnalysedFlow::by_choice`].
+#[derive(Debug, Default)]
+pub struct AnalysedFlow {
+    flow: Flow,
+    /// Of each module of the recording, which of the flow it is.
+    indexes: HashMap<ModuleId, usize>,
+    /// By module of the flow; `None` where its code was not read, or is that of several modules of the recording.
+    code: Vec<Option<Arc<AnalysedModule>>>,
+    chosen: Option<Vec<ChosenCounts>>,
+}
+
+/// What was counted in a module of a flow by the chosen source.
+#[derive(Debug, Default)]
+struct ChosenCounts {
+    /// Executions by block, of each module of the recording that it is.
+    read: Vec<(Arc<AnalysedModule>, Vec<f64>)>,
+    /// Executed instructions of code that was not read, an estimate.
+    unread: f64,
+}
+
+impl From<Flow> for AnalysedFlow {
+    fn from(flow: Flow) -> Self {
+        AnalysedFlow { code: vec![None; flow.modules.len()], flow, ..AnalysedFlow::default() }
+    }
+}
+
+impl AnalysedFlow {
+    /// `codes`: the code of each module of the recording that was read.
+    pub(super) fn of_recording(
+        flow: Flow,
+        indexes: HashMap<ModuleId, usize>,
+        codes: &BTreeMap<ModuleId, Option<&Arc<AnalysedModule>>>,
+    ) -> Self {
+        let mut parts: Vec<Vec<&Arc<AnalysedModule>>> = vec![Vec::new(); flow.modules.len()];
+        for (id, code) in codes {
+            if let (Some(&index), Some(code)) = (indexes.get(id), code) {
+                parts[index].push(code);
+            }
+        }
+        // One file at two paths was cut by what was seen at each of them: it is cut anew.
+        let only = |parts: Vec<&Arc<AnalysedModule>>| match parts[..] {
+            [code] => Some(code.clone()),
+            _ => None,
+        };
+        AnalysedFlow { code: parts.into_iter().map(only).collect(), flow, indexes, chosen: None }
+    }
+
+    /// Of an analysis that was made with [`Detail::Branches`](crate::counting::Detail::Branches): blocks ran as often as the source says that
+    /// was chosen for each. Without a flow in the analysis there is nothing.
+    pub fn by_choice(analysis: Analysis) -> Self {
+        let Analysis { flow, counted, .. } = analysis;
+        let mut flow = flow.unwrap_or_default();
+        let mut chosen: Vec<ChosenCounts> = flow.code.iter().map(|_| ChosenCounts::default()).collect();
+        for module in &counted {
+            let Some(&index) = flow.indexes.get(&module.counts.module) else { continue };
+            match &module.counts.code {
+                Code::Read(code) => chosen[index].read.push((code.clone(), counts_by_block(module, code))),
+                // Samples at addresses that are no code of a file that was read are in no module.
+                Code::Unread { .. } if !flow.flow.modules[index].read => chosen[index].unread += module.instructions(),
+                Code::Unread { .. } => {}
+            }
+        }
+        flow.chosen = Some(chosen);
+        flow
+    }
+
+    /// Ranges, branches and samples.
+    pub fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    /// The flow alone.
+    pub fn into_flow(self) -> Flow {
+        self.flow
+    }
+
+    /// Blocks are counted by executions. Otherwise by what samples stand for.
+    pub fn counts_executions(&self) -> bool {
+        self.chosen.is_some() || self.flow.range_total() > 0.0
+    }
+
+    /// The counts are those of the source that was chosen for each block.
+    pub fn is_by_choice(&self) -> bool {
+        self.chosen.is_some()
+    }
+
+    /// Whether blocks of a module have counts. Where one has ranges, those without have none: see [`Flow::sampled_only`].
+    pub fn has_counts(&self, index: usize) -> bool {
+        let of = &self.flow.modules[index];
+        match &self.chosen {
+            Some(chosen) => chosen[index].ran(),
+            None if self.flow.range_total() > 0.0 => !of.ranges.is_empty(),
+            None => !of.samples.is_empty(),
+        }
+    }
+
+    /// The code of a module: what it was counted in, or else that of its file, cut where the flow shows that blocks start and end. The error says
+    /// in one sentence why its code cannot be read.
+    pub fn code(&self, index: usize, search: &BinarySearch) -> Result<Arc<AnalysedModule>, String> {
+        if let Some(code) = &self.code[index] {
+            return Ok(code.clone());
+        }
+        let of = &self.flow.modules[index];
+        if !of.read {
+            return Err("its code was not read when the flow was made".into());
+        }
+        Ok(Arc::new(AnalysedModule::of_flows(&[(&self.flow, index)], search.open(&of.module)?)))
+    }
+
+    /// How often each block of a module ran, or what its samples stand for. `code` may have been cut by more than this flow shows.
+    pub fn block_counts(&self, index: usize, code: &Arc<AnalysedModule>) -> Vec<f64> {
+        let of = &self.flow.modules[index];
+        match &self.chosen {
+            Some(chosen) => chosen[index].in_blocks_of(code),
+            None if self.flow.range_total() > 0.0 => code.executions(of),
+            None => code.sampled(of),
+        }
+    }
+
+    /// Instructions executed in a module whose code is not known, an estimate, or what its samples stand for.
+    pub fn unread_count(&self, index: usize) -> f64 {
+        let of = &self.flow.modules[index];
+        match &self.chosen {
+            Some(chosen) => chosen[index].unread,
+            None if self.flow.range_total() > 0.0 => of.guessed_instructions(),
+            None => of.sample_total(),
+        }
+    }
+
+    /// How much of a module does not fit its code and is in no count, as a sentence.
+    pub fn misfit(&self, index: usize, code: &AnalysedModule) -> Option<String> {
+        let of: &ModuleFlow = &self.flow.modules[index];
+        if self.chosen.is_some() { None } else { code.misfit(of, self.flow.range_total() > 0.0) }
+    }
+}
+
+fn counts_by_block(module: &CountedModule, code: &AnalysedModule) -> Vec<f64> {
+    let mut counts = vec![0.0; code.blocks.blocks().len()];
+    for block in &module.blocks {
+        counts[block.index as usize] = block.count.count;
+    }
+    counts
+}
+
+impl ChosenCounts {
+    fn ran(&self) -> bool {
+        self.unread > 0.0 || self.read.iter().any(|(_, counts)| counts.iter().any(|count| *count > 0.0))
+    }
+
+    /// A block that was cut in another way ran as often as the one that holds its last instruction.
+    fn in_blocks_of(&self, code: &Arc<AnalysedModule>) -> Vec<f64> {
+        if let [(same, counts)] = &self.read[..]
+            && Arc::ptr_eq(same, code)
+        {
+            return counts.clone();
+        }
+        let count_at = |last| -> f64 {
+            let count =
+                |(of, counts): &(Arc<AnalysedModule>, Vec<f64>)| of.blocks.block_at(last).map(|block| counts[block]);
+            self.read.iter().filter_map(count).sum()
+        };
+        code.blocks.blocks().iter().map(|block| count_at(block.last)).collect()
+    }
+}
