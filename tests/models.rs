@@ -226,10 +226,11 @@ fn a_choice_that_would_change_nothing_is_wrong_usage() {
     };
     refused(&["merge", "-o", "all.flow", &stacks], "--model is not for merging: what was seen");
     assert!(!setup.path("all.flow").exists());
-    for format in ["bolt", "bolt-preagg", "llvm-profgen", "llvm-text", "llvm-extbin", "gcov", "perf-script"] {
+    for format in ["bolt", "bolt-preagg", "llvm-profgen", "llvm-text", "llvm-extbin", "gcov"] {
         let why = "--model is for --format pprof and callgrind, which count blocks";
         refused(&["export", "--format", format, "-i", &stacks, "-o", "profile"], why);
     }
+    refused(&["export", "--format", "perf-script", "-i", &stacks], "--model changes nothing here");
     setup.stdout(&["merge", "-o", "all.flow", &stacks]);
     let why = "--model chooses between the sources of recordings: all.flow is none";
     refused(&["diff", &stacks, "all.flow"], why);

@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             wrong_usage::<Args>(COMMAND, format!("{option} is for --format {}", format.name()));
         }
     }
-    if args.input.analysis.chooses() {
+    if args.input.analysis.chooses() && args.format != Format::PerfScript {
         check_choice(args);
     }
     let is_binary = matches!(args.format, Format::LlvmExtbin | Format::Gcov | Format::Pprof);
@@ -141,12 +141,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn check_choice(args: &Args) {
     let wrong = |why: String| wrong_usage::<Args>(COMMAND, why);
     if !matches!(args.format, Format::Pprof | Format::Callgrind) {
-        let made_from = match args.format {
-            Format::PerfScript => "prints the recording as it is",
-            _ => "is made from branches, or from samples where there are none, as they were seen",
-        };
         let format = args.format.name();
-        wrong(format!("--model is for --format pprof and callgrind, which count blocks; {format} {made_from}"));
+        wrong(format!(
+            "--model is for --format pprof and callgrind, which count blocks; {format} is made from branches, or from samples \
+             where there are none, as they were seen"
+        ));
     }
     let counted = match &args.truth {
         Some(file) => Some(file.as_path()),
@@ -234,7 +233,8 @@ fn of_samples(args: &Args) -> anyhow::Result<()> {
         bail!("exact counts have no samples: --format perf-script is made from recordings only");
     }
     if let Some(option) = args.input.analysis.given() {
-        bail!("{option} changes nothing here: --format perf-script prints the recording as it is");
+        let why = format!("{option} changes nothing here: --format perf-script prints the recording as it is");
+        wrong_usage::<Args>(COMMAND, why);
     }
     let recording = args.input.recording()?;
     recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));

@@ -49,7 +49,11 @@ impl<'a> Profiled<'a> {
                     let misfit = code.misfit(module, !module.ranges.is_empty());
                     return Ok(Profiled { flow, index, module, code, misfit });
                 }
-                Err(why) => refused.push(format!("{}: {why}", module.module.path)),
+                Err(why) => {
+                    // What was not read when the flow was made cannot be read now, either: this says why.
+                    let why = if module.read { why } else { search.open(&module.module).err().unwrap_or(why) };
+                    refused.push(format!("{}: {why}", module.module.path));
+                }
             }
         }
         bail!("{}; name the file with --binary", refused.join("; "))
