@@ -108,8 +108,10 @@ impl AnalysedFlow {
         }
     }
 
-    /// The code of a module: what it was counted in, or else that of its file, cut where the flow shows that blocks start and end. The error says
-    /// in one sentence why its code cannot be read.
+    /// The code of a module: what it was counted in, or else that of its file, cut where the flow shows that blocks start and end.
+    ///
+    /// # Errors
+    /// Why its code cannot be read, in one sentence.
     pub fn code(&self, index: usize, search: &BinarySearch) -> Result<Arc<AnalysedModule>, String> {
         if let Some(code) = &self.code[index] {
             return Ok(code.clone());
