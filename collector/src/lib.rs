@@ -11,8 +11,12 @@ mod error;
 pub mod machine;
 pub mod plan;
 pub mod session;
+#[cfg_attr(not(feature = "simulated-pmu"), path = "simulation/absent.rs")]
 pub mod simulation;
+// The simulation asks more of the kernel than the tracer does.
+#[cfg_attr(not(feature = "simulated-pmu"), allow(dead_code))]
 mod sys;
+#[cfg_attr(not(feature = "simulated-pmu"), allow(dead_code))]
 pub mod tracer;
 
 pub use error::RecordError;
@@ -22,4 +26,6 @@ pub use session::output::OutputError;
 pub use session::record_layout::BrokenRecord;
 pub use session::recorder::{RecorderError, Stop};
 pub use session::tally::Counts;
-pub use simulation::{SimulationStatistics, Truth};
+pub use simulation::SimulationStatistics;
+#[cfg(feature = "simulated-pmu")]
+pub use simulation::Truth;

@@ -1,5 +1,6 @@
 //! `hbbp record`: from a running program to a recording.
 
+#[cfg_attr(not(feature = "simulated-pmu"), path = "record/no_simulation.rs")]
 mod simulation;
 mod tracing;
 
@@ -33,7 +34,7 @@ use crate::commands::record::simulation::SimulationArgs;
 /// hardware records none. Whatever is weaker than it could be is printed and written into the recording. The exit status is that of the
 /// command: 128 plus the signal's number if a signal killed it, 127 or 126 if it cannot be run.
 #[derive(clap::Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = [EXAMPLES, simulation::EXAMPLE, MORE_EXAMPLES].concat())]
 pub struct Args {
     /// File to write; an existing one is renamed to FILE.old
     #[arg(short, long, value_name = "FILE", default_value = "hbbp.data")]
@@ -89,7 +90,7 @@ pub struct Args {
     mmap_pages: Option<usize>,
     /// What makes the samples: the machine, or simulated: a model of a PMU with branch records, which sees every instruction. It is slow,
     /// and not a measurement of any hardware
-    #[arg(long, value_name = "PMU", default_value = "machine", value_parser = ["machine", "simulated"])]
+    #[arg(long, value_name = "PMU", default_value = "machine", value_parser = simulation::PMUS)]
     pmu: String,
     /// How to trace branches in software: lookahead (an interpreter follows the program's path), breakpoint (a breakpoint at every
     /// branch, slow), none, or auto (lookahead where there are no hardware branch records)
@@ -121,9 +122,8 @@ Examples:
   hbbp record -a -o all.data -- sleep 10       everything that runs meanwhile
   hbbp record --tracer lookahead --overhead 5 -- make
                                                branches traced in software, in 5 % of CPU time
-  hbbp record --pmu simulated --expect seconds -- gzip -k file
-                                               samples and branch stacks of a simulated PMU
-  hbbp record --ebs-event cycles:u --lbr-event none -F 999 -- make";
+";
+const MORE_EXAMPLES: &str = "  hbbp record --ebs-event cycles:u --lbr-event none -F 999 -- make";
 
 /// Records, and returns what the process should exit with.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {

@@ -8,7 +8,7 @@ use crate::error::RecordError;
 use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::Levels;
 use crate::plan::{EventWish, Wishes};
-use crate::simulation::pmu::PmuSettings;
+use crate::simulation::PmuSettings;
 use crate::tracer::{TracerChoice, TracerOptions};
 
 /// A recording to be made.

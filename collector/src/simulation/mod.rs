@@ -18,6 +18,7 @@
 mod engine;
 pub(crate) mod planned;
 pub mod pmu;
+mod settings;
 mod slice;
 mod statistics;
 mod thread;
@@ -26,7 +27,8 @@ mod truth;
 use std::sync::mpsc::Sender;
 
 use crate::simulation::engine::Simulator;
-use crate::simulation::pmu::{PmuSettings, SampledEvents};
+use crate::simulation::pmu::SampledEvents;
+pub use crate::simulation::settings::{PmuSettings, SimulatedCore, UnknownCore};
 pub use crate::simulation::statistics::SimulationStatistics;
 pub use crate::simulation::truth::Truth;
 use crate::tracer::linux::LinuxKernel;

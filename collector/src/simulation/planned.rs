@@ -17,10 +17,11 @@ use crate::plan::choice::{Choice, Source, choose};
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, SessionAttrs};
 use crate::session::metadata::event_metadata;
 use crate::session::open::Totals;
-use crate::simulation::pmu::{Capture, PmuSettings, SampledEvents, Sampling};
+use crate::simulation::pmu::{Capture, SampledEvents, Sampling};
+use crate::simulation::settings::{PmuSettings, SimulatedCore};
 use crate::simulation::{SimulationSettings, SimulationStatistics};
-use crate::sys::{EventFd, Scope};
-use crate::tracer::tracing::tracking;
+use crate::sys::EventFd;
+use crate::tracer::tracing::{placeholder, tracking};
 use crate::tracer::{BurstEvent, Follower};
 
 /// The first words of every report.
@@ -130,7 +131,7 @@ fn machine(pmu: PmuSettings) -> Machine {
     };
     let works = Probe::Works;
     Machine {
-        cpu: Cpu { vendor: "GenuineIntel".to_owned(), family: 6, model: pmu.core.model(), ..Cpu::default() },
+        cpu: Cpu { vendor: "GenuineIntel".to_owned(), family: 6, model: model(pmu.core), ..Cpu::default() },
         pmus: vec![core],
         probes: Probes { dummy: works, instructions: works, branches: works, branch_stack: works, ..Probes::default() },
         ..Machine::default()
@@ -150,13 +151,10 @@ impl EventOpener for OpensAll {
     }
 }
 
-/// An event that is open for its id alone.
-pub(crate) fn placeholder() -> Result<(EventFd, u64), RecordError> {
-    let dummy = EventAttr {
-        kind: sys::PERF_TYPE_SOFTWARE,
-        config: u64::from(sys::PERF_COUNT_SW_DUMMY),
-        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
-        ..EventAttr::default()
-    };
-    EventFd::open(&dummy, Scope::Thread(0, None)).and_then(|fd| fd.id().map(|id| (fd, id))).map_err(RecordError::Enable)
+/// Its model number in Intel's family 6.
+fn model(core: SimulatedCore) -> u32 {
+    match core {
+        SimulatedCore::IvyBridge => 0x3e,
+        SimulatedCore::Westmere => 0x2c,
+    }
 }

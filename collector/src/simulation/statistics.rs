@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use formats::metadata::SimulationMetadata;
 
-use crate::simulation::pmu::PmuSettings;
+use crate::simulation::settings::PmuSettings;
 use crate::simulation::truth::Truth;
 
 /// What the simulation did.

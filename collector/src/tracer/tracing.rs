@@ -16,8 +16,7 @@ use crate::plan::periods::prime_from;
 use crate::plan::request::{Request, Target};
 use crate::session::metadata::event_metadata;
 use crate::session::open::Totals;
-use crate::simulation::planned::placeholder;
-use crate::sys::EventFd;
+use crate::sys::{EventFd, Scope};
 use crate::tracer::{
     BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerChoice, TracerKind, TracerOptions,
     TracerStatistics,
@@ -141,6 +140,17 @@ fn sample_less(request: &Request, choice: &mut Choice) {
         let period = SAMPLE.as_nanos() as f64 / (SAMPLE_SHARE * request.tracer.overhead / 100.0);
         event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
     }
+}
+
+/// An event that is open for its id alone.
+pub(crate) fn placeholder() -> Result<(EventFd, u64), RecordError> {
+    let dummy = EventAttr {
+        kind: sys::PERF_TYPE_SOFTWARE,
+        config: u64::from(sys::PERF_COUNT_SW_DUMMY),
+        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+        ..EventAttr::default()
+    };
+    EventFd::open(&dummy, Scope::Thread(0, None)).and_then(|fd| fd.id().map(|id| (fd, id))).map_err(RecordError::Enable)
 }
 
 fn size(kind: TracerKind, wish: BurstSize) -> BurstSize {

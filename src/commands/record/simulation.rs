@@ -7,10 +7,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use collector::SimulationStatistics;
 use collector::plan::request::SimulationWish;
-use collector::simulation::pmu::{PmuSettings, SimulatedCore};
+use collector::simulation::{PmuSettings, SimulatedCore};
 use formats::executions::Executions;
 
 use crate::output::count;
+
+/// What can make the samples.
+pub const PMUS: [&str; 2] = ["machine", "simulated"];
+
+/// An example of it.
+pub const EXAMPLE: &str = "  hbbp record --pmu simulated --expect seconds -- gzip -k file
+                                               samples and branch stacks of a simulated PMU
+";
 
 /// What can be chosen of the simulated PMU.
 #[derive(clap::Args, Debug)]

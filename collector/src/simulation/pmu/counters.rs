@@ -5,7 +5,8 @@ use perfdata::{Avma, Branch, BranchFlags};
 
 use crate::simulation::pmu::last_branches::{LastBranches, mixed};
 use crate::simulation::pmu::model::{ARMING, HOLDING, INTERRUPT, WIDTH};
-use crate::simulation::pmu::{Capture, PmuSample, PmuSettings, SampledBy, SampledEvents, Sampling};
+use crate::simulation::pmu::{Capture, PmuSample, SampledBy, SampledEvents, Sampling};
+use crate::simulation::settings::PmuSettings;
 
 /// Counts down from its period.
 #[derive(Debug)]

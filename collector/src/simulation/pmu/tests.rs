@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::simulation::SimulatedCore;
 
 /// Code of nothing but `nop`, with some instructions in between.
 struct Code(BTreeMap<u64, Vec<u8>>);

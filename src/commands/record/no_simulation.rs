@@ -1,0 +1,42 @@
+//! What stands for `--pmu simulated` without the cargo feature `simulated-pmu`.
+
+use std::path::{Path, PathBuf};
+
+use collector::SimulationStatistics;
+use collector::plan::request::SimulationWish;
+
+/// What can make the samples.
+pub const PMUS: [&str; 1] = ["machine"];
+
+/// An example of a simulated PMU: none.
+pub const EXAMPLE: &str = "";
+
+/// What can be chosen of the simulated PMU: nothing.
+#[derive(clap::Args, Debug)]
+pub struct SimulationArgs {
+    /// Where exact executions of a simulation are written.
+    #[arg(skip)]
+    pub truth: Option<PathBuf>,
+}
+
+impl SimulationArgs {
+    /// Whether any of it was asked for.
+    pub fn is_used(&self) -> bool {
+        false
+    }
+
+    /// The wish, which nobody has.
+    pub fn wish(&self) -> SimulationWish {
+        SimulationWish::default()
+    }
+}
+
+/// What was simulated, in a line.
+pub fn line(done: &SimulationStatistics) -> String {
+    match *done {}
+}
+
+/// Writes exact executions of every instruction.
+pub fn write_truth(_: &Path, done: &SimulationStatistics) -> anyhow::Result<()> {
+    match *done {}
+}
