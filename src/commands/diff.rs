@@ -42,9 +42,8 @@ pub struct Args {
 }
 
 const MODEL: &str = "\
-Compare blocks as often as the source says that is chosen for each, as `hbbp mix` counts them: a model's file, `published` for the \
-paper's rule, or the kind of sources that a model is for (hardware, software, simulated) [default: branches alone, or samples \
-where there are none]";
+Count blocks by the source that is chosen for each, as `hbbp mix` does: the file of a model, `published` (the paper's rule), or the \
+kind of sources that a model is for (hardware, software, simulated) [default: branches alone, or samples where there are none]";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -80,9 +80,8 @@ enum Format {
 const COMMAND: &str = "hbbp export";
 
 const MODEL: &str = "\
-Count blocks by the source that is chosen for each (--format pprof and callgrind): a model's file, `published` for the paper's \
-rule, or the kind of sources that a model is for (hardware, software, simulated) [default: branches alone, or samples where \
-there are none]";
+Count blocks by the source that is chosen for each (--format pprof and callgrind): the file of a model, `published` (the paper's rule), \
+or the kind of sources that a model is for (hardware, software, simulated) [default: branches alone, or samples where there are none]";
 
 const EXAMPLES: &str = "\
 Examples:
