@@ -130,7 +130,7 @@ fn own_words(line: &str) -> Option<Vec<String>> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let start = words.iter().position(|&word| word == "hbbp")?;
     // `env VARIABLES hbbp`, `CARGO=1 hbbp`, `perf record ..; hbbp`: whatever is before. But not "as hbbp does": prose is not in code.
-    let own = words[start + 1..].iter().take_while(|word| !["--", "|", "#", ">", "\\", "&&"].contains(word));
+    let own = words[start + 1..].iter().take_while(|word| !["--", "|", "#", ">", "->", "\\", "&&"].contains(word));
     Some(own.map(|word| word.trim_end_matches(';').to_owned()).collect())
 }
 
