@@ -1,10 +1,12 @@
 //! Why nothing is recorded, or not all of it.
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::errno::{Errno, plain};
 use crate::plan::PlanError;
-use crate::session::command::CommandError;
+use crate::session::command::{CommandError, CommandStatus};
+use crate::session::limits::LimitError;
 use crate::session::open::OpenError;
 use crate::session::output::OutputError;
 use crate::session::recorder::RecorderError;
@@ -43,7 +45,20 @@ pub enum RecordError {
     /// The recording cannot be completed.
     #[error(transparent)]
     Write(#[from] perfdata::Error),
-    /// Signals, processes, limits.
+    /// A limit of this process leaves no room.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// The recording could not be written to its end; the command ran on.
+    #[error("{} is not complete: {source}", .path.display())]
+    Incomplete {
+        /// The recording.
+        path: PathBuf,
+        /// Why.
+        source: Box<RecordError>,
+        /// How the command ended, if there was one and it has.
+        command: Option<CommandStatus>,
+    },
+    /// Signals, processes.
     #[error("{what}: {}", plain(.source))]
     System {
         /// What was tried.
@@ -54,10 +69,12 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// The exit code for it: 127 or 126 for a command that cannot be run, 2 for wrong usage, else 1.
+    /// The exit code for it: 127 or 126 for a command that cannot be run, 2 for wrong usage, else 1. A command that ran passes its own
+    /// on, unless that says success: a recording that is not complete is none.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Command(error) => error.exit_code(),
+            Self::Incomplete { command, .. } => command.map_or(0, CommandStatus::exit_code).max(1),
             Self::Request(_) | Self::Plan(PlanError::NoEvents | PlanError::Name(_) | PlanError::Period { .. }) => 2,
             _ => 1,
         }

@@ -21,6 +21,7 @@ pub mod tracer;
 
 pub use error::RecordError;
 pub use session::command::{CommandError, CommandStatus};
+pub use session::limits::LimitError;
 pub use session::open::{KernelOpener, OpenError, Totals};
 pub use session::output::OutputError;
 pub use session::record_layout::BrokenRecord;
@@ -29,3 +30,4 @@ pub use session::tally::Counts;
 pub use simulation::SimulationStatistics;
 #[cfg(feature = "simulated-pmu")]
 pub use simulation::Truth;
+pub use sys::{raise_limits, with_inherited};

@@ -23,7 +23,7 @@ use collector::plan::request::{Request, Target};
 use collector::plan::{EventWish, Wishes};
 use collector::session::{Outcome, Session, Summary};
 use collector::tracer::{BurstSize, TracerChoice, TracerOptions};
-use collector::{KernelOpener, RecordError, Stop};
+use collector::{KernelOpener, RecordError, Stop, raise_limits};
 use perfdata::Recording;
 
 use crate::commands::record::simulation::SimulationArgs;
@@ -133,6 +133,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             say_always(text);
         }
     };
+    raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
     let truth = args.simulation.truth.clone();
     let request = match request(args) {
@@ -179,6 +180,7 @@ pub fn record_for_analysis(command: &[OsString]) -> anyhow::Result<Recording> {
         cmdline: env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         ..Request::default()
     };
+    raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
     let outcome = Session::prepare(&request, &machine)?.run(&mut |text| say_always(text))?;
     if let Some(status) = outcome.command

@@ -3,6 +3,8 @@
 //! These tests need perf events (software events suffice) and the right to sample; they say so and stop where there are none.
 
 mod contents;
+mod inherited;
+mod limits;
 mod processes;
 mod programs;
 

@@ -14,6 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_pro
 use serde::Serialize;
 
 use crate::errno::plain;
+use crate::error::RecordError;
 use crate::sys::process::is_running;
 use crate::sys::{SignalFd, StoppedChild, c_strings, is_executable};
 use crate::tracer::Shared;
@@ -98,13 +99,16 @@ impl PreparedCommand {
         arguments: &[OsString],
         signals: &SignalFd,
         stdout_to_stderr: bool,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, RecordError> {
         let program = PathBuf::from(&arguments[0]);
-        let child =
-            c_strings(arguments).and_then(|arguments| StoppedChild::fork(&arguments, signals, stdout_to_stderr));
-        child
-            .map(|child| Self { program: program.clone(), child, tracer: None })
-            .map_err(|source| CommandError { program, source })
+        let arguments = match c_strings(arguments) {
+            Ok(arguments) => arguments,
+            Err(source) => return Err(CommandError { program, source }.into()),
+        };
+        // What fails here is a matter of limits of this process, not of the command.
+        let child = StoppedChild::fork(&arguments, signals, stdout_to_stderr);
+        let child = child.map_err(RecordError::system("starting a process for the command"))?;
+        Ok(Self { program, child, tracer: None })
     }
 
     /// Its process id.

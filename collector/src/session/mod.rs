@@ -3,6 +3,7 @@
 pub(crate) mod build_id;
 pub(crate) mod command;
 mod kernel_image;
+pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod metadata;
 pub(crate) mod open;
@@ -30,17 +31,18 @@ use crate::plan::event_spec::{EventSpec, Levels, Unit};
 use crate::plan::request::{Request, Target};
 use crate::session::build_id::build_ids;
 use crate::session::command::{CommandStatus, PreparedCommand, find_program};
+use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
 use crate::session::metadata::{counted_event, features, metadata, multiplexed, own_cpu_time};
 use crate::session::open::KernelOpener;
 use crate::session::output::Output;
 use crate::session::recorder::{Recorder, Stop};
-use crate::session::setup::open_all;
+use crate::session::setup::{cpus, open_all, tasks};
 use crate::session::tally::Counts;
 use crate::simulation::SimulationStatistics;
 use crate::simulation::planned::PlannedSimulation;
 use crate::sys::process::{all_processes, group_and_parent};
-use crate::sys::{SignalFd, is_ignored};
+use crate::sys::{SignalFd, ignore_file_size_signal, is_ignored, raise_limits};
 use crate::tracer::TracerStatistics;
 use crate::tracer::tracing::{Tracing, burst_metadata, burst_totals};
 
@@ -96,7 +98,9 @@ impl<'a> Session<'a> {
     /// Chooses events, makes the file, and opens the events. If it fails there is no new file, and no command has run.
     ///
     /// SIGINT and SIGTERM, and SIGHUP and SIGQUIT unless they are ignored, are blocked in the calling thread from here to the end of
-    /// the session, which takes them as reasons to stop; other threads of the process should block them.
+    /// the session, which takes them as reasons to stop; other threads of the process should block them. SIGXFSZ is ignored from here
+    /// on: a file that may not grow ends the recording, not the process. Limits of open files and of address space are raised as far as they
+    /// may be. The command finds signals and limits as this process found them.
     ///
     /// # Errors
     /// [`RecordError`], which says what is missing.
@@ -105,6 +109,9 @@ impl<'a> Session<'a> {
         for &id in request.target.ids() {
             group_and_parent(id).ok_or(RecordError::NoSuchTask(id))?;
         }
+        raise_limits();
+        let files = open_files();
+        check_files(files, cpus(request, machine).len())?;
         let (simulation, mut choice) = match &request.simulation {
             None => (None, choose(machine, &request.wishes, &mut KernelOpener)?),
             Some(wish) => {
@@ -112,10 +119,12 @@ impl<'a> Session<'a> {
                 (Some(planned), choice)
             }
         };
+        check_files(files, tasks(&request.target) * cpus(request, machine).len() * choice.events.len())?;
         if let Some(program) = request.command.first() {
             find_program(program)?;
         }
         let signals = SignalFd::block(&signals_to_stop()).map_err(RecordError::system("blocking signals"))?;
+        ignore_file_size_signal();
         let (output, file) = Output::create(&request.output)?;
         let prepared = Self::open(request, machine, &mut choice, simulation.as_ref(), signals, file);
         match prepared {
@@ -192,7 +201,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// [`RecordError`]. If the command cannot be run there is no new file. If the file cannot be written on, the command is let run to
-    /// its end, and the file can be read as far as it came.
+    /// its end, the file can be read as far as it came, and the error is [`RecordError::Incomplete`].
     pub fn run(mut self, say: &mut dyn FnMut(&str)) -> Result<Outcome, RecordError> {
         let by_exec = self.request.target == Target::Command;
         // A collector that is killed before anything is recorded leaves a file that can be read, too.
@@ -244,8 +253,9 @@ impl<'a> Session<'a> {
                 say(&format!("{error}; the recording ends here"));
                 self.live.opened.disable();
                 self.live.end_tracing();
-                let _ = self.live.wait_for_command(None);
-                Err(error)
+                let command = end_command(&mut self.live, Stop::CommandEnded, say).unwrap_or_default();
+                let path = self.request.output.clone();
+                Err(RecordError::Incomplete { path, source: Box::new(error), command })
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::io;
 
 use perfdata::{EventAttr, EventDescription, ReadFormat};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::errno::Errno;
 use crate::machine::EventOpener;
@@ -255,10 +254,4 @@ impl Opened {
         }
         totals
     }
-}
-
-/// Lets this process open as many files as it may: a thread needs one per event and CPU.
-pub(crate) fn raise_file_limit() -> io::Result<()> {
-    let limit = getrlimit(Resource::Nofile);
-    Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?)
 }

@@ -9,7 +9,8 @@ use crate::plan::choice::Choice;
 use crate::plan::event_spec::{SessionAttrs, Unit};
 use crate::plan::request::{Request, Target};
 use crate::session::command::PreparedCommand;
-use crate::session::open::{OpenError, Opened, Threads, attrs, open, raise_file_limit};
+use crate::session::open::{OpenError, Opened, Threads, attrs, open};
+use crate::session::limits::check_address_space;
 use crate::sys::SignalFd;
 use crate::sys::process::threads;
 
@@ -30,10 +31,23 @@ pub(crate) fn open_all(
         [] => None,
         command => Some(PreparedCommand::fork(command, signals, request.stdout_to_stderr)?),
     };
-    // After the fork: the command keeps the limit it was given. If it cannot be raised, opening will say what it needs.
-    let _ = raise_file_limit();
     let page_size = rustix::param::page_size();
-    let pages = request.ring_pages.unwrap_or((RING_BYTES / page_size).max(1));
+    let usual = request.ring_pages.unwrap_or((RING_BYTES / page_size).max(1));
+    let cpus = cpus(request, machine);
+    let mut pages = usual;
+    while let Err(error) = check_address_space((cpus.len() * pages.saturating_add(1).saturating_mul(page_size)) as u64) {
+        if request.ring_pages.is_some() || pages < 2 {
+            return Err(error.into());
+        }
+        pages /= 2;
+    }
+    if pages < usual {
+        choice.degradations.push(format!(
+            "rings are {} KiB instead of {}: the address space is limited (ulimit -v), samples may be lost",
+            pages * page_size / 1024,
+            usual * page_size / 1024
+        ));
+    }
     let session = SessionAttrs {
         with_cpu: request.target == Target::System || request.cpus.is_some() || machine.core_pmus().count() > 1,
         inherit: !request.no_inherit && request.target != Target::System,
@@ -46,7 +60,6 @@ pub(crate) fn open_all(
         watermark: u32::try_from(pages.saturating_mul(page_size) / 4).unwrap_or(u32::MAX),
     };
     let attrs = attrs(&choice.events, &session, &machine.online);
-    let cpus = request.cpus.as_ref().map_or_else(|| machine.online.clone(), |cpus| cpus.intersection(&machine.online));
     let open = |threads: &Threads| open(&choice.events, &attrs, threads, &cpus, pages, request.ring_pages.is_none());
     let opened = match &request.target {
         Target::System => open(&Threads::All)?,
@@ -70,6 +83,20 @@ pub(crate) fn open_all(
     }
     missing_cpus(request, &machine.online, choice);
     Ok((command, opened, attrs))
+}
+
+/// The CPUs to record on.
+pub(crate) fn cpus(request: &Request, machine: &Machine) -> CpuList {
+    request.cpus.as_ref().map_or_else(|| machine.online.clone(), |cpus| cpus.intersection(&machine.online))
+}
+
+/// How many threads, or CPUs as a whole, events are opened on.
+pub(crate) fn tasks(target: &Target) -> usize {
+    match target {
+        Target::System | Target::Command => 1,
+        Target::Threads(threads) => threads.len(),
+        Target::Processes(pids) => pids.iter().map(|&pid| threads(pid).len()).sum(),
+    }
 }
 
 /// Opens events on all threads of `pids`, again if threads started meanwhile: it cannot be known whether those inherited the events.

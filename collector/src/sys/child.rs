@@ -8,6 +8,7 @@ use std::ptr::{self, addr_of_mut};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
+use crate::sys::inherited;
 use crate::sys::signals::SignalFd;
 
 /// A child that waits before its `exec`.
@@ -32,7 +33,7 @@ impl StoppedChild {
         let (failure_read, failure_write) = pipe_with(PipeFlags::CLOEXEC)?;
         // Who starts us may ignore SIGCHLD; the kernel would then throw the child's exit status away.
         // SAFETY: the default action is no handler that could be called.
-        let on_child = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
         // SAFETY: the child calls only what is async-signal-safe (and `execvp`, which glibc makes so) and ends in `run_child`.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -40,7 +41,6 @@ impl StoppedChild {
                 drop(go_write);
                 // SAFETY: we are in the forked child, `pointers` ends with a null and its strings live on.
                 unsafe {
-                    libc::signal(libc::SIGCHLD, on_child);
                     if stdout_to_stderr {
                         libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
                     }
@@ -101,8 +101,7 @@ unsafe fn run_child(arguments: &[*const libc::c_char], go: &OwnedFd, failure: &O
         if libc::read(go.as_raw_fd(), addr_of_mut!(byte).cast(), 1) != 1 {
             libc::_exit(0);
         }
-        // Rust ignores SIGPIPE; programs expect the default.
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        inherited::restore();
         libc::pthread_sigmask(libc::SIG_SETMASK, mask, ptr::null_mut());
         libc::execvp(arguments[0], arguments.as_ptr());
         let errno = (*libc::__errno_location()).to_ne_bytes();

@@ -4,6 +4,7 @@
 
 mod child;
 mod event;
+mod inherited;
 mod memory;
 pub(crate) mod process;
 mod ptrace;
@@ -14,6 +15,8 @@ mod thread;
 
 pub(crate) use child::{StoppedChild, c_strings, is_executable};
 pub(crate) use event::{EventFd, Scope};
+pub(crate) use inherited::{allocate_from_one_arena, ignore_file_size_signal, is_ignored};
+pub use inherited::{raise_limits, with_inherited};
 pub(crate) use memory::{copy_own_page, read_memory, read_pages, write_memory};
 pub(crate) use ptrace::{
     Report, detach, event_message, interrupt, listen, next_report, register, resume, seize, set_options, set_register,
@@ -21,5 +24,5 @@ pub(crate) use ptrace::{
 };
 pub(crate) use registers::{RegisterArea, ThreadRegisters, USER_CS_64};
 pub(crate) use ring::Ring;
-pub(crate) use signals::{SignalFd, SignalInfo, WaitSet, Waiting, is_ignored, realtime_signal, wake_waiting_thread};
+pub(crate) use signals::{SignalFd, SignalInfo, WaitSet, Waiting, realtime_signal, wake_waiting_thread};
 pub(crate) use thread::{own_thread, policy, set_policy};

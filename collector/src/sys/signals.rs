@@ -61,15 +61,6 @@ impl Drop for SignalFd {
     }
 }
 
-/// Whether whoever started this process had it ignore `signal`, as `nohup` does with SIGHUP.
-pub(crate) fn is_ignored(signal: i32) -> bool {
-    // SAFETY: sigaction is plain data of any bits; without a new action the call only writes the present one to a local.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
-    }
-}
-
 /// What came with a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SignalInfo {

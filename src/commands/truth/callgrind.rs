@@ -9,6 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use analyzer::BinarySearch;
 use analyzer::truth::{ExactCounter, Truth};
 use anyhow::{Context, bail};
+use collector::with_inherited;
 
 use super::{files, pinned_environment};
 
@@ -25,10 +26,9 @@ pub fn count_under_callgrind(
     let folder = tempfile::Builder::new().prefix("hbbp-truth-").tempdir().context("a folder for the counts")?;
     let environment = pinned_environment();
     eprintln!("hbbp: counting every instruction under valgrind, 10 to 100 times slower");
-    let status = valgrind(folder.path(), command, stdout_to_stderr)
-        .envs(environment.iter().cloned())
-        .status()
-        .map_err(explain)?;
+    let mut valgrind = valgrind(folder.path(), command, stdout_to_stderr);
+    valgrind.envs(environment.iter().cloned());
+    let status = with_inherited(&mut valgrind).status().map_err(explain)?;
     let files = written(folder.path(), "out.")?;
     if files.is_empty() {
         bail!("valgrind counted nothing ({status}){}", last_words(folder.path())?);

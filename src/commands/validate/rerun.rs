@@ -6,6 +6,7 @@ use std::io;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
+use collector::with_inherited;
 use perfdata::Recording;
 
 use crate::commands::truth::pinned_environment;
@@ -47,16 +48,16 @@ impl RecordArgs {
 pub fn record(args: &RecordArgs, command: &[OsString]) -> anyhow::Result<Recording> {
     let folder = tempfile::Builder::new().prefix("hbbp-").tempdir().context("a folder for the recording")?;
     let file = folder.path().join("hbbp.data");
-    let status = Command::new(env::current_exe().context("where hbbp itself is")?)
+    let mut record = Command::new(env::current_exe().context("where hbbp itself is")?);
+    record
         .args(["record", "--output"])
         .arg(&file)
         .args(args.options())
         .arg("--")
         .args(command)
         .envs(pinned_environment())
-        .stdout(Stdio::from(io::stderr()))
-        .status()
-        .context("hbbp record cannot be run")?;
+        .stdout(Stdio::from(io::stderr()));
+    let status = with_inherited(&mut record).status().context("hbbp record cannot be run")?;
     if !file.exists() {
         bail!("the command could not be recorded ({status})");
     }

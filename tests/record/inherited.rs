@@ -1,0 +1,64 @@
+//! What the command finds of signals and limits: what it would find without the collector.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::processes::{can_set_signals, with_signals};
+use crate::{Place, errors, hbbp};
+
+/// The mask of ignored signals in lines of `/proc/PID/status`.
+fn ignored(text: &str) -> Vec<u64> {
+    let masks = text.lines().filter_map(|line| line.strip_prefix("SigIgn:"));
+    masks.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap()).collect()
+}
+
+/// systemd has services ignore SIGPIPE, and they rely on it. Rust's runtime and the collector change others for themselves.
+#[test]
+fn ignored_signals_stay_ignored() {
+    let Some(place) = Place::new() else { return };
+    // A stand-in that tells what it finds.
+    let valgrind = place.path("valgrind");
+    fs::write(&valgrind, "#!/bin/sh\ngrep SigIgn /proc/self/status >&2\n").unwrap();
+    fs::set_permissions(&valgrind, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", place.dir.path().display(), std::env::var("PATH").unwrap());
+    for option in ["--ignore-signal=PIPE,XFSZ,CHLD", "--ignore-signal=PIPE", "--default-signal"] {
+        if !can_set_signals(option) {
+            eprintln!("SKIPPED: env has no {option}");
+            return;
+        }
+        let found = |mut command: Command| {
+            let output = command.current_dir(place.dir.path()).env("PATH", &path).output().unwrap();
+            let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), errors(&output));
+            let masks = ignored(&text);
+            assert!(!masks.is_empty(), "{text}");
+            masks
+        };
+        let look = ["grep", "SigIgn", "/proc/self/status"];
+        let mut alone = with_signals(option, look[0]);
+        alone.args(&look[1..]);
+        let alone = found(alone)[0];
+        for (subcommand, times) in
+            [(&["record"][..], 1), (&["record", "--tracer", "none"], 1), (&["mix"], 1), (&["truth"], 1), (&["validate"], 2)]
+        {
+            let mut command = with_signals(option, hbbp());
+            command.args(subcommand).arg("--").args(look);
+            assert_eq!(found(command), vec![alone; times], "{option} {subcommand:?}");
+        }
+    }
+}
+
+/// Limits that are raised for the collector are those that were found for the command.
+#[test]
+fn limits_are_raised_for_the_collector_only() {
+    let Some(place) = Place::new() else { return };
+    for (option, value) in [("n", "8"), ("v", "90000")] {
+        let script = format!("ulimit -S -{option} {value}; exec \"$0\" record -- sh -c 'ulimit -S -{option}'");
+        let mut command = Command::new("sh");
+        let output = command.args(["-c", &script]).arg(hbbp()).current_dir(place.dir.path()).output().unwrap();
+        assert!(output.status.success(), "-{option}: {}", errors(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), value, "-{option}");
+        assert!(!errors(&output).contains("cannot be traced"), "-{option}: {}", errors(&output));
+        place.contents();
+    }
+}

@@ -1,0 +1,107 @@
+//! Limits that leave no room for a recording, or not for all of it.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use perfdata::{Chunk, Recording};
+
+use crate::{Place, SOME_WORK, errors, hbbp};
+
+/// `hbbp record ARGS` under a limit, as `ulimit` of the shell takes it.
+fn limited(place: &Place, limit: &str, args: &[&str]) -> Output {
+    let script = format!("ulimit {limit}; exec \"$0\" record \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).arg(hbbp()).args(args).current_dir(place.dir.path());
+    command.output().unwrap()
+}
+
+/// Records of a recording that may be cut off.
+fn records(file: &Path) -> usize {
+    let recording = Recording::open(file).unwrap();
+    assert!(!recording.events().is_empty());
+    let (mut chunks, mut chunk, mut records) = (recording.chunks(), Chunk::new(), 0);
+    while chunks.next_into(&mut chunk).unwrap() {
+        records += chunk.records().count();
+    }
+    records
+}
+
+/// The command is not to blame, and does not run.
+#[test]
+fn too_few_files_are_said_of_the_recording() {
+    let Some(place) = Place::new() else { return };
+    for files in ["4", "6", "8", "10"] {
+        let output = limited(&place, &format!("-n {files}"), &["--", "touch", "ran"]);
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(1), "{files}: {said}");
+        assert!(said.contains(&format!("no more than {files} are allowed")) && said.contains("ulimit -n"), "{said}");
+        assert!(!said.contains("touch") && !place.path("ran").exists() && !place.recording().exists(), "{said}");
+        // As many as it says are enough.
+        let needed = said.split("this needs ").nth(1).unwrap().split(' ').next().unwrap();
+        let output = limited(&place, &format!("-n {needed}"), &["--", "true"]);
+        assert!(output.status.success(), "{needed}: {}", errors(&output));
+        assert!(!errors(&output).contains("Too many open files"), "{}", errors(&output));
+        std::fs::remove_file(place.recording()).unwrap();
+    }
+}
+
+/// A file that may not grow is a full disk: the command runs on, its status counts, and what is written can be read.
+#[test]
+fn a_limit_of_file_sizes_ends_the_recording_and_not_the_command() {
+    let Some(place) = Place::new() else { return };
+    // In `sh`, units of 512 bytes.
+    for (status, code) in [("7", 7), ("0", 1)] {
+        let look = format!("{SOME_WORK}: > ran; grep SigIgn /proc/self/status; exit {status}");
+        let output = limited(&place, "-f 6", &["--expect", "seconds", "--", "sh", "-c", &look]);
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains("hbbp.data is not complete: ") && said.contains("File too large"), "{said}");
+        let mask = String::from_utf8_lossy(&output.stdout).trim().trim_start_matches("SigIgn:").trim().to_owned();
+        assert_eq!(u64::from_str_radix(&mask, 16).unwrap() >> 24 & 1, 0, "the command's SIGXFSZ is as it was: {mask}");
+        assert!(place.path("ran").exists());
+        assert!(records(&place.recording()) > 0);
+        std::fs::remove_file(place.path("ran")).unwrap();
+    }
+}
+
+#[test]
+fn on_a_full_disk_the_status_is_the_commands() {
+    let Some(place) = Place::new() else { return };
+    if !Path::new("/dev/full").exists() {
+        eprintln!("SKIPPED: there is no /dev/full");
+        return;
+    }
+    for (script, code) in [("exit 7", 7), ("kill -KILL $$", 137), ("exit 0", 1)] {
+        let output = place.run(&["-o", "/dev/full", "--", "sh", "-c", script]);
+        assert_eq!(output.status.code(), Some(code), "{script}: {}", errors(&output));
+        assert!(errors(&output).contains("/dev/full is not complete: "), "{}", errors(&output));
+    }
+}
+
+/// Too little memory is said before anything begins, and no allocation fails in the midst of it.
+#[test]
+fn too_little_address_space_is_said() {
+    let Some(place) = Place::new() else { return };
+    let mut refused = 0;
+    for kib in (50_000..=200_000).step_by(10_000) {
+        let work = format!("{SOME_WORK}: > ran");
+        let output = limited(&place, &format!("-v {kib}"), &["--", "sh", "-c", &work]);
+        let said = errors(&output);
+        assert_eq!(output.status.signal(), None, "{kib}: {said}");
+        if output.status.success() {
+            place.contents();
+            std::fs::remove_file(place.path("ran")).unwrap();
+        } else if output.status.code() == Some(1) {
+            assert!(said.contains("MiB of address space") && said.contains(&format!("ulimit -v {kib}")), "{said}");
+            assert!(!place.path("ran").exists(), "{kib}: {said}");
+            refused += 1;
+        } else {
+            assert!(said.contains("shared libraries"), "{kib}: the program itself finds no room: {said}");
+        }
+    }
+    assert!(refused > 0, "the range begins too high");
+    let output = limited(&place, "-v 150000", &["-m", "16384", "--", "true"]);
+    assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    assert!(errors(&output).contains("for its rings"), "{}", errors(&output));
+}
