@@ -141,7 +141,7 @@ impl AnalysisArgs {
         }
     }
 
-    /// Analyses a recording, or a part of one.
+    /// Analyses a recording, or a part of one. One without samples is said to be so, and has nothing to show.
     pub fn analyze(
         &self,
         Chosen { rules, pair }: &Chosen,
@@ -156,8 +156,12 @@ impl AnalysisArgs {
         let threads = self.threads();
         let options = Options { search: self.search(), subset, group_by, detail, threads, rules };
         let progress = Progress::new();
-        let analysis = analyze(recording, &options, &|step| progress.step(step))?;
+        let mut analysis = analyze(recording, &options, &|step| progress.step(step))?;
         drop(progress);
+        if let Some(nothing) = without_samples(&analysis) {
+            analysis.summary.degradations.push(nothing);
+            return Ok(analysis);
+        }
         if let (Subset::Whole, Some(model), Some(made_for)) = (subset, &self.model, pair)
             && analysis.sources.pair() != Some(*made_for)
         {
@@ -166,13 +170,6 @@ impl AnalysisArgs {
                 None => "has no pair of sources to choose from".into(),
             };
             bail!("{model} is a model for {made_for} sources, and the recording {sources}: leave out --model");
-        }
-        let summary = &analysis.summary.records;
-        if summary.samples.iter().sum::<u64>() == 0 {
-            bail!(
-                "the recording has no samples: {}; record something that runs longer, or sample more often",
-                describe_records(summary)
-            );
         }
         Ok(analysis)
     }
@@ -206,6 +203,7 @@ impl AnalysisArgs {
     /// was asked for.
     pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
         let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Branches, Subset::Whole)?;
+        require_samples(&analysis)?;
         let degraded = Head::of(&analysis).degraded;
         let flow = if self.chooses() { AnalysedFlow::by_choice(analysis) } else { analysis.flow.unwrap_or_default() };
         Ok((flow, degraded))
@@ -256,6 +254,25 @@ impl BinaryArgs {
             .collect();
         BinarySearch { symfs: self.symfs.clone(), overrides }
     }
+}
+
+/// Says so where nothing can be made of a recording without samples.
+pub fn require_samples(analysis: &Analysis) -> anyhow::Result<()> {
+    match without_samples(analysis) {
+        None => Ok(()),
+        Some(nothing) => bail!(nothing),
+    }
+}
+
+/// What is to be said of a recording without samples.
+pub fn without_samples(analysis: &Analysis) -> Option<String> {
+    let records = &analysis.summary.records;
+    records.samples.iter().all(|&samples| samples == 0).then(|| {
+        format!(
+            "the recording has no samples: {}; record something that runs longer, or sample more often",
+            describe_records(records)
+        )
+    })
 }
 
 fn describe_records(records: &analyzer::recording::RecordCounts) -> String {

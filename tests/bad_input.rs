@@ -59,8 +59,24 @@ fn a_recording_without_samples_says_what_it_has() {
     let file = folder.path().join("run.data");
     std::fs::write(&file, Recorder::new(Path::new("/nowhere")).finish(&Features::default())).unwrap();
     let file = file.to_str().unwrap();
-    fails_with(&["mix", "-i", file], "no samples");
-    fails_with(&["blocks", "-i", file], "PERF_RECORD_MMAP2");
+    fails_with(&["export", "--format", "bolt", "-i", file], "no samples");
+    for (command, rows, header) in [("mix", "rows", "mnemonic,count,share"), ("blocks", "blocks", "module,start,")] {
+        let run = |format: &str| {
+            let output = run_limited(&[command, "-i", file, "--format", format]);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{command} {format}: {said}");
+            assert!(said.contains("no samples") && said.contains("PERF_RECORD_MMAP2"), "{said}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let document: serde_json::Value = serde_json::from_str(&run("json")).unwrap();
+        assert_eq!(document["schema"], format!("hbbp-{command}/1"));
+        assert_eq!((&document[rows], &document["instructions"]), (&serde_json::json!([]), &serde_json::json!(0.0)));
+        assert!(document["head"]["degraded"][0].as_str().unwrap().contains("no samples"), "{document}");
+        let csv = run("csv");
+        assert!(csv.starts_with(header) && csv.lines().count() == 1, "{csv}");
+        let table = run("table");
+        assert!(table.contains("# counts") && table.contains("no samples"), "{table}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use anyhow::Context;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::input::InputArgs;
+use crate::input::{InputArgs, without_samples};
 use crate::output::{Align, Format, Head, OutputArgs, Table, count, share, write_to};
 
 /// Arguments of `blocks`.
@@ -68,7 +68,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .enumerate()
         .flat_map(|(module_index, module)| module.blocks.iter().map(move |block| Row { module_index, module, block }))
         .collect();
-    if rows.is_empty() {
+    let nothing = without_samples(&analysis);
+    nothing.iter().for_each(|nothing| eprintln!("hbbp: {nothing}"));
+    if rows.is_empty() && nothing.is_none() {
         anyhow::bail!("there is nothing to show: no sample fell into any code");
     }
     let top = args.output.format.rows(args.top);

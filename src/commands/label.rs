@@ -12,7 +12,7 @@ use model::Source;
 use model::training::{LabelledBlock, write_blocks};
 
 use crate::commands::truth::read_truth;
-use crate::input::InputArgs;
+use crate::input::{InputArgs, require_samples};
 use crate::output::{count, share, write_to};
 
 /// Label every block of a recording with the source that is nearer the truth, as CSV for `hbbp train`
@@ -55,6 +55,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let input = &args.input;
     let truth = read_truth(&args.truth, input.analysis.search())?;
     let analysis = input.analyze(GroupBy::Nothing)?;
+    require_samples(&analysis)?;
     if analysis.sources.pair().is_none() {
         bail!("the recording has no pair of sources to choose from: record both event-based samples and branch stacks");
     }

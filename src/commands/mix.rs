@@ -9,7 +9,7 @@ use analyzer::mix::{Cell, Dimension, Filter, Mix, Query, mix};
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-use crate::input::InputArgs;
+use crate::input::{InputArgs, without_samples};
 use crate::output::{Align, Format, Head, OutputArgs, Table, Unit, share, write_to};
 
 /// Arguments of `mix`.
@@ -55,7 +55,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let query = Query { rows: args.rows.clone(), columns: args.columns.clone(), filters: args.filters.clone() };
     let analysis = args.input.analyze(group_by(&query))?;
     let result = mix(&analysis, &query)?;
-    if result.cells.is_empty() {
+    let nothing = without_samples(&analysis);
+    nothing.iter().for_each(|nothing| eprintln!("hbbp: {nothing}"));
+    if result.cells.is_empty() && nothing.is_none() {
         let why = if query.filters.is_empty() {
             "the samples say that they stand for nothing (their periods are 0)"
         } else {
@@ -65,7 +67,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let head = Head::of(&analysis);
     let row_keys_need_code = args.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
-    if row_keys_need_code && !analysis.has_readable_code() {
+    if nothing.is_none() && row_keys_need_code && !analysis.has_readable_code() {
         head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
         anyhow::bail!(
             "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \

@@ -17,7 +17,7 @@ use analyzer::validation::{Validation, validate};
 use perfdata::Recording;
 
 use crate::commands::truth::{count_under_callgrind, read_truth};
-use crate::input::InputArgs;
+use crate::input::{InputArgs, require_samples};
 use crate::output::{Format, Head, OutputArgs, write_to};
 
 /// Measure how good the counts of a recording are, against exact counts
@@ -79,6 +79,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let rules = input.analysis.rules()?; // Before a command runs for nothing.
     let (recording, truth) = sides(args)?;
     let analysis = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Subset::Whole)?;
+    require_samples(&analysis)?;
     let first = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Subset::FirstHalf)?;
     let second = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Subset::SecondHalf)?;
     let halves = [&first, &second];
