@@ -23,7 +23,7 @@ pub use error::RecordError;
 pub use session::command::{CommandError, CommandStatus};
 pub use session::limits::LimitError;
 pub use session::open::{KernelOpener, OpenError, Totals};
-pub use session::output::OutputError;
+pub use session::output::{OutputError, is_standard_output};
 pub use session::record_layout::BrokenRecord;
 pub use session::recorder::{RecorderError, Stop};
 pub use session::tally::Counts;

@@ -73,6 +73,8 @@ tolerant_objects! {
         pub throttled: Option<u64>,
         /// Records whose place in time was past when they were read.
         pub late: Option<u64>,
+        /// Samples of other events that came before the first burst and were left out; absent if there were none.
+        pub before_first_burst: Option<u64>,
         /// Time from start to stop, ns.
         pub duration_ns: Option<u64>,
         /// CPU time of the collector itself, ns.

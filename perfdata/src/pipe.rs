@@ -84,6 +84,13 @@ impl StreamHeader {
                     return Err(Error::UnknownFeature { offset: raw.offset, bit });
                 }
             }
+            // What perf would not pass over as a feature.
+            RecordType::HEADER_EVENT_TYPE => {
+                let mut fields = Fields::new("HEADER_EVENT_TYPE", raw.offset, raw.body);
+                if fields.u64()? == u64::from(FeatureBit::HBBP.0) && fields.rest().starts_with(b"{") {
+                    self.sections.add(FeatureBit::HBBP, raw.offset, fields.rest())?;
+                }
+            }
             RecordType::HEADER_BUILD_ID => self.sections.features.build_ids.push(build_id(raw)?),
             _ => {}
         }

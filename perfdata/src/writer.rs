@@ -1,19 +1,20 @@
 //! Writes recordings.
 
-use std::io::{Seek, SeekFrom, Write};
+use std::fmt;
+use std::io::{self, Seek, SeekFrom, Write};
 
 use crate::chunk::{MAX_RECORD, RecordHeader};
 use crate::event_lookup::EventLookup;
 use crate::feature_write::feature_sections;
-use crate::header::{FILE_HEADER_SIZE, FileHeader, Section};
+use crate::header::{FILE_HEADER_SIZE, FileHeader, MAGIC, PIPE_HEADER_SIZE, Section};
 use crate::record::{MISC_13, MISC_14};
 use crate::record_walk::{Step, step};
 use crate::{
-    Comm, Error, EventDescription, Features, Lost, LostSamples, MappedFile, Mmap, RecordType, SampleFields, SampleId,
-    Task,
+    Comm, Error, EventDescription, FeatureBit, Features, Lost, LostSamples, MappedFile, Mmap, RecordType, SampleFields,
+    SampleId, Task,
 };
 
-/// Writes a `perf.data` file that `perf` 6.1 and the tools built on it read.
+/// Writes a `perf.data` file, or a stream as `perf record -o -` does, that `perf` 6.1 and the tools built on it read.
 ///
 /// Records go straight to `out`, so give it a [`std::io::BufWriter`]. A file whose writer never came to [`Self::finish`] can
 /// be read up to its last whole record.
@@ -21,14 +22,31 @@ use crate::{
 /// Records other than samples end with the [`SampleId`] that the first event's sample format asks for, if it sets
 /// [`crate::AttrFlags::SAMPLE_ID_ALL`].
 #[derive(Debug)]
-pub struct Writer<W: Write + Seek> {
+pub struct Writer<W: Write> {
     out: W,
-    header: FileHeader,
+    container: Container<W>,
     events: Vec<EventDescription>,
     attr_size: usize,
     written: u64,
     /// The record being put together; kept for its allocation.
     record: Vec<u8>,
+}
+
+/// What is around the records.
+enum Container<W> {
+    /// A header, which is completed in the end.
+    File { header: FileHeader, seek: fn(&mut W, SeekFrom) -> io::Result<u64> },
+    /// Nothing: pipe mode.
+    Stream,
+}
+
+impl<W> fmt::Debug for Container<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { header, .. } => f.debug_struct("File").field("header", header).finish_non_exhaustive(),
+            Self::Stream => f.write_str("Stream"),
+        }
+    }
 }
 
 /// Entry of the attr section: the attr and the section of its ids.
@@ -61,7 +79,37 @@ impl<W: Write + Seek> Writer<W> {
         for bytes in [header.to_bytes(), ids, attrs] {
             out.write_all(&bytes).map_err(Error::io(WRITING))?;
         }
-        Ok(Self { out, header, events: events.to_vec(), attr_size, written: 0, record: Vec::new() })
+        let container = Container::File { header, seek: W::seek };
+        Ok(Self { out, container, events: events.to_vec(), attr_size, written: 0, record: Vec::new() })
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a stream, as pipe mode has it, for what cannot be gone back in: the events are its first records, the features its last.
+    ///
+    /// # Errors
+    /// When there is no event, records could not be told apart by their sample ids, an event has too many ids for a record (some
+    /// 8,000), or `out` fails.
+    pub fn create_stream(mut out: W, events: &[EventDescription]) -> Result<Self, Error> {
+        EventLookup::new(events, &mut Vec::new())?;
+        let attr_size = events.iter().map(|event| event.attr.needed_size()).max().unwrap_or(0);
+        let header = [MAGIC, PIPE_HEADER_SIZE.to_le_bytes()].concat();
+        out.write_all(&header).map_err(Error::io(WRITING))?;
+        let container = Container::Stream;
+        let mut writer = Self { out, container, events: events.to_vec(), attr_size, written: 0, record: Vec::new() };
+        for event in events {
+            writer.begin();
+            writer.record.extend(event.attr.to_sized_bytes(attr_size));
+            writer.u64s(&event.ids);
+            writer.end_user(RecordType::HEADER_ATTR, 0)?;
+            if let Some(&id) = event.ids.first() {
+                writer.begin();
+                writer.u64s(&[EVENT_NAME, id]);
+                writer.c_string(event.name.as_bytes());
+                writer.end_user(RecordType::EVENT_UPDATE, 0)?;
+            }
+        }
+        Ok(writer)
     }
 
     /// The events it was created with.
@@ -200,18 +248,33 @@ impl<W: Write + Seek> Writer<W> {
         self.end_user(RecordType::SAMPLE, sample.misc())
     }
 
-    /// Writes the features and completes the header; returns `out`, flushed.
+    /// Writes the features, and completes the header of a file; returns `out`, flushed. In a stream, features that do not fit into a
+    /// record (65,512 bytes) are left out.
     ///
     /// # Errors
     /// When a build id or its path is too long, or `out` fails.
     pub fn finish(mut self, features: &Features) -> Result<W, Error> {
         let sections = feature_sections(features, &self.events, self.attr_size)?;
-        self.header.data.size = self.written;
-        let table = self.header.data.offset + self.written;
+        match std::mem::replace(&mut self.container, Container::Stream) {
+            Container::File { header, seek } => self.finish_file(header, seek, &sections)?,
+            Container::Stream => self.finish_stream(&sections)?,
+        }
+        self.out.flush().map_err(Error::io(WRITING))?;
+        Ok(self.out)
+    }
+
+    fn finish_file(
+        &mut self,
+        mut header: FileHeader,
+        seek: fn(&mut W, SeekFrom) -> io::Result<u64>,
+        sections: &[(FeatureBit, Vec<u8>)],
+    ) -> Result<(), Error> {
+        header.data.size = self.written;
+        let table = header.data.offset + self.written;
         let mut offset = table + sections.len() as u64 * ID_SECTION_SIZE as u64;
         let mut bytes = Vec::new();
-        for (bit, section) in &sections {
-            let Some(word) = self.header.features.get_mut((bit.0 / u64::BITS) as usize) else {
+        for (bit, section) in sections {
+            let Some(word) = header.features.get_mut((bit.0 / u64::BITS) as usize) else {
                 let reason = format!("its number is {}, the header has room for 0 to 255", bit.0);
                 return Err(Error::CannotWrite { what: "a feature section", reason });
             };
@@ -220,15 +283,51 @@ impl<W: Write + Seek> Writer<W> {
             bytes.extend((section.len() as u64).to_le_bytes());
             offset += section.len() as u64;
         }
-        for (_, section) in &sections {
+        for (_, section) in sections {
             bytes.extend(section);
         }
         self.out.write_all(&bytes).map_err(Error::io(WRITING))?;
-        self.out.seek(SeekFrom::Start(0)).map_err(Error::io(WRITING))?;
-        self.out.write_all(&self.header.to_bytes()).map_err(Error::io(WRITING))?;
-        self.out.seek(SeekFrom::End(0)).map_err(Error::io(WRITING))?;
-        self.out.flush().map_err(Error::io(WRITING))?;
-        Ok(self.out)
+        seek(&mut self.out, SeekFrom::Start(0)).map_err(Error::io(WRITING))?;
+        self.out.write_all(&header.to_bytes()).map_err(Error::io(WRITING))?;
+        seek(&mut self.out, SeekFrom::End(0)).map_err(Error::io(WRITING))?;
+        Ok(())
+    }
+
+    /// Build ids are records of their own already. What `perf` does not know as a feature, `perf report` would stop at: it is in a
+    /// record that `perf` has had no use for since 3.10, and passes over.
+    fn finish_stream(&mut self, sections: &[(FeatureBit, Vec<u8>)]) -> Result<(), Error> {
+        for (bit, section) in sections {
+            if *bit == FeatureBit::BUILD_ID {
+                self.write_build_ids(section)?;
+                continue;
+            }
+            if section.len() > MAX_RECORD - RecordHeader::SIZE - 16 {
+                continue;
+            }
+            let (record_type, filler) = match *bit {
+                FeatureBit::HBBP => (RecordType::HEADER_EVENT_TYPE, b' '),
+                _ => (RecordType::HEADER_FEATURE, 0),
+            };
+            self.begin();
+            self.u64s(&[u64::from(bit.0)]);
+            self.record.extend(section);
+            self.record.resize(self.record.len().next_multiple_of(8), filler);
+            self.end_user(record_type, 0)?;
+        }
+        Ok(())
+    }
+
+    /// In a file, `perf` leaves their type open.
+    fn write_build_ids(&mut self, section: &[u8]) -> Result<(), Error> {
+        let mut rest = section;
+        while let Some(RecordHeader { misc, size, .. }) = RecordHeader::of(rest) {
+            let (record, next) = rest.split_at(usize::from(size).clamp(RecordHeader::SIZE, rest.len()));
+            self.begin();
+            self.record.extend(record.get(RecordHeader::SIZE..).unwrap_or_default());
+            self.end_user(RecordType::HEADER_BUILD_ID, misc)?;
+            rest = next;
+        }
+        Ok(())
     }
 
     fn write_task(&mut self, record_type: RecordType, task: &Task) -> Result<(), Error> {
@@ -285,6 +384,9 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 }
+
+/// What an EVENT_UPDATE record tells: the name.
+const EVENT_NAME: u64 = 2;
 
 const WRITING: &str = "writing the recording";
 

@@ -23,7 +23,7 @@ use collector::plan::request::{Request, Target};
 use collector::plan::{EventWish, Wishes};
 use collector::session::{Outcome, Session, Summary};
 use collector::tracer::{BurstSize, TracerChoice, TracerOptions};
-use collector::{KernelOpener, RecordError, Stop, raise_limits};
+use collector::{KernelOpener, RecordError, Stop, is_standard_output, raise_limits};
 use perfdata::Recording;
 
 use crate::commands::record::simulation::SimulationArgs;
@@ -32,11 +32,12 @@ use crate::commands::record::simulation::SimulationArgs;
 ///
 /// Without options, the events are the best the machine has (see `hbbp doctor`), and branches are traced in software where the
 /// hardware records none. Whatever is weaker than it could be is printed and written into the recording. The exit status is that of the
-/// command: 128 plus the signal's number if a signal killed it, 127 or 126 if it cannot be run.
+/// command: 128 plus the signal's number if a signal killed it, 127 or 126 if it cannot be run,
+/// 1 instead of 0 if the recording could not be written to its end.
 #[derive(clap::Args, Debug)]
 #[command(after_help = [EXAMPLES, simulation::EXAMPLE, MORE_EXAMPLES].concat())]
 pub struct Args {
-    /// File to write; an existing one is renamed to FILE.old
+    /// File to write, or - for standard output; an existing one is renamed to FILE.old
     #[arg(short, long, value_name = "FILE", default_value = "hbbp.data")]
     output: PathBuf,
     /// Record running processes, with all their threads and the processes that they start
@@ -120,6 +121,7 @@ Examples:
   hbbp record -- ./server --once               the best events this machine has
   hbbp record -p 1234 --duration 30            a running process and what it starts, for 30 seconds
   hbbp record -a -o all.data -- sleep 10       everything that runs meanwhile
+  hbbp record -o - -- ./job | hbbp mix -i -    no file; the command prints to stderr
   hbbp record --tracer lookahead --overhead 5 -- make
                                                branches traced in software, in 5 % of CPU time
 ";
@@ -257,7 +259,7 @@ fn request(args: Args) -> Result<Request, String> {
         simulation: (args.pmu == "simulated").then(|| args.simulation.wish()),
         target,
         command: args.command,
-        stdout_to_stderr: false,
+        stdout_to_stderr: is_standard_output(&args.output),
         output: args.output,
         no_inherit: args.no_inherit,
         ring_pages: args.mmap_pages,
@@ -279,12 +281,16 @@ fn closing_lines(summary: &Summary) {
     let metadata = &summary.metadata;
     let counts = &summary.counts;
     let seconds = summary.duration.as_secs_f64();
+    let to: &dyn std::fmt::Display =
+        if is_standard_output(&summary.path) { &"standard output" } else { &summary.path.display() };
     say_always(&format!(
-        "{} samples in {seconds:.2} s written to {} ({} KiB)",
+        "{} samples in {seconds:.2} s written to {to} ({} KiB)",
         counts.samples,
-        summary.path.display(),
         summary.bytes.div_ceil(1024)
     ));
+    if counts.before_first_burst > 0 {
+        say_always(&format!("  {} more before the first burst are left out", counts.before_first_burst));
+    }
     if metadata.events.len() > 1 {
         for event in &metadata.events {
             say_always(&format!("  {}: {} samples", event.name, event.samples.unwrap_or(0)));

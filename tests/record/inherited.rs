@@ -17,9 +17,9 @@ fn ignored(text: &str) -> Vec<u64> {
 #[test]
 fn ignored_signals_stay_ignored() {
     let Some(place) = Place::new() else { return };
-    // A stand-in that tells what it finds.
+    // A stand-in that tells what it finds. (A shell would change SIGCHLD; the words it gets are files to grep, of which one is that file.)
     let valgrind = place.path("valgrind");
-    fs::write(&valgrind, "#!/bin/sh\ngrep SigIgn /proc/self/status >&2\n").unwrap();
+    fs::write(&valgrind, "#!/usr/bin/env -S grep -hs ^SigIgn: /proc/self/status --\n").unwrap();
     fs::set_permissions(&valgrind, fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", place.dir.path().display(), std::env::var("PATH").unwrap());
     for option in ["--ignore-signal=PIPE,XFSZ,CHLD", "--ignore-signal=PIPE", "--default-signal"] {
@@ -38,12 +38,18 @@ fn ignored_signals_stay_ignored() {
         let mut alone = with_signals(option, look[0]);
         alone.args(&look[1..]);
         let alone = found(alone)[0];
-        for (subcommand, times) in
-            [(&["record"][..], 1), (&["record", "--tracer", "none"], 1), (&["mix"], 1), (&["truth"], 1), (&["validate"], 2)]
-        {
+        for (subcommand, times) in [
+            (&["record"][..], 1),
+            (&["record", "--tracer", "none"], 1),
+            (&["mix"], 1),
+            (&["truth"], 1),
+            (&["validate"], 2),
+        ] {
             let mut command = with_signals(option, hbbp());
             command.args(subcommand).arg("--").args(look);
-            assert_eq!(found(command), vec![alone; times], "{option} {subcommand:?}");
+            let masks = found(command);
+            assert!(masks.len() >= times, "{option} {subcommand:?}: {masks:x?}");
+            assert!(masks.iter().all(|&mask| mask == alone), "{option} {subcommand:?}: {masks:x?}, alone {alone:x}");
         }
     }
 }

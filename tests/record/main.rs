@@ -5,6 +5,7 @@
 mod contents;
 mod inherited;
 mod limits;
+mod output;
 mod processes;
 mod programs;
 

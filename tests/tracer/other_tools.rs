@@ -49,7 +49,7 @@ fn names_hot_functions(profile: &Path) {
     }
 }
 
-/// `llvm-profgen` takes a sample without a stack for a call stack if none with a stack came before: it wants bursts alone.
+/// `llvm-profgen` takes a sample without a stack for a call stack if none with a stack came before.
 fn llvm_profiles(place: &Place, program: &Path) {
     let (data, profile) = (place.recording(), place.path("profile"));
     let [of, to] = [format!("--binary={}", program.display()), format!("--output={}", profile.display())];

@@ -3,6 +3,7 @@
 pub(crate) mod build_id;
 pub(crate) mod command;
 mod kernel_image;
+mod lead;
 pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod metadata;
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use formats::metadata::{EventMetadata, Metadata};
-use perfdata::EventAttr;
+use perfdata::{EventAttr, Writer};
 
 use crate::error::RecordError;
 use crate::machine::Machine;
@@ -35,7 +36,7 @@ use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
 use crate::session::metadata::{counted_event, features, metadata, multiplexed, own_cpu_time};
 use crate::session::open::KernelOpener;
-use crate::session::output::Output;
+use crate::session::output::{Output, is_stream};
 use crate::session::recorder::{Recorder, Stop};
 use crate::session::setup::{cpus, open_all, tasks};
 use crate::session::tally::Counts;
@@ -77,7 +78,7 @@ pub struct Outcome {
 pub struct Summary {
     /// The file.
     pub path: PathBuf,
-    /// Its size.
+    /// Its size; of what went into a pipe, that of the records.
     pub bytes: u64,
     /// What it says of itself.
     pub metadata: Metadata,
@@ -146,7 +147,7 @@ impl<'a> Session<'a> {
         choice: &mut Choice,
         simulation: Option<&PlannedSimulation>,
         signals: SignalFd,
-        file: File,
+        mut file: File,
     ) -> Result<
         (Vec<EventAttr>, Live, Option<PreparedCommand>, Recorder<BufWriter<File>>, Option<EventSpec>),
         RecordError,
@@ -175,8 +176,16 @@ impl<'a> Session<'a> {
             descriptions.extend(events);
             simulating = Some(simulation);
         }
-        let recorder = Recorder::create(BufWriter::with_capacity(1 << 18, file), &descriptions)?;
-        let burst = tracing.filter(|_| tracer.is_some()).map(|tracing| tracing.spec);
+        let burst = tracing.filter(|_| tracer.is_some());
+        let burst_id = burst.as_ref().and(descriptions.last()).and_then(|event| event.ids.first().copied());
+        let is_stream = is_stream(&mut file);
+        let out = BufWriter::with_capacity(1 << 18, file);
+        let writer = match is_stream {
+            true => Writer::create_stream(out, &descriptions)?,
+            false => Writer::create(out, &descriptions)?,
+        };
+        let recorder = Recorder::new(writer, burst_id);
+        let burst = burst.map(|tracing| tracing.spec);
         let live = Live::new(opened, signals, request.target.ids(), tracer, simulating);
         Ok((attrs, live, command, recorder, burst))
     }
@@ -301,9 +310,9 @@ impl<'a> Session<'a> {
         if let Some(spec) = burst {
             let is_clock = |event: &&EventSpec| event.unit == Unit::Nanoseconds;
             let clocks = choice.events.iter().zip(&tally.samples).filter(|(event, _)| is_clock(event));
-            let clock_samples = clocks.map(|(_, samples)| samples).sum();
+            let clock_samples: u64 = clocks.map(|(_, samples)| samples).sum();
             if let Some(tracer) = &mut traced {
-                tracer.complete(clock_samples);
+                tracer.complete(clock_samples + tally.counts.before_first_burst);
             }
             // Without these, readers would take bursts for stacks of the hardware.
             events.push(burst_metadata(spec));
@@ -325,6 +334,7 @@ impl<'a> Session<'a> {
         if burst.is_some() && traced.is_none() {
             metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned());
         }
+        metadata.degradations.extend(traced.as_ref().and_then(TracerStatistics::degradation));
         metadata.tracer = traced.as_ref().map(TracerStatistics::metadata);
         if let Some(wish) = &request.simulation {
             metadata.branch_depth = u32::try_from(wish.pmu.depth).ok();
@@ -343,13 +353,15 @@ impl<'a> Session<'a> {
         metadata.lost_by_hardware = Some(counts.lost_by_hardware);
         metadata.throttled = Some(counts.throttled);
         metadata.late = Some(counts.late);
+        metadata.before_first_burst = Some(counts.before_first_burst).filter(|&samples| samples > 0);
         metadata.duration_ns = Some(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
         let with_kernel = choice.events.iter().any(|event| event.levels != Levels::User);
         let ids = build_ids(&tally.mapped, with_kernel);
         metadata.collector_cpu_ns = Some(u64::try_from(own_cpu_time().as_nanos()).unwrap_or(u64::MAX));
         let features = features(machine, &metadata, &request.cmdline, ids, tally.sample_time);
+        let streamed = recorder.writer.data_size();
         let file = recorder.finish(&features)?;
-        let bytes = file.get_ref().metadata().map_or(0, |file| file.len());
+        let bytes = file.get_ref().metadata().ok().filter(|file| file.is_file()).map_or(streamed, |file| file.len());
         let (tracer, simulation) = (traced, live.simulated.clone());
         Ok(Summary { path: request.output.clone(), bytes, metadata, counts, duration, tracer, simulation })
     }

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, IsTerminal, Seek};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -23,9 +24,15 @@ pub(crate) struct Output {
 /// Why there is no file to write to.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// Standard output and pipes cannot be gone back in.
-    #[error("{}: a recording needs a file, not a pipe: its header is written last", .0.display())]
+    /// Pipes cannot be gone back in.
+    #[error("{}: a recording needs a file, not a pipe: its header is written last (`-o -` writes to standard output what needs none)", .0.display())]
     Pipe(PathBuf),
+    /// Nobody reads a recording at a terminal.
+    #[error(
+        "standard output is a terminal: pipe the recording into something (hbbp record -o - -- COMMAND | hbbp mix -i -), or name a file \
+         with -o"
+    )]
+    Terminal,
     /// The file cannot be made.
     #[error("cannot write {}: {}", .path.display(), plain(.source))]
     Create {
@@ -46,10 +53,31 @@ pub enum OutputError {
     },
 }
 
+/// Whether a recording goes to standard output.
+pub fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Whether `file` has to be written from its beginning to its end: it is no regular file, or has something in it already.
+pub(crate) fn is_stream(file: &mut File) -> bool {
+    let appends = || rustix::fs::fcntl_getfl(&file).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::APPEND));
+    let is_empty_file = file.metadata().is_ok_and(|there| there.is_file() && there.len() == 0) && !appends();
+    !is_empty_file || file.stream_position().map_or(true, |position| position > 0)
+}
+
 impl Output {
-    /// Creates the file, readable by its owner only: beside a recording that is there, which stays until [`Self::settle`].
+    /// Creates the file, readable by its owner only: beside a recording that is there, which stays until [`Self::settle`]. `-` is
+    /// standard output.
     pub(crate) fn create(path: &Path) -> Result<(Self, File), OutputError> {
         let create_error = |source| OutputError::Create { path: path.to_owned(), source };
+        if is_standard_output(path) {
+            let stdout = io::stdout();
+            if stdout.is_terminal() {
+                return Err(OutputError::Terminal);
+            }
+            let file = stdout.as_fd().try_clone_to_owned().map_err(create_error)?.into();
+            return Ok((Self { path: path.to_owned(), beside: None, new: false }, file));
+        }
         match fs::metadata(path) {
             Ok(there) if there.file_type().is_fifo() || there.file_type().is_socket() => {
                 return Err(OutputError::Pipe(path.to_owned()));

@@ -1,10 +1,11 @@
 //! From rings to the file: read, put in order of time, count, write.
 
-use std::io::{Seek, Write};
+use std::io::Write;
 
-use perfdata::{EventDescription, Features, Writer};
+use perfdata::{Features, Writer};
 
 use crate::errno::Errno;
+use crate::session::lead::Lead;
 use crate::session::record_layout::{BrokenRecord, RecordLayout, first_record};
 use crate::session::tally::Tally;
 use crate::session::time_order::TimeOrder;
@@ -60,8 +61,9 @@ pub enum RecorderError {
 const ROUND_BYTES: usize = 1 << 20;
 
 /// Takes rounds of records to a writer.
-pub(crate) struct Recorder<W: Write + Seek> {
+pub(crate) struct Recorder<W: Write> {
     order: TimeOrder,
+    lead: Lead,
     pub(crate) tally: Tally,
     pub(crate) writer: Writer<W>,
     ring: Vec<u8>,
@@ -69,19 +71,21 @@ pub(crate) struct Recorder<W: Write + Seek> {
     unmarked: usize,
 }
 
-impl<W: Write + Seek> Recorder<W> {
-    /// Starts a recording of `events` on `out`.
-    pub(crate) fn create(out: W, events: &[EventDescription]) -> Result<Self, perfdata::Error> {
+impl<W: Write> Recorder<W> {
+    /// Takes records of the writer's events to it. `burst`: the id of the event whose samples are bursts.
+    pub(crate) fn new(writer: Writer<W>, burst: Option<u64>) -> Self {
+        let events = writer.events();
         let layout = events.first().map(|event| RecordLayout::of(&event.attr)).unwrap_or_default();
         let ids: Vec<Vec<u64>> = events.iter().map(|event| event.ids.clone()).collect();
-        Ok(Self {
+        Self {
             order: TimeOrder::new(layout),
+            lead: Lead::new(layout, burst),
             tally: Tally::new(layout, &ids),
-            writer: Writer::create(out, events)?,
+            writer,
             ring: Vec::new(),
             out: Vec::new(),
             unmarked: 0,
-        })
+        }
     }
 
     /// Records until `source` says stop.
@@ -96,7 +100,10 @@ impl<W: Write + Seek> Recorder<W> {
         self.round(source)?;
         self.order.finish(&mut self.out);
         self.write()?;
+        self.lead.give_up(&mut self.out);
+        self.write()?;
         self.tally.counts.late = self.order.late();
+        self.tally.counts.before_first_burst = self.lead.left_out();
         Ok(stop)
     }
 
@@ -113,6 +120,7 @@ impl<W: Write + Seek> Recorder<W> {
 
     /// Writes what was let go, and counts it.
     fn write(&mut self) -> Result<(), RecorderError> {
+        self.lead.hold_back(&mut self.out)?;
         if self.out.is_empty() {
             return Ok(());
         }
@@ -124,7 +132,7 @@ impl<W: Write + Seek> Recorder<W> {
         self.writer.write_raw(&self.out)?;
         self.unmarked += self.out.len();
         self.out.clear();
-        if self.unmarked >= ROUND_BYTES {
+        if self.unmarked >= ROUND_BYTES && !self.lead.is_open() {
             self.writer.write_finished_round()?;
             self.unmarked = 0;
         }
@@ -146,7 +154,7 @@ mod tests {
     use std::io::Cursor;
     use std::path::PathBuf;
 
-    use perfdata::{Chunk, Recording};
+    use perfdata::{Chunk, EventDescription, Recording};
 
     use super::*;
 
@@ -205,6 +213,10 @@ mod tests {
         records
     }
 
+    fn recorder(events: &[EventDescription]) -> Recorder<Cursor<Vec<u8>>> {
+        Recorder::new(Writer::create(Cursor::new(Vec::new()), events).unwrap(), None)
+    }
+
     fn sorted(records: &[(u64, Vec<u8>)]) -> Vec<&[u8]> {
         let mut bytes: Vec<&[u8]> = records.iter().map(|(_, record)| record.as_slice()).collect();
         bytes.sort();
@@ -241,7 +253,7 @@ mod tests {
                 let ring = (time / 7 % 5) as usize;
                 source.rings[ring].push((made, record.clone()));
             }
-            let mut recorder = Recorder::create(Cursor::new(Vec::new()), recording.events()).unwrap();
+            let mut recorder = recorder(recording.events());
             assert_eq!(recorder.run(&mut source).unwrap(), Stop::TargetsEnded);
             let counts = recorder.tally.counts;
             let file = recorder.finish(&Features::default()).unwrap().into_inner();
@@ -266,7 +278,7 @@ mod tests {
         }
         let recording = Recording::open(&path).unwrap();
         let rings = vec![kernel_records(&recording).into_iter().map(|(_, record)| (0, record)).collect()];
-        let mut recorder = Recorder::create(Cursor::new(Vec::new()), recording.events()).unwrap();
+        let mut recorder = recorder(recording.events());
         recorder.run(&mut Playback { rings, round: 0, stopped: false }).unwrap();
         let mut expected: HashMap<usize, u64> = HashMap::new();
         let mut chunks = recording.chunks();
@@ -291,7 +303,7 @@ mod tests {
             .map(|time| (time as usize, [&[9, 0, 0, 0, 0, 0, 16, 0][..], &time.to_le_bytes()].concat()));
         let mut source = Playback { rings: vec![records.collect()], round: 0, stopped: false };
         // Reading takes rounds of 97 records; the rest at the end would be one piece.
-        let mut recorder = Recorder::create(Cursor::new(Vec::new()), &events).unwrap();
+        let mut recorder = recorder(&events);
         recorder.run(&mut source).unwrap();
         let file = recorder.finish(&Features::default()).unwrap().into_inner();
         let recording = Recording::from_bytes(file).unwrap();

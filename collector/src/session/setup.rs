@@ -9,8 +9,8 @@ use crate::plan::choice::Choice;
 use crate::plan::event_spec::{SessionAttrs, Unit};
 use crate::plan::request::{Request, Target};
 use crate::session::command::PreparedCommand;
-use crate::session::open::{OpenError, Opened, Threads, attrs, open};
 use crate::session::limits::check_address_space;
+use crate::session::open::{OpenError, Opened, Threads, attrs, open};
 use crate::sys::SignalFd;
 use crate::sys::process::threads;
 
@@ -35,7 +35,8 @@ pub(crate) fn open_all(
     let usual = request.ring_pages.unwrap_or((RING_BYTES / page_size).max(1));
     let cpus = cpus(request, machine);
     let mut pages = usual;
-    while let Err(error) = check_address_space((cpus.len() * pages.saturating_add(1).saturating_mul(page_size)) as u64) {
+    while let Err(error) = check_address_space((cpus.len() * pages.saturating_add(1).saturating_mul(page_size)) as u64)
+    {
         if request.ring_pages.is_some() || pages < 2 {
             return Err(error.into());
         }

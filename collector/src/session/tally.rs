@@ -17,6 +17,8 @@ pub struct Counts {
     pub throttled: u64,
     /// Records whose place in time was past when they were read.
     pub late: u64,
+    /// Samples of other events that came before the first burst and were left out, so that a burst comes first.
+    pub before_first_burst: u64,
 }
 
 /// Sees every record on its way to the file.
@@ -139,7 +141,10 @@ mod tests {
         for bytes in &records {
             tally.see(&first_record(bytes, 0).unwrap().unwrap());
         }
-        assert_eq!(tally.counts, Counts { samples: 5, lost: 12, lost_by_hardware: 3, throttled: 1, late: 0 });
+        assert_eq!(
+            tally.counts,
+            Counts { samples: 5, lost: 12, lost_by_hardware: 3, throttled: 1, ..Counts::default() }
+        );
         assert_eq!(tally.samples, [2, 1]);
         assert_eq!(tally.sample_time, Some((90, 110)));
         assert_eq!(

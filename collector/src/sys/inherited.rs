@@ -93,13 +93,15 @@ pub(super) fn restore() {
 }
 
 /// Lets `command` find what this process found when it was started: the same signals ignored, the same limits, and the signals blocked
-/// that the calling thread blocks now. The standard library would set SIGPIPE to its default and block none.
+/// that the calling thread blocks now. The standard library would set SIGPIPE to its default and block none. If SIGCHLD is ignored it is not
+/// from here on in this process, or the kernel would throw the exit status of `command` away.
 pub fn with_inherited(command: &mut Command) -> &mut Command {
-    // SAFETY: a zeroed sigset_t is a valid place for pthread_sigmask to write to. What the child does before its exec is
+    // SAFETY: a zeroed sigset_t is a valid place for pthread_sigmask to write to; the default action is no handler. What the child does before its exec is
     // async-signal-safe, and allocates nothing.
     unsafe {
         let mut blocked: libc::sigset_t = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_SETMASK, ptr::null(), &mut blocked);
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         command.pre_exec(move || {
             restore();
             match libc::pthread_sigmask(libc::SIG_SETMASK, &blocked, ptr::null_mut()) {

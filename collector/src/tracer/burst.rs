@@ -131,3 +131,30 @@ pub(crate) struct ThreadId {
     pub(crate) pid: i32,
     pub(crate) tid: i32,
 }
+
+#[cfg(test)]
+mod tests {
+    use perfdata::SampleFormat;
+
+    use super::*;
+    use crate::tracer::TracerStatistics;
+    use crate::tracer::options::{BurstSize, TracerKind};
+
+    #[test]
+    fn samples_that_cannot_be_written_are_counted_and_said() {
+        let mut burst = Burst::default();
+        burst.begin(Avma(0x1000), 1);
+        burst.executed(1);
+        let event = |format| BurstEvent { attr: EventAttr { sample_format: format, ..EventAttr::default() }, id: 1 };
+        let (thread, mut records) = (ThreadId { pid: 1, tid: 1 }, Vec::new());
+        assert_eq!(burst.write(&event(SampleFormat::IP), thread, 0, &mut records), 0);
+        assert_eq!(records.len(), 16);
+        // What only the kernel has.
+        assert_eq!(burst.write(&event(SampleFormat::REGS_USER), thread, 0, &mut records), 1);
+        assert_eq!(records.len(), 16, "nothing of it is written");
+        let mut statistics = TracerStatistics::new(TracerKind::Lookahead, BurstSize::default(), 1.0);
+        assert_eq!(statistics.degradation(), None);
+        statistics.unwritable_samples = 3;
+        assert!(statistics.degradation().unwrap().starts_with("3 samples of bursts could not be written"));
+    }
+}

@@ -194,6 +194,12 @@ impl TracerStatistics {
         }
     }
 
+    /// What every report says if not all samples could be written.
+    pub(crate) fn degradation(&self) -> Option<String> {
+        let samples = self.unwritable_samples;
+        (samples > 0).then(|| format!("{samples} samples of bursts could not be written and are lost, which is a bug"))
+    }
+
     /// Adds what event samples cost, and computes the shares.
     pub(crate) fn complete(&mut self, samples: u64) {
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };

@@ -31,10 +31,6 @@ pub fn lines(statistics: &TracerStatistics) -> Vec<String> {
             number(statistics.lost_bursts)
         ));
     }
-    if statistics.unwritable_samples > 0 {
-        let samples = number(statistics.unwritable_samples);
-        sentences.push(format!("{samples} samples of bursts could not be written and are lost, which is a bug"));
-    }
     let predictions = statistics.predictions;
     if predictions.diverged > 0 || statistics.kind == TracerKind::Check {
         let [diverged, checked] = [predictions.diverged, predictions.checked].map(number);
