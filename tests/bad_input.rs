@@ -155,12 +155,11 @@ fn damage(recording_of: fn(&Path) -> Vec<u8>) {
         partial += usize::from(run_limited(&["mix", "-i", path]).status.success());
     }
     assert!(partial > 20, "only {partial} of the truncated recordings gave a partial result");
-    let mut state = 1_u64;
+    let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..300 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mut flipped = good.clone();
-        let at = (state >> 33) as usize % flipped.len();
-        flipped[at] ^= 1 << (state >> 61);
+        let at = random.usize(..flipped.len());
+        flipped[at] ^= 1 << random.u32(..8);
         std::fs::write(&file, &flipped).unwrap();
         run_limited(&["blocks", "-i", path]);
     }

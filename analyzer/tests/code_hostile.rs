@@ -96,11 +96,8 @@ fn a_real_program_damaged() {
         check(EVERYWHERE, &file[..length]);
     }
     // A fixed sequence of damage: headers more often than the rest.
-    let mut random = 0x9e37_79b9_7f4a_7c15u64;
-    let mut next = |limit: usize| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) as usize % limit
-    };
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut next = |limit: usize| random.usize(..limit);
     let section_headers = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
     for round in 0..600 {
         let mut damaged = file.clone();

@@ -313,14 +313,13 @@ fn damaged_debug_information_is_survived() {
         let sections: Vec<_> = open(&program).image.sections().to_vec();
         let debug = || sections.iter().filter(|section| section.name.starts_with(".debug_"));
         let whole = index(&open(&program), 1).spans().len();
-        let (mut seed, mut less) = (1_u64, 0);
+        let (mut random, mut less) = (fastrand::Rng::with_seed(1), 0);
         for round in 0..400 {
             let mut damaged = bytes.clone();
             for section in debug() {
                 for _ in 0..=round % 5 {
-                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    let at = section.file_offset + (seed >> 20) % section.size.max(1);
-                    damaged[at as usize] = (seed >> 8) as u8;
+                    let at = section.file_offset + random.u64(..section.size.max(1));
+                    damaged[at as usize] = random.u8(..);
                 }
             }
             fs::write(&program, &damaged).unwrap();

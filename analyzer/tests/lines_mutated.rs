@@ -70,15 +70,14 @@ fn flipped_bits() {
 /// Several bits, and numbers that claim very much.
 #[test]
 fn large_numbers() {
-    let mut seed = 1_u64;
+    let mut random = fastrand::Rng::with_seed(1);
     for (_, input) in seeds() {
         for _ in 0..3000 {
             let mut damaged = input.clone();
             for _ in 0..3 {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let at = 2 * SECTIONS.len() + (seed >> 33) as usize % (input.len() - 2 * SECTIONS.len() - 8);
-                let length = [1, 1, 2, 4, 8][(seed >> 20) as usize % 5];
-                damaged[at..at + length].fill(if seed >> 16 & 1 == 0 { 0xff } else { 0x7f });
+                let at = 2 * SECTIONS.len() + random.usize(..input.len() - 2 * SECTIONS.len() - 8);
+                let length = random.choice([1, 1, 2, 4, 8]).unwrap();
+                damaged[at..at + length].fill(if random.bool() { 0xff } else { 0x7f });
             }
             check_input(&damaged);
         }

@@ -20,12 +20,8 @@ const PROGRAMS: [&str; 5] = ["threads", "timers", "faults", "rseq", "syscalls"];
 /// The half of the kills for one test: the numbers that follow from `seed`, which is said so that a failure can be repeated.
 fn moments(seed: u64) -> impl Iterator<Item = (u64, Duration)> {
     let kills = env::var("HBBP_TORTURE_KILLS").map_or(DEFAULT_KILLS, |number| number.parse().unwrap());
-    let mut state = seed;
-    (0..kills.div_ceil(2)).map(move |number| {
-        // Knuth's MMIX generator.
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (number, Duration::from_micros((state >> 33) % 550_000))
-    })
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..kills.div_ceil(2)).map(move |number| (number, Duration::from_micros(random.u64(..550_000))))
 }
 
 fn trials() -> Option<Vec<Trial>> {

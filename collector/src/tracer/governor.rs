@@ -24,7 +24,7 @@ pub(crate) struct Governor {
     spent: f64,
     spent_on_bursts: f64,
     passed: f64,
-    random: u64,
+    random: fastrand::Rng,
 }
 
 impl Governor {
@@ -37,7 +37,7 @@ impl Governor {
             spent: 0.0,
             spent_on_bursts: 0.0,
             passed: 0.0,
-            random: seed | 1,
+            random: fastrand::Rng::with_seed(seed),
         }
     }
 
@@ -95,11 +95,7 @@ impl Governor {
 
     /// A factor from 0.5 to 1.5, so that bursts do not fall in step with the program.
     pub(crate) fn jitter(&mut self) -> f64 {
-        // xorshift64 (Marsaglia 2003).
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        0.5 + (self.random >> 11) as f64 / (1_u64 << 53) as f64
+        0.5 + self.random.f64()
     }
 }
 

@@ -1,6 +1,8 @@
 //! The stack of last branches.
 
 use perfdata::{Avma, Branch};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// The last `depth` taken branches.
 #[derive(Debug)]
@@ -71,12 +73,9 @@ pub fn holds_the_stack(from: Avma, share: f64, seed: u64) -> bool {
     ((mixed(seed ^ (from.0 & 0xfff) << 40) >> 11) as f64) < share * (1_u64 << 53) as f64
 }
 
-/// A number that depends on all bits of another (the last step of Steele's SplitMix64).
+/// A number that depends on all bits of another: the first that Steele's SplitMix64 makes of it.
 pub(super) fn mixed(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    SplitMix64::seed_from_u64(number).next_u64()
 }
 
 #[cfg(test)]
@@ -85,6 +84,12 @@ mod tests {
 
     fn branch(from: u64) -> Branch {
         Branch { from: Avma(from), ..Branch::default() }
+    }
+
+    /// Recordings of a seed are the same forever.
+    #[test]
+    fn numbers_are_mixed_as_ever() {
+        assert_eq!([0, 1, u64::MAX].map(mixed), [0xe220_a839_7b1d_cdaf, 0x910a_2dec_8902_5cc1, 0xe4d9_7177_1b65_2c20]);
     }
 
     #[test]
