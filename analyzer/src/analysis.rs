@@ -105,6 +105,9 @@ pub struct Summary {
     pub estimate: Option<Estimate>,
 }
 
+/// What is said of a recording whose recorder never came to complete it.
+const CUT_OFF: &str = "cut off: the recorder was killed; what it recorded last is missing";
+
 /// Analyses a recording.
 ///
 /// # Errors
@@ -119,7 +122,8 @@ pub fn analyze(
     let vendor = Vendor::of(recording.features().cpuid.as_deref());
     let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata);
     tasks.records.learn(&metadata);
-    let mut degradations = metadata.degradations;
+    let mut degradations: Vec<String> = recording.was_cut_off().then(|| CUT_OFF.to_owned()).into_iter().collect();
+    degradations.extend(metadata.degradations);
     degradations.append(&mut sources.degradations);
     let granularity = if options.group_by == GroupBy::Thread { Granularity::Thread } else { Granularity::Process };
     let selection = Selection { granularity, subset: options.subset };

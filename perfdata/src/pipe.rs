@@ -44,6 +44,25 @@ impl StreamHeader {
         Ok(header)
     }
 
+    /// Names events of a file as the records at its front say. Features, where there are some, say it anew.
+    pub(crate) fn name_events(
+        mut reader: ChunkReader<'_>,
+        events: Vec<EventDescription>,
+    ) -> Result<Vec<EventDescription>, Error> {
+        let mut header = Self { events, ..Self::default() };
+        let mut chunk = Chunk::new();
+        if reader.next_into(&mut chunk)? {
+            for raw in chunk.records().take_while(|raw| raw.record_type.is_user()) {
+                if raw.record_type == RecordType::EVENT_UPDATE {
+                    // One that is too short names nothing.
+                    let _ = header.add(&raw);
+                }
+            }
+        }
+        header.apply_names();
+        Ok(header.events)
+    }
+
     fn apply_names(&mut self) {
         let mut names: HashMap<u64, String> = std::mem::take(&mut self.names).into_iter().collect();
         if names.is_empty() {

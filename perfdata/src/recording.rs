@@ -31,6 +31,7 @@ pub struct Recording {
     trailer: Option<SampleFormat>,
     features: Features,
     notes: Vec<String>,
+    was_cut_off: bool,
 }
 
 impl Recording {
@@ -73,6 +74,12 @@ impl Recording {
     /// What was odd about the recording's container but survivable.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Whether its recorder never came to complete the header, because it was killed: what it recorded last is missing, and so are the
+    /// features.
+    pub fn was_cut_off(&self) -> bool {
+        self.was_cut_off
     }
 
     /// Bytes in the data section.
@@ -152,7 +159,7 @@ impl Recording {
             Header::File(header) => Parts::of_file(&source, &header, &mut notes)?,
             Header::Pipe => Parts::of_stream(&source, &mut notes)?,
         };
-        let Parts { data_start, data_end, mut events, sections } = parts;
+        let Parts { data_start, data_end, mut events, sections, was_cut_off } = parts;
         let FeatureSections { mut features, event_desc } = sections;
         features.event_names = event_desc.iter().map(|event| event.name.clone()).collect();
         for (index, event) in events.iter_mut().enumerate() {
@@ -167,7 +174,7 @@ impl Recording {
         let lookup = EventLookup::new(&events, &mut notes)?;
         let layouts = events.iter().map(|event| SampleLayout::new(&event.attr)).collect();
         let trailer = common_trailer(&events);
-        Ok(Self { source, data_start, data_end, events, layouts, lookup, trailer, features, notes })
+        Ok(Self { source, data_start, data_end, events, layouts, lookup, trailer, features, notes, was_cut_off })
     }
 }
 
@@ -177,6 +184,7 @@ struct Parts {
     data_end: u64,
     events: Vec<EventDescription>,
     sections: FeatureSections,
+    was_cut_off: bool,
 }
 
 impl Parts {
@@ -204,14 +212,16 @@ impl Parts {
             read_features(source, header, data_start + size, &mut sections, notes);
             data_start + size
         };
-        Ok(Self { data_start, data_end, events, sections })
+        let front = ChunkReader::new(source, data_start, data_end).without_inflating();
+        let events = StreamHeader::name_events(front, events)?;
+        Ok(Self { data_start, data_end, events, sections, was_cut_off: size == 0 })
     }
 
     fn of_stream(source: &Source, notes: &mut Vec<String>) -> Result<Self, Error> {
         let (data_start, data_end) = (PIPE_HEADER_SIZE, source.len());
         let reader = ChunkReader::new(source, data_start, data_end).without_inflating();
         let StreamHeader { events, sections, .. } = StreamHeader::read(reader, notes)?;
-        Ok(Self { data_start, data_end, events, sections })
+        Ok(Self { data_start, data_end, events, sections, was_cut_off: false })
     }
 }
 

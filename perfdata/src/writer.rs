@@ -232,6 +232,43 @@ impl<W: Write> Writer<W> {
         self.end_user(RecordType::FINISHED_ROUND, 0)
     }
 
+    /// Writes the names of the events as records, for readers of a file whose features were never written.
+    ///
+    /// # Errors
+    /// When a name is too long, or `out` fails.
+    pub fn write_event_names(&mut self) -> Result<(), Error> {
+        /// `PERF_EVENT_UPDATE__NAME`.
+        const NAME: u64 = 2;
+        let names: Vec<(u64, Vec<u8>)> = self
+            .events
+            .iter()
+            .filter_map(|event| Some((*event.ids.first()?, event.name.clone().into_bytes())))
+            .collect();
+        for (id, name) in names {
+            self.begin();
+            self.u64s(&[NAME, id]);
+            self.c_string(&name);
+            self.end_user(RecordType::EVENT_UPDATE, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a record of a tool's own, which carries no [`SampleId`]. `body` is what follows the header.
+    ///
+    /// # Errors
+    /// When the type is one of the kernel's, the length of `body` no multiple of 8 (where `perf` stops), the record would be too long
+    /// (65,535 bytes), or `out` fails.
+    pub fn write_user_record(&mut self, record_type: RecordType, body: &[u8]) -> Result<(), Error> {
+        if !record_type.is_user() || !body.len().is_multiple_of(8) {
+            let reason =
+                format!("{record_type} with {} bytes: expected a type from 64 on, and a multiple of 8", body.len());
+            return Err(Error::CannotWrite { what: "a record of a tool", reason });
+        }
+        self.begin();
+        self.record.extend(body);
+        self.end_user(record_type, 0)
+    }
+
     /// Writes a sample.
     ///
     /// # Errors

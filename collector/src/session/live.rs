@@ -18,8 +18,12 @@ use crate::sys::SignalFd;
 use crate::sys::process::is_running;
 use crate::tracer::{Shared, Tracer, TracerStatistics};
 
-/// Rings are emptied at least this often, so that little is lost if the collector dies.
-const TICK: Duration = Duration::from_secs(1);
+/// Rings are emptied at least this often, so that no more than a second is lost if the collector is killed: what is read in one round
+/// is written in the next.
+const TICK: Duration = Duration::from_millis(500);
+/// In the beginning more often, so that of a short time there is something, too: this long after the start, and then whenever a quarter of
+/// the time since then has passed again.
+const FIRST_TICK: Duration = Duration::from_millis(10);
 /// How often to look whether a process has ended where the kernel has no descriptor for that.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -31,6 +35,7 @@ pub(crate) struct Live {
     /// Processes or threads to be recorded; recording ends with the last.
     watched: Vec<Watched>,
     deadline: Option<Instant>,
+    began: Instant,
     /// The tracer, if there is one.
     pub(crate) tracer: Option<Tracer>,
     /// What it did, when it has ended.
@@ -69,6 +74,7 @@ impl Live {
             command: None,
             watched,
             deadline: None,
+            began: Instant::now(),
             tracer,
             traced: None,
             simulation,
@@ -78,8 +84,9 @@ impl Live {
         }
     }
 
-    /// The recording ends after this time.
-    pub(crate) fn end_after(&mut self, duration: Option<Duration>) {
+    /// The recording begins, and ends after this time.
+    pub(crate) fn begin(&mut self, duration: Option<Duration>) {
+        self.began = Instant::now();
         self.deadline = duration.and_then(|duration| Instant::now().checked_add(duration));
     }
 
@@ -154,7 +161,7 @@ impl Live {
     fn timeout(&self) -> Duration {
         let blind = self.watched.iter().any(|watched| !watched.ended && watched.pidfd.is_none())
             || self.command.as_ref().is_some_and(|command| command.pidfd.is_none());
-        let tick = if blind { LOOK } else { TICK };
+        let tick = (self.began.elapsed() / 4).clamp(FIRST_TICK, if blind { LOOK } else { TICK });
         self.deadline.map_or(tick, |deadline| tick.min(deadline.saturating_duration_since(Instant::now())))
     }
 

@@ -22,8 +22,8 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use formats::metadata::{EventMetadata, Metadata};
-use perfdata::{EventAttr, Writer};
+use formats::metadata::{EventMetadata, Metadata, RECORD_TYPE};
+use perfdata::{EventAttr, RecordType, Writer};
 
 use crate::error::RecordError;
 use crate::machine::Machine;
@@ -57,9 +57,11 @@ pub struct Session<'a> {
     command: Option<PreparedCommand>,
     output: Output,
     recorder: Recorder<BufWriter<File>>,
-    /// The event of the bursts, if branches are traced in software.
-    burst: Option<EventSpec>,
+    /// How branches are traced in software, if they are.
+    tracing: Option<Tracing>,
     simulation: Option<PlannedSimulation>,
+    /// Whether what comes first is in the file.
+    begun: Result<(), RecordError>,
 }
 
 /// What a recording came to.
@@ -129,8 +131,23 @@ impl<'a> Session<'a> {
         let (output, file) = Output::create(&request.output)?;
         let prepared = Self::open(request, machine, &mut choice, simulation.as_ref(), signals, file);
         match prepared {
-            Ok((attrs, live, command, recorder, burst)) => {
-                Ok(Self { request, machine, choice, attrs, live, command, output, recorder, burst, simulation })
+            Ok((attrs, live, command, recorder, tracing)) => {
+                let begun = Ok(());
+                let mut session = Self {
+                    request,
+                    machine,
+                    choice,
+                    attrs,
+                    live,
+                    command,
+                    output,
+                    recorder,
+                    tracing,
+                    simulation,
+                    begun,
+                };
+                session.begun = session.begin_file();
+                Ok(session)
             }
             Err(error) => {
                 output.abandon();
@@ -148,10 +165,8 @@ impl<'a> Session<'a> {
         simulation: Option<&PlannedSimulation>,
         signals: SignalFd,
         mut file: File,
-    ) -> Result<
-        (Vec<EventAttr>, Live, Option<PreparedCommand>, Recorder<BufWriter<File>>, Option<EventSpec>),
-        RecordError,
-    > {
+    ) -> Result<(Vec<EventAttr>, Live, Option<PreparedCommand>, Recorder<BufWriter<File>>, Option<Tracing>), RecordError>
+    {
         let tracing = Tracing::plan(request, machine, choice)?;
         let (mut command, opened, attrs) =
             open_all(request, machine, choice, &signals, tracing.is_some() || simulation.is_some())?;
@@ -176,8 +191,8 @@ impl<'a> Session<'a> {
             descriptions.extend(events);
             simulating = Some(simulation);
         }
-        let burst = tracing.filter(|_| tracer.is_some());
-        let burst_id = burst.as_ref().and(descriptions.last()).and_then(|event| event.ids.first().copied());
+        let tracing = tracing.filter(|_| tracer.is_some());
+        let burst_id = tracing.as_ref().and(descriptions.last()).and_then(|event| event.ids.first().copied());
         let is_stream = is_stream(&mut file);
         let out = BufWriter::with_capacity(1 << 18, file);
         let writer = match is_stream {
@@ -185,9 +200,8 @@ impl<'a> Session<'a> {
             false => Writer::create(out, &descriptions)?,
         };
         let recorder = Recorder::new(writer, burst_id);
-        let burst = burst.map(|tracing| tracing.spec);
         let live = Live::new(opened, signals, request.target.ids(), tracer, simulating);
-        Ok((attrs, live, command, recorder, burst))
+        Ok((attrs, live, command, recorder, tracing))
     }
 
     /// What is less than it could be, in sentences.
@@ -202,7 +216,7 @@ impl<'a> Session<'a> {
 
     /// Whether branches will be traced in software.
     pub fn traces_branches(&self) -> bool {
-        self.burst.is_some()
+        self.tracing.is_some()
     }
 
     /// Starts the command and the events, records until there is a reason to stop, and completes the file. `say` hears what the user
@@ -213,8 +227,7 @@ impl<'a> Session<'a> {
     /// its end, the file can be read as far as it came, and the error is [`RecordError::Incomplete`].
     pub fn run(mut self, say: &mut dyn FnMut(&str)) -> Result<Outcome, RecordError> {
         let by_exec = self.request.target == Target::Command;
-        // A collector that is killed before anything is recorded leaves a file that can be read, too.
-        let begun = self.recorder.writer.flush().map_err(RecordError::from);
+        let begun = std::mem::replace(&mut self.begun, Ok(()));
         let synthesized = begun.and_then(|()| if by_exec { self.synthesize() } else { Ok(()) });
         let started = Instant::now();
         let enabled = if by_exec { Ok(()) } else { self.live.opened.enable().map_err(RecordError::Enable) };
@@ -231,7 +244,7 @@ impl<'a> Session<'a> {
         if let Some(tracer) = &self.live.tracer {
             tracer.start();
         }
-        self.live.end_after(self.request.duration);
+        self.live.begin(self.request.duration);
         let synthesized = self.output.settle().map_err(RecordError::from).and(synthesized);
         // Events that are running before `/proc` is read miss no mapping; those of a command begin with its exec.
         let synthesized = synthesized.and_then(|()| if by_exec { Ok(()) } else { self.synthesize() });
@@ -248,7 +261,7 @@ impl<'a> Session<'a> {
                     &self.live,
                     self.recorder,
                     duration,
-                    self.burst.as_ref(),
+                    self.tracing.as_ref(),
                     self.simulation.as_ref(),
                 )?,
             ))
@@ -269,6 +282,25 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Writes what is known of the recording now: a collector that is killed leaves a file that can be read, and says what it is.
+    fn begin_file(&mut self) -> Result<(), RecordError> {
+        let mut metadata = metadata(&self.choice, self.machine, self.request.target.word());
+        if let Some(tracing) = &self.tracing {
+            metadata.events.push(burst_metadata(&tracing.spec));
+            metadata.tracer = Some(tracing.metadata());
+        }
+        if let Some(simulation) = &self.simulation {
+            metadata.events.extend(simulation.metadata());
+            metadata.simulation = Some(simulation.settings());
+        }
+        let writer = &mut self.recorder.writer;
+        if let Some(body) = metadata.to_record_body() {
+            writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
+        }
+        writer.write_event_names()?;
+        Ok(writer.flush()?)
+    }
+
     /// Writes what was there before the recording.
     fn synthesize(&mut self) -> Result<(), RecordError> {
         let kernel_wanted = self.choice.events.iter().any(|event| event.levels != Levels::User);
@@ -286,7 +318,7 @@ impl<'a> Session<'a> {
         for pid in pids {
             synthesize::process(writer, tally, pid)?;
         }
-        Ok(())
+        Ok(writer.flush()?)
     }
 
     #[allow(clippy::too_many_arguments)] // the parts of a session
@@ -298,7 +330,7 @@ impl<'a> Session<'a> {
         live: &Live,
         recorder: Recorder<BufWriter<File>>,
         duration: Duration,
-        burst: Option<&EventSpec>,
+        tracing: Option<&Tracing>,
         simulation: Option<&PlannedSimulation>,
     ) -> Result<Summary, RecordError> {
         let totals = live.opened.totals(attrs, request.target != Target::System);
@@ -307,7 +339,7 @@ impl<'a> Session<'a> {
         let mut events: Vec<EventMetadata> = std::mem::take(&mut metadata.events);
         let mut all_totals = totals.clone();
         let mut traced = live.traced.clone();
-        if let Some(spec) = burst {
+        if let Some(tracing) = tracing {
             let is_clock = |event: &&EventSpec| event.unit == Unit::Nanoseconds;
             let clocks = choice.events.iter().zip(&tally.samples).filter(|(event, _)| is_clock(event));
             let clock_samples: u64 = clocks.map(|(_, samples)| samples).sum();
@@ -315,7 +347,7 @@ impl<'a> Session<'a> {
                 tracer.complete(clock_samples + tally.counts.before_first_burst);
             }
             // Without these, readers would take bursts for stacks of the hardware.
-            events.push(burst_metadata(spec));
+            events.push(burst_metadata(&tracing.spec));
             all_totals.push(burst_totals(traced.as_ref()));
         }
         if let Some(simulation) = simulation {
@@ -331,7 +363,7 @@ impl<'a> Session<'a> {
         }
         // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
         let lost_samples = totals.iter().map(|totals| totals.lost).sum();
-        if burst.is_some() && traced.is_none() {
+        if tracing.is_some() && traced.is_none() {
             metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned());
         }
         metadata.degradations.extend(traced.as_ref().and_then(TracerStatistics::degradation));

@@ -4,7 +4,7 @@
 //! there; only their names, and the provenance in the metadata, are those of a simulation. What the kernel is asked for is an event that
 //! never happens, for the records that come with any.
 
-use formats::metadata::EventMetadata;
+use formats::metadata::{EventMetadata, SimulationMetadata};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
 
@@ -92,6 +92,18 @@ impl PlannedSimulation {
             only_steps: self.only_steps,
         };
         Ok(Follower::simulate(settings)?)
+    }
+
+    /// What the metadata says of it before anything is simulated.
+    pub(crate) fn settings(&self) -> SimulationMetadata {
+        let PmuSettings { core, depth, bias, seed } = self.pmu;
+        SimulationMetadata {
+            core: Some(core.as_str().to_owned()),
+            depth: Some(depth as u64),
+            bias: Some(bias),
+            seed: Some(seed),
+            ..SimulationMetadata::default()
+        }
     }
 
     /// Its events in the metadata.

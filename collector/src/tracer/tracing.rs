@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use formats::metadata::EventMetadata;
+use formats::metadata::{EventMetadata, TracerMetadata};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, BranchSampleType, EventAttr, EventDescription, SampleFormat};
 
@@ -75,6 +75,11 @@ impl Tracing {
             ..of_own
         };
         EventDescription { attr, name: self.spec.name(), ids: vec![self.id.1] }
+    }
+
+    /// What the metadata says of it before anything is traced.
+    pub(crate) fn metadata(&self) -> TracerMetadata {
+        self.settings.size.metadata(self.settings.kind, self.settings.overhead)
     }
 
     /// Attaches to the target. Nothing is sampled yet.
