@@ -86,6 +86,9 @@ fn a_recording_without_its_end_is_read_by_what_it_says_first() {
     assert_eq!(head["degraded"][0], CUT_OFF);
     assert_eq!((&head["lbr_source"]["provenance"], &head["lbr_source"]["samples"]), (&"software".into(), &4.into()));
     assert!(counted > 0.0 && head["degraded"].to_string().contains("the recording is damaged"));
+    // Nothing else but what comes first.
+    let (head, counted) = read(cut_off(&finished, &first, |_| 0));
+    assert_eq!((&head["degraded"][0], counted), (&CUT_OFF.into(), 0.0));
 }
 
 /// What is said last counts, where both are there.
@@ -185,4 +188,6 @@ fn a_recorder_killed_at_once_leaves_what_it_knew() {
     let metadata = Metadata::read(Metadata::text_of_record(first.record_type.0, first.body).unwrap()).unwrap();
     assert_eq!(metadata.tracer.and_then(|tracer| tracer.kind).as_deref(), Some("lookahead"));
     assert!(recording.events().iter().any(|event| event.name.starts_with("burst")), "{:?}", recording.events());
+    let (head, _) = mix(&file);
+    assert_eq!(head["degraded"][0], CUT_OFF);
 }
