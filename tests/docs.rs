@@ -266,3 +266,23 @@ fn every_column_of_labelled_blocks_is_explained() {
         assert!(page.contains(&format!("`{column}`")), "docs/formats/labels.md does not explain {column:?}");
     }
 }
+
+#[test]
+fn every_field_of_the_metadata_of_recordings_is_explained() {
+    let page = text("docs/formats/recording.md");
+    let mut fields = 0;
+    for file in ["metadata", "tracer", "simulation"] {
+        for line in text(&format!("formats/src/{file}.rs")).lines() {
+            // A field of an object in `tolerant_objects!`; its name in JSON is the same.
+            let Some((name, _)) = line.strip_prefix("        pub ").and_then(|field| field.split_once(": ")) else {
+                continue;
+            };
+            fields += 1;
+            assert!(
+                page.contains(&format!("`{name}`")),
+                "docs/formats/recording.md does not explain {name:?} of {file}.rs"
+            );
+        }
+    }
+    assert!(fields > 60, "only {fields} fields were found");
+}
