@@ -32,8 +32,8 @@ use crate::commands::record::simulation::SimulationArgs;
 ///
 /// Without options, the events are the best the machine has (see `hbbp doctor`), and branches are traced in software where the
 /// hardware records none. Whatever is weaker than it could be is printed and written into the recording. The exit status is that of the
-/// command: 128 plus the signal's number if a signal killed it, 127 or 126 if it cannot be run,
-/// 1 instead of 0 if the recording could not be written to its end.
+/// command: 128 plus the signal's number if a signal killed it, 127 or 126 if it cannot be run, and 1
+/// in place of 0 if the recording could not be written to its end.
 #[derive(clap::Args, Debug)]
 #[command(after_help = [EXAMPLES, simulation::EXAMPLE, MORE_EXAMPLES].concat())]
 pub struct Args {
