@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
-use analyzer::recording::Subset;
+use analyzer::recording::{Subset, notes};
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
@@ -151,7 +151,7 @@ impl AnalysisArgs {
         subset: Subset,
     ) -> anyhow::Result<Analysis> {
         if subset == Subset::Whole {
-            recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
+            notes(recording).for_each(|note| eprintln!("hbbp: {note}"));
         }
         let threads = self.threads();
         let options = Options { search: self.search(), subset, group_by, detail, threads, rules };

@@ -232,7 +232,10 @@ fn a_loss_is_told_once() {
     recorder.sample(A);
     recorder.lose(5, 7);
     let note = br#"{"schema":"hbbp-recording/1","lost":6,"throttled":2,"degradations":["it was dark"]}"#.to_vec();
-    let document = setup.blocks(&recorder.finish(&Features { hbbp: Some(note), ..Features::default() }), &[]);
+    let document = setup.blocks(
+        &recorder.finish(&Features { other: [(perfdata::FeatureBit(250), note)].into(), ..Features::default() }),
+        &[],
+    );
     assert_eq!(document["head"]["lost"], 7);
     assert_eq!(document["head"]["throttled"], 2);
     assert!(document["head"]["degraded"].to_string().contains("it was dark"));

@@ -52,7 +52,7 @@ fn blocks(recording: &Path) -> Value {
 /// What the recording says of itself.
 fn metadata(recording: &Path) -> Value {
     let recording = perfdata::Recording::open(recording).unwrap();
-    serde_json::from_slice(recording.features().hbbp.as_deref().unwrap()).unwrap()
+    serde_json::from_slice(&recording.features().other[&perfdata::FeatureBit(250)]).unwrap()
 }
 
 const FREESTANDING: [&str; 4] = ["-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none"];

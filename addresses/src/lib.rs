@@ -1,24 +1,4 @@
-//! Types that keep apart the three numbers that are all called "the address" of an instruction.
-//!
-//! ```text
-//!  file                     ELF's headers                process
-//!  FileOffset --segments--> Svma --mapping (load bias)--> Avma
-//!  0x1040                   0x401040                      0x55d0_4f40_1040
-//! ```
-//!
-//! They do not convert into each other: the way from one to the next leads through a segment of the file or a mapping of the
-//! process, which the caller has to have. The number inside is public, so that arithmetic within one space stays short:
-//!
-//! ```
-//! use addresses::{Avma, Svma};
-//!
-//! /// Where the code of a symbol lies in a process that mapped its file `bias` bytes above the stated addresses.
-//! fn in_process(symbol: Svma, bias: u64) -> Avma {
-//!     Avma(symbol.0.wrapping_add(bias))
-//! }
-//!
-//! assert_eq!(in_process(Svma(0x1040), 0x5555_5555_4000).to_string(), "0x555555555040");
-//! ```
+#![doc = include_str!("../README.md")]
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -13,8 +13,8 @@ use collector::plan::Wishes;
 use collector::plan::choice::choose;
 use collector::plan::event_spec::SessionAttrs;
 use perfdata::{
-    Avma, Branch, BranchFlags, Comm, CpuMode, EventDescription, Features, MappedFile, Mmap, SampleFields, SampleId,
-    Writer,
+    Avma, Branch, BranchFlags, Comm, CpuMode, EventDescription, FeatureBit, Features, MappedFile, Mmap, SampleFields,
+    SampleId, Writer,
 };
 use simulated::{SimulatedKernel, intel, machine};
 
@@ -135,7 +135,7 @@ fn record(binary: &Path, output: &Path) {
     let features = Features {
         arch: Some("x86_64".into()),
         branch_stack: true,
-        hbbp: Some(b"{\"schema\":\"hbbp-recording/1\"}".to_vec()),
+        other: [(FeatureBit(250), b"{\"schema\":\"hbbp-recording/1\"}".to_vec())].into(),
         ..Features::default()
     };
     writer.finish(&features).unwrap();

@@ -1,4 +1,4 @@
-//! Prints what is in a recording: events, features, records by type. `cargo run -p perfdata --example summary FILE`
+//! Prints what is in a recording: events, features, records by type. `cargo run -p hbbp-perfdata --example summary FILE`
 
 use std::collections::BTreeMap;
 use std::path::Path;

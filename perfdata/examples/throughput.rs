@@ -1,6 +1,6 @@
 //! Prints how fast a recording's samples are parsed: its data is repeated to 300 MB in memory and read over and over.
 //!
-//! `cargo run --release -p perfdata --example throughput FILE [MEGABYTES]`; without a file, 16-branch samples are made up.
+//! `cargo run --release -p hbbp-perfdata --example throughput FILE [MEGABYTES]`; without a file, 16-branch samples are made up.
 
 use std::hint::black_box;
 use std::io::Cursor;

@@ -117,7 +117,7 @@ pub enum Error {
         /// The bytes that are there.
         left: u64,
     },
-    /// A feature with a number that is not known.
+    /// A feature with a number that no feature can have.
     #[error("feature section at {offset:#x} has the number {bit}, which is not known to this version")]
     UnknownFeature {
         /// Where its record starts in the stream.

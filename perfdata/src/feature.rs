@@ -1,8 +1,9 @@
 //! Features: what a recording says about the machine, the command and itself.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-/// Number of a feature section (`HEADER_*` in `tools/perf/util/header.h`).
+/// Number of a feature section (`HEADER_*` in `tools/perf/util/header.h`): 0 to 255.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FeatureBit(pub u32);
 
@@ -29,8 +30,6 @@ feature_bits! {
     BRANCH_STACK = 15, PMU_MAPPINGS = 16, GROUP_DESC = 17, AUXTRACE = 18, STAT = 19, CACHE = 20, SAMPLE_TIME = 21,
     MEM_TOPOLOGY = 22, CLOCKID = 23, DIR_FORMAT = 24, BPF_PROG_INFO = 25, BPF_BTF = 26, COMPRESSED = 27,
     CPU_PMU_CAPS = 28, CLOCK_DATA = 29, HYBRID_TOPOLOGY = 30, PMU_CAPS = 31, E_MACHINE = 32,
-    // hbbp's own: far from what perf numbers upwards; a reader that does not know it skips the section.
-    HBBP = 250,
 }
 
 impl fmt::Display for FeatureBit {
@@ -103,8 +102,10 @@ pub struct Features {
     pub pmu_caps: Vec<(String, Vec<(String, String)>)>,
     /// PMUs of a hybrid machine and their CPUs.
     pub hybrid_topology: Vec<(String, String)>,
-    /// hbbp's own metadata, JSON (feature [`FeatureBit::HBBP`]).
-    pub hbbp: Option<Vec<u8>>,
+    /// The sections that have no field here, as they lie in the recording: those that this version does not take apart, those of
+    /// newer kernels, and those of tools that keep a section of their own. perf counts its features up from 1, so that a tool does
+    /// best with a high number; readers that do not know it skip the section.
+    pub other: BTreeMap<FeatureBit, Vec<u8>>,
 }
 
 /// A group of events that were counted together.

@@ -15,8 +15,8 @@ pub(crate) struct FeatureSections {
 }
 
 impl FeatureSections {
-    /// Takes in one section; `offset` is where it is. `Ok(false)` when this version does not know the feature.
-    pub(crate) fn add(&mut self, bit: FeatureBit, offset: u64, bytes: &[u8]) -> Result<bool, Error> {
+    /// Takes in one section; `offset` is where it is.
+    pub(crate) fn add(&mut self, bit: FeatureBit, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let what = bit.name().unwrap_or("feature section");
         let mut fields = Fields::new(what, offset, bytes);
         let f = &mut fields;
@@ -64,11 +64,11 @@ impl FeatureSections {
                     Ok((string(f)?, caps))
                 })?;
             }
-            FeatureBit::HBBP => features.hbbp = Some(bytes.to_vec()),
-            known if known.name().is_some() => {}
-            _ => return Ok(false),
+            other => {
+                features.other.insert(other, bytes.to_vec());
+            }
         }
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -46,7 +46,14 @@ pub(crate) fn feature_sections(
     put(FeatureBit::HYBRID_TOPOLOGY, !f.hybrid_topology.is_empty(), hybrid);
     let pmu_caps = list(&f.pmu_caps, |(pmu, list)| [caps(list), string(pmu)].concat());
     put(FeatureBit::PMU_CAPS, !f.pmu_caps.is_empty(), pmu_caps);
-    put(FeatureBit::HBBP, f.hbbp.is_some(), f.hbbp.clone().unwrap_or_default());
+    for (&bit, section) in &f.other {
+        if sections.iter().any(|(written, _)| *written == bit) {
+            let reason = format!("there is a field for {bit}, which is set, too");
+            return Err(Error::CannotWrite { what: "a feature section", reason });
+        }
+        sections.push((bit, section.clone()));
+    }
+    sections.sort_by_key(|(bit, _)| *bit);
     Ok(sections)
 }
 

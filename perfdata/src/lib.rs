@@ -1,32 +1,4 @@
-//! Reads and writes `perf.data` recordings.
-//!
-//! The reader takes what `perf record` of Linux 2.6.34 to 6.12 (and `hbbp record`) writes, in file and pipe mode, compressed or
-//! not; the writer makes files that `perf`, `llvm-profgen`, `perf2bolt` and `create_llvm_prof` open. The crate knows
-//! the container and the records, and neither ELF nor the kernel's system calls.
-//!
-//! Names follow `include/uapi/linux/perf_event.h` and `tools/perf/Documentation/perf.data-file-format.txt`.
-//!
-//! ```no_run
-//! # fn main() -> Result<(), perfdata::Error> {
-//! let recording = perfdata::Recording::open("perf.data".as_ref())?;
-//! let mut reader = recording.chunks();
-//! let mut chunk = perfdata::Chunk::new();
-//! while reader.next_into(&mut chunk)? {
-//!     for raw in chunk.records() {
-//!         if raw.is_sample() {
-//!             let sample = recording.sample(&raw)?;
-//!             println!("{:?} {:?}", sample.ip, sample.branch_stack.map(|stack| stack.len()));
-//!         } else {
-//!             println!("{:?}", recording.parse(&raw)?);
-//!         }
-//!     }
-//! }
-//! if let Some(damage) = reader.damage() {
-//!     eprintln!("reading stopped early: {damage}");
-//! }
-//! # Ok(())
-//! # }
-//! ```
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 // What is read is of others: no place of it is taken for granted.

@@ -94,13 +94,12 @@ impl StreamHeader {
             RecordType::HEADER_FEATURE => {
                 let mut fields = Fields::new("HEADER_FEATURE", raw.offset, raw.body);
                 let bit = fields.u64()?;
-                let known = match u32::try_from(bit) {
-                    Ok(bit) => self.sections.add(FeatureBit(bit), raw.offset, fields.rest())?,
-                    Err(_) => false,
-                };
-                // An empty one marks the end of the features.
-                if !known && !fields.rest().is_empty() {
-                    return Err(Error::UnknownFeature { offset: raw.offset, bit });
+                match u8::try_from(bit).map(|bit| FeatureBit(bit.into())) {
+                    // An empty one that is not known marks the end of the features.
+                    Ok(bit) if bit.name().is_none() && fields.rest().is_empty() => {}
+                    Ok(bit) => self.sections.add(bit, raw.offset, fields.rest())?,
+                    Err(_) if fields.rest().is_empty() => {}
+                    Err(_) => return Err(Error::UnknownFeature { offset: raw.offset, bit }),
                 }
             }
             // What perf would not pass over as a feature.

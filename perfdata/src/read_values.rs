@@ -17,6 +17,7 @@ pub struct ReadValues<'a> {
 
 /// The value of one counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+
 pub struct ReadValue {
     /// The count.
     pub value: u64,

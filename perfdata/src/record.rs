@@ -4,6 +4,7 @@ use crate::{Avma, CpuMode, Mmap, ReadValues, RecordType, SampleId, U64s};
 
 /// One record as it lies in the recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RawRecord<'a> {
     /// Where it is in the file or stream, for messages. For a decompressed record, where the compressed record that
     /// completed it is.

@@ -282,10 +282,8 @@ fn read_features(
             let bytes = source.section("feature section", section.offset, section.size);
             bytes.and_then(|bytes| sections.add(bit, section.offset, &bytes))
         };
-        match result {
-            Ok(true) => {}
-            Ok(false) => notes.push(format!("feature {bit} is not known to this version")),
-            Err(error) => notes.push(format!("feature {bit}: {error}")),
+        if let Err(error) = result {
+            notes.push(format!("feature {bit}: {error}"));
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::{Avma, BranchStack, ReadValues};
 ///
 /// The mode the CPU was in is in the record's header: [`crate::RawRecord::cpu_mode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Sample<'a> {
     /// Index of the event in [`crate::Recording::events`].
     pub event: usize,
@@ -64,6 +65,7 @@ pub struct Sample<'a> {
 
 /// Registers as sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Registers<'a> {
     /// `PERF_SAMPLE_REGS_ABI_*`: 0 none (a kernel thread), 1 32-bit, 2 64-bit.
     pub abi: u64,
@@ -86,6 +88,7 @@ impl Registers<'_> {
 
 /// A copy of the top of the user-space stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct UserStack<'a> {
     /// The bytes, from the stack pointer on.
     pub data: &'a [u8],

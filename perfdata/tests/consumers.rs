@@ -13,7 +13,7 @@ use elf_program::{Program, compile, run};
 use perf_tool::{check, check_header, one_space, perf, perf_is_here};
 use perfdata::{
     AttrFlags, Avma, Branch, BranchFlags, BranchSampleType, BuildIdEntry, Comm, CpuMode, EventAttr, EventDescription,
-    Features, MappedFile, Mmap, SampleFields, SampleFormat, SampleId, Task, Writer,
+    FeatureBit, Features, MappedFile, Mmap, SampleFields, SampleFormat, SampleId, Task, Writer,
 };
 use tempfile::TempDir;
 
@@ -82,7 +82,7 @@ fn features(program: &Program) -> Features {
         pmu_mappings: vec![(1, "software".to_owned())],
         sample_time: Some((1_000_000, 1_000_000 + (SAMPLES - 1) * 1000)),
         branch_stack: true,
-        hbbp: Some(br#"{"provenance":"software"}"#.to_vec()),
+        other: [(FeatureBit(250), br#"{"provenance":"software"}"#.to_vec())].into(),
         ..Features::default()
     }
 }

@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use perfdata::{
     AttrFlags, Avma, Branch, BranchFlags, BranchSampleType, BuildId, BuildIdEntry, Chunk, ClockData, Comm, CpuMode,
-    Error, EventAttr, EventDescription, EventGroup, Features, Lost, LostSamples, MappedFile, Mmap, Record, RecordType,
-    Recording, SampleFields, SampleFormat, SampleId, Task, Writer,
+    Error, EventAttr, EventDescription, EventGroup, FeatureBit, Features, Lost, LostSamples, MappedFile, Mmap, Record,
+    RecordType, Recording, SampleFields, SampleFormat, SampleId, Task, Writer,
 };
 
 fn format() -> SampleFormat {
@@ -64,7 +64,7 @@ fn features() -> Features {
         cpu_pmu_caps: vec![("branches".into(), "32".into())],
         pmu_caps: vec![("cpu".into(), vec![("branches".into(), "32".into()), ("max_precise".into(), "3".into())])],
         hybrid_topology: vec![("cpu_core".into(), "0-3".into())],
-        hbbp: Some(br#"{"provenance":"software"}"#.to_vec()),
+        other: [(FeatureBit(250), br#"{"provenance":"software"}"#.to_vec())].into(),
         ..Features::default()
     }
 }
@@ -281,4 +281,26 @@ fn events_that_cannot_be_told_apart_are_refused() {
     let error = Writer::create(Cursor::new(Vec::new()), &events).unwrap_err();
     assert!(matches!(error, Error::SampleIdPlaces { first: 0, second: 1 }), "{error}");
     assert!(matches!(Writer::create(Cursor::new(Vec::new()), &[]).unwrap_err(), Error::NoEvents));
+}
+
+#[test]
+fn sections_that_cannot_be_found_again_are_refused() {
+    let finish = |other: &[(u32, &[u8])], hostname: Option<&str>| {
+        let writer = Writer::create(Cursor::new(Vec::new()), &events()).unwrap();
+        let other = other.iter().map(|&(bit, section)| (FeatureBit(bit), section.to_vec())).collect();
+        let features = Features { other, hostname: hostname.map(str::to_owned), ..Features::default() };
+        writer.finish(&features).map(Cursor::into_inner).map_err(|error| error.to_string())
+    };
+    let error = finish(&[(256, b"x")], None).unwrap_err();
+    assert_eq!(error, "cannot write a feature section: its number is 256, the header has room for 0 to 255");
+    let error = finish(&[(3, b"x")], Some("host")).unwrap_err();
+    assert_eq!(error, "cannot write a feature section: there is a field for HOSTNAME, which is set, too");
+
+    let bytes = finish(&[(255, b"last"), (13, b"in the middle"), (77, b"")], Some("host")).unwrap();
+    let recording = Recording::from_bytes(bytes).unwrap();
+    let features = recording.features();
+    let found: Vec<_> = features.other.iter().map(|(bit, section)| (bit.0, section.as_slice())).collect();
+    assert_eq!(found, [(13, &b"in the middle"[..]), (77, b""), (255, b"last")]);
+    assert_eq!(features.hostname.as_deref(), Some("host"));
+    assert_eq!(recording.notes(), [""; 0]);
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use analyzer::BinarySearch;
 use analyzer::flow::{AnalysedFlow, Flow};
-use analyzer::recording::{Sources, Vendor, metadata_of, read_tasks};
+use analyzer::recording::{Sources, Vendor, metadata_of, notes, read_tasks};
 use analyzer::sample_profile::{Names, SampleProfile};
 use anyhow::bail;
 use clap::ValueEnum;
@@ -236,7 +236,7 @@ fn of_samples(args: &Args) -> anyhow::Result<()> {
         wrong_usage::<Args>(COMMAND, why);
     }
     let recording = args.input.recording()?;
-    recording.notes().iter().for_each(|note| eprintln!("hbbp: {note}"));
+    notes(&recording).for_each(|note| eprintln!("hbbp: {note}"));
     let only = if args.stacks_only { Some(branch_events(&recording)?) } else { None };
     let NotWritten { without_stack, of_other_events, malformed } =
         write_to(args.output.as_deref(), |out| profile::perf_script(&recording, only.as_deref(), out))?;

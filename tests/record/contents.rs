@@ -36,7 +36,7 @@ impl Contents {
         assert_eq!(recording.notes(), &[] as &[String], "a complete recording");
         let mut contents = Self {
             events: recording.events().iter().map(|event| event.name.clone()).collect(),
-            metadata: serde_json::from_slice(recording.features().hbbp.as_deref().expect("hbbp's metadata")).unwrap(),
+            metadata: serde_json::from_slice(&recording.features().other[&perfdata::FeatureBit(250)]).unwrap(),
             ..Self::default()
         };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

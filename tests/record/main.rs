@@ -411,8 +411,10 @@ fn interrupt_at_a_terminal_reaches_the_command_once() {
     wait_or_tell("the interrupt", || screen_of(&place), || trapped().ends_with('\n'));
     send("-CONT", collector);
     // The recording is completed before the command is told anything.
-    let complete =
-        || perfdata::Recording::open(&place.recording()).is_ok_and(|recording| recording.features().hbbp.is_some());
+    let complete = || {
+        perfdata::Recording::open(&place.recording())
+            .is_ok_and(|recording| recording.features().other.contains_key(&perfdata::FeatureBit(250)))
+    };
     wait_or_tell("the end of the recording", || screen_of(&place), complete);
     sleep(Duration::from_millis(300));
     fs::remove_file(place.path("started")).unwrap();

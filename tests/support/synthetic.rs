@@ -94,7 +94,7 @@ pub fn burst_metadata(unit: &str) -> Features {
 
 /// Feature 250 with this text.
 pub fn note(text: &str) -> Features {
-    Features { hbbp: Some(text.as_bytes().to_vec()), ..Features::default() }
+    Features { other: [(perfdata::FeatureBit(250), text.as_bytes().to_vec())].into(), ..Features::default() }
 }
 
 /// A burst, or a piece of one.

@@ -23,8 +23,7 @@ impl Contents {
     pub fn of(path: &Path) -> Self {
         let recording = Recording::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert_eq!(recording.notes(), &[] as &[String], "a complete recording");
-        let metadata: Value =
-            serde_json::from_slice(recording.features().hbbp.as_deref().expect("hbbp's metadata")).unwrap();
+        let metadata: Value = serde_json::from_slice(&recording.features().other[&perfdata::FeatureBit(250)]).unwrap();
         let mut bursts = Vec::new();
         let (mut chunks, mut chunk) = (recording.chunks(), Chunk::new());
         while chunks.next_into(&mut chunk).unwrap() {

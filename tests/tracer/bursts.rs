@@ -71,7 +71,7 @@ impl Traced {
     pub fn read(path: &Path) -> Self {
         let recording = Recording::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert_eq!(recording.notes(), &[] as &[String], "a complete recording");
-        let metadata = serde_json::from_slice(recording.features().hbbp.as_deref().expect("hbbp's metadata")).unwrap();
+        let metadata = serde_json::from_slice(&recording.features().other[&perfdata::FeatureBit(250)]).unwrap();
         let mut traced = Self {
             bursts: Vec::new(),
             mappings: Vec::new(),

@@ -1,7 +1,7 @@
 //! What `hbbp record` said about a recording beyond what `perf.data` has a place for.
 
-use formats::metadata::{Metadata, Percent, Provenance, TracerMetadata, Unit};
-use perfdata::{Chunk, Error, Recording};
+use formats::metadata::{FEATURE, Metadata, Percent, Provenance, TracerMetadata, Unit};
+use perfdata::{Chunk, Error, FeatureBit, Recording};
 use serde::Serialize;
 
 /// What a burst stands for.
@@ -36,7 +36,7 @@ pub struct Tracer {
 /// # Errors
 /// The recording cannot be read.
 pub fn metadata_of(recording: &Recording) -> Result<Metadata, Error> {
-    match recording.features().hbbp.as_deref() {
+    match recording.features().other.get(&FeatureBit(FEATURE)) {
         Some(text) => Ok(read(text)),
         None => first_metadata(recording),
     }

@@ -3,6 +3,7 @@
 mod address_space;
 mod aggregate;
 mod bursts;
+mod container_notes;
 mod context;
 mod event;
 mod metadata;
@@ -18,6 +19,7 @@ pub use address_space::{AddressSpace, Mapping, ModuleId};
 pub use aggregate::{Aggregate, IpHits, StackStatistics, StreamHits, Totals, Weight};
 pub(crate) use bursts::{BurstCounter, FirstPiece, FirstPieces, instructions_of};
 pub use bursts::{BurstPiece, Starts};
+pub use container_notes::notes;
 pub use context::{Context, ContextId};
 pub use event::{EventKind, StackUse, Vendor};
 pub use metadata::{BurstUnit, Tracer, burst_unit, is_simulated, metadata_of};

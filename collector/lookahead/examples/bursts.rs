@@ -1,6 +1,6 @@
 //! Bursts from stopped moments of a real program: what they cost and why they end.
 //!
-//! `cargo run --release -p lookahead --example bursts -- PROGRAM [ARGUMENT...]`
+//! `cargo run --release -p hbbp-lookahead --example bursts -- PROGRAM [ARGUMENT...]`
 
 #[path = "../tests/support/mod.rs"]
 mod support;

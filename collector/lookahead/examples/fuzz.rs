@@ -1,4 +1,4 @@
-//! Compares random instructions with the CPU: `cargo run --release -p lookahead --example fuzz -- [SEED [CASES]]`
+//! Compares random instructions with the CPU: `cargo run --release -p hbbp-lookahead --example fuzz -- [SEED [CASES]]`
 
 #[path = "../tests/support/mod.rs"]
 mod support;

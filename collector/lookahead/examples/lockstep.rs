@@ -1,6 +1,6 @@
 //! Compares the interpreter with the CPU while a program runs.
 //!
-//! `cargo run --release -p lookahead --example lockstep -- [--steps N] [--windows N] [--pause MS] PROGRAM [ARGUMENT...]`
+//! `cargo run --release -p hbbp-lookahead --example lockstep -- [--steps N] [--windows N] [--pause MS] PROGRAM [ARGUMENT...]`
 
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! Prints what an interpreted instruction costs: `cargo run --release -p lookahead --example speed`
+//! Prints what an interpreted instruction costs: `cargo run --release -p hbbp-lookahead --example speed`
 
 use std::collections::HashMap;
 use std::time::Instant;

@@ -1,19 +1,6 @@
-//! Runs the code of a stopped thread ahead: on a copy of its registers, reading its memory and writing only to private copies of
-//! pages, and records every taken branch, as a hardware branch record would.
-//!
-//! [`run()`] is exact: after every instruction, registers, flags and memory are those that the CPU would have, until the burst stops and says
-//! why. Integer instructions are interpreted; vector, x87 and rare integer instructions are executed by the CPU itself, one at a
-//! time, on the copied registers and a copy of the memory operand. Nothing the interpreted code does can be seen by the thread.
-//!
-//! ```text
-//! Registers --> Machine -- op, op, ... branch --> CodeCache: next block --> ... --> Outcome, branches, Registers
-//!                 |  loads, stores                    |  new address
-//!              Overlay (pages of this burst)       decode (iced-x86): operation = function + operands
-//!                 |  first touch                      |  vector, x87, rare
-//!               Memory (the thread's)              stub: load registers, instruction, store registers
-//! ```
-
+#![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 mod arith;
 mod bits;

@@ -14,6 +14,7 @@ pub struct Fuel {
 
 /// What a burst did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Instructions executed; a repeated string instruction counts once.
     pub instructions: u64,
@@ -27,6 +28,7 @@ pub struct Outcome {
 
 /// Why a burst ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StopReason {
     /// The fuel of instructions was used up.
     Fuel,
@@ -57,8 +59,29 @@ pub enum StopReason {
     OverlayFull,
 }
 
+impl StopReason {
+    /// What to call it in statistics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fuel => "instruction budget",
+            Self::Branches => "branch depth",
+            Self::SystemCall => "system call",
+            Self::Fault { .. } => "unreadable memory",
+            Self::Exception => "exception",
+            Self::Interrupt => "software interrupt",
+            Self::Unsupported(_) => "unsupported instruction",
+            Self::UnreadableCode => "unreadable code",
+            Self::SelfModifying => "self-modifying code",
+            Self::Spinning => "spinning",
+            Self::Forbidden => "forbidden range",
+            Self::OverlayFull => "too many pages",
+        }
+    }
+}
+
 /// An instruction that is not interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnsupportedInstruction {
     /// Its name; `INVALID` if the bytes are no instruction.
     pub mnemonic: Mnemonic,

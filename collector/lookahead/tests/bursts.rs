@@ -67,7 +67,8 @@ fn branches_are_recorded_in_order_with_their_kinds() {
     let (call, jump, ret) = ((0, 7, BranchKind::Call), (5, 0, BranchKind::Jump), (0xe, 5, BranchKind::Return));
     let taken = (0xc, 0xe, BranchKind::Conditional);
     assert_eq!(seen, [call, ret, jump, call, ret, jump, call, taken, ret, jump]);
-    assert_eq!(outcome, Outcome { instructions: 18, branches: 10, not_taken: 2, stop: StopReason::Branches });
+    assert_eq!((outcome.instructions, outcome.branches, outcome.not_taken), (18, 10, 2));
+    assert_eq!(outcome.stop, StopReason::Branches);
     assert_eq!(bench.registers.rip, CODE);
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use formats::metadata::{EventMetadata, Metadata, SCHEMA};
+use formats::metadata::{EventMetadata, FEATURE, Metadata, SCHEMA};
 use perf_event_open_sys::bindings as sys;
-use perfdata::{BuildIdEntry, Features};
+use perfdata::{BuildIdEntry, FeatureBit, Features};
 
 use crate::machine::Machine;
 use crate::plan::branch_filter::branch_filter_text;
@@ -113,7 +113,7 @@ pub(crate) fn features(
         branch_stack: metadata.events.iter().any(|event| event.branches.is_some()),
         cpu_pmu_caps,
         hybrid_topology: hybrid.collect(),
-        hbbp: Some(metadata.to_json()),
+        other: [(FeatureBit(FEATURE), metadata.to_json())].into(),
         ..Features::default()
     }
 }

@@ -14,7 +14,7 @@ use crate::simulation::thread::{Process, Thread};
 use crate::tracer::Shared;
 use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
-use crate::tracer::burst_taker::{reason, warm_up};
+use crate::tracer::burst_taker::warm_up;
 use crate::tracer::kernel::{Kernel, ThreadMemory};
 use crate::tracer::memory::PageReader;
 
@@ -141,7 +141,7 @@ impl Slicer {
             StopReason::Fault { .. } | StopReason::UnreadableCode | StopReason::SelfModifying => true,
             _ => false,
         };
-        self.step(thread, reason(stop))
+        self.step(thread, stop.name())
     }
 
     fn step(&mut self, thread: &Thread, why: &'static str) -> Next {

@@ -130,9 +130,9 @@ impl BurstTaker {
             Some((address, goal)) => {
                 on.thread.goal = Some(goal);
                 let again = stands_at == address && !passes;
-                Answer::GoesOnAt { address, again, otherwise: reason(stop) }
+                Answer::GoesOnAt { address, again, otherwise: stop.name() }
             }
-            None => Answer::Complete(reason(stop)),
+            None => Answer::Complete(stop.name()),
         }
     }
 
@@ -198,16 +198,16 @@ impl BurstTaker {
         let stop = self.step(on, &mut registers);
         match stop {
             StopReason::Fuel | StopReason::Branches => {}
-            other => return Answer::Complete(reason(other)),
+            other => return Answer::Complete(other.name()),
         }
         if self.depth_left(on.thread) == 0 {
             if let Some(prediction) = &on.thread.prediction {
                 prediction.compare_registers(&registers, &mut on.statistics.predictions);
             }
-            return Answer::Complete(reason(StopReason::Branches));
+            return Answer::Complete(StopReason::Branches.name());
         }
         if on.thread.burst.instructions >= self.size.most_instructions() {
-            return Answer::Complete(reason(StopReason::Fuel));
+            return Answer::Complete(StopReason::Fuel.name());
         }
         self.seek_next_branch(on, &registers)
     }
@@ -254,11 +254,11 @@ impl BurstTaker {
             }
             Err(NoBranch::Depth(instructions)) => {
                 on.thread.burst.executed(instructions);
-                Answer::Complete(reason(StopReason::Branches))
+                Answer::Complete(StopReason::Branches.name())
             }
-            Err(NoBranch::Unreadable) => Answer::Complete(reason(StopReason::UnreadableCode)),
+            Err(NoBranch::Unreadable) => Answer::Complete(StopReason::UnreadableCode.name()),
             Err(NoBranch::Unsupported) => Answer::Complete("unsupported branch"),
-            Err(NoBranch::Endless) => Answer::Complete(reason(StopReason::Spinning)),
+            Err(NoBranch::Endless) => Answer::Complete(StopReason::Spinning.name()),
         }
     }
 
@@ -319,22 +319,4 @@ fn after_instruction(memory: &impl ThreadMemory, pid: i32, registers: &Registers
     }
     let goal = Goal::AfterInstruction { before: registers.clone(), kept };
     Some((Avma(instruction.next_ip()), goal))
-}
-
-/// The name of a reason in the statistics.
-pub(crate) fn reason(stop: StopReason) -> &'static str {
-    match stop {
-        StopReason::Fuel => "instruction budget",
-        StopReason::Branches => "branch depth",
-        StopReason::SystemCall => "system call",
-        StopReason::Fault { .. } => "unreadable memory",
-        StopReason::Exception => "exception",
-        StopReason::Interrupt => "software interrupt",
-        StopReason::Unsupported(_) => "unsupported instruction",
-        StopReason::UnreadableCode => "unreadable code",
-        StopReason::SelfModifying => "self-modifying code",
-        StopReason::Spinning => "spinning",
-        StopReason::Forbidden => "forbidden range",
-        StopReason::OverlayFull => "too many pages",
-    }
 }
