@@ -286,7 +286,8 @@ fn events_that_cannot_be_told_apart_are_refused() {
 #[test]
 fn sections_that_cannot_be_found_again_are_refused() {
     let finish = |other: &[(u32, &[u8])], hostname: Option<&str>| {
-        let writer = Writer::create(Cursor::new(Vec::new()), &events()).unwrap();
+        let mut writer = Writer::create(Cursor::new(Vec::new()), &events()).unwrap();
+        writer.write_finished_round().unwrap();
         let other = other.iter().map(|&(bit, section)| (FeatureBit(bit), section.to_vec())).collect();
         let features = Features { other, hostname: hostname.map(str::to_owned), ..Features::default() };
         writer.finish(&features).map(Cursor::into_inner).map_err(|error| error.to_string())

@@ -22,7 +22,8 @@ mod tests {
     fn sections_of_others_are_noted() {
         let section = |bit: u32| (FeatureBit(bit), bit.to_string().into_bytes());
         let features = Features { other: [13, 77, FEATURE].map(section).into(), ..Features::default() };
-        let writer = Writer::create(Cursor::new(Vec::new()), &[EventDescription::default()]).expect("a header");
+        let mut writer = Writer::create(Cursor::new(Vec::new()), &[EventDescription::default()]).expect("a header");
+        writer.write_finished_round().expect("a record");
         let bytes = writer.finish(&features).expect("features").into_inner();
         let recording = Recording::from_bytes(bytes).expect("a recording");
         let notes: Vec<String> = notes(&recording).filter(|note| note.contains("feature")).collect();
