@@ -102,11 +102,15 @@ impl StreamHeader {
                     Err(_) => return Err(Error::UnknownFeature { offset: raw.offset, bit }),
                 }
             }
-            // What perf would not pass over as a feature.
+            // What perf would not pass over as a feature. Those of before Linux 3.10 end with a NUL: the name of an event.
             RecordType::HEADER_EVENT_TYPE => {
                 let mut fields = Fields::new("HEADER_EVENT_TYPE", raw.offset, raw.body);
-                if fields.u64()? == u64::from(FeatureBit::HBBP.0) && fields.rest().starts_with(b"{") {
-                    self.sections.add(FeatureBit::HBBP, raw.offset, fields.rest())?;
+                let bit = u8::try_from(fields.u64()?).map(|bit| FeatureBit(bit.into()));
+                if let Ok(bit) = bit
+                    && bit.name().is_none()
+                    && fields.rest().last().is_some_and(|&last| last != 0)
+                {
+                    self.sections.add(bit, raw.offset, fields.rest().trim_ascii_end())?;
                 }
             }
             RecordType::HEADER_BUILD_ID => self.sections.features.build_ids.push(build_id(raw)?),

@@ -289,7 +289,8 @@ impl<W: Write> Writer<W> {
     /// record (65,512 bytes) are left out.
     ///
     /// # Errors
-    /// When a build id or its path is too long, or `out` fails.
+    /// When a build id or its path is too long, a section of [`Features::other`] has a number above 255 or that of a field that is
+    /// set, a section that `perf` does not know is no text and this is a stream, or `out` fails.
     pub fn finish(mut self, features: &Features) -> Result<W, Error> {
         let sections = feature_sections(features, &self.events, self.attr_size)?;
         match std::mem::replace(&mut self.container, Container::Stream) {
@@ -331,7 +332,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Build ids are records of their own already. What `perf` does not know as a feature, `perf report` would stop at: it is in a
-    /// record that `perf` has had no use for since 3.10, and passes over.
+    /// record that `perf` has had no use for since 3.10, and passes over; spaces fill it up.
     fn finish_stream(&mut self, sections: &[(FeatureBit, Vec<u8>)]) -> Result<(), Error> {
         for (bit, section) in sections {
             if *bit == FeatureBit::BUILD_ID {
@@ -341,9 +342,15 @@ impl<W: Write> Writer<W> {
             if section.len() > MAX_RECORD - RecordHeader::SIZE - 16 {
                 continue;
             }
-            let (record_type, filler) = match *bit {
-                FeatureBit::HBBP => (RecordType::HEADER_EVENT_TYPE, b' '),
-                _ => (RecordType::HEADER_FEATURE, 0),
+            let (record_type, filler) = match bit.name() {
+                None if section.last().is_none_or(|last| *last == 0 || last.is_ascii_whitespace()) => {
+                    let reason = format!(
+                        "a stream holds feature {bit} as a text that is not empty and ends with what can be seen"
+                    );
+                    return Err(Error::CannotWrite { what: "a feature section", reason });
+                }
+                None => (RecordType::HEADER_EVENT_TYPE, b' '),
+                Some(_) => (RecordType::HEADER_FEATURE, 0),
             };
             self.begin();
             self.u64s(&[u64::from(bit.0)]);

@@ -174,9 +174,7 @@ fn come_back(mut writer: Writer<Cursor<Vec<u8>>>) {
 
     let recording = Recording::from_bytes(bytes).unwrap();
     assert_eq!(recording.events(), events());
-    let trimmed = |text: &Vec<u8>| text.trim_ascii_end().to_vec();
-    let read = Features { hbbp: recording.features().hbbp.as_ref().map(trimmed), ..recording.features().clone() };
-    assert_eq!(read, features());
+    assert_eq!(*recording.features(), features());
     assert_eq!(recording.notes(), [""; 0]);
     let mut chunk = Chunk::new();
     let mut reader = recording.chunks();
@@ -304,4 +302,19 @@ fn sections_that_cannot_be_found_again_are_refused() {
     assert_eq!(found, [(13, &b"in the middle"[..]), (77, b""), (255, b"last")]);
     assert_eq!(features.hostname.as_deref(), Some("host"));
     assert_eq!(recording.notes(), [""; 0]);
+}
+
+#[test]
+fn a_stream_takes_a_section_of_its_own_only_as_text() {
+    let finish = |section: &[u8]| {
+        let writer = Writer::create_stream(Vec::new(), &events()).unwrap();
+        let features = Features { other: [(FeatureBit(250), section.to_vec())].into(), ..Features::default() };
+        writer.finish(&features)
+    };
+    for section in [&b""[..], b"text\0", b"text\n"] {
+        let error = finish(section).unwrap_err().to_string();
+        assert!(error.contains("a stream holds feature 250 as a text"), "{error}");
+    }
+    let recording = Recording::from_bytes(finish(b"[]").unwrap()).unwrap();
+    assert_eq!(recording.features().other, [(FeatureBit(250), b"[]".to_vec())].into());
 }
