@@ -34,7 +34,7 @@ fn record(record_type: u32, body: &[u8]) -> Vec<u8> {
 
 /// What comes first in a recording: its metadata, and a name (`PERF_RECORD_EVENT_UPDATE`).
 fn first_records(metadata: &Features, event: u64, name: &[u8; 8]) -> Vec<u8> {
-    let metadata = Metadata::read(metadata.hbbp.as_deref().unwrap()).unwrap();
+    let metadata = Metadata::read(&metadata.other[&perfdata::FeatureBit(250)]).unwrap();
     let body = metadata.to_record_body().unwrap();
     let update = [&2_u64.to_le_bytes()[..], &event.to_le_bytes(), name].concat();
     [record(RECORD_TYPE, &body), record(78, &update)].concat()
