@@ -44,7 +44,7 @@ macro_rules! plain_values {
 }
 pub(crate) use plain_values;
 
-plain_values! { String u8 u32 u64 f64 }
+plain_values! { String bool u8 u32 u64 f64 }
 
 /// Objects of tolerant fields.
 macro_rules! objects {

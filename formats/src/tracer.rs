@@ -65,6 +65,10 @@ tolerant_objects! {
         pub unsupported: Option<BTreeMap<String, u64>>,
         /// Registers as predicted, where the thread could be looked at again.
         pub predictions: Option<PredictionCounts>,
+        /// What it took until all threads were traced.
+        pub starting: Option<StartingMetadata>,
+        /// What stops were taken to cost.
+        pub stop_cost: Option<StopCostMetadata>,
         /// Where time went.
         pub time: Option<TracerTimes>,
     }
@@ -75,6 +79,40 @@ tolerant_objects! {
         pub checked: Option<u64>,
         /// Not as predicted: other threads or the kernel changed memory meanwhile, or a handler ran.
         pub diverged: Option<u64>,
+    }
+
+    /// What it took until all threads were traced.
+    pub struct StartingMetadata {
+        /// CPU time of the tracer, ns.
+        pub took_ns: Option<u64>,
+        /// Threads that were there.
+        pub threads: Option<u64>,
+        /// From when recording began to when the last of them was traced, ns.
+        pub lasted_ns: Option<u64>,
+    }
+
+    /// What stops were taken to cost beside the CPU time of the tracer, and what that is based on.
+    pub struct StopCostMetadata {
+        /// Charged for a stop with the tracer on the CPU of the thread, ns.
+        pub same_cpu_ns: Option<u64>,
+        /// Charged for a stop with the tracer on another CPU, ns.
+        pub other_cpu_ns: Option<u64>,
+        /// Charged for a sample of the clock, ns.
+        pub sample_ns: Option<u64>,
+        /// Whether the costs of stops were scaled by stops that were timed when tracing began.
+        pub calibrated: Option<bool>,
+        /// Why they were not.
+        pub not_calibrated_because: Option<String>,
+        /// Stops that were timed, on either CPU.
+        pub timed_stops: Option<u64>,
+        /// How long a child stood still with the tracer on its CPU: median, ns.
+        pub timed_same_cpu_ns: Option<u64>,
+        /// From the first quartile of those times to the third, ns.
+        pub timed_same_cpu_spread_ns: Option<u64>,
+        /// The median with the tracer on another CPU, ns.
+        pub timed_other_cpu_ns: Option<u64>,
+        /// The spread there, ns.
+        pub timed_other_cpu_spread_ns: Option<u64>,
     }
 
     /// Times, ns.
@@ -109,4 +147,4 @@ impl Tolerant for Percent {
     }
 }
 
-objects! { TracerMetadata PredictionCounts TracerTimes }
+objects! { TracerMetadata PredictionCounts StartingMetadata StopCostMetadata TracerTimes }

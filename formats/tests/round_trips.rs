@@ -99,12 +99,21 @@ fn tracer() -> BoxedStrategy<Value> {
         ("continued", histogram()),
         ("unsupported", histogram()),
         ("predictions", object(numbers(&["checked", "diverged"]))),
+        ("starting", object(numbers(&["took_ns", "threads", "lasted_ns"]))),
+        ("stop_cost", stop_cost()),
         ("time", object(numbers(&["application_ns", "stops_ns", "state_ns", "lookahead_ns", "samples_ns"]))),
     ];
     for name in ["taken_fraction", "static_fraction", "usefulness"] {
         fields.push((name, share()));
     }
     fields.extend(numbers(&["burst_instructions", "depth", "bursts", "lost_bursts", "instructions", "backed_off"]));
+    object(fields)
+}
+
+fn stop_cost() -> BoxedStrategy<Value> {
+    let mut fields =
+        vec![("calibrated", any::<bool>().prop_map(Value::from).boxed()), ("not_calibrated_because", text())];
+    fields.extend(numbers(&["same_cpu_ns", "other_cpu_ns", "sample_ns", "timed_stops", "timed_same_cpu_ns"]));
     object(fields)
 }
 

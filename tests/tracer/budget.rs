@@ -1,6 +1,9 @@
 //! What tracing costs, by its own account, and what it notes of itself.
 
-use crate::{Place, programs, text};
+use std::process::Command;
+
+use crate::bursts::Traced;
+use crate::{Place, errors, programs, text, wait_for};
 
 #[test]
 fn the_budget_is_kept_and_bursts_come_with_it() {
@@ -22,6 +25,41 @@ fn the_budget_is_kept_and_bursts_come_with_it() {
     let ratio = bursts[1] as f64 / bursts[0] as f64;
     // Less than five where the machine is busy: then the few bursts of the small budget cost more each.
     assert!(ratio > 2.0, "five times the budget: {bursts:?}");
+}
+
+/// By the tracer's own account of CPU time, whatever else the machine does.
+#[test]
+fn the_first_seconds_of_a_program_of_many_threads_keep_the_budget() {
+    const ALLOWED: f64 = 2.0;
+    let Some(place) = Place::new() else { return };
+    let Some(many) = place.program("many", programs::MANY) else { return };
+    let mut target = Command::new(&many).arg("40").spawn().unwrap();
+    let tasks = format!("/proc/{}/task", target.id());
+    wait_for("its threads", || std::fs::read_dir(&tasks).unwrap().count() == 31);
+    let allowed = ALLOWED.to_string();
+    let pid = target.id().to_string();
+    let output = place.record(&["--tracer", "lookahead", "--overhead", &allowed, "--duration", "4", "-p", &pid]);
+    target.kill().unwrap();
+    target.wait().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let traced = Traced::read(&place.recording());
+    let tracer = traced.tracer();
+    let milliseconds = |pointer: &str| traced.number(pointer) as f64 / 1e6;
+    let (used, starting) = (milliseconds("/time/application_ns"), milliseconds("/starting/took_ns"));
+    let spent = tracer["overhead"].as_f64().unwrap() / 100.0 * used;
+    assert!(starting > 0.0 && starting < spent, "{tracer:#}");
+    // Building tables costs the same for all programs, and is said; what is left over is a burst that began within the budget.
+    let left_over = 5.0;
+    assert!(spent - starting < used * ALLOWED / 100.0 * 1.2 + left_over, "{spent} of {used} ms: {tracer:#}");
+    let exceeded = starting > used * ALLOWED / 100.0 * 0.1;
+    assert_eq!(errors(&output).contains("of that, starting took"), exceeded, "{}", errors(&output));
+    let threads = traced.number("/starting/threads");
+    assert!((1..=31).contains(&threads) && traced.number("/bursts") > 0, "{tracer:#}");
+    let cost = &tracer["stop_cost"];
+    assert!(
+        cost["calibrated"].is_boolean() && cost["same_cpu_ns"].is_u64() && cost["other_cpu_ns"].is_u64(),
+        "{cost:#}"
+    );
 }
 
 #[test]

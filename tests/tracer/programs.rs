@@ -208,6 +208,28 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// `many SECONDS`: thirty threads that compute for a millisecond, and sleep for seventy, until so much time has passed.
+pub const MANY: &str = r#"
+static volatile unsigned long sinks[30 * 16];
+static time_t end;
+static KEEP void *compute(void *index) {
+    struct timespec rest = {0, 70000000};
+    while (time(0) < end) {
+        long until = used() + 1;
+        do for (int i = 0; i < 1000; i++) sinks[(long)index * 16] += i; while (used() < until);
+        nanosleep(&rest, 0);
+    }
+    return 0;
+}
+int main(int argc, char **argv) {
+    pthread_t started[30];
+    end = time(0) + (argc > 1 ? atol(argv[1]) : 10);
+    for (long i = 0; i < 30; i++) pthread_create(&started[i], 0, compute, (void *)i);
+    for (int i = 0; i < 30; i++) pthread_join(started[i], 0);
+    return 0;
+}
+"#;
+
 /// `holder PID`: traces a process for as long as its standard input is open, and says when it does.
 pub const HOLDER: &str = r#"
 int main(int argc, char **argv) {

@@ -11,6 +11,7 @@ mod ptrace;
 mod registers;
 mod ring;
 mod signals;
+mod stopping_child;
 mod thread;
 
 pub(crate) use child::{StoppedChild, c_strings, is_executable};
@@ -25,4 +26,5 @@ pub(crate) use ptrace::{
 pub(crate) use registers::{RegisterArea, ThreadRegisters, USER_CS_64};
 pub(crate) use ring::Ring;
 pub(crate) use signals::{SignalFd, SignalInfo, WaitSet, Waiting, realtime_signal, wake_waiting_thread};
+pub(crate) use stopping_child::StoppingChild;
 pub(crate) use thread::{own_thread, policy, set_policy};

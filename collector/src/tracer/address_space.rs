@@ -1,5 +1,6 @@
 //! What the tracer knows of a process: its mappings, its decoded code, where no breakpoint may be.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -60,8 +61,8 @@ impl Sizes {
 #[derive(Default)]
 pub(crate) struct Layout {
     mappings: Vec<Mapping>,
-    /// Restartable sequences (`rseq(2)`).
-    critical: Vec<Range<Avma>>,
+    /// Restartable sequences (`rseq(2)`), by file, as far as they were looked up.
+    critical: HashMap<Vec<u8>, Vec<Range<Avma>>>,
     /// Code that may be rewritten at any time: writable, or of no file.
     volatile: Vec<Range<Avma>>,
     /// The pages of the kernel's clock.
@@ -103,12 +104,7 @@ impl AddressSpace {
 
     /// Looks again what is mapped, and forgets decoded code that is not there any more; `before_code_goes` sees where it was. `thread` is one
     /// of the process that lives: the first may have ended.
-    pub(crate) fn reread(
-        &mut self,
-        kernel: &(impl Processes + ThreadMemory),
-        thread: i32,
-        before_code_goes: impl FnOnce(&Layout),
-    ) {
+    pub(crate) fn reread(&mut self, kernel: &impl Processes, thread: i32, before_code_goes: impl FnOnce(&Layout)) {
         let new = kernel.mappings(thread);
         if new == self.layout.mappings {
             return;
@@ -116,9 +112,14 @@ impl AddressSpace {
         if self.layout.gone(&new).next().is_some() {
             before_code_goes(&self.layout);
         }
-        for range in self.layout.replace(kernel, thread, new) {
+        for range in self.layout.replace(new) {
             self.code.invalidate(range);
         }
+    }
+
+    /// Whether `address` is in a restartable sequence, where a breakpoint would make it restart for ever.
+    pub(crate) fn is_critical(&mut self, kernel: &impl ThreadMemory, address: Avma) -> bool {
+        self.layout.is_critical(kernel, self.pid, address)
     }
 
     /// Whether another amount is mapped, or is data, than when this was asked last.
@@ -132,7 +133,7 @@ impl AddressSpace {
 
 impl Layout {
     /// Puts `new` in place of what was mapped. Returns where code was that is not there any more.
-    fn replace(&mut self, kernel: &impl ThreadMemory, pid: i32, new: Vec<Mapping>) -> Vec<Range<Avma>> {
+    fn replace(&mut self, new: Vec<Mapping>) -> Vec<Range<Avma>> {
         let gone = self.gone(&new).map(|map| Avma(map.start)..Avma(map.end)).collect();
         let executable = |map: &&Mapping| map.prot & 4 != 0;
         let same_code =
@@ -144,7 +145,7 @@ impl Layout {
         self.volatile = volatile.map(|map| Avma(map.start)..Avma(map.end)).collect();
         self.vvar = self.mappings.iter().find(|map| map.path.starts_with(b"[vvar")).map(|map| map.start..map.end);
         if !same_code {
-            self.critical = self.critical_sections(kernel, pid);
+            self.critical.clear();
         }
         gone
     }
@@ -173,37 +174,40 @@ impl Layout {
         self.vvar.as_ref().filter(|range| range.contains(&address.0)).map(|range| address.0 - range.start)
     }
 
-    /// Whether `address` is in a restartable sequence, where a breakpoint would make it restart for ever.
-    pub(crate) fn is_critical(&self, address: Avma) -> bool {
-        self.critical.iter().any(|range| range.contains(&address))
+    /// Whether `address` is in a restartable sequence, where a breakpoint would make it restart for ever. They are looked up in the file
+    /// that the code there is of, once.
+    fn is_critical(&mut self, kernel: &impl ThreadMemory, pid: i32, address: Avma) -> bool {
+        let index = self.mappings.partition_point(|map| map.end <= address.0);
+        let Some(map) = self.mappings.get(index).filter(|map| map.start <= address.0 && map.inode != 0) else {
+            return false;
+        };
+        if !self.critical.contains_key(&map.path) {
+            let sequences = self.critical_sections(kernel, pid, map);
+            self.critical.insert(map.path.clone(), sequences);
+        }
+        let of_file = self.mappings.get(index).and_then(|map| self.critical.get(&map.path));
+        of_file.is_some_and(|ranges| ranges.iter().any(|range| range.contains(&address)))
     }
 
     /// Restartable sequences are described by `struct rseq_cs`, which programs put into a section `__rseq_cs` (`linux/rseq.h`).
-    fn critical_sections(&self, kernel: &impl ThreadMemory, pid: i32) -> Vec<Range<Avma>> {
-        let mut ranges = Vec::new();
-        let mut seen: Vec<&[u8]> = Vec::new();
-        for map in self.mappings.iter().filter(|map| map.prot & 4 != 0 && map.inode != 0) {
-            if seen.contains(&map.path.as_slice()) {
-                continue;
-            }
-            seen.push(&map.path);
-            let Some((offset, size)) = section_of_sequences(pid, map) else { continue };
-            let holds = |other: &&Mapping| {
-                other.path == map.path && (other.offset..other.offset + (other.end - other.start)).contains(&offset)
-            };
-            // The file is mapped with overlaps at segment ends; data is where it can be relocated.
-            let Some(data) = self.mappings.iter().filter(holds).max_by_key(|other| other.offset) else { continue };
-            let mut bytes = vec![0; size.min(1 << 20)];
-            if kernel.read_memory(pid, Avma(data.start + (offset - data.offset)), &mut bytes) {
-                // u32 version, flags; u64 start_ip, post_commit_offset, abort_ip.
-                for sequence in bytes.chunks_exact(32) {
-                    let (words, _) = sequence.as_chunks::<8>();
-                    let start = u64::from_le_bytes(words[1]);
-                    ranges.push(Avma(start)..Avma(start.saturating_add(u64::from_le_bytes(words[2]))));
-                }
-            }
+    fn critical_sections(&self, kernel: &impl ThreadMemory, pid: i32, map: &Mapping) -> Vec<Range<Avma>> {
+        let Some((offset, size)) = section_of_sequences(pid, map) else { return Vec::new() };
+        let holds = |other: &&Mapping| {
+            other.path == map.path && (other.offset..other.offset + (other.end - other.start)).contains(&offset)
+        };
+        // The file is mapped with overlaps at segment ends; data is where it can be relocated.
+        let Some(data) = self.mappings.iter().filter(holds).max_by_key(|other| other.offset) else { return Vec::new() };
+        let mut bytes = vec![0; size.min(1 << 20)];
+        if !kernel.read_memory(pid, Avma(data.start + (offset - data.offset)), &mut bytes) {
+            return Vec::new();
         }
-        ranges
+        // u32 version, flags; u64 start_ip, post_commit_offset, abort_ip.
+        let sequence = |sequence: &[u8]| {
+            let (words, _) = sequence.as_chunks::<8>();
+            let start = u64::from_le_bytes(words[1]);
+            Avma(start)..Avma(start.saturating_add(u64::from_le_bytes(words[2])))
+        };
+        bytes.chunks_exact(32).map(sequence).collect()
     }
 }
 

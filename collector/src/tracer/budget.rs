@@ -40,10 +40,20 @@ impl<E: ThreadEvent> Budget<E> {
         self.cpu_time.add(thread, kernel);
     }
 
-    /// What the tracer's thread did so far was attaching, which is no reason to begin with rare bursts.
-    pub(crate) fn begin(&mut self, kernel: &impl Kernel, statistics: &mut TracerStatistics) {
+    /// What the tracer's thread did so far was preparing, which is charged where the program is running. Before a program begins, it is
+    /// no reason for rare bursts in its first moments. Returns how long it took.
+    pub(crate) fn begin(
+        &mut self,
+        is_program_running: bool,
+        kernel: &impl Kernel,
+        statistics: &mut TracerStatistics,
+    ) -> Duration {
         self.charged = kernel.own_time();
         statistics.time.other += self.charged;
+        if is_program_running {
+            self.governor.prepared(self.charged);
+        }
+        self.charged
     }
 
     /// The rest of the tracer's CPU time.
@@ -72,11 +82,13 @@ impl<E: ThreadEvent> Budget<E> {
     }
 
     /// Charges what the tracer did while no thread was stopped for it: looking after threads, finding them, waiting.
-    pub(crate) fn charge_the_rest(&mut self, kernel: &impl Kernel, statistics: &mut TracerStatistics) {
+    /// Returns how long it took.
+    pub(crate) fn charge_the_rest(&mut self, kernel: &impl Kernel, statistics: &mut TracerStatistics) -> Duration {
         let rest = kernel.own_time().saturating_sub(self.charged);
         self.charged += rest;
         statistics.time.other += rest;
         self.governor.spent(rest);
+        rest
     }
 
     /// Looks how much CPU time passed, if that was not done for so long.
@@ -94,12 +106,17 @@ impl<E: ThreadEvent> Budget<E> {
         statistics.time.application += passed;
     }
 
+    /// Counts of the clock between two bursts of a thread, on average.
+    pub(crate) fn period(&self) -> f64 {
+        self.governor.period() * self.rate
+    }
+
     /// Starts the clock of a thread for its next burst.
     ///
     /// # Errors
     /// What the kernel says: the thread is gone.
     pub(crate) fn arm(&mut self, thread: &mut Thread<E>, now: Instant) -> Result<(), Errno> {
-        let period = self.governor.period() * self.rate;
+        let period = self.period();
         // A thread's first burst may come at any time: threads that live shorter than a period get their share.
         let factor = if thread.is_new() { self.governor.jitter() - 0.5 } else { self.governor.jitter() };
         let count = (period * factor).max(1.0);

@@ -1,5 +1,6 @@
 //! The tracer: hears what threads report, asks their states what is to be done, and has it done.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use crate::tracer::report_loop::{Producer, follow, follow_until, release};
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
+use crate::tracer::stop_cost::{NEW_THREAD, StopCost};
 use crate::tracer::system_call_restart::restart_system_call;
 use crate::tracer::thread::{Goal, Thread};
 use crate::tracer::thread_state::Surroundings;
@@ -30,6 +32,10 @@ use crate::tracer::thread_table::ThreadTable;
 const LAST_SIGNALS: Duration = Duration::from_millis(200);
 /// Threads that are looked at each time.
 const LOOKS: usize = 32;
+/// How often to look at least whether there is room for one more of the threads that were there before.
+const ATTACHING: Duration = Duration::from_millis(20);
+/// So many of them at once at most.
+const AT_ONCE: usize = 8;
 /// How often to look for breakpoints that are not reached, and for threads that do not stop.
 const HOUSEKEEPING: Duration = Duration::from_millis(250);
 /// How often to look how much CPU time passed: at a stop, or where there is none.
@@ -44,6 +50,13 @@ pub(crate) struct Engine<K: Kernel> {
     shared: Arc<Shared>,
     own_thread: i32,
     threads: ThreadTable<K::Event>,
+    /// Threads that were there before, and are still to be traced.
+    waiting: VecDeque<i32>,
+    /// When recording began.
+    began: Instant,
+    /// How long to wait until there may be room for one more of them.
+    attaching: Duration,
+    next_attaching: Instant,
     budget: Budget<K::Event>,
     placement: Placement,
     taker: BurstTaker,
@@ -61,15 +74,20 @@ impl<K: Kernel> Engine<K> {
         shared: Arc<Shared>,
         kernel: K,
         placement: Placement,
+        stop_cost: StopCost,
     ) -> Self {
         let seed = u64::from(std::process::id()) << 32 ^ event.id ^ 0x9e37_79b9_7f4a_7c15;
         Self {
             own_thread: kernel.own_thread(),
             threads: ThreadTable::new(settings.clock.attr(), settings.inherit),
+            waiting: VecDeque::new(),
+            began: kernel.now(),
+            attaching: ATTACHING,
+            next_attaching: kernel.now(),
             budget: Budget::new(&settings, seed, kernel.now()),
             placement,
             taker: BurstTaker::new(settings.kind, settings.size),
-            statistics: TracerStatistics::new(settings.kind, settings.size, settings.overhead),
+            statistics: TracerStatistics::new(settings.kind, settings.size, settings.overhead, stop_cost),
             recording: settings.command.is_some(),
             next_look: kernel.now(),
             looks: 0,
@@ -85,31 +103,30 @@ impl<K: Kernel> Engine<K> {
         self.statistics
     }
 
-    /// Becomes the tracer of all threads of these processes, or of these threads.
+    /// Becomes the tracer of one of the threads of these processes, or of these threads. The others follow when recording has begun, as
+    /// the budget allows.
     ///
     /// # Errors
     /// None can be traced, and why.
     pub(crate) fn attach(&mut self, ids: &[u32], whole_processes: bool) -> Result<(), AttachError> {
         let mut refused = None;
         for id in ids.iter().map(|&id| id as i32) {
-            let listed = |kernel: &K| if whole_processes { kernel.threads(id) } else { vec![id] };
-            listed(&self.kernel).into_iter().for_each(|thread| self.budget.count(thread, &mut self.kernel));
-            // Threads that start meanwhile are found in a further round, or by their clone.
-            loop {
-                let mut found = false;
-                for thread in listed(&self.kernel) {
-                    if self.threads.contains(thread) {
-                        continue;
-                    }
-                    match self.threads.seize(thread, &mut self.kernel, &mut self.statistics) {
-                        Ok(is_traced) => found |= is_traced,
-                        // It may have been started by a traced one just now.
-                        Err(errno) => refused = refused.or(Some(AttachError { thread, errno })),
-                    }
-                }
-                if !found || !whole_processes {
-                    break;
-                }
+            let listed = if whole_processes { self.kernel.threads(id) } else { vec![id] };
+            if whole_processes {
+                // Threads that start before their parents are traced are found later.
+                self.threads.misses_threads_of(id);
+            }
+            for thread in listed {
+                self.budget.count(thread, &mut self.kernel);
+                self.waiting.push_back(thread);
+            }
+        }
+        while self.threads.is_empty()
+            && let Some(thread) = self.waiting.pop_front()
+        {
+            match self.threads.seize(thread, &mut self.kernel, &mut self.statistics) {
+                Ok(is_traced) => self.statistics.starting.threads += u64::from(is_traced),
+                Err(errno) => refused = refused.or(Some(AttachError { thread, errno })),
             }
         }
         match refused {
@@ -118,9 +135,33 @@ impl<K: Kernel> Engine<K> {
         }
     }
 
+    /// Becomes the tracer of more of the threads that were there before, as the budget allows.
+    fn attach_more(&mut self) {
+        // Where no CPU time passes that could pay for it, looking often would cost more than what is waited for.
+        self.attaching = (2 * self.attaching).min(HOUSEKEEPING);
+        for _ in 0..AT_ONCE {
+            if !self.budget.governor.affords(NEW_THREAD) {
+                return;
+            }
+            let Some(thread) = self.waiting.pop_front() else { return };
+            // It may have ended, or have been started by a traced one just now.
+            if !self.threads.contains(thread)
+                && self.threads.seize(thread, &mut self.kernel, &mut self.statistics) == Ok(true)
+            {
+                self.happens(thread, Event::Begin { standing: false });
+                self.statistics.starting.threads += 1;
+            }
+            let took = self.budget.charge_the_rest(&self.kernel, &mut self.statistics);
+            self.statistics.starting.took += took;
+            self.statistics.starting.lasted = self.kernel.now() - self.began;
+            self.attaching = ATTACHING;
+        }
+    }
+
     /// Traces until it is told to stop.
     pub(crate) fn run(mut self) -> TracerStatistics {
-        self.budget.begin(&self.kernel, &mut self.statistics);
+        let is_program_running = self.settings.command.is_none();
+        self.statistics.starting.took = self.budget.begin(is_program_running, &self.kernel, &mut self.statistics);
         follow(&mut self);
         self.finish()
     }
@@ -262,14 +303,15 @@ impl<K: Kernel> Engine<K> {
 
     fn set_breakpoint(&mut self, thread: &mut Thread<K::Event>, address: Avma) -> Answer {
         let why = thread.state.departs_because();
+        let began = self.kernel.own_time();
+        let kernel = &self.kernel;
         let is_critical =
-            self.threads.process(thread.id.pid).is_some_and(|process| process.space.layout.is_critical(address));
+            self.threads.process(thread.id.pid).is_some_and(|process| process.space.is_critical(kernel, address));
         let continued = &mut self.statistics.continued;
         if is_critical {
             TracerStatistics::count(continued, "not in a restartable sequence");
             return Answer::NoBreakpoint;
         }
-        let began = self.kernel.own_time();
         let set = thread.break_at(address, &mut self.kernel);
         self.statistics.time.breakpoints += self.kernel.own_time().saturating_sub(began);
         match (set, &thread.goal) {
@@ -368,7 +410,7 @@ impl<K: Kernel> Engine<K> {
 
     /// One of the thread's own events has stopped it, or the tracer by its order.
     fn stopped_for_burst(&mut self, tid: i32, stop: Stop, began: Duration) {
-        let cost = self.placement.stop(tid);
+        let cost = self.placement.stop(tid, self.statistics.stop_cost.charged);
         // A thread that the tracer has to interrupt waits for the tracer to run.
         match self.threads.get(tid).and_then(Thread::signal) {
             Some(_) if self.recording => self.placement.stopped(tid),
@@ -422,7 +464,7 @@ impl<K: Kernel> Engine<K> {
             }
             self.remove(tid);
         }
-        let cost = self.placement.stop(tid);
+        let cost = self.placement.stop(tid, self.statistics.stop_cost.charged);
         self.placement.stopped_otherwise();
         self.statistics.other_stops += 1;
         let took = self.kernel.own_time().saturating_sub(began);
@@ -440,6 +482,14 @@ impl<K: Kernel> Engine<K> {
                 self.threads.put(thread);
             }
         }
+        if !self.budget.governor.has_room() {
+            // Their clocks were started when bursts were thought to cost less. Started anew, they cost nothing until that is made up for.
+            let slowest = self.budget.period() / 2.0;
+            let early = |thread: &Thread<K::Event>| !thread.is_new() && (thread.period as f64) < slowest;
+            for tid in self.threads.ids(early).into_iter().take(LOOKS) {
+                self.happens(tid, Event::PeriodHasGrown);
+            }
+        }
         // Not all at once: there may be many.
         let turn = self.looks as usize % self.threads.len().div_ceil(LOOKS).max(1);
         self.looks = self.looks.wrapping_add(1);
@@ -453,8 +503,9 @@ impl<K: Kernel> Engine<K> {
 
     /// Looks for threads and processes that were left out, if there is room for them.
     fn find_missing(&mut self) {
-        let found =
-            self.budget.governor.has_room() && self.threads.find_missing(&mut self.kernel, &mut self.statistics);
+        let found = self.waiting.is_empty()
+            && self.budget.governor.has_room()
+            && self.threads.find_missing(&mut self.kernel, &mut self.statistics);
         if found && self.recording {
             self.begin_idle_threads();
         }
@@ -523,9 +574,15 @@ impl<K: Kernel> Producer for Engine<K> {
     fn idle(&mut self) -> Duration {
         if !self.recording && self.shared.started.load(Ordering::Acquire) {
             self.recording = true;
+            self.began = self.kernel.now();
             self.begin_idle_threads();
         }
         let now = self.kernel.now();
+        if self.recording && !self.waiting.is_empty() && now >= self.next_attaching {
+            self.budget.look_at_time(HOUSEKEEPING, &self.kernel, &mut self.statistics);
+            self.attach_more();
+            self.next_attaching = now + self.attaching;
+        }
         if now >= self.next_look {
             self.budget.look_at_time(WITHOUT_STOP, &self.kernel, &mut self.statistics);
             self.look_after_threads();
@@ -533,6 +590,6 @@ impl<K: Kernel> Producer for Engine<K> {
             self.budget.charge_the_rest(&self.kernel, &mut self.statistics);
             self.next_look = now + HOUSEKEEPING;
         }
-        HOUSEKEEPING
+        if self.waiting.is_empty() { HOUSEKEEPING } else { self.attaching }
     }
 }

@@ -16,6 +16,8 @@ pub(crate) enum Event {
     OverflowTold { notice: Notice, can_be_interrupted: bool },
     /// The signal of its clock waits: the thread blocks it.
     SignalIsBlocked,
+    /// The time between bursts has become much longer since its clock was started.
+    PeriodHasGrown,
     /// It is time to look whether it still is on its way to a breakpoint.
     Look,
     /// It has ended, or goes on untraced.

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
+use crate::tracer::stop_cost::FIRST_BURST;
+
 /// Periods between bursts of one thread, ns of its CPU time.
 const SHORTEST: f64 = 50_000.0;
 const LONGEST: f64 = 10e9;
 /// How far back is looked, ns of CPU time, if that is ten bursts or more.
 const MEMORY: f64 = 5e9;
-/// What a burst is taken to cost before one was seen, ns.
-const GUESS: f64 = 250_000.0;
+/// CPU time that is taken to have passed on budget when a program begins, ns: its first moments are no reason for extremes.
+const GRACE: f64 = 1e9;
+/// The same where the program is running already, with many threads perhaps that may all cost something at once.
+const HEAD_START: f64 = 0.25e9;
 
 /// Decides how much CPU time is to pass between two bursts of a thread.
 ///
@@ -24,6 +28,11 @@ pub(crate) struct Governor {
     spent: f64,
     spent_on_bursts: f64,
     passed: f64,
+    /// What preparing took, ns, and how much of it is still to be taken off.
+    preparing: f64,
+    preparing_left: f64,
+    /// As if so much CPU time had passed on budget before.
+    grace: f64,
     random: fastrand::Rng,
 }
 
@@ -32,11 +41,14 @@ impl Governor {
     pub(crate) fn new(budget: f64, seed: u64) -> Self {
         Self {
             budget: budget.max(1e-6),
-            burst_cost: GUESS,
+            burst_cost: FIRST_BURST.as_nanos() as f64,
             bursts: 0,
             spent: 0.0,
             spent_on_bursts: 0.0,
             passed: 0.0,
+            preparing: 0.0,
+            preparing_left: 0.0,
+            grace: GRACE,
             random: fastrand::Rng::with_seed(seed),
         }
     }
@@ -46,9 +58,20 @@ impl Governor {
         self.spent += time.as_nanos() as f64;
     }
 
+    /// Preparing took this much, while the program was running. It is taken off what may be spent over the next seconds of CPU time:
+    /// all at once, there would be no bursts for as long.
+    pub(crate) fn prepared(&mut self, time: Duration) {
+        self.preparing = time.as_nanos() as f64;
+        self.preparing_left = self.preparing;
+        self.grace = HEAD_START;
+    }
+
     /// Threads ran for this long.
     pub(crate) fn passed(&mut self, time: Duration) {
         self.passed += time.as_nanos() as f64;
+        let part = (self.preparing * time.as_nanos() as f64 / MEMORY).min(self.preparing_left);
+        self.preparing_left -= part;
+        self.spent += part;
         let memory = MEMORY.max(10.0 * self.burst_cost / self.budget);
         if self.passed > memory {
             let fade = memory / self.passed;
@@ -71,16 +94,19 @@ impl Governor {
 
     /// What was spent in units of what could have been.
     fn ratio(&self) -> f64 {
-        // As if a second had passed on budget: the first moments of a program are no reason for extremes.
-        let allowed = self.budget * (self.passed + 1e9);
-        (self.spent + self.budget * 1e9) / allowed
+        (self.spent + self.budget * self.grace) / (self.budget * (self.passed + self.grace))
     }
 
     /// CPU time between two bursts, ns, without jitter.
     pub(crate) fn period(&self) -> f64 {
-        let others = (self.spent - self.spent_on_bursts).max(0.0) / (self.passed + 1e9);
+        let others = (self.spent - self.spent_on_bursts).max(0.0) / (self.passed + self.grace);
         let left = (self.budget - others).max(self.budget / 20.0);
         (self.burst_cost / left * self.ratio().clamp(0.5, 4.0)).clamp(SHORTEST, LONGEST)
+    }
+
+    /// Whether something that costs so much, and can wait, may be done now: what was spent with it would be within what may be.
+    pub(crate) fn affords(&self, cost: Duration) -> bool {
+        self.spent + cost.as_nanos() as f64 <= self.budget * (self.passed + HEAD_START)
     }
 
     /// Whether so much was spent that what is not for bursts must become less, too.

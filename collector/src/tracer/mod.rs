@@ -28,6 +28,8 @@ pub(crate) mod burst_taker;
 mod cpu_time;
 mod engine;
 pub(crate) mod event;
+#[cfg(test)]
+mod first_seconds;
 mod governor;
 pub(crate) mod kernel;
 pub(crate) mod linux;
@@ -45,6 +47,7 @@ mod settings;
 pub(crate) mod shared;
 mod static_path;
 mod statistics;
+pub(crate) mod stop_cost;
 mod system_call_restart;
 mod thread;
 mod thread_state;
@@ -67,8 +70,8 @@ pub use crate::tracer::options::{BurstSize, TracerChoice, TracerKind, TracerOpti
 use crate::tracer::placement::Placement;
 pub(crate) use crate::tracer::settings::{Clock, Settings};
 pub(crate) use crate::tracer::shared::Shared;
-pub(crate) use crate::tracer::statistics::SAMPLE;
 pub use crate::tracer::statistics::{Predictions, Times, TracerStatistics};
+use crate::tracer::stop_cost::calibrate;
 
 /// A thread that cannot be traced.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -112,8 +115,9 @@ impl Tracer {
     ) -> Result<Self, AttachError> {
         let ids = ids.to_vec();
         Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), AttachError>>| {
-            let mut engine =
-                Engine::new(settings, event, shared, LinuxKernel::new(signals), Placement::prefer_tracer());
+            let (mut kernel, placement) = (LinuxKernel::new(signals), Placement::prefer_tracer());
+            let cost = calibrate(&mut kernel);
+            let mut engine = Engine::new(settings, event, shared, kernel, placement, cost);
             let attached = engine.attach(&ids, whole_processes);
             let failed = attached.is_err();
             let _ = result.send(attached);

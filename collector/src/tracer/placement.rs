@@ -18,12 +18,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::sys::process::last_cpu;
 use crate::sys::{policy, set_policy};
-
-/// What a stop costs the thread besides the tracer's CPU time: the clock's interrupt or the breakpoint's exception, the signal, two
-/// switches between tracer and thread, cold caches. Measured by `benches/tracer-overhead` in a virtual machine, for rare stops.
-pub(crate) const STOP: Duration = Duration::from_micros(70);
-/// The same where the tracer has another CPU, which sleeps until then, while that of the thread sleeps during the stop.
-pub(crate) const STOP_FROM_AFAR: Duration = Duration::from_micros(170);
+use crate::tracer::stop_cost::PerCpu;
 
 /// `nice` of the tracer.
 const NICE: i32 = -15;
@@ -68,10 +63,10 @@ impl Placement {
     }
 
     /// What a stop of this thread costs it now.
-    pub(crate) fn stop(&self, thread: i32) -> Duration {
+    pub(crate) fn stop(&self, thread: i32, cost: PerCpu<Duration>) -> Duration {
         let only_one_cpu = self.allowed.as_ref().is_some_and(|cpus| cpus.count() == 1);
         let here = only_one_cpu || thread == self.thread && self.thread_is_here;
-        if here { STOP } else { STOP_FROM_AFAR }
+        if here { cost.same } else { cost.other }
     }
 
     /// A thread has stopped because of its clock or breakpoint.
@@ -143,6 +138,7 @@ fn runnable(text: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tracer::stop_cost::RARE_STOP as COST;
 
     #[test]
     fn runnable_threads_of_loadavg() {
@@ -154,12 +150,12 @@ mod tests {
     fn stops_cost_more_until_the_tracer_has_come() {
         let mut placement = Placement::new(true);
         if placement.allowed.as_ref().is_some_and(|cpus| cpus.count() == 1) {
-            return assert_eq!(placement.stop(1), STOP);
+            return assert_eq!(placement.stop(1, COST), COST.same);
         }
-        assert_eq!(placement.stop(1), STOP_FROM_AFAR);
+        assert_eq!(placement.stop(1, COST), COST.other);
         (placement.thread, placement.thread_is_here) = (1, true);
-        assert_eq!((placement.stop(1), placement.stop(2)), (STOP, STOP_FROM_AFAR));
+        assert_eq!((placement.stop(1, COST), placement.stop(2, COST)), (COST.same, COST.other));
         placement.stopped_otherwise();
-        assert_eq!(placement.stop(1), STOP_FROM_AFAR);
+        assert_eq!(placement.stop(1, COST), COST.other);
     }
 }

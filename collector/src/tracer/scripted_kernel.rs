@@ -91,13 +91,16 @@ pub(super) struct World {
     pub(super) work: Duration,
     /// What each request costs of it.
     pub(super) cost: Duration,
+    /// What each burst costs of it beside, one after the other; all further ones as much as the last.
+    pub(super) burst_costs: Vec<Duration>,
+    bursts_taken: usize,
     pub(super) threads: BTreeMap<i32, ScriptedThread>,
     pub(super) code: Vec<u8>,
     pub(super) caught: u64,
     reports: VecDeque<(i32, Report)>,
     told: VecDeque<(i32, SignalInfo)>,
-    /// The events of threads that are open: whether a clock, and of whom.
-    events: HashMap<i32, (Kind, i32)>,
+    /// The events of threads that are open.
+    events: HashMap<i32, OpenEvent>,
     next_event: i32,
     script: VecDeque<Input>,
     /// What was asked for, since the tracer last waited.
@@ -107,6 +110,15 @@ pub(super) struct World {
     shared: Arc<Shared>,
     /// Called in place of the script.
     pub(super) at_wait: Option<AtWait>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenEvent {
+    kind: Kind,
+    thread: i32,
+    period: u64,
+    /// The CPU time of the thread at which it overflows, if it is started.
+    due: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +147,8 @@ impl ScriptedKernel {
             elapsed: Duration::ZERO,
             work: Duration::ZERO,
             cost: Duration::ZERO,
+            burst_costs: Vec::new(),
+            bursts_taken: 0,
             threads: BTreeMap::new(),
             code: code.to_vec(),
             caught: 0,
@@ -182,6 +196,14 @@ impl ScriptedThread {
 }
 
 impl World {
+    /// The registers are read for a burst, which costs.
+    fn begin_burst(&mut self) {
+        self.charge();
+        let last = self.burst_costs.len().saturating_sub(1);
+        self.work += self.burst_costs.get(self.bursts_taken.min(last)).copied().unwrap_or_default();
+        self.bursts_taken += 1;
+    }
+
     /// A request takes the tracer's time.
     fn charge(&mut self) {
         self.work += self.cost;
@@ -217,8 +239,27 @@ impl World {
 
     /// The number of an event of a thread.
     fn event(&self, kind: Kind, tid: i32) -> i32 {
-        let found = self.events.iter().find(|(_, event)| **event == (kind, tid));
+        let found = self.events.iter().find(|(_, event)| (event.kind, event.thread) == (kind, tid));
         found.map_or(-1, |(&number, _)| number)
+    }
+
+    /// Time passes, of which each thread gets this share of CPU time. Those whose clocks overflow stop.
+    pub(super) fn pass(&mut self, time: Duration, share: f64) {
+        self.elapsed += time;
+        for thread in self.threads.values_mut() {
+            thread.cpu_time += time.mul_f64(share);
+        }
+        let threads = &self.threads;
+        let is_due = |event: &&mut OpenEvent| {
+            event.due.is_some_and(|due| threads.get(&event.thread).is_some_and(|thread| thread.cpu_time >= due))
+        };
+        let mut stopped: Vec<i32> = Vec::new();
+        for event in self.events.values_mut().filter(is_due) {
+            event.due = None;
+            stopped.push(event.thread);
+        }
+        stopped.sort_unstable();
+        stopped.into_iter().for_each(|thread| self.overflow(thread));
     }
 
     /// A thread stops for the signal of its clock or breakpoint.
@@ -400,7 +441,7 @@ impl Kernel for ScriptedKernel {
     }
 
     fn registers(&mut self, thread: i32) -> Result<ThreadRegisters, Errno> {
-        self.world().charge();
+        self.world().begin_burst();
         self.thread(thread, |thread| ThreadRegisters {
             registers: thread.registers.clone(),
             system_call: thread.system_call,
@@ -426,7 +467,7 @@ impl Kernel for ScriptedKernel {
         world.charge();
         world.next_event += 1;
         let number = world.next_event;
-        world.events.insert(number, (kind, thread));
+        world.events.insert(number, OpenEvent { kind, thread, period: 0, due: None });
         Ok(ScriptedEvent { world: self.0.clone(), number })
     }
 }
@@ -515,13 +556,13 @@ impl ScriptedEvent {
     fn note(&self, what: &str) -> Result<(), Errno> {
         let mut world = self.world.borrow_mut();
         world.charge();
-        let Some(&(kind, tid)) = world.events.get(&self.number) else { return Err(Errno::ESRCH) };
+        let Some(&OpenEvent { kind, thread, .. }) = world.events.get(&self.number) else { return Err(Errno::ESRCH) };
         let kind = match kind {
             Kind::Clock => "clock",
             Kind::Breakpoint => "breakpoint",
             Kind::Counter => "counter",
         };
-        world.log.push(format!("{kind} of {tid} {what}"));
+        world.log.push(format!("{kind} of {thread} {what}"));
         Ok(())
     }
 }
@@ -532,14 +573,24 @@ impl ThreadEvent for ScriptedEvent {
     }
 
     fn once(&self) -> Result<(), Errno> {
-        self.note("started")
+        self.note("started")?;
+        let mut world = self.world.borrow_mut();
+        let world = &mut *world;
+        if let Some(event) = world.events.get_mut(&self.number) {
+            let now = world.threads.get(&event.thread).map_or(Duration::ZERO, |thread| thread.cpu_time);
+            event.due = Some(now + Duration::from_nanos(event.period));
+        }
+        Ok(())
     }
 
     fn disable(&self) -> Result<(), Errno> {
         self.note("off")
     }
 
-    fn set_period(&self, _: u64) -> Result<(), Errno> {
+    fn set_period(&self, period: u64) -> Result<(), Errno> {
+        if let Some(event) = self.world.borrow_mut().events.get_mut(&self.number) {
+            event.period = period;
+        }
         Ok(())
     }
 
@@ -556,8 +607,8 @@ impl ThreadEvent for ScriptedEvent {
 
     fn read(&self, words: &mut [u64]) -> Result<usize, Errno> {
         let world = self.world.borrow();
-        let Some((_, tid)) = world.events.get(&self.number) else { return Err(Errno::ESRCH) };
-        let time = world.threads.get(tid).map_or(0, |thread| thread.cpu_time.as_nanos() as u64);
+        let Some(event) = world.events.get(&self.number) else { return Err(Errno::ESRCH) };
+        let time = world.threads.get(&event.thread).map_or(0, |thread| thread.cpu_time.as_nanos() as u64);
         words.fill(time);
         Ok(words.len())
     }

@@ -16,6 +16,7 @@ use crate::tracer::scripted_kernel::{CODE, ScriptedKernel};
 use crate::tracer::settings::{self, Settings};
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
+use crate::tracer::stop_cost::StopCost;
 
 /// `inc rax`, and round again: a burst ends with its instructions.
 const LOOP: &[u8] = &[0x48, 0xff, 0xc0, 0xeb, 0xfb];
@@ -60,7 +61,14 @@ impl Replay {
             ..EventAttr::default()
         };
         let event = BurstEvent { attr, id: 1 };
-        let mut engine = Engine::new(self.settings, event, shared, kernel.clone(), Placement::afar());
+        let mut engine = Engine::new(
+            self.settings,
+            event,
+            shared,
+            kernel.clone(),
+            Placement::afar(),
+            StopCost::built_in("a script"),
+        );
         let mut ids: Vec<u32> = self.threads.iter().map(|&(_, pid)| pid as u32).collect();
         ids.dedup();
         engine.attach(&ids, true).unwrap();
@@ -218,7 +226,16 @@ fn exec_of_another_thread_takes_the_place_of_the_first() {
     let mut replay = Replay::of(CALLS);
     replay.threads = vec![(7, 7), (8, 7)];
     let done = replay.check(&[
-        (Start, &["clock of 7 sends 28 to 7", "clock of 7 started", "clock of 8 sends 28 to 8", "clock of 8 started"]),
+        (
+            Start,
+            &[
+                "clock of 7 sends 28 to 7",
+                "clock of 7 started",
+                "seize 8",
+                "clock of 8 sends 28 to 8",
+                "clock of 8 started",
+            ],
+        ),
         // The clock of the first thread goes with it, in whatever order they were started.
         (Exec(7, 8), &["clock of 8 sends 28 to 7", "run 7"]),
         (Stop, &["clock of 8 off"]),
@@ -342,7 +359,14 @@ fn a_clock_that_overflows_at_the_end_is_swallowed() {
         world.threads.get_mut(&7).unwrap().wait_for(libc::SIGWINCH);
     }
     let event = BurstEvent { attr: EventAttr::default(), id: 1 };
-    let mut engine = Engine::new(Replay::of(LOOP).settings, event, shared, kernel.clone(), Placement::afar());
+    let mut engine = Engine::new(
+        Replay::of(LOOP).settings,
+        event,
+        shared,
+        kernel.clone(),
+        Placement::afar(),
+        StopCost::built_in("a script"),
+    );
     engine.attach(&[7], true).unwrap();
     let done = engine.run();
     let asked = kernel.world().all_asked();

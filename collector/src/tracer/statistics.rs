@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use formats::metadata::{Percent, PredictionCounts, TracerMetadata, TracerTimes};
+use formats::metadata::{Percent, PredictionCounts, StartingMetadata, StopCostMetadata, TracerMetadata, TracerTimes};
 
 use crate::tracer::options::{BurstSize, TracerKind};
-
-/// CPU time that a sample of the clock costs (`benches/record-overhead`).
-pub(crate) const SAMPLE: Duration = Duration::from_micros(20);
+use crate::tracer::stop_cost::{Calibration, SAMPLE, StopCost, UNSEEN_SHARE};
 
 /// What the tracer did.
 #[derive(Clone, Debug)]
@@ -67,8 +65,23 @@ pub struct TracerStatistics {
     pub unsupported: BTreeMap<String, u64>,
     /// Registers as predicted, where the thread could be looked at again.
     pub predictions: Predictions,
+    /// What beginning took.
+    pub starting: Starting,
+    /// What stops cost.
+    pub(crate) stop_cost: StopCost,
     /// Where time went.
     pub time: Times,
+}
+
+/// What it took to prepare, and until all threads were traced that were there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Starting {
+    /// CPU time of the tracer.
+    pub took: Duration,
+    /// Threads that were there.
+    pub threads: u64,
+    /// From when recording began to when the last of them was traced.
+    pub lasted: Duration,
 }
 
 /// Predictions compared with what happened.
@@ -101,9 +114,46 @@ pub struct Times {
     pub samples: Duration,
 }
 
+fn nanoseconds(time: Duration) -> Option<u64> {
+    Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+impl Starting {
+    fn metadata(&self) -> StartingMetadata {
+        StartingMetadata {
+            took_ns: nanoseconds(self.took),
+            threads: Some(self.threads),
+            lasted_ns: nanoseconds(self.lasted),
+        }
+    }
+}
+
+/// What the metadata says of the costs of stops.
+fn stop_cost(cost: &StopCost) -> StopCostMetadata {
+    let charged = StopCostMetadata {
+        same_cpu_ns: nanoseconds(cost.charged.same),
+        other_cpu_ns: nanoseconds(cost.charged.other),
+        sample_ns: nanoseconds(SAMPLE),
+        ..StopCostMetadata::default()
+    };
+    match &cost.calibration {
+        Calibration::BuiltIn(why) => {
+            StopCostMetadata { calibrated: Some(false), not_calibrated_because: Some(why.clone()), ..charged }
+        }
+        Calibration::Measured { stops, child } => StopCostMetadata {
+            calibrated: Some(true),
+            timed_stops: Some(*stops as u64),
+            timed_same_cpu_ns: nanoseconds(child.same.median),
+            timed_same_cpu_spread_ns: nanoseconds(child.same.spread),
+            timed_other_cpu_ns: nanoseconds(child.other.median),
+            timed_other_cpu_spread_ns: nanoseconds(child.other.spread),
+            ..charged
+        },
+    }
+}
+
 impl Times {
     fn metadata(&self) -> TracerTimes {
-        let nanoseconds = |time: Duration| Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         TracerTimes {
             application_ns: nanoseconds(self.application),
             stops_ns: nanoseconds(self.stops),
@@ -128,7 +178,7 @@ impl Times {
 }
 
 impl TracerStatistics {
-    pub(crate) fn new(kind: TracerKind, size: BurstSize, overhead_allowed: f64) -> Self {
+    pub(crate) fn new(kind: TracerKind, size: BurstSize, overhead_allowed: f64, stop_cost: StopCost) -> Self {
         Self {
             kind,
             size,
@@ -157,6 +207,8 @@ impl TracerStatistics {
             continued: BTreeMap::new(),
             unsupported: BTreeMap::new(),
             predictions: Predictions::default(),
+            starting: Starting::default(),
+            stop_cost,
             time: Times::default(),
         }
     }
@@ -189,6 +241,8 @@ impl TracerStatistics {
             continued: Some(self.continued.clone()),
             unsupported: Some(self.unsupported.clone()),
             predictions: Some(PredictionCounts { checked: Some(checked), diverged: Some(diverged) }),
+            starting: Some(self.starting.metadata()),
+            stop_cost: Some(stop_cost(&self.stop_cost)),
             time: Some(self.time.metadata()),
             ..self.size.metadata(self.kind, self.overhead_allowed)
         }
@@ -210,6 +264,12 @@ impl TracerStatistics {
         self.taken_fraction = share(evaluated, evaluated + self.not_taken);
         self.static_fraction = share(self.static_branches, self.taken_branches);
         self.usefulness = share(self.taken_branches, evaluated + self.not_taken);
+    }
+
+    /// What starting took, in per cent of the threads' CPU time, if it is more than the part of the budget that is kept for it.
+    pub fn starting_exceeded(&self) -> Option<f64> {
+        let share = self.starting.took.as_secs_f64() / self.time.application.as_secs_f64() * 100.0;
+        (share > self.overhead_allowed * UNSEEN_SHARE).then_some(share)
     }
 
     /// Adds one to a count that has a name.

@@ -214,6 +214,7 @@ impl ThreadState {
             (Event::SignalIsBlocked, Phase::Sampling) => {
                 self.to(Phase::Sampling, [Action::NotifyBy(Notice::Interrupt), Action::StartClockAgain], None)
             }
+            (Event::PeriodHasGrown, Phase::Sampling) => self.to(Phase::Sampling, [Action::StartClock], None),
             (Event::Look, Phase::Underway(underway)) if around.now.duration_since(underway.since) > PATIENCE => self
                 .to(
                     Phase::Sampling,
@@ -390,6 +391,7 @@ mod tests {
             told(Notice::Interrupt, false),
             told(Notice::Signal(libc::SIGURG), true),
             Event::SignalIsBlocked,
+            Event::PeriodHasGrown,
             Event::Look,
             Event::Ended,
             Event::RecordingEnds,

@@ -17,15 +17,11 @@ use crate::plan::request::{Request, Target};
 use crate::session::metadata::event_metadata;
 use crate::session::open::Totals;
 use crate::sys::{EventFd, Scope};
+use crate::tracer::stop_cost::{SAMPLE, SAMPLE_SHARE, UNSEEN_SHARE};
 use crate::tracer::{
-    BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, SAMPLE, Settings, Tracer, TracerChoice, TracerKind, TracerOptions,
+    BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, Settings, Tracer, TracerChoice, TracerKind, TracerOptions,
     TracerStatistics,
 };
-
-/// The part of the budget that event samples beside the bursts may take,
-const SAMPLE_SHARE: f64 = 0.2;
-/// and the one kept for what is not charged to it: the writing of the recording, attaching, the end.
-const UNSEEN_SHARE: f64 = 0.1;
 
 /// Tracing that is to be done.
 pub(crate) struct Tracing {

@@ -15,6 +15,7 @@ const MOST: usize = 4;
 /// In plain words what the tracer did, in lines that fit a terminal.
 pub fn lines(statistics: &TracerStatistics) -> Vec<String> {
     let mut sentences = vec![what_was_traced(statistics), where_time_went(statistics)];
+    sentences.extend(what_starting_took(statistics));
     if statistics.bursts > 0 {
         sentences.push(what_evaluation_gave(statistics));
     }
@@ -83,6 +84,15 @@ fn where_time_went(statistics: &TracerStatistics) -> String {
         statistics.overhead_allowed,
         parts.map(part).join(", ")
     )
+}
+
+/// A sentence if it was much, which it is where the program computes little or is recorded for a short time.
+fn what_starting_took(statistics: &TracerStatistics) -> Option<String> {
+    let share = statistics.starting_exceeded().filter(|share| share.is_finite())?;
+    let milliseconds = statistics.starting.took.as_secs_f64() * 1e3;
+    Some(format!(
+        "of that, starting took {milliseconds:.1} ms, {share:.2} % of CPU time: it weighs less the longer is recorded"
+    ))
 }
 
 /// *Break Dancing*, figure 4.
