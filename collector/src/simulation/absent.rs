@@ -27,7 +27,7 @@ pub(crate) mod planned {
 
     use std::sync::Arc;
 
-    use formats::metadata::EventMetadata;
+    use formats::metadata::{EventMetadata, SimulationMetadata};
     use perfdata::{EventAttr, EventDescription};
 
     use super::{PmuSettings, SimulationStatistics};
@@ -54,6 +54,10 @@ pub(crate) mod planned {
     pub(crate) enum PlannedSimulation {}
 
     impl PlannedSimulation {
+        pub(crate) fn settings(&self) -> SimulationMetadata {
+            match *self {}
+        }
+
         /// # Errors
         /// There is no simulated PMU in this build.
         pub(crate) fn plan(_: PmuSettings, _: bool, _: &Wishes) -> Result<(Self, Choice), RecordError> {
