@@ -366,7 +366,8 @@ impl CountedModule {
 impl Analysis {
     /// Instructions executed, everywhere.
     pub fn instructions(&self) -> f64 {
-        self.counted.iter().map(CountedModule::instructions).sum()
+        // The sum of nothing is -0.
+        self.counted.iter().map(CountedModule::instructions).sum::<f64>() + 0.0
     }
 
     /// Whether the code of any module with counts was read.

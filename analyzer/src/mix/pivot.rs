@@ -233,7 +233,8 @@ impl Pivot<'_> {
             })
             .collect();
         cells.sort_by(|a, b| (&a.row, &a.column).cmp(&(&b.row, &b.column)));
-        let instructions = cells.iter().map(|cell| cell.count).sum();
+        // The sum of nothing is -0.
+        let instructions = cells.iter().map(|cell| cell.count).sum::<f64>() + 0.0;
         let mut row_totals: HashMap<Vec<String>, f64> = HashMap::new();
         for cell in &cells {
             *row_totals.entry(cell.row.clone()).or_default() += cell.count;
