@@ -4,27 +4,30 @@ mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 
+use support::Fixture;
 use synthetic::{A, A_JNE, B_JMP, Burst, C, D, D_JMP, Recorder, burst_metadata};
+
+/// Bursts of several processes and threads, two hardware events, and real branch stacks where those are.
+fn recordings() -> Vec<Fixture> {
+    let mut found = vec![Fixture::bursts("threads"), Fixture::simulated("ivy-bridge")];
+    found.extend(Fixture::westmere());
+    found
+}
 
 #[test]
 fn output_does_not_depend_on_the_number_of_threads() {
-    let (Some(recording), Some(binary)) =
-        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
-    else {
-        return;
-    };
-    let replace = format!("test.binary={}", binary.display());
-    for command in [vec!["blocks"], vec!["mix"], vec!["mix", "--rows", "thread,function", "--columns", "category"]] {
-        for format in ["json", "csv", "table"] {
-            let print = |threads: &str| {
-                let mut arguments = command.clone();
-                arguments.extend(["-i", recording.to_str().unwrap(), "--binary", &replace]);
-                arguments.extend(["--format", format, "--threads", threads]);
-                support::stdout(&arguments)
-            };
-            let one = print("1");
-            for threads in ["2", "3", "16"] {
-                assert_eq!(one, print(threads), "{command:?} with {threads} threads");
+    for fixture in recordings() {
+        for command in [vec!["blocks"], vec!["mix"], vec!["mix", "--rows", "thread,function", "--columns", "category"]]
+        {
+            for format in ["json", "csv", "table"] {
+                let print = |threads: &str| {
+                    let more = ["--format", format, "--threads", threads];
+                    support::stdout_of(&[&command[..], &more].concat(), &fixture)
+                };
+                let one = print("1");
+                for threads in ["2", "3", "16"] {
+                    assert_eq!(one, print(threads), "{}: {command:?} with {threads} threads", fixture.name);
+                }
             }
         }
     }
@@ -32,20 +35,14 @@ fn output_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn profiles_do_not_depend_on_the_number_of_threads() {
-    let (Some(recording), Some(binary)) =
-        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
-    else {
-        return;
-    };
-    let replace = format!("test.binary={}", binary.display());
-    for format in ["bolt", "bolt-preagg", "llvm-profgen", "callgrind"] {
-        let print = |threads: &str| {
-            let input = ["-i", recording.to_str().unwrap(), "--binary", &replace, "--threads", threads];
-            support::stdout(&[&["export", "--format", format], &input[..]].concat())
-        };
-        let one = print("1");
-        for threads in ["2", "16"] {
-            assert!(one == print(threads), "{format} with {threads} threads");
+    for fixture in recordings() {
+        for format in ["bolt", "bolt-preagg", "llvm-profgen", "callgrind"] {
+            let print =
+                |threads: &str| support::stdout_of(&["export", "--format", format, "--threads", threads], &fixture);
+            let one = print("1");
+            for threads in ["2", "16"] {
+                assert!(one == print(threads), "{}: {format} with {threads} threads", fixture.name);
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perfdata::Features;
-use support::{hbbp, run, stdout};
+use support::{Fixture, hbbp, run, stdout};
 use synthetic::*;
 use tempfile::TempDir;
 
@@ -205,12 +205,7 @@ fn a_wrong_binary_is_told_and_what_does_not_fit_it_left_out() {
 
 /// A tool of LLVM 19; says loudly when it is not there.
 fn llvm(tool: &str) -> Option<Command> {
-    let path = Path::new("/usr/lib/llvm-19/bin").join(tool);
-    if !path.exists() {
-        eprintln!("SKIPPED: there is no {}", path.display());
-        return None;
-    }
-    Some(Command::new(path))
+    testing::tool(&Path::new("/usr/lib/llvm-19/bin").join(tool))
 }
 
 fn output_of(mut command: Command) -> String {
@@ -374,54 +369,48 @@ fn bias_score(told: &str) -> f64 {
     score.and_then(|score| score.parse().ok()).unwrap_or_else(|| panic!("no bias score: {told}"))
 }
 
-/// Real branch stacks: BOLT's aggregation of ranges and branches gives the edges that we gave.
+/// Branch stacks of real programs: BOLT's aggregation of ranges and branches gives the edges that we gave.
 #[test]
-fn bolt_agrees_on_the_westmere_recording() {
-    let (Some(recording), Some(recorded)) =
-        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
-    else {
-        return;
-    };
-    let Some(mut aggregate) = llvm("perf2bolt") else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str| folder.path().join(name);
-    std::fs::copy(recorded, file("test.binary")).unwrap();
-    for (format, name) in [("bolt", "hbbp.fdata"), ("bolt-preagg", "hbbp.preagg")] {
-        let mut export = hbbp();
-        export.args(["export", "--format", format, "-i"]).arg(&recording).arg("-o").arg(file(name));
-        export.arg("--binary").arg(file("test.binary"));
-        output_of(export);
+fn bolt_agrees_on_real_programs() {
+    for (fixture, least) in Fixture::all_stacks().iter().zip([150, 400]) {
+        let Some(mut aggregate) = llvm("perf2bolt") else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let binary = fixture.copy_binary(folder.path());
+        for (format, name) in [("bolt", "hbbp.fdata"), ("bolt-preagg", "hbbp.preagg")] {
+            let mut export = hbbp();
+            export.args(["export", "--format", format, "-i"]).arg(&fixture.recording).arg("-o").arg(file(name));
+            export.arg("--binary").arg(&binary);
+            output_of(export);
+        }
+        aggregate.arg("-pa").arg("-p").arg(file("hbbp.preagg")).arg("-o").arg(file("preagg.fdata"));
+        aggregate.arg(binary);
+        let told = output_of(aggregate);
+        assert!(told.contains("traces mismatching disassembled function contents: 0 (0.0%)"), "{told}");
+        let ours = edges(&file("hbbp.fdata"));
+        assert!(ours.len() > least, "{}: {}", fixture.name, ours.len());
+        assert_eq!(differences(&ours, &edges(&file("preagg.fdata"))), Vec::<&String>::new(), "{}", fixture.name);
     }
-    aggregate.arg("-pa").arg("-p").arg(file("hbbp.preagg")).arg("-o").arg(file("preagg.fdata"));
-    aggregate.arg(file("test.binary"));
-    let told = output_of(aggregate);
-    assert!(told.contains("traces mismatching disassembled function contents: 0 (0.0%)"), "{told}");
-    let ours = edges(&file("hbbp.fdata"));
-    assert!(ours.len() > 400, "{}", ours.len());
-    assert_eq!(differences(&ours, &edges(&file("preagg.fdata"))), Vec::<&String>::new());
 }
 
 /// LLVM's generator of sample profiles takes the text.
 #[test]
 fn llvm_profgen_makes_a_profile_of_it() {
-    let Some(mut profgen) = llvm("llvm-profgen") else { return };
-    let (Some(recording), Some(recorded)) =
-        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
-    else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str| folder.path().join(name);
-    std::fs::copy(recorded, file("test.binary")).unwrap();
-    let binary = file("test.binary");
-    std::fs::write(file("ranges"), export("llvm-profgen", &recording, &["--binary", binary.to_str().unwrap()]))
-        .unwrap();
-    profgen.arg(format!("--unsymbolized-profile={}", file("ranges").display()));
-    profgen.arg(format!("--binary={}", binary.display())).arg("--format=text");
-    profgen.arg(format!("--output={}", file("profile").display()));
-    output_of(profgen);
-    let profile = std::fs::read_to_string(file("profile")).unwrap();
-    assert!(profile.lines().any(|line| line.starts_with("longest_match:")), "{profile}");
+    // The functions that ran most of what has lines.
+    for (fixture, function) in Fixture::all_stacks().iter().zip(["put_bit:", "longest_match:"]) {
+        let Some(mut profgen) = llvm("llvm-profgen") else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let binary = fixture.copy_binary(folder.path());
+        let ranges = export("llvm-profgen", &fixture.recording, &["--binary", binary.to_str().unwrap()]);
+        std::fs::write(file("ranges"), ranges).unwrap();
+        profgen.arg(format!("--unsymbolized-profile={}", file("ranges").display()));
+        profgen.arg(format!("--binary={}", binary.display())).arg("--format=text");
+        profgen.arg(format!("--output={}", file("profile").display()));
+        output_of(profgen);
+        let profile = std::fs::read_to_string(file("profile")).unwrap();
+        assert!(profile.lines().any(|line| line.starts_with(function)), "{}: {profile}", fixture.name);
+    }
 }
 
 /// What `perf` prints, but for samples without a stack where there are stacks.
@@ -431,7 +420,8 @@ fn the_text_of_perf_script_is_that_of_perf() {
     if !support::has("perf") {
         return;
     }
-    for recording in [Some(traced), support::recording("westmere-lbr.perf.data")].into_iter().flatten() {
+    let stacks = Fixture::all_stacks().into_iter().map(|fixture| fixture.recording);
+    for recording in stacks.chain([traced]) {
         let mut perf = Command::new("perf");
         perf.args(["script", "--show-mmap-events", "-F", "ip,brstack", "-i"]).arg(&recording);
         let theirs = String::from_utf8(perf.output().unwrap().stdout).unwrap();

@@ -13,6 +13,7 @@ use analyzer::recording::Subset;
 use analyzer::truth::{Truth, TruthBlock, TruthModule};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use perfdata::{BranchFlags, Features, Recording};
+use support::Fixture;
 use synthetic::*;
 
 const KERNEL: u64 = 0xffff_ffff_8100_0000;
@@ -197,17 +198,18 @@ fn blocks_that_a_straight_line_jumps_over_did_not_run() {
     }
 }
 
-/// Real branch stacks: blocks ran as often by the ranges as by the streams they were made from.
+/// Branch stacks of real programs: blocks ran as often by the ranges as by the streams they were made from.
 #[test]
-fn blocks_of_the_westmere_recording_run_as_often_as_their_ranges() {
-    let (Some(recording), Some(binary)) =
-        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
-    else {
-        return;
-    };
-    let given = BinaryOverride::new(Some("test.binary".into()), binary);
+fn blocks_run_as_often_as_their_ranges() {
+    for (fixture, blocks) in Fixture::all_stacks().iter().zip([150, 300]) {
+        check_ranges(fixture, blocks);
+    }
+}
+
+fn check_ranges(fixture: &Fixture, blocks: usize) {
+    let given = BinaryOverride::new(Some(fixture.recorded_as.into()), fixture.binary.clone());
     let search = BinarySearch { overrides: vec![given], ..BinarySearch::default() };
-    let analysis = analysis_of(&Recording::open(&recording).unwrap(), search.clone());
+    let analysis = analysis_of(&Recording::open(&fixture.recording).unwrap(), search.clone());
     let analysed = analysis.flow.as_ref().unwrap();
     let flow = analysed.flow();
     let (index, of) = flow.modules.iter().enumerate().find(|(_, of)| of.read).unwrap();
@@ -231,5 +233,5 @@ fn blocks_of_the_westmere_recording_run_as_often_as_their_ranges() {
         );
         compared += 1;
     }
-    assert!(compared > 300, "{compared}");
+    assert!(compared > blocks, "{}: {compared}", fixture.name);
 }

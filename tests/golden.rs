@@ -4,18 +4,19 @@ mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 
+use support::Fixture;
 use synthetic::{A, AROUND, Burst, C, Recorder, burst_metadata};
 
-fn check(name: &str, arguments: &[&str]) {
-    let (Some(recording), Some(binary)) =
-        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
-    else {
-        return;
-    };
-    let replace = format!("test.binary={}", binary.display());
-    let mut all = arguments.to_vec();
-    all.extend(["-i", recording.to_str().unwrap(), "--binary", &replace]);
-    insta::assert_snapshot!(name, support::stdout(&all));
+/// Of the committed recordings, and of real branch stacks where those are.
+fn check(name: &str, command: &[&str]) {
+    let burst = Fixture::bursts("parse");
+    let simulated = Fixture::simulated("ivy-bridge");
+    for fixture in [burst, simulated] {
+        insta::assert_snapshot!(format!("{name}_{}", fixture.name), support::stdout_of(command, &fixture));
+    }
+    if let Some(fixture) = Fixture::westmere() {
+        insta::assert_snapshot!(name, support::stdout_of(command, &fixture));
+    }
 }
 
 #[test]
@@ -41,6 +42,15 @@ fn blocks_table() {
 #[test]
 fn blocks_json() {
     check("blocks_json", &["blocks", "--top", "3", "--format", "json"]);
+}
+
+/// Profiles by function and line, and what a linker-level optimizer reads, of a program with lines.
+#[test]
+fn profiles() {
+    for format in ["bolt", "llvm-text", "callgrind"] {
+        let profile = support::stdout_of(&["export", "--format", format], &Fixture::bursts("compress"));
+        insta::assert_snapshot!(format!("export_{format}"), profile);
+    }
 }
 
 /// Two bursts around the program of four blocks, and samples of a clock.

@@ -9,8 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Period of the recording's event, and how many streams its 16-deep stacks give.
-const PERIOD: f64 = 500_000.0;
+use support::Fixture;
 
 /// A branch in a raw stack.
 #[derive(Clone, Copy)]
@@ -19,8 +18,8 @@ struct RawBranch {
     to: u64,
 }
 
-/// The stacks of the Westmere recording, newest branch first: `sample_type` is IP|TID|TIME|BRANCH_STACK, so the stack
-/// starts 24 bytes into the body.
+/// The stacks of a recording whose `sample_type` is IP|TID|TIME|BRANCH_STACK, newest branch first: the stack starts 24 bytes into
+/// the body.
 fn raw_stacks(file: &Path) -> Vec<Vec<RawBranch>> {
     let data = std::fs::read(file).unwrap();
     let word = |at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap());
@@ -59,13 +58,13 @@ fn disassemble(binary: &Path) -> BTreeMap<u64, String> {
 }
 
 /// Executions of every instruction by the streams, one by one.
-fn count_instructions(stacks: &[Vec<RawBranch>], code: &BTreeMap<u64, String>) -> BTreeMap<u64, f64> {
+fn count_instructions(stacks: &[Vec<RawBranch>], period: f64, code: &BTreeMap<u64, String>) -> BTreeMap<u64, f64> {
     let in_kernel = |address: u64| address >> 63 == 1;
     let in_binary = |address: u64| code.contains_key(&address);
     let leaves = |mnemonic: &str| ["jmp", "ret", "call"].iter().any(|word| mnemonic.starts_with(word));
     let mut counts = BTreeMap::new();
     for stack in stacks {
-        let weight = PERIOD / (stack.len() - 1) as f64;
+        let weight = period / (stack.len() - 1) as f64;
         for pair in stack.windows(2) {
             let (newer, start) = (pair[0], pair[1].to);
             if newer.from < start || !in_binary(start) || !in_binary(newer.from) {
@@ -87,29 +86,30 @@ fn count_instructions(stacks: &[Vec<RawBranch>], code: &BTreeMap<u64, String>) -
 }
 
 #[test]
-fn every_instruction_of_the_westmere_recording_is_counted_as_its_streams_say() {
-    let (Some(recording), Some(binary)) =
-        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
-    else {
-        return;
-    };
+fn every_instruction_is_counted_as_the_streams_say() {
     if !support::has("objdump") {
         return;
     }
-    let code = disassemble(&binary);
-    assert!(code.len() > 7_000, "objdump found {} instructions", code.len());
-    let expected = count_instructions(&raw_stacks(&recording), &code);
+    check(&Fixture::stacks(), 100_003.0, 4_000, 8e8);
+    if let Some(westmere) = Fixture::westmere() {
+        check(&westmere, 500_000.0, 7_000, 4e10);
+    }
+}
 
-    let replace = format!("test.binary={}", binary.display());
-    let json =
-        support::stdout(&["blocks", "-i", recording.to_str().unwrap(), "--binary", &replace, "--format", "json"]);
+/// The stacks stand for `period` taken branches; the binary has at least so many instructions, of which so many ran.
+fn check(fixture: &Fixture, period: f64, static_instructions: usize, executed: f64) {
+    let code = disassemble(&fixture.binary);
+    assert!(code.len() > static_instructions, "objdump found {} instructions", code.len());
+    let expected = count_instructions(&raw_stacks(&fixture.recording), period, &code);
+
+    let json = support::stdout_of(&["blocks", "--format", "json"], fixture);
     let document: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(document["schema"], "hbbp-blocks/1");
     let module = document["modules"]
         .as_array()
         .unwrap()
         .iter()
-        .position(|module| module["path"].as_str().unwrap().ends_with("test.binary"))
+        .position(|module| module["path"].as_str().unwrap().ends_with(fixture.recorded_as))
         .expect("the binary is among the modules");
 
     let (mut instructions, mut differing, mut difference) = (0.0, 0, 0.0);
@@ -132,7 +132,7 @@ fn every_instruction_of_the_westmere_recording_is_counted_as_its_streams_say() {
     }
     // What remains was executed only up to an interrupt, whose other half lies outside the stack.
     let lost: f64 = unexplained.values().sum();
-    assert!(instructions > 4e10, "{instructions} instructions");
+    assert!(instructions > executed, "{instructions} instructions");
     eprintln!("{differing} instructions differ, by {difference} of {instructions}; {lost} in no block");
     assert!((difference + lost) / instructions < 1e-4, "{difference} + {lost} of {instructions}");
 }

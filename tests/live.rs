@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use testing::Alone;
 
 /// Spins for that many milliseconds of CPU time, in a function of that name.
 fn spinner(name: &str) -> String {
@@ -68,7 +69,7 @@ fn compile(folder: &Path, source: &str, output: &str, flags: &[&str]) -> Option<
     let output = folder.join(output);
     let status = Command::new("gcc").args(["-O1", "-o"]).arg(&output).arg(&file).args(flags).status();
     if !status.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: gcc cannot compile the test program");
+        testing::skip!(Tool, "gcc cannot compile the test program");
         return None;
     }
     Some(output)
@@ -87,13 +88,14 @@ fn can_record(folder: &Path) -> bool {
         support::hbbp().args(["record", "-q", "-o"]).arg(folder.join("probe.data")).args(["--", "true"]).output();
     let output = output.unwrap();
     if !output.status.success() {
-        eprintln!("SKIPPED: recording is not possible here: {}", String::from_utf8_lossy(&output.stderr));
+        testing::skip!(NoSampling, "recording is not possible here: {}", String::from_utf8_lossy(&output.stderr));
     }
     output.status.success()
 }
 
 #[test]
 fn time_lands_in_the_function_that_spent_it() {
+    let _alone = Alone::wait();
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = spinning_program(folder.path()) else { return };
     if !can_record(folder.path()) {
@@ -135,6 +137,7 @@ fn time_lands_in_the_function_that_spent_it() {
 
 #[test]
 fn samples_land_in_the_modules_and_functions_that_perf_names() {
+    let _alone = Alone::wait();
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = spinning_program(folder.path()) else { return };
     if !support::has("perf") {
@@ -150,7 +153,7 @@ fn samples_land_in_the_modules_and_functions_that_perf_names() {
         .output()
         .unwrap();
     if !status.status.success() {
-        eprintln!("SKIPPED: perf cannot record here: {}", String::from_utf8_lossy(&status.stderr));
+        testing::skip!(NoSampling, "perf cannot record here: {}", String::from_utf8_lossy(&status.stderr));
         return;
     }
     let script = Command::new("perf").args(["script", "-F", "ip,sym,dso", "-i"]).arg(&data).output().unwrap();
@@ -178,6 +181,7 @@ fn samples_land_in_the_modules_and_functions_that_perf_names() {
 
 #[test]
 fn a_recording_reads_the_same_from_a_pipe_and_compressed() {
+    let _alone = Alone::wait();
     let folder = tempfile::tempdir().unwrap();
     if !support::has("perf") {
         return;
@@ -195,7 +199,7 @@ fn a_recording_reads_the_same_from_a_pipe_and_compressed() {
     };
     let compressed = record(&["-z", "-o", data.to_str().unwrap()]);
     if !compressed.status.success() {
-        eprintln!("SKIPPED: perf cannot record here: {}", String::from_utf8_lossy(&compressed.stderr));
+        testing::skip!(NoSampling, "perf cannot record here: {}", String::from_utf8_lossy(&compressed.stderr));
         return;
     }
     let inject = Command::new("perf").args(["inject", "-o", "-", "-i"]).arg(&data).output().unwrap();

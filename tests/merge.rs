@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use perfdata::Features;
 use serde_json::Value;
-use support::{run, stdout};
+use support::{Fixture, run, stdout};
 use synthetic::*;
 use tempfile::TempDir;
 
@@ -309,27 +309,26 @@ fn code_without_branches_beside_code_with_branches_is_told() {
     assert!(said.contains("1 files have branches, 1 only samples"), "{said}");
 }
 
-/// A recording of real hardware beside a merged file of itself.
+/// Recordings of real programs, each beside a merged file of itself.
 #[test]
-fn the_westmere_recording_and_what_it_was_merged_to_are_the_same() {
-    let (Some(recording), Some(binary)) =
-        (support::recording("westmere-lbr.perf.data"), support::recording("westmere-lbr.binary"))
-    else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let (recording, merged) = (recording.to_str().unwrap(), folder.path().join("merged"));
-    let merged = merged.to_str().unwrap();
-    let binary = format!("test.binary={}", binary.display());
-    stdout(&["merge", "-o", merged, "--binary", &binary, recording, recording]);
-    let text = stdout(&["diff", recording, merged, "--binary", &binary, "--format", "json"]);
-    let document: Value = serde_json::from_str(&text).unwrap();
-    for of in ["blocks", "lines"] {
-        assert!(document["overlap"][of].as_f64().unwrap() > 0.999_999, "{}", document["overlap"]);
+fn a_recording_and_what_it_was_merged_to_are_the_same() {
+    let bursts = [Fixture::bursts("compress"), Fixture::bursts("threads")];
+    for fixture in Fixture::all_stacks().into_iter().chain(bursts) {
+        let folder = tempfile::tempdir().unwrap();
+        let (recording, merged) = (fixture.recording.to_str().unwrap(), folder.path().join("merged"));
+        let merged = merged.to_str().unwrap();
+        let binary = fixture.binary_option();
+        stdout(&["merge", "-o", merged, "--binary", &binary, recording, recording]);
+        let text = stdout(&["diff", recording, merged, "--binary", &binary, "--format", "json"]);
+        let document: Value = serde_json::from_str(&text).unwrap();
+        for of in ["blocks", "lines"] {
+            let overlap = &document["overlap"][of];
+            assert!(overlap.is_null() || overlap.as_f64().unwrap() > 0.999_999, "{}: {document:#}", fixture.name);
+        }
+        let read = |side: &str| {
+            document[side]["instructions"].as_f64().unwrap() * (1.0 - document[side]["unread"].as_f64().unwrap())
+        };
+        // The kernel's code is in the recording only.
+        assert!((read("after") / read("before") - 2.0).abs() < 1e-9, "{}", fixture.name);
     }
-    let read = |side: &str| {
-        document[side]["instructions"].as_f64().unwrap() * (1.0 - document[side]["unread"].as_f64().unwrap())
-    };
-    // The kernel's code is in the recording only.
-    assert!((read("after") / read("before") - 2.0).abs() < 1e-9);
 }

@@ -13,6 +13,7 @@ use collector::simulation::pmu::holds_the_stack;
 use perfdata::Avma;
 use serde_json::Value;
 use tempfile::TempDir;
+use testing::Alone;
 
 /// Compiles `source` (a file of this extension) with gcc.
 fn build(folder: &Path, source: &str, extension: &str, flags: &[&str]) -> Option<PathBuf> {
@@ -21,7 +22,7 @@ fn build(folder: &Path, source: &str, extension: &str, flags: &[&str]) -> Option
     let program = folder.join("program");
     let compiled = Command::new("gcc").args(flags).arg("-o").arg(&program).arg(&file).output();
     let Ok(compiled) = compiled else {
-        eprintln!("SKIPPED: gcc is not installed");
+        testing::skip!(Tool, "gcc is not installed");
         return None;
     };
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
@@ -35,7 +36,7 @@ fn record(recording: &Path, options: &[&str], command: &[&str]) -> Option<Output
     let output = hbbp.output().expect("hbbp starts");
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("not permitted") || said.contains("cannot be traced") {
-        eprintln!("SKIPPED: {said}");
+        testing::skip!(NoTracing, "{said}");
         return None;
     }
     Some(output)
@@ -104,6 +105,7 @@ const KNOWN_COUNTS: [u64; 22] = [
 
 #[test]
 fn every_instruction_is_counted_interpreted_or_not() {
+    let _alone = Alone::wait();
     let folder = TempDir::new().unwrap();
     let Some(program) = build(folder.path(), KNOWN, "s", &FREESTANDING) else { return };
     let (recording, truth) = (folder.path().join("recording"), folder.path().join("truth"));
@@ -197,6 +199,7 @@ fn sampled_chain(folder: &Path, core: &str, bias: &str, depth: &str) -> Option<(
 
 #[test]
 fn samples_of_a_known_program_give_its_counts_by_the_hardware_path() {
+    let _alone = Alone::wait();
     let folder = TempDir::new().unwrap();
     for (core, depth) in [("ivy-bridge", 16_u64), ("ivy-bridge", 32), ("westmere", 16)] {
         let Some((recording, report)) = sampled_chain(folder.path(), core, "0", &depth.to_string()) else { return };
@@ -248,6 +251,7 @@ fn samples_of_a_known_program_give_its_counts_by_the_hardware_path() {
 
 #[test]
 fn bias_flags_are_where_the_model_put_the_bias() {
+    let _alone = Alone::wait();
     let folder = TempDir::new().unwrap();
     // Its interrupts leave no other branch in the oldest entry that often.
     let Some((_, report)) = sampled_chain(folder.path(), "westmere", "0.05", "16") else { return };
@@ -323,6 +327,7 @@ int main(void) {
 
 #[test]
 fn a_program_does_what_it_does_without() {
+    let _alone = Alone::wait();
     let folder = TempDir::new().unwrap();
     let Some(program) = build(folder.path(), PROGRAM, "c", &["-O1", "-pthread"]) else { return };
     let alone = Command::new(&program).output().unwrap();
@@ -346,6 +351,7 @@ fn a_program_does_what_it_does_without() {
 
 #[test]
 fn what_it_cannot_do_is_refused() {
+    let _alone = Alone::wait();
     let folder = TempDir::new().unwrap();
     let recording = folder.path().join("recording");
     for options in [

@@ -1,14 +1,12 @@
 //! Blocks against what hardware saw: every branch of a recording ends a block, every target starts one, and between a target and the
 //! next branch the blocks are one run.
 
-mod real;
-
 use std::collections::BTreeMap;
 
 use analyzer::address::Svma;
 use analyzer::code::{BlockMap, FunctionTable, Image, Observed};
 use perfdata::{Avma, Chunk, RecordType, Recording};
-use real::recordings;
+use testing::Fixture;
 
 #[derive(Default)]
 struct Seen {
@@ -59,15 +57,16 @@ fn is_one_run(blocks: &BlockMap, target: Svma, source: Svma) -> bool {
 
 #[test]
 fn every_stream_is_a_run_of_blocks() {
-    let file = recordings().join("westmere-lbr.perf.data");
-    if !file.exists() {
-        eprintln!("SKIPPED: no {}", file.display());
-        return;
+    for (fixture, streams) in Fixture::all_stacks().iter().zip([15_000, 100_000]) {
+        check(fixture, streams);
     }
-    let image = Image::open(&recordings().join("westmere-lbr.binary")).unwrap();
+}
+
+fn check(fixture: &Fixture, least: u64) {
+    let image = Image::open(&fixture.binary).unwrap();
     let functions = FunctionTable::of(&image);
-    let Seen { ips, targets, sources, streams } = read(&Recording::open(&file).unwrap(), &image);
-    assert!(streams.values().sum::<u64>() > 100_000);
+    let Seen { ips, targets, sources, streams } = read(&Recording::open(&fixture.recording).unwrap(), &image);
+    assert!(streams.values().sum::<u64>() > least);
     let observed = Observed::new(ips, targets, sources);
     let blocks = BlockMap::build(&image, &functions, &observed);
     let statistics = blocks.statistics();
@@ -76,7 +75,7 @@ fn every_stream_is_a_run_of_blocks() {
         assert!(is_one_run(&blocks, target, source), "{target} to {source}");
     }
     // The same without symbols and unwind entries, from what was seen alone.
-    let bare = std::fs::read(recordings().join("westmere-lbr.binary")).unwrap();
+    let bare = std::fs::read(&fixture.binary).unwrap();
     let bare = without_headers(bare);
     let functions = FunctionTable::of(&bare);
     let blocks = BlockMap::build(&bare, &functions, &observed);

@@ -55,11 +55,11 @@ fn run(folder: &Path, tool: &str, arguments: &[&str]) -> Option<()> {
     match Command::new(tool).args(arguments).current_dir(folder).output() {
         Ok(output) if output.status.success() => Some(()),
         Ok(output) => {
-            eprintln!("SKIPPED: {tool} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+            testing::skip!(Tool, "{tool} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
             None
         }
         Err(error) => {
-            eprintln!("SKIPPED: {tool}: {error}");
+            testing::skip!(Tool, "{tool}: {error}");
             None
         }
     }
@@ -109,7 +109,7 @@ fn symbolizer_frames(binary: &Path, addresses: &[Svma], encoding: Encoding) -> O
     let mut command = Command::new("llvm-symbolizer-19");
     command.args(arguments).arg(binary).stdin(Stdio::piped()).stdout(Stdio::piped());
     let Ok(mut child) = command.spawn() else {
-        eprintln!("SKIPPED: llvm-symbolizer-19 is not installed");
+        testing::skip!(Tool, "llvm-symbolizer-19 is not installed");
         return None;
     };
     let mut input = child.stdin.take().unwrap();

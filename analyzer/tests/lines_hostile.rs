@@ -28,7 +28,7 @@ nop
     std::fs::write(&source, format!(".file 1 \"program.c\"\n{code}{debug_information}\n")).unwrap();
     let link = ["-nostdlib", "-static", "-no-pie", "-Wl,-Ttext=0x401000", "-o"];
     let Ok(status) = Command::new("gcc").args(link).args([&program, &source]).status() else {
-        eprintln!("SKIPPED: gcc is not installed");
+        testing::skip!(Tool, "gcc is not installed");
         return None;
     };
     assert!(status.success(), "gcc cannot assemble the test program");
@@ -256,7 +256,7 @@ fn files_in_one_folder(folder: usize) -> Option<SourceIndex> {
     std::fs::write(&source, code).unwrap();
     let gcc = ["-g", "-nostdlib", "-static", "-no-pie", "-Wl,-Ttext=0x401000", "-o"];
     let Ok(status) = Command::new("gcc").args(gcc).args([&program, &source]).status() else {
-        eprintln!("SKIPPED: gcc is not installed");
+        testing::skip!(Tool, "gcc is not installed");
         return None;
     };
     assert!(status.success(), "gcc cannot assemble the test program");

@@ -40,7 +40,7 @@ struct Loop {
 fn have(tool: &str) -> bool {
     let there = Command::new(tool).arg("--version").output().is_ok();
     if !there {
-        eprintln!("SKIPPED: {tool} is not installed");
+        testing::skip!(Tool, "{tool} is not installed");
     }
     there
 }

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use perf_tool::{check, check_header, check_open, for_each_record, perf_is_here};
 use perfdata::{RecordType, Recording};
+use testing::Alone;
 
 /// Some loops, and some processes that come and go.
 const PROGRAM: [&str; 3] = ["sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; (exit 3); true | cat"];
@@ -27,7 +28,7 @@ fn record(options: &str, output: &str, directory: &Path) -> Option<PathBuf> {
     let result = command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).output().unwrap();
     if !result.status.success() {
         let why = String::from_utf8_lossy(&result.stderr);
-        eprintln!("SKIPPED: perf record {options}: {}", why.lines().next().unwrap_or_default());
+        testing::skip!(NoEvent, "perf record {options}: {}", why.lines().next().unwrap_or_default());
         return None;
     }
     Some(path)
@@ -44,6 +45,7 @@ fn check_options(options: &str) {
 
 #[test]
 fn plain_samples() {
+    let _alone = Alone::wait();
     if perf_is_here() {
         check_options("-e task-clock -c 500000");
         check_options("-e cpu-clock -F 2000");
@@ -54,6 +56,7 @@ fn plain_samples() {
 
 #[test]
 fn optional_fields_one_by_one() {
+    let _alone = Alone::wait();
     if !perf_is_here() {
         return;
     }
@@ -83,6 +86,7 @@ fn optional_fields_one_by_one() {
 
 #[test]
 fn optional_fields_together() {
+    let _alone = Alone::wait();
     if perf_is_here() {
         check_options(
             "-e cpu-clock -F 1000 -d -s -T -P -W -R --phys-data --data-page-size --code-page-size --sample-cpu \
@@ -93,6 +97,7 @@ fn optional_fields_together() {
 
 #[test]
 fn several_events() {
+    let _alone = Alone::wait();
     if perf_is_here() {
         check_options("-e task-clock -e cpu-clock -e page-faults -c 1000000");
         check_options("-e {task-clock,cpu-clock,page-faults}:S -c 1000000");
@@ -103,6 +108,7 @@ fn several_events() {
 
 #[test]
 fn records_other_than_samples() {
+    let _alone = Alone::wait();
     if perf_is_here() {
         check_options("-e task-clock -c 1000000 --switch-events");
         check_options("-e task-clock -c 1000000 --switch-events -a");
@@ -119,6 +125,7 @@ fn records_other_than_samples() {
 
 #[test]
 fn compressed() {
+    let _alone = Alone::wait();
     if perf_is_here() {
         check_options("-e task-clock -c 100000 -z");
         check_options("-e task-clock -c 100000 -z=22 -g --switch-events");
@@ -129,6 +136,7 @@ fn compressed() {
 
 #[test]
 fn pipe_mode() {
+    let _alone = Alone::wait();
     if !perf_is_here() {
         return;
     }
@@ -152,6 +160,7 @@ fn pipe_mode() {
 
 #[test]
 fn build_ids_injected_into_a_stream() {
+    let _alone = Alone::wait();
     if !perf_is_here() {
         return;
     }
@@ -169,6 +178,7 @@ fn build_ids_injected_into_a_stream() {
 
 #[test]
 fn a_killed_recorder_leaves_what_it_wrote() {
+    let _alone = Alone::wait();
     if !perf_is_here() {
         return;
     }
@@ -183,7 +193,7 @@ fn a_killed_recorder_leaves_what_it_wrote() {
         .args(["--", "sh", "-c", script]);
     let result = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
     if result.status.code().is_some() {
-        eprintln!("SKIPPED: perf record ended by itself: {}", String::from_utf8_lossy(&result.stderr));
+        testing::skip!(NoSampling, "perf record ended by itself: {}", String::from_utf8_lossy(&result.stderr));
         return;
     }
     let recording = Recording::open(&path).unwrap();

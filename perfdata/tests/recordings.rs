@@ -1,37 +1,34 @@
-//! Recordings from real hardware, read as `perf` reads them.
+//! Recordings of all containers and formats, and those of real hardware where they are, read as `perf` reads them.
 
 mod perf_tool;
 
 use std::path::PathBuf;
 
 use perf_tool::{check, check_header, perf_is_here};
+use testing::{fixture_file, hardware_recordings};
 
-/// The recordings, wherever they are; says so loudly when there are none.
-fn recordings() -> Vec<PathBuf> {
-    let folder = std::env::var_os("HBBP_RECORDINGS")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/recordings"));
-    let Ok(entries) = std::fs::read_dir(&folder) else {
-        eprintln!("SKIPPED: no recordings in {}", folder.display());
-        return Vec::new();
-    };
-    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "data"));
-    paths.sort();
-    assert!(!paths.is_empty(), "no recording in {}", folder.display());
-    paths
+/// Those that a tool recorded, with features.
+fn recorded() -> impl Iterator<Item = PathBuf> {
+    let committed = ["bursts/objects.data", "simulated/ivy-bridge.data"];
+    committed.into_iter().map(fixture_file).chain(hardware_recordings())
+}
+
+fn written() -> impl Iterator<Item = PathBuf> {
+    // Of what is compressed, perf wants to know more.
+    let containers = ["file", "pipe", "old", "wide", "several"];
+    containers.into_iter().map(|name| fixture_file(&format!("containers/{name}.data")))
 }
 
 #[test]
 fn every_record_is_read_as_perf_reads_it() {
     if perf_is_here() {
-        recordings().iter().for_each(|path| check(path));
+        recorded().chain(written()).for_each(|path| check(&path));
     }
 }
 
 #[test]
 fn features_are_read_as_perf_reads_them() {
     if perf_is_here() {
-        recordings().iter().for_each(|path| check_header(path));
+        recorded().for_each(|path| check_header(&path));
     }
 }

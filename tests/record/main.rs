@@ -20,22 +20,24 @@ use std::time::{Duration, Instant};
 use contents::Contents;
 use processes::{can_set_signals, send, wait_for, wait_for_cpu_time, wait_or_tell, with_default_signals, with_signals};
 use tempfile::TempDir;
+use testing::Alone;
 
 /// A directory to record in, and the command to do it with.
 struct Place {
     dir: TempDir,
+    _alone: Alone,
 }
 
 impl Place {
     /// `None`, said on stderr, where nothing can be recorded.
     fn new() -> Option<Self> {
-        let place = Self { dir: tempfile::tempdir().unwrap() };
+        let place = Self { dir: tempfile::tempdir().unwrap(), _alone: Alone::wait() };
         let doctor = with_default_signals(hbbp()).args(["doctor", "--format", "json"]).output().unwrap();
         let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
         match report["would_use"]["error"].as_str() {
             None => Some(place),
             Some(reason) => {
-                eprintln!("SKIPPED: {reason}");
+                testing::skip!(NoSampling, "{reason}");
                 None
             }
         }
@@ -74,7 +76,7 @@ impl Place {
     /// Starts recording a shell's `script`, whatever the tests' own signals are; `None`, said on stderr, where `env` cannot set them.
     fn start_with_signals(&self, signals: &str, script: &str) -> Option<Child> {
         if !can_set_signals(signals) {
-            eprintln!("SKIPPED: env has no {signals}");
+            testing::skip!(ToolVersion, "env has no {signals}");
             return None;
         }
         let mut command = with_signals(signals, hbbp());
@@ -108,7 +110,7 @@ fn stderr_of(mut child: Child) -> (std::process::ExitStatus, String) {
 fn installed(tool: &str) -> bool {
     let there = Command::new(tool).arg("--version").output().is_ok();
     if !there {
-        eprintln!("SKIPPED: {tool} is not installed");
+        testing::skip!(Tool, "{tool} is not installed");
     }
     there
 }
@@ -252,7 +254,7 @@ fn everything_that_runs() {
     let mut other = Command::new(&spin).args(["1", "20000"]).spawn().unwrap();
     let output = place.run(&["-a", "--expect", "seconds", "--", "sleep", "1.5"]);
     if errors(&output).contains("recording all processes needs") {
-        eprintln!("SKIPPED: {}", errors(&output));
+        testing::skip!(Privileges, "{}", errors(&output));
     } else {
         assert!(output.status.success(), "{}", errors(&output));
         let contents = place.contents();
@@ -296,7 +298,7 @@ fn exit_codes_where_the_death_of_children_is_ignored() {
     let Some(place) = Place::new() else { return };
     let ignoring = "--ignore-signal=CHLD";
     if !can_set_signals(ignoring) {
-        eprintln!("SKIPPED: env has no {ignoring}");
+        testing::skip!(ToolVersion, "env has no {ignoring}");
         return;
     }
     let command = ["record", "--", "sh", "-c", "sleep 0.1; exit 7"];
@@ -344,7 +346,7 @@ fn files_that_cannot_be_written() {
 fn a_full_disk_is_said_and_the_command_runs_on() {
     let Some(place) = Place::new() else { return };
     if !Path::new("/dev/full").exists() {
-        eprintln!("SKIPPED: there is no /dev/full");
+        testing::skip!(Kernel, "there is no /dev/full");
         return;
     }
     let output = place.run(&["-o", "/dev/full", "--", "sh", "-c", "sleep 0.2; touch ran"]);
@@ -655,7 +657,7 @@ fn an_unprivileged_user_records_user_space() {
     let usable = Command::new("setpriv").args(drop_to).arg("true").status().is_ok_and(|status| status.success());
     let paranoid: i32 = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap().trim().parse().unwrap();
     if !usable || paranoid != 2 {
-        eprintln!("SKIPPED: needs setpriv, root and perf_event_paranoid 2 (it is {paranoid})");
+        testing::skip!(Privileges, "needs setpriv, root and perf_event_paranoid 2 (it is {paranoid})");
         return;
     }
     // The tests' own directory is closed to others.

@@ -53,7 +53,7 @@ pub fn spin() -> Option<PathBuf> {
         match compiled {
             Ok(status) if status.success() => Some((dir, program)),
             other => {
-                eprintln!("SKIPPED: cannot compile with gcc: {other:?}");
+                testing::skip!(Tool, "cannot compile with gcc: {other:?}");
                 None
             }
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
+use testing::Alone;
 
 use super::support::{has, hbbp, stdout};
 
@@ -71,6 +72,7 @@ fn main() {
 
 struct Place {
     folder: TempDir,
+    _alone: Alone,
 }
 
 impl Place {
@@ -81,10 +83,10 @@ impl Place {
         }
         let doctor: serde_json::Value = serde_json::from_str(&stdout(&["doctor", "--format", "json"])).unwrap();
         if doctor["software_tracing"]["available"] != true || doctor["would_use"]["error"].is_string() {
-            eprintln!("SKIPPED: no software tracing here: {}", doctor["software_tracing"]);
+            testing::skip!(NoTracing, "no software tracing here: {}", doctor["software_tracing"]);
             return None;
         }
-        Some(Self { folder: tempfile::tempdir().unwrap() })
+        Some(Self { folder: tempfile::tempdir().unwrap(), _alone: Alone::wait() })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -171,7 +173,7 @@ fn gcc_lays_branches_out_by_their_counts() {
         let version = place.run(compiler, &["-dumpversion"]);
         let major: u32 = String::from_utf8(version.stdout).unwrap().trim().split('.').next().unwrap().parse().unwrap();
         if !(12..16).contains(&major) {
-            eprintln!("SKIPPED: {compiler} {major} does not read version 2 of the format");
+            testing::skip!(ToolVersion, "{compiler} {major} does not read version 2 of the format");
             continue;
         }
         fs::write(place.path(source), C).unwrap();

@@ -1,4 +1,4 @@
-//! Real branch stacks (Westmere, gzip), beside what AutoFDO's own tools make of them.
+//! Branch stacks of real programs, beside what AutoFDO's own tools make of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,16 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::support::{has, recording, run};
+use super::support::{Fixture, has, run};
 
-/// The binary under its recorded name, the recording, and a folder.
-fn westmere() -> Option<(TempDir, PathBuf, PathBuf)> {
-    let (recording, binary) = (recording("westmere-lbr.perf.data")?, recording("westmere-lbr.binary")?);
-    let folder = tempfile::tempdir().unwrap();
-    let copy = folder.path().join("test.binary");
-    std::fs::copy(binary, &copy).unwrap();
-    Some((folder, copy, recording))
+/// Branch stacks of real programs, each with its binary under the recorded name, and a folder.
+fn programs() -> Vec<(TempDir, PathBuf, PathBuf)> {
+    let with_folder = |fixture: Fixture| {
+        let folder = tempfile::tempdir().unwrap();
+        let binary = fixture.copy_binary(folder.path());
+        (folder, binary, fixture.recording)
+    };
+    Fixture::all_stacks().into_iter().map(with_folder).collect()
 }
 
 fn ours(format: &[&str], binary: &Path, recording: &Path, output: &Path) {
@@ -100,66 +101,74 @@ fn compare(of: &[u8], reference: &[u8]) {
 
 #[test]
 fn counts_are_those_of_create_llvm_prof() {
-    let Some((folder, binary, recording)) = westmere() else { return };
     if !has("create_llvm_prof") {
         return;
     }
-    let reference = folder.path().join("reference");
-    let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
-    let created = Command::new("create_llvm_prof")
-        .args(["--format=text", &option("profile", &recording), &option("binary", &binary), &option("out", &reference)])
-        .output()
-        .unwrap();
-    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
-    let profile = folder.path().join("profile");
-    ours(&["llvm-text"], &binary, &recording, &profile);
-    compare(&std::fs::read(profile).unwrap(), &std::fs::read(reference).unwrap());
+    for (folder, binary, recording) in programs() {
+        let reference = folder.path().join("reference");
+        let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
+        let created = Command::new("create_llvm_prof")
+            .args([
+                "--format=text",
+                &option("profile", &recording),
+                &option("binary", &binary),
+                &option("out", &reference),
+            ])
+            .output()
+            .unwrap();
+        assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+        let profile = folder.path().join("profile");
+        ours(&["llvm-text"], &binary, &recording, &profile);
+        compare(&std::fs::read(profile).unwrap(), &std::fs::read(reference).unwrap());
+    }
 }
 
 #[test]
 fn counts_are_those_of_create_gcov() {
-    let Some((folder, binary, recording)) = westmere() else { return };
     if !has("create_gcov") || !has("dump_gcov") {
         return;
     }
-    let reference = folder.path().join("reference");
-    let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
-    let created = Command::new("create_gcov")
-        .args([
-            "-gcov_version=1",
-            &option("profile", &recording),
-            &option("binary", &binary),
-            &option("gcov", &reference),
-        ])
-        .output()
-        .unwrap();
-    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
-    let profile = folder.path().join("profile");
-    ours(&["gcov", "--gcov-version", "1"], &binary, &recording, &profile);
-    let dump = |file: &Path| {
-        let output = Command::new("dump_gcov").arg("-gcov_version=1").arg(file).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        output.stdout
-    };
-    compare(&dump(&profile), &dump(&reference));
+    for (folder, binary, recording) in programs() {
+        let reference = folder.path().join("reference");
+        let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
+        let created = Command::new("create_gcov")
+            .args([
+                "-gcov_version=1",
+                &option("profile", &recording),
+                &option("binary", &binary),
+                &option("gcov", &reference),
+            ])
+            .output()
+            .unwrap();
+        assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+        let profile = folder.path().join("profile");
+        ours(&["gcov", "--gcov-version", "1"], &binary, &recording, &profile);
+        let dump = |file: &Path| {
+            let output = Command::new("dump_gcov").arg("-gcov_version=1").arg(file).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            output.stdout
+        };
+        compare(&dump(&profile), &dump(&reference));
+    }
 }
 
 #[test]
 fn both_of_llvms_formats_are_the_same_profile() {
-    let Some((folder, binary, recording)) = westmere() else { return };
     if !has("llvm-profdata-19") {
         return;
     }
-    let [text, extbin] = ["llvm-text", "llvm-extbin"].map(|format| {
-        let file = folder.path().join(format);
-        ours(&[format], &binary, &recording, &file);
-        file
-    });
-    let as_it_was = std::fs::read_to_string(&text).unwrap();
-    assert_eq!(super::merged(&text), as_it_was);
-    assert_eq!(super::merged(&extbin), as_it_was);
-    let overlap =
-        Command::new("llvm-profdata-19").args(["overlap", "--sample"]).args([&text, &extbin]).output().unwrap();
-    let report = String::from_utf8(overlap.stdout).unwrap();
-    assert!(report.contains("Whole program profile similarity: 100.000%"), "{report}");
+    for (folder, binary, recording) in programs() {
+        let [text, extbin] = ["llvm-text", "llvm-extbin"].map(|format| {
+            let file = folder.path().join(format);
+            ours(&[format], &binary, &recording, &file);
+            file
+        });
+        let as_it_was = std::fs::read_to_string(&text).unwrap();
+        assert_eq!(super::merged(&text), as_it_was);
+        assert_eq!(super::merged(&extbin), as_it_was);
+        let overlap =
+            Command::new("llvm-profdata-19").args(["overlap", "--sample"]).args([&text, &extbin]).output().unwrap();
+        let report = String::from_utf8(overlap.stdout).unwrap();
+        assert!(report.contains("Whole program profile similarity: 100.000%"), "{report}");
+    }
 }

@@ -1,8 +1,9 @@
 //! Where the tests find things, and how they run the command.
-#![allow(dead_code)] // Each test program uses a part of it.
+#![allow(dead_code, unused_imports)] // Each test program uses a part of it.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+pub use testing::{Fixture, Skip, has, skip};
 
 /// The `hbbp` that was built for this test; models that the user imported are out of its sight.
 pub fn hbbp() -> Command {
@@ -23,23 +24,8 @@ pub fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("output is UTF-8")
 }
 
-/// A recording made on real hardware, or `None` (said loudly) where the folder with them is not there.
-pub fn recording(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("HBBP_RECORDINGS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/recordings"), PathBuf::from);
-    let file = folder.join(name);
-    if file.exists() {
-        return Some(file);
-    }
-    eprintln!("SKIPPED: {} is not there; set HBBP_RECORDINGS", file.display());
-    None
-}
-
-/// Whether a program can be started; says loudly when not.
-pub fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok();
-    if !found {
-        eprintln!("SKIPPED: {program} is not installed");
-    }
-    found
+/// The same of `command` with a recording and its binary behind it.
+pub fn stdout_of(command: &[&str], fixture: &Fixture) -> String {
+    let input = fixture.input();
+    stdout(&[command, &input.each_ref().map(String::as_str)].concat())
 }

@@ -64,7 +64,7 @@ pub fn assemble(folder: &Path, name: &str, text: &str, extra: &[&str]) -> Option
     match status {
         Ok(status) if status.success() => Some(binary),
         _ => {
-            eprintln!("SKIPPED: gcc cannot assemble the test program");
+            testing::skip!(Tool, "gcc cannot assemble the test program");
             None
         }
     }

@@ -15,7 +15,7 @@ fn waiting_is_not_cut_short() {
 #[test]
 fn waiting_is_not_cut_short_where_all_signals_are_blocked() {
     if tracer::kind().as_deref() == Some("breakpoint") {
-        eprintln!("SKIPPED: no breakpoint can tell a thread that blocks all signals");
+        testing::skip!(TracerLimit, "no breakpoint can tell a thread that blocks all signals");
     } else if let Some(trial) = Trial::of("blocking") {
         check(&trial.with(&["900", "all"]));
     }
@@ -28,7 +28,7 @@ fn waiting_is_not_cut_short_by_attaching_and_detaching() {
         attach_again_and_again(&trial.with(&[LONG_MS]), &Attached { times: 4, seconds: "0.25" });
     }
     if tracer::kind().as_deref() == Some("breakpoint") {
-        eprintln!("SKIPPED: no breakpoint can tell a thread that blocks all signals");
+        testing::skip!(TracerLimit, "no breakpoint can tell a thread that blocks all signals");
     } else if let Some(trial) = Trial::of("blocking") {
         attach_again_and_again(&trial.with(&[LONG_MS, "all"]), &Attached { times: 4, seconds: "0.25" });
     }

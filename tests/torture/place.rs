@@ -8,24 +8,27 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use testing::Alone;
 
 use crate::tracer;
 
 /// A directory for a test.
 pub struct Place {
     dir: TempDir,
+    _alone: Alone,
 }
 
 impl Place {
     /// `None`, said on stderr, where nothing can be recorded.
     pub fn new() -> Option<Self> {
+        let alone = Alone::wait();
         let doctor = Command::new(tracer::hbbp()).args(["doctor", "--format", "json"]).output().unwrap();
         let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
         if let Some(reason) = report["would_use"]["error"].as_str() {
-            eprintln!("SKIPPED: {reason}");
+            testing::skip!(NoSampling, "{reason}");
             return None;
         }
-        Some(Self { dir: tempfile::tempdir().unwrap() })
+        Some(Self { dir: tempfile::tempdir().unwrap(), _alone: alone })
     }
 
     /// A file or directory in it.

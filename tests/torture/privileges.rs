@@ -15,7 +15,7 @@ fn a_filter_that_kills_at_any_other_system_call() {
 fn root_that_becomes_nobody() {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     if !status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0")) {
-        eprintln!("SKIPPED: needs root");
+        testing::skip!(Privileges, "needs root");
         return;
     }
     if let Some(trial) = Trial::of("dropped") {

@@ -18,12 +18,12 @@ pub fn build(name: &str, flags: &[&str]) -> Option<PathBuf> {
     let mut gcc = Command::new("gcc");
     gcc.args(["-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-pthread"]).args(flags).arg("-o");
     let Ok(compiled) = gcc.arg(&unfinished).arg(&source).output() else {
-        eprintln!("SKIPPED: gcc is not installed");
+        testing::skip!(Tool, "gcc is not installed");
         return None;
     };
     let said = String::from_utf8_lossy(&compiled.stderr);
     if !compiled.status.success() && !flags.is_empty() {
-        eprintln!("SKIPPED: gcc cannot compile {name} with {flags:?}: {said}");
+        testing::skip!(ToolVersion, "gcc cannot compile {name} with {flags:?}: {said}");
         return None;
     }
     assert!(compiled.status.success(), "{name} does not compile: {said}");

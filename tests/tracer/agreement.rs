@@ -48,7 +48,7 @@ fn both_tracers_find_the_same_path_in_everyday_programs() {
     for command in commands {
         if std::process::Command::new(command[0]).arg("--version").stdin(std::process::Stdio::null()).output().is_err()
         {
-            eprintln!("SKIPPED: {} is not installed", command[0]);
+            testing::skip!(Tool, "{} is not installed", command[0]);
             continue;
         }
         compare(&place, "16", command);

@@ -76,7 +76,7 @@ fn a_process_that_someone_else_traces() {
         assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
         assert!(errors(&output).contains("cannot be traced"), "{}", errors(&output));
     } else {
-        eprintln!("SKIPPED: the process cannot be traced by another program");
+        testing::skip!(Privileges, "the process cannot be traced by another program");
     }
     drop(debugger.stdin.take());
     debugger.wait().unwrap();

@@ -22,27 +22,30 @@ use std::time::{Duration, Instant};
 use bursts::Traced;
 use serde_json::Value;
 use tempfile::TempDir;
+use testing::Alone;
 
 /// A directory to record in.
 struct Place {
     dir: TempDir,
+    _alone: Alone,
 }
 
 impl Place {
     /// `None`, said on stderr, where branches cannot be traced.
     fn new() -> Option<Self> {
+        let alone = Alone::wait();
         let report = doctor();
         if report["software_tracing"]["available"] != true || report["would_use"]["error"].is_string() {
-            eprintln!("SKIPPED: no software tracing here: {}", report["software_tracing"]);
+            testing::skip!(NoTracing, "no software tracing here: {}", report["software_tracing"]);
             return None;
         }
-        Some(Self { dir: tempfile::tempdir().unwrap() })
+        Some(Self { dir: tempfile::tempdir().unwrap(), _alone: alone })
     }
 
     /// The same, and `None` where `record` does not trace unless it is told to.
     fn where_tracing_is_the_default() -> Option<Self> {
         if doctor()["would_use"]["tracer"].is_null() {
-            eprintln!("SKIPPED: this machine records branches in hardware");
+            testing::skip!(HardwareBranches, "this machine records branches in hardware");
             return None;
         }
         Self::new()

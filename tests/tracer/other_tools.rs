@@ -12,7 +12,7 @@ fn must_succeed(tool: &str, args: &[&str]) -> Option<(String, String)> {
     let output = match Command::new(tool).args(args).output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("SKIPPED: {tool}: {error}");
+            testing::skip!(Tool, "{tool}: {error}");
             return None;
         }
     };

@@ -86,7 +86,7 @@ fn symbols<const N: usize>(program: &str, names: [&str; N]) -> Option<[u64; N]> 
     let output = match Command::new("nm").arg(program).output() {
         Ok(output) => String::from_utf8(output.stdout).unwrap(),
         Err(error) => {
-            eprintln!("SKIPPED: nm: {error}");
+            testing::skip!(Tool, "nm: {error}");
             return None;
         }
     };

@@ -250,7 +250,7 @@ pub fn compile(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
     match Command::new("gcc").args(flags).arg(&program).arg(&file).arg("-lm").output() {
         Ok(output) if output.status.success() => Some(program),
         other => {
-            eprintln!("SKIPPED: cannot compile with gcc: {other:?}");
+            testing::skip!(Tool, "cannot compile with gcc: {other:?}");
             None
         }
     }

@@ -64,7 +64,7 @@ fn of_the_whole_machine_no_branches_are_traced() {
     let Some(place) = Place::where_tracing_is_the_default() else { return };
     let output = place.record(&["-a", "--", "sleep", "0.2"]);
     if errors(&output).contains("recording all processes needs") {
-        eprintln!("SKIPPED: {}", errors(&output));
+        testing::skip!(Privileges, "{}", errors(&output));
         return;
     }
     assert!(output.status.success(), "{}", errors(&output));

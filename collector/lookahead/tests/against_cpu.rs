@@ -34,7 +34,7 @@ fn fuzz_seeds() {
 
 fn follow(program: &Path, arguments: &[&str], plan: Plan) -> Option<Report> {
     if !program.exists() {
-        eprintln!("SKIPPED: {} is not there", program.display());
+        testing::skip!(Tool, "{} is not there", program.display());
         return None;
     }
     let mut command = Command::new(program);
@@ -42,7 +42,7 @@ fn follow(program: &Path, arguments: &[&str], plan: Plan) -> Option<Report> {
     let report = match Tracee::start(command) {
         Ok(mut tracee) => lockstep(&mut tracee, plan),
         Err(error) => {
-            eprintln!("SKIPPED: {} cannot be traced: {error}", program.display());
+            testing::skip!(NoTracing, "{} cannot be traced: {error}", program.display());
             return None;
         }
     };
@@ -91,7 +91,7 @@ fn vector_code() {
 #[test]
 fn vector_state_saved_and_restored() {
     if !std::arch::is_x86_feature_detected!("xsavec") {
-        eprintln!("SKIPPED: this CPU has no xsavec");
+        testing::skip!(CpuInstruction, "this CPU has no xsavec");
         return;
     }
     let plan = Plan { steps: 40_000, windows: 2, pause: Duration::from_millis(3) };
@@ -118,7 +118,7 @@ fn follow_compiled(source: &str, options: &[&str], arguments: &[&str], plan: Pla
     let report = if built.is_ok_and(|status| status.success()) {
         follow(&program, arguments, plan)
     } else {
-        eprintln!("SKIPPED: no C compiler for {source}");
+        testing::skip!(Tool, "no C compiler for {source}");
         None
     };
     let _ = std::fs::remove_dir_all(directory);

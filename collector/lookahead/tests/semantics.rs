@@ -35,7 +35,7 @@ fn the_cpu_does_what_the_lines_say() {
     let mut tracee = match Tracee::start(std::process::Command::new("/bin/true")) {
         Ok(tracee) => tracee,
         Err(error) => {
-            eprintln!("SKIPPED: cannot trace /bin/true: {error}");
+            testing::skip!(NoTracing, "cannot trace /bin/true: {error}");
             return;
         }
     };
@@ -93,7 +93,7 @@ fn cases_for_this_cpu() -> Vec<Case> {
     let runs = |case: &Case| case.before.split_whitespace().filter_map(|item| item.strip_prefix("needs=")).all(has);
     let (there, missing): (Vec<Case>, Vec<Case>) = cases.partition(runs);
     for case in missing {
-        eprintln!("SKIPPED: this CPU has no such instruction: {}", case.line);
+        testing::skip!(CpuInstruction, "this CPU has no such instruction: {}", case.line);
     }
     there
 }

@@ -44,7 +44,7 @@ pub fn run(command: &str, args: &[&str]) -> Option<std::process::Output> {
     match Command::new(command).args(args).output() {
         Ok(output) => Some(output),
         Err(error) => {
-            eprintln!("SKIPPED: {command}: {error}");
+            testing::skip!(Tool, "{command}: {error}");
             None
         }
     }

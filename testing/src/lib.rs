@@ -1,0 +1,12 @@
+//! What the tests of all crates share: recordings, tools, and one way to skip.
+#![forbid(unsafe_code)]
+
+mod alone;
+mod fixture;
+mod skip;
+mod tool;
+
+pub use alone::Alone;
+pub use fixture::{BURSTS, Fixture, SIMULATED, fixture_file, hardware_recording, hardware_recordings};
+pub use skip::{Skip, skip};
+pub use tool::{has, tool};
