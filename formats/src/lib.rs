@@ -10,6 +10,7 @@
 //! Any bytes give a value or a typed error. What is written reads back the same. Fields that a reader does not know are ignored;
 //! metadata is read so that an odd value costs no more than itself.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 pub mod burst_data;
 pub mod executions;

@@ -1,4 +1,5 @@
 //! Sections of debug information, decompressed.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use object::elf::{CompressionHeader64, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD};
 use object::read::{CompressedData, CompressionFormat};
@@ -44,17 +45,17 @@ impl Image {
     /// The name and the checksum (CRC-32) of the separate debug file that the file states in `.gnu_debuglink`.
     pub(crate) fn debug_link(&self) -> Option<(String, u32)> {
         let bytes = self.section_bytes(self.section(".gnu_debuglink")?);
-        let length = bytes.iter().position(|&byte| byte == 0)?;
-        let name = std::str::from_utf8(&bytes[..length]).ok().filter(|name| !name.is_empty() && !name.contains('/'))?;
-        let checksum = bytes.get((length + 4) & !3..)?.first_chunk()?;
+        let (name, _) = at_nul(&bytes)?;
+        let checksum = bytes.get((name.len() + 4) & !3..)?.first_chunk()?;
+        let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty() && !name.contains('/'))?;
         Some((name.to_owned(), u32::from_le_bytes(*checksum)))
     }
 
     /// The name and the build id of the file that `.gnu_debugaltlink` states: `dwz` moves to it what several files have in common.
     pub(crate) fn alternate_debug_file(&self) -> Option<(String, Vec<u8>)> {
         let bytes = self.section_bytes(self.section(".gnu_debugaltlink")?);
-        let length = bytes.iter().position(|&byte| byte == 0)?;
-        Some((String::from_utf8_lossy(&bytes[..length]).into_owned(), bytes[length + 1..].to_vec()))
+        let (name, build_id) = at_nul(&bytes)?;
+        Some((String::from_utf8_lossy(name).into_owned(), build_id.to_vec()))
     }
 
     /// The checksum that a `.gnu_debuglink` states of a file.
@@ -98,6 +99,12 @@ fn expand(name: &str, format: CompressionFormat, data: &[u8], uncompressed_size:
     }
     let expanded = CompressedData { format, data, uncompressed_size }.decompress();
     expanded.map(std::borrow::Cow::into_owned).map_err(|error| format!("{name} cannot be decompressed: {error}"))
+}
+
+/// What is before the first NUL, and what is after it.
+fn at_nul(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (before, from) = bytes.split_at_checked(bytes.iter().position(|&byte| byte == 0)?)?;
+    Some((before, from.get(1..)?))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! The search table beside it (`.eh_frame_hdr`) is only asked where the entries are when no section says it; its
 //! rows are not used: entries can be missing there.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice, LittleEndian, Pointer, UnwindSection,
@@ -58,7 +59,7 @@ pub(crate) fn unwind_ranges(image: &Image, regions: &[Region]) -> Vec<Function> 
 fn candidate(start: Svma, length: u64, regions: &[Region]) -> Option<Candidate> {
     let after = regions.partition_point(|region| region.start <= start);
     let index = after.checked_sub(1)?;
-    let region = &regions[index];
+    let region = regions.get(index)?;
     let end = Svma(start.0.saturating_add(length)).min(region.end);
     let name = Name::Place(u32::try_from(index).ok()?);
     let (rank, origin) = (Rank::PLT, Origin::EhFrame);

@@ -1,4 +1,5 @@
 //! An ELF file opened for analysis.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -222,7 +223,7 @@ impl Image {
     fn segment_of(&self, address: Svma) -> Option<&Segment> {
         // Executable ones win where damaged headers overlap.
         let after = self.code.partition_point(|segment| segment.start <= address);
-        let code = after.checked_sub(1).map(|index| &self.code[index]);
+        let code = after.checked_sub(1).and_then(|index| self.code.get(index));
         let holds = |segment: &&Segment| segment.offset_of(address).is_some();
         code.filter(holds).or_else(|| self.segments.iter().find(holds))
     }

@@ -1,4 +1,5 @@
 //! Names of functions, kept as offsets into the files that hold them.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -71,6 +72,6 @@ impl NameBytes {
             NamesOf::DebugFile => self.debug_file.as_ref(),
         };
         let bytes = bytes.map_or(&[][..], |bytes| bytes.get_up_to(offset.into(), longest));
-        &bytes[..bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len())]
+        bytes.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 }

@@ -3,6 +3,7 @@
 //! An entry is a stub of 8 or 16 bytes that jumps through a slot of the global offset table; the relocation of that slot
 //! names the function. With indirect branch tracking the lazy half of a pair has no such jump: it pushes
 //! the index of the relocation instead.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use iced_x86::{Code, Decoder, DecoderOptions, OpKind, Register};
 use object::LittleEndian as LE;
@@ -71,8 +72,8 @@ impl Slots {
         for section in within_file(image, sections) {
             let lazy = section.name == ".rela.plt";
             let bytes = image.section_bytes(section);
-            let whole = bytes.len() - bytes.len() % size_of::<Rela64<LE>>();
-            let relocations: &[Rela64<LE>] = slice_from_all_bytes(&bytes[..whole]).unwrap_or_default();
+            let (whole, _) = bytes.as_chunks::<{ size_of::<Rela64<LE>>() }>();
+            let relocations: &[Rela64<LE>] = slice_from_all_bytes(whole.as_flattened()).unwrap_or_default();
             for relocation in relocations {
                 let name = target(relocation, symbols.as_ref());
                 if let Some(name) = name {

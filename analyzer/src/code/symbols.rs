@@ -1,4 +1,5 @@
 //! Function symbols of the file.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -31,8 +32,8 @@ impl<'image> SymbolTable<'image> {
     }
 
     pub fn symbols(&self) -> &[Sym64<LE>] {
-        let whole = self.bytes.len() - self.bytes.len() % size_of::<Sym64<LE>>();
-        slice_from_all_bytes(&self.bytes[..whole]).unwrap_or_default()
+        let (whole, _) = self.bytes.as_chunks::<{ size_of::<Sym64<LE>>() }>();
+        slice_from_all_bytes(whole.as_flattened()).unwrap_or_default()
     }
 
     /// The file offset of a symbol's name.

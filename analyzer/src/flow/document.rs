@@ -1,4 +1,5 @@
 //! Flows as files: [`formats::flow`] says of which shape.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::io::{Read, Write};
 
@@ -70,7 +71,9 @@ fn of_document(document: &FlowDocument) -> Flow {
             builder.add_range(index, RangeCount { first, last, count });
         }
         for &(from, module, at, count, mispredicted) in &of.branches {
-            let to = Place { module: indexes[module], at };
+            // That there is such a module was checked before.
+            let Some(&module) = indexes.get(module) else { continue };
+            let to = Place { module, at };
             builder.add_branch(index, BranchCount { from, to, count, mispredicted });
         }
         for &(at, count) in &of.samples {

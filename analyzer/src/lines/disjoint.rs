@@ -43,7 +43,8 @@ pub(super) fn disjoint(mut spans: Vec<Span>) -> Vec<Span> {
     let mut found: Vec<Span> = Vec::with_capacity(spans.len());
     let ranges = spans.iter().map(|span| (span.start.0, span.end.0, span.scope));
     owned(ranges, |start, end, owner| {
-        let piece = Span { start: Svma(start), end: Svma(end), ..spans[owner] };
+        let Some(owner) = spans.get(owner) else { return };
+        let piece = Span { start: Svma(start), end: Svma(end), ..*owner };
         let same =
             |last: &&mut Span| (last.end, last.scope, last.position) == (piece.start, piece.scope, piece.position);
         match found.last_mut().filter(same) {

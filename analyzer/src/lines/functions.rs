@@ -98,7 +98,7 @@ fn entry_at<'file, 'data>(
     offset: DebugInfoOffset,
 ) -> Option<(&'file DebugFile<'data>, &'file Unit<'data>, UnitOffset)> {
     let index = file.unit_of(offset)?;
-    let start = file.units[index].offset()?;
+    let start = file.units.get(index)?.offset()?;
     let offset = UnitOffset(offset.0.checked_sub(start.0)?);
     Some((file, &file.shared(index)?.unit, offset))
 }

@@ -72,7 +72,8 @@ impl SourceIndex {
             hits.get(next).is_some_and(|hit| hit.start.0 < range.end)
         };
         let code = file.code_of_units();
-        let wanted: Vec<usize> = (0..code.len()).filter(|&index| code[index].iter().any(hit)).collect();
+        let is_hit = |(index, ranges): (usize, &Vec<Range<u64>>)| ranges.iter().any(hit).then_some(index);
+        let wanted: Vec<usize> = code.iter().enumerate().filter_map(is_hit).collect();
         let (wanted, line_starts) = one_unit_per_line_program(&mut file, wanted);
         let wanted = split.read_seldom(&mut file, wanted);
         let flow_sensitive = image.has_flow_sensitive_discriminators();
@@ -101,11 +102,13 @@ impl SourceIndex {
     }
 
     /// The scope of an id of this index.
+    #[expect(clippy::indexing_slicing, reason = "only this index makes its ids")]
     pub fn scope(&self, id: ScopeId) -> &Scope {
         &self.scopes[id.0 as usize]
     }
 
     /// The function of a scope.
+    #[expect(clippy::indexing_slicing, reason = "only this index makes its scopes")]
     pub fn function(&self, scope: &Scope) -> &SourceFunction {
         &self.functions[scope.function as usize]
     }
@@ -139,7 +142,11 @@ impl SourceIndex {
                     FileId(self.files.len() as u32)
                 })
             }));
-            let in_index = |position: Position| Position { file: files[position.file.0 as usize], ..position };
+            let in_index = |position: Position| {
+                // The first file is the one that is not known.
+                let file = files.get(position.file.0 as usize).copied().unwrap_or_default();
+                Position { file, ..position }
+            };
             let (functions, scopes) = (self.functions.len() as u32, self.scopes.len() as u32);
             self.functions.extend(source.functions);
             self.scopes.extend(source.scopes.into_iter().map(|scope| Scope {

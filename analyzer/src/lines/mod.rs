@@ -11,6 +11,7 @@
 //!
 //! Only functions that were hit are kept. Debug information is hostile input: what is damaged is left out and told in
 //! [`SourceIndex::notes`], nothing is read more often than a file's size allows, and nothing recurses.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod alternate;
 mod damage;

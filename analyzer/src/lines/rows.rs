@@ -55,8 +55,10 @@ pub(super) fn rows(
         }
     };
     rows.sort_by_key(|row| row.start);
-    for index in 1..rows.len() {
-        rows[index - 1].end = rows[index - 1].end.min(rows[index].start);
+    let mut next_start = u64::MAX;
+    for row in rows.iter_mut().rev() {
+        row.end = row.end.min(next_start);
+        next_start = row.start;
     }
     rows.retain(|row| row.start < row.end);
     (rows, damage)

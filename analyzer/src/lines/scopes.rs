@@ -171,7 +171,7 @@ fn innermost(mut ranges: Vec<Piece>) -> Vec<Piece> {
     ranges.sort_by_key(|range| range.start);
     let mut pieces: Vec<Piece> = Vec::with_capacity(ranges.len());
     owned(ranges.iter().map(|range| (range.start, range.end, ())), |start, end, owner| {
-        pieces.push(Piece { start, end, scope: ranges[owner].scope });
+        pieces.extend(ranges.get(owner).map(|range| Piece { start, end, scope: range.scope }));
     });
     pieces
 }

@@ -25,5 +25,5 @@ pub(super) fn string<'data>(
     };
     let string = section.slice().get(offset..)?;
     let end = string.iter().take(LONGEST + 1).position(|&byte| byte == 0)?;
-    Some(&string[..end])
+    string.get(..end)
 }

@@ -99,7 +99,7 @@ fn read_entries<'data>(
 /// Pieces cut where the position changes. Both sorted and disjoint; what no row covers has line 0.
 fn spans(pieces: &[Piece], rows: &[Row]) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
-    let mut first = 0;
+    let mut rows = rows;
     for piece in pieces {
         let mut push = |start: u64, end: u64, position: Position| {
             let same = |last: &&mut Span| last.end.0 == start && last.scope == piece.scope && last.position == position;
@@ -111,9 +111,9 @@ fn spans(pieces: &[Piece], rows: &[Row]) -> Vec<Span> {
                 None => {}
             }
         };
-        first += rows[first..].partition_point(|row| row.end <= piece.start);
+        rows = rows.get(rows.partition_point(|row| row.end <= piece.start)..).unwrap_or_default();
         let mut position = piece.start;
-        for row in rows[first..].iter().take_while(|row| row.start < piece.end) {
+        for row in rows.iter().take_while(|row| row.start < piece.end) {
             push(position, row.start, Position::default());
             position = row.end.min(piece.end);
             push(row.start.max(piece.start), position, row.position);

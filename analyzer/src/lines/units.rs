@@ -85,7 +85,7 @@ impl<'data> DebugFile<'data> {
 
     /// Opens a unit.
     pub fn open(&self, index: usize) -> Result<OpenUnit<'data>, Damage> {
-        let head = &self.units[index];
+        let head = self.units.get(index).ok_or(gimli::Error::MissingUnitDie)?;
         let mut entries = head.header.entries_raw(&head.abbreviations, None)?;
         let abbreviation = entries.clone().read_abbreviation()?.ok_or(gimli::Error::MissingUnitDie)?;
         if abbreviation.attributes().len() > MOST_ATTRIBUTES {
@@ -101,7 +101,7 @@ impl<'data> DebugFile<'data> {
 
     /// A unit that entries of others refer to, opened once, whoever asks.
     pub fn shared(&self, index: usize) -> Option<&OpenUnit<'data>> {
-        self.units[index].opened.get_or_init(|| self.open(index).ok()).as_ref()
+        self.units.get(index)?.opened.get_or_init(|| self.open(index).ok()).as_ref()
     }
 
     /// The unit that holds an entry.
@@ -145,8 +145,8 @@ impl<'data> DebugFile<'data> {
     ) -> Option<Result<gimli::IncompleteLineProgram<Bytes<'data>>, gimli::Error>> {
         let offset = line_offset(&opened.root)?;
         let bytes = self.dwarf.debug_line.reader().slice();
-        let end = starts.range(offset + 1..).next().map_or(bytes.len(), |&next| next.min(bytes.len()));
-        let section = gimli::DebugLine::from(EndianSlice::new(&bytes[..end], LittleEndian));
+        let end = starts.range(offset + 1..).next().map_or(bytes.len(), |&next| next);
+        let section = gimli::DebugLine::from(EndianSlice::new(bytes.get(..end).unwrap_or(bytes), LittleEndian));
         Some(section.program(DebugLineOffset(offset), opened.unit.header.address_size(), None, None))
     }
 }
@@ -170,7 +170,7 @@ fn abbreviations(dwarf: &Dwarf<Bytes<'_>>, offsets: BTreeSet<usize>) -> BTreeMap
     let bytes = dwarf.debug_abbrev.reader().slice();
     let ends = offsets.iter().skip(1).copied().chain([bytes.len()]);
     let tables = offsets.iter().zip(ends).filter_map(|(&offset, end)| {
-        let section = DebugAbbrev::from(EndianSlice::new(&bytes[..end.min(bytes.len())], LittleEndian));
+        let section = DebugAbbrev::from(EndianSlice::new(bytes.get(..end).unwrap_or(bytes), LittleEndian));
         Some((offset, Arc::new(section.abbreviations(DebugAbbrevOffset(offset)).ok()?)))
     });
     tables.collect()

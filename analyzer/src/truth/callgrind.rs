@@ -9,6 +9,7 @@
 //! calls=400000 0x48c10 106      the next line is what the callee cost, and is counted there
 //! 0x1174 0 40400000
 //! ```
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Read};
@@ -147,8 +148,8 @@ impl Reader {
         }
         self.profile.total = total;
         let objects = &mut self.objects;
-        self.profile.objects =
-            self.indexes.into_iter().map(|(name, index)| (name, std::mem::take(&mut objects[index]))).collect();
+        let object = |(name, index): (_, usize)| Some((name, std::mem::take(objects.get_mut(index)?)));
+        self.profile.objects = self.indexes.into_iter().filter_map(object).collect();
         self.profile.objects.retain(|_, object| *object != Object::default());
         Ok(self.profile)
     }
@@ -161,9 +162,9 @@ impl Reader {
             return self.costs(text);
         }
         let nothing = || format!("`{}` is nothing that callgrind writes", text.chars().take(60).collect::<String>());
-        let end = text.find(['=', ':']).ok_or_else(nothing)?;
-        let (key, value) = (&text[..end], text[end + 1..].trim());
-        if text.as_bytes()[end] == b'=' { self.assignment(key, value) } else { self.header(key, value) }
+        let (key, value) = text.split_once(['=', ':']).ok_or_else(nothing)?;
+        let is_assignment = text.as_bytes().get(key.len()) == Some(&b'=');
+        if is_assignment { self.assignment(key, value.trim()) } else { self.header(key, value.trim()) }
     }
 
     fn header(&mut self, key: &str, value: &str) -> Result<(), String> {

@@ -1,4 +1,5 @@
 //! Exact counts as JSON: the block list of `hbbp blocks --format json`, with the source `truth`.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -216,8 +217,9 @@ impl Truth {
         for module in &mut modules {
             module.blocks.sort_by_key(|block| block.start);
             let range = |block: &TruthBlock| (block.start.0, block.end.0);
-            if let Some(pair) = module.blocks.windows(2).find(|pair| pair[0].end > pair[1].start) {
-                let blocks = [range(&pair[0]), range(&pair[1])];
+            let mut pairs = module.blocks.iter().zip(module.blocks.iter().skip(1));
+            if let Some((first, next)) = pairs.find(|(first, next)| first.end > next.start) {
+                let blocks = [range(first), range(next)];
                 return Err(DocumentError::Overlap { path: module.path.clone(), blocks });
             }
         }
