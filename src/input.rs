@@ -25,7 +25,8 @@ pub struct BinaryArgs {
     #[arg(long, value_name = "DIR")]
     symfs: Option<PathBuf>,
 
-    /// Read this binary instead of the recorded one; it is matched by build id or name, or stands for RECORDED (a path or name)
+    /// Read this binary instead of the recorded one; it is matched by build id or name, or stands for RECORDED (a path or name), even if
+    /// that was another build
     #[arg(long = "binary", value_name = "[RECORDED=]FILE")]
     binaries: Vec<String>,
 }

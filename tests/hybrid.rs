@@ -185,6 +185,71 @@ fn a_binary_that_moved_is_found_and_another_build_is_refused() {
     assert_eq!(block(&document, 0x1000)["instructions"], 6);
 }
 
+/// Older recordings keep 20 bytes of every build id and not its length.
+#[test]
+fn zeros_after_a_recorded_build_id_do_not_matter() {
+    let Some(setup) = setup() else { return };
+    let build_id = [&[1, 2, 3, 4, 5, 6, 7, 8][..], &[0; 12]].concat();
+    let entry = BuildIdEntry { build_id, path: b"/nowhere/four".to_vec(), pid: -1, misc: 2 };
+    let features = Features { build_ids: vec![entry], ..Features::default() };
+    let bytes = recording(Path::new("/nowhere/four"), &features);
+    let document = setup.blocks(&bytes, &["--symfs", setup.folder.path().to_str().unwrap()]);
+    assert_eq!(document["modules"][0]["build_id"], "0102030405060708");
+    assert_eq!(document["head"]["degraded"].as_array().unwrap().len(), 0, "{document:#}");
+    assert_eq!(block(&document, D)["lbr"], 2000.0);
+}
+
+#[test]
+fn a_file_that_is_named_for_a_recorded_one_may_be_another_build() {
+    let Some(setup) = setup() else { return };
+    let entry = |path: &[u8]| BuildIdEntry { build_id: vec![9; 8], path: path.to_vec(), pid: -1, misc: 2 };
+    let features = Features { build_ids: vec![entry(b"/nowhere/four")], ..Features::default() };
+    let bytes = recording(Path::new("/nowhere/four"), &features);
+    let file = setup.binary.to_str().unwrap();
+    let named = format!("/nowhere/four={file}");
+    let document = setup.blocks(&bytes, &["--binary", &named]);
+    assert_eq!(block(&document, D)["lbr"], 2000.0);
+    let said = format!(
+        "{file} has build id 0102030405060708, recorded was 0909090909090909: it stands for /nowhere/four all the same, for --binary says so"
+    );
+    assert_eq!(document["head"]["degraded"], serde_json::json!([said]));
+    let run = setup.write(&bytes);
+    let exported = support::run(&["export", "--format", "bolt", "-i", &run, "--binary", &named]);
+    assert!(exported.status.success() && !exported.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&exported.stderr).contains(&said));
+    // Counts of another build that was merged before its file was found.
+    let merged = setup.folder.path().join("merged").to_str().unwrap().to_string();
+    support::stdout(&["merge", "-o", &merged, &run]);
+    let exported = support::run(&["export", "--format", "pprof", "-i", &merged, "--binary", &named, "-o", "/dev/null"]);
+    let errors = String::from_utf8_lossy(&exported.stderr);
+    assert!(exported.status.success() && errors.contains(&said), "{errors}");
+}
+
+/// Of two builds at one path, each has its own code.
+#[test]
+fn a_file_whose_build_was_recorded_stands_for_no_other() {
+    let Some(setup) = setup() else { return };
+    let id = |bytes: &[u8]| perfdata::MappedFile::BuildId(perfdata::BuildId::new(bytes).unwrap());
+    let mut recorder = Recorder::new(Path::new("/nowhere/other"));
+    let map = |start: u64, file| perfdata::Mmap {
+        start: perfdata::Avma(start),
+        path: b"/nowhere/four",
+        file,
+        ..Recorder::mapping()
+    };
+    recorder.map(&map(A, id(&[9; 8])));
+    (0..40).for_each(|_| recorder.stack(&AROUND));
+    recorder.map(&map(A, id(&[1, 2, 3, 4, 5, 6, 7, 8])));
+    (0..20).for_each(|_| recorder.stack(&AROUND));
+    let named = format!("/nowhere/four={}", setup.binary.display());
+    let document = setup.blocks(&recorder.finish(&Features::default()), &["--binary", &named]);
+    let modules = document["modules"].as_array().unwrap();
+    let read: Vec<_> = modules.iter().map(|module| (module["build_id"].as_str().unwrap(), &module["read"])).collect();
+    assert_eq!(read, [("0909090909090909", &Value::from(false)), ("0102030405060708", &Value::from(true))]);
+    assert_eq!(block(&document, D)["lbr"], 1000.0);
+    assert!(document["head"]["degraded"].to_string().contains("recorded was 0909090909090909"), "{document:#}");
+}
+
 #[test]
 fn a_stripped_binary_has_the_names_of_its_debug_file() {
     let Some(setup) = setup() else { return };

@@ -190,12 +190,13 @@ fn count_modules(
     progress: Progress<'_>,
 ) -> Vec<ModuleCounts> {
     let work: Vec<(ModuleId, &ModuleHits)> = located.modules.iter().map(|(id, hits)| (*id, hits)).collect();
+    let search = options.search.among(modules.iter().map(|(_, module)| module));
     let next = AtomicUsize::new(0);
     let counted_modules = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(work.len()));
     let count_until_done = || {
         while let Some((id, hits)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let file = options.search.open(modules.get(*id));
+            let file = search.open(modules.get(*id));
             let counts = count_module(*id, hits, file, stacks);
             let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             done.extend(counts);
@@ -289,6 +290,7 @@ fn describe_what_is_missing(
     for module in counted {
         let recorded = modules.get(module.counts.module);
         if let Code::Read(code) = &module.counts.code {
+            notes.extend(code.binary.other_build.clone());
             let (strange, branches) = module.counts.strange_branches;
             if strange > 0 && strange as f64 > 0.05 * branches as f64 {
                 notes.push(format!(

@@ -14,14 +14,20 @@ pub struct BinaryOverride {
     /// The file to read instead.
     pub file: PathBuf,
     build_id: Option<Vec<u8>>,
+    /// Whether it stands for a module of another build, too.
+    for_other_builds: bool,
 }
 
 impl BinaryOverride {
-    /// Stands `file` in for the recorded module of that path or base name. A file that cannot be read is reported when a module
-    /// wants it.
+    /// Stands `file` in for the recorded module of that path or base name, even if it is of another build: that is said of it then
+    /// ([`Binary::other_build`]). A file that cannot be read is reported when a module wants it.
     pub fn new(recorded: Option<String>, file: PathBuf) -> Self {
         let build_id = Image::open(&file).ok().and_then(|image| image.build_id().map(<[u8]>::to_vec));
-        BinaryOverride { recorded, file, build_id }
+        BinaryOverride { for_other_builds: recorded.is_some(), recorded, file, build_id }
+    }
+
+    fn is_build_of(&self, module: &Module) -> bool {
+        self.build_id.as_deref().zip(module.build_id.as_deref()).is_some_and(|(file, of)| is_same_build(file, of))
     }
 }
 
@@ -45,6 +51,8 @@ pub struct Binary {
     pub debug_file: Option<Image>,
     /// The folder that stands for `/`, where files are not looked for at their recorded paths.
     pub symfs: Option<PathBuf>,
+    /// That the file is of another build than was recorded, as a sentence: the user named it all the same.
+    pub other_build: Option<String>,
 }
 
 impl Binary {
@@ -95,17 +103,32 @@ impl BinarySearch {
             ModuleKind::Unknown => return Err("no mapping explains these addresses".into()),
         }
         let mut refused = Vec::new();
-        for file in self.candidates(module) {
-            match open_checked(&file, module.build_id.as_deref()) {
-                Ok(image) => {
-                    let wanting = image.is_stripped() || !image.has_debug_information();
-                    let debug_file = if wanting { self.debug_file_of(&file, &image) } else { None };
-                    return Ok(Binary { file, image, debug_file, symfs: self.symfs.clone() });
+        let mut of_other_build = None;
+        for Candidate { file, for_other_builds } in self.candidates(module) {
+            match open_with_code(&file).map(|image| (other_build(&file, &image, module), image)) {
+                Ok((None, image)) => return Ok(self.with_debug_file(file, image, None)),
+                Ok((Some(why), image)) if for_other_builds && of_other_build.is_none() => {
+                    of_other_build = Some((file, image, why));
                 }
-                Err(why) => refused.push(why),
+                Ok((Some(why), _)) | Err(why) => refused.push(why),
             }
         }
+        if let Some((file, image, why)) = of_other_build {
+            let why = format!("{why}: it stands for {} all the same, for --binary says so", module.path);
+            return Ok(self.with_debug_file(file, image, Some(why)));
+        }
         Err(if refused.is_empty() { "its recorded name is not a path".into() } else { refused.join("; ") })
+    }
+
+    /// The same for modules that were recorded together: a file stands for another build only where its own was not recorded.
+    pub fn among<'a>(&self, modules: impl Iterator<Item = &'a Module>) -> Self {
+        let mut search = self.clone();
+        for module in modules {
+            for given in search.overrides.iter_mut().filter(|given| answers(given, module)) {
+                given.for_other_builds &= !given.is_build_of(module);
+            }
+        }
+        search
     }
 
     /// Whether a file is given for the module.
@@ -116,6 +139,12 @@ impl BinarySearch {
     /// The overrides that no module of the recording answers to.
     pub fn unused<'a>(&'a self, modules: &[&Module]) -> Vec<&'a BinaryOverride> {
         self.overrides.iter().filter(|given| !modules.iter().any(|module| answers(given, module))).collect()
+    }
+
+    fn with_debug_file(&self, file: PathBuf, image: Image, other_build: Option<String>) -> Binary {
+        let wanting = image.is_stripped() || !image.has_debug_information();
+        let debug_file = if wanting { self.debug_file_of(&file, &image) } else { None };
+        Binary { file, image, debug_file, symfs: self.symfs.clone(), other_build }
     }
 
     /// Distributions install debug files by build id; where a file names its own (`.gnu_debuglink`), that is beside it, in `.debug`, or
@@ -141,9 +170,11 @@ impl BinarySearch {
         })
     }
 
-    fn candidates(&self, module: &Module) -> Vec<PathBuf> {
-        let given: Vec<PathBuf> =
-            self.overrides.iter().filter(|given| answers(given, module)).map(|given| given.file.clone()).collect();
+    fn candidates(&self, module: &Module) -> Vec<Candidate> {
+        let candidate =
+            |given: &BinaryOverride| Candidate { file: given.file.clone(), for_other_builds: given.for_other_builds };
+        let given: Vec<Candidate> =
+            self.overrides.iter().filter(|given| answers(given, module)).map(candidate).collect();
         if !given.is_empty() {
             return given;
         }
@@ -161,11 +192,15 @@ impl BinarySearch {
             }
             None => files.push(PathBuf::from(recorded)),
         }
-        if let Some(cached) = module.build_id.as_deref().and_then(in_build_id_cache) {
-            files.push(cached);
-        }
-        files
+        files.extend(module.build_id.as_deref().into_iter().flat_map(in_build_id_cache));
+        files.into_iter().map(|file| Candidate { file, for_other_builds: false }).collect()
     }
+}
+
+/// A file that may be a module's.
+struct Candidate {
+    file: PathBuf,
+    for_other_builds: bool,
 }
 
 fn answers(given: &BinaryOverride, module: &Module) -> bool {
@@ -176,7 +211,7 @@ fn answers(given: &BinaryOverride, module: &Module) -> bool {
         Some(recorded) => *recorded == module.path || Some(recorded.as_str()) == base_name(&module.path),
         None => {
             let same_name = given.file.file_name().and_then(|name| name.to_str()) == base_name(&module.path);
-            same_name || (given.build_id.is_some() && given.build_id == module.build_id)
+            same_name || given.is_build_of(module)
         }
     }
 }
@@ -185,8 +220,7 @@ fn base_name(path: &str) -> Option<&str> {
     Path::new(path).file_name()?.to_str()
 }
 
-/// A file without a recorded build id is taken at its name; one with another is refused.
-fn open_checked(file: &Path, recorded: Option<&[u8]>) -> Result<Image, String> {
+fn open_with_code(file: &Path) -> Result<Image, String> {
     let image = Image::open(file).map_err(|error| match error {
         ImageError::Read { source, .. } if source.kind() == ErrorKind::NotFound => {
             format!("there is no {}", file.display())
@@ -196,21 +230,44 @@ fn open_checked(file: &Path, recorded: Option<&[u8]>) -> Result<Image, String> {
     if !image.segments().iter().any(|segment| segment.executable) {
         return Err(format!("{} has no executable segment: where its code is loaded is not in it", file.display()));
     }
-    match (recorded, image.build_id()) {
-        (Some(recorded), found) if found != Some(recorded) => {
-            let found = found.map_or("none".to_string(), hex);
-            Err(format!("{} has build id {found}, recorded was {}", file.display(), hex(recorded)))
-        }
-        _ => Ok(image),
+    Ok(image)
+}
+
+/// That a file is not of the recorded build, as a sentence. A module without a recorded build id takes any file of its name.
+fn other_build(file: &Path, image: &Image, module: &Module) -> Option<String> {
+    let recorded = module.build_id.as_deref()?;
+    let found = image.build_id();
+    (!found.is_some_and(|found| is_same_build(found, recorded))).then(|| {
+        let found = found.map_or("none".to_string(), hex);
+        format!("{} has build id {found}, recorded was {}", file.display(), hex(recorded))
+    })
+}
+
+/// The bytes that a recording keeps for a build id. Where it does not say how long an id is, zeros follow a shorter one.
+const RECORDED_SIZE: usize = 20;
+
+/// Whether a file's build id is the recorded one: byte for byte, or with zeros after it up to the 20 bytes of a recording that does not
+/// say how long it is.
+fn is_same_build(file: &[u8], recorded: &[u8]) -> bool {
+    match recorded.strip_prefix(file) {
+        Some([]) => true,
+        Some(rest) => recorded.len() == RECORDED_SIZE && rest.iter().all(|byte| *byte == 0),
+        None => false,
     }
 }
 
-/// The copy that `perf buildid-cache` (and every `perf record`) keeps under `~/.debug`.
-fn in_build_id_cache(build_id: &[u8]) -> Option<PathBuf> {
-    let (first, rest) = build_id.split_first()?;
-    let home = std::env::var_os("HOME")?;
-    let file = Path::new(&home).join(".debug/.build-id").join(hex(&[*first])).join(hex(rest)).join("elf");
-    file.exists().then_some(file)
+/// The copies that `perf buildid-cache` (and every `perf record`) keeps under `~/.debug`: of the build id, and of those that it is
+/// where zeros fill it up.
+fn in_build_id_cache(build_id: &[u8]) -> Vec<PathBuf> {
+    let Some(home) = std::env::var_os("HOME") else { return Vec::new() };
+    let ids = Path::new(&home).join(".debug/.build-id");
+    let file = |length: usize| {
+        let (first, rest) = build_id.get(..length)?.split_first()?;
+        let file = ids.join(hex(&[*first])).join(hex(rest)).join("elf");
+        file.exists().then_some(file)
+    };
+    let lengths = (1..=build_id.len()).rev();
+    lengths.filter(|length| is_same_build(&build_id[..*length], build_id)).filter_map(file).collect()
 }
 
 /// Lower-case hexadecimal, as build ids are written.
@@ -220,4 +277,28 @@ pub fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_that_fill_a_build_id_up_are_not_part_of_it() {
+        let check = |file: &[u8], recorded: &[u8], same| {
+            assert_eq!(is_same_build(file, recorded), same, "{} {}", hex(file), hex(recorded));
+        };
+        let padded = |id: &[u8]| [id, &vec![0; 20 - id.len()]].concat();
+        let (short, ends_in_zero) = ([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 0]);
+        check(&short, &short, true);
+        check(&short, &padded(&short), true);
+        check(&ends_in_zero, &padded(&ends_in_zero), true);
+        check(&[7; 16], &padded(&[7; 16]), true);
+        check(&padded(&short), &padded(&short), true);
+        check(&short, &padded(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), false);
+        check(&padded(&short), &short, false);
+        // The recording says that it has 16 bytes.
+        check(&short, &padded(&short)[..16], false);
+        check(&[9; 8], &padded(&short), false);
+    }
 }

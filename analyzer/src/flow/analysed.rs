@@ -120,6 +120,7 @@ impl AnalysedFlow {
         if !of.read {
             return Err("its code was not read when the flow was made".into());
         }
+        let search = search.among(self.flow.modules.iter().map(|of| &of.module));
         Ok(Arc::new(AnalysedModule::of_flows(&[(&self.flow, index)], search.open(&of.module)?)))
     }
 
@@ -143,10 +144,16 @@ impl AnalysedFlow {
         }
     }
 
-    /// How much of a module does not fit its code and is in no count, as a sentence.
-    pub fn misfit(&self, index: usize, code: &AnalysedModule) -> Option<String> {
+    /// That the file of a module is of another build, and how much of the module does not fit its code and is in no count, in sentences.
+    pub fn misfits(&self, index: usize, code: &AnalysedModule) -> Vec<String> {
         let of: &ModuleFlow = &self.flow.modules[index];
-        if self.chosen.is_some() { None } else { code.misfit(of, self.flow.range_total() > 0.0) }
+        let misfit = if self.chosen.is_some() { None } else { code.misfit(of, self.flow.range_total() > 0.0) };
+        self.other_build(index, code).into_iter().chain(misfit).collect()
+    }
+
+    /// That the file of a module is of another build, as a sentence; not where the analysis that the flow is of says it.
+    pub fn other_build(&self, index: usize, code: &AnalysedModule) -> Option<String> {
+        if self.code[index].is_some() { None } else { code.binary.other_build.clone() }
     }
 }
 

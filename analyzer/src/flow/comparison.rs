@@ -107,8 +107,9 @@ pub fn compare(sides: [&AnalysedFlow; 2], search: &BinarySearch, threads: usize)
             pairs.entry(identity).or_default()[side] = Some(index);
         }
     }
+    let search = search.among(sides.into_iter().flat_map(|flow| &flow.flow().modules).map(|of| &of.module));
     for pair in pairs.into_values() {
-        sums.add(sides, pair, search);
+        sums.add(sides, pair, &search);
     }
     sums.finish()
 }
@@ -204,7 +205,7 @@ impl Sums {
         let mut executions: [Vec<f64>; 2] = Default::default();
         for (side, flow, index) in parts {
             executions[side] = flow.block_counts(index, &code);
-            self.notes.extend(flow.misfit(index, &code));
+            self.notes.extend(flow.misfits(index, &code));
         }
         let both = pair.iter().all(Option::is_some);
         let mut ran: Vec<(&Block, [f64; 2])> = Vec::new();

@@ -49,7 +49,7 @@ pub fn executed_modules<'a>(
     modules.map(move |(index, of)| {
         let code = flow.code(index, search).map(|code| {
             let counts = flow.block_counts(index, &code);
-            let mut notes = Vec::from_iter(flow.misfit(index, &code));
+            let mut notes = flow.misfits(index, &code);
             let ran = code.blocks.blocks().iter().zip(&counts).filter(|(_, count)| **count > 0.0);
             let ran = joined(ran.map(|(block, _)| block.start..block.end));
             let source = SourceIndex::read(&code.binary, &ran, threads);

@@ -26,6 +26,7 @@ impl Flow {
             let module = Module { path: of.path.clone(), build_id, kind: ModuleKind::File };
             match search.open(&module) {
                 Ok(binary) => {
+                    notes.extend(binary.other_build.clone());
                     let code = ExactCode::of(of, &binary);
                     let all = of.blocks.iter().filter(|block| block.executions > 0).count();
                     let strange = all - code.blocks.len();

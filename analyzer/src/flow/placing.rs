@@ -9,6 +9,7 @@ use crate::recording::ModuleKind;
 impl Flow {
     /// Turns file offsets into addresses in the modules whose files are found by now. What is at no address of the file is left out.
     pub fn placed(self, search: &BinarySearch) -> Flow {
+        let search = search.among(self.modules.iter().map(|of| &of.module));
         let found = |of: &ModuleFlow| {
             let is_open = !of.read && of.module.kind == ModuleKind::File;
             is_open.then(|| search.open(&of.module).ok()).flatten().map(|binary| binary.image)

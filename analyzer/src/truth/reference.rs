@@ -131,6 +131,8 @@ impl<'a> TruthIndex<'a> {
         }
         let &index = self.by_path.get(path).ok_or(NotComparable::NotInTruth)?;
         match (&self.modules[index].build_id, build_id) {
+            // Zeros fill an id up in a recording that does not say how long it is.
+            (Some(truth), Some(recording)) if format!("{truth:0<40}") == recording => Ok(index),
             (Some(truth), Some(recording)) => {
                 Err(NotComparable::OtherBinary { truth: truth.clone(), recording: recording.to_string() })
             }

@@ -19,8 +19,8 @@ pub struct Profiled<'a> {
     pub index: usize,
     pub module: &'a ModuleFlow,
     pub code: Arc<AnalysedModule>,
-    /// What of the module does not fit the file, as a sentence.
-    misfit: Option<String>,
+    /// What of the module does not fit the file, in sentences.
+    misfits: Vec<String>,
 }
 
 impl<'a> Profiled<'a> {
@@ -46,8 +46,9 @@ impl<'a> Profiled<'a> {
         for &(index, module) in candidates().take(if is_given { usize::MAX } else { 1 }) {
             match analysed.code(index, search) {
                 Ok(code) => {
-                    let misfit = code.misfit(module, !module.ranges.is_empty());
-                    return Ok(Profiled { flow, index, module, code, misfit });
+                    let mut misfits = Vec::from_iter(analysed.other_build(index, &code));
+                    misfits.extend(code.misfit(module, !module.ranges.is_empty()));
+                    return Ok(Profiled { flow, index, module, code, misfits });
                 }
                 Err(why) => {
                     // What was not read when the flow was made cannot be read now, either: this says why.
@@ -77,7 +78,7 @@ impl<'a> Profiled<'a> {
             let part = share(others, others + size(self.module));
             lines.push(format!("left out: {} other builds of that name, {part} of what ran of it", builds.len()));
         }
-        lines.extend(self.misfit.clone());
+        lines.extend(self.misfits.clone());
         lines.extend(left_out(of));
         lines
     }
