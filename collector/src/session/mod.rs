@@ -2,6 +2,8 @@
 
 pub(crate) mod build_id;
 pub(crate) mod command;
+pub(crate) mod followed;
+mod kernel_events;
 mod kernel_image;
 mod lead;
 pub(crate) mod limits;
@@ -9,6 +11,7 @@ pub(crate) mod live;
 pub(crate) mod metadata;
 pub(crate) mod open;
 pub(crate) mod output;
+mod producer;
 pub(crate) mod record_layout;
 pub(crate) mod recorder;
 mod setup;
@@ -22,22 +25,24 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use formats::metadata::{EventMetadata, Metadata, RECORD_TYPE};
-use perfdata::{EventAttr, RecordType, Writer};
+use formats::metadata::{EventMetadata, Metadata, Provenance, RECORD_TYPE};
+use perfdata::{BuildIdEntry, EventDescription, RecordType, Writer};
 
 use crate::error::RecordError;
 use crate::machine::Machine;
 use crate::plan::choice::{Choice, choose};
-use crate::plan::event_spec::{EventSpec, Levels, Unit};
+use crate::plan::event_spec::Levels;
 use crate::plan::request::{Request, Target};
 use crate::session::build_id::build_ids;
 use crate::session::command::{CommandStatus, PreparedCommand, find_program};
+use crate::session::followed::{Attached, PlannedFollower};
 use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
-use crate::session::metadata::{counted_event, features, metadata, multiplexed, own_cpu_time};
+use crate::session::metadata::{features, metadata, own_cpu_time};
 use crate::session::open::KernelOpener;
 use crate::session::output::{Output, is_stream};
-use crate::session::recorder::{Recorder, Stop};
+use crate::session::producer::Producer;
+use crate::session::recorder::{Recorder, RingSource, Stop};
 use crate::session::setup::{cpus, open_all, tasks};
 use crate::session::tally::Counts;
 use crate::simulation::SimulationStatistics;
@@ -45,21 +50,17 @@ use crate::simulation::planned::PlannedSimulation;
 use crate::sys::process::{all_processes, group_and_parent};
 use crate::sys::{SignalFd, ignore_file_size_signal, is_ignored, raise_limits};
 use crate::tracer::TracerStatistics;
-use crate::tracer::tracing::{Tracing, burst_metadata, burst_totals};
+use crate::tracer::tracing::Tracing;
 
 /// A recording that is set up; nothing is recorded and nothing of the command runs yet.
 pub struct Session<'a> {
     request: &'a Request,
     machine: &'a Machine,
     choice: Choice,
-    attrs: Vec<EventAttr>,
     live: Live,
     command: Option<PreparedCommand>,
     output: Output,
     recorder: Recorder<BufWriter<File>>,
-    /// How branches are traced in software, if they are.
-    tracing: Option<Tracing>,
-    simulation: Option<PlannedSimulation>,
     /// Whether what comes first is in the file.
     begun: Result<(), RecordError>,
 }
@@ -115,13 +116,7 @@ impl<'a> Session<'a> {
         raise_limits();
         let files = open_files();
         check_files(files, cpus(request, machine).len())?;
-        let (simulation, mut choice) = match &request.simulation {
-            None => (None, choose(machine, &request.wishes, &mut KernelOpener)?),
-            Some(wish) => {
-                let (planned, choice) = PlannedSimulation::plan(wish.pmu, wish.only_steps, &request.wishes)?;
-                (Some(planned), choice)
-            }
-        };
+        let (mut choice, follower) = plan(request, machine)?;
         check_files(files, tasks(&request.target) * cpus(request, machine).len() * choice.events.len())?;
         if let Some(program) = request.command.first() {
             find_program(program)?;
@@ -129,23 +124,9 @@ impl<'a> Session<'a> {
         let signals = SignalFd::block(&signals_to_stop()).map_err(RecordError::system("blocking signals"))?;
         ignore_file_size_signal();
         let (output, file) = Output::create(&request.output)?;
-        let prepared = Self::open(request, machine, &mut choice, simulation.as_ref(), signals, file);
-        match prepared {
-            Ok((attrs, live, command, recorder, tracing)) => {
-                let begun = Ok(());
-                let mut session = Self {
-                    request,
-                    machine,
-                    choice,
-                    attrs,
-                    live,
-                    command,
-                    output,
-                    recorder,
-                    tracing,
-                    simulation,
-                    begun,
-                };
+        match begin(request, machine, &mut choice, follower, signals, file) {
+            Ok(Begun { live, command, recorder }) => {
+                let mut session = Self { request, machine, choice, live, command, output, recorder, begun: Ok(()) };
                 session.begun = session.begin_file();
                 Ok(session)
             }
@@ -154,54 +135,6 @@ impl<'a> Session<'a> {
                 Err(error)
             }
         }
-    }
-
-    /// Forks the command, opens the events, attaches the tracer, and begins the file.
-    #[allow(clippy::type_complexity)] // the parts of a session
-    fn open(
-        request: &Request,
-        machine: &Machine,
-        choice: &mut Choice,
-        simulation: Option<&PlannedSimulation>,
-        signals: SignalFd,
-        mut file: File,
-    ) -> Result<(Vec<EventAttr>, Live, Option<PreparedCommand>, Recorder<BufWriter<File>>, Option<Tracing>), RecordError>
-    {
-        let tracing = Tracing::plan(request, machine, choice)?;
-        let (mut command, opened, attrs) =
-            open_all(request, machine, choice, &signals, tracing.is_some() || simulation.is_some())?;
-        let mut descriptions = opened.descriptions(&choice.events, &attrs);
-        let mut tracer = None;
-        if let (Some(tracing), Some(first)) = (&tracing, attrs.first()) {
-            let burst = tracing.description(first);
-            let pid = command.as_ref().map(PreparedCommand::pid);
-            tracer = tracing.attach(request, pid, &burst.attr, choice)?;
-            if let (Some(tracer), Some(command), Target::Command) = (&tracer, &mut command, &request.target) {
-                command.leave_to(tracer.shared());
-            }
-            if tracer.is_some() {
-                descriptions.push(burst);
-            }
-        }
-        let mut simulating = None;
-        if let (Some(planned), Some(first), Some(command)) = (simulation, attrs.first(), &mut command) {
-            let events = planned.descriptions(first);
-            let simulation = planned.begin(command.pid(), &events)?;
-            command.leave_to(simulation.shared());
-            descriptions.extend(events);
-            simulating = Some(simulation);
-        }
-        let tracing = tracing.filter(|_| tracer.is_some());
-        let burst_id = tracing.as_ref().and(descriptions.last()).and_then(|event| event.ids.first().copied());
-        let is_stream = is_stream(&mut file);
-        let out = BufWriter::with_capacity(1 << 18, file);
-        let writer = match is_stream {
-            true => Writer::create_stream(out, &descriptions)?,
-            false => Writer::create(out, &descriptions)?,
-        };
-        let recorder = Recorder::new(writer, burst_id);
-        let live = Live::new(opened, signals, request.target.ids(), tracer, simulating);
-        Ok((attrs, live, command, recorder, tracing))
     }
 
     /// What is less than it could be, in sentences.
@@ -216,7 +149,7 @@ impl<'a> Session<'a> {
 
     /// Whether branches will be traced in software.
     pub fn traces_branches(&self) -> bool {
-        self.tracing.is_some()
+        self.introduction().tracer.is_some()
     }
 
     /// Starts the command and the events, records until there is a reason to stop, and completes the file. `say` hears what the user
@@ -230,19 +163,16 @@ impl<'a> Session<'a> {
         let begun = std::mem::replace(&mut self.begun, Ok(()));
         let synthesized = begun.and_then(|()| if by_exec { self.synthesize() } else { Ok(()) });
         let started = Instant::now();
-        let enabled = if by_exec { Ok(()) } else { self.live.opened.enable().map_err(RecordError::Enable) };
+        let enabled = if by_exec { Ok(()) } else { self.live.enable().map_err(RecordError::Enable) };
         let command = enabled.and_then(|()| Ok(self.command.take().map(PreparedCommand::start).transpose()?));
         match command {
             Ok(command) => self.live.command = command,
             Err(error) => {
-                self.live.end_tracing();
+                self.live.stop();
                 drop(self.recorder);
                 self.output.abandon();
                 return Err(error);
             }
-        }
-        if let Some(tracer) = &self.live.tracer {
-            tracer.start();
         }
         self.live.begin(self.request.duration);
         let synthesized = self.output.settle().map_err(RecordError::from).and(synthesized);
@@ -250,49 +180,38 @@ impl<'a> Session<'a> {
         let synthesized = synthesized.and_then(|()| if by_exec { Ok(()) } else { self.synthesize() });
         let recorded = synthesized.and_then(|()| Ok(self.recorder.run(&mut self.live)?));
         let duration = started.elapsed();
+        let introduction = self.introduction();
+        let Self { request, machine, choice, mut live, recorder, .. } = self;
         let written = recorded.and_then(|stop| {
-            Ok((
-                stop,
-                Self::complete(
-                    self.request,
-                    self.machine,
-                    &self.choice,
-                    &self.attrs,
-                    &self.live,
-                    self.recorder,
-                    duration,
-                    self.tracing.as_ref(),
-                    self.simulation.as_ref(),
-                )?,
-            ))
+            let with_kernel = choice.events.iter().any(|event| event.levels != Levels::User);
+            let ids = build_ids(&recorder.tally.mapped, with_kernel);
+            Ok((stop, complete(request, machine, introduction, &mut live, recorder, duration, ids)?))
         });
         match written {
             Ok((stop, summary)) => {
-                let command = end_command(&mut self.live, stop, say)?;
+                let command = end_command(&mut live, stop, say)?;
                 Ok(Outcome { stop, command, summary })
             }
             Err(error) => {
                 say(&format!("{error}; the recording ends here"));
-                self.live.opened.disable();
-                self.live.end_tracing();
-                let command = end_command(&mut self.live, Stop::CommandEnded, say).unwrap_or_default();
-                let path = self.request.output.clone();
+                live.stop();
+                let command = end_command(&mut live, Stop::CommandEnded, say).unwrap_or_default();
+                let path = request.output.clone();
                 Err(RecordError::Incomplete { path, source: Box::new(error), command })
             }
         }
     }
 
+    /// The metadata, as far as it is known before anything is recorded.
+    fn introduction(&self) -> Metadata {
+        let mut metadata = metadata(&self.choice, self.machine, self.request.target.word());
+        self.live.producers.iter().for_each(|producer| producer.introduce(&mut metadata));
+        metadata
+    }
+
     /// Writes what is known of the recording now: a collector that is killed leaves a file that can be read, and says what it is.
     fn begin_file(&mut self) -> Result<(), RecordError> {
-        let mut metadata = metadata(&self.choice, self.machine, self.request.target.word());
-        if let Some(tracing) = &self.tracing {
-            metadata.events.push(burst_metadata(&tracing.spec));
-            metadata.tracer = Some(tracing.metadata());
-        }
-        if let Some(simulation) = &self.simulation {
-            metadata.events.extend(simulation.metadata());
-            metadata.simulation = Some(simulation.settings());
-        }
+        let metadata = self.introduction();
         let writer = &mut self.recorder.writer;
         if let Some(body) = metadata.to_record_body() {
             writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
@@ -320,83 +239,111 @@ impl<'a> Session<'a> {
         }
         Ok(writer.flush()?)
     }
+}
 
-    #[allow(clippy::too_many_arguments)] // the parts of a session
-    fn complete(
-        request: &Request,
-        machine: &Machine,
-        choice: &Choice,
-        attrs: &[EventAttr],
-        live: &Live,
-        recorder: Recorder<BufWriter<File>>,
-        duration: Duration,
-        tracing: Option<&Tracing>,
-        simulation: Option<&PlannedSimulation>,
-    ) -> Result<Summary, RecordError> {
-        let totals = live.opened.totals(attrs, request.target != Target::System);
-        let tally = &recorder.tally;
-        let mut metadata = metadata(choice, machine, request.target.word());
-        let mut events: Vec<EventMetadata> = std::mem::take(&mut metadata.events);
-        let mut all_totals = totals.clone();
-        let mut traced = live.traced.clone();
-        if let Some(tracing) = tracing {
-            let is_clock = |event: &&EventSpec| event.unit == Unit::Nanoseconds;
-            let clocks = choice.events.iter().zip(&tally.samples).filter(|(event, _)| is_clock(event));
-            let clock_samples: u64 = clocks.map(|(_, samples)| samples).sum();
-            if let Some(tracer) = &mut traced {
-                tracer.complete(clock_samples + tally.counts.before_first_burst);
-            }
-            // Without these, readers would take bursts for stacks of the hardware.
-            events.push(burst_metadata(&tracing.spec));
-            all_totals.push(burst_totals(traced.as_ref()));
+/// Chooses the events that the kernel is to open, and what is to follow the program beside them.
+fn plan(request: &Request, machine: &Machine) -> Result<(Choice, Option<Box<dyn PlannedFollower>>), RecordError> {
+    if let Some(simulation) = &request.simulation {
+        let (planned, choice) = PlannedSimulation::plan(simulation.pmu, simulation.only_steps, &request.wishes)?;
+        return Ok((choice, Some(Box::new(planned))));
+    }
+    let mut choice = choose(machine, &request.wishes, &mut KernelOpener)?;
+    let tracing = Tracing::plan(request, machine, &mut choice)?;
+    Ok((choice, tracing.map(|tracing| Box::new(tracing) as Box<dyn PlannedFollower>)))
+}
+
+/// What is at work, and where its records go.
+struct Begun {
+    live: Live,
+    command: Option<PreparedCommand>,
+    recorder: Recorder<BufWriter<File>>,
+}
+
+/// Forks the command, opens the events, attaches what follows the program, and begins the file.
+fn begin(
+    request: &Request,
+    machine: &Machine,
+    choice: &mut Choice,
+    follower: Option<Box<dyn PlannedFollower>>,
+    signals: SignalFd,
+    mut file: File,
+) -> Result<Begun, RecordError> {
+    let (mut command, kernel) = open_all(request, machine, choice, &signals, follower.is_some())?;
+    let mut followed = None;
+    if let (Some(follower), Some(first)) = (follower, kernel.first_attr()) {
+        let pid = command.as_ref().map(PreparedCommand::pid);
+        followed = follower.attach(request, pid, first, choice)?;
+    }
+    let mut producers: Vec<Box<dyn Producer>> = vec![Box::new(kernel)];
+    if let Some(Attached { producer, shared }) = followed {
+        if let (Some(command), Target::Command) = (&mut command, &request.target) {
+            command.leave_to(shared);
         }
-        if let Some(simulation) = simulation {
-            events.extend(simulation.metadata());
-            all_totals.extend(PlannedSimulation::totals(live.simulated.as_ref()));
-        }
-        let samples = tally.samples.iter().copied().chain(std::iter::repeat(0));
-        let counted = events.into_iter().zip(samples).zip(all_totals);
-        metadata.events = counted.map(|((event, samples), totals)| counted_event(event, samples, totals)).collect();
-        if request.cpus.is_none() && choice.events.iter().all(|event| event.cpus.is_none()) {
-            let of_all_cpus = choice.events.iter().zip(&totals);
-            metadata.degradations.extend(of_all_cpus.filter_map(|(spec, totals)| multiplexed(spec, totals, machine)));
-        }
-        // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
-        let lost_samples = totals.iter().map(|totals| totals.lost).sum();
-        if tracing.is_some() && traced.is_none() {
-            metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned());
-        }
-        metadata.degradations.extend(traced.as_ref().and_then(TracerStatistics::degradation));
-        metadata.tracer = traced.as_ref().map(TracerStatistics::metadata);
-        if let Some(wish) = &request.simulation {
-            metadata.branch_depth = u32::try_from(wish.pmu.depth).ok();
-            match &live.simulated {
-                Some(done) => metadata.degradations.extend(done.degradations()),
-                None => {
-                    metadata.degradations.push("samples end early: the simulation failed, which is a bug".to_owned())
-                }
-            }
-            metadata.simulation = live.simulated.as_ref().map(SimulationStatistics::metadata);
-        }
-        let mut counts = tally.counts;
-        counts.lost = counts.lost.max(lost_samples);
+        producers.push(producer);
+    }
+    let mut introduction = Metadata::default();
+    producers.iter().for_each(|producer| producer.introduce(&mut introduction));
+    let events: Vec<EventDescription> = producers.iter().flat_map(|producer| producer.events()).cloned().collect();
+    let is_burst = |event: &EventMetadata| event.provenance == Some(Provenance::Software);
+    let burst = events.iter().zip(&introduction.events).find(|(_, event)| is_burst(event));
+    let burst_id = burst.and_then(|(event, _)| event.ids.first().copied());
+    let is_stream = is_stream(&mut file);
+    let out = BufWriter::with_capacity(1 << 18, file);
+    let writer = match is_stream {
+        true => Writer::create_stream(out, &events)?,
+        false => Writer::create(out, &events)?,
+    };
+    let recorder = Recorder::new(writer, burst_id);
+    Ok(Begun { live: Live::new(producers, signals, request.target.ids()), command, recorder })
+}
+
+/// Writes what became of the recording, and completes the file. `metadata`: what it was introduced with.
+fn complete(
+    request: &Request,
+    machine: &Machine,
+    metadata: Metadata,
+    live: &mut Live,
+    recorder: Recorder<BufWriter<File>>,
+    duration: Duration,
+    build_ids: Vec<BuildIdEntry>,
+) -> Result<Summary, RecordError> {
+    let counts = recorder.tally.counts;
+    let path = request.output.clone();
+    let mut summary = Summary { path, bytes: 0, metadata, counts, duration, tracer: None, simulation: None };
+    for (event, &samples) in summary.metadata.events.iter_mut().zip(&recorder.tally.samples) {
+        event.samples = Some(samples);
+    }
+    let mut first = 0;
+    for producer in &mut live.producers {
+        let own = first..first + producer.events().len();
+        first = own.end;
+        producer.conclude(own, &mut summary);
+    }
+    summary.counted();
+    summary.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time()));
+    let features = features(machine, &summary.metadata, &request.cmdline, build_ids, recorder.tally.sample_time);
+    let streamed = recorder.writer.data_size();
+    let file = recorder.finish(&features)?;
+    let bytes = file.get_ref().metadata().ok().filter(|file| file.is_file()).map_or(streamed, |file| file.len());
+    Ok(Summary { bytes, ..summary })
+}
+
+impl Summary {
+    /// The metadata says what was counted.
+    fn counted(&mut self) {
+        let (counts, metadata) = (&self.counts, &mut self.metadata);
         metadata.samples = Some(counts.samples);
         metadata.lost = Some(counts.lost);
         metadata.lost_by_hardware = Some(counts.lost_by_hardware);
         metadata.throttled = Some(counts.throttled);
         metadata.late = Some(counts.late);
         metadata.before_first_burst = Some(counts.before_first_burst).filter(|&samples| samples > 0);
-        metadata.duration_ns = Some(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-        let with_kernel = choice.events.iter().any(|event| event.levels != Levels::User);
-        let ids = build_ids(&tally.mapped, with_kernel);
-        metadata.collector_cpu_ns = Some(u64::try_from(own_cpu_time().as_nanos()).unwrap_or(u64::MAX));
-        let features = features(machine, &metadata, &request.cmdline, ids, tally.sample_time);
-        let streamed = recorder.writer.data_size();
-        let file = recorder.finish(&features)?;
-        let bytes = file.get_ref().metadata().ok().filter(|file| file.is_file()).map_or(streamed, |file| file.len());
-        let (tracer, simulation) = (traced, live.simulated.clone());
-        Ok(Summary { path: request.output.clone(), bytes, metadata, counts, duration, tracer, simulation })
+        metadata.duration_ns = Some(nanoseconds(self.duration));
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// SIGHUP comes when a terminal is lost. It and SIGQUIT may be ignored, by `nohup` and by shells for what they run in the background;

@@ -1,7 +1,5 @@
 //! Opening the events of a session on what is to be recorded.
 
-use perfdata::EventAttr;
-
 use crate::error::RecordError;
 use crate::machine::Machine;
 use crate::machine::cpu_list::CpuList;
@@ -9,6 +7,7 @@ use crate::plan::choice::Choice;
 use crate::plan::event_spec::{SessionAttrs, Unit};
 use crate::plan::request::{Request, Target};
 use crate::session::command::PreparedCommand;
+use crate::session::kernel_events::KernelEvents;
 use crate::session::limits::check_address_space;
 use crate::session::open::{OpenError, Opened, Threads, attrs, open};
 use crate::sys::SignalFd;
@@ -26,7 +25,7 @@ pub(crate) fn open_all(
     choice: &mut Choice,
     signals: &SignalFd,
     traced: bool,
-) -> Result<(Option<PreparedCommand>, Opened, Vec<EventAttr>), RecordError> {
+) -> Result<(Option<PreparedCommand>, KernelEvents), RecordError> {
     let command = match request.command.as_slice() {
         [] => None,
         command => Some(PreparedCommand::fork(command, signals, request.stdout_to_stderr)?),
@@ -83,7 +82,7 @@ pub(crate) fn open_all(
         ));
     }
     missing_cpus(request, &machine.online, choice);
-    Ok((command, opened, attrs))
+    Ok((command, KernelEvents::new(request, machine, &choice.events, attrs, opened)))
 }
 
 /// The CPUs to record on.

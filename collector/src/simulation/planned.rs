@@ -4,7 +4,9 @@
 //! there; only their names, and the provenance in the metadata, are those of a simulation. What the kernel is asked for is an event that
 //! never happens, for the records that come with any.
 
-use formats::metadata::{EventMetadata, SimulationMetadata};
+use std::ops::Range;
+
+use formats::metadata::{EventMetadata, Metadata, SimulationMetadata};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
 
@@ -15,7 +17,10 @@ use crate::machine::{Cpu, EventOpener, Machine, Probe, Probes};
 use crate::plan::Wishes;
 use crate::plan::choice::{Choice, Source, choose};
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, SessionAttrs};
-use crate::session::metadata::event_metadata;
+use crate::plan::request::Request;
+use crate::session::Summary;
+use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
+use crate::session::metadata::{count_event, event_metadata};
 use crate::session::open::Totals;
 use crate::simulation::pmu::{Capture, SampledEvents, Sampling};
 use crate::simulation::settings::{PmuSettings, SimulatedCore};
@@ -27,9 +32,6 @@ use crate::tracer::{BurstEvent, Follower};
 /// The first words of every report.
 const SENTENCE: &str =
     "the samples were made by a simulated PMU that models no real one: they are no measurement of hardware";
-
-/// The simulation at work.
-pub(crate) type Simulation = Follower<SimulationStatistics>;
 
 /// A simulation that is to be begun.
 pub(crate) struct PlannedSimulation {
@@ -64,7 +66,7 @@ impl PlannedSimulation {
     }
 
     /// Its events, which agree with `first` in all that readers expect events to agree in.
-    pub(crate) fn descriptions(&self, first: &EventAttr) -> [EventDescription; 2] {
+    fn descriptions(&self, first: &EventAttr) -> [EventDescription; 2] {
         [0, 1].map(|event| {
             let (spec, (_, id)) = (&self.specs[event], &self.ids[event]);
             let of_own = spec.attr(&SessionAttrs::default(), false);
@@ -78,12 +80,19 @@ impl PlannedSimulation {
             EventDescription { attr, name: spec.name(), ids: vec![*id] }
         })
     }
+}
 
-    /// Attaches to the process that is about to become the command.
-    ///
-    /// # Errors
-    /// It cannot be traced.
-    pub(crate) fn begin(&self, command: u32, events: &[EventDescription; 2]) -> Result<Simulation, RecordError> {
+impl PlannedFollower for PlannedSimulation {
+    fn attach(
+        self: Box<Self>,
+        _: &Request,
+        command: Option<u32>,
+        first: &EventAttr,
+        _: &mut Choice,
+    ) -> Result<Option<Attached>, RecordError> {
+        // A request without a command is refused before.
+        let Some(command) = command else { return Ok(None) };
+        let events = self.descriptions(first);
         let settings = SimulationSettings {
             pmu: self.pmu,
             sampled: self.events,
@@ -91,33 +100,43 @@ impl PlannedSimulation {
             events: [0, 1].map(|event| BurstEvent { attr: events[event].attr.clone(), id: self.ids[event].1 }),
             only_steps: self.only_steps,
         };
-        Ok(Follower::simulate(settings)?)
+        let simulation = Follower::simulate(settings)?;
+        Ok(Some(Followed::attached(*self, events.to_vec(), simulation)))
     }
+}
 
-    /// What the metadata says of it before anything is simulated.
-    pub(crate) fn settings(&self) -> SimulationMetadata {
+impl Follows for PlannedSimulation {
+    type Statistics = SimulationStatistics;
+
+    fn introduce(&self, metadata: &mut Metadata) {
+        let provenance = Some(Provenance::Simulated);
+        let events = self.specs.iter().map(|spec| EventMetadata { provenance, ..event_metadata(spec) });
+        metadata.events.extend(events);
         let PmuSettings { core, depth, bias, seed } = self.pmu;
-        SimulationMetadata {
+        metadata.branch_depth = u32::try_from(depth).ok();
+        metadata.simulation = Some(SimulationMetadata {
             core: Some(core.as_str().to_owned()),
             depth: Some(depth as u64),
             bias: Some(bias),
             seed: Some(seed),
             ..SimulationMetadata::default()
+        });
+    }
+
+    fn conclude(&self, done: Option<SimulationStatistics>, own: Range<usize>, summary: &mut Summary) {
+        let metadata = &mut summary.metadata;
+        let counted = done.as_ref().map_or([0, 0], |done| [done.instructions, done.taken_branches]);
+        for (event, counted) in metadata.events[own].iter_mut().zip(counted) {
+            count_event(event, &Totals { counted, ..Totals::default() });
         }
-    }
-
-    /// Its events in the metadata.
-    pub(crate) fn metadata(&self) -> [EventMetadata; 2] {
-        [0, 1].map(|event| EventMetadata {
-            provenance: Some(Provenance::Simulated),
-            ..event_metadata(&self.specs[event])
-        })
-    }
-
-    /// What they counted.
-    pub(crate) fn totals(done: Option<&SimulationStatistics>) -> [Totals; 2] {
-        let counted = done.map_or([0, 0], |done| [done.instructions, done.taken_branches]);
-        counted.map(|counted| Totals { counted, ..Totals::default() })
+        match &done {
+            None => metadata.degradations.push("samples end early: the simulation failed, which is a bug".to_owned()),
+            Some(done) => {
+                metadata.degradations.extend(done.degradations());
+                metadata.simulation = Some(done.metadata());
+            }
+        }
+        summary.simulation = done;
     }
 }
 

@@ -1,8 +1,9 @@
 //! Whether a session traces branches in software, and how.
 
+use std::ops::Range;
 use std::time::Duration;
 
-use formats::metadata::{EventMetadata, TracerMetadata};
+use formats::metadata::{EventMetadata, Metadata};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, BranchSampleType, EventAttr, EventDescription, SampleFormat};
 
@@ -14,7 +15,9 @@ use crate::plan::choice::Choice;
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, Role, SessionAttrs, Unit};
 use crate::plan::periods::prime_from;
 use crate::plan::request::{Request, Target};
-use crate::session::metadata::event_metadata;
+use crate::session::Summary;
+use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
+use crate::session::metadata::{count_event, event_metadata};
 use crate::session::open::Totals;
 use crate::sys::{EventFd, Scope};
 use crate::tracer::stop_cost::{SAMPLE, SAMPLE_SHARE, UNSEEN_SHARE};
@@ -26,7 +29,7 @@ use crate::tracer::{
 /// Tracing that is to be done.
 pub(crate) struct Tracing {
     settings: Settings,
-    pub(crate) spec: EventSpec,
+    spec: EventSpec,
     /// Keeps the id of the bursts' event from being given to another one.
     id: (EventFd, u64),
 }
@@ -60,7 +63,7 @@ impl Tracing {
     }
 
     /// The event of the bursts, which agrees with `first` in all that readers expect events to agree in.
-    pub(crate) fn description(&self, first: &EventAttr) -> EventDescription {
+    fn description(&self, first: &EventAttr) -> EventDescription {
         let of_own = self.spec.attr(&SessionAttrs::default(), false);
         let shared = SampleFormat(first.sample_format.0 & !SampleFormat::BRANCH_STACK.0);
         let attr = EventAttr {
@@ -72,23 +75,17 @@ impl Tracing {
         };
         EventDescription { attr, name: self.spec.name(), ids: vec![self.id.1] }
     }
+}
 
-    /// What the metadata says of it before anything is traced.
-    pub(crate) fn metadata(&self) -> TracerMetadata {
-        self.settings.size.metadata(self.settings.kind, self.settings.overhead)
-    }
-
-    /// Attaches to the target. Nothing is sampled yet.
-    ///
-    /// # Errors
-    /// The user asked for the tracer, and it cannot attach; if it was the tool's choice, that is a degradation.
-    pub(crate) fn attach(
-        &self,
+impl PlannedFollower for Tracing {
+    /// If the tracer was the tool's choice and cannot attach, that is a degradation.
+    fn attach(
+        self: Box<Self>,
         request: &Request,
         command: Option<u32>,
-        attr: &EventAttr,
+        first: &EventAttr,
         choice: &mut Choice,
-    ) -> Result<Option<Tracer>, RecordError> {
+    ) -> Result<Option<Attached>, RecordError> {
         let mut settings = self.settings.clone();
         let (ids, whole) = match &request.target {
             Target::Command => (command.into_iter().collect(), false),
@@ -99,9 +96,10 @@ impl Tracing {
         if request.target == Target::Command {
             settings.command = command.map(|pid| pid as i32);
         }
-        let event = BurstEvent { attr: attr.clone(), id: self.id.1 };
+        let burst = self.description(first);
+        let event = BurstEvent { attr: burst.attr.clone(), id: self.id.1 };
         match Tracer::attach(settings, event, &ids, whole) {
-            Ok(tracer) => Ok(Some(tracer)),
+            Ok(tracer) => Ok(Some(Followed::attached(*self, vec![burst], tracer))),
             Err(error) if request.tracer.kind == TracerChoice::Auto => {
                 let sentence = format!(
                     "no branch stacks: {error}. The clock samples as rarely as beside them; --tracer none samples more often"
@@ -114,16 +112,35 @@ impl Tracing {
     }
 }
 
-/// The bursts' event in the metadata.
-pub(crate) fn burst_metadata(spec: &EventSpec) -> EventMetadata {
-    EventMetadata { provenance: Some(Provenance::Software), ..event_metadata(spec) }
-}
+impl Follows for Tracing {
+    type Statistics = TracerStatistics;
 
-/// What it counted.
-pub(crate) fn burst_totals(tracer: Option<&TracerStatistics>) -> Totals {
-    let application = tracer.map_or(Duration::ZERO, |tracer| tracer.time.application);
-    let nanoseconds = u64::try_from(application.as_nanos()).unwrap_or(u64::MAX);
-    Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 }
+    /// Without these, readers would take bursts for stacks of the hardware.
+    fn introduce(&self, metadata: &mut Metadata) {
+        let provenance = Some(Provenance::Software);
+        metadata.events.push(EventMetadata { provenance, ..event_metadata(&self.spec) });
+        metadata.tracer = Some(self.settings.size.metadata(self.settings.kind, self.settings.overhead));
+    }
+
+    fn conclude(&self, done: Option<TracerStatistics>, own: Range<usize>, summary: &mut Summary) {
+        let metadata = &mut summary.metadata;
+        let clocks = metadata.events[..own.start].iter().filter(|event| event.unit == Some(Unit::Nanoseconds));
+        let clock_samples: u64 = clocks.filter_map(|event| event.samples).sum();
+        let mut application = Duration::ZERO;
+        match done {
+            None => metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned()),
+            Some(mut tracer) => {
+                tracer.complete(clock_samples + summary.counts.before_first_burst);
+                application = tracer.time.application;
+                metadata.degradations.extend(tracer.degradation());
+                metadata.tracer = Some(tracer.metadata());
+                summary.tracer = Some(tracer);
+            }
+        }
+        let nanoseconds = u64::try_from(application.as_nanos()).unwrap_or(u64::MAX);
+        let totals = Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 };
+        metadata.events[own].iter_mut().for_each(|event| count_event(event, &totals));
+    }
 }
 
 /// What would trace a command without options, if it can be; the choice becomes what would be opened beside it.

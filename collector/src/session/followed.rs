@@ -1,0 +1,107 @@
+//! Samples made by a thread of the collector that follows the program: the software tracer, or the simulated PMU.
+
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use formats::metadata::Metadata;
+use perfdata::{EventAttr, EventDescription};
+
+use crate::error::RecordError;
+use crate::plan::choice::Choice;
+use crate::plan::request::Request;
+use crate::session::Summary;
+use crate::session::producer::Producer;
+use crate::tracer::{Follower, Shared};
+
+/// A follower that is to be attached.
+pub(crate) trait PlannedFollower {
+    /// Attaches it to what `request` asks for, of which `command` is the process of the command, if there is one. Its events agree with
+    /// `first` in all that readers expect events to agree in. Nothing is sampled yet. `None`: it is done without, which is among the
+    /// degradations of `choice` then.
+    ///
+    /// # Errors
+    /// The user asked for it, and it cannot be attached.
+    fn attach(
+        self: Box<Self>,
+        request: &Request,
+        command: Option<u32>,
+        first: &EventAttr,
+        choice: &mut Choice,
+    ) -> Result<Option<Attached>, RecordError>;
+}
+
+/// A follower at work.
+pub(crate) struct Attached {
+    pub(crate) producer: Box<dyn Producer>,
+    /// What it shares; it is told first how a command ends that it follows.
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What a follower of some kind says of itself.
+pub(crate) trait Follows {
+    /// What it did.
+    type Statistics: Send + 'static;
+
+    /// As [`Producer::introduce`].
+    fn introduce(&self, metadata: &mut Metadata);
+
+    /// As [`Producer::conclude`]; `done` is `None` if it failed.
+    fn conclude(&self, done: Option<Self::Statistics>, own: Range<usize>, summary: &mut Summary);
+}
+
+/// A follower and its queue of records.
+pub(crate) struct Followed<F: Follows> {
+    plan: F,
+    events: Vec<EventDescription>,
+    shared: Arc<Shared>,
+    follower: Option<Follower<F::Statistics>>,
+    done: Option<F::Statistics>,
+}
+
+impl<F: Follows + 'static> Followed<F> {
+    /// A follower that has been attached, and its events.
+    pub(crate) fn attached(plan: F, events: Vec<EventDescription>, follower: Follower<F::Statistics>) -> Attached {
+        let shared = follower.shared();
+        let producer = Self { plan, events, shared: shared.clone(), follower: Some(follower), done: None };
+        Attached { producer: Box::new(producer), shared }
+    }
+}
+
+impl<F: Follows> Producer for Followed<F> {
+    fn events(&self) -> &[EventDescription] {
+        &self.events
+    }
+
+    fn introduce(&self, metadata: &mut Metadata) {
+        self.plan.introduce(metadata);
+    }
+
+    fn start(&mut self) {
+        if let Some(follower) = &self.follower {
+            follower.start();
+        }
+    }
+
+    fn rings(&self) -> usize {
+        1
+    }
+
+    fn drain(&mut self, _ring: usize, records: &mut Vec<u8>) {
+        self.shared.drain(records);
+    }
+
+    fn polled(&self) -> Vec<(usize, BorrowedFd<'_>)> {
+        vec![(0, self.shared.as_fd())]
+    }
+
+    fn stop(&mut self) {
+        if let Some(follower) = self.follower.take() {
+            self.done = follower.stop();
+        }
+    }
+
+    fn conclude(&mut self, own: Range<usize>, summary: &mut Summary) {
+        self.plan.conclude(self.done.take(), own, summary);
+    }
+}
