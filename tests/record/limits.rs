@@ -76,7 +76,7 @@ fn a_limit_of_file_sizes_ends_the_recording_and_not_the_command() {
 fn on_a_full_disk_the_status_is_the_commands() {
     let Some(place) = Place::new() else { return };
     if !Path::new("/dev/full").exists() {
-        eprintln!("SKIPPED: there is no /dev/full");
+        testing::skip!(Kernel, "there is no /dev/full");
         return;
     }
     for (script, code) in [("exit 7", 7), ("kill -KILL $$", 137), ("exit 0", 1)] {
