@@ -43,7 +43,7 @@ pub struct BinarySearch {
 /// A file that was found for a module.
 #[derive(Debug)]
 pub struct Binary {
-    /// Where.
+    /// Where it was found.
     pub file: PathBuf,
     /// Its code.
     pub image: Image,
@@ -79,6 +79,57 @@ impl Binary {
     }
 }
 
+/// Why the code of a module is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum NoCode {
+    /// It is the kernel's.
+    #[error("kernel code is not read")]
+    Kernel,
+    /// It was made while the program ran.
+    #[error("it has no file")]
+    NoFile,
+    /// No module has these addresses.
+    #[error("no mapping explains these addresses")]
+    Unmapped,
+    /// It was recorded under a name that is none of a file.
+    #[error("its recorded name is not a path")]
+    NoPath,
+    /// Its files may be found now, but its addresses are those of an unknown one.
+    #[error("its code was not read when the flow was made")]
+    NotReadBefore,
+    /// None of the files that were found is it.
+    #[error("{}", joined(.0))]
+    Refused(Vec<Refused>),
+}
+
+/// Why a file is not the binary of a module.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// It does not exist.
+    #[error("there is no {}", .0.display())]
+    Missing(PathBuf),
+    /// It cannot be read.
+    #[error(transparent)]
+    Unreadable(ImageError),
+    /// It is no program and no library.
+    #[error("{} has no executable segment: where its code is loaded is not in it", .0.display())]
+    NotExecutable(PathBuf),
+    /// It was built from something else.
+    #[error("{} has build id {}, recorded was {}", file.display(), found.as_deref().map_or("none".to_string(), hex), hex(recorded))]
+    OtherBuild {
+        /// The file that was looked at.
+        file: PathBuf,
+        /// Its build id, if it has one.
+        found: Option<Vec<u8>>,
+        /// That of the binary that ran.
+        recorded: Vec<u8>,
+    },
+}
+
+fn joined(refused: &[Refused]) -> String {
+    refused.iter().map(Refused::to_string).collect::<Vec<_>>().join("; ")
+}
+
 /// Why a file has no debug information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingDebugInformation {
@@ -91,16 +142,16 @@ pub enum MissingDebugInformation {
 }
 
 impl BinarySearch {
-    /// Finds and opens the file of a module; the error says in one sentence why its code cannot be read.
+    /// Finds and opens the file of a module.
     ///
     /// # Errors
     /// It has no file, or none that was found is a binary of the recorded build.
-    pub fn open(&self, module: &Module) -> Result<Binary, String> {
+    pub fn open(&self, module: &Module) -> Result<Binary, NoCode> {
         match module.kind {
             ModuleKind::File | ModuleKind::KernelModule => {}
-            ModuleKind::Kernel => return Err("kernel code is not read".into()),
-            ModuleKind::Anonymous => return Err("it has no file".into()),
-            ModuleKind::Unknown => return Err("no mapping explains these addresses".into()),
+            ModuleKind::Kernel => return Err(NoCode::Kernel),
+            ModuleKind::Anonymous => return Err(NoCode::NoFile),
+            ModuleKind::Unknown => return Err(NoCode::Unmapped),
         }
         let mut refused = Vec::new();
         let mut of_other_build = None;
@@ -117,7 +168,7 @@ impl BinarySearch {
             let why = format!("{why}: it stands for {} all the same, for --binary says so", module.path);
             return Ok(self.with_debug_file(file, image, Some(why)));
         }
-        Err(if refused.is_empty() { "its recorded name is not a path".into() } else { refused.join("; ") })
+        Err(if refused.is_empty() { NoCode::NoPath } else { NoCode::Refused(refused) })
     }
 
     /// The same for modules that were recorded together: a file stands for another build only where its own was not recorded.
@@ -220,26 +271,24 @@ fn base_name(path: &str) -> Option<&str> {
     Path::new(path).file_name()?.to_str()
 }
 
-fn open_with_code(file: &Path) -> Result<Image, String> {
+fn open_with_code(file: &Path) -> Result<Image, Refused> {
     let image = Image::open(file).map_err(|error| match error {
-        ImageError::Read { source, .. } if source.kind() == ErrorKind::NotFound => {
-            format!("there is no {}", file.display())
-        }
-        other => other.to_string(),
+        ImageError::Read { source, .. } if source.kind() == ErrorKind::NotFound => Refused::Missing(file.to_owned()),
+        other => Refused::Unreadable(other),
     })?;
     if !image.segments().iter().any(|segment| segment.executable) {
-        return Err(format!("{} has no executable segment: where its code is loaded is not in it", file.display()));
+        return Err(Refused::NotExecutable(file.to_owned()));
     }
     Ok(image)
 }
 
-/// That a file is not of the recorded build, as a sentence. A module without a recorded build id takes any file of its name.
-fn other_build(file: &Path, image: &Image, module: &Module) -> Option<String> {
+/// That a file is not of the recorded build. A module without a recorded build id takes any file of its name.
+fn other_build(file: &Path, image: &Image, module: &Module) -> Option<Refused> {
     let recorded = module.build_id.as_deref()?;
     let found = image.build_id();
     (!found.is_some_and(|found| is_same_build(found, recorded))).then(|| {
-        let found = found.map_or("none".to_string(), hex);
-        format!("{} has build id {found}, recorded was {}", file.display(), hex(recorded))
+        let (file, found, recorded) = (file.to_owned(), found.map(<[u8]>::to_vec), recorded.to_vec());
+        Refused::OtherBuild { file, found, recorded }
     })
 }
 

@@ -34,6 +34,6 @@ pub mod truth;
 pub mod validation;
 
 pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Summary, analyze};
-pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, hex};
+pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, NoCode, Refused, hex};
 pub use estimation::Estimate;
 pub use progress::{Progress, Step};

@@ -8,16 +8,16 @@ pub type Progress<'a> = &'a (dyn Fn(Step) + Sync);
 pub enum Step {
     /// Bytes of the recording read, of all bytes that will be (it is read twice).
     Reading {
-        /// So far.
+        /// How many are done so far.
         done: u64,
-        /// In all.
+        /// How many there are in all.
         of: u64,
     },
     /// Modules counted, of all.
     Counting {
-        /// So far.
+        /// How many are done so far.
         done: usize,
-        /// In all.
+        /// How many there are in all.
         of: usize,
     },
 }

@@ -6,7 +6,7 @@ use crate::machine::{Cpu, EventOpener, Kernel, Machine, Privileges, Probe, Probe
 use crate::plan::choice::{Choice, Source, choose};
 use crate::plan::event_spec::{Role, Unit};
 use crate::plan::microarchitecture::Microarchitecture;
-use crate::plan::{BranchRecords, Wishes, branch_records};
+use crate::plan::{BranchRecords, Options, branch_records};
 use crate::tracer::tracing::by_default;
 use crate::tracer::{BurstSize, TracerChoice, TracerKind, TracerOptions};
 
@@ -182,7 +182,7 @@ fn tracing_report(machine: &Machine, opener: &mut dyn EventOpener) -> TracingRep
 }
 
 fn would_use(machine: &Machine, tracing: &TracingReport, opener: &mut dyn EventOpener) -> WouldUse {
-    match choose(machine, &Wishes::default(), opener) {
+    match choose(machine, &Options::default(), opener) {
         Err(error) => WouldUse {
             source: None,
             events: Vec::new(),

@@ -1,6 +1,6 @@
 //! From a running program to a recording.
 //!
-//! [`machine::Machine`] is what the machine offers, [`plan::Wishes`] what the user asks for; [`plan::choice::choose`] makes of them the events
+//! [`machine::Machine`] is what the machine offers, [`plan::Options`] what the user asks for; [`plan::choice::choose`] makes of them the events
 //! to record. [`session::Session`] records them: it opens the events on every CPU and thread, starts the command, and takes the rings'
 //! records, in order of time, to a `perf.data` file. [`doctor`] explains what would be recorded, and what would give more.
 #![deny(unsafe_code)]

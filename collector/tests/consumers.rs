@@ -9,7 +9,7 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::process::Command;
 
-use collector::plan::Wishes;
+use collector::plan::Options;
 use collector::plan::choice::choose;
 use collector::plan::event_spec::SessionAttrs;
 use perfdata::{
@@ -70,7 +70,7 @@ fn find_loop(binary: &Path) -> Loop {
 fn record(binary: &Path, output: &Path) {
     let skylake = machine("GenuineIntel", 6, 0x55, intel("skylake", "32", "3"));
     let mut kernel = SimulatedKernel { machine: &skylake, refuses: &[], log: Vec::new() };
-    let choice = choose(&skylake, &Wishes::default(), &mut kernel).unwrap();
+    let choice = choose(&skylake, &Options::default(), &mut kernel).unwrap();
     let session = SessionAttrs {
         inherit: true,
         enable_on_exec: true,

@@ -9,17 +9,17 @@ use collector::plan::branch_filter::parse_branch_filter;
 use collector::plan::choice::choose;
 use collector::plan::event_spec::{Levels, SessionAttrs};
 use collector::plan::periods::RunTime;
-use collector::plan::{EventWish, Wishes};
+use collector::plan::{EventOption, Options};
 use simulated::{SimulatedKernel, hybrid, ibs, intel, machine, pmu};
 
 const INTEL: &str = "GenuineIntel";
 const AMD: &str = "AuthenticAMD";
 
 /// The chosen events and what is said about them, or the error.
-fn outcome(machine: &Machine, wishes: &Wishes, refuses: &[u64]) -> String {
+fn outcome(machine: &Machine, options: &Options, refuses: &[u64]) -> String {
     let mut kernel = SimulatedKernel { machine, refuses, log: Vec::new() };
     let mut text = String::new();
-    match choose(machine, wishes, &mut kernel) {
+    match choose(machine, options, &mut kernel) {
         Err(error) => writeln!(text, "  error: {error}").unwrap(),
         Ok(choice) => {
             writeln!(text, "  source: {}", serde_json::to_value(choice.source).unwrap().as_str().unwrap()).unwrap();
@@ -115,13 +115,13 @@ fn events_by_machine() {
     ];
     let mut text = String::new();
     for (name, machine) in &table {
-        write!(text, "{name}\n{}\n", outcome(machine, &Wishes::default(), &[])).unwrap();
+        write!(text, "{name}\n{}\n", outcome(machine, &Options::default(), &[])).unwrap();
     }
     insta::assert_snapshot!(text);
 }
 
 #[test]
-fn wishes_and_refusals() {
+fn options_and_refusals() {
     let skylake = machine(INTEL, 6, 0x55, intel("skylake", "32", "3"));
     let icelake = machine(INTEL, 6, 0x6a, intel("icelake", "32", "3"));
     let mut zen3 = machine(AMD, 25, 1, vec![pmu("cpu", 4, &[("branches", "16"), ("max_precise", "0")])]);
@@ -136,33 +136,38 @@ fn wishes_and_refusals() {
     let mut sandbox = bare.clone();
     sandbox.probes.dummy = Probe::Fails(collector::errno::Errno::EPERM);
     sandbox.container = Some("docker".into());
-    let named = |name: &str| EventWish::Named(name.into());
-    let ebs = |name: &str| Wishes { ebs: named(name), lbr: EventWish::None, ..Wishes::default() };
-    let lbr = |name: &str| Wishes { ebs: EventWish::None, lbr: named(name), ..Wishes::default() };
-    let filter = |text: &str| Wishes { filter: parse_branch_filter(text).ok(), ..Wishes::default() };
-    let levels = |levels| Wishes { levels: Some(levels), ..Wishes::default() };
-    let cases: Vec<(&str, &Machine, Wishes, &[u64])> = vec![
-        ("a kernel that does not know 00/01", &icelake, Wishes::default(), &[0x0100]),
-        ("a kernel that knows neither PREC_DIST", &icelake, Wishes::default(), &[0x0100, 0x01c0]),
-        ("near_taken refused", &skylake, Wishes::default(), &[0x20c4]),
-        ("no branch event opens", &skylake, Wishes::default(), &[0x20c4, 4]),
-        ("no instruction event opens: never a clock instead", &skylake, Wishes::default(), &[0x01c0, 1]),
+    let named = |name: &str| EventOption::Named(name.into());
+    let ebs = |name: &str| Options { ebs: named(name), lbr: EventOption::None, ..Options::default() };
+    let lbr = |name: &str| Options { ebs: EventOption::None, lbr: named(name), ..Options::default() };
+    let filter = |text: &str| Options { filter: parse_branch_filter(text).ok(), ..Options::default() };
+    let levels = |levels| Options { levels: Some(levels), ..Options::default() };
+    let cases: Vec<(&str, &Machine, Options, &[u64])> = vec![
+        ("a kernel that does not know 00/01", &icelake, Options::default(), &[0x0100]),
+        ("a kernel that knows neither PREC_DIST", &icelake, Options::default(), &[0x0100, 0x01c0]),
+        ("near_taken refused", &skylake, Options::default(), &[0x20c4]),
+        ("no branch event opens", &skylake, Options::default(), &[0x20c4, 4]),
+        ("no instruction event opens: never a clock instead", &skylake, Options::default(), &[0x01c0, 1]),
         ("-u", &skylake, levels(Levels::User), &[]),
         ("-k", &skylake, levels(Levels::Kernel), &[]),
         ("-k unprivileged", &plain_user, levels(Levels::Kernel), &[]),
-        ("-a", &alder, Wishes { system_wide: true, ..Wishes::default() }, &[]),
-        ("-a unprivileged", &plain_user, Wishes { system_wide: true, ..Wishes::default() }, &[]),
-        ("-a without a PMU", &bare, Wishes { system_wide: true, ..Wishes::default() }, &[]),
-        ("--expect seconds", &skylake, Wishes { run_time: RunTime::Seconds, ..Wishes::default() }, &[]),
-        ("--expect long, clock", &bare, Wishes { run_time: RunTime::Long, ..Wishes::default() }, &[]),
-        ("both periods", &skylake, Wishes { ebs_period: Some(9), lbr_period: Some(8), ..Wishes::default() }, &[]),
-        ("--freq 4000", &skylake, Wishes { frequency: Some(4000), ..Wishes::default() }, &[]),
-        ("--freq above the kernel's limit", &skylake, Wishes { frequency: Some(1_000_000), ..Wishes::default() }, &[]),
-        ("--freq 1000, clock", &bare, Wishes { frequency: Some(1000), ..Wishes::default() }, &[]),
-        ("--freq 1000, BRS", &zen3, Wishes { frequency: Some(1000), ..Wishes::default() }, &[]),
-        ("--lbr-period 16, BRS", &zen3, Wishes { lbr_period: Some(16), ..Wishes::default() }, &[]),
-        ("--ebs-period 0", &skylake, Wishes { ebs_period: Some(0), ..Wishes::default() }, &[]),
-        ("--ebs-period 100, clock", &bare, Wishes { ebs_period: Some(100), ..Wishes::default() }, &[]),
+        ("-a", &alder, Options { system_wide: true, ..Options::default() }, &[]),
+        ("-a unprivileged", &plain_user, Options { system_wide: true, ..Options::default() }, &[]),
+        ("-a without a PMU", &bare, Options { system_wide: true, ..Options::default() }, &[]),
+        ("--expect seconds", &skylake, Options { run_time: RunTime::Seconds, ..Options::default() }, &[]),
+        ("--expect long, clock", &bare, Options { run_time: RunTime::Long, ..Options::default() }, &[]),
+        ("both periods", &skylake, Options { ebs_period: Some(9), lbr_period: Some(8), ..Options::default() }, &[]),
+        ("--freq 4000", &skylake, Options { frequency: Some(4000), ..Options::default() }, &[]),
+        (
+            "--freq above the kernel's limit",
+            &skylake,
+            Options { frequency: Some(1_000_000), ..Options::default() },
+            &[],
+        ),
+        ("--freq 1000, clock", &bare, Options { frequency: Some(1000), ..Options::default() }, &[]),
+        ("--freq 1000, BRS", &zen3, Options { frequency: Some(1000), ..Options::default() }, &[]),
+        ("--lbr-period 16, BRS", &zen3, Options { lbr_period: Some(16), ..Options::default() }, &[]),
+        ("--ebs-period 0", &skylake, Options { ebs_period: Some(0), ..Options::default() }, &[]),
+        ("--ebs-period 100, clock", &bare, Options { ebs_period: Some(100), ..Options::default() }, &[]),
         ("-j any_call,u", &skylake, filter("any_call,u"), &[]),
         ("-j stack,u", &skylake, filter("stack,u"), &[]),
         ("-j cond, BRS", &zen3, filter("cond"), &[]),
@@ -186,15 +191,15 @@ fn wishes_and_refusals() {
         ),
         ("--lbr-event cpu/branch-instructions/", &skylake, lbr("cpu/branch-instructions/"), &[]),
         ("--lbr-event BR_INST_RETIRED:NEAR_TAKEN:k, hybrid", &alder, lbr("BR_INST_RETIRED:NEAR_TAKEN:k"), &[]),
-        ("--lbr-event without branch records", &bare, Wishes { lbr: named("task-clock"), ..Wishes::default() }, &[]),
+        ("--lbr-event without branch records", &bare, Options { lbr: named("task-clock"), ..Options::default() }, &[]),
         ("--lbr-event on a machine that has none", &without_lbr, lbr("branches"), &[]),
-        ("--lbr-event none", &skylake, Wishes { lbr: EventWish::None, ..Wishes::default() }, &[]),
-        ("both none", &skylake, Wishes { ebs: EventWish::None, lbr: EventWish::None, ..Wishes::default() }, &[]),
-        ("in a sandbox", &sandbox, Wishes::default(), &[]),
+        ("--lbr-event none", &skylake, Options { lbr: EventOption::None, ..Options::default() }, &[]),
+        ("both none", &skylake, Options { ebs: EventOption::None, lbr: EventOption::None, ..Options::default() }, &[]),
+        ("in a sandbox", &sandbox, Options::default(), &[]),
     ];
     let mut text = String::new();
-    for (name, machine, wishes, refuses) in &cases {
-        write!(text, "{name}\n{}\n", outcome(machine, wishes, refuses)).unwrap();
+    for (name, machine, options, refuses) in &cases {
+        write!(text, "{name}\n{}\n", outcome(machine, options, refuses)).unwrap();
     }
     insta::assert_snapshot!(text);
 }
@@ -205,9 +210,9 @@ fn both_roles_ask_for_the_same_branches() {
     let skylake = machine(INTEL, 6, 0x55, intel("skylake", "32", "3"));
     for filter in ["any", "u", "any_call,k", "stack", "cond,no_cycles"] {
         for levels in [None, Some(Levels::User), Some(Levels::Kernel)] {
-            let wishes = Wishes { filter: parse_branch_filter(filter).ok(), levels, ..Wishes::default() };
+            let options = Options { filter: parse_branch_filter(filter).ok(), levels, ..Options::default() };
             let mut kernel = SimulatedKernel { machine: &skylake, refuses: &[], log: Vec::new() };
-            let events = choose(&skylake, &wishes, &mut kernel).unwrap().events;
+            let events = choose(&skylake, &options, &mut kernel).unwrap().events;
             assert_eq!(events.len(), 2);
             assert_eq!(events[0].branches, events[1].branches, "{filter} {levels:?}");
         }
@@ -222,7 +227,7 @@ fn refusal_of_kernel_samples_falls_back_to_user_space() {
     real.privileges = Default::default();
     seen.kernel.perf_event_paranoid = Some(1);
     let mut kernel = SimulatedKernel { machine: &real, refuses: &[], log: Vec::new() };
-    let choice = choose(&seen, &Wishes::default(), &mut kernel).unwrap();
+    let choice = choose(&seen, &Options::default(), &mut kernel).unwrap();
     assert!(choice.events.iter().all(|event| event.levels == Levels::User));
     assert!(choice.degradations[0].starts_with("kernel code is not recorded"), "{:?}", choice.degradations);
 }

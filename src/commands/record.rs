@@ -20,7 +20,7 @@ use collector::plan::branch_filter::parse_branch_filter;
 use collector::plan::event_spec::Levels;
 use collector::plan::periods::RunTime;
 use collector::plan::request::{Request, Target};
-use collector::plan::{EventWish, Wishes};
+use collector::plan::{EventOption, Options};
 use collector::session::{Outcome, Session, Summary};
 use collector::tracer::{BurstSize, TracerChoice, TracerOptions};
 use collector::{KernelOpener, RecordError, Stop, is_standard_output, raise_limits};
@@ -227,9 +227,9 @@ fn request(args: Args) -> Result<Request, String> {
         Target::Command
     };
     let event = |name: Option<String>| match name.as_deref() {
-        None => EventWish::Best,
-        Some("none") => EventWish::None,
-        Some(name) => EventWish::Named(name.to_owned()),
+        None => EventOption::Best,
+        Some("none") => EventOption::None,
+        Some(name) => EventOption::Named(name.to_owned()),
     };
     let filter =
         args.branch_filter.map(|text| parse_branch_filter(&text)).transpose().map_err(|error| error.to_string())?;
@@ -240,7 +240,7 @@ fn request(args: Args) -> Result<Request, String> {
     };
     let run_time = args.expect.or_else(|| args.duration.map(RunTime::of)).unwrap_or_default();
     Ok(Request {
-        wishes: Wishes {
+        options: Options {
             ebs: event(args.ebs_event),
             lbr: event(args.lbr_event),
             ebs_period: args.ebs_period,
@@ -256,7 +256,7 @@ fn request(args: Args) -> Result<Request, String> {
             overhead: args.overhead,
             size: BurstSize { instructions: args.depth.is_none().then_some(args.burst), depth: args.depth },
         },
-        simulation: (args.pmu == "simulated").then(|| args.simulation.wish()),
+        simulation: (args.pmu == "simulated").then(|| args.simulation.options()),
         target,
         command: args.command,
         stdout_to_stderr: is_standard_output(&args.output),

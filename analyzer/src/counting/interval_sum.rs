@@ -88,7 +88,7 @@ whole_numbers!(i64, i128);
 /// Executions, and the number of intervals that they are of.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Executions {
-    /// How often.
+    /// How often the intervals were executed.
     pub count: f64,
     /// Where there are none the sum is nothing, whatever rounding has left of it.
     pub intervals: i64,

@@ -15,11 +15,11 @@ use crate::recording::{
 /// EBS samples at one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocatedIp {
-    /// Whose.
+    /// The group that it was seen in.
     pub group: GroupId,
-    /// Where.
+    /// Offset of the instruction.
     pub at: FileOffset,
-    /// How many.
+    /// How many samples they are.
     pub samples: u64,
     /// Sum of their periods.
     pub periods: u128,
@@ -67,7 +67,7 @@ pub struct LocatedPath {
 /// Executions of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocatedStream {
-    /// Whose.
+    /// The group that it was seen in.
     pub group: GroupId,
     /// Where the bursts started it was seen in; `None` of stacks that are no bursts.
     pub burst: Option<StartId>,

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use crate::address::{FileOffset, Svma};
-use crate::binaries::Binary;
+use crate::binaries::{Binary, NoCode};
 use crate::code::{BlockMap, Image, Observed, Terminator};
 use crate::counting::interval_sum::{Amount, IntervalSum};
 use crate::counting::straight_line::Broken;
@@ -84,7 +84,7 @@ pub struct ModuleCounts {
 pub fn count_module(
     module: ModuleId,
     hits: &ModuleHits,
-    file: Result<Binary, String>,
+    file: Result<Binary, NoCode>,
     stacks: &StackStatistics,
 ) -> Vec<ModuleCounts> {
     match file {
@@ -94,7 +94,7 @@ pub fn count_module(
             let rest = (!outside.ips.is_empty()).then(|| count_unread(module, &outside, why.into(), stacks));
             [Some(counts), rest].into_iter().flatten().collect()
         }
-        Err(why) => vec![count_unread(module, hits, why, stacks)],
+        Err(why) => vec![count_unread(module, hits, why.to_string(), stacks)],
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::binaries::BinarySearch;
+use crate::binaries::{BinarySearch, NoCode};
 use crate::counting::{AnalysedModule, Code};
 use crate::flow::{Flow, ModuleFlow};
 use crate::recording::ModuleId;
@@ -111,14 +111,14 @@ impl AnalysedFlow {
     /// The code of a module: what it was counted in, or else that of its file, cut where the flow shows that blocks start and end.
     ///
     /// # Errors
-    /// Why its code cannot be read, in one sentence.
-    pub fn code(&self, index: usize, search: &BinarySearch) -> Result<Arc<AnalysedModule>, String> {
+    /// Its code cannot be read.
+    pub fn code(&self, index: usize, search: &BinarySearch) -> Result<Arc<AnalysedModule>, NoCode> {
         if let Some(code) = &self.code[index] {
             return Ok(code.clone());
         }
         let of = &self.flow.modules[index];
         if !of.read {
-            return Err("its code was not read when the flow was made".into());
+            return Err(NoCode::NotReadBefore);
         }
         let search = search.among(self.flow.modules.iter().map(|of| &of.module));
         Ok(Arc::new(AnalysedModule::of_flows(&[(&self.flow, index)], search.open(&of.module)?)))

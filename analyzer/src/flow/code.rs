@@ -15,7 +15,7 @@ pub struct FallThrough {
     pub terminator: Terminator,
     /// The first instruction of the next one.
     pub to: Svma,
-    /// How often.
+    /// How often control went this way.
     pub count: f64,
 }
 

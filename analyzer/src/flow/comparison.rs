@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::address::Svma;
-use crate::binaries::BinarySearch;
+use crate::binaries::{BinarySearch, NoCode};
 use crate::code::Block;
 use crate::code::{Attributes, demangle, instructions};
 use crate::counting::AnalysedModule;
@@ -21,7 +21,7 @@ use crate::recording::ModuleKind;
 /// Something that ran before and after: shares of all instructions of each side, 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moved<N> {
-    /// What.
+    /// What it is.
     pub what: N,
     /// Before, after.
     pub shares: [f64; 2],
@@ -181,7 +181,7 @@ impl Sums {
             1 => flow.code(index, search),
             // Blocks of both start and end where one of them shows it.
             _ if of.read => search.open(&of.module).map(|binary| Arc::new(AnalysedModule::of_flows(&flows, binary))),
-            _ => Err("its code was not read when the flow was made".into()),
+            _ => Err(NoCode::NotReadBefore),
         };
         let code = match code {
             Ok(code) => code,

@@ -27,7 +27,7 @@ pub enum Exit {
 /// A block that ran, with what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KnownBlock {
-    /// How often.
+    /// How often the block was executed.
     pub executions: f64,
     /// How it leads on.
     pub exit: Exit,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::address::Svma;
-use crate::binaries::BinarySearch;
+use crate::binaries::{BinarySearch, NoCode};
 use crate::code::instructions;
 use crate::counting::AnalysedModule;
 use crate::flow::{AnalysedFlow, ModuleFlow};
@@ -19,7 +19,7 @@ pub struct ExecutedModule<'a> {
     /// Counts are executions. Otherwise they are what samples stand for.
     pub by_executions: bool,
     /// Its code, or why it cannot be read.
-    pub code: Result<Box<ExecutedCode>, String>,
+    pub code: Result<Box<ExecutedCode>, NoCode>,
     /// What ran of it all in all, where its code cannot be read: instructions, an estimate, or what its samples stand for.
     pub unread_count: f64,
 }

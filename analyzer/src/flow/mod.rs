@@ -79,7 +79,7 @@ pub struct RangeCount {
     pub first: Svma,
     /// Last instruction (its first byte): a taken branch, or the one before an interrupt.
     pub last: Svma,
-    /// How often.
+    /// How often it was executed.
     pub count: f64,
 }
 
@@ -90,7 +90,7 @@ pub struct BranchCount {
     pub from: Svma,
     /// Where it went.
     pub to: Place,
-    /// How often.
+    /// How often it was executed.
     pub count: f64,
     /// How many of them were mispredicted; 0 where the recording does not say it.
     pub mispredicted: f64,

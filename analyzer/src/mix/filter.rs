@@ -7,7 +7,7 @@ use crate::mix::{Dimension, UnknownDimension};
 /// Keeps what has (or has not) one of the given values. `*` in a value stands for anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Which key.
+    /// The dimension whose values are compared.
     pub key: Dimension,
     values: Vec<String>,
     negated: bool,

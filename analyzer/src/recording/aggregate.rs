@@ -64,9 +64,9 @@ impl Weight {
 /// All samples of one context at one instruction pointer.
 #[derive(Clone, Copy, Debug)]
 pub struct IpHits {
-    /// Whose.
+    /// The context that it was seen in.
     pub context: ContextId,
-    /// Where.
+    /// Address of the instruction.
     pub ip: Avma,
     /// How many samples.
     pub samples: u64,
@@ -77,7 +77,7 @@ pub struct IpHits {
 /// All executions of one stream, from a branch target straight to the next taken branch, in one context.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamHits {
-    /// Whose.
+    /// The context that it was seen in.
     pub context: ContextId,
     /// Target of the branch before, or [`NO_START`]: half the size of an `Option`, and there are many streams.
     start: Avma,

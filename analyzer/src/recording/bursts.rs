@@ -34,7 +34,7 @@ pub struct BurstPiece<'a> {
 /// The bursts that started in one place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Starts {
-    /// How many.
+    /// How many bursts started there.
     pub bursts: u64,
     /// What they stand for: the sum of their periods.
     pub periods: u128,

@@ -11,7 +11,7 @@ const KEPT: u64 = 2000;
 /// What a burst executed, as far as its first sample has it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BurstPath {
-    /// Whose.
+    /// The context that the burst is of.
     pub context: ContextId,
     /// When, ns.
     pub time: u64,

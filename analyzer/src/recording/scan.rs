@@ -20,9 +20,9 @@ use crate::recording::{
 /// Whether the threads of a process are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granularity {
-    /// No.
+    /// Threads of one process are added up.
     Process,
-    /// Yes.
+    /// Threads are told apart.
     Thread,
 }
 

@@ -5,7 +5,7 @@ use perfdata::{RawRecord, Sample};
 /// Which samples of a recording are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subset {
-    /// All.
+    /// All samples.
     #[default]
     Whole,
     /// About half of them.

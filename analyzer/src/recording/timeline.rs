@@ -24,9 +24,9 @@ pub const KERNEL_PID: u32 = u32::MAX;
 pub enum TaskEvent {
     /// Executable memory was mapped.
     Map {
-        /// Whose.
+        /// The process that it happens to.
         pid: u32,
-        /// What.
+        /// What is mapped.
         mapping: Mapping,
     },
     /// A thread got a new name; with `exec` the process got a new image.
@@ -51,7 +51,7 @@ pub enum TaskEvent {
     },
     /// The process ended.
     Exit {
-        /// Which.
+        /// The process that it happens to.
         pid: u32,
     },
 }

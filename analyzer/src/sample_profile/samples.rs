@@ -55,7 +55,7 @@ pub struct BodySample {
 /// for).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Placement {
-    /// What has.
+    /// What has a place.
     pub placed: f64,
     /// Code that no debug information is about: of assembly, of objects that were compiled without.
     pub without_debug_information: f64,

@@ -48,7 +48,7 @@ pub struct TruthBlock {
     pub start: Svma,
     /// After the last instruction.
     pub end: Svma,
-    /// How many.
+    /// How many instructions they are.
     pub instructions: u32,
     /// How often it ran.
     pub executions: u64,
@@ -61,7 +61,7 @@ pub struct TruthBlock {
 pub struct LeftOut {
     /// Which, and why.
     pub what: String,
-    /// How many.
+    /// How many instructions were executed.
     pub instructions: u64,
 }
 
@@ -249,7 +249,7 @@ impl ExactCounter {
                 let functions = binary.functions();
                 ObjectCode::Read(Box::new((binary, functions)))
             }
-            Err(why) => ObjectCode::Unread(why),
+            Err(why) => ObjectCode::Unread(why.to_string()),
         });
         self.files.insert(path.to_string(), self.codes.len() - 1);
         self.codes.len() - 1

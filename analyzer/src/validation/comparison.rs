@@ -135,7 +135,7 @@ impl<'a> Comparison<'a> {
                 continue;
             }
             let opened = match mapped.get(&place) {
-                Some(Ok(module)) => search.open(module),
+                Some(Ok(module)) => search.open(module).map_err(|why| why.to_string()),
                 Some(Err(why)) => Err(why.to_string()),
                 None => Err("the recording does not name it".into()),
             };

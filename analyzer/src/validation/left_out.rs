@@ -27,7 +27,7 @@ impl Side {
 /// Instructions of one side that are not compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Uncompared {
-    /// Whose.
+    /// The side that executed them.
     pub side: Side,
     /// Which, and why.
     pub what: String,

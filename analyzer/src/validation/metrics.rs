@@ -64,7 +64,7 @@ pub struct CodeQuality {
 /// A mnemonic or a function, with its share in the truth and in the estimates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<N> {
-    /// Which.
+    /// What is measured.
     pub name: N,
     /// Share of all instructions of the truth that are compared, 0 to 1.
     pub truth: f64,

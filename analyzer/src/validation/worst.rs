@@ -16,7 +16,7 @@ pub struct WorstBlock {
     pub start: Svma,
     /// After the last instruction.
     pub end: Svma,
-    /// How many.
+    /// How many instructions it has.
     pub instructions: u64,
     /// Name of its function.
     pub function: Option<String>,

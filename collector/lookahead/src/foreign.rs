@@ -10,6 +10,7 @@ use crate::flags::Flags;
 use crate::form::address;
 use crate::machine::Machine;
 use crate::masked;
+use crate::mxcsr::ignores_mxcsr;
 use crate::native::Stubs;
 use crate::op::{Handler, Op, Step};
 use crate::outcome::StopReason;
@@ -176,7 +177,7 @@ fn harmless(instruction: &Instruction) -> bool {
 }
 
 /// Integer instructions that are left to the CPU.
-fn is_integer(mnemonic: Mnemonic) -> bool {
+pub(crate) fn is_integer(mnemonic: Mnemonic) -> bool {
     use Mnemonic as M;
     matches!(
         mnemonic,
@@ -273,38 +274,9 @@ fn traits(instruction: &Instruction) -> Traits {
     Traits { takes_flags, gives_flags: modified != 0, float: !x87 && obeys_mxcsr(instruction), x87 }
 }
 
-/// Whether rounding, flags or exceptions in `mxcsr` may matter. Moves, shuffles, bitwise and integer instructions are left out
-/// by the beginnings of their names; all others count, rightly or not.
+/// Whether rounding, flags or exceptions in `mxcsr` may matter: where it is not known that they do not.
 fn obeys_mxcsr(instruction: &Instruction) -> bool {
-    const NOT: [&str; 21] = [
-        "p",
-        "mov",
-        "blend",
-        "shuf",
-        "unpck",
-        "perm",
-        "insert",
-        "extract",
-        "broadcast",
-        "and",
-        "or",
-        "xor",
-        "k",
-        "align",
-        "compress",
-        "expand",
-        "aes",
-        "gf2",
-        "sha",
-        "lddqu",
-        "zero",
-    ];
-    if is_integer(instruction.mnemonic()) {
-        return false;
-    }
-    let name = format!("{:?}", instruction.mnemonic()).to_ascii_lowercase();
-    let name = name.strip_prefix('v').unwrap_or(&name);
-    !NOT.iter().any(|beginning| name.starts_with(beginning))
+    !is_integer(instruction.mnemonic()) && !ignores_mxcsr(instruction.mnemonic())
 }
 
 /// Whether a misaligned operand raises an exception.

@@ -21,6 +21,7 @@ mod masked;
 mod memory;
 mod moves;
 mod multiply;
+mod mxcsr;
 #[allow(unsafe_code)]
 mod native;
 mod op;

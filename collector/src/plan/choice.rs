@@ -6,7 +6,7 @@ use crate::errno::Errno;
 use crate::machine::{EventOpener, Machine};
 use crate::plan::event_spec::{EventSpec, Levels, Role, SessionAttrs, Unit};
 use crate::plan::fallback_chain::Ladder;
-use crate::plan::{Plan, PlanError, Wishes, plan, user_only_sentence};
+use crate::plan::{Options, Plan, PlanError, plan, user_only_sentence};
 
 /// The events of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,11 +23,11 @@ pub struct Choice {
 ///
 /// # Errors
 /// No plan, or an event without which there is none does not open in any way.
-pub fn choose(machine: &Machine, wishes: &Wishes, opener: &mut dyn EventOpener) -> Result<Choice, PlanError> {
-    let first = plan(machine, wishes)?;
-    match walk(machine, wishes, &first, opener) {
+pub fn choose(machine: &Machine, options: &Options, opener: &mut dyn EventOpener) -> Result<Choice, PlanError> {
+    let first = plan(machine, options)?;
+    match walk(machine, options, &first, opener) {
         Err(PlanError::NothingOpens { errno, .. }) if errno.is_permission() && first.levels_may_shrink => {
-            let user = Wishes { levels: Some(Levels::User), ..wishes.clone() };
+            let user = Options { levels: Some(Levels::User), ..options.clone() };
             let mut choice = walk(machine, &user, &plan(machine, &user)?, opener)?;
             choice.degradations.insert(0, user_only_sentence(machine));
             Ok(choice)
@@ -36,10 +36,10 @@ pub fn choose(machine: &Machine, wishes: &Wishes, opener: &mut dyn EventOpener) 
     }
 }
 
-fn walk(machine: &Machine, wishes: &Wishes, plan: &Plan, opener: &mut dyn EventOpener) -> Result<Choice, PlanError> {
+fn walk(machine: &Machine, options: &Options, plan: &Plan, opener: &mut dyn EventOpener) -> Result<Choice, PlanError> {
     let mut choice = Choice { source: Source::Other, events: Vec::new(), degradations: plan.degradations.clone() };
     for ladder in &plan.ladders {
-        descend(machine, wishes, ladder, opener, &mut choice)?;
+        descend(machine, options, ladder, opener, &mut choice)?;
     }
     choice.source = source(&choice.events);
     Ok(choice)
@@ -48,7 +48,7 @@ fn walk(machine: &Machine, wishes: &Wishes, plan: &Plan, opener: &mut dyn EventO
 /// Adds the first rung that opens.
 fn descend(
     machine: &Machine,
-    wishes: &Wishes,
+    options: &Options,
     ladder: &Ladder,
     opener: &mut dyn EventOpener,
     choice: &mut Choice,
@@ -57,9 +57,9 @@ fn descend(
     for rung in &ladder.rungs {
         let own = rung.spec.cpus.as_ref().map(|cpus| cpus.intersection(&machine.online));
         let cpu = own.as_ref().unwrap_or(&machine.online).iter().next();
-        let cpu = cpu.filter(|_| own.is_some() || wishes.system_wide);
+        let cpu = cpu.filter(|_| own.is_some() || options.system_wide);
         let attr = rung.spec.attr(&SessionAttrs::default(), false);
-        match opener.try_open(&attr, cpu, wishes.system_wide) {
+        match opener.try_open(&attr, cpu, options.system_wide) {
             Ok(()) => {
                 let because = refusal.map_or(String::new(), |(name, errno)| format!(" ({name}: {errno})"));
                 for (index, sentence) in rung.losses.iter().chain(&rung.caveats).enumerate() {

@@ -10,7 +10,7 @@ use crate::plan::event_name::{NamedEvent, Precise};
 use crate::plan::event_spec::{EventSpec, Levels, Period, Role, Unit};
 use crate::plan::microarchitecture::Microarchitecture;
 use crate::plan::rate::{clock_period, ibs_period, own_period, period};
-use crate::plan::{PlanError, Wishes, branch_records};
+use crate::plan::{Options, PlanError, branch_records};
 use crate::session::stacks::{stack_loss, stacks};
 
 /// One event with its fallbacks.
@@ -36,8 +36,8 @@ pub struct Rung {
 }
 
 /// What all ladders of a plan share.
-pub(crate) struct LadderWish<'a> {
-    pub(crate) wishes: &'a Wishes,
+pub(crate) struct ChainOptions<'a> {
+    pub(crate) options: &'a Options,
     pub(crate) levels: Levels,
     /// Levels of the branches, where the filter does not name any. The same for all events: the hardware has one filter.
     pub(crate) branch_levels: Levels,
@@ -62,14 +62,14 @@ pub(crate) fn catalogue_ladder(
     machine: &Machine,
     pmu: &Pmu,
     role: Role,
-    wish: &LadderWish<'_>,
+    chain: &ChainOptions<'_>,
 ) -> Result<Ladder, PlanError> {
     let core = Microarchitecture::of(&machine.cpu, pmu);
     let hybrid = machine.core_pmus().count() > 1;
     let records = branch_records(machine, pmu);
     let events = if role == Role::Ebs { ebs_events(core) } else { branch_events(core) };
-    let stacks = stacks(role, records, wish);
-    let period = period(role, records, wish)?;
+    let stacks = stacks(role, records, chain);
+    let period = period(role, records, chain)?;
     let mut rungs: Vec<Rung> = Vec::new();
     let top_name = display_name(&events[0], pmu, hybrid);
     for &stack in &stacks {
@@ -86,7 +86,7 @@ pub(crate) fn catalogue_ladder(
                     cpus: pmu.cpus.clone(),
                     period: period.value,
                     precise,
-                    levels: wish.levels,
+                    levels: chain.levels,
                     excludes_guests: true,
                     branches: stack,
                 };
@@ -95,7 +95,7 @@ pub(crate) fn catalogue_ladder(
                 if precise < events[0].precise {
                     losses.push(imprecise(&spec, events[0].precise));
                 }
-                losses.extend(stack_loss(&spec, &stacks, records, wish));
+                losses.extend(stack_loss(&spec, &stacks, records, chain));
                 let caveat = listed.caveat.map(|caveat| format!("{}: {caveat}", spec.name()));
                 let caveats = caveat.into_iter().chain(period.loss.clone()).collect();
                 rungs.push(Rung { spec, losses, caveats });
@@ -103,7 +103,7 @@ pub(crate) fn catalogue_ladder(
         }
     }
     // Nothing is like the call stack mode: who asks for it gets it or an error.
-    let replaceable = !wish.wishes.filter.is_some_and(|filter| filter.contains(BranchSampleType::CALL_STACK));
+    let replaceable = !chain.options.filter.is_some_and(|filter| filter.contains(BranchSampleType::CALL_STACK));
     Ok(Ladder { role, rungs, optional: role == Role::Lbr && replaceable })
 }
 
@@ -112,22 +112,22 @@ pub(crate) fn named_ladder(
     machine: &Machine,
     event: NamedEvent,
     role: Role,
-    wish: &LadderWish<'_>,
+    chain: &ChainOptions<'_>,
 ) -> Result<Ladder, PlanError> {
     let pmu = event
         .on_core
         .then(|| machine.core_pmus().find(|pmu| pmu.kind == event.code.kind).or_else(|| machine.core_pmus().next()));
     let pmu = pmu.flatten();
     let records = pmu.and_then(|pmu| branch_records(machine, pmu));
-    let stacks = stacks(role, records.filter(|_| event.on_core), wish);
-    let asked = period(role, records, wish)?;
-    let explicit = wish.wishes.frequency.is_some() || own_period(role, wish.wishes).is_some();
+    let stacks = stacks(role, records.filter(|_| event.on_core), chain);
+    let asked = period(role, records, chain)?;
+    let explicit = chain.options.frequency.is_some() || own_period(role, chain.options).is_some();
     let value = match event.period {
         Some(period) if !explicit => period,
         _ => asked.value,
     };
     let value = match (event.unit, event.code.kind, value) {
-        (Unit::Nanoseconds, ..) if event.period.is_none() => clock_period(wish)?,
+        (Unit::Nanoseconds, ..) if event.period.is_none() => clock_period(chain)?,
         (Unit::Operations, _, Period::Every(count)) => Period::Every(ibs_period(count)),
         // Page faults and the like are rare: every one is a sample.
         (Unit::Other, sys::PERF_TYPE_SOFTWARE, _) if !explicit && event.period.is_none() => Period::Every(1),
@@ -151,11 +151,11 @@ pub(crate) fn named_ladder(
                 cpus: event.cpus.clone(),
                 period: value,
                 precise,
-                levels: event.levels.unwrap_or(wish.levels),
+                levels: event.levels.unwrap_or(chain.levels),
                 excludes_guests: event.excludes_guests,
                 branches: stack,
             };
-            let mut losses: Vec<String> = stack_loss(&spec, &stacks, records, wish).into_iter().collect();
+            let mut losses: Vec<String> = stack_loss(&spec, &stacks, records, chain).into_iter().collect();
             if precise < precisions[0] {
                 losses.push(imprecise(&spec, precisions[0]));
             }
@@ -167,8 +167,8 @@ pub(crate) fn named_ladder(
 }
 
 /// The clock of a task, or of a CPU when all its tasks are recorded.
-pub(crate) fn clock_ladder(wish: &LadderWish<'_>) -> Result<Ladder, PlanError> {
-    let period = clock_period(wish)?;
+pub(crate) fn clock_ladder(chain: &ChainOptions<'_>) -> Result<Ladder, PlanError> {
+    let period = clock_period(chain)?;
     let clock = |name: &str, config: u32| EventSpec {
         role: Role::Ebs,
         unit: Unit::Nanoseconds,
@@ -177,14 +177,14 @@ pub(crate) fn clock_ladder(wish: &LadderWish<'_>) -> Result<Ladder, PlanError> {
         cpus: None,
         period,
         precise: 0,
-        levels: wish.levels,
+        levels: chain.levels,
         excludes_guests: false,
         branches: None,
     };
     let task =
         Rung { spec: clock("task-clock", sys::PERF_COUNT_SW_TASK_CLOCK), losses: Vec::new(), caveats: Vec::new() };
     let cpu = Rung { spec: clock("cpu-clock", sys::PERF_COUNT_SW_CPU_CLOCK), losses: Vec::new(), caveats: Vec::new() };
-    if wish.wishes.system_wide {
+    if chain.options.system_wide {
         return Ok(Ladder { role: Role::Ebs, rungs: vec![cpu], optional: false });
     }
     let stand_in = Rung { losses: vec!["cpu-clock stands in for task-clock".to_owned()], ..cpu };
@@ -192,12 +192,12 @@ pub(crate) fn clock_ladder(wish: &LadderWish<'_>) -> Result<Ladder, PlanError> {
 }
 
 /// AMD's instruction-based sampling, precise but in micro-operations; it leaves out levels only with `swfilt` (since Linux 6.14).
-pub(crate) fn ibs_rungs(machine: &Machine, wish: &LadderWish<'_>) -> Result<Vec<Rung>, PlanError> {
+pub(crate) fn ibs_rungs(machine: &Machine, chain: &ChainOptions<'_>) -> Result<Vec<Rung>, PlanError> {
     let Some(ibs) = machine.pmu("ibs_op") else { return Ok(Vec::new()) };
-    let filtered = wish.levels != Levels::All;
+    let filtered = chain.levels != Levels::All;
     let terms = if filtered { "cnt_ctl=1,swfilt=1" } else { "cnt_ctl=1" };
     let Ok(code) = ibs.encode(terms, &mut |_, _| false) else { return Ok(Vec::new()) };
-    let period = match period(Role::Ebs, None, wish)?.value {
+    let period = match period(Role::Ebs, None, chain)?.value {
         Period::Every(count) => Period::Every(ibs_period(count)),
         frequency => frequency,
     };
@@ -209,7 +209,7 @@ pub(crate) fn ibs_rungs(machine: &Machine, wish: &LadderWish<'_>) -> Result<Vec<
         cpus: None,
         period,
         precise: 0,
-        levels: wish.levels,
+        levels: chain.levels,
         excludes_guests: false,
         branches: None,
     };

@@ -1,4 +1,4 @@
-//! From the machine and the user's wishes to the events to open: a pure function.
+//! From the machine and the user's options to the events to open: a pure function.
 
 pub mod branch_filter;
 pub mod catalogue;
@@ -19,16 +19,16 @@ use crate::machine::pmu::Pmu;
 use crate::plan::branch_filter::{branch_filter_text, kinds};
 use crate::plan::event_name::{EventNameError, parse_event_name};
 use crate::plan::event_spec::{Levels, Role};
-use crate::plan::fallback_chain::{Ladder, LadderWish, catalogue_ladder, clock_ladder, ibs_rungs, named_ladder};
+use crate::plan::fallback_chain::{ChainOptions, Ladder, catalogue_ladder, clock_ladder, ibs_rungs, named_ladder};
 use crate::plan::periods::RunTime;
 
 /// What the user asked for; `default()` asks for what suits the machine best.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wishes {
+pub struct Options {
     /// The event for EBS.
-    pub ebs: EventWish,
+    pub ebs: EventOption,
     /// The event for branch stacks.
-    pub lbr: EventWish,
+    pub lbr: EventOption,
     /// Counts between EBS samples.
     pub ebs_period: Option<u64>,
     /// Counts between branch stacks.
@@ -47,7 +47,7 @@ pub struct Wishes {
 
 /// Which event for a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum EventWish {
+pub enum EventOption {
     /// The best the machine has.
     #[default]
     Best,
@@ -160,14 +160,14 @@ pub fn branch_records(machine: &Machine, pmu: &Pmu) -> Option<BranchRecords> {
 /// Decides what to open.
 ///
 /// # Errors
-/// A wish that this machine or this user's permissions cannot meet. Weaker sources than asked for by name are never taken.
-pub fn plan(machine: &Machine, wishes: &Wishes) -> Result<Plan, PlanError> {
-    if wishes.ebs == EventWish::None && wishes.lbr == EventWish::None {
+/// An option that this machine or this user's permissions cannot meet. Weaker sources than asked for by name are never taken.
+pub fn plan(machine: &Machine, options: &Options) -> Result<Plan, PlanError> {
+    if options.ebs == EventOption::None && options.lbr == EventOption::None {
         return Err(PlanError::NoEvents);
     }
-    check_permissions(machine, wishes)?;
+    check_permissions(machine, options)?;
     let mut degradations = Vec::new();
-    let levels = match wishes.levels {
+    let levels = match options.levels {
         Some(levels) => levels,
         None if machine.may_sample_kernel() => Levels::All,
         None => {
@@ -175,54 +175,54 @@ pub fn plan(machine: &Machine, wishes: &Wishes) -> Result<Plan, PlanError> {
             Levels::User
         }
     };
-    let wish = LadderWish {
-        wishes,
+    let chain = ChainOptions {
+        options,
         levels,
-        branch_levels: branch_levels(machine, wishes)?.unwrap_or(levels),
+        branch_levels: branch_levels(machine, options)?.unwrap_or(levels),
         rate_limit: machine.kernel.max_sample_rate,
     };
     let mut ladders = Vec::new();
-    match &wishes.ebs {
-        EventWish::None => {}
-        EventWish::Named(name) => {
+    match &options.ebs {
+        EventOption::None => {}
+        EventOption::Named(name) => {
             for event in parse_event_name(name, machine)? {
-                ladders.push(named_ladder(machine, event, Role::Ebs, &wish)?);
+                ladders.push(named_ladder(machine, event, Role::Ebs, &chain)?);
             }
         }
-        EventWish::Best if machine.counts_instructions() => {
+        EventOption::Best if machine.counts_instructions() => {
             for pmu in machine.core_pmus() {
-                let mut ladder = catalogue_ladder(machine, pmu, Role::Ebs, &wish)?;
+                let mut ladder = catalogue_ladder(machine, pmu, Role::Ebs, &chain)?;
                 if branch_records(machine, pmu).is_none() {
-                    ladder.prefer(ibs_rungs(machine, &wish)?);
+                    ladder.prefer(ibs_rungs(machine, &chain)?);
                 }
                 ladders.push(ladder);
             }
         }
-        EventWish::Best => {
+        EventOption::Best => {
             degradations.push(clock_sentence(machine));
-            ladders.push(clock_ladder(&wish)?);
+            ladders.push(clock_ladder(&chain)?);
         }
     }
-    plan_branches(machine, &wish, &mut ladders, &mut degradations)?;
-    Ok(Plan { ladders, degradations, levels_may_shrink: wishes.levels.is_none() && levels == Levels::All })
+    plan_branches(machine, &chain, &mut ladders, &mut degradations)?;
+    Ok(Plan { ladders, degradations, levels_may_shrink: options.levels.is_none() && levels == Levels::All })
 }
 
 /// The levels a named event for branch stacks has of its own: they hold for the branches too.
-fn branch_levels(machine: &Machine, wishes: &Wishes) -> Result<Option<Levels>, PlanError> {
-    let EventWish::Named(name) = &wishes.lbr else { return Ok(None) };
+fn branch_levels(machine: &Machine, options: &Options) -> Result<Option<Levels>, PlanError> {
+    let EventOption::Named(name) = &options.lbr else { return Ok(None) };
     Ok(parse_event_name(name, machine)?.first().and_then(|event| event.levels))
 }
 
 fn plan_branches(
     machine: &Machine,
-    wish: &LadderWish<'_>,
+    chain: &ChainOptions<'_>,
     ladders: &mut Vec<Ladder>,
     degradations: &mut Vec<String>,
 ) -> Result<(), PlanError> {
     let with_records = || machine.core_pmus().filter(|pmu| branch_records(machine, pmu).is_some());
-    match &wish.wishes.lbr {
-        EventWish::None => return Ok(()),
-        EventWish::Named(name) => {
+    match &chain.options.lbr {
+        EventOption::None => return Ok(()),
+        EventOption::Named(name) => {
             let events = parse_event_name(name, machine)?;
             if events.iter().any(|event| !event.on_core) {
                 return Err(PlanError::NotOnCore(name.clone()));
@@ -231,19 +231,19 @@ fn plan_branches(
                 return Err(PlanError::NoBranchRecords(name.clone()));
             }
             for event in events {
-                ladders.push(named_ladder(machine, event, Role::Lbr, wish)?);
+                ladders.push(named_ladder(machine, event, Role::Lbr, chain)?);
             }
         }
-        EventWish::Best => {
+        EventOption::Best => {
             for pmu in with_records() {
-                ladders.push(catalogue_ladder(machine, pmu, Role::Lbr, wish)?);
+                ladders.push(catalogue_ladder(machine, pmu, Role::Lbr, chain)?);
             }
         }
     }
     if with_records().next().is_none() && machine.counts_instructions() {
         degradations.push(no_records_sentence(machine));
     }
-    if let Some(filter) = wish.wishes.filter
+    if let Some(filter) = chain.options.filter
         && with_records().next().is_none()
         && kinds(filter) != BranchSampleType::ANY
     {
@@ -253,7 +253,7 @@ fn plan_branches(
     Ok(())
 }
 
-fn check_permissions(machine: &Machine, wishes: &Wishes) -> Result<(), PlanError> {
+fn check_permissions(machine: &Machine, options: &Options) -> Result<(), PlanError> {
     use crate::machine::Probe::Fails;
     match machine.probes.dummy {
         Fails(errno) if errno.is_permission() => {
@@ -263,10 +263,10 @@ fn check_permissions(machine: &Machine, wishes: &Wishes) -> Result<(), PlanError
         _ => {}
     }
     let paranoid = machine.kernel.perf_event_paranoid.unwrap_or(0);
-    if wishes.levels == Some(Levels::Kernel) && !machine.may_sample_kernel() {
+    if options.levels == Some(Levels::Kernel) && !machine.may_sample_kernel() {
         return Err(PlanError::NoKernel(paranoid));
     }
-    if wishes.system_wide && !machine.may_sample_system() {
+    if options.system_wide && !machine.may_sample_system() {
         return Err(PlanError::NoSystemWide(paranoid));
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::error::RecordError;
 use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::Levels;
-use crate::plan::{EventWish, Wishes};
+use crate::plan::{EventOption, Options};
 use crate::simulation::PmuSettings;
 use crate::tracer::{TracerChoice, TracerOptions};
 
@@ -23,11 +23,11 @@ pub struct Request {
     /// The file to write.
     pub output: PathBuf,
     /// Events, periods, levels, filters.
-    pub wishes: Wishes,
+    pub options: Options,
     /// Branch stacks in software.
     pub tracer: TracerOptions,
     /// Let the simulated PMU make the samples.
-    pub simulation: Option<SimulationWish>,
+    pub simulation: Option<SimulationOptions>,
     /// Leave out threads and processes started later.
     pub no_inherit: bool,
     /// Pages of each CPU's ring, a power of two; `None`: 512 KiB, less if the user may not have that much.
@@ -42,7 +42,7 @@ pub struct Request {
 
 /// A simulated PMU in place of the machine's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SimulationWish {
+pub struct SimulationOptions {
     /// What can be chosen of the PMU.
     pub pmu: PmuSettings,
     /// The program executes everything itself, one instruction at a time, instead of being interpreted: slow, to compare with.
@@ -105,13 +105,13 @@ impl Request {
         if self.target == Target::System && matches!(self.tracer.kind, TracerChoice::Kind(_)) {
             return refuse("--tracer cannot follow everything that runs: give a command, -p or -t".to_owned());
         }
-        if let Some(SimulationWish { pmu, .. }) = &self.simulation {
+        if let Some(SimulationOptions { pmu, .. }) = &self.simulation {
             if self.target != Target::Command || self.no_inherit || self.cpus.is_some() {
                 return refuse("the simulated PMU runs a command, all of it: no -p, -t, -a, -C, -i".to_owned());
             }
-            let Wishes { ebs, lbr, frequency, levels, filter, .. } = &self.wishes;
+            let Options { ebs, lbr, frequency, levels, filter, .. } = &self.options;
             let other_events =
-                *ebs != EventWish::Best || *lbr != EventWish::Best || frequency.is_some() || filter.is_some();
+                *ebs != EventOption::Best || *lbr != EventOption::Best || frequency.is_some() || filter.is_some();
             if other_events || *levels == Some(Levels::Kernel) || matches!(self.tracer.kind, TracerChoice::Kind(_)) {
                 return refuse(
                     "the simulated PMU has two events, of user code and with fixed periods: no --ebs-event, --lbr-event, -F, -k, -j, --tracer"
@@ -149,7 +149,7 @@ mod tests {
         assert!(system.check().is_ok());
         check(Request { ring_pages: Some(3), ..system.clone() }, "-m 3");
         check(Request { ring_pages: Some(0), ..system.clone() }, "-m 0");
-        let simulation = Some(SimulationWish::default());
+        let simulation = Some(SimulationOptions::default());
         check(Request { simulation, ..system.clone() }, "simulated PMU");
         check(Request { cpus: Some(CpuList::default()), ..system }, "no CPU");
     }

@@ -244,10 +244,10 @@ impl<'a> Session<'a> {
 /// Chooses the events that the kernel is to open, and what is to follow the program beside them.
 fn plan(request: &Request, machine: &Machine) -> Result<(Choice, Option<Box<dyn PlannedFollower>>), RecordError> {
     if let Some(simulation) = &request.simulation {
-        let (planned, choice) = PlannedSimulation::plan(simulation.pmu, simulation.only_steps, &request.wishes)?;
+        let (planned, choice) = PlannedSimulation::plan(simulation.pmu, simulation.only_steps, &request.options)?;
         return Ok((choice, Some(Box::new(planned))));
     }
-    let mut choice = choose(machine, &request.wishes, &mut KernelOpener)?;
+    let mut choice = choose(machine, &request.options, &mut KernelOpener)?;
     let tracing = Tracing::plan(request, machine, &mut choice)?;
     Ok((choice, tracing.map(|tracing| Box::new(tracing) as Box<dyn PlannedFollower>)))
 }

@@ -4,17 +4,17 @@ use perfdata::BranchSampleType;
 
 use crate::plan::branch_filter::{LEVELS, branch_filter_text};
 use crate::plan::event_spec::{EventSpec, Levels, Role};
-use crate::plan::fallback_chain::LadderWish;
-use crate::plan::{BranchRecords, EventWish};
+use crate::plan::fallback_chain::ChainOptions;
+use crate::plan::{BranchRecords, EventOption};
 
 /// The branches asked for.
-fn asked(wish: &LadderWish<'_>) -> BranchSampleType {
-    let filter = wish.wishes.filter.unwrap_or(BranchSampleType::ANY);
+fn asked(chain: &ChainOptions<'_>) -> BranchSampleType {
+    let filter = chain.options.filter.unwrap_or(BranchSampleType::ANY);
     if filter.intersects(LEVELS) {
         return filter;
     }
     filter
-        | match wish.branch_levels {
+        | match chain.branch_levels {
             Levels::All => BranchSampleType::USER | BranchSampleType::KERNEL,
             Levels::User => BranchSampleType::USER,
             Levels::Kernel => BranchSampleType::KERNEL,
@@ -25,9 +25,9 @@ fn asked(wish: &LadderWish<'_>) -> BranchSampleType {
 pub(crate) fn stacks(
     role: Role,
     records: Option<BranchRecords>,
-    wish: &LadderWish<'_>,
+    chain: &ChainOptions<'_>,
 ) -> Vec<Option<BranchSampleType>> {
-    let asked = asked(wish);
+    let asked = asked(chain);
     // In place of a filter the hardware does not have: all branches, at the levels asked for.
     let plain = BranchSampleType(asked.0 & LEVELS.0) | BranchSampleType::ANY;
     let replaceable = asked != plain && !asked.contains(BranchSampleType::CALL_STACK);
@@ -35,7 +35,7 @@ pub(crate) fn stacks(
     match (role, records) {
         (Role::Lbr, Some(BranchRecords::WithTakenBranches)) => vec![Some(plain)],
         (Role::Lbr, _) => filters,
-        (Role::Ebs, Some(BranchRecords::WithAnyEvent)) if wish.wishes.lbr != EventWish::None => {
+        (Role::Ebs, Some(BranchRecords::WithAnyEvent)) if chain.options.lbr != EventOption::None => {
             filters.into_iter().chain([None]).collect()
         }
         (Role::Ebs, _) => vec![None],
@@ -46,9 +46,9 @@ pub(crate) fn stack_loss(
     spec: &EventSpec,
     stacks: &[Option<BranchSampleType>],
     records: Option<BranchRecords>,
-    wish: &LadderWish<'_>,
+    chain: &ChainOptions<'_>,
 ) -> Option<String> {
-    let asked = asked(wish);
+    let asked = asked(chain);
     match spec.branches {
         None if stacks[0].is_some() => Some(format!("{}: its samples come without branch stacks", spec.name())),
         Some(stack) if stack != asked => {

@@ -15,7 +15,7 @@ pub(crate) mod planned {
 
     use super::PmuSettings;
     use crate::error::RecordError;
-    use crate::plan::Wishes;
+    use crate::plan::Options;
     use crate::plan::choice::Choice;
     use crate::plan::request::Request;
     use crate::session::followed::{Attached, PlannedFollower};
@@ -26,7 +26,7 @@ pub(crate) mod planned {
     impl PlannedSimulation {
         /// # Errors
         /// There is no simulated PMU in this build.
-        pub(crate) fn plan(_: PmuSettings, _: bool, _: &Wishes) -> Result<(Self, Choice), RecordError> {
+        pub(crate) fn plan(_: PmuSettings, _: bool, _: &Options) -> Result<(Self, Choice), RecordError> {
             Err(RecordError::Request("built without the simulated PMU (cargo feature simulated-pmu)".to_owned()))
         }
     }

@@ -14,7 +14,7 @@ use crate::errno::Errno;
 use crate::error::RecordError;
 use crate::machine::pmu::Pmu;
 use crate::machine::{Cpu, EventOpener, Machine, Probe, Probes};
-use crate::plan::Wishes;
+use crate::plan::Options;
 use crate::plan::choice::{Choice, Source, choose};
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, SessionAttrs};
 use crate::plan::request::Request;
@@ -49,9 +49,9 @@ impl PlannedSimulation {
     ///
     /// # Errors
     /// Periods that cannot be, or the kernel opens no events.
-    pub(crate) fn plan(pmu: PmuSettings, only_steps: bool, wishes: &Wishes) -> Result<(Self, Choice), RecordError> {
-        let wishes = Wishes { levels: Some(Levels::User), ..wishes.clone() };
-        let simulated = choose(&machine(pmu), &wishes, &mut OpensAll)?;
+    pub(crate) fn plan(pmu: PmuSettings, only_steps: bool, options: &Options) -> Result<(Self, Choice), RecordError> {
+        let options = Options { levels: Some(Levels::User), ..options.clone() };
+        let simulated = choose(&machine(pmu), &options, &mut OpensAll)?;
         let Ok([ebs, lbr]) = <[EventSpec; 2]>::try_from(simulated.events) else {
             return Err(RecordError::Request(
                 "the simulated PMU has one event for EBS and one for branch stacks".to_owned(),

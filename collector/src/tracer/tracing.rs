@@ -10,7 +10,7 @@ use perfdata::{AttrFlags, BranchSampleType, EventAttr, EventDescription, SampleF
 use crate::error::RecordError;
 use crate::machine::Machine;
 use crate::machine::pmu::EventCode;
-use crate::plan::EventWish;
+use crate::plan::EventOption;
 use crate::plan::choice::Choice;
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, Role, SessionAttrs, Unit};
 use crate::plan::periods::prime_from;
@@ -47,19 +47,19 @@ impl Tracing {
             choice.events.push(tracking());
         }
         let clock = if machine.counts_instructions() { Clock::Instructions } else { Clock::Time };
-        let wishes = &request.tracer;
+        let options = &request.tracer;
         sample_less(request, choice);
         let settings = Settings {
             kind,
-            size: size(kind, wishes.size),
-            overhead: wishes.overhead,
+            size: size(kind, options.size),
+            overhead: options.overhead,
             burst_share: 1.0 - UNSEEN_SHARE - if samples { SAMPLE_SHARE } else { 0.0 },
             inherit: !request.no_inherit,
             command: None,
             clock,
         };
         let id = placeholder()?;
-        Ok(Some(Self { settings, spec: spec(clock, wishes.overhead), id }))
+        Ok(Some(Self { settings, spec: spec(clock, options.overhead), id }))
     }
 
     /// The event of the bursts, which agrees with `first` in all that readers expect events to agree in.
@@ -153,7 +153,7 @@ pub(crate) fn by_default(choice: &mut Choice) -> Option<TracerOptions> {
 
 /// Makes event samples so rare that bursts have most of the budget, where the user left it open.
 fn sample_less(request: &Request, choice: &mut Choice) {
-    let rate_is_open = request.wishes.ebs_period.is_none() && request.wishes.frequency.is_none();
+    let rate_is_open = request.options.ebs_period.is_none() && request.options.frequency.is_none();
     for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
         let period = SAMPLE.as_nanos() as f64 / (SAMPLE_SHARE * request.tracer.overhead / 100.0);
         event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
@@ -171,12 +171,12 @@ pub(crate) fn placeholder() -> Result<(EventFd, u64), RecordError> {
     EventFd::open(&dummy, Scope::Thread(0, None)).and_then(|fd| fd.id().map(|id| (fd, id))).map_err(RecordError::Enable)
 }
 
-fn size(kind: TracerKind, wish: BurstSize) -> BurstSize {
+fn size(kind: TracerKind, asked: BurstSize) -> BurstSize {
     match kind {
-        TracerKind::Breakpoint | TracerKind::Check if wish == BurstSize::default() => {
-            BurstSize { depth: Some(BREAKPOINT_DEPTH), ..wish }
+        TracerKind::Breakpoint | TracerKind::Check if asked == BurstSize::default() => {
+            BurstSize { depth: Some(BREAKPOINT_DEPTH), ..asked }
         }
-        _ => wish,
+        _ => asked,
     }
 }
 
@@ -189,7 +189,7 @@ fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
         TracerChoice::Kind(kind) => Some(kind),
         TracerChoice::Auto => {
             let has_stacks = choice.events.iter().any(|event| event.role == Role::Lbr);
-            let unwanted = request.wishes.lbr == EventWish::None || request.wishes.levels == Some(Levels::Kernel);
+            let unwanted = request.options.lbr == EventOption::None || request.options.levels == Some(Levels::Kernel);
             if has_stacks || unwanted {
                 return None;
             }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use collector::SimulationStatistics;
-use collector::plan::request::SimulationWish;
+use collector::plan::request::SimulationOptions;
 
 /// What can make the samples.
 pub const PMUS: [&str; 1] = ["machine"];
@@ -25,9 +25,9 @@ impl SimulationArgs {
         false
     }
 
-    /// The wish, which nobody has.
-    pub fn wish(&self) -> SimulationWish {
-        SimulationWish::default()
+    /// The options, which nobody has.
+    pub fn options(&self) -> SimulationOptions {
+        SimulationOptions::default()
     }
 }
 

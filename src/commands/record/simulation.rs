@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use collector::SimulationStatistics;
-use collector::plan::request::SimulationWish;
+use collector::plan::request::SimulationOptions;
 use collector::simulation::{PmuSettings, SimulatedCore};
 use formats::executions::Executions;
 
@@ -57,8 +57,8 @@ impl SimulationArgs {
             || *only_steps
     }
 
-    /// The wish, with defaults for what was left open.
-    pub fn wish(&self) -> SimulationWish {
+    /// The options, with defaults for what was left open.
+    pub fn options(&self) -> SimulationOptions {
         let default = PmuSettings::default();
         let pmu = PmuSettings {
             core: self.pmu_core.unwrap_or(default.core),
@@ -66,7 +66,7 @@ impl SimulationArgs {
             bias: self.lbr_bias.unwrap_or(default.bias),
             seed: self.seed.unwrap_or(default.seed),
         };
-        SimulationWish { pmu, only_steps: self.only_steps }
+        SimulationOptions { pmu, only_steps: self.only_steps }
     }
 }
 

@@ -117,9 +117,6 @@ fn class(ip: Avma, bytes: &[u8], factory: &mut InstructionInfoFactory) -> Class 
 /// Cycles, and whether it needs the divider.
 fn latency(instruction: &Instruction) -> (u32, bool) {
     use Mnemonic as M;
-    let name = format!("{:?}", instruction.mnemonic()).to_lowercase();
-    let name = name.strip_prefix('v').unwrap_or(&name);
-    let is_float = ["ss", "sd", "ps", "pd"].iter().any(|suffix| name.ends_with(suffix));
     match instruction.mnemonic() {
         M::Div | M::Idiv => {
             let wide = instruction.op0_register().size() == 8 || instruction.memory_size().size() == 8;
@@ -142,12 +139,48 @@ fn latency(instruction: &Instruction) -> (u32, bool) {
         M::Mul | M::Imul => (ARITHMETIC, false),
         M::Xchg if instruction.op0_kind() == iced_x86::OpKind::Memory => (LOCKED, false),
         _ if instruction.has_lock_prefix() => (LOCKED, false),
-        _ if is_float && (name.starts_with("div") || name.starts_with("sqrt")) => (FLOAT_DIVISION, true),
-        _ if is_float && ["add", "sub", "mul", "fm", "fnm"].iter().any(|start| name.starts_with(start)) => {
-            (ARITHMETIC, false)
-        }
+        mnemonic if is_float_division(mnemonic) => (FLOAT_DIVISION, true),
+        mnemonic if is_float_arithmetic(mnemonic) => (ARITHMETIC, false),
         _ => (PLAIN, false),
     }
+}
+
+/// Division or square root of single or double precision.
+#[rustfmt::skip]
+fn is_float_division(mnemonic: Mnemonic) -> bool {
+    use Mnemonic as M;
+    matches!(
+        mnemonic,
+        M::Divpd | M::Divps | M::Divsd | M::Divss | M::Sqrtpd | M::Sqrtps | M::Sqrtsd | M::Sqrtss | M::Vdivpd
+        | M::Vdivps | M::Vdivsd | M::Vdivss | M::Vsqrtpd | M::Vsqrtps | M::Vsqrtsd | M::Vsqrtss
+    )
+}
+
+/// Sum, difference, product, or both in one, of single or double precision.
+#[rustfmt::skip]
+fn is_float_arithmetic(mnemonic: Mnemonic) -> bool {
+    use Mnemonic as M;
+    matches!(
+        mnemonic,
+        M::Addpd | M::Addps | M::Addsd | M::Addss | M::Addsubpd | M::Addsubps | M::Mulpd | M::Mulps | M::Mulsd
+        | M::Mulss | M::Subpd | M::Subps | M::Subsd | M::Subss | M::Vaddpd | M::Vaddps | M::Vaddsd | M::Vaddss
+        | M::Vaddsubpd | M::Vaddsubps | M::Vfmadd132pd | M::Vfmadd132ps | M::Vfmadd132sd | M::Vfmadd132ss
+        | M::Vfmadd213pd | M::Vfmadd213ps | M::Vfmadd213sd | M::Vfmadd213ss | M::Vfmadd231pd | M::Vfmadd231ps
+        | M::Vfmadd231sd | M::Vfmadd231ss | M::Vfmaddpd | M::Vfmaddps | M::Vfmaddsd | M::Vfmaddss | M::Vfmaddsub132pd
+        | M::Vfmaddsub132ps | M::Vfmaddsub213pd | M::Vfmaddsub213ps | M::Vfmaddsub231pd | M::Vfmaddsub231ps
+        | M::Vfmaddsubpd | M::Vfmaddsubps | M::Vfmsub132pd | M::Vfmsub132ps | M::Vfmsub132sd | M::Vfmsub132ss
+        | M::Vfmsub213pd | M::Vfmsub213ps | M::Vfmsub213sd | M::Vfmsub213ss | M::Vfmsub231pd | M::Vfmsub231ps
+        | M::Vfmsub231sd | M::Vfmsub231ss | M::Vfmsubadd132pd | M::Vfmsubadd132ps | M::Vfmsubadd213pd
+        | M::Vfmsubadd213ps | M::Vfmsubadd231pd | M::Vfmsubadd231ps | M::Vfmsubaddpd | M::Vfmsubaddps | M::Vfmsubpd
+        | M::Vfmsubps | M::Vfmsubsd | M::Vfmsubss | M::Vfnmadd132pd | M::Vfnmadd132ps | M::Vfnmadd132sd
+        | M::Vfnmadd132ss | M::Vfnmadd213pd | M::Vfnmadd213ps | M::Vfnmadd213sd | M::Vfnmadd213ss | M::Vfnmadd231pd
+        | M::Vfnmadd231ps | M::Vfnmadd231sd | M::Vfnmadd231ss | M::Vfnmaddpd | M::Vfnmaddps | M::Vfnmaddsd
+        | M::Vfnmaddss | M::Vfnmsub132pd | M::Vfnmsub132ps | M::Vfnmsub132sd | M::Vfnmsub132ss | M::Vfnmsub213pd
+        | M::Vfnmsub213ps | M::Vfnmsub213sd | M::Vfnmsub213ss | M::Vfnmsub231pd | M::Vfnmsub231ps | M::Vfnmsub231sd
+        | M::Vfnmsub231ss | M::Vfnmsubpd | M::Vfnmsubps | M::Vfnmsubsd | M::Vfnmsubss | M::Vmulpd | M::Vmulps
+        | M::Vmulsd | M::Vmulss | M::Vsubpd | M::Vsubps | M::Vsubsd | M::Vsubss | M::Vaddnpd | M::Vaddnps
+        | M::Vaddsetsps | M::Vfmadd233ps | M::Vsubrpd | M::Vsubrps
+    )
 }
 
 fn branch(instruction: &Instruction) -> Option<BranchKind> {
@@ -165,6 +198,19 @@ fn branch(instruction: &Instruction) -> Option<BranchKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The tables are regular: names say what an instruction does, and of which precision.
+    #[test]
+    fn names_say_what_is_arithmetic() {
+        for mnemonic in Mnemonic::values() {
+            let name = format!("{mnemonic:?}").to_lowercase();
+            let name = name.strip_prefix('v').unwrap_or(&name);
+            let is_float = ["ss", "sd", "ps", "pd"].iter().any(|suffix| name.ends_with(suffix));
+            let begins = |with: &[&str]| is_float && with.iter().any(|beginning| name.starts_with(beginning));
+            assert_eq!(is_float_division(mnemonic), begins(&["div", "sqrt"]), "{mnemonic:?}");
+            assert_eq!(is_float_arithmetic(mnemonic), begins(&["add", "sub", "mul", "fm", "fnm"]), "{mnemonic:?}");
+        }
+    }
 
     fn check(bytes: &[u8], latency: u32, reads: bool, writes: bool, branch: Option<BranchKind>) {
         let class = class(Avma(0x1000), bytes, &mut InstructionInfoFactory::new());
