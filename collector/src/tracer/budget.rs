@@ -83,10 +83,10 @@ impl<E: ThreadEvent> Budget<E> {
 
     /// Charges what the tracer did while no thread was stopped for it: looking after threads, finding them, waiting.
     /// Returns how long it took.
-    pub(crate) fn charge_the_rest(&mut self, kernel: &impl Kernel, statistics: &mut TracerStatistics) -> Duration {
+    pub(crate) fn charge_the_rest(&mut self, kernel: &impl Kernel, other: &mut Duration) -> Duration {
         let rest = kernel.own_time().saturating_sub(self.charged);
         self.charged += rest;
-        statistics.time.other += rest;
+        *other += rest;
         self.governor.spent(rest);
         rest
     }

@@ -19,7 +19,7 @@ pub(crate) struct Burst {
     /// What it stands for, in the unit of the event.
     pub(crate) period: u64,
     pub(crate) instructions: u64,
-    /// Times it went on behind something that the interpreter could not follow.
+    /// Times it went on after something that the interpreter could not follow.
     pub(crate) continuations: u32,
 }
 

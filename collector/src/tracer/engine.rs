@@ -34,8 +34,10 @@ const LAST_SIGNALS: Duration = Duration::from_millis(200);
 const LOOKS: usize = 32;
 /// How often to look at least whether there is room for one more of the threads that were there before.
 const ATTACHING: Duration = Duration::from_millis(20);
-/// So many of them at once at most.
-const AT_ONCE: usize = 8;
+/// How often at most the threads of processes are listed to find some that are not traced.
+const MOST_LISTS: u32 = 4;
+/// So many of them at once at most, and if there are as many, no fewer: each time costs something by itself.
+const AT_ONCE: usize = 16;
 /// How often to look for breakpoints that are not reached, and for threads that do not stop.
 const HOUSEKEEPING: Duration = Duration::from_millis(250);
 /// How often to look how much CPU time passed: at a stop, or where there is none.
@@ -50,8 +52,11 @@ pub(crate) struct Engine<K: Kernel> {
     shared: Arc<Shared>,
     own_thread: i32,
     threads: ThreadTable<K::Event>,
-    /// Threads that were there before, and are still to be traced.
-    waiting: VecDeque<i32>,
+    /// Threads that were there before, and are still to be traced, with their process if that is known.
+    waiting: VecDeque<(i32, Option<i32>)>,
+    /// The processes whose threads are all to be traced, until none is found that is not.
+    whole: Vec<i32>,
+    lists: u32,
     /// When recording began.
     began: Instant,
     /// How long to wait until there may be room for one more of them.
@@ -81,6 +86,8 @@ impl<K: Kernel> Engine<K> {
             own_thread: kernel.own_thread(),
             threads: ThreadTable::new(settings.clock.attr(), settings.inherit),
             waiting: VecDeque::new(),
+            whole: Vec::new(),
+            lists: 0,
             began: kernel.now(),
             attaching: ATTACHING,
             next_attaching: kernel.now(),
@@ -113,18 +120,17 @@ impl<K: Kernel> Engine<K> {
         for id in ids.iter().map(|&id| id as i32) {
             let listed = if whole_processes { self.kernel.threads(id) } else { vec![id] };
             if whole_processes {
-                // Threads that start before their parents are traced are found later.
-                self.threads.misses_threads_of(id);
+                self.whole.push(id);
             }
             for thread in listed {
                 self.budget.count(thread, &mut self.kernel);
-                self.waiting.push_back(thread);
+                self.waiting.push_back((thread, whole_processes.then_some(id)));
             }
         }
         while self.threads.is_empty()
-            && let Some(thread) = self.waiting.pop_front()
+            && let Some((thread, process)) = self.waiting.pop_front()
         {
-            match self.threads.seize(thread, &mut self.kernel, &mut self.statistics) {
+            match self.threads.seize(thread, process, &mut self.kernel, &mut self.statistics) {
                 Ok(is_traced) => self.statistics.starting.threads += u64::from(is_traced),
                 Err(errno) => refused = refused.or(Some(AttachError { thread, errno })),
             }
@@ -135,26 +141,46 @@ impl<K: Kernel> Engine<K> {
         }
     }
 
+    /// Whether threads that were there before are still to be traced.
+    fn is_attaching(&self) -> bool {
+        !self.waiting.is_empty() || !self.whole.is_empty()
+    }
+
     /// Becomes the tracer of more of the threads that were there before, as the budget allows.
     fn attach_more(&mut self) {
-        // Where no CPU time passes that could pay for it, looking often would cost more than what is waited for.
-        self.attaching = (2 * self.attaching).min(HOUSEKEEPING);
-        for _ in 0..AT_ONCE {
-            if !self.budget.governor.affords(NEW_THREAD) {
-                return;
-            }
-            let Some(thread) = self.waiting.pop_front() else { return };
+        let next = self.waiting.len().min(AT_ONCE);
+        if !self.budget.governor.affords(NEW_THREAD * next as u32) {
+            // Where no CPU time passes that could pay for it, looking often would cost more than what is waited for.
+            self.attaching = (2 * self.attaching).min(HOUSEKEEPING);
+            return;
+        }
+        for (thread, process) in self.waiting.drain(..next).collect::<Vec<_>>() {
             // It may have ended, or have been started by a traced one just now.
             if !self.threads.contains(thread)
-                && self.threads.seize(thread, &mut self.kernel, &mut self.statistics) == Ok(true)
+                && self.threads.seize(thread, process, &mut self.kernel, &mut self.statistics) == Ok(true)
             {
                 self.happens(thread, Event::Begin { standing: false });
                 self.statistics.starting.threads += 1;
             }
-            let took = self.budget.charge_the_rest(&self.kernel, &mut self.statistics);
-            self.statistics.starting.took += took;
-            self.statistics.starting.lasted = self.kernel.now() - self.began;
-            self.attaching = ATTACHING;
+        }
+        if self.waiting.is_empty() {
+            self.list_again();
+        }
+        self.statistics.starting.took += self.budget.charge_the_rest(&self.kernel, &mut self.statistics.time.other);
+        self.statistics.starting.lasted = self.kernel.now() - self.began;
+        self.attaching = ATTACHING;
+    }
+
+    /// Looks for threads that were started, before they were traced, by those that were waiting.
+    fn list_again(&mut self) {
+        self.lists += 1;
+        for &process in &self.whole {
+            let new = self.kernel.threads(process).into_iter().filter(|&thread| !self.threads.contains(thread));
+            self.waiting.extend(new.map(|thread| (thread, Some(process))));
+        }
+        // What is there still cannot be traced.
+        if self.waiting.is_empty() || self.lists == MOST_LISTS {
+            self.whole.clear();
         }
     }
 
@@ -391,13 +417,13 @@ impl<K: Kernel> Engine<K> {
         if self.threads.contains(former) {
             return former;
         }
-        self.threads.add(pid, &mut self.kernel, &mut self.statistics);
+        self.threads.add(pid, Some(pid), &mut self.kernel, &mut self.statistics);
         pid
     }
 
     /// A thread that nobody knew reports itself.
     fn welcome(&mut self, tid: i32) {
-        if self.threads.add(tid, &mut self.kernel, &mut self.statistics) && self.recording {
+        if self.threads.add(tid, None, &mut self.kernel, &mut self.statistics) && self.recording {
             self.happens(tid, Event::Begin { standing: true });
         }
     }
@@ -503,7 +529,7 @@ impl<K: Kernel> Engine<K> {
 
     /// Looks for threads and processes that were left out, if there is room for them.
     fn find_missing(&mut self) {
-        let found = self.waiting.is_empty()
+        let found = !self.is_attaching()
             && self.budget.governor.has_room()
             && self.threads.find_missing(&mut self.kernel, &mut self.statistics);
         if found && self.recording {
@@ -578,7 +604,7 @@ impl<K: Kernel> Producer for Engine<K> {
             self.begin_idle_threads();
         }
         let now = self.kernel.now();
-        if self.recording && !self.waiting.is_empty() && now >= self.next_attaching {
+        if self.recording && self.is_attaching() && now >= self.next_attaching {
             self.budget.look_at_time(HOUSEKEEPING, &self.kernel, &mut self.statistics);
             self.attach_more();
             self.next_attaching = now + self.attaching;
@@ -587,9 +613,9 @@ impl<K: Kernel> Producer for Engine<K> {
             self.budget.look_at_time(WITHOUT_STOP, &self.kernel, &mut self.statistics);
             self.look_after_threads();
             self.find_missing();
-            self.budget.charge_the_rest(&self.kernel, &mut self.statistics);
+            self.budget.charge_the_rest(&self.kernel, &mut self.statistics.time.other);
             self.next_look = now + HOUSEKEEPING;
         }
-        if self.waiting.is_empty() { HOUSEKEEPING } else { self.attaching }
+        if self.is_attaching() { self.attaching } else { HOUSEKEEPING }
     }
 }

@@ -47,6 +47,8 @@ pub(super) enum Input {
     Exec(i32, i32),
     /// A thread has started another.
     Clone(i32),
+    /// A thread of a process that nobody tells of.
+    Starts(i32, i32),
     /// A new thread of a process reports itself.
     Appears(i32, i32),
     /// A thread has ended, with this status.
@@ -307,6 +309,7 @@ impl World {
                 self.reports.push_back((pid, event(libc::PTRACE_EVENT_EXEC)));
             }
             Input::Clone(tid) => self.reports.push_back((tid, event(libc::PTRACE_EVENT_CLONE))),
+            Input::Starts(tid, pid) => self.add(tid, pid),
             Input::Appears(tid, pid) => {
                 self.add(tid, pid);
                 self.reports.push_back((tid, event(libc::PTRACE_EVENT_STOP)));
@@ -511,8 +514,14 @@ impl Processes for ScriptedKernel {
         self.thread(thread, |thread| thread.pid).ok()
     }
 
-    fn children(&self, _: i32, _: i32) -> Vec<i32> {
-        Vec::new()
+    fn children(&self, process: i32, _: i32) -> Vec<i32> {
+        let world = self.0.borrow();
+        world
+            .threads
+            .iter()
+            .filter(|&(&tid, thread)| thread.pid == tid && tid != process)
+            .map(|(&tid, _)| tid)
+            .collect()
     }
 
     fn mappings(&self, _: i32) -> Vec<Mapping> {

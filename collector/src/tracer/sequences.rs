@@ -10,7 +10,7 @@ use crate::tracer::options::{BurstSize, TracerKind};
 use crate::tracer::placement::Placement;
 use crate::tracer::scripted_kernel::Input::{
     self, Appears, Blocks, Breakpoint, Clock, ClockTellsTracer, Clone, Ends, Exec, Interrupt, JobControl, Pends,
-    Returns, Signal, Sleeps, StandsAt, Start, Stop, Time,
+    Returns, Signal, Sleeps, StandsAt, Start, Starts, Stop, Time,
 };
 use crate::tracer::scripted_kernel::{CODE, ScriptedKernel};
 use crate::tracer::settings::{self, Settings};
@@ -341,11 +341,20 @@ fn no_burst_begins_in_a_system_call_that_the_kernel_restarts() {
 }
 
 #[test]
-fn the_recording_ends_with_a_signal_on_its_way() {
-    let mut replay = Replay::of(LOOP);
-    replay.threads = vec![(7, 7)];
-    let done = replay.check(&[STARTS, BURST, (Stop, &["clock of 7 off"])]);
-    assert_eq!(done.bursts, 1);
+fn threads_that_were_there_are_traced_one_after_the_other_and_children_that_were_are_not() {
+    let shared = Arc::new(Shared::new().unwrap());
+    let script = [Starts(10, 7), Start, Time(100), Time(100), Time(100)];
+    let kernel = ScriptedKernel::new(&[(7, 7), (8, 7), (9, 9)], LOOP, &script, &shared);
+    let event = BurstEvent { attr: EventAttr::default(), id: 1 };
+    let (settings, cost) = (Replay::of(LOOP).settings, StopCost::built_in("a script"));
+    let mut engine = Engine::new(settings, event, shared, kernel.clone(), Placement::afar(), cost);
+    engine.attach(&[7], true).unwrap();
+    assert_eq!(kernel.world().unheard(), ["seize 7"], "one is enough to know that it can be");
+    let done = engine.run();
+    let asked = kernel.world().all_asked();
+    let seized: Vec<&String> = asked.iter().filter(|request| request.starts_with("seize")).collect();
+    assert_eq!(seized, ["seize 8", "seize 10"], "the last was started before thread 8 was traced");
+    assert_eq!((done.threads, done.processes, done.starting.threads), (3, 1, 3));
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub struct TracerStatistics {
     pub backed_off: u64,
     /// Why bursts ended.
     pub ends: BTreeMap<String, u64>,
-    /// What bursts went on behind, by a breakpoint.
+    /// What bursts went on after, by a breakpoint.
     pub continued: BTreeMap<String, u64>,
     /// Instructions that are not interpreted.
     pub unsupported: BTreeMap<String, u64>,

@@ -150,18 +150,20 @@ impl<E: ThreadEvent> ThreadTable<E> {
         libc::PTRACE_O_TRACEEXEC | if tells_of_new && self.follows { new } else { 0 }
     }
 
-    /// Becomes the tracer of a thread that goes on running. Returns whether it is traced now; `false` if it has ended.
+    /// Becomes the tracer of a thread, of this process if that is known, that goes on running. Returns whether it is traced now; `false`
+    /// if it has ended.
     ///
     /// # Errors
     /// Why it cannot be traced.
     pub(crate) fn seize(
         &mut self,
         thread: i32,
+        process: Option<i32>,
         kernel: &mut impl Kernel<Event = E>,
         statistics: &mut TracerStatistics,
     ) -> Result<bool, Errno> {
         match kernel.seize(thread, self.options(true)) {
-            Ok(()) => Ok(self.add(thread, kernel, statistics)),
+            Ok(()) => Ok(self.add(thread, process, kernel, statistics)),
             Err(Errno::ESRCH) => Ok(false),
             Err(errno) => Err(errno),
         }
@@ -171,13 +173,14 @@ impl<E: ThreadEvent> ThreadTable<E> {
     pub(crate) fn add(
         &mut self,
         tid: i32,
+        process: Option<i32>,
         kernel: &mut impl Kernel<Event = E>,
         statistics: &mut TracerStatistics,
     ) -> bool {
         if self.contains(tid) {
             return true;
         }
-        let Some(pid) = kernel.process_of(tid) else { return false };
+        let Some(pid) = process.or_else(|| kernel.process_of(tid)) else { return false };
         let Ok(thread) = Thread::new(ThreadId { pid, tid }, &self.clock, kernel) else {
             TracerStatistics::count(&mut statistics.ends, "no event could be opened on a thread");
             return false;
@@ -202,7 +205,7 @@ impl<E: ThreadEvent> ThreadTable<E> {
         for &tid in ids {
             if !self.contains(tid) {
                 // Refused, it may have been started by a traced one just now.
-                let _ = self.seize(tid, kernel, statistics);
+                let _ = self.seize(tid, None, kernel, statistics);
             }
         }
     }
