@@ -99,7 +99,7 @@ impl Governor {
 
     /// CPU time between two bursts, ns, without jitter.
     pub(crate) fn period(&self) -> f64 {
-        let others = (self.spent - self.spent_on_bursts).max(0.0) / (self.passed + self.grace);
+        let others = (self.spent - self.spent_on_bursts).max(0.0) / (self.passed + GRACE);
         let left = (self.budget - others).max(self.budget / 20.0);
         (self.burst_cost / left * self.ratio().clamp(0.5, 4.0)).clamp(SHORTEST, LONGEST)
     }
