@@ -5,7 +5,7 @@ pub use formats::metadata::Source;
 use crate::errno::Errno;
 use crate::machine::{EventOpener, Machine};
 use crate::plan::event_spec::{EventSpec, Levels, Role, SessionAttrs, Unit};
-use crate::plan::fallback_chain::Ladder;
+use crate::plan::fallback_chain::FallbackChain;
 use crate::plan::{Options, Plan, PlanError, plan, user_only_sentence};
 
 /// The events of a session.
@@ -38,48 +38,48 @@ pub fn choose(machine: &Machine, options: &Options, opener: &mut dyn EventOpener
 
 fn walk(machine: &Machine, options: &Options, plan: &Plan, opener: &mut dyn EventOpener) -> Result<Choice, PlanError> {
     let mut choice = Choice { source: Source::Other, events: Vec::new(), degradations: plan.degradations.clone() };
-    for ladder in &plan.ladders {
-        descend(machine, options, ladder, opener, &mut choice)?;
+    for chain in &plan.chains {
+        descend(machine, options, chain, opener, &mut choice)?;
     }
     choice.source = source(&choice.events);
     Ok(choice)
 }
 
-/// Adds the first rung that opens.
+/// Adds the first attempt that opens.
 fn descend(
     machine: &Machine,
     options: &Options,
-    ladder: &Ladder,
+    chain: &FallbackChain,
     opener: &mut dyn EventOpener,
     choice: &mut Choice,
 ) -> Result<(), PlanError> {
     let mut refusal: Option<(String, Errno)> = None;
-    for rung in &ladder.rungs {
-        let own = rung.spec.cpus.as_ref().map(|cpus| cpus.intersection(&machine.online));
+    for attempt in &chain.attempts {
+        let own = attempt.spec.cpus.as_ref().map(|cpus| cpus.intersection(&machine.online));
         let cpu = own.as_ref().unwrap_or(&machine.online).iter().next();
         let cpu = cpu.filter(|_| own.is_some() || options.system_wide);
-        let attr = rung.spec.attr(&SessionAttrs::default(), false);
+        let attr = attempt.spec.attr(&SessionAttrs::default(), false);
         match opener.try_open(&attr, cpu, options.system_wide) {
             Ok(()) => {
                 let because = refusal.map_or(String::new(), |(name, errno)| format!(" ({name}: {errno})"));
-                for (index, sentence) in rung.losses.iter().chain(&rung.caveats).enumerate() {
+                for (index, sentence) in attempt.losses.iter().chain(&attempt.caveats).enumerate() {
                     // Another kind of core, or the other role, may have lost the same already.
                     if !choice.degradations.iter().any(|said| said.starts_with(sentence)) {
-                        let because = if index == 0 && !rung.losses.is_empty() { because.as_str() } else { "" };
+                        let because = if index == 0 && !attempt.losses.is_empty() { because.as_str() } else { "" };
                         choice.degradations.push(format!("{sentence}{because}"));
                     }
                 }
-                choice.events.push(rung.spec.clone());
+                choice.events.push(attempt.spec.clone());
                 return Ok(());
             }
             Err(errno) if errno.is_permission() => {
-                return Err(PlanError::NothingOpens { name: rung.spec.name(), errno });
+                return Err(PlanError::NothingOpens { name: attempt.spec.name(), errno });
             }
-            Err(errno) => refusal = refusal.or(Some((rung.spec.name(), errno))),
+            Err(errno) => refusal = refusal.or(Some((attempt.spec.name(), errno))),
         }
     }
     let (name, errno) = refusal.unwrap_or_else(|| ("any event".to_owned(), Errno::EOPNOTSUPP));
-    if !ladder.optional {
+    if !chain.optional {
         return Err(PlanError::NothingOpens { name, errno });
     }
     choice.degradations.push(format!("no branch records: {name} does not open ({errno})"));

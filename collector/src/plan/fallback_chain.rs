@@ -15,18 +15,18 @@ use crate::session::stacks::{stack_loss, stacks};
 
 /// One event with its fallbacks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ladder {
+pub struct FallbackChain {
     /// What it is for.
     pub role: Role,
     /// Best first; the first that opens is used.
-    pub rungs: Vec<Rung>,
-    /// Whether the recording can do without it; otherwise it is an error if no rung opens.
+    pub attempts: Vec<Attempt>,
+    /// Whether the recording can do without it; otherwise it is an error if no attempt opens.
     pub optional: bool,
 }
 
 /// One way to open an event.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rung {
+pub struct Attempt {
     /// The event to try.
     pub spec: EventSpec,
     /// What it lacks against the best, in sentences.
@@ -35,7 +35,7 @@ pub struct Rung {
     pub caveats: Vec<String>,
 }
 
-/// What all ladders of a plan share.
+/// What all fallback chains of a plan share.
 pub(crate) struct ChainOptions<'a> {
     pub(crate) options: &'a Options,
     pub(crate) levels: Levels,
@@ -45,32 +45,32 @@ pub(crate) struct ChainOptions<'a> {
     pub(crate) rate_limit: Option<u64>,
 }
 
-impl Ladder {
-    /// Puts better rungs on top; those below then stand in for the first of them.
-    pub(crate) fn prefer(&mut self, better: Vec<Rung>) {
-        let Some(top) = better.first().map(|rung| rung.spec.base_name.clone()) else { return };
-        for rung in &mut self.rungs {
-            let name = rung.spec.name();
-            rung.losses.insert(0, format!("{name} stands in for {top}: its ips are some instructions late"));
+impl FallbackChain {
+    /// Puts better attempts on top; those below then stand in for the first of them.
+    pub(crate) fn prefer(&mut self, better: Vec<Attempt>) {
+        let Some(top) = better.first().map(|attempt| attempt.spec.base_name.clone()) else { return };
+        for attempt in &mut self.attempts {
+            let name = attempt.spec.name();
+            attempt.losses.insert(0, format!("{name} stands in for {top}: its ips are some instructions late"));
         }
-        self.rungs.splice(0..0, better);
+        self.attempts.splice(0..0, better);
     }
 }
 
 /// The best events the catalogue has for `role` on `pmu`.
-pub(crate) fn catalogue_ladder(
+pub(crate) fn catalogue_chain(
     machine: &Machine,
     pmu: &Pmu,
     role: Role,
     chain: &ChainOptions<'_>,
-) -> Result<Ladder, PlanError> {
+) -> Result<FallbackChain, PlanError> {
     let core = Microarchitecture::of(&machine.cpu, pmu);
     let hybrid = machine.core_pmus().count() > 1;
     let records = branch_records(machine, pmu);
     let events = if role == Role::Ebs { ebs_events(core) } else { branch_events(core) };
     let stacks = stacks(role, records, chain);
     let period = period(role, records, chain)?;
-    let mut rungs: Vec<Rung> = Vec::new();
+    let mut attempts: Vec<Attempt> = Vec::new();
     let top_name = display_name(&events[0], pmu, hybrid);
     for &stack in &stacks {
         for listed in &events {
@@ -98,22 +98,22 @@ pub(crate) fn catalogue_ladder(
                 losses.extend(stack_loss(&spec, &stacks, records, chain));
                 let caveat = listed.caveat.map(|caveat| format!("{}: {caveat}", spec.name()));
                 let caveats = caveat.into_iter().chain(period.loss.clone()).collect();
-                rungs.push(Rung { spec, losses, caveats });
+                attempts.push(Attempt { spec, losses, caveats });
             }
         }
     }
     // Nothing is like the call stack mode: who asks for it gets it or an error.
     let replaceable = !chain.options.filter.is_some_and(|filter| filter.contains(BranchSampleType::CALL_STACK));
-    Ok(Ladder { role, rungs, optional: role == Role::Lbr && replaceable })
+    Ok(FallbackChain { role, attempts, optional: role == Role::Lbr && replaceable })
 }
 
 /// An event the user named: no other stands in for it.
-pub(crate) fn named_ladder(
+pub(crate) fn named_chain(
     machine: &Machine,
     event: NamedEvent,
     role: Role,
     chain: &ChainOptions<'_>,
-) -> Result<Ladder, PlanError> {
+) -> Result<FallbackChain, PlanError> {
     let pmu = event
         .on_core
         .then(|| machine.core_pmus().find(|pmu| pmu.kind == event.code.kind).or_else(|| machine.core_pmus().next()));
@@ -140,7 +140,7 @@ pub(crate) fn named_ladder(
             .filter(|&level| pmu.and_then(|pmu| pmu.cap("max_precise")).is_none_or(|most| level <= most as u8))
             .collect(),
     };
-    let mut rungs = Vec::new();
+    let mut attempts = Vec::new();
     for &stack in &stacks {
         for &precise in &precisions {
             let spec = EventSpec {
@@ -160,14 +160,14 @@ pub(crate) fn named_ladder(
                 losses.push(imprecise(&spec, precisions[0]));
             }
             let caveats = asked.loss.iter().filter(|_| event.on_core).cloned().collect();
-            rungs.push(Rung { spec, losses, caveats });
+            attempts.push(Attempt { spec, losses, caveats });
         }
     }
-    Ok(Ladder { role, rungs, optional: false })
+    Ok(FallbackChain { role, attempts, optional: false })
 }
 
 /// The clock of a task, or of a CPU when all its tasks are recorded.
-pub(crate) fn clock_ladder(chain: &ChainOptions<'_>) -> Result<Ladder, PlanError> {
+pub(crate) fn clock_chain(chain: &ChainOptions<'_>) -> Result<FallbackChain, PlanError> {
     let period = clock_period(chain)?;
     let clock = |name: &str, config: u32| EventSpec {
         role: Role::Ebs,
@@ -182,17 +182,18 @@ pub(crate) fn clock_ladder(chain: &ChainOptions<'_>) -> Result<Ladder, PlanError
         branches: None,
     };
     let task =
-        Rung { spec: clock("task-clock", sys::PERF_COUNT_SW_TASK_CLOCK), losses: Vec::new(), caveats: Vec::new() };
-    let cpu = Rung { spec: clock("cpu-clock", sys::PERF_COUNT_SW_CPU_CLOCK), losses: Vec::new(), caveats: Vec::new() };
+        Attempt { spec: clock("task-clock", sys::PERF_COUNT_SW_TASK_CLOCK), losses: Vec::new(), caveats: Vec::new() };
+    let cpu =
+        Attempt { spec: clock("cpu-clock", sys::PERF_COUNT_SW_CPU_CLOCK), losses: Vec::new(), caveats: Vec::new() };
     if chain.options.system_wide {
-        return Ok(Ladder { role: Role::Ebs, rungs: vec![cpu], optional: false });
+        return Ok(FallbackChain { role: Role::Ebs, attempts: vec![cpu], optional: false });
     }
-    let stand_in = Rung { losses: vec!["cpu-clock stands in for task-clock".to_owned()], ..cpu };
-    Ok(Ladder { role: Role::Ebs, rungs: vec![task, stand_in], optional: false })
+    let stand_in = Attempt { losses: vec!["cpu-clock stands in for task-clock".to_owned()], ..cpu };
+    Ok(FallbackChain { role: Role::Ebs, attempts: vec![task, stand_in], optional: false })
 }
 
 /// AMD's instruction-based sampling, precise but in micro-operations; it leaves out levels only with `swfilt` (since Linux 6.14).
-pub(crate) fn ibs_rungs(machine: &Machine, chain: &ChainOptions<'_>) -> Result<Vec<Rung>, PlanError> {
+pub(crate) fn ibs_attempts(machine: &Machine, chain: &ChainOptions<'_>) -> Result<Vec<Attempt>, PlanError> {
     let Some(ibs) = machine.pmu("ibs_op") else { return Ok(Vec::new()) };
     let filtered = chain.levels != Levels::All;
     let terms = if filtered { "cnt_ctl=1,swfilt=1" } else { "cnt_ctl=1" };
@@ -214,7 +215,7 @@ pub(crate) fn ibs_rungs(machine: &Machine, chain: &ChainOptions<'_>) -> Result<V
         branches: None,
     };
     let caveats = vec![format!("{}: it samples micro-operations, so instructions of several count more", spec.name())];
-    Ok(vec![Rung { spec, losses: Vec::new(), caveats }])
+    Ok(vec![Attempt { spec, losses: Vec::new(), caveats }])
 }
 
 fn display_name(listed: &Listed, pmu: &Pmu, hybrid: bool) -> String {

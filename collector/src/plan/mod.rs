@@ -19,7 +19,9 @@ use crate::machine::pmu::Pmu;
 use crate::plan::branch_filter::{branch_filter_text, kinds};
 use crate::plan::event_name::{EventNameError, parse_event_name};
 use crate::plan::event_spec::{Levels, Role};
-use crate::plan::fallback_chain::{ChainOptions, Ladder, catalogue_ladder, clock_ladder, ibs_rungs, named_ladder};
+use crate::plan::fallback_chain::{
+    ChainOptions, FallbackChain, catalogue_chain, clock_chain, ibs_attempts, named_chain,
+};
 use crate::plan::periods::RunTime;
 
 /// What the user asked for; `default()` asks for what suits the machine best.
@@ -61,7 +63,7 @@ pub enum EventOption {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// One per role and core PMU.
-    pub ladders: Vec<Ladder>,
+    pub chains: Vec<FallbackChain>,
     /// What is already known to be less than it could be, in sentences.
     pub degradations: Vec<String>,
     /// Whether the levels may be cut to user space if the kernel says no.
@@ -115,7 +117,7 @@ pub enum PlanError {
         /// What it violates.
         rule: &'static str,
     },
-    /// No rung of a ladder opened.
+    /// No attempt of a fallback chain opened.
     #[error("cannot open {name}: {errno}{}", hint(*.errno))]
     NothingOpens {
         /// The first event tried.
@@ -181,30 +183,30 @@ pub fn plan(machine: &Machine, options: &Options) -> Result<Plan, PlanError> {
         branch_levels: branch_levels(machine, options)?.unwrap_or(levels),
         rate_limit: machine.kernel.max_sample_rate,
     };
-    let mut ladders = Vec::new();
+    let mut chains = Vec::new();
     match &options.ebs {
         EventOption::None => {}
         EventOption::Named(name) => {
             for event in parse_event_name(name, machine)? {
-                ladders.push(named_ladder(machine, event, Role::Ebs, &chain)?);
+                chains.push(named_chain(machine, event, Role::Ebs, &chain)?);
             }
         }
         EventOption::Best if machine.counts_instructions() => {
             for pmu in machine.core_pmus() {
-                let mut ladder = catalogue_ladder(machine, pmu, Role::Ebs, &chain)?;
+                let mut instructions = catalogue_chain(machine, pmu, Role::Ebs, &chain)?;
                 if branch_records(machine, pmu).is_none() {
-                    ladder.prefer(ibs_rungs(machine, &chain)?);
+                    instructions.prefer(ibs_attempts(machine, &chain)?);
                 }
-                ladders.push(ladder);
+                chains.push(instructions);
             }
         }
         EventOption::Best => {
             degradations.push(clock_sentence(machine));
-            ladders.push(clock_ladder(&chain)?);
+            chains.push(clock_chain(&chain)?);
         }
     }
-    plan_branches(machine, &chain, &mut ladders, &mut degradations)?;
-    Ok(Plan { ladders, degradations, levels_may_shrink: options.levels.is_none() && levels == Levels::All })
+    plan_branches(machine, &chain, &mut chains, &mut degradations)?;
+    Ok(Plan { chains, degradations, levels_may_shrink: options.levels.is_none() && levels == Levels::All })
 }
 
 /// The levels a named event for branch stacks has of its own: they hold for the branches too.
@@ -216,7 +218,7 @@ fn branch_levels(machine: &Machine, options: &Options) -> Result<Option<Levels>,
 fn plan_branches(
     machine: &Machine,
     chain: &ChainOptions<'_>,
-    ladders: &mut Vec<Ladder>,
+    chains: &mut Vec<FallbackChain>,
     degradations: &mut Vec<String>,
 ) -> Result<(), PlanError> {
     let with_records = || machine.core_pmus().filter(|pmu| branch_records(machine, pmu).is_some());
@@ -231,12 +233,12 @@ fn plan_branches(
                 return Err(PlanError::NoBranchRecords(name.clone()));
             }
             for event in events {
-                ladders.push(named_ladder(machine, event, Role::Lbr, chain)?);
+                chains.push(named_chain(machine, event, Role::Lbr, chain)?);
             }
         }
         EventOption::Best => {
             for pmu in with_records() {
-                ladders.push(catalogue_ladder(machine, pmu, Role::Lbr, chain)?);
+                chains.push(catalogue_chain(machine, pmu, Role::Lbr, chain)?);
             }
         }
     }
