@@ -1,5 +1,8 @@
 //! The registers of a thread, as plain data.
 
+/// `mxcsr` of a new process: all exceptions masked, none seen (SDM vol. 1, 10.2.3).
+pub(crate) const INITIAL_MXCSR: u32 = 0x1f80;
+
 /// Everything a user-mode instruction can read or write besides memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {
@@ -44,8 +47,8 @@ impl Default for VectorState {
         let mut x87 = [0; 512];
         x87[0] = 0x7f;
         x87[1] = 0x03;
-        x87[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
+        x87[24..28].copy_from_slice(&INITIAL_MXCSR.to_le_bytes());
         x87[28..32].copy_from_slice(&0xffffu32.to_le_bytes());
-        Self { zmm: [[0; 64]; 32], x87, mask: [0; 8], mxcsr: 0x1f80 }
+        Self { zmm: [[0; 64]; 32], x87, mask: [0; 8], mxcsr: INITIAL_MXCSR }
     }
 }

@@ -14,7 +14,7 @@ use crate::machine::Machine;
 use crate::native::{has_xsavec, mxcsr_mask, xcr0};
 use crate::op::{FS, GS, Handler, Op, RAX, RDX, Step, ZERO};
 use crate::outcome::StopReason;
-use crate::registers::{Registers, VectorState};
+use crate::registers::{INITIAL_MXCSR, Registers, VectorState};
 use crate::system::unsupported;
 use crate::xsave::{self, Part};
 
@@ -28,7 +28,6 @@ const MXCSR: u64 = 24;
 const STATE_BITS: u64 = 512;
 const COMPACTION: u64 = 520;
 const EXTENDED: usize = 576;
-const INITIAL_MXCSR: u32 = 0x1f80;
 
 pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> {
     let handler: Handler = match instruction.mnemonic() {

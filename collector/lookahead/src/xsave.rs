@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::registers::VectorState;
+use crate::registers::{INITIAL_MXCSR, VectorState};
 
 /// Offsets of the extended components in the standard format (SDM vol. 1, 13.4.3); they differ between vendors.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +35,15 @@ impl VectorState {
         let legacy = area.get(..HEADER)?;
         let present = u64::from_le_bytes(area.get(HEADER..HEADER + 8)?.try_into().ok()?);
         area.get(..576)?;
-        let mxcsr = u32::from_le_bytes(legacy[24..28].try_into().ok()?);
+        // Where SSE is marked as initial, XSAVES has not written mxcsr, and Linux hands on what was there before if AVX is not initial.
+        // It is initial then, too: any other value makes SSE count as in use (SDM vol. 1, 13.11).
+        let mxcsr =
+            if present & 0b10 != 0 { u32::from_le_bytes(legacy[24..28].try_into().ok()?) } else { INITIAL_MXCSR };
         let mut state = Self { mxcsr, ..Self::default() };
         if present & 1 != 0 {
             state.x87.copy_from_slice(legacy);
             // mxcsr lives elsewhere; what is here must only be harmless to load.
-            state.x87[24..28].copy_from_slice(&0x1f80u32.to_le_bytes());
+            state.x87[24..28].copy_from_slice(&INITIAL_MXCSR.to_le_bytes());
         }
         for part in parts() {
             let at = part.offset.filter(|_| present & (1 << part.component) != 0);
@@ -135,5 +138,18 @@ mod tests {
             assert_eq!(a[..width], b[..width]);
         }
         assert_eq!(VectorState::from_xsave(&area[..575]), None);
+    }
+
+    #[test]
+    fn mxcsr_is_initial_where_sse_is_marked_as_initial() {
+        let mut area = vec![0; 4096];
+        VectorState { mxcsr: 0x1fa0, ..VectorState::default() }.to_xsave(&mut area);
+        let in_use = |components: u8, area: &mut [u8]| {
+            area[HEADER] = components;
+            VectorState::from_xsave(area).unwrap().mxcsr
+        };
+        assert_eq!(in_use(0b011, &mut area), 0x1fa0);
+        assert_eq!(in_use(0b101, &mut area), 0x1f80, "AVX in use, SSE not");
+        assert_eq!(in_use(0b001, &mut area), 0x1f80);
     }
 }
