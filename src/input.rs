@@ -206,7 +206,7 @@ impl AnalysisArgs {
         let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Branches, Subset::Whole)?;
         require_samples(&analysis)?;
         let degraded = Head::of(&analysis).degraded;
-        let flow = if self.chooses() { AnalysedFlow::by_choice(analysis) } else { analysis.flow.unwrap_or_default() };
+        let flow = if self.chooses() { analysis.into_flow_by_choice() } else { analysis.flow.unwrap_or_default() };
         Ok((flow, degraded))
     }
 }

@@ -14,7 +14,7 @@ use crate::counting::{
     Groups, Located, ModuleCounts, ModuleHits, count_module, locate, mean_instruction_length, sums_by_block,
 };
 use crate::estimation::{Estimate, estimate};
-use crate::flow::{AnalysedFlow, of_recording};
+use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources, StackStatistics, Subset,
@@ -366,6 +366,24 @@ impl CountedModule {
 }
 
 impl Analysis {
+    /// The flow of an analysis that was made with [`Detail::Branches`], whose blocks ran as often as the source says that was chosen for each;
+    /// nothing, where it was made without.
+    pub fn into_flow_by_choice(self) -> AnalysedFlow {
+        let mut flow = self.flow.unwrap_or_default();
+        flow.count_by_choice(self.counted.iter().map(|module| {
+            let count = match &module.counts.code {
+                Code::Read(code) => {
+                    let mut counts = vec![0.0; code.blocks.blocks().len()];
+                    module.blocks.iter().for_each(|block| counts[block.index as usize] = block.count.count);
+                    ChosenCount::Blocks(counts)
+                }
+                Code::Unread { .. } => ChosenCount::Instructions(module.instructions()),
+            };
+            (module.counts.module, &module.counts.code, count)
+        }));
+        flow
+    }
+
     /// Instructions executed, everywhere.
     pub fn instructions(&self) -> f64 {
         // The sum of nothing is -0.

@@ -7,12 +7,11 @@ use crate::binaries::{BinarySearch, NoCode};
 use crate::counting::{AnalysedModule, Code};
 use crate::flow::{Flow, ModuleFlow};
 use crate::recording::ModuleId;
-use crate::{Analysis, CountedModule};
 
 /// A flow with the code that was read when it was made. Everything that counts by block asks it.
 ///
 /// Blocks ran as often as ranges run through them; where the flow has no ranges at all, samples count. Of a recording that was counted by
-/// both sources, the counts of the source that was chosen for each block can stand for both: [`AnalysedFlow::by_choice`].
+/// both sources, the counts of the source that was chosen for each block can stand for both: [`Analysis::into_flow_by_choice`](crate::Analysis::into_flow_by_choice).
 #[derive(Debug, Default)]
 pub struct AnalysedFlow {
     flow: Flow,
@@ -21,6 +20,14 @@ pub struct AnalysedFlow {
     /// By module of the flow; `None` where its code was not read, or is that of several modules of the recording.
     code: Vec<Option<Arc<AnalysedModule>>>,
     chosen: Option<Vec<ChosenCounts>>,
+}
+
+/// What was counted in a module of the recording by the chosen source.
+pub(crate) enum ChosenCount {
+    /// Executions by block.
+    Blocks(Vec<f64>),
+    /// Executed instructions, an estimate.
+    Instructions(f64),
 }
 
 /// What was counted in a module of a flow by the chosen source.
@@ -59,23 +66,22 @@ impl AnalysedFlow {
         AnalysedFlow { code: parts.into_iter().map(only).collect(), flow, indexes, chosen: None }
     }
 
-    /// Of an analysis that was made with [`Detail::Branches`](crate::counting::Detail::Branches): blocks ran as often as the source says that
-    /// was chosen for each. Without a flow in the analysis there is nothing.
-    pub fn by_choice(analysis: Analysis) -> Self {
-        let Analysis { flow, counted, .. } = analysis;
-        let mut flow = flow.unwrap_or_default();
-        let mut chosen: Vec<ChosenCounts> = flow.code.iter().map(|_| ChosenCounts::default()).collect();
-        for module in &counted {
-            let Some(&index) = flow.indexes.get(&module.counts.module) else { continue };
-            match &module.counts.code {
-                Code::Read(code) => chosen[index].read.push((code.clone(), counts_by_block(module, code))),
+    /// Counts blocks as often as the chosen source says: `counts` are the code of the modules of the recording, and of each how often each block
+    /// ran, or all the instructions of code that was not read.
+    pub(crate) fn count_by_choice<'a>(&mut self, counts: impl Iterator<Item = (ModuleId, &'a Code, ChosenCount)>) {
+        let mut chosen: Vec<ChosenCounts> = self.code.iter().map(|_| ChosenCounts::default()).collect();
+        for (module, code, count) in counts {
+            let Some(&index) = self.indexes.get(&module) else { continue };
+            match (code, count) {
+                (Code::Read(code), ChosenCount::Blocks(counts)) => chosen[index].read.push((code.clone(), counts)),
                 // Samples at addresses that are no code of a file that was read are in no module.
-                Code::Unread { .. } if !flow.flow.modules[index].read => chosen[index].unread += module.instructions(),
-                Code::Unread { .. } => {}
+                (Code::Unread { .. }, ChosenCount::Instructions(all)) if !self.flow.modules[index].read => {
+                    chosen[index].unread += all;
+                }
+                _ => {}
             }
         }
-        flow.chosen = Some(chosen);
-        flow
+        self.chosen = Some(chosen);
     }
 
     /// Ranges, branches and samples.
@@ -155,14 +161,6 @@ impl AnalysedFlow {
     pub fn other_build(&self, index: usize, code: &AnalysedModule) -> Option<String> {
         if self.code[index].is_some() { None } else { code.binary.other_build.clone() }
     }
-}
-
-fn counts_by_block(module: &CountedModule, code: &AnalysedModule) -> Vec<f64> {
-    let mut counts = vec![0.0; code.blocks.blocks().len()];
-    for block in &module.blocks {
-        counts[block.index as usize] = block.count.count;
-    }
-    counts
 }
 
 impl ChosenCounts {

@@ -23,6 +23,7 @@ mod placing;
 mod source_lines;
 
 pub use analysed::AnalysedFlow;
+pub(crate) use analysed::ChosenCount;
 pub use builder::FlowBuilder;
 pub use code::FallThrough;
 pub use comparison::{BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
