@@ -312,7 +312,7 @@ fn code_without_branches_beside_code_with_branches_is_told() {
 /// Recordings of real programs, each beside a merged file of itself.
 #[test]
 fn a_recording_and_what_it_was_merged_to_are_the_same() {
-    let bursts = [Fixture::bursts("compress"), Fixture::bursts("threads")];
+    let bursts = [Fixture::bursts("objects")];
     for fixture in Fixture::all_stacks().into_iter().chain(bursts) {
         let folder = tempfile::tempdir().unwrap();
         let (recording, merged) = (fixture.recording.to_str().unwrap(), folder.path().join("merged"));
