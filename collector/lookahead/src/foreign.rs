@@ -11,7 +11,7 @@ use crate::form::address;
 use crate::machine::Machine;
 use crate::masked;
 use crate::mxcsr::ignores_mxcsr;
-use crate::native::Stubs;
+use crate::native::{Stubs, made_by_amd};
 use crate::op::{Handler, Op, Step};
 use crate::outcome::StopReason;
 use crate::stub::{Plan, Traits};
@@ -297,8 +297,9 @@ fn needs_alignment(instruction: &Instruction) -> bool {
         | M::Pcmpistrm
         | M::Pcmpestri
         | M::Pcmpestrm => false,
+        // The SDM demands alignment (vol. 2, exceptions of type 4), and Intel's CPUs do; AMD's Zen 4 and 5 do not.
         M::Sha1msg1 | M::Sha1msg2 | M::Sha1nexte | M::Sha1rnds4 | M::Sha256msg1 | M::Sha256msg2 | M::Sha256rnds2 => {
-            false
+            !made_by_amd()
         }
         M::Vmovaps | M::Vmovapd | M::Vmovdqa | M::Vmovdqa32 | M::Vmovdqa64 => true,
         M::Vmovntps | M::Vmovntpd | M::Vmovntdq | M::Vmovntdqa => true,

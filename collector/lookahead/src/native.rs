@@ -181,6 +181,17 @@ pub(crate) fn has_rdpid() -> bool {
     unsafe { std::arch::x86_64::__cpuid(0).eax >= 7 && std::arch::x86_64::__cpuid_count(7, 0).ecx & (1 << 22) != 0 }
 }
 
+/// Whether AMD made this CPU.
+#[allow(unused_unsafe)]
+pub(crate) fn made_by_amd() -> bool {
+    static AMD: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *AMD.get_or_init(|| {
+        // SAFETY: every 64-bit x86 CPU has `cpuid` and leaf 0.
+        let leaf = unsafe { std::arch::x86_64::__cpuid(0) };
+        [leaf.ebx, leaf.edx, leaf.ecx] == [*b"Auth", *b"enti", *b"cAMD"].map(u32::from_le_bytes)
+    })
+}
+
 /// Whether user code may use `rdfsbase` and its like (HWCAP2_FSGSBASE).
 pub(crate) fn segment_bases_enabled() -> bool {
     // SAFETY: looks up a number.

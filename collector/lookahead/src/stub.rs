@@ -2,7 +2,9 @@
 
 use std::mem::offset_of;
 
-use iced_x86::{Code as C, Encoder, Instruction, MemoryOperand, OpAccess, OpKind, Register, UsedRegister};
+use iced_x86::{
+    Code as C, Encoder, EncodingKind, Instruction, MemoryOperand, OpAccess, OpKind, Register, UsedRegister,
+};
 
 use crate::context::Context;
 use crate::features::vector_bytes;
@@ -165,8 +167,10 @@ impl Writer {
         if traits.x87 {
             self.put(Instruction::with1(C::Fxrstor64_m512byte, self.at(X87)))?;
         }
+        // Instructions of SSE keep what is above the low 16 bytes, and wait for it: on Intel CPUs for some 190 ns if it is in use.
+        let bytes = if instruction.encoding() == EncodingKind::Legacy { 16 } else { vector_bytes() };
         for &(register, _) in &used.vector {
-            self.vector(register, false)?;
+            self.vector(register, bytes, false)?;
         }
         for &(register, _) in &used.mask {
             let place = self.at(mask_place(register));
@@ -197,7 +201,7 @@ impl Writer {
             self.put(Instruction::with2(code, place, register))?;
         }
         for &(register, _) in used.vector.iter().filter(|(_, written)| *written) {
-            self.vector(register, true)?;
+            self.vector(register, bytes, true)?;
         }
         if rounding {
             self.put(Instruction::with1(C::Stmxcsr_m32, self.at(MXCSR)))?;
@@ -209,7 +213,7 @@ impl Writer {
         if rounding {
             self.put(Instruction::with1(C::Ldmxcsr_m32, self.at(HOST)))?;
         }
-        if !used.vector.is_empty() && vector_bytes() > 16 {
+        if !used.vector.is_empty() && bytes > 16 {
             self.put(Ok(Instruction::with(C::VEX_Vzeroupper)))?;
         }
         for &register in used.pushed.iter().rev() {
@@ -226,11 +230,11 @@ impl Writer {
         self.encoder.encode(&instruction.ok()?, 0).ok().map(|_| ())
     }
 
-    /// Loads or stores a whole vector register.
-    fn vector(&mut self, register: Register, store: bool) -> Option<()> {
+    /// Loads or stores the low `bytes` of a vector register: 16, 32 or 64.
+    fn vector(&mut self, register: Register, bytes: usize, store: bool) -> Option<()> {
         let number = register.number();
         let place = self.at(offset_of!(Context, vector) + offset_of!(VectorState, zmm) + 64 * number);
-        let (load, save, register) = match vector_bytes() {
+        let (load, save, register) = match bytes {
             64 => {
                 (C::EVEX_Vmovdqu64_zmm_k1z_zmmm512, C::EVEX_Vmovdqu64_zmmm512_k1z_zmm, Register::ZMM0 + number as u32)
             }
