@@ -14,6 +14,7 @@ use formats::metadata::{Metadata, RECORD_TYPE};
 use perfdata::Features;
 use serde_json::Value;
 use synthetic::{AROUND, Burst, C, Recorder, burst_metadata};
+use testing::Alone;
 
 /// What every report of such a recording begins its list of degradations with.
 const CUT_OFF: &str = "cut off: the recorder was killed; what it recorded last is missing";
@@ -159,6 +160,7 @@ fn can_trace(folder: &Path) -> bool {
 
 #[test]
 fn a_recorder_killed_while_it_traces_leaves_counts_and_says_how_they_were_made() {
+    let _alone = Alone::wait();
     let folder = tempfile::tempdir().unwrap();
     if !can_trace(folder.path()) {
         return;
@@ -174,6 +176,7 @@ fn a_recorder_killed_while_it_traces_leaves_counts_and_says_how_they_were_made()
 
 #[test]
 fn a_recorder_killed_at_once_leaves_what_it_knew() {
+    let _alone = Alone::wait();
     let folder = tempfile::tempdir().unwrap();
     if !can_trace(folder.path()) {
         return;

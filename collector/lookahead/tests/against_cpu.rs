@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use support::lockstep::{Plan, Report, lockstep};
 use support::tracee::Tracee;
+use testing::Alone;
 
 #[test]
 fn random_instructions() {
+    let _alone = Alone::wait();
     let report = support::fuzz::fuzz(7, 20_000);
     assert!(report.divergences.is_empty(), "{:?}\n{}", report.divergences, report.examples.join("\n"));
     assert!(report.executed > 15_000 && report.mnemonics.len() > 300, "{} executed", report.executed);
@@ -19,6 +21,7 @@ fn random_instructions() {
 /// The seeds of the fuzz target: the instructions of `semantics.txt` on random states.
 #[test]
 fn fuzz_seeds() {
+    let _alone = Alone::wait();
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/lookahead/seeds/instructions");
     let mut bench = support::fuzz::Bench::new();
     let mut tried = 0;
@@ -54,6 +57,7 @@ fn follow(program: &Path, arguments: &[&str], plan: Plan) -> Option<Report> {
 
 #[test]
 fn programs() {
+    let _alone = Alone::wait();
     let plan = Plan { steps: 25_000, windows: 3, pause: Duration::from_millis(15) };
     let text = tempfile_with_text();
     let text = text.to_str().expect("a plain name");
@@ -80,6 +84,7 @@ fn programs() {
 /// Loops that the compiler turns into everything this machine's vector units can do.
 #[test]
 fn vector_code() {
+    let _alone = Alone::wait();
     let plan = Plan { steps: 30_000, windows: 4, pause: Duration::from_millis(3) };
     let report = follow_compiled("vectors.c", &["-O3", "-march=native", "-ffast-math"], &["100000"], plan);
     if let Some(report) = report {
@@ -90,6 +95,7 @@ fn vector_code() {
 /// What the dynamic linker does around lazy binding, with every mix of components, formats and initial states.
 #[test]
 fn vector_state_saved_and_restored() {
+    let _alone = Alone::wait();
     if !std::arch::is_x86_feature_detected!("xsavec") {
         testing::skip!(CpuInstruction, "this CPU has no xsavec");
         return;

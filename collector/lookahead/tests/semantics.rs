@@ -5,6 +5,7 @@ mod support;
 use lookahead::{CodeCache, Fuel, Overlay, Registers, StopReason, run};
 use support::pages::Pages;
 use support::tracee::{Event, Tracee};
+use testing::Alone;
 
 const CODE: u64 = 0x40_0000;
 const DATA: u64 = 0xd0_0000;
@@ -32,6 +33,7 @@ fn every_line_holds() {
 /// What the lines expect is what this CPU does: their instructions are executed by a traced process.
 #[test]
 fn the_cpu_does_what_the_lines_say() {
+    let _alone = Alone::wait();
     let mut tracee = match Tracee::start(std::process::Command::new("/bin/true")) {
         Ok(tracee) => tracee,
         Err(error) => {
