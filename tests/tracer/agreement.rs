@@ -31,10 +31,7 @@ fn both_tracers_find_the_same_path() {
     compare(&place, "64", &[text(&varied), "600"]);
 }
 
-/// On a Sapphire Rapids VM, 1 or 2 of some 60 predictions differ in every second run. It is not known whether a breakpoint is passed
-/// there or a path is wrong.
 #[test]
-#[ignore = "fails in every second run on Sapphire Rapids; the cause is not known"]
 fn both_tracers_find_the_same_path_in_a_hot_loop() {
     let Some(place) = Place::new() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };

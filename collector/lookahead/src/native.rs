@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::context::Context;
-use crate::flags::{AF, STATUS};
+use crate::flags::{AF, OF, STATUS};
 use crate::stub::{Code, Traits};
 
 /// Bytes of executable memory; about 20,000 stubs.
@@ -223,6 +223,35 @@ pub(crate) struct Quirks {
     pub(crate) division_keeps: u64,
     /// Flags that a division sets.
     pub(crate) division_sets: u64,
+    /// OF after a rotation of a register by an immediate other than 1.
+    pub(crate) rotated_by_immediate: RotationOverflow,
+    /// The same, of a value in memory.
+    pub(crate) rotated_in_memory: RotationOverflow,
+    /// OF after a rotation by `cl`, where it is not 1.
+    pub(crate) rotated_by_cl: RotationOverflow,
+}
+
+/// OF after a rotation by more than one bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RotationOverflow {
+    /// Made of the result, by the rule for one bit.
+    OfResult,
+    /// What a rotation of the same value by one bit gives.
+    OfOneBit,
+    /// What it was before.
+    Kept,
+}
+
+impl RotationOverflow {
+    /// What `rotate` does, which rotates a value left by 13 bits, with these flags before; it returns those after.
+    fn of(rotate: impl Fn(u64, u64) -> u64) -> Self {
+        // Zero rotated by any number of bits does not overflow; this bit does by one, and is in the middle by 13.
+        match (rotate(0, 0x202 | OF) & OF != 0, rotate(1 << 62, 0x202) & OF != 0) {
+            (true, _) => Self::Kept,
+            (false, true) => Self::OfOneBit,
+            (false, false) => Self::OfResult,
+        }
+    }
 }
 
 /// Tries it out, once.
@@ -245,7 +274,44 @@ pub(crate) fn quirks() -> Quirks {
         unsafe {
             std::arch::asm!("mov {0:e}, 4", "test {0:e}, {0:e}", "shl {0:e}, 1", "pushfq", "pop {0}", out(reg) shifted);
         }
-        Quirks { shift_sets_af: shifted & AF != 0, division_keeps: all & !none, division_sets: none }
+        let rotated_by_immediate = RotationOverflow::of(|value, mut flags| {
+            // SAFETY: changes nothing but the named registers and the status flags.
+            unsafe {
+                std::arch::asm!(
+                    "push {flags}", "popfq", "rol {value}, 13", "pushfq", "pop {flags}",
+                    flags = inout(reg) flags, value = inout(reg) value => _,
+                );
+            }
+            flags
+        });
+        let rotated_in_memory = RotationOverflow::of(|mut value, mut flags| {
+            // SAFETY: changes nothing but the named register, the value and the status flags.
+            unsafe {
+                std::arch::asm!(
+                    "push {flags}", "popfq", "rol qword ptr [{value}], 13", "pushfq", "pop {flags}",
+                    flags = inout(reg) flags, value = in(reg) &raw mut value,
+                );
+            }
+            flags
+        });
+        let rotated_by_cl = RotationOverflow::of(|value, mut flags| {
+            // SAFETY: as above.
+            unsafe {
+                std::arch::asm!(
+                    "push {flags}", "popfq", "rol {value}, cl", "pushfq", "pop {flags}",
+                    flags = inout(reg) flags, value = inout(reg) value => _, in("cl") 13_u8,
+                );
+            }
+            flags
+        });
+        Quirks {
+            shift_sets_af: shifted & AF != 0,
+            division_keeps: all & !none,
+            division_sets: none,
+            rotated_by_immediate,
+            rotated_in_memory,
+            rotated_by_cl,
+        }
     })
 }
 

@@ -5,6 +5,7 @@ use iced_x86::{Instruction, Mnemonic};
 use crate::flags::sign_extend;
 use crate::form::{Form, IMM, MEM, REG, by_size, operands};
 use crate::machine::Machine;
+use crate::native::RotationOverflow;
 use crate::op::{Handler, Op, RCX, Step};
 
 const SHL: u8 = 0;
@@ -84,10 +85,29 @@ fn run<const OP: u8, const N: usize, const DST: u8, const SRC: u8>(m: &mut Machi
         SHL => m.flags.shifted::<N>(result, carry, carry != top, af),
         SHR => m.flags.shifted::<N>(result, carry, top != below, af),
         SAR => m.flags.shifted::<N>(result, carry, false, af),
-        ROL => m.flags.set_carry_overflow(carry, carry != top),
-        _ => m.flags.set_carry_overflow(carry, top != below),
+        _ => {
+            let before = [a >> (bits - 1) & 1 != 0, a >> (bits - 2) & 1 != 0, a & 1 != 0];
+            let overflow = match (rotation_overflow::<DST, SRC>(m, count), OP, before) {
+                (RotationOverflow::Kept, ..) => m.flags.of(),
+                (RotationOverflow::OfOneBit, ROL, [top, below, _]) => top != below,
+                (RotationOverflow::OfOneBit, _, [top, _, bottom]) => top != bottom,
+                (RotationOverflow::OfResult, ROL, _) => carry != top,
+                (RotationOverflow::OfResult, ..) => top != below,
+            };
+            m.flags.set_carry_overflow(carry, overflow);
+        }
     }
     Ok(())
+}
+
+/// By the manuals, OF is defined for one bit only.
+fn rotation_overflow<const DST: u8, const SRC: u8>(m: &Machine<'_>, count: u32) -> RotationOverflow {
+    match (count, DST, SRC) {
+        (1, ..) => RotationOverflow::OfResult,
+        (_, MEM, IMM) => m.quirks.rotated_in_memory,
+        (_, _, IMM) => m.quirks.rotated_by_immediate,
+        _ => m.quirks.rotated_by_cl,
+    }
 }
 
 fn flagless<const OP: u8>(form: Form) -> Option<Handler> {
