@@ -12,6 +12,7 @@
 //! labelled blocks (CSV) -> training -> Model (JSON) -> Rules -> source per block
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod choice;
 mod embedded;

@@ -144,7 +144,7 @@ impl Chooser for Model {
     }
 
     fn needs_code(&self) -> bool {
-        self.tree.features().iter().any(|&feature| FEATURES[feature].needs_code)
+        self.tree.features().iter().filter_map(|&feature| FEATURES.get(feature)).any(|feature| feature.needs_code)
     }
 
     fn describe(&self) -> String {

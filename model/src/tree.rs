@@ -4,7 +4,7 @@ use crate::{FEATURES, Features, Source};
 
 /// A binary decision tree over features of a block, with what each of its nodes held of the training blocks (as HBBP figure 1 shows it).
 ///
-/// Node 0 is the root; children stand behind their parents.
+/// Node 0 is the root; children come after their parents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree {
     nodes: Vec<Node>,
@@ -120,25 +120,27 @@ impl Tree {
         if nodes.len() > MOST_NODES {
             return Err(TreeError::TooLarge(nodes.len()));
         }
-        // Children stand behind their parents, so each node is visited after its parent, and there is no cycle.
-        let mut parents = vec![0_usize; nodes.len()];
-        let mut depths = vec![0_usize; nodes.len()];
+        // Children come after their parents, so each node is visited after its parent, and there is no cycle.
+        let mut reached = vec![Reached::default(); nodes.len()];
+        let mut rest = reached.as_mut_slice();
         for (index, node) in nodes.iter().enumerate() {
             node.check(index)?;
-            if depths[index] > MOST_DEPTH {
+            let Some((this, after)) = rest.split_first_mut() else { break };
+            if this.depth > MOST_DEPTH {
                 return Err(TreeError::TooDeep(index));
             }
-            let Decision::Split { left, right, .. } = node.decision else { continue };
-            for child in [left, right] {
-                if child <= index || child >= nodes.len() {
-                    return Err(TreeError::Child { node: index, child, nodes: nodes.len() });
+            if let Decision::Split { left, right, .. } = node.decision {
+                for child in [left, right] {
+                    let place = child.checked_sub(index + 1).and_then(|distance| after.get_mut(distance));
+                    let place = place.ok_or(TreeError::Child { node: index, child, nodes: nodes.len() })?;
+                    place.parents += 1;
+                    place.depth = this.depth + 1;
                 }
-                parents[child] += 1;
-                depths[child] = depths[index] + 1;
             }
+            rest = after;
         }
-        match (1..nodes.len()).find(|&index| parents[index] != 1) {
-            Some(index) => Err(TreeError::Parents(index, parents[index])),
+        match reached.iter().enumerate().skip(1).find(|(_, node)| node.parents != 1) {
+            Some((index, node)) => Err(TreeError::Parents(index, node.parents)),
             None => Ok(Tree { nodes }),
         }
     }
@@ -152,13 +154,19 @@ impl Tree {
     pub fn choose(&self, block: &Features) -> Source {
         let mut at = 0;
         loop {
-            match self.nodes[at].decision {
+            match self.node(at).decision {
                 Decision::Leaf(source) => return source,
                 Decision::Split { feature, threshold, left, right } => {
-                    at = if (FEATURES[feature].get)(block) <= threshold { left } else { right };
+                    let value = FEATURES.get(feature).map_or(f64::NAN, |feature| (feature.get)(block));
+                    at = if value <= threshold { left } else { right };
                 }
             }
         }
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "`new` checks that there is a root, and that all children are nodes")]
+    fn node(&self, index: usize) -> &Node {
+        &self.nodes[index]
     }
 
     /// The features it splits by, as indexes in [`FEATURES`], ascending.
@@ -176,7 +184,7 @@ impl Tree {
 
     /// The source it names for every block, if it never names the other.
     pub fn only(&self) -> Option<Source> {
-        match self.nodes[0].decision {
+        match self.node(0).decision {
             Decision::Leaf(source) => Some(source),
             Decision::Split { .. } => None,
         }
@@ -185,7 +193,7 @@ impl Tree {
     /// How much each of its features lowers the Gini impurity, weighted, of 1 in all: Scikit's "feature importance", which HBBP section
     /// IV.B names. Largest first; indexes are those of [`FEATURES`].
     pub fn importances(&self) -> Vec<(usize, f64)> {
-        let impurity = |index: usize| self.nodes[index].weight * self.nodes[index].gini;
+        let impurity = |index: usize| self.node(index).weight * self.node(index).gini;
         let gains: Vec<(usize, f64)> = self
             .nodes
             .iter()
@@ -205,6 +213,13 @@ impl Tree {
         importances.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         importances
     }
+}
+
+/// How [`Tree::new`] came to a node.
+#[derive(Clone, Default)]
+struct Reached {
+    parents: usize,
+    depth: usize,
 }
 
 impl Decision {

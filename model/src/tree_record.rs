@@ -60,7 +60,7 @@ impl From<&Tree> for TreeRecord {
         });
         TreeRecord {
             nodes: nodes.collect(),
-            features: features.iter().map(|&feature| FEATURES[feature].name.to_owned()).collect(),
+            features: features.iter().filter_map(|&feature| Some(FEATURES.get(feature)?.name.to_owned())).collect(),
         }
     }
 }

@@ -37,7 +37,7 @@ impl BlockMap {
     /// The index of the block that holds an address.
     pub fn block_at(&self, address: Svma) -> Option<usize> {
         let index = self.blocks.partition_point(|block| block.start <= address).checked_sub(1)?;
-        (address < self.blocks[index].end).then_some(index)
+        (address < self.blocks.get(index)?.end).then_some(index)
     }
 
     /// The index of the block that runs after block `index` when its last instruction is not taken for a branch: as a
@@ -45,12 +45,11 @@ impl BlockMap {
     pub fn following(&self, index: usize) -> Option<usize> {
         let block = self.blocks.get(index)?;
         let overlapping = self.resumptions.binary_search_by_key(&index, |&(index, _)| index);
-        match overlapping {
-            Ok(found) => {
-                let address = self.resumptions[found].1;
-                self.block_at(address).filter(|&next| self.blocks[next].start == address)
+        match overlapping.ok().and_then(|found| self.resumptions.get(found)) {
+            Some(&(_, address)) => {
+                self.block_at(address).filter(|&next| self.blocks.get(next).is_some_and(|next| next.start == address))
             }
-            Err(_) => self.blocks.get(index + 1).filter(|next| next.start == block.end).map(|_| index + 1),
+            None => self.blocks.get(index + 1).filter(|next| next.start == block.end).map(|_| index + 1),
         }
     }
 

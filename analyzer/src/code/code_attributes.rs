@@ -41,7 +41,9 @@ fn of_code(instruction: &Instruction) -> CodeAttributes {
     static KNOWN: [[OnceLock<CodeAttributes>; 2]; CODES] = [const { [const { OnceLock::new() }; 2] }; CODES];
     let in_memory = instruction.op_kinds().any(is_memory);
     match KNOWN.get(instruction.code() as usize) {
-        Some(forms) => *forms[usize::from(in_memory)].get_or_init(|| compute(instruction, in_memory)),
+        Some([without, with]) => {
+            *if in_memory { with } else { without }.get_or_init(|| compute(instruction, in_memory))
+        }
         None => compute(instruction, in_memory),
     }
 }

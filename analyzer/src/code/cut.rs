@@ -32,7 +32,7 @@ impl Cut {
         let mut open = false;
         let mut expected = 0;
         for offset in 0..traced.cells.len() {
-            let cell = traced.cells[offset];
+            let Some(&cell) = traced.cells.get(offset) else { break };
             if !cell.is_start() {
                 self.statistics.observed_undecodable += u64::from(cell.is_observed());
                 continue;

@@ -1,5 +1,4 @@
 //! Sections of debug information, decompressed.
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use object::elf::{CompressionHeader64, ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD};
 use object::read::{CompressedData, CompressionFormat};

@@ -2,7 +2,6 @@
 //!
 //! The search table beside it (`.eh_frame_hdr`) is only asked where the entries are when no section says it; its
 //! rows are not used: entries can be missing there.
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice, LittleEndian, Pointer, UnwindSection,

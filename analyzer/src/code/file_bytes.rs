@@ -9,7 +9,6 @@
 //! piece 1          [==========]             short ranges lie in one
 //! long     ...........[==================]  longer ranges are kept as they were asked for
 //! ```
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::borrow::Cow;
 use std::fs::File;

@@ -39,7 +39,7 @@ impl FunctionTable {
     /// The function that holds an address. `None` outside of the image's code.
     pub fn at(&self, address: Svma) -> Option<FunctionId> {
         let index = self.functions.partition_point(|function| function.start <= address).checked_sub(1)?;
-        let inside = address < self.functions[index].end;
+        let inside = address < self.functions.get(index)?.end;
         u32::try_from(index).ok().filter(|_| inside).map(FunctionId)
     }
 
@@ -47,6 +47,7 @@ impl FunctionTable {
     ///
     /// # Panics
     /// When the id is of another table.
+    #[expect(clippy::indexing_slicing, reason = "only this table makes its ids")]
     pub fn get(&self, id: FunctionId) -> &Function {
         &self.functions[id.0 as usize]
     }
@@ -85,10 +86,15 @@ impl FunctionTable {
             Name::Plt(offset) => Cow::Owned(self.names.string(NamesOf::Image, offset).into_owned() + "@plt"),
             Name::PltOfResolver(resolver) => Cow::Owned(self.name_at(resolver) + "@plt"),
             Name::Place(region) => {
-                let region = &self.regions[region as usize];
+                let region = self.region(region);
                 Cow::Owned(format!("[{}+{:#x}]", region.name, function.symbol.0 - region.start.0))
             }
         }
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "places are named by the index of their region")]
+    fn region(&self, index: u32) -> &Region {
+        &self.regions[index as usize]
     }
 
     /// The name of the symbol at exactly this address, or what `objdump` calls a place without one.

@@ -1,5 +1,4 @@
 //! An ELF file opened for analysis.
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::borrow::Cow;
 use std::fs::File;

@@ -23,8 +23,8 @@ pub(super) fn merge_aliases(mut candidates: Vec<Candidate>, names: &NameBytes) -
         .filter_map(|aliases| {
             let rank = aliases.first()?.rank;
             let best = aliases.iter().take_while(|alias| alias.rank == rank);
-            let mut merged = match aliases.len() {
-                1 => aliases[0],
+            let mut merged = match aliases {
+                [only] => *only,
                 _ => *best.min_by_key(|alias| names.alias_order(alias.name))?,
             };
             merged.end = aliases.iter().map(|alias| alias.end).max()?;
@@ -48,7 +48,10 @@ pub(super) fn bound_unsized(candidates: &mut Vec<Candidate>, unwind: &[Function]
     for candidate in candidates.iter_mut().rev() {
         if candidate.start == candidate.end {
             let after = unwind.partition_point(|entry| entry.start <= candidate.start);
-            let entry = after.checked_sub(1).map(|index| unwind[index].end).filter(|&end| end > candidate.start);
+            let entry = after
+                .checked_sub(1)
+                .and_then(|index| Some(unwind.get(index)?.end))
+                .filter(|&end| end > candidate.start);
             let region = Region::holding(regions, candidate.start).map(|region| region.end);
             candidate.end = [next, entry, region].into_iter().flatten().min().unwrap_or(candidate.start);
             candidate.has_known_end = entry == Some(candidate.end);

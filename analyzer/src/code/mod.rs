@@ -9,6 +9,8 @@
 //! Everything here reads one file and knows nothing of processes or recordings: what a recording saw of the
 //! file comes in as [`Observed`] addresses.
 
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 mod attributes;
 mod block;
 mod block_map;

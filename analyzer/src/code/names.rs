@@ -1,5 +1,4 @@
 //! Names of functions, kept as offsets into the files that hold them.
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 //! An entry is a stub of 8 or 16 bytes that jumps through a slot of the global offset table; the relocation of that slot
 //! names the function. With indirect branch tracking the lazy half of a pair has no such jump: it pushes
 //! the index of the relocation instead.
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use iced_x86::{Code, Decoder, DecoderOptions, OpKind, Register};
 use object::LittleEndian as LE;

@@ -1,5 +1,4 @@
 //! Load segments: where parts of the file lie in memory.
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use object::LittleEndian as LE;
 use object::elf::{PF_X, PT_LOAD, ProgramHeader64};

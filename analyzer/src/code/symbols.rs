@@ -1,5 +1,4 @@
 //! Function symbols of the file.
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -36,6 +36,11 @@ impl Traced {
         (distance < self.cells.len()).then_some(distance)
     }
 
+    /// What is known of a byte; of one outside of the function nothing.
+    fn cell(&self, offset: usize) -> Cell {
+        self.cells.get(offset).copied().unwrap_or_default()
+    }
+
     fn decoder<'image>(&self, image: &'image Image) -> CodeDecoder<'image> {
         CodeDecoder::new(image, self.start, self.cells.len() as u64)
     }
@@ -50,8 +55,8 @@ pub(super) fn trace(image: &Image, functions: &FunctionTable, observed: &Observe
         match functions.at(address) {
             Some(id) => {
                 let index = tracer.hit(id);
-                if let Some(offset) = tracer.hit[index].offset_of(address) {
-                    tracer.hit[index].cells[offset].set(Cell::OBSERVED);
+                if let Some(offset) = tracer.function(index).offset_of(address) {
+                    tracer.set(index, offset, Cell::OBSERVED);
                     tracer.queue.push((index, offset));
                 }
             }
@@ -111,11 +116,35 @@ impl Tracer<'_> {
         })
     }
 
+    #[expect(clippy::indexing_slicing, reason = "only `hit` makes these indices")]
+    fn function(&self, index: usize) -> &Traced {
+        &self.hit[index]
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "only `hit` makes these indices")]
+    fn function_mut(&mut self, index: usize) -> &mut Traced {
+        &mut self.hit[index]
+    }
+
+    /// Sets a flag of a byte of a hit function.
+    fn set(&mut self, index: usize, offset: usize, flag: u16) {
+        if let Some(cell) = self.function_mut(index).cells.get_mut(offset) {
+            cell.set(flag);
+        }
+    }
+
+    /// Makes an instruction start at a byte of a hit function.
+    fn set_instruction(&mut self, index: usize, offset: usize, length: usize, flow: Flow, evidence: u16) {
+        if let Some(cell) = self.function_mut(index).cells.get_mut(offset) {
+            cell.set_instruction(length, flow, evidence);
+        }
+    }
+
     /// Sets a flag of the byte at an address in any hit function, and says which byte that is.
     fn mark(&mut self, address: Svma, flag: u16) -> Option<(usize, usize)> {
         let index = *self.index.get(&self.functions.at(address)?)?;
-        let offset = self.hit[index].offset_of(address)?;
-        self.hit[index].cells[offset].set(flag);
+        let offset = self.function(index).offset_of(address)?;
+        self.set(index, offset, flag);
         Some((index, offset))
     }
 
@@ -127,22 +156,22 @@ impl Tracer<'_> {
 
     /// Marks the instructions that run from one on, up to a transfer that does not come back, or to known ones.
     fn follow(&mut self, index: usize, mut offset: usize) {
-        if self.hit[index].cells[offset].is_start() {
+        if self.function(index).cell(offset).is_start() {
             return;
         }
-        let mut code = self.hit[index].decoder(self.image);
+        let mut code = self.function(index).decoder(self.image);
         loop {
-            if self.hit[index].cells[offset].is_start() {
+            if self.function(index).cell(offset).is_start() {
                 return;
             }
             let Some(instruction) = code.at(offset) else { return };
             let flow = Flow::of(instruction);
-            self.hit[index].cells[offset].set_instruction(instruction.len(), flow, Cell::REACHED);
+            self.set_instruction(index, offset, instruction.len(), flow, Cell::REACHED);
             offset += instruction.len();
             if let Some(target) = direct_target(instruction) {
                 self.branch(index, target, matches!(flow, Flow::Conditional | Flow::Jump));
             }
-            if offset >= self.hit[index].cells.len() {
+            if offset >= self.function(index).cells.len() {
                 if matches!(flow, Flow::Next | Flow::Conditional) {
                     self.run_into_next(index);
                 }
@@ -155,9 +184,9 @@ impl Tracer<'_> {
     }
 
     fn branch(&mut self, index: usize, target: Svma, follow: bool) {
-        let place = match self.hit[index].offset_of(target) {
+        let place = match self.function(index).offset_of(target) {
             Some(offset) => {
-                self.hit[index].cells[offset].set(Cell::LEADER);
+                self.set(index, offset, Cell::LEADER);
                 Some((index, offset))
             }
             None => self.mark(target, Cell::LEADER),
@@ -169,10 +198,10 @@ impl Tracer<'_> {
         }
     }
 
-    /// A function that ends without a transfer runs into the one behind it (assembly code does), which is hit then too.
+    /// A function that ends without a transfer runs into the one after it (assembly code does), which is hit then too.
     /// One that ends with a call does not: what it calls never returns.
     fn run_into_next(&mut self, index: usize) {
-        let end = self.functions.get(self.hit[index].id).end;
+        let end = self.functions.get(self.function(index).id).end;
         let Some(id) = self.functions.at(end) else { return };
         let next = self.hit(id);
         self.queue.push((next, 0));
@@ -188,23 +217,24 @@ impl Tracer<'_> {
 
     /// Decodes what is between the reached instructions of a function.
     fn sweep(&mut self, index: usize) {
-        if !self.hit[index].swept {
+        if !self.function(index).swept {
             return;
         }
-        let mut code = self.hit[index].decoder(self.image);
-        let size = self.hit[index].cells.len();
+        let mut code = self.function(index).decoder(self.image);
+        let size = self.function(index).cells.len();
         let mut covered = 0;
         let mut position = 0;
         while position < size {
-            let cells = &self.hit[index].cells;
-            if cells[position].is_start() {
-                covered = covered.max(position + cells[position].length());
+            let traced = self.function(index);
+            if traced.cell(position).is_start() {
+                covered = covered.max(position + traced.cell(position).length());
             }
             if position < covered {
                 position += 1;
                 continue;
             }
-            let end = position + cells[position..].iter().take_while(|cell| !cell.is_start()).count();
+            let hole = traced.cells.iter().skip(position).take_while(|cell| !cell.is_start());
+            let end = position + hole.count();
             self.sweep_hole(index, &mut code, position, end);
             position = end;
         }
@@ -214,15 +244,15 @@ impl Tracer<'_> {
         while position < end {
             let fits = |instruction: &&Instruction| position + instruction.len() <= end;
             let Some(instruction) = code.at(position).filter(fits) else {
-                let traced = &mut self.hit[index];
-                let rest = &traced.cells[position + 1..end];
-                let skipped = 1 + rest.iter().take_while(|cell| !cell.is_leader()).count();
+                let traced = self.function_mut(index);
+                let rest = traced.cells.iter().take(end).skip(position + 1);
+                let skipped = 1 + rest.take_while(|cell| !cell.is_leader()).count();
                 traced.undecodable += skipped as u64;
                 position += skipped;
                 continue;
             };
             let flow = Flow::of(instruction);
-            self.hit[index].cells[position].set_instruction(instruction.len(), flow, 0);
+            self.set_instruction(index, position, instruction.len(), flow, 0);
             position += instruction.len();
             if let Some(target) = direct_target(instruction) {
                 self.mark(target, Cell::LEADER);

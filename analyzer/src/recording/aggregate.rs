@@ -243,47 +243,57 @@ impl Aggregate {
 
     /// Adds everything of another aggregate.
     pub fn merge(&mut self, other: Aggregate) {
-        let ids: Vec<ContextId> = other.contexts.iter().map(|context| self.context(*context)).collect();
+        let ids = NewIds(other.contexts.iter().map(|context| self.context(*context)).collect());
         for hits in other.ips {
-            self.add_ip(IpHits { context: ids[hits.context.0 as usize], ..hits });
+            self.add_ip(IpHits { context: ids.of(hits.context), ..hits });
         }
         for stream in other.streams {
-            self.add_stream_hits(StreamHits { context: ids[stream.context.0 as usize], ..stream });
+            self.add_stream_hits(StreamHits { context: ids.of(stream.context), ..stream });
         }
         for (context, starts) in other.starts {
-            self.starts.entry(ids[context.0 as usize]).or_default().merge(starts);
+            self.starts.entry(ids.of(context)).or_default().merge(starts);
         }
         let paths = other.paths.into_iter();
-        self.paths.extend(paths.map(|path| BurstPath { context: ids[path.context.0 as usize], ..path }));
+        self.paths.extend(paths.map(|path| BurstPath { context: ids.of(path.context), ..path }));
         self.stacks.add(&other.stacks);
     }
 
     /// The finished sums, everything sorted.
     pub fn finish(self) -> Totals {
-        let mut order: Vec<usize> = (0..self.contexts.len()).collect();
-        order.sort_by_key(|&index| self.contexts[index]);
-        let mut new_ids = vec![ContextId(0); order.len()];
-        for (new, &old) in order.iter().enumerate() {
-            new_ids[old] = ContextId(new as u32);
-        }
+        let mut sorted: Vec<(Context, ContextId)> = self.contexts.into_iter().zip((0..).map(ContextId)).collect();
+        sorted.sort_unstable();
+        let (contexts, old_ids): (Vec<Context>, Vec<ContextId>) = sorted.into_iter().unzip();
+        let ids = NewIds::in_order(old_ids);
         let mut ips: Vec<IpHits> =
-            self.ips.into_iter().map(|hits| IpHits { context: new_ids[hits.context.0 as usize], ..hits }).collect();
+            self.ips.into_iter().map(|hits| IpHits { context: ids.of(hits.context), ..hits }).collect();
         ips.sort_unstable_by_key(|hits| (hits.context, hits.ip));
-        let mut streams: Vec<StreamHits> = self
-            .streams
-            .into_iter()
-            .map(|stream| StreamHits { context: new_ids[stream.context.0 as usize], ..stream })
-            .collect();
+        let mut streams: Vec<StreamHits> =
+            self.streams.into_iter().map(|stream| StreamHits { context: ids.of(stream.context), ..stream }).collect();
         streams.sort_unstable_by_key(|stream| (stream.context, stream.start, stream.from, stream.to));
         let mut starts: Vec<(ContextId, Starts)> =
-            self.starts.into_iter().map(|(context, starts)| (new_ids[context.0 as usize], starts)).collect();
+            self.starts.into_iter().map(|(context, starts)| (ids.of(context), starts)).collect();
         starts.sort_unstable_by_key(|(context, _)| *context);
         let paths = self.paths.into_iter();
-        let mut paths: Vec<BurstPath> =
-            paths.map(|path| BurstPath { context: new_ids[path.context.0 as usize], ..path }).collect();
+        let mut paths: Vec<BurstPath> = paths.map(|path| BurstPath { context: ids.of(path.context), ..path }).collect();
         paths.sort_unstable();
-        let contexts = order.iter().map(|&index| self.contexts[index]).collect();
         Totals { contexts, ips, streams, starts, paths, stacks: self.stacks }
+    }
+}
+
+/// The ids that an aggregate's contexts get, by their ids of before.
+struct NewIds(Vec<ContextId>);
+
+impl NewIds {
+    /// The first of these old ids becomes 0, the next one 1.
+    fn in_order(old: Vec<ContextId>) -> Self {
+        let mut pairs: Vec<(ContextId, ContextId)> = old.into_iter().zip((0..).map(ContextId)).collect();
+        pairs.sort_unstable();
+        NewIds(pairs.into_iter().map(|(_, new)| new).collect())
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "an aggregate's ids are those of its contexts, and each has a new one")]
+    fn of(&self, old: ContextId) -> ContextId {
+        self.0[old.0 as usize]
     }
 }
 
@@ -306,6 +316,7 @@ pub struct Totals {
 
 impl Totals {
     /// The context of this id.
+    #[expect(clippy::indexing_slicing, reason = "only the aggregate that these totals are of makes their ids")]
     pub fn context(&self, id: ContextId) -> &Context {
         &self.contexts[id.0 as usize]
     }

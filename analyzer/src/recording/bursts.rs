@@ -98,13 +98,11 @@ impl<'a> BurstCounter<'a> {
 
     /// Looks at one sample.
     pub fn add(&mut self, event: usize, raw: &RawRecord<'_>) {
-        if !self.has_bursts[event] {
-            return;
-        }
+        let (Some(true), Some(bursts)) = (self.has_bursts.get(event), self.bursts.get_mut(event)) else { return };
         let Ok(sample) = self.recording.sample(raw) else { return };
         let this = FirstPiece { start: sample.ip, offset: raw.offset };
         let Some(time) = sample.time else {
-            self.bursts[event] += 1;
+            *bursts += 1;
             return;
         };
         match self.last_of_thread.get(&(event, sample.tid)) {
@@ -113,7 +111,7 @@ impl<'a> BurstCounter<'a> {
             }
             _ => {
                 self.last_of_thread.insert((event, sample.tid), (time, this));
-                self.bursts[event] += 1;
+                *bursts += 1;
             }
         }
     }

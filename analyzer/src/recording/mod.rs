@@ -1,5 +1,7 @@
 //! The recording side: from records to sums per process, epoch and address.
 
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 mod address_space;
 mod aggregate;
 mod bursts;
@@ -8,7 +10,7 @@ mod context;
 mod event;
 mod metadata;
 mod modules;
-
+mod never_empty;
 mod paths;
 mod scan;
 mod sources;

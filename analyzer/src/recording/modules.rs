@@ -76,13 +76,15 @@ impl ModuleTable {
     pub fn learn_build_ids<'a>(&mut self, known: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
         for (path, build_id) in known {
             // Every path without a build id is one module.
-            if let Some(&id) = self.ids.get(&(path.to_vec(), None)) {
-                self.modules[id.0 as usize].build_id.get_or_insert_with(|| build_id.to_vec());
+            let id = self.ids.get(&(path.to_vec(), None));
+            if let Some(module) = id.and_then(|id| self.modules.get_mut(id.0 as usize)) {
+                module.build_id.get_or_insert_with(|| build_id.to_vec());
             }
         }
     }
 
     /// The module.
+    #[expect(clippy::indexing_slicing, reason = "only this table makes its ids")]
     pub fn get(&self, id: ModuleId) -> &Module {
         &self.modules[id.0 as usize]
     }

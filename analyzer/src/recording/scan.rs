@@ -9,12 +9,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use formats::burst_data::DataUses;
 use formats::metadata::Metadata;
-use perfdata::{Avma, Chunk, ChunkReader, CpuMode, Error, MappedFile, Mmap, RawRecord, Record, RecordType, Recording};
+use perfdata::{
+    Avma, Chunk, ChunkReader, CpuMode, Error, EventDescription, MappedFile, Mmap, RawRecord, Record, RecordType,
+    Recording,
+};
 
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, Mapping, ModuleTable, PathSelection, Sources, Subset, TaskEvent, Timeline, Totals, instructions_of,
+    KERNEL_PID, Mapping, ModuleTable, PathSelection, SourceEvents, Sources, Subset, TaskEvent, Timeline, Totals,
+    instructions_of,
 };
 
 /// Whether the threads of a process are told apart.
@@ -119,7 +123,7 @@ pub fn read_samples(
     threads: usize,
     progress: Progress<'_>,
 ) -> Result<Totals, Error> {
-    let uses = EventUses::new(sources, recording.events().len());
+    let uses = event_uses(sources, recording.events());
     let reader = Mutex::new(recording.chunks());
     let shared: &Tasks = tasks;
     let worker = || Worker::new(recording, shared, &uses, selection).run(&reader, progress);
@@ -162,7 +166,9 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
             if raw.record_type == RecordType::SAMPLE {
                 match recording.event_of_sample(&raw) {
                     Ok(event) => {
-                        records.samples[event] += 1;
+                        if let Some(samples) = records.samples.get_mut(event) {
+                            *samples += 1;
+                        }
                         bursts.add(event, &raw);
                     }
                     Err(_) => unreadable_samples += 1, // What is wrong with it is said by the second reading.
@@ -269,40 +275,46 @@ fn mapping_of(mmap: &Mmap<'_>, modules: &mut ModuleTable) -> Option<(u32, Mappin
     Some((pid, Mapping::new(mmap.start, mmap.len, mmap.pgoff, module)?))
 }
 
-/// What each event's samples are used for.
-struct EventUses {
-    ip: Vec<bool>,
-    stack: Vec<bool>,
-    burst: Vec<bool>,
+/// What an event's samples are used for.
+struct EventUse {
+    ip: bool,
+    stack: bool,
+    /// Its stacks are pieces of bursts.
+    burst: bool,
+    /// Of samples that do not say theirs.
+    period: u64,
 }
 
-impl EventUses {
-    fn new(sources: &Sources, events: usize) -> Self {
-        let uses = |source: &Option<crate::recording::SourceEvents>| -> Vec<bool> {
-            (0..events).map(|event| source.as_ref().is_some_and(|source| source.events.contains(&event))).collect()
-        };
-        let (ip, stack) = (uses(&sources.ebs), uses(&sources.lbr));
-        let has_bursts = sources.lbr.as_ref().is_some_and(|lbr| lbr.has_bursts);
-        let burst = stack.iter().map(|&used| used && has_bursts).collect();
-        EventUses { ip, stack, burst }
-    }
+/// By event.
+fn event_uses(sources: &Sources, events: &[EventDescription]) -> Vec<EventUse> {
+    let is_of = |source: &Option<SourceEvents>, event: usize| {
+        source.as_ref().is_some_and(|source| source.events.contains(&event))
+    };
+    let has_bursts = sources.lbr.as_ref().is_some_and(|lbr| lbr.has_bursts);
+    let event_use = |(index, event): (usize, &EventDescription)| {
+        let stack = is_of(&sources.lbr, index);
+        let period = event.attr.sample_period().unwrap_or(1);
+        EventUse { ip: is_of(&sources.ebs, index), stack, burst: stack && has_bursts, period }
+    };
+    events.iter().enumerate().map(event_use).collect()
 }
 
 /// One thread of the second reading.
 struct Worker<'a> {
     recording: &'a Recording,
     tasks: &'a Tasks,
-    uses: &'a EventUses,
+    uses: &'a [EventUse],
     selection: Selection,
     paths: PathSelection,
     aggregate: Aggregate,
     counts: RecordCounts,
-    recent: Vec<Option<RecentContext>>,
-    default_periods: Vec<u64>,
+    recent: [Option<RecentContext>; RECENT_CONTEXTS],
 }
 
+/// How many contexts a worker remembers.
+const RECENT_CONTEXTS: usize = 64;
+
 /// A context that was looked up, and for which samples it holds.
-#[derive(Clone)]
 struct RecentContext {
     context: Context,
     times: Range<u64>,
@@ -310,9 +322,7 @@ struct RecentContext {
 }
 
 impl<'a> Worker<'a> {
-    fn new(recording: &'a Recording, tasks: &'a Tasks, uses: &'a EventUses, selection: Selection) -> Self {
-        const RECENT_CONTEXTS: usize = 64;
-        let events = recording.events();
+    fn new(recording: &'a Recording, tasks: &'a Tasks, uses: &'a [EventUse], selection: Selection) -> Self {
         Worker {
             recording,
             tasks,
@@ -321,8 +331,7 @@ impl<'a> Worker<'a> {
             paths: PathSelection::of(tasks.records.bursts.iter().sum()),
             aggregate: Aggregate::default(),
             counts: RecordCounts::default(),
-            recent: vec![None; RECENT_CONTEXTS],
-            default_periods: events.iter().map(|event| event.attr.sample_period().unwrap_or(1)).collect(),
+            recent: [const { None }; RECENT_CONTEXTS],
         }
     }
 
@@ -357,9 +366,10 @@ impl<'a> Worker<'a> {
             return;
         }
         let event = sample.event;
-        let period = sample.period.unwrap_or(self.default_periods[event]);
-        let ip = sample.ip.filter(|_| self.uses.ip[event]);
-        let stack = sample.branch_stack.as_ref().filter(|_| self.uses.stack[event]);
+        let Some(uses) = self.uses.get(event) else { return };
+        let period = sample.period.unwrap_or(uses.period);
+        let ip = sample.ip.filter(|_| uses.ip);
+        let stack = sample.branch_stack.as_ref().filter(|_| uses.stack);
         if ip.is_none() && stack.is_none() {
             return;
         }
@@ -371,7 +381,7 @@ impl<'a> Worker<'a> {
         let plain = Context { event: event as u32, pid, place: EpochId::default(), tid, guest, start: Avma(0) };
         let first = FirstPiece { start: sample.ip, offset: raw.offset };
         let (context, is_first) = match stack {
-            Some(_) if self.uses.burst[event] => {
+            Some(_) if uses.burst => {
                 let known = sample.time.and_then(|time| self.tasks.first_pieces.get(&(event, sample.tid, time)));
                 let piece = known.unwrap_or(&first);
                 (plain.starting_at(piece.start.unwrap_or_default()), *piece == first)
@@ -383,7 +393,7 @@ impl<'a> Worker<'a> {
             self.aggregate.add_ip(IpHits { context: id, ip, samples: 1, periods: u128::from(period) });
         }
         match stack {
-            Some(stack) if self.uses.burst[event] => {
+            Some(stack) if uses.burst => {
                 let instructions = instructions_of(&sample);
                 let piece = BurstPiece { start: sample.ip, instructions, period, stack, first: is_first };
                 self.aggregate.add_burst(id, &piece);
@@ -400,9 +410,9 @@ impl<'a> Worker<'a> {
     /// The id of this context at this time; `context` comes without its place.
     #[inline]
     fn context_id(&mut self, context: Context, time: u64) -> ContextId {
-        let slot =
-            (context.pid ^ context.tid.rotate_left(3) ^ context.event.rotate_left(5)) as usize % self.recent.len();
-        if let Some(recent) = &self.recent[slot]
+        let slot = (context.pid ^ context.tid.rotate_left(3) ^ context.event.rotate_left(5)) as usize % RECENT_CONTEXTS;
+        let mut slot = self.recent.get_mut(slot);
+        if let Some(Some(recent)) = &slot
             && recent.context == context
             && recent.times.contains(&time)
         {
@@ -410,7 +420,9 @@ impl<'a> Worker<'a> {
         }
         let (place, times) = self.tasks.timeline.place(context.pid, time);
         let id = self.aggregate.context(Context { place, ..context });
-        self.recent[slot] = Some(RecentContext { context, times, id });
+        if let Some(recent) = &mut slot {
+            **recent = Some(RecentContext { context, times, id });
+        }
         id
     }
 }

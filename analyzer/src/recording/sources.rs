@@ -53,23 +53,29 @@ impl Sources {
     /// event-based samples either. `samples`: how many each event has.
     pub fn of(events: &[EventDescription], vendor: Vendor, samples: &[u64], metadata: &Metadata) -> Self {
         let mut degradations = Vec::new();
-        let kinds: Vec<SampleKind> = events.iter().map(|event| SampleKind::of(event, vendor, metadata)).collect();
-        let stacks: Vec<StackUse> = events.iter().map(StackUse::of).collect();
-        let can_sample = |index: &usize| {
-            samples[*index] > 0 && (kinds[*index].counts != EventKind::Silent || stacks[*index] == StackUse::Streams)
+        let sampled: Vec<Candidate<'_>> = events
+            .iter()
+            .zip(samples)
+            .enumerate()
+            .filter(|(_, (_, samples))| **samples > 0)
+            .map(|(index, (event, _))| Candidate::of(index, event, vendor, metadata))
+            .collect();
+        let all = || {
+            sampled.iter().filter(|event| event.kind.counts != EventKind::Silent || event.stacks == StackUse::Streams)
         };
-        let all = || (0..events.len()).filter(can_sample);
 
-        let lbr = best(all().filter(|&index| stacks[index] == StackUse::Streams), &kinds, lbr_rank, events);
+        let lbr = best(all().filter(|event| event.stacks == StackUse::Streams), lbr_rank);
         if lbr.is_none() {
-            explain_missing_streams(events, &stacks, &mut degradations);
+            explain_missing_streams(events, &mut degradations);
         }
-        let has_ip = |index: &usize| events[*index].attr.sample_format.contains(SampleFormat::IP);
-        let is_for_branches =
-            |index: usize| kinds[index].is_burst || kinds[index].counts == EventKind::TakenBranches && lbr.is_some();
-        let ebs = best(all().filter(has_ip).filter(|&index| !is_for_branches(index)), &kinds, ebs_rank, events);
+        let has_ip = |event: &&Candidate<'_>| event.event.attr.sample_format.contains(SampleFormat::IP);
+        let is_for_branches = |event: &Candidate<'_>| {
+            event.kind.is_burst || event.kind.counts == EventKind::TakenBranches && lbr.is_some()
+        };
+        let ebs = best(all().filter(has_ip).filter(|event| !is_for_branches(event)), ebs_rank);
 
-        for event in [&ebs, &lbr].into_iter().flatten().flat_map(|source| &source.events).map(|&index| &events[index]) {
+        let used = [&ebs, &lbr].into_iter().flatten().flat_map(|source| &source.events);
+        for event in used.filter_map(|&index| events.get(index)) {
             let has_period = event.attr.sample_format.contains(SampleFormat::PERIOD);
             if !has_period && event.attr.sample_period().is_none() {
                 degradations.push(format!(
@@ -109,7 +115,7 @@ impl Sources {
             });
         }
         let is_used = |index: &usize| [&ebs, &lbr].into_iter().flatten().any(|source| source.events.contains(index));
-        let unused = (0..events.len()).filter(|index| samples[*index] > 0 && !is_used(index)).collect();
+        let unused = sampled.iter().map(|event| event.index).filter(|index| !is_used(index)).collect();
         Sources { ebs, lbr, unused, degradations }
     }
 
@@ -153,6 +159,21 @@ impl SampleKind {
     }
 }
 
+/// An event with samples.
+struct Candidate<'a> {
+    /// Its place among the events of the recording.
+    index: usize,
+    event: &'a EventDescription,
+    kind: SampleKind,
+    stacks: StackUse,
+}
+
+impl<'a> Candidate<'a> {
+    fn of(index: usize, event: &'a EventDescription, vendor: Vendor, metadata: &Metadata) -> Self {
+        Candidate { index, event, kind: SampleKind::of(event, vendor, metadata), stacks: StackUse::of(event) }
+    }
+}
+
 /// The lowest rank is the best. Stacks that start at points in time over-represent code with long blocks, the more so the shorter
 /// they are: bursts are long, and weighted by their instructions.
 fn lbr_rank(kind: SampleKind) -> u8 {
@@ -181,28 +202,23 @@ fn ebs_rank(kind: SampleKind) -> u8 {
     }
 }
 
-fn best(
-    candidates: impl Iterator<Item = usize>,
-    kinds: &[SampleKind],
-    rank: fn(SampleKind) -> u8,
-    events: &[EventDescription],
-) -> Option<SourceEvents> {
-    let candidates: Vec<usize> = candidates.collect();
-    let kind = candidates.iter().map(|&index| kinds[index]).min_by_key(|&kind| rank(kind))?;
-    let mut of_kind: Vec<usize> = candidates.into_iter().filter(|&index| kinds[index] == kind).collect();
-    of_kind.sort_by_key(|&index| std::cmp::Reverse(events[index].attr.precise_ip()));
-    let mut chosen: Vec<usize> = Vec::new();
-    for index in of_kind {
+fn best<'a>(candidates: impl Iterator<Item = &'a Candidate<'a>>, rank: fn(SampleKind) -> u8) -> Option<SourceEvents> {
+    let candidates: Vec<&Candidate<'_>> = candidates.collect();
+    let kind = candidates.iter().map(|candidate| candidate.kind).min_by_key(|&kind| rank(kind))?;
+    let mut of_kind: Vec<&Candidate<'_>> = candidates.into_iter().filter(|candidate| candidate.kind == kind).collect();
+    of_kind.sort_by_key(|candidate| std::cmp::Reverse(candidate.event.attr.precise_ip()));
+    let mut chosen: Vec<&Candidate<'_>> = Vec::new();
+    for candidate in of_kind {
         // Different other events have different units, and events that see the same code would count it twice.
         let joins =
-            kind.counts != EventKind::Other && chosen.iter().all(|&other| are_disjoint(&events[index], &events[other]));
+            kind.counts != EventKind::Other && chosen.iter().all(|other| are_disjoint(candidate.event, other.event));
         if chosen.is_empty() || joins {
-            chosen.push(index);
+            chosen.push(candidate);
         }
     }
-    chosen.sort_unstable();
-    let names: Vec<&str> = chosen.iter().map(|&index| events[index].name.as_str()).collect();
-    let any = |sees: fn(&EventDescription) -> bool| chosen.iter().any(|&index| sees(&events[index]));
+    chosen.sort_unstable_by_key(|candidate| candidate.index);
+    let names: Vec<&str> = chosen.iter().map(|candidate| candidate.event.name.as_str()).collect();
+    let any = |sees: fn(&EventDescription) -> bool| chosen.iter().any(|candidate| sees(candidate.event));
     let (covers_user, covers_kernel) = (any(sees_user), any(sees_kernel));
     let SampleKind { counts, is_burst, is_simulated } = kind;
     let name = names.join(",");
@@ -213,7 +229,7 @@ fn best(
         kind: counts,
         has_bursts: is_burst,
         is_simulated,
-        events: chosen,
+        events: chosen.iter().map(|candidate| candidate.index).collect(),
     })
 }
 
@@ -249,9 +265,9 @@ fn stacks_leave_out(event: &EventDescription, level: BranchSampleType) -> bool {
     event.attr.sample_format.contains(SampleFormat::BRANCH_STACK) && names_levels && !filter.contains(level)
 }
 
-fn explain_missing_streams(events: &[EventDescription], stacks: &[StackUse], degradations: &mut Vec<String>) {
-    for (event, stack) in events.iter().zip(stacks) {
-        match stack {
+fn explain_missing_streams(events: &[EventDescription], degradations: &mut Vec<String>) {
+    for event in events {
+        match StackUse::of(event) {
             StackUse::CallStack => degradations.push(format!(
                 "{} has LBR call stacks: they hold callers, not the path, and count nothing",
                 event.name

@@ -12,8 +12,10 @@
 //! New mappings that overlap nothing do not start an epoch: they hold for all of it.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
+use crate::recording::never_empty::NeverEmpty;
 use crate::recording::{AddressSpace, Mapping};
 
 /// The pid under which the kernel's own mappings are recorded.
@@ -72,7 +74,7 @@ struct Process {
     exited: bool,
     initial: AddressSpace,
     current: AddressSpace,
-    epochs: Vec<Epoch>,
+    epochs: NeverEmpty<Epoch>,
 }
 
 #[derive(Clone, Debug)]
@@ -91,7 +93,7 @@ enum Change {
 /// All processes of a recording and the kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    processes: HashMap<u32, Vec<Process>>,
+    processes: HashMap<u32, NeverEmpty<Process>>,
     thread_names: HashMap<(u32, u32), String>,
 }
 
@@ -103,7 +105,7 @@ impl Timeline {
         for (time, event) in events {
             timeline.apply(time, event);
         }
-        for process in timeline.processes.values_mut().flatten() {
+        for process in timeline.processes.values_mut().flat_map(NeverEmpty::iter_mut) {
             process.current = AddressSpace::default();
         }
         timeline
@@ -117,10 +119,8 @@ impl Timeline {
                 if exec {
                     process.change(time, Change::Clear);
                 }
-                if pid == tid
-                    && let Some(epoch) = process.epochs.last_mut()
-                {
-                    epoch.name = Some(name.clone());
+                if pid == tid {
+                    process.epochs.last_mut().name = Some(name.clone());
                 }
                 self.thread_names.insert((pid, tid), name);
             }
@@ -130,43 +130,42 @@ impl Timeline {
     }
 
     fn fork(&mut self, pid: u32, ppid: u32, inherits: bool, time: u64) {
-        if let Some(last) = self.processes.get(&pid).and_then(|all| all.last())
+        if let Some(last) = self.processes.get(&pid).map(NeverEmpty::last)
             && !last.exited
             && last.start == time
         {
             return; // A synthesized FORK that comes after the same process's COMM and MMAP.
         }
-        let child = match self.processes.get(&ppid).and_then(|all| all.last()) {
+        let child = match self.processes.get(&ppid).map(NeverEmpty::last) {
             Some(parent) => {
-                let name = parent.epochs.last().and_then(|epoch| epoch.name.clone());
+                let name = parent.epochs.last().name.clone();
                 let space = if inherits { parent.current.clone() } else { AddressSpace::default() };
                 Process::new(time, space, name)
             }
             None => Process::new(time, AddressSpace::default(), None),
         };
-        self.processes.entry(pid).or_default().push(child);
+        match self.processes.entry(pid) {
+            Entry::Occupied(mut incarnations) => incarnations.get_mut().push(child),
+            Entry::Vacant(entry) => drop(entry.insert(NeverEmpty::of(child))),
+        }
     }
 
     /// The process that has this pid now; one that was never announced starts here.
     fn live(&mut self, pid: u32, time: u64) -> &mut Process {
-        let incarnations = self.processes.entry(pid).or_default();
-        if incarnations.is_empty() {
-            incarnations.push(Process::new(time, AddressSpace::default(), None));
-        }
-        let last = incarnations.len() - 1;
-        &mut incarnations[last]
+        let first = || NeverEmpty::of(Process::new(time, AddressSpace::default(), None));
+        self.processes.entry(pid).or_insert_with(first).last_mut()
     }
 
     /// The place of a sample of `pid` at `time` (ns), and the times around it that have the same place.
     /// A process that was never announced has the place 0, 0 for ever.
     pub fn place(&self, pid: u32, time: u64) -> (EpochId, Range<u64>) {
         let Some(incarnations) = self.processes.get(&pid) else { return (EpochId::default(), 0..u64::MAX) };
-        let incarnation = incarnations.partition_point(|process| process.start <= time).saturating_sub(1);
-        let epochs = &incarnations[incarnation].epochs;
-        let epoch = epochs.partition_point(|epoch| epoch.start <= time).saturating_sub(1);
+        let (incarnation, process) = incarnations.last_where(|process| process.start <= time);
+        let epochs = &process.epochs;
+        let (epoch, Epoch { start, .. }) = epochs.last_where(|epoch| epoch.start <= time);
         let next_process = incarnations.get(incarnation + 1).map_or(u64::MAX, |next| next.start);
         let next_epoch = epochs.get(epoch + 1).map_or(u64::MAX, |next| next.start);
-        let from = if epoch > 0 || incarnation > 0 { epochs[epoch].start } else { 0 };
+        let from = if epoch > 0 || incarnation > 0 { *start } else { 0 };
         (EpochId { incarnation: incarnation as u32, epoch: epoch as u32 }, from..next_process.min(next_epoch))
     }
 
@@ -188,7 +187,7 @@ impl Timeline {
     /// The process's name in that epoch: the last one its main thread had in it or before.
     pub fn process_name(&self, pid: u32, place: EpochId) -> Option<&str> {
         let process = self.processes.get(&pid)?.get(place.incarnation as usize)?;
-        process.epochs.iter().take(place.epoch as usize + 1).rev().find_map(|epoch| epoch.name.as_deref())
+        (0..=place.epoch as usize).rev().find_map(|index| process.epochs.get(index)?.name.as_deref())
     }
 
     /// The last name of a thread.
@@ -204,19 +203,19 @@ impl Process {
             exited: false,
             initial: space.clone(),
             current: space,
-            epochs: vec![Epoch { start, name, changes: Vec::new() }],
+            epochs: NeverEmpty::of(Epoch { start, name, changes: Vec::new() }),
         }
     }
 
     /// Applies a change; one that gives a mapped address another meaning starts a new epoch.
     fn change(&mut self, time: u64, change: Change) {
         let starts_epoch = change.apply_to(&mut self.current);
-        let last = self.epochs.len() - 1;
+        let last = self.epochs.last_mut();
         if starts_epoch {
-            let name = self.epochs[last].name.clone();
+            let name = last.name.clone();
             self.epochs.push(Epoch { start: time, name, changes: vec![change] });
         } else {
-            self.epochs[last].changes.push(change);
+            last.changes.push(change);
         }
     }
 }

@@ -9,7 +9,6 @@
 //! calls=400000 0x48c10 106      the next line is what the callee cost, and is counted there
 //! 0x1174 0 40400000
 //! ```
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Read};

@@ -1,5 +1,4 @@
 //! Exact counts as JSON: the block list of `hbbp blocks --format json`, with the source `truth`.
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

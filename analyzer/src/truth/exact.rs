@@ -1,6 +1,7 @@
 //! Exact counts of a run: of all its processes and objects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use crate::address::Svma;
 use crate::binaries::{Binary, BinarySearch, hex};
@@ -86,8 +87,7 @@ impl Truth {
 pub struct ExactCounter {
     search: BinarySearch,
     objects: BTreeMap<String, CountedObject>,
-    files: HashMap<String, usize>,
-    codes: Vec<ObjectCode>,
+    codes: HashMap<String, Rc<ObjectCode>>,
     engines: BTreeSet<String>,
     command: String,
     processes: BTreeSet<u64>,
@@ -96,13 +96,17 @@ pub struct ExactCounter {
     mnemonics: BTreeMap<String, u64>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct CountedObject {
-    code: usize,
+    code: Rc<ObjectCode>,
     counts: BTreeMap<Svma, u64>,
 }
 
 impl CountedObject {
+    fn of(code: Rc<ObjectCode>) -> Self {
+        CountedObject { code, counts: BTreeMap::new() }
+    }
+
     fn add(&mut self, at: Svma, count: u64) {
         let sum = self.counts.entry(at).or_default();
         *sum = sum.saturating_add(count);
@@ -111,7 +115,7 @@ impl CountedObject {
 
 #[derive(Debug)]
 enum ObjectCode {
-    Read(Box<(Binary, FunctionTable)>),
+    Read(Box<Binary>, FunctionTable),
     Unread(String),
 }
 
@@ -121,8 +125,7 @@ impl ExactCounter {
         ExactCounter {
             search,
             objects: BTreeMap::new(),
-            files: HashMap::new(),
-            codes: Vec::new(),
+            codes: HashMap::new(),
             engines: BTreeSet::new(),
             command: String::new(),
             processes: BTreeSet::new(),
@@ -145,9 +148,7 @@ impl ExactCounter {
         let mut placed = Placed::default();
         let mut binding = 0;
         for (path, object) in &mut profile.objects {
-            let code = self.code(path);
-            if let ObjectCode::Read(read) = &self.codes[code] {
-                let (binary, functions) = &**read;
+            if let ObjectCode::Read(binary, functions) = &*self.code(path) {
                 binding += place_skipped(&binary.image, functions, object);
                 if let Some(bias) = load_bias(&binary.image, object) {
                     placed.add(path, &binary.image, bias);
@@ -166,7 +167,7 @@ impl ExactCounter {
         }
         for (path, object) in profile.objects {
             let code = self.code(&path);
-            let sum = self.objects.entry(path).or_insert_with(|| CountedObject { code, counts: BTreeMap::new() });
+            let sum = self.objects.entry(path).or_insert_with(|| CountedObject::of(code));
             [object.counts, object.behind_calls].into_iter().flatten().for_each(|(at, count)| sum.add(at, count));
         }
     }
@@ -181,14 +182,12 @@ impl ExactCounter {
         for ((image, at), count) in mix.counts {
             let Some(path) = image else { continue };
             let code = self.code(&path);
-            let ObjectCode::Read(read) = &self.codes[code] else { continue };
-            let image = &read.0.image;
+            let ObjectCode::Read(binary, _) = &*code else { continue };
+            let image = &binary.image;
             // Other images are loaded anywhere, and the file does not say where.
             let at = Some(Svma(at)).filter(|_| image.base_vaddr().0 != 0);
             if let Some(at) = at.filter(|&at| image.is_executable(at)) {
-                let object =
-                    self.objects.entry(path).or_insert_with(|| CountedObject { code, counts: BTreeMap::new() });
-                object.add(at, count);
+                self.objects.entry(path).or_insert_with(|| CountedObject::of(code.clone())).add(at, count);
                 in_blocks = in_blocks.saturating_add(count);
             }
         }
@@ -213,9 +212,9 @@ impl ExactCounter {
         let mut left_out = self.left_out;
         let mut modules = Vec::new();
         for (path, object) in self.objects {
-            match &self.codes[object.code] {
-                ObjectCode::Read(read) => {
-                    modules.push(exact_module(path, &read.0, &read.1, &object.counts, &mut left_out))
+            match &*object.code {
+                ObjectCode::Read(binary, functions) => {
+                    modules.push(exact_module(path, binary, functions, &object.counts, &mut left_out))
                 }
                 ObjectCode::Unread(why) => {
                     left_out.add(
@@ -238,21 +237,21 @@ impl ExactCounter {
         })
     }
 
-    /// The code of an object, by index; opened when it is first asked for.
-    fn code(&mut self, path: &str) -> usize {
-        if let Some(&known) = self.files.get(path) {
-            return known;
+    /// The code of an object, opened when it is first asked for.
+    fn code(&mut self, path: &str) -> Rc<ObjectCode> {
+        if let Some(known) = self.codes.get(path) {
+            return known.clone();
         }
         let module = Module { path: path.to_string(), build_id: None, kind: ModuleKind::File };
-        self.codes.push(match self.search.open(&module) {
+        let code = Rc::new(match self.search.open(&module) {
             Ok(binary) => {
                 let functions = binary.functions();
-                ObjectCode::Read(Box::new((binary, functions)))
+                ObjectCode::Read(Box::new(binary), functions)
             }
             Err(why) => ObjectCode::Unread(why.to_string()),
         });
-        self.files.insert(path.to_string(), self.codes.len() - 1);
-        self.codes.len() - 1
+        self.codes.insert(path.to_string(), code.clone());
+        code
     }
 }
 
@@ -282,11 +281,11 @@ fn exact_module(
     left_out.add("iterations of rep instructions: each execution counts once", exact.repetitions);
     left_out.add(&format!("addresses that are no code of {path}"), exact.outside);
     let block = |(&index, &executions): (&u32, &u64)| {
-        let block = &exact.blocks.blocks()[index as usize];
+        let block = exact.blocks.blocks().get(index as usize)?;
         let function = Some(demangle(&functions.name(block.function)));
         let (start, end, instructions) = (block.start, block.end, block.instructions);
-        TruthBlock { start, end, instructions, executions, function }
+        Some(TruthBlock { start, end, instructions, executions, function })
     };
-    let blocks = exact.executions.iter().map(block).collect();
+    let blocks = exact.executions.iter().filter_map(block).collect();
     TruthModule { path, build_id: binary.image.build_id().map(hex), blocks }
 }

@@ -12,7 +12,6 @@
 //!
 //! Blocks start wherever control came in, so they overlap: their executions are added up per instruction. Only those with the most
 //! instructions are in the file (`-top_blocks`), at addresses of the process.
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};

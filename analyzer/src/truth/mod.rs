@@ -9,6 +9,8 @@
 //! document              Truth <-> JSON, as `hbbp blocks` prints its counts
 //! ```
 
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 mod callgrind;
 mod document;
 mod exact;

@@ -57,8 +57,8 @@ impl Reference {
         let modules = analysis.counted.iter().map(|module| {
             let Code::Read(code) = &module.counts.code else { return Err(NotComparable::Unread) };
             let path = &analysis.modules.get(module.counts.module).path;
-            let found = index.find(analysis.build_id(module).as_deref(), path)?;
-            ReferenceModule::of(&truth.modules[found], &code.binary.image)
+            let (_, found) = index.find(analysis.build_id(module).as_deref(), path)?;
+            ReferenceModule::of(found, &code.binary.image)
         });
         Reference { modules: modules.collect() }
     }
@@ -67,11 +67,8 @@ impl Reference {
     ///
     /// # Errors
     /// Why there is none.
-    ///
-    /// # Panics
-    /// When the analysis has no such module.
     pub fn module(&self, index: usize) -> Result<&ReferenceModule, &NotComparable> {
-        self.modules[index].as_ref()
+        self.modules.get(index).map_or(Err(&NotComparable::NotInTruth), Result::as_ref)
     }
 }
 
@@ -98,8 +95,9 @@ impl ReferenceModule {
     /// How often a block of the analysis ran: the mean of its instructions. `module` is what this is the reference of.
     pub fn executions(&self, module: &CountedModule, block: &CountedBlock) -> f64 {
         let Code::Read(code) = &module.counts.code else { return 0.0 };
+        let Some(block) = code.blocks.blocks().get(block.index as usize) else { return 0.0 };
         let (mut sum, mut number) = (0.0, 0.0);
-        for instruction in instructions(&code.binary.image, &code.blocks.blocks()[block.index as usize]) {
+        for instruction in instructions(&code.binary.image, block) {
             sum += self.executions_at(Svma(instruction.ip())) as f64;
             number += 1.0;
         }
@@ -109,34 +107,32 @@ impl ReferenceModule {
 
 /// Finds modules of the truth.
 pub(crate) struct TruthIndex<'a> {
-    modules: &'a [TruthModule],
-    by_path: HashMap<&'a str, usize>,
-    by_build_id: HashMap<&'a str, usize>,
+    by_path: HashMap<&'a str, (usize, &'a TruthModule)>,
+    by_build_id: HashMap<&'a str, (usize, &'a TruthModule)>,
 }
 
 impl<'a> TruthIndex<'a> {
     pub fn of(truth: &'a Truth) -> Self {
         let modules = || truth.modules.iter().enumerate();
         TruthIndex {
-            modules: &truth.modules,
-            by_path: modules().map(|(index, module)| (module.path.as_str(), index)).collect(),
-            by_build_id: modules().filter_map(|(index, module)| Some((module.build_id.as_deref()?, index))).collect(),
+            by_path: modules().map(|found| (found.1.path.as_str(), found)).collect(),
+            by_build_id: modules().filter_map(|found| Some((found.1.build_id.as_deref()?, found))).collect(),
         }
     }
 
-    /// The place of a module among those of the truth: the one of the same build id, or of the same path where one of both has none.
-    pub fn find(&self, build_id: Option<&str>, path: &str) -> Result<usize, NotComparable> {
+    /// A module of the truth, and its place there: the one of the same build id, or of the same path where one of both has none.
+    pub fn find(&self, build_id: Option<&str>, path: &str) -> Result<(usize, &'a TruthModule), NotComparable> {
         if let Some(&same) = build_id.and_then(|id| self.by_build_id.get(id)) {
             return Ok(same);
         }
-        let &index = self.by_path.get(path).ok_or(NotComparable::NotInTruth)?;
-        match (&self.modules[index].build_id, build_id) {
+        let &found = self.by_path.get(path).ok_or(NotComparable::NotInTruth)?;
+        match (&found.1.build_id, build_id) {
             // Zeros fill an id up in a recording that does not say how long it is.
-            (Some(truth), Some(recording)) if format!("{truth:0<40}") == recording => Ok(index),
+            (Some(truth), Some(recording)) if format!("{truth:0<40}") == recording => Ok(found),
             (Some(truth), Some(recording)) => {
                 Err(NotComparable::OtherBinary { truth: truth.clone(), recording: recording.to_string() })
             }
-            _ => Ok(index),
+            _ => Ok(found),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::binaries::{Binary, BinarySearch, hex};
 use crate::code::{FunctionId, FunctionTable, Image, demangle, variants};
 use crate::counting::Code;
 use crate::recording::ModuleKind;
-use crate::truth::{NotComparable, Truth, TruthIndex};
+use crate::truth::{NotComparable, Truth, TruthIndex, TruthModule};
 use crate::validation::code_counts::ModuleRows;
 use crate::validation::counts::{Column, Counts};
 use crate::validation::{Estimate, Side, Uncompared};
@@ -75,7 +75,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn find(&self, of: &Analysis, module: &CountedModule) -> Result<usize, NotComparable> {
+    fn find(&self, of: &Analysis, module: &CountedModule) -> Result<(usize, &'a TruthModule), NotComparable> {
         match module.counts.code {
             Code::Read(_) => {
                 let path = &of.modules.get(module.counts.module).path;
@@ -90,12 +90,12 @@ impl<'a> Comparison<'a> {
         let analysis = self.analysis;
         for (place, module) in analysis.counted.iter().enumerate() {
             let recorded = analysis.modules.get(module.counts.module);
-            let found = self.find(analysis, module).and_then(|found| {
+            let found = self.find(analysis, module).and_then(|(found, of_truth)| {
                 let Code::Read(code) = &module.counts.code else { return Err(NotComparable::Unread) };
                 if let Entry::Vacant(free) = self.compared.entry(found) {
                     let (image, functions) = (&code.binary.image, &code.functions);
                     let mut rows = ModuleRows::default();
-                    rows.add_truth(&self.truth.modules[found], image, functions)?;
+                    rows.add_truth(of_truth, image, functions)?;
                     let code = ModuleCode::OfAnalysis(image, functions);
                     free.insert(Module { path: recorded.path.clone(), code, rows });
                 }
@@ -121,9 +121,9 @@ impl<'a> Comparison<'a> {
         let mut mapped: BTreeMap<usize, Result<_, NotComparable>> = BTreeMap::new();
         for (_, module) in self.analysis.modules.iter().filter(|(_, module)| module.kind == ModuleKind::File) {
             match self.index.find(module.build_id.as_deref().map(hex).as_deref(), &module.path) {
-                Ok(found) => drop(mapped.insert(found, Ok(module))),
+                Ok((found, _)) => drop(mapped.insert(found, Ok(module))),
                 Err(why @ NotComparable::OtherBinary { .. }) => {
-                    if let Ok(found) = self.index.find(None, &module.path) {
+                    if let Ok((found, _)) = self.index.find(None, &module.path) {
                         mapped.entry(found).or_insert(Err(why));
                     }
                 }
@@ -164,7 +164,7 @@ impl<'a> Comparison<'a> {
     pub fn add_halves(&mut self, halves: Option<[&Analysis; 2]>) {
         for (number, half) in halves.into_iter().flatten().enumerate() {
             for (place, module) in half.counted.iter().enumerate() {
-                let found = self.find(half, module).ok().and_then(|found| self.compared.get_mut(&found));
+                let found = self.find(half, module).ok().and_then(|(found, _)| self.compared.get_mut(&found));
                 match found {
                     Some(compared) => compared.rows.add_estimates(place, module, Some(number)),
                     None => self.add_other(half.modules.get(module.counts.module).kind, place, module, Some(number)),
