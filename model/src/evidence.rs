@@ -1,4 +1,5 @@
 //! What came of testing a tree on programs it was not trained on.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,5 @@
 //! The features by name.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use crate::{BlockEnd, Features};
 

@@ -12,7 +12,6 @@
 //! labelled blocks (CSV) -> training -> Model (JSON) -> Rules -> source per block
 //! ```
 #![forbid(unsafe_code)]
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod choice;
 mod embedded;

@@ -1,4 +1,5 @@
 //! Models as files.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use serde::{Deserialize, Serialize};
 

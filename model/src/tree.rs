@@ -1,4 +1,5 @@
 //! Decision trees.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use crate::{FEATURES, Features, Source};
 

@@ -1,4 +1,5 @@
 //! Trees as they stand in files.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use serde::{Deserialize, Serialize};
 

@@ -2,6 +2,7 @@
 //!
 //! One line per block: program, module, function and start (hexadecimal), the features that are not worked out from others
 //! ([`FEATURES`]), both counts, executions, and for people the label and the weight, which follow from these.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::io::{Read, Write};
 
