@@ -2,9 +2,10 @@
 
 use iced_x86::{Instruction, Mnemonic};
 
+use crate::exit::{Exit, Step};
 use crate::form::{Form, IMM, MEM, REG, by_size, operands};
 use crate::machine::Machine;
-use crate::op::{Exit, Handler, Op, Step};
+use crate::op::{Handler, Op};
 
 const ADD: u8 = 0;
 const OR: u8 = 1;
@@ -54,7 +55,7 @@ fn binary<const OP: u8>(form: Form) -> Option<Handler> {
 }
 
 fn run<const OP: u8, const N: usize, const DST: u8, const SRC: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
-    let address = if DST == MEM || SRC == MEM { m.address(op) } else { 0 };
+    let address = if DST == MEM || SRC == MEM { m.address(&op.address) } else { 0 };
     let a = if DST == MEM { m.load::<N>(address)? } else { m.get::<N>(op.dst) };
     let b = match SRC {
         REG => m.get::<N>(op.src),
@@ -90,7 +91,7 @@ fn unary<const OP: u8>(form: Form) -> Option<Handler> {
 }
 
 fn run_unary<const OP: u8, const N: usize, const DST: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
-    let address = if DST == MEM { m.address(op) } else { 0 };
+    let address = if DST == MEM { m.address(&op.address) } else { 0 };
     let a = if DST == MEM { m.load::<N>(address)? } else { m.get::<N>(op.dst) };
     let result = match OP {
         INC => a.wrapping_add(1),
@@ -126,7 +127,7 @@ fn exchange_add(form: Form) -> Option<Handler> {
 fn run_exchange_add<const N: usize, const DST: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     let b = m.get::<N>(op.src);
     let a = if DST == MEM {
-        let address = m.address(op);
+        let address = m.address(&op.address);
         let a = m.load::<N>(address)?;
         m.store::<N>(address, a.wrapping_add(b))?;
         m.set::<N>(op.src, a);
@@ -146,8 +147,8 @@ fn compare_exchange(form: Form) -> Option<Handler> {
 }
 
 fn run_compare_exchange<const N: usize, const DST: u8>(m: &mut Machine<'_>, op: &Op) -> Result<(), Exit> {
-    let accumulator = m.get::<N>(crate::op::RAX);
-    let address = if DST == MEM { m.address(op) } else { 0 };
+    let accumulator = m.get::<N>(crate::operand::RAX);
+    let address = if DST == MEM { m.address(&op.address) } else { 0 };
     let present = if DST == MEM { m.load::<N>(address)? } else { m.get::<N>(op.dst) };
     let equal = accumulator == present;
     let new = if equal { m.get::<N>(op.src) } else { present };
@@ -158,7 +159,7 @@ fn run_compare_exchange<const N: usize, const DST: u8>(m: &mut Machine<'_>, op: 
         m.set::<N>(op.dst, new);
     }
     if !equal {
-        m.set::<N>(crate::op::RAX, present);
+        m.set::<N>(crate::operand::RAX, present);
     }
     m.flags.sub::<N>(accumulator, present, accumulator.wrapping_sub(present));
     Ok(())

@@ -2,10 +2,11 @@
 
 use iced_x86::{Instruction, Mnemonic};
 
+use crate::exit::Step;
 use crate::flags::sign_extend;
 use crate::form::{Form, IMM, MEM, REG, by_size, operands};
 use crate::machine::Machine;
-use crate::op::{Handler, Op, Step};
+use crate::op::{Handler, Op};
 
 const TEST: u8 = 0;
 const SET: u8 = 1;
@@ -40,7 +41,7 @@ fn run<const OP: u8, const N: usize, const DST: u8, const SRC: u8>(m: &mut Machi
         // With the index in a register, the operand is a bit string that reaches far to both sides of the address.
         let words = if SRC == IMM { 0 } else { ((index as i64) >> bits.trailing_zeros()) as u64 };
         let segment = m.reg(op.address.segment);
-        let offset = m.offset(op).wrapping_add(words.wrapping_mul(N as u64));
+        let offset = m.offset(&op.address).wrapping_add(words.wrapping_mul(N as u64));
         let offset = if op.address.short { offset & 0xffff_ffff } else { offset };
         let address = offset.wrapping_add(segment);
         (address, m.load::<N>(address)?)

@@ -10,9 +10,10 @@ use iced_x86::InstructionInfoFactory;
 
 use crate::code_lines::Resident;
 use crate::decode::decode_block;
+use crate::exit::Exit;
 use crate::machine::Machine;
 use crate::memory::PAGE;
-use crate::op::{Exit, Op};
+use crate::op::Op;
 use crate::outcome::StopReason;
 
 /// Bytes looked at for one block.

@@ -3,9 +3,11 @@
 use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind};
 
 use crate::BranchKind;
+use crate::exit::{Exit, Step};
 use crate::form::{MEM, REG, by_condition, operands};
 use crate::machine::Machine;
-use crate::op::{Exit, Handler, Op, RCX, RSP, Step};
+use crate::op::{Handler, Op};
+use crate::operand::{RCX, RSP};
 use crate::stack::push_value;
 
 /// Whether the instruction ends a block, whatever its handler turns out to be.
@@ -84,7 +86,7 @@ fn operand<const SRC: u8>(m: &mut Machine<'_>, op: &Op) -> Result<u64, Exit> {
     if SRC == REG {
         return Ok(m.reg(op.dst));
     }
-    let address = m.address(op);
+    let address = m.address(&op.address);
     m.load::<8>(address)
 }
 

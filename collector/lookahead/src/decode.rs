@@ -3,7 +3,8 @@
 use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, OpKind};
 
 use crate::native::{StubId, Stubs};
-use crate::op::{Address, Handler, Op};
+use crate::op::{Handler, Op};
+use crate::operand::Address;
 use crate::system::unsupported;
 use crate::{
     arith, bits, control, foreign, gather, moves, multiply, save_restore, segment_base, shift, stack, string, system,

@@ -5,24 +5,19 @@ use iced_x86::{
     Register,
 };
 
+use crate::exit::Step;
 use crate::features::present;
-use crate::flags::Flags;
 use crate::form::address;
 use crate::machine::Machine;
 use crate::masked;
 use crate::mxcsr::ignores_mxcsr;
 use crate::native::{Stubs, made_by_amd};
-use crate::op::{Handler, Op, Step};
+use crate::op::{Handler, Op};
 use crate::outcome::StopReason;
-use crate::stub::{Plan, Traits};
+use crate::stub::Plan;
+use crate::stub::code::Traits;
+use crate::stub_call::{FLOAT, GIVES_FLAGS, READS, TAKES_FLAGS, WRITES, X87, call, load_scratch, run, store_scratch};
 
-/// Bits of [`Op::extra`].
-pub(crate) const TAKES_FLAGS: u8 = 1;
-pub(crate) const GIVES_FLAGS: u8 = 2;
-pub(crate) const FLOAT: u8 = 4;
-pub(crate) const X87: u8 = 8;
-const READS: u8 = 16;
-const WRITES: u8 = 32;
 /// The context beyond general registers and flags may change.
 const CHANGES: u8 = 64;
 
@@ -316,7 +311,7 @@ fn registers(m: &mut Machine<'_>, op: &Op) -> Step {
 
 /// A stub that reads `N` bytes of memory, and otherwise uses nothing but registers.
 fn read<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
-    let address = m.address(op);
+    let address = m.address(&op.address);
     if address & u64::from(op.src) != 0 {
         return m.stopped(StopReason::Exception);
     }
@@ -335,7 +330,7 @@ fn read<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
 
 /// `xgetbv`, of which only register 0 exists everywhere.
 fn extended_control(m: &mut Machine<'_>, op: &Op) -> Step {
-    if m.get::<4>(crate::op::RCX) != 0 {
+    if m.get::<4>(crate::operand::RCX) != 0 {
         return crate::system::unsupported(m, op);
     }
     call(m, op)
@@ -344,7 +339,7 @@ fn extended_control(m: &mut Machine<'_>, op: &Op) -> Step {
 /// Any stub.
 fn general(m: &mut Machine<'_>, op: &Op) -> Step {
     let size = op.imm as usize;
-    let address = if op.extra & (READS | WRITES) != 0 { m.address(op) } else { 0 };
+    let address = if op.extra & (READS | WRITES) != 0 { m.address(&op.address) } else { 0 };
     if address & u64::from(op.src) != 0 {
         return m.stopped(StopReason::Exception);
     }
@@ -359,48 +354,4 @@ fn general(m: &mut Machine<'_>, op: &Op) -> Step {
         store_scratch(m, address, 0, size)?;
     }
     Ok(())
-}
-
-pub(crate) fn load_scratch(m: &mut Machine<'_>, address: u64, size: usize) -> Step {
-    let (frame, at) = m.readable(address)?;
-    if let Some(bytes) = m.overlay.frames[frame].get(at..at + size) {
-        m.context.scratch[..size].copy_from_slice(bytes);
-        return Ok(());
-    }
-    let mut bytes = [0; crate::context::SCRATCH];
-    m.load_bytes(address, &mut bytes[..size])?;
-    m.context.scratch[..size].copy_from_slice(&bytes[..size]);
-    Ok(())
-}
-
-pub(crate) fn store_scratch(m: &mut Machine<'_>, address: u64, from: usize, size: usize) -> Step {
-    let bytes = m.context.scratch;
-    m.store_bytes(address, &bytes[from..from + size])
-}
-
-/// Runs a stub with flags and floating-point environment as it needs them.
-pub(crate) fn call(m: &mut Machine<'_>, op: &Op) -> Step {
-    if op.extra & FLOAT != 0 && m.context.vector.mxcsr & 0x1f80 != 0x1f80 {
-        return crate::system::unsupported(m, op);
-    }
-    if op.extra & X87 != 0 && (m.context.vector.x87[0] & 0x3f != 0x3f || m.context.vector.x87[2] & 0x80 != 0) {
-        return crate::system::unsupported(m, op);
-    }
-    if op.extra & TAKES_FLAGS != 0 {
-        m.context.flags = m.flags.status() | 0x202;
-    }
-    m.changed = true;
-    run(m, op)?;
-    if op.extra & GIVES_FLAGS != 0 {
-        m.flags = Flags::from_rflags(m.context.flags);
-    }
-    Ok(())
-}
-
-#[inline(always)]
-fn run(m: &mut Machine<'_>, op: &Op) -> Step {
-    if m.resident.stubs.call(op.stub, &mut m.context) {
-        return Ok(());
-    }
-    crate::system::unsupported(m, op)
 }

@@ -2,7 +2,8 @@
 
 use iced_x86::{Instruction, OpKind, Register};
 
-use crate::op::{Address, FS, GS, HIGH, Op, ZERO};
+use crate::op::Op;
+use crate::operand::{Address, FS, GS, HIGH, ZERO};
 
 /// An operand in a register.
 pub(crate) const REG: u8 = 0;

@@ -2,9 +2,11 @@
 
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
+use crate::exit::Step;
 use crate::form::number;
 use crate::machine::Machine;
-use crate::op::{Address, FS, GS, Handler, Op, Step, ZERO};
+use crate::op::{Handler, Op};
+use crate::operand::{Address, FS, GS, ZERO};
 
 /// In [`Op::extra`]: the mask is in the sign bits of a vector register.
 const SIGNS: u8 = 0x80;
@@ -85,7 +87,7 @@ fn selected<const DATA: usize>(m: &Machine<'_>, op: &Op, index: usize) -> bool {
 fn address<const INDEX: usize>(m: &Machine<'_>, op: &Op, index: usize) -> u64 {
     let bytes = element::<INDEX>(&m.context.vector.zmm[usize::from(op.src & 31)], index);
     let offset = crate::flags::sign_extend::<INDEX>(u64::from_le_bytes(bytes));
-    m.address(op).wrapping_add(offset << (op.address.scale & 3))
+    m.address(&op.address).wrapping_add(offset << (op.address.scale & 3))
 }
 
 /// All elements that were selected are done: none is left.

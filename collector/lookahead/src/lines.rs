@@ -2,7 +2,8 @@
 
 use crate::Branch;
 use crate::machine::Machine;
-use crate::op::{Op, RBP, RSP, ZERO};
+use crate::op::Op;
+use crate::operand::{RBP, RSP, ZERO};
 use crate::sink::Sink;
 
 /// Places for lines that are known to have been used. A path of 10,000 instructions uses 50 to 500 lines.
@@ -152,7 +153,7 @@ impl Sink for Path<'_> {
         if !(op.loads || op.stores) {
             return;
         }
-        let address = m.address(op);
+        let address = m.address(&op.address);
         let (first, last) = (address >> 6, address.wrapping_add(u64::from(op.width) - 1) >> 6);
         self.lines.add_new(first);
         if last != first {

@@ -4,10 +4,11 @@ use addresses::Avma;
 
 use crate::code_lines::Resident;
 use crate::context::Context;
+use crate::exit::{Exit, Step};
 use crate::flags::{Flags, STATUS};
 use crate::memory::{Memory, PAGE};
 use crate::native::{Quirks, quirks};
-use crate::op::{Exit, FS, GS, Op, Step, ZERO};
+use crate::operand::{Address, FS, GS, ZERO};
 use crate::outcome::StopReason;
 use crate::overlay::{Miss, Overlay};
 use crate::registers::Registers;
@@ -112,15 +113,13 @@ impl<'m> Machine<'m> {
     }
 
     #[inline(always)]
-    pub(crate) fn address(&self, op: &Op) -> u64 {
-        let address = self.offset(op);
-        address.wrapping_add(self.reg(op.address.segment))
+    pub(crate) fn address(&self, at: &Address) -> u64 {
+        self.offset(at).wrapping_add(self.reg(at.segment))
     }
 
     /// The address without its segment, as `lea` has it.
     #[inline(always)]
-    pub(crate) fn offset(&self, op: &Op) -> u64 {
-        let at = &op.address;
+    pub(crate) fn offset(&self, at: &Address) -> u64 {
         let offset = self.reg(at.base).wrapping_add(self.reg(at.index) << (at.scale & 3)).wrapping_add(at.displacement);
         if at.short { offset & 0xffff_ffff } else { offset }
     }

@@ -2,10 +2,11 @@
 
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
-use crate::foreign::{call, load_scratch, store_scratch};
+use crate::exit::{Exit, Step};
 use crate::machine::Machine;
-use crate::op::{Exit, Handler, Op, Step};
+use crate::op::{Handler, Op};
 use crate::outcome::StopReason;
+use crate::stub_call::{call, load_scratch, store_scratch};
 
 /// In [`Op::dst`]: the mask is in the sign bits of a vector register.
 const SIGNS: u8 = 0x80;
@@ -79,7 +80,7 @@ struct Operand {
 }
 
 fn operand(m: &mut Machine<'_>, op: &Op) -> Result<Operand, Exit> {
-    let address = m.address(op);
+    let address = m.address(&op.address);
     let (size, element) = ((op.imm & 0xffff) as usize, (op.imm >> 16 & 0xffff) as usize);
     let selected = selected(m, op, element, size / element);
     if address & u64::from(op.src) != 0 && selected != 0 {

@@ -2,10 +2,12 @@
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
+use crate::exit::Step;
 use crate::flags::sign_extend;
 use crate::form::{Form, IMM, MEM, REG, by_condition, by_size, operands};
 use crate::machine::Machine;
-use crate::op::{Handler, Op, RAX, RDX, Step};
+use crate::op::{Handler, Op};
+use crate::operand::{RAX, RDX};
 
 pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> {
     match instruction.mnemonic() {
@@ -83,12 +85,12 @@ fn mov_run<const N: usize, const DST: u8, const SRC: u8>(m: &mut Machine<'_>, op
         REG => m.get::<N>(op.src),
         IMM => op.imm,
         _ => {
-            let address = m.address(op);
+            let address = m.address(&op.address);
             m.load::<N>(address)?
         }
     };
     if DST == MEM {
-        let address = m.address(op);
+        let address = m.address(&op.address);
         m.store::<N>(address, value)
     } else {
         m.set::<N>(op.dst, value);
@@ -97,7 +99,7 @@ fn mov_run<const N: usize, const DST: u8, const SRC: u8>(m: &mut Machine<'_>, op
 }
 
 fn lea<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
-    let offset = m.offset(op);
+    let offset = m.offset(&op.address);
     m.set::<N>(op.dst, offset);
     Ok(())
 }
@@ -128,7 +130,7 @@ fn extend_run<const SIGNED: bool, const N: usize, const FROM: usize, const SRC: 
     op: &Op,
 ) -> Step {
     let value = if SRC == MEM {
-        let address = m.address(op);
+        let address = m.address(&op.address);
         m.load::<FROM>(address)?
     } else {
         m.get::<FROM>(op.src)
@@ -145,7 +147,7 @@ fn xchg<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
 }
 
 fn xchg_memory<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
-    let address = m.address(op);
+    let address = m.address(&op.address);
     let value = m.load::<N>(address)?;
     m.store::<N>(address, m.get::<N>(op.src))?;
     m.set::<N>(op.src, value);
@@ -179,7 +181,7 @@ fn spread<const N: usize>(m: &mut Machine<'_>, _: &Op) -> Step {
 fn setcc<const CC: u8, const DST: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     let value = u64::from(m.flags.condition::<CC>());
     if DST == MEM {
-        let address = m.address(op);
+        let address = m.address(&op.address);
         m.store::<1>(address, value)
     } else {
         m.set::<1>(op.dst, value);
@@ -190,7 +192,7 @@ fn setcc<const CC: u8, const DST: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
 fn cmov<const CC: u8, const N: usize, const SRC: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     // The source is read, and may fault, even if the condition does not hold; a 4-byte destination is always zero-extended.
     let value = if SRC == MEM {
-        let address = m.address(op);
+        let address = m.address(&op.address);
         m.load::<N>(address)?
     } else {
         m.get::<N>(op.src)

@@ -2,10 +2,12 @@
 
 use iced_x86::{Instruction, Mnemonic};
 
+use crate::exit::Step;
 use crate::flags::{Flags, sign_extend};
 use crate::form::{Form, IMM, MEM, REG, by_size, operands};
 use crate::machine::Machine;
-use crate::op::{Handler, Op, RAX, RDX, Step};
+use crate::op::{Handler, Op};
+use crate::operand::{RAX, RDX};
 use crate::outcome::StopReason;
 
 pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> {
@@ -37,7 +39,7 @@ fn product(form: Form, by: u8) -> Option<Handler> {
 
 fn run_product<const N: usize, const SRC: u8, const BY: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     let a = if SRC == MEM {
-        let address = m.address(op);
+        let address = m.address(&op.address);
         m.load::<N>(address)?
     } else {
         m.get::<N>(op.src)
@@ -59,9 +61,9 @@ fn wide_product<const SIGNED: bool>(form: Form) -> Option<Handler> {
     })
 }
 
-fn operand<const N: usize, const DST: u8>(m: &mut Machine<'_>, op: &Op) -> Result<u64, crate::op::Exit> {
+fn operand<const N: usize, const DST: u8>(m: &mut Machine<'_>, op: &Op) -> Result<u64, crate::exit::Exit> {
     if DST == MEM {
-        let address = m.address(op);
+        let address = m.address(&op.address);
         m.load::<N>(address)
     } else {
         Ok(m.get::<N>(op.dst))

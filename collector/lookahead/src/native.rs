@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::context::Context;
 use crate::flags::{AF, OF, STATUS};
-use crate::stub::{Code, Traits};
+use crate::stub::code::{Code, Traits};
 
 /// Bytes of executable memory; about 20,000 stubs.
 const SIZE: usize = 2 << 20;
@@ -217,7 +217,7 @@ pub(crate) fn mxcsr_mask() -> u32 {
 /// What this CPU does with flags that the manuals leave undefined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quirks {
-    /// AF behind a shift.
+    /// AF after a shift.
     pub(crate) shift_sets_af: bool,
     /// Flags that a division leaves alone.
     pub(crate) division_keeps: u64,

@@ -1,20 +1,9 @@
 //! A decoded instruction: a function and its operands.
 
+use crate::exit::Step;
 use crate::machine::Machine;
 use crate::native::StubId;
-
-/// What an instruction does to control flow, other than falling through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// A branch was taken, to [`Machine::target`].
-    Taken(crate::BranchKind),
-    /// A conditional branch was not taken.
-    NotTaken,
-    /// The instruction cannot be executed for the reason in [`Machine::stop`]; the state is the one in front of it.
-    Stop,
-}
-
-pub(crate) type Step = Result<(), Exit>;
+use crate::operand::Address;
 
 /// Executes one instruction. It either completes, or changes nothing that could be seen (apart from completed repetitions of a
 /// string instruction) and returns [`Exit::Stop`].
@@ -43,41 +32,8 @@ pub(crate) struct Op {
     pub(crate) width: u8,
 }
 
-/// How to compute an address: `base + (index << scale) + displacement`, cut to 32 bits if `short`, plus the segment's base.
-#[derive(Clone, Copy)]
-pub(crate) struct Address {
-    pub(crate) displacement: u64,
-    pub(crate) base: u8,
-    pub(crate) index: u8,
-    pub(crate) scale: u8,
-    pub(crate) segment: u8,
-    pub(crate) short: bool,
-}
-
-impl Address {
-    pub(crate) const NONE: Self =
-        Self { displacement: 0, base: ZERO, index: ZERO, scale: 0, segment: ZERO, short: false };
-}
-
-/// Number of the register that is always 0.
-pub(crate) const ZERO: u8 = 16;
-/// Number of the register that holds the base of fs.
-pub(crate) const FS: u8 = 17;
-/// Number of the register that holds the base of gs.
-pub(crate) const GS: u8 = 18;
-/// Added to the number of `ah`, `ch`, `dh`, `bh`'s register.
-pub(crate) const HIGH: u8 = 32;
-
-pub(crate) const RAX: u8 = 0;
-pub(crate) const RCX: u8 = 1;
-pub(crate) const RDX: u8 = 2;
-pub(crate) const RSP: u8 = 4;
-pub(crate) const RBP: u8 = 5;
-pub(crate) const RSI: u8 = 6;
-pub(crate) const RDI: u8 = 7;
-
 impl Op {
-    /// Address of the instruction behind this one.
+    /// Address of the instruction after this one.
     #[inline(always)]
     pub(crate) fn next(&self) -> u64 {
         self.ip.wrapping_add(u64::from(self.length))

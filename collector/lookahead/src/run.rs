@@ -5,10 +5,10 @@ use std::ops::Range;
 use addresses::Avma;
 
 use crate::code_cache::CodeCache;
+use crate::exit::Exit;
 use crate::lines::{DataLines, Path};
 use crate::machine::Machine;
 use crate::memory::Memory;
-use crate::op::Exit;
 use crate::outcome::{Fuel, Outcome, StopReason};
 use crate::overlay::Overlay;
 use crate::registers::Registers;

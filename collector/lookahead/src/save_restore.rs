@@ -9,10 +9,12 @@ use std::ops::Range;
 use addresses::Avma;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 
+use crate::exit::Step;
 use crate::form::address;
 use crate::machine::Machine;
 use crate::native::{has_xsavec, mxcsr_mask, xcr0};
-use crate::op::{FS, GS, Handler, Op, RAX, RDX, Step, ZERO};
+use crate::op::{Handler, Op};
+use crate::operand::{FS, GS, RAX, RDX, ZERO};
 use crate::outcome::StopReason;
 use crate::registers::{INITIAL_MXCSR, Registers, VectorState};
 use crate::system::unsupported;
@@ -80,7 +82,7 @@ fn place_of(part: &Part, layout: Option<u64>) -> Option<usize> {
 }
 
 fn save<const COMPACT: bool>(m: &mut Machine<'_>, op: &Op) -> Step {
-    let area = m.address(op);
+    let area = m.address(&op.address);
     let wanted = requested(m.reg(RAX), m.reg(RDX));
     if wanted & !KNOWN != 0 {
         return unsupported(m, op);
@@ -120,7 +122,7 @@ fn save<const COMPACT: bool>(m: &mut Machine<'_>, op: &Op) -> Step {
 }
 
 fn restore(m: &mut Machine<'_>, op: &Op) -> Step {
-    let area = m.address(op);
+    let area = m.address(&op.address);
     let wanted = requested(m.reg(RAX), m.reg(RDX));
     if wanted & !KNOWN != 0 {
         return unsupported(m, op);

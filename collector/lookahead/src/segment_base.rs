@@ -2,9 +2,11 @@
 
 use iced_x86::{Code, Instruction, Mnemonic};
 
+use crate::exit::Step;
 use crate::form::number;
 use crate::machine::Machine;
-use crate::op::{FS, GS, Handler, Op, Step};
+use crate::op::{Handler, Op};
+use crate::operand::{FS, GS};
 use crate::outcome::StopReason;
 use crate::system::unsupported;
 

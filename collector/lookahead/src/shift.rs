@@ -2,11 +2,13 @@
 
 use iced_x86::{Instruction, Mnemonic};
 
+use crate::exit::Step;
 use crate::flags::sign_extend;
 use crate::form::{Form, IMM, MEM, REG, by_size, operands};
 use crate::machine::Machine;
 use crate::native::RotationOverflow;
-use crate::op::{Handler, Op, RCX, Step};
+use crate::op::{Handler, Op};
+use crate::operand::RCX;
 
 const SHL: u8 = 0;
 const SHR: u8 = 1;
@@ -47,7 +49,7 @@ fn by<const OP: u8>(form: Form) -> Option<Handler> {
 fn run<const OP: u8, const N: usize, const DST: u8, const SRC: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     let bits = 8 * N as u32;
     let count = if SRC == IMM { op.imm as u32 } else { m.reg(RCX) as u32 } & if N == 8 { 63 } else { 31 };
-    let address = if DST == MEM { m.address(op) } else { 0 };
+    let address = if DST == MEM { m.address(&op.address) } else { 0 };
     let a = if DST == MEM { m.load::<N>(address)? } else { m.get::<N>(op.dst) };
     let (result, carry) = match OP {
         SHL => {
@@ -122,7 +124,7 @@ fn flagless<const OP: u8>(form: Form) -> Option<Handler> {
 
 fn run_flagless<const OP: u8, const N: usize, const SRC: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     let a = if SRC == MEM {
-        let address = m.address(op);
+        let address = m.address(&op.address);
         m.load::<N>(address)?
     } else {
         m.get::<N>(op.src)

@@ -46,7 +46,7 @@ impl<'t> Trace<'t> {
 impl Sink for Trace<'_> {
     #[inline(always)]
     fn before(&mut self, m: &Machine<'_>, op: &Op) {
-        self.operand = Avma(m.address(op));
+        self.operand = Avma(m.address(&op.address));
     }
 
     #[inline(always)]

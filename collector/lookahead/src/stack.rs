@@ -2,10 +2,12 @@
 
 use iced_x86::{Code, Instruction, Mnemonic};
 
+use crate::exit::Step;
 use crate::flags::{DF, Flags, STATUS};
 use crate::form::{Form, IMM, REG, operands};
 use crate::machine::Machine;
-use crate::op::{Handler, Op, RBP, RSP, Step};
+use crate::op::{Handler, Op};
+use crate::operand::{RBP, RSP};
 
 /// Flags that `popf` may change in user mode, besides the status flags: TF is left out (it would trap), so are IOPL and IF.
 const POPPED: u64 = DF | (1 << 14) | (1 << 18) | (1 << 21);
@@ -68,7 +70,7 @@ fn run_push<const N: usize, const SRC: u8>(m: &mut Machine<'_>, op: &Op) -> Step
         0 => m.get::<N>(op.dst),
         2 => op.imm,
         _ => {
-            let address = m.address(op);
+            let address = m.address(&op.address);
             m.load::<N>(address)?
         }
     };
@@ -88,7 +90,7 @@ fn pop_memory<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
     let value = m.load::<N>(top)?;
     // An address relative to rsp is computed after rsp was incremented.
     m.set_reg(RSP, top.wrapping_add(N as u64));
-    let address = m.address(op);
+    let address = m.address(&op.address);
     let stored = m.store::<N>(address, value);
     if stored.is_err() {
         m.set_reg(RSP, top);

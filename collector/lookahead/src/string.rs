@@ -2,11 +2,13 @@
 
 use iced_x86::{Instruction, Mnemonic};
 
+use crate::exit::{Exit, Step};
 use crate::flags::DF;
 use crate::form::by_size;
 use crate::machine::Machine;
 use crate::memory::PAGE;
-use crate::op::{Exit, Handler, Op, RAX, RCX, RDI, RSI, Step};
+use crate::op::{Handler, Op};
+use crate::operand::{RAX, RCX, RDI, RSI};
 use crate::outcome::StopReason;
 
 const MOVS: u8 = 0;
@@ -52,9 +54,9 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
         return None; // 32-bit addresses: no compiler emits them
     }
     op.address.segment = match instruction.memory_segment() {
-        iced_x86::Register::FS if which != STOS && which != SCAS => crate::op::FS,
-        iced_x86::Register::GS if which != STOS && which != SCAS => crate::op::GS,
-        _ => crate::op::ZERO,
+        iced_x86::Register::FS if which != STOS && which != SCAS => crate::operand::FS,
+        iced_x86::Register::GS if which != STOS && which != SCAS => crate::operand::GS,
+        _ => crate::operand::ZERO,
     };
     op.extra = match (instruction.has_rep_prefix(), instruction.has_repne_prefix()) {
         (true, _) => REP,

@@ -2,10 +2,12 @@
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 
+use crate::exit::{Exit, Step};
 use crate::flags::{AF, CF, DF, Flags, PF, SF, STATUS, ZF};
 use crate::form::{address, number};
 use crate::machine::Machine;
-use crate::op::{Exit, FS, GS, Handler, Op, RAX, Step};
+use crate::op::{Handler, Op};
+use crate::operand::{FS, GS, RAX};
 use crate::outcome::{StopReason, UnsupportedInstruction};
 
 const LOW: u64 = CF | PF | AF | ZF | SF;
@@ -29,11 +31,11 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
         },
         M::Lahf => |m, _| {
             let flags = (m.flags.status() & LOW) | 2;
-            m.set::<1>(RAX | crate::op::HIGH, flags);
+            m.set::<1>(RAX | crate::operand::HIGH, flags);
             Ok(())
         },
         M::Sahf => |m, _| {
-            let flags = (m.flags.status() & !LOW) | (m.get::<1>(RAX | crate::op::HIGH) & LOW);
+            let flags = (m.flags.status() & !LOW) | (m.get::<1>(RAX | crate::operand::HIGH) & LOW);
             m.flags = Flags::from_rflags(flags & STATUS);
             Ok(())
         },
@@ -42,10 +44,10 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
             op.address.segment = match instruction.memory_segment() {
                 Register::FS => FS,
                 Register::GS => GS,
-                _ => crate::op::ZERO,
+                _ => crate::operand::ZERO,
             };
             |m, op| {
-                let offset = m.offset(op).wrapping_add(m.get::<1>(RAX));
+                let offset = m.offset(&op.address).wrapping_add(m.get::<1>(RAX));
                 let value = m.load::<1>(offset.wrapping_add(m.reg(op.address.segment)))?;
                 m.set::<1>(RAX, value);
                 Ok(())
@@ -54,7 +56,7 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
         M::Ldmxcsr | M::Vldmxcsr => {
             op.address = address(instruction)?;
             |m, op| {
-                let address = m.address(op);
+                let address = m.address(&op.address);
                 let value = m.load::<4>(address)? as u32;
                 if value & !0xffff != 0 {
                     // Reserved bits, or AMD's own that allows misaligned operands.
@@ -68,7 +70,7 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
         M::Stmxcsr | M::Vstmxcsr => {
             op.address = address(instruction)?;
             |m, op| {
-                let address = m.address(op);
+                let address = m.address(&op.address);
                 m.store::<4>(address, u64::from(m.context.vector.mxcsr))
             }
         }

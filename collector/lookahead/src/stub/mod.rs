@@ -1,5 +1,7 @@
 //! Writes stubs: one instruction between loads and stores of the registers it uses.
 
+pub(crate) mod code;
+
 use std::mem::offset_of;
 
 use iced_x86::{
@@ -9,28 +11,7 @@ use iced_x86::{
 use crate::context::Context;
 use crate::features::vector_bytes;
 use crate::registers::VectorState;
-
-/// Machine code of a stub that keeps the contract `native` calls it under. Only this module makes one.
-pub(crate) struct Code(Vec<u8>);
-
-impl Code {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-/// What has to be done around a call of a stub.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Traits {
-    /// Takes the status flags from the context.
-    pub(crate) takes_flags: bool,
-    /// Leaves the status flags in the context.
-    pub(crate) gives_flags: bool,
-    /// Obeys `mxcsr`: its exceptions have to be masked.
-    pub(crate) float: bool,
-    /// Uses the x87 unit: its exceptions have to be masked.
-    pub(crate) x87: bool,
-}
+use code::{Code, Traits};
 
 /// An instruction with its registers, as a stub can be made of it.
 pub(crate) struct Plan<'r> {
@@ -100,7 +81,7 @@ impl Plan<'_> {
         );
         let mut writer = Writer { encoder: Encoder::new(64), state };
         writer.stub(&self.instruction, &registers, self.traits)?;
-        Some(Code(writer.encoder.take_buffer()))
+        Some(Code::new(writer.encoder.take_buffer()))
     }
 }
 
