@@ -120,18 +120,27 @@ fn metadata_at_the_end_is_taken_before_that_at_the_front() {
     assert!(!head["degraded"].to_string().contains("cut off"));
 }
 
-/// Records a busy shell in `folder`, and kills the recorder when its file has this many bytes and this long has passed.
-fn killed(folder: &Path, bytes: u64, after: Duration) {
+/// Whether a recording is a file or a stream (`-o -`).
+#[derive(Clone, Copy, PartialEq)]
+enum To {
+    File,
+    Stream,
+}
+
+/// Records a busy shell in `folder`, and kills the recorder when its recording has this many bytes and this long has passed.
+fn killed(folder: &Path, to: To, bytes: u64, after: Duration) {
     let file = folder.join("killed.data");
-    let mut recorder = support::hbbp()
-        .args(["record", "-q", "--tracer", "lookahead", "-o"])
-        .arg(&file)
-        .args(["--", "sh", "-c", "echo $$; while :; do :; done"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut pid = String::new();
-    BufReader::new(recorder.stdout.take().unwrap()).read_line(&mut pid).unwrap();
+    let mut recorder = support::hbbp();
+    recorder.args(["record", "-q", "--tracer", "lookahead", "-o"]);
+    match to {
+        To::File => recorder.arg(&file).stdout(Stdio::piped()),
+        // What the command prints goes elsewhere then.
+        To::Stream => recorder.arg("-").stdout(std::fs::File::create(&file).unwrap()),
+    };
+    recorder.args(["--", "sh", "-c", "echo $$ >&2; while :; do :; done"]).stderr(Stdio::piped());
+    let mut recorder = recorder.spawn().unwrap();
+    let mut printed = BufReader::new(recorder.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let pid = printed.find(|line| line.trim().parse::<u32>().is_ok()).expect("the command's process id");
     sleep(after);
     let size = || std::fs::metadata(&file).map_or(0, |file| file.len());
     let mut waited = 0;
@@ -166,12 +175,26 @@ fn a_recorder_killed_while_it_traces_leaves_counts_and_says_how_they_were_made()
         return;
     }
     // One burst takes some 20 KiB.
-    killed(folder.path(), 40 << 10, Duration::from_secs(1));
+    killed(folder.path(), To::File, 40 << 10, Duration::from_secs(1));
     let (head, instructions) = mix(&folder.path().join("killed.data"));
     assert_eq!(head["degraded"][0], CUT_OFF);
     assert_eq!(head["lbr_source"]["provenance"], "software", "{head}");
     assert_eq!(head["lbr_source"]["bursts"]["tracer"]["kind"], "lookahead", "{head}");
     assert!(head["lbr_source"]["bursts"]["bursts"].as_u64().unwrap() > 0 && instructions > 0.0, "{head}");
+}
+
+#[test]
+fn a_stream_says_that_its_recorder_was_killed() {
+    let _alone = Alone::wait();
+    let folder = tempfile::tempdir().unwrap();
+    if !can_trace(folder.path()) {
+        return;
+    }
+    killed(folder.path(), To::Stream, 40 << 10, Duration::from_secs(1));
+    let (head, instructions) = mix(&folder.path().join("killed.data"));
+    assert_eq!(head["degraded"][0], CUT_OFF);
+    assert_eq!(head["lbr_source"]["provenance"], "software", "{head}");
+    assert!(instructions > 0.0, "{head}");
 }
 
 #[test]
@@ -181,7 +204,7 @@ fn a_recorder_killed_at_once_leaves_what_it_knew() {
     if !can_trace(folder.path()) {
         return;
     }
-    killed(folder.path(), 0, Duration::ZERO);
+    killed(folder.path(), To::File, 0, Duration::ZERO);
     let file = folder.path().join("killed.data");
     let recording = perfdata::Recording::open(&file).unwrap();
     assert!(recording.was_cut_off());

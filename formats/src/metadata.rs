@@ -134,17 +134,27 @@ impl Metadata {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Writes it as the body of the record in which it stands first. Sentences that do not fit in are left out, the last first; `None`
-    /// if it is too long even then.
-    pub fn to_record_body(&self) -> Option<Vec<u8>> {
+    /// Writes it so that it fits into a record. Sentences that do not fit in are left out, the last first, and a sentence says how many;
+    /// `None` if it is too long even then.
+    pub fn to_record_text(&self) -> Option<Vec<u8>> {
         let mut text = self.to_json();
-        let mut shorter = self.clone();
-        while text.len() > MOST_IN_RECORD && shorter.degradations.pop().is_some() {
+        for kept in (0..self.degradations.len()).rev() {
+            if text.len() <= MOST_IN_RECORD {
+                break;
+            }
+            let mut shorter = self.clone();
+            shorter.degradations.truncate(kept);
+            let left_out = self.degradations.len() - kept;
+            shorter.degradations.push(format!("degradations left out for lack of room in a record: {left_out}"));
             text = shorter.to_json();
         }
-        if text.len() > MOST_IN_RECORD {
-            return None;
-        }
+        (text.len() <= MOST_IN_RECORD).then_some(text)
+    }
+
+    /// Writes it as the body of the record in which it stands first, [shortened](Self::to_record_text) if it must be; `None` if it is too
+    /// long even then.
+    pub fn to_record_body(&self) -> Option<Vec<u8>> {
+        let mut text = self.to_record_text()?;
         let mut body = u64::from(FEATURE).to_le_bytes().to_vec();
         body.append(&mut text);
         body.resize(body.len().next_multiple_of(8), b' ');

@@ -67,13 +67,14 @@ fn executions_say_what_they_are() {
 
 #[test]
 fn metadata_fits_into_a_record() {
-    // With the rest of it, into the last word.
-    let sentences = vec!["x".repeat(30_000), "y".repeat(35_465), "z".repeat(30_000)];
+    // With the rest of it, into the last word: a sentence has two quotation marks and a comma.
+    let last = "degradations left out for lack of room in a record: 1".to_owned();
+    let sentences = vec!["x".repeat(30_000), "y".repeat(35_465 - last.len() - 3), "z".repeat(30_000)];
     let metadata = Metadata { degradations: sentences.clone(), lost: Some(3), ..Metadata::default() };
     let body = metadata.to_record_body().unwrap();
     assert_eq!(body.len() + 8, 65_528);
     let read = Metadata::read(Metadata::text_of_record(RECORD_TYPE, &body).unwrap()).unwrap();
-    assert_eq!((read.degradations, read.lost), (sentences[..2].to_vec(), Some(3)));
+    assert_eq!((read.degradations, read.lost), ([&sentences[..2], &[last]].concat(), Some(3)));
     let endless = EventMetadata { name: "x".repeat(70_000), ..EventMetadata::default() };
     assert_eq!(Metadata { events: vec![endless], ..Metadata::default() }.to_record_body(), None);
     for (record_type, body) in [(80, body.as_slice()), (RECORD_TYPE, b"\0\0\0\0\0\0\0\0cycles"), (RECORD_TYPE, b"")] {

@@ -22,6 +22,9 @@ pub enum Error {
         /// The first bytes, at most eight.
         magic: Vec<u8>,
     },
+    /// There is not a single byte.
+    #[error("it is empty, and so no perf.data file: was its recorder killed at once, or the disk full?")]
+    Empty,
     /// Recorded on a big-endian machine.
     #[error("the recording is big-endian; only little-endian recordings can be read")]
     BigEndian,

@@ -57,6 +57,7 @@ impl Header {
             Ok(magic) if magic == MAGIC => {}
             Ok(magic) if magic == MAGIC_BIG_ENDIAN => return Err(Error::BigEndian),
             Ok(magic) if magic == MAGIC_VERSION_ONE => return Err(Error::VersionOne),
+            _ if bytes.is_empty() => return Err(Error::Empty),
             _ => return Err(Error::NotPerfData { magic: bytes.iter().take(8).copied().collect() }),
         }
         let size = fields.u64()?;

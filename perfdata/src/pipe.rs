@@ -18,9 +18,30 @@ pub(crate) struct StreamHeader {
     pub(crate) sections: FeatureSections,
     /// Names by event id.
     names: Vec<(u64, String)>,
+    end: StreamEnd,
+}
+
+/// Whether a stream came to its end, as far as the features tell. Those that `perf` writes come first, and tell nothing. [`Writer`]
+/// writes them last: a tool's own section before all of them was written by hand, to be there if the features are not.
+///
+/// [`Writer`]: crate::Writer
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum StreamEnd {
+    /// There was no feature.
+    #[default]
+    Untold,
+    /// A tool's own section, and nothing after it.
+    Missing,
+    /// There were features, and more than such a section.
+    Reached,
 }
 
 impl StreamHeader {
+    /// Whether the stream begins with a tool's own section, and the features that follow in the end are not there.
+    pub(crate) fn was_cut_off(&self) -> bool {
+        self.end == StreamEnd::Missing
+    }
+
     /// Reads the whole stream for them: an event may be described in its middle.
     pub(crate) fn read(mut reader: ChunkReader<'_>, notes: &mut Vec<String>) -> Result<Self, Error> {
         let mut header = Self::default();
@@ -92,6 +113,7 @@ impl StreamHeader {
                 }
             }
             RecordType::HEADER_FEATURE => {
+                self.end = StreamEnd::Reached;
                 let mut fields = Fields::new("HEADER_FEATURE", raw.offset, raw.body);
                 let bit = fields.u64()?;
                 match u8::try_from(bit).map(|bit| FeatureBit(bit.into())) {
@@ -110,6 +132,10 @@ impl StreamHeader {
                     && bit.name().is_none()
                     && fields.rest().last().is_some_and(|&last| last != 0)
                 {
+                    self.end = match self.end {
+                        StreamEnd::Untold => StreamEnd::Missing,
+                        StreamEnd::Missing | StreamEnd::Reached => StreamEnd::Reached,
+                    };
                     self.sections.add(bit, raw.offset, fields.rest().trim_ascii_end())?;
                 }
             }

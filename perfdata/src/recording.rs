@@ -76,8 +76,9 @@ impl Recording {
         &self.notes
     }
 
-    /// Whether its recorder never came to complete the header, because it was killed: what it recorded last is missing, and so are the
-    /// features.
+    /// Whether its recorder never came to complete it, because it was killed: what it recorded last is missing, and so are the features.
+    /// A file tells it by its header. A stream tells it only if a tool's own section (of a number that `perf` does not know) stands in
+    /// front of its records: no feature follows it then.
     pub fn was_cut_off(&self) -> bool {
         self.was_cut_off
     }
@@ -220,8 +221,10 @@ impl Parts {
     fn of_stream(source: &Source, notes: &mut Vec<String>) -> Result<Self, Error> {
         let (data_start, data_end) = (PIPE_HEADER_SIZE, source.len());
         let reader = ChunkReader::new(source, data_start, data_end).without_inflating();
-        let StreamHeader { events, sections, .. } = StreamHeader::read(reader, notes)?;
-        Ok(Self { data_start, data_end, events, sections, was_cut_off: false })
+        let header = StreamHeader::read(reader, notes)?;
+        let was_cut_off = header.was_cut_off();
+        let StreamHeader { events, sections, .. } = header;
+        Ok(Self { data_start, data_end, events, sections, was_cut_off })
     }
 }
 

@@ -237,8 +237,6 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When a name is too long, or `out` fails.
     pub fn write_event_names(&mut self) -> Result<(), Error> {
-        /// `PERF_EVENT_UPDATE__NAME`.
-        const NAME: u64 = 2;
         let names: Vec<(u64, Vec<u8>)> = self
             .events
             .iter()
@@ -246,7 +244,7 @@ impl<W: Write> Writer<W> {
             .collect();
         for (id, name) in names {
             self.begin();
-            self.u64s(&[NAME, id]);
+            self.u64s(&[EVENT_NAME, id]);
             self.c_string(&name);
             self.end_user(RecordType::EVENT_UPDATE, 0)?;
         }
@@ -285,8 +283,21 @@ impl<W: Write> Writer<W> {
         self.end_user(RecordType::SAMPLE, sample.misc())
     }
 
-    /// Writes the features, and completes the header of a file; returns `out`, flushed. In a stream, features that do not fit into a
-    /// record (65,512 bytes) are left out.
+    /// The features that a stream has no room for: each is one record there, of at most 65,512 bytes beside header and number, and the
+    /// format has no way to go on in a second one (`perf record -o -` leaves such features out, too). None for a file.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn too_large(&self, features: &Features) -> Result<Vec<FeatureBit>, Error> {
+        let sections = match self.container {
+            Container::File { .. } => Vec::new(),
+            Container::Stream => feature_sections(features, &self.events, self.attr_size)?,
+        };
+        Ok(sections.iter().filter(|(bit, section)| !fits_in_stream(*bit, section)).map(|(bit, _)| *bit).collect())
+    }
+
+    /// Writes the features, and completes the header of a file; returns `out`, flushed. In a stream, those that are
+    /// [too large](Self::too_large) are left out.
     ///
     /// # Errors
     /// When a build id or its path is too long, a section of [`Features::other`] has a number above 255 or that of a field that is
@@ -339,7 +350,7 @@ impl<W: Write> Writer<W> {
                 self.write_build_ids(section)?;
                 continue;
             }
-            if section.len() > MAX_RECORD - RecordHeader::SIZE - 16 {
+            if !fits_in_stream(*bit, section) {
                 continue;
             }
             let (record_type, filler) = match bit.name() {
@@ -429,7 +440,12 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// What an EVENT_UPDATE record tells: the name.
+/// Build ids have a record each; every other section is one record, with the number of its feature and up to 7 bytes of padding.
+fn fits_in_stream(bit: FeatureBit, section: &[u8]) -> bool {
+    bit == FeatureBit::BUILD_ID || section.len() <= (MAX_RECORD - RecordHeader::SIZE - 8) / 8 * 8
+}
+
+/// What an EVENT_UPDATE record tells: the name (`PERF_EVENT_UPDATE__NAME`).
 const EVENT_NAME: u64 = 2;
 
 const WRITING: &str = "writing the recording";

@@ -124,8 +124,11 @@ fn streams_come_back() {
 fn a_stream_needs_no_seeking() {
     let mut pipe = Vec::new();
     let writer = Writer::create_stream(&mut pipe, &events()).unwrap();
-    let most = "x".repeat(65_000);
-    writer.finish(&Features { cmdline: vec![most; 2], ..features() }).unwrap();
+    let features_of = |word: usize| Features { cmdline: vec!["x".repeat(word)], ..features() };
+    // The number of words, the length of the word, and the word, which a NUL ends and zeros fill up to a multiple of 64.
+    assert_eq!(writer.too_large(&features_of(65_472 - 1)).unwrap(), []);
+    assert_eq!(writer.too_large(&features_of(65_472)).unwrap(), [FeatureBit::CMDLINE]);
+    writer.finish(&features_of(65_472)).unwrap();
     let recording = Recording::from_stream(&*pipe).unwrap();
     assert_eq!(recording.events(), events());
     assert_eq!(recording.features().cmdline, [""; 0], "too long for a record");
@@ -302,6 +305,37 @@ fn sections_that_cannot_be_found_again_are_refused() {
     assert_eq!(found, [(13, &b"in the middle"[..]), (77, b""), (255, b"last")]);
     assert_eq!(features.hostname.as_deref(), Some("host"));
     assert_eq!(recording.notes(), [""; 0]);
+}
+
+/// A tool's own section at the front, as recorders write it so that it is there if they are killed.
+#[test]
+fn a_stream_without_its_end_is_cut_off() {
+    const EVENT_TYPE: RecordType = RecordType::HEADER_EVENT_TYPE;
+    let own = [&250_u64.to_le_bytes()[..], b"[1, 2,3]"].concat();
+    let begun = |own: Option<&[u8]>| {
+        let mut pipe = Vec::new();
+        let mut writer = Writer::create_stream(&mut pipe, &events()).unwrap();
+        if let Some(own) = own {
+            writer.write_user_record(EVENT_TYPE, own).unwrap();
+        }
+        writer.write_finished_round().unwrap();
+        drop(writer);
+        pipe
+    };
+    let finished = |own: Option<&[u8]>, features: &Features| {
+        let mut writer = Writer::create_stream(Vec::new(), &events()).unwrap();
+        if let Some(own) = own {
+            writer.write_user_record(EVENT_TYPE, own).unwrap();
+        }
+        writer.finish(features).unwrap()
+    };
+    let was_cut_off = |bytes: Vec<u8>| Recording::from_bytes(bytes).unwrap().was_cut_off();
+    let last = Features { other: [(FeatureBit(250), b"[]".to_vec())].into(), ..Features::default() };
+    assert!(was_cut_off(begun(Some(&own))));
+    assert!(!was_cut_off(begun(None)), "nothing tells");
+    assert!(!was_cut_off(finished(Some(&own), &last)));
+    assert!(!was_cut_off(finished(Some(&own), &Features::default())));
+    assert!(!was_cut_off(finished(None, &last)));
 }
 
 #[test]

@@ -25,8 +25,8 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use formats::metadata::{EventMetadata, Metadata, Provenance, RECORD_TYPE};
-use perfdata::{BuildIdEntry, EventDescription, RecordType, Writer};
+use formats::metadata::{EventMetadata, FEATURE, Metadata, Provenance, RECORD_TYPE};
+use perfdata::{BuildIdEntry, EventDescription, FeatureBit, Features, RecordType, Writer};
 
 use crate::error::RecordError;
 use crate::machine::Machine;
@@ -321,11 +321,27 @@ fn complete(
     }
     summary.counted();
     summary.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time()));
-    let features = features(machine, &summary.metadata, &request.cmdline, build_ids, recorder.tally.sample_time);
+    let mut features = features(machine, &summary.metadata, &request.cmdline, build_ids, recorder.tally.sample_time);
+    leave_out(recorder.writer.too_large(&features)?, &mut summary.metadata, &mut features);
     let streamed = recorder.writer.data_size();
     let file = recorder.finish(&features)?;
     let bytes = file.get_ref().metadata().ok().filter(|file| file.is_file()).map_or(streamed, |file| file.len());
     Ok(Summary { bytes, ..summary })
+}
+
+/// Says which features a stream has no room for. The metadata is one of them: a shorter one takes its place.
+fn leave_out(too_large: Vec<FeatureBit>, metadata: &mut Metadata, features: &mut Features) {
+    if too_large.is_empty() {
+        return;
+    }
+    for bit in too_large.into_iter().filter(|&bit| bit != FeatureBit(FEATURE)) {
+        metadata.degradations.push(format!(
+            "{bit} is left out: in a stream a feature has at most 65,512 bytes; record to a file to keep it"
+        ));
+    }
+    if let Some(text) = metadata.to_record_text() {
+        features.other.insert(FeatureBit(FEATURE), text);
+    }
 }
 
 impl Summary {
