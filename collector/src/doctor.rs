@@ -79,7 +79,7 @@ pub struct TracingReport {
     pub ptrace: Probe,
     /// Whether processes that run already can be, those of the same user at least.
     pub running_processes: bool,
-    /// Whether a path can go on behind system calls, which takes a breakpoint.
+    /// Whether a path can go on after system calls, which takes a breakpoint.
     pub behind_system_calls: bool,
 }
 

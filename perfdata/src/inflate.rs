@@ -14,7 +14,7 @@ pub(crate) struct Inflater {
     buffer: Vec<u8>,
     at: usize,
     filled: usize,
-    /// What of the compressed record before `at` has not been decompressed.
+    /// The part of the compressed record before `at` that has not been decompressed.
     pending: Option<Pending>,
     /// The beginning of a record whose end is in the next compressed record.
     tail: Vec<u8>,

@@ -4,7 +4,7 @@ use crate::sample_tail::{SampleTail, TAIL, WHAT, counted, one, take_raw};
 use crate::words::{U64s, Words};
 use crate::{Avma, BranchSampleType, BranchStack, Error, EventAttr, ReadFormat, ReadValues, Sample, SampleFormat};
 
-/// What of an event's attr decides how its samples are laid out.
+/// The fields of an event's attr that decide how its samples are laid out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SampleLayout {
     format: SampleFormat,

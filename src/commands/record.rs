@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, bail};
 use clap::ArgAction;
 use collector::CommandStatus;
 use collector::machine::Machine;
@@ -140,7 +140,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let truth = args.simulation.truth.clone();
     let request = match request(args) {
         Ok(request) => request,
-        Err(reason) => return Ok(usage(&reason)),
+        Err(reason) => return Ok(usage(&reason.to_string())),
     };
     let mut said = Vec::new();
     let result = Session::prepare(&request, &machine).and_then(|session| {
@@ -203,17 +203,17 @@ fn usage(reason: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
+fn seconds(text: &str) -> anyhow::Result<Duration> {
+    let seconds: f64 = text.parse().map_err(|_| anyhow!("`{text}` is not a number of seconds"))?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err(format!("{text} seconds cannot be waited for")),
+        _ => bail!("{text} seconds cannot be waited for"),
     }
 }
 
-fn request(args: Args) -> Result<Request, String> {
+fn request(args: Args) -> anyhow::Result<Request> {
     if args.pmu != "simulated" && args.simulation.is_used() {
-        return Err("--pmu-core, --lbr-depth, --lbr-bias, --seed and --truth are for --pmu simulated".to_owned());
+        bail!("--pmu-core, --lbr-depth, --lbr-bias, --seed and --truth are for --pmu simulated");
     }
     let target = if args.all_cpus
         || args.cpus.is_some() && args.command.is_empty() && args.pid.is_empty() && args.tid.is_empty()
@@ -231,8 +231,7 @@ fn request(args: Args) -> Result<Request, String> {
         Some("none") => EventOption::None,
         Some(name) => EventOption::Named(name.to_owned()),
     };
-    let filter =
-        args.branch_filter.map(|text| parse_branch_filter(&text)).transpose().map_err(|error| error.to_string())?;
+    let filter = args.branch_filter.map(|text| parse_branch_filter(&text)).transpose()?;
     let levels = match (args.user, args.kernel) {
         (true, _) => Some(Levels::User),
         (_, true) => Some(Levels::Kernel),

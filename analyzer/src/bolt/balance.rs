@@ -25,7 +25,7 @@ pub(super) enum Leads {
 pub(super) struct Borders {
     /// What code outside the function leads to, other than by coming back from a call.
     pub entered: BTreeSet<Svma>,
-    /// What is behind instructions that do not lead to it: returns and jumps.
+    /// What comes after instructions that do not lead to it: returns and jumps.
     pub behind: BTreeSet<Svma>,
 }
 

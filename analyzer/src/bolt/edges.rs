@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!         ours                     BOLT's
-//! call    ends a block             ends one only if something branches to what is behind it
+//! call    ends a block             ends one only if something branches to what comes after it
 //! jne L   a block                  one block, unless something branches to the jmp
 //! jmp M   a block
 //! ret     a branch                 left out

@@ -6,7 +6,7 @@ use crate::address::Svma;
 /// A static basic block: `[start, end)`.
 ///
 /// It starts at a function's entry, at a branch target (stated by an instruction of a hit function, or observed), or
-/// behind a control transfer, and ends at the next one, calls and system calls included. Example: of
+/// after a control transfer, and ends at the next one, calls and system calls included. Example: of
 /// `test; je L; call f; L: ret` the blocks are `test je`, `call`, `ret`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
@@ -44,7 +44,7 @@ pub enum Terminator {
     IndirectCall,
     /// `ret`, `iret`, `sysret`.
     Return,
-    /// `syscall`, `sysenter`, `int n`, `vmcall`: control comes back behind it, if it comes back.
+    /// `syscall`, `sysenter`, `int n`, `vmcall`: control comes back after it, if it comes back.
     SystemCall,
     /// `int3`, `ud2`, `hlt`.
     Trap,

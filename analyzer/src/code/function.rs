@@ -30,11 +30,11 @@ pub struct Function {
     /// The address after its last byte.
     pub end: Svma,
     /// The address that the name stands for. It is before `start` only in the part of a function that lies
-    /// behind a symbol inside it, so offsets printed as `name+0x10` count from here.
+    /// after a symbol inside it, so offsets printed as `name+0x10` count from here.
     pub symbol: Svma,
     /// Where the range comes from.
     pub origin: Origin,
-    /// Whether it is known where the function ends. Behind a symbol without a size, up to the next one, there may be many functions.
+    /// Whether it is known where the function ends. After a symbol without a size, up to the next one, there may be many functions.
     pub has_known_end: bool,
     pub(super) name: Name,
 }

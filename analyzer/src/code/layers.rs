@@ -62,7 +62,7 @@ pub(super) fn bound_unsized(candidates: &mut Vec<Candidate>, unwind: &[Function]
 }
 
 /// Sorted, disjoint ranges: where candidates overlap, the one that starts last has the address. A candidate that another
-/// one interrupts continues behind it, as a range of its own with the same name. The candidates must be sorted by
+/// one interrupts continues after it, as a range of its own with the same name. The candidates must be sorted by
 /// distinct starts.
 /// ```text
 /// outer |------------------|          outer |----|          |-----|

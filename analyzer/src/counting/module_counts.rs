@@ -80,7 +80,7 @@ pub struct ModuleCounts {
 }
 
 /// Counts one module. `file` is its binary or the reason why there is none; `stacks` are those of the whole recording. Samples at
-/// addresses that are no code of the file are counted as of unread code of the module, behind what was read.
+/// addresses that are no code of the file are counted as of unread code of the module, after what was read.
 pub fn count_module(
     module: ModuleId,
     hits: &ModuleHits,

@@ -113,7 +113,7 @@ struct Balance {
 }
 
 impl Balance {
-    /// The logarithm of a window's correction: its own, and that of its function, which stand behind those of all windows.
+    /// The logarithm of a window's correction: its own, and that of its function, which come after those of all windows.
     fn logarithm(&self, logarithms: &[f64], window: usize) -> f64 {
         logarithms[window] + logarithms[self.time.len() + self.function_of[window]]
     }

@@ -37,7 +37,7 @@ pub fn estimate(
     if starts.iter().all(|start| start.starts.bursts == 0) || !lbr.covers_user {
         return None;
     }
-    // The parts of modules that could not be read come behind those that could.
+    // The parts of modules that could not be read come after those that could.
     let by_module = counted.iter().rev().map(|counts| (counts.module, counts)).collect();
     let strata = Strata { modules: by_module };
     let samples_show_time = sources.ebs.as_ref().is_some_and(|ebs| ebs.kind == EventKind::Clock);

@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(counts, [&[200, 200][..], &[1; 400]].concat());
     }
 
-    /// Thousands of blocks one behind the other, with an imbalance in the middle.
+    /// Thousands of blocks one after the other, with an imbalance in the middle.
     #[test]
     fn long_chains_are_balanced() {
         const NODES: usize = 3000;

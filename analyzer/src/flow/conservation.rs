@@ -31,7 +31,7 @@ pub struct KnownBlock {
     pub executions: f64,
     /// How it leads on.
     pub exit: Exit,
-    /// The block behind it is the next in the list.
+    /// The block after it is the next in the list.
     pub has_next: bool,
     /// Something unknown may lead to it.
     pub is_open: bool,
@@ -216,7 +216,7 @@ mod tests {
         let check = |index: usize| block((2 * CHECKS - index) as f64, Exit::Branches(Some(CHECKS)));
         let mut blocks: Vec<KnownBlock> = (0..CHECKS).map(check).collect();
         blocks[0].is_open = true;
-        // Behind the last check is the block that all branch to.
+        // After the last check comes the block that all branch to.
         blocks[CHECKS - 1].exit = Exit::Falls;
         blocks.push(KnownBlock { has_next: false, ..block((2 * CHECKS) as f64, Exit::Leaves) });
         let flows = outflows(&blocks);

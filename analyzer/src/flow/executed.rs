@@ -1,4 +1,4 @@
-//! What of each module ran, block by block.
+//! The blocks of each module that ran.
 
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ pub(crate) fn of_recording(
 ) -> AnalysedFlow {
     let mut builder = FlowBuilder::default();
     builder.seen = located.streams as f64;
-    // Where a module was read, what is behind it are samples at addresses that are no code of it.
+    // Where a module was read, what comes after it are samples at addresses that are no code of it.
     let mut codes: BTreeMap<ModuleId, Option<&Arc<AnalysedModule>>> = BTreeMap::new();
     for counts in counted {
         let code = match &counts.code {

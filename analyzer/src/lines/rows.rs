@@ -76,7 +76,7 @@ mod tests {
         // The header: version 4, the header's length, instructions of 1 byte, 1 operation each, statements, lines from 0, of 14,
         // opcodes from 4 (those below have 0, 1 and 1 operands), no folders, no files.
         let header = [4, 0, 11, 0, 0, 0, 1, 1, 1, 0, 14, 4, 0, 1, 1, 0, 0];
-        // Address 0x1000; 200 rows, each a byte and a line behind the last (opcode 4 + 14 + 1); the end a byte later.
+        // Address 0x1000; 200 rows, each a byte and a line after the last (opcode 4 + 14 + 1); the end a byte later.
         let start = [0, 9, 2, 0, 0x10, 0, 0, 0, 0, 0, 0];
         let instructions = [&start[..], &[19; 200], &[2, 1, 0, 1, 1]].concat();
         let length = (header.len() + instructions.len()) as u32;

@@ -137,7 +137,7 @@ impl<'a> Positions<'a> {
         let mut functions: BTreeMap<String, FunctionSamples> = BTreeMap::new();
         let mut inlined: Vec<BTreeMap<(Location, String), FunctionSamples>> = Vec::new();
         inlined.resize_with(self.nodes.len(), BTreeMap::new);
-        // What was inlined comes behind its caller.
+        // What was inlined comes after its caller.
         for (index, node) in self.nodes.into_iter().enumerate().rev() {
             let body: BTreeMap<Location, BodySample> =
                 node.body.into_iter().map(|(location, count)| (location, count.finish())).collect();

@@ -37,7 +37,7 @@ pub struct Object {
     pub counts: BTreeMap<Svma, u64>,
     /// Instructions that follow the cost of a call, at the same address: those of the stub that was called, where callgrind
     /// skipped stubs of the procedure linkage table (its default), as a rule.
-    pub behind_calls: BTreeMap<Svma, u64>,
+    pub after_calls: BTreeMap<Svma, u64>,
     /// Calls of code of no object, by the addresses of the call and of the callee.
     pub calls_of_unknown: BTreeMap<(Svma, u64), u64>,
 }
@@ -49,12 +49,12 @@ pub enum CallgrindError {
     #[error(transparent)]
     Read(#[from] std::io::Error),
     /// It is something else, or damaged.
-    #[error("line {line}: {what}")]
+    #[error("line {line}: {why}")]
     Line {
         /// Counted from 1.
         line: u64,
         /// What is wrong with it.
-        what: String,
+        why: CallgrindLineError,
     },
     /// There are no addresses in it.
     #[error("it counts by source line only: make it with `valgrind --tool=callgrind --dump-instr=yes`")]
@@ -78,6 +78,50 @@ pub const UNKNOWN: &str = "???";
 /// Longest line; names are no longer.
 const LONGEST_LINE: u64 = 1 << 20;
 
+/// What is wrong with a line of a file of callgrind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallgrindLineError {
+    /// No line that callgrind writes comes near it.
+    #[error("it is longer than any callgrind writes")]
+    TooLong,
+    /// The first line is one of something else.
+    #[error("no callgrind file begins like that")]
+    Beginning,
+    /// It has no meaning; its first 60 characters.
+    #[error("`{0}` is nothing that callgrind writes")]
+    Unknown(String),
+    /// Instructions were not counted.
+    #[error("`Ir`, instructions executed, is not among the events")]
+    NoInstructions,
+    /// The sum of all is not stated as a number.
+    #[error("its total is no number")]
+    Total,
+    /// How often something was called is not stated.
+    #[error("calls= without a number")]
+    Calls,
+    /// What was called is not stated.
+    #[error("calls= without the address called")]
+    Called,
+    /// A name is used by a number that it was not given.
+    #[error("nothing has number {0} yet")]
+    Name(String),
+    /// It is not stated yet what the columns are.
+    #[error("costs come before `positions:` and `events:`")]
+    BeforeColumns,
+    /// Costs without a place.
+    #[error("there is no address in it")]
+    Address,
+    /// Costs without a number.
+    #[error("its cost is no number")]
+    Cost,
+    /// It is not stated yet which file's code it is.
+    #[error("costs come before `ob=`")]
+    BeforeObject,
+    /// The sum of all costs does not fit into 64 bits.
+    #[error("the costs are larger than any program's")]
+    TooLarge,
+}
+
 impl Callgrind {
     /// Whether a file that begins with these bytes may be one of callgrind's.
     pub fn begins_like(bytes: &[u8]) -> bool {
@@ -99,12 +143,12 @@ impl Callgrind {
             if read == 0 {
                 break;
             }
-            let wrong = |what: String| CallgrindError::Line { line, what };
+            let wrong = |why: CallgrindLineError| CallgrindError::Line { line, why };
             if read as u64 == LONGEST_LINE {
-                return Err(wrong("it is longer than any callgrind writes".into()));
+                return Err(wrong(CallgrindLineError::TooLong));
             }
             if line == 1 && !Self::begins_like(&text) {
-                return Err(wrong("no callgrind file begins like that".into()));
+                return Err(wrong(CallgrindLineError::Beginning));
             }
             reader.line(&String::from_utf8_lossy(text.trim_ascii_end())).map_err(wrong)?;
         }
@@ -126,7 +170,7 @@ struct Reader {
     /// The call whose cost is in the next line, if it is one of code of no object: callee, calls.
     call: Option<Option<(u64, u64)>>,
     /// The line before told the cost of a call at this address.
-    behind_call: Option<u64>,
+    after_call: Option<u64>,
     /// Columns in front of the costs, and which of them is the address.
     positions: Option<(usize, Option<usize>)>,
     /// The column of executed instructions among the costs.
@@ -153,20 +197,20 @@ impl Reader {
         Ok(self.profile)
     }
 
-    fn line(&mut self, text: &str) -> Result<(), String> {
+    fn line(&mut self, text: &str) -> Result<(), CallgrindLineError> {
         if text.is_empty() || text.starts_with('#') {
             return Ok(());
         }
         if text.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
             return self.costs(text);
         }
-        let nothing = || format!("`{}` is nothing that callgrind writes", text.chars().take(60).collect::<String>());
+        let nothing = || CallgrindLineError::Unknown(text.chars().take(60).collect());
         let (key, value) = text.split_once(['=', ':']).ok_or_else(nothing)?;
         let is_assignment = text.as_bytes().get(key.len()) == Some(&b'=');
         if is_assignment { self.assignment(key, value.trim()) } else { self.header(key, value.trim()) }
     }
 
-    fn header(&mut self, key: &str, value: &str) -> Result<(), String> {
+    fn header(&mut self, key: &str, value: &str) -> Result<(), CallgrindLineError> {
         match key {
             "creator" => value.clone_into(&mut self.profile.creator),
             "cmd" => value.clone_into(&mut self.profile.command),
@@ -178,13 +222,13 @@ impl Reader {
             "events" => {
                 self.instructions = value.split_whitespace().position(|name| name == "Ir");
                 if self.instructions.is_none() {
-                    return Err("`Ir`, instructions executed, is not among the events".into());
+                    return Err(CallgrindLineError::NoInstructions);
                 }
             }
             "totals" => {
                 // One at the end of every part. Costs at the end that are zero are left out.
                 let total = self.instructions.and_then(|column| value.split_whitespace().nth(column));
-                let total: u64 = total.map_or(Ok(0), str::parse).map_err(|_| "its total is no number")?;
+                let total: u64 = total.map_or(Ok(0), str::parse).map_err(|_| CallgrindLineError::Total)?;
                 self.totals = Some(self.totals.unwrap_or(0).saturating_add(total));
             }
             // A part begins: distances are of its own.
@@ -194,7 +238,7 @@ impl Reader {
         Ok(())
     }
 
-    fn assignment(&mut self, key: &str, value: &str) -> Result<(), String> {
+    fn assignment(&mut self, key: &str, value: &str) -> Result<(), CallgrindLineError> {
         match key {
             "ob" => {
                 let name = self.name(value)?;
@@ -206,48 +250,48 @@ impl Reader {
             "cob" => self.callee = Some(self.name(value)?),
             "calls" => {
                 let mut fields = value.split_whitespace();
-                let calls = fields.next().and_then(number).ok_or("calls= without a number")?;
+                let calls = fields.next().and_then(number).ok_or(CallgrindLineError::Calls)?;
                 let to_column = self.positions.and_then(|(_, address)| address).unwrap_or(0);
                 let target = fields.nth(to_column).and_then(|target| relative(target, self.last));
-                let target = target.ok_or("calls= without the address called")?;
+                let target = target.ok_or(CallgrindLineError::Called)?;
                 let of_unknown = self.callee.take().is_some_and(|callee| callee == UNKNOWN);
                 self.call = Some(of_unknown.then_some((target, calls)));
             }
-            "fn" => self.behind_call = None,
+            "fn" => self.after_call = None,
             _ => {}
         }
         Ok(())
     }
 
     /// `(3) NAME` gives a number to a name, `(3)` uses it; without numbers it is the name.
-    fn name(&mut self, value: &str) -> Result<String, String> {
+    fn name(&mut self, value: &str) -> Result<String, CallgrindLineError> {
         let Some((id, name)) = value.strip_prefix('(').and_then(|rest| rest.split_once(')')) else {
             return Ok(value.to_owned());
         };
         if name.trim().is_empty() {
-            return self.names.get(id).cloned().ok_or_else(|| format!("nothing has number {id} yet"));
+            return self.names.get(id).cloned().ok_or_else(|| CallgrindLineError::Name(id.to_owned()));
         }
         self.names.insert(id.to_owned(), name.trim().to_owned());
         Ok(name.trim().to_owned())
     }
 
-    fn costs(&mut self, text: &str) -> Result<(), String> {
+    fn costs(&mut self, text: &str) -> Result<(), CallgrindLineError> {
         let (Some((positions, address)), Some(instructions)) = (self.positions, self.instructions) else {
-            return Err("costs come before `positions:` and `events:`".into());
+            return Err(CallgrindLineError::BeforeColumns);
         };
         let Some(address) = address else { return Ok(()) };
         let mut fields = text.split_whitespace();
         let at = fields.clone().nth(address).and_then(|field| relative(field, self.last));
-        let at = at.ok_or("there is no address in it")?;
+        let at = at.ok_or(CallgrindLineError::Address)?;
         self.last = at;
-        // Costs at the end that are zero are left out; behind `jump=` there are none at all.
+        // Costs at the end that are zero are left out; after `jump=` there are none at all.
         let count = fields.nth(positions + instructions).map_or(Some(0), |field| field.parse().ok());
-        let count: u64 = count.ok_or("its cost is no number")?;
-        let behind_call = self.behind_call.take();
-        let object = self.objects.get_mut(self.object).ok_or("costs come before `ob=`")?;
+        let count: u64 = count.ok_or(CallgrindLineError::Cost)?;
+        let after_call = self.after_call.take();
+        let object = self.objects.get_mut(self.object).ok_or(CallgrindLineError::BeforeObject)?;
         let counts = match self.call.take() {
             Some(of_unknown) => {
-                self.behind_call = Some(at);
+                self.after_call = Some(at);
                 if let Some((target, calls)) = of_unknown {
                     let sum = object.calls_of_unknown.entry((Svma(at), target)).or_default();
                     *sum = sum.saturating_add(calls);
@@ -255,14 +299,14 @@ impl Reader {
                 return Ok(());
             }
             None if count == 0 => {
-                self.behind_call = behind_call;
+                self.after_call = after_call;
                 return Ok(());
             }
-            None if behind_call == Some(at) => &mut object.behind_calls,
+            None if after_call == Some(at) => &mut object.after_calls,
             None => &mut object.counts,
         };
         // No sum of a part is larger than the sum of all.
-        self.sum = self.sum.checked_add(count).ok_or("the costs are larger than any program's")?;
+        self.sum = self.sum.checked_add(count).ok_or(CallgrindLineError::TooLarge)?;
         *counts.entry(Svma(at)).or_default() += count;
         Ok(())
     }
@@ -319,7 +363,7 @@ mod tests {
         );
         let hot = &read(&format!("{HEAD}{text}totals: 303\n")).unwrap().objects["/bin/hot"];
         assert_eq!(counts(&hot.counts), [(0x1161, 99), (0x1166, 100)]);
-        assert_eq!(counts(&hot.behind_calls), [(0x1161, 104)]);
+        assert_eq!(counts(&hot.after_calls), [(0x1161, 104)]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct Truth {
     pub environment: BTreeMap<String, String>,
     /// Modules with blocks, by path.
     pub modules: Vec<TruthModule>,
-    /// What of `counted` is in no block.
+    /// The part of `counted` that is in no block.
     pub left_out: Vec<LeftOut>,
     /// Instructions by mnemonic in all of the run, where the engine gives no blocks that can be placed.
     pub mnemonics: BTreeMap<String, u64>,
@@ -157,7 +157,7 @@ impl ExactCounter {
         }
         placed.sort();
         self.left_out.add("lazy binding of functions in stubs (PLT)", binding);
-        for (at, count) in [unknown.counts, unknown.behind_calls].into_iter().flatten() {
+        for (at, count) in [unknown.counts, unknown.after_calls].into_iter().flatten() {
             match placed.find(at) {
                 Some((path, at)) => {
                     *profile.objects.entry(path.to_string()).or_default().counts.entry(at).or_default() += count;
@@ -168,7 +168,7 @@ impl ExactCounter {
         for (path, object) in profile.objects {
             let code = self.code(&path);
             let sum = self.objects.entry(path).or_insert_with(|| CountedObject::of(code));
-            [object.counts, object.behind_calls].into_iter().flatten().for_each(|(at, count)| sum.add(at, count));
+            [object.counts, object.after_calls].into_iter().flatten().for_each(|(at, count)| sum.add(at, count));
         }
     }
 

@@ -34,12 +34,12 @@ pub enum MixFileError {
     #[error(transparent)]
     Read(#[from] std::io::Error),
     /// It is something else, or damaged.
-    #[error("line {line}: {what}")]
+    #[error("line {line}: {why}")]
     Line {
         /// Counted from 1.
         line: u64,
         /// What is wrong with it.
-        what: String,
+        why: MixLineError,
     },
     /// The sums at its end are missing.
     #[error("it has no counts under `# $global-dynamic-counts`: it was cut short, or is no file of SDE's -mix")]
@@ -56,6 +56,26 @@ pub enum MixFileError {
 
 /// Longest line.
 const LONGEST_LINE: u64 = 1 << 20;
+
+/// What is wrong with a line of a file of the mix tool.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MixLineError {
+    /// No line that the tool writes comes near it.
+    #[error("it is longer than any the mix tool writes")]
+    TooLong,
+    /// How often a block ran is not stated.
+    #[error("a block without a number of EXECUTIONS:")]
+    Executions,
+    /// An instruction of no block.
+    #[error("XDIS outside of a block")]
+    OutsideOfBlock,
+    /// An instruction without a place.
+    #[error("XDIS without an address")]
+    Address,
+    /// The count of this instruction class is something else.
+    #[error("the count of {0} is no number")]
+    Count(String),
+}
 
 impl MixFile {
     /// Whether a file that begins with these bytes may be one of the mix tool's.
@@ -82,9 +102,9 @@ impl MixFile {
             if read == 0 {
                 break;
             }
-            let wrong = |what: String| MixFileError::Line { line, what };
+            let wrong = |why: MixLineError| MixFileError::Line { line, why };
             if read as u64 == LONGEST_LINE {
-                return Err(wrong("it is longer than any the mix tool writes".into()));
+                return Err(wrong(MixLineError::TooLong));
             }
             reader.line(String::from_utf8_lossy(&text).trim()).map_err(wrong)?;
         }
@@ -114,7 +134,7 @@ impl Reader {
         Ok(self.file)
     }
 
-    fn line(&mut self, text: &str) -> Result<(), String> {
+    fn line(&mut self, text: &str) -> Result<(), MixLineError> {
         if let Some(comment) = text.strip_prefix('#') {
             self.comment(comment.trim());
             Ok(())
@@ -142,32 +162,32 @@ impl Reader {
         }
     }
 
-    fn begin_block(&mut self, text: &str) -> Result<(), String> {
+    fn begin_block(&mut self, text: &str) -> Result<(), MixLineError> {
         let field = |key: &str| text.split_once(key).and_then(|(_, rest)| rest.split_whitespace().next());
         let executions = field(" EXECUTIONS:").and_then(|value| value.parse().ok());
-        let executions = executions.ok_or("a block without a number of EXECUTIONS:")?;
+        let executions = executions.ok_or(MixLineError::Executions)?;
         let image = text.split_once(" IMG:").map(|(_, image)| image.trim().to_string());
         self.block = Some((image.filter(|image| !image.is_empty()), executions));
         Ok(())
     }
 
-    fn instruction(&mut self, text: &str) -> Result<(), String> {
-        let Some((image, executions)) = &self.block else { return Err("XDIS outside of a block".into()) };
+    fn instruction(&mut self, text: &str) -> Result<(), MixLineError> {
+        let Some((image, executions)) = &self.block else { return Err(MixLineError::OutsideOfBlock) };
         let address = text.split_once(':').and_then(|(address, _)| {
             let address = address.trim();
             u64::from_str_radix(address.strip_prefix("0x").unwrap_or(address), 16).ok()
         });
-        let address = address.ok_or("XDIS without an address")?;
+        let address = address.ok_or(MixLineError::Address)?;
         let sum = self.file.counts.entry((image.clone(), address)).or_default();
         *sum = sum.saturating_add(*executions);
         Ok(())
     }
 
     /// `JNZ 10`, or with a star a sum of another kind.
-    fn count(&mut self, text: &str) -> Result<(), String> {
+    fn count(&mut self, text: &str) -> Result<(), MixLineError> {
         let mut fields = text.split_whitespace();
         let (Some(name), Some(count)) = (fields.next(), fields.next()) else { return Ok(()) };
-        let count: u64 = count.parse().map_err(|_| format!("the count of {name} is no number"))?;
+        let count: u64 = count.parse().map_err(|_| MixLineError::Count(name.to_owned()))?;
         match name.strip_prefix('*') {
             None => {
                 let sum = self.file.mnemonics.entry(mnemonic_of_iclass(name)).or_default();

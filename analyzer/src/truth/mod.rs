@@ -19,10 +19,10 @@ mod mix_file;
 mod reference;
 mod stubs;
 
-pub use callgrind::{Callgrind, CallgrindError, Object, UNKNOWN};
+pub use callgrind::{Callgrind, CallgrindError, CallgrindLineError, Object, UNKNOWN};
 pub use document::{DocumentError, SCHEMA};
 pub use exact::{ExactCounter, ExactError, LeftOut, Truth, TruthBlock, TruthModule};
 pub use executions::{ExactCounts, executions};
-pub use mix_file::{MixFile, MixFileError};
+pub use mix_file::{MixFile, MixFileError, MixLineError};
 pub use reference::{NotComparable, Reference, ReferenceModule};
 pub(crate) use reference::{TruthIndex, instructions_of};

@@ -5,7 +5,7 @@
 //! ob=/bin/hot                     calls=99 0x109030      at 0x1161, where the file has: call 0x1030
 //! ob=???                          0x109030 0 99          so /bin/hot is at 0x108000, and the stub at 0x1030
 //! ```
-//! With `--skip-plt=yes`, its default, it adds their cost to the instruction that called them, behind the cost of the call:
+//! With `--skip-plt=yes`, its default, it adds their cost to the instruction that called them, after the cost of the call:
 //! ```text
 //! 0x1161 0 99                     the call
 //! calls=99 0x1109 0               what the stub jumped to
@@ -61,10 +61,10 @@ impl Placed {
     }
 }
 
-/// Gives what was counted behind calls to the stubs called. Returns how many instructions are left that bound them.
+/// Gives what was counted after calls to the stubs called. Returns how many instructions are left that bound them.
 pub(super) fn place_skipped(image: &Image, functions: &FunctionTable, object: &mut Object) -> u64 {
     let mut binding = 0;
-    for (at, counted) in std::mem::take(&mut object.behind_calls) {
+    for (at, counted) in std::mem::take(&mut object.after_calls) {
         let calls = object.counts.get(&at).copied().unwrap_or(0);
         let target = direct_target(image, at).filter(|&target| is_stub(functions, target));
         let skips_stubs = object.calls_of_unknown.range((at, 0)..=(at, u64::MAX)).next().is_none();

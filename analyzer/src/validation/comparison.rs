@@ -206,7 +206,7 @@ impl<'a> Comparison<'a> {
             let families = variants(image, functions);
             sum.add(&module.rows.take_variants(&families));
         }
-        let what = "functions of which the CPU decides which one runs, other ones in truth and recording";
+        let what = "functions chosen by the CPU at run time; the truth ran other ones than the recording";
         self.leave_out(Side::Truth, what.into(), sum.get(Column::Truth));
         self.leave_out(Side::Recording, what.into(), sum.get(Column::Whole(Estimate::Hybrid)));
     }

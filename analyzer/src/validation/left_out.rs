@@ -1,4 +1,4 @@
-//! What of the two sides is not compared.
+//! Instructions of one side that are not compared with the other's.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -27,7 +27,7 @@ const NO_ADDRESS: u64 = u64::MAX;
 pub(crate) struct Block {
     pub(crate) first: u32,
     pub(crate) count: u32,
-    /// Address of the first operation, and behind the last.
+    /// Address of the first operation, and after the last.
     start: u64,
     pub(crate) end: u64,
     /// The block at `end`, if known.
@@ -129,9 +129,9 @@ impl CodeCache {
         self.recent.fill((NO_ADDRESS, NO_BLOCK));
     }
 
-    /// The block behind `from`, whose end was reached.
+    /// The block after `from`, whose end was reached.
     #[inline(always)]
-    pub(crate) fn behind(&mut self, from: u32, m: &mut Machine<'_>) -> Result<u32, StopReason> {
+    pub(crate) fn following(&mut self, from: u32, m: &mut Machine<'_>) -> Result<u32, StopReason> {
         let block = &self.blocks[from as usize];
         if block.fall != NO_BLOCK {
             return Ok(block.fall);

@@ -13,7 +13,7 @@ pub(crate) struct Context {
     pub(crate) registers: [u64; 32],
     pub(crate) scratch: [u8; SCRATCH],
     pub(crate) vector: VectorState,
-    /// `rflags` in front of and behind the instruction.
+    /// `rflags` before and after the instruction.
     pub(crate) flags: u64,
     /// The interpreter's own `mxcsr` while a stub runs.
     pub(crate) host_mxcsr: u32,

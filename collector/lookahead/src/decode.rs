@@ -13,8 +13,8 @@ use crate::{
 /// Instructions of a block at most.
 const BLOCK: usize = 64;
 
-/// Decodes a straight-line run from `bytes`, which lie at `pc`, and appends it to `ops`. Ends behind the first branch, in front of
-/// an instruction that `bytes` do not hold entirely, or after [`BLOCK`] instructions. Returns the address behind the last.
+/// Decodes a straight-line run from `bytes`, which lie at `pc`, and appends it to `ops`. Ends after the first branch, before
+/// an instruction that `bytes` do not hold entirely, or after [`BLOCK`] instructions. Returns the address after the last.
 pub(crate) fn decode_block(
     pc: u64,
     bytes: &[u8],

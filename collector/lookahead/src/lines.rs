@@ -33,7 +33,7 @@ pub struct Forwarded {
 
 /// What a path does with operands in memory: lines of data in the order of their first use, and uses of what was stored shortly before.
 ///
-/// It is a filter, made to be cheap: a line may come again when another one took its place, a store may be forgotten for one behind it.
+/// It is a filter, made to be cheap: a line may come again when another one took its place, a store may be forgotten for one after it.
 /// The stack of `push` and `call`, and strings, have no such operand. Variables at a constant distance from `rsp` or `rbp` are no uses of
 /// stores: code alone tells when they are the same.
 #[derive(Debug)]

@@ -82,7 +82,7 @@ impl Overlay {
         if self.about.len() * 8 > self.table.len() {
             self.table.fill(0);
         } else {
-            // Latest first, so that every probe still finds what was put in behind an earlier page.
+            // Latest first, so that every probe still finds what was put in after an earlier page.
             for index in (0..self.about.len()).rev() {
                 let at = self.probe(self.about[index].page);
                 self.table[at] = 0;

@@ -104,7 +104,7 @@ fn burst(
         let wanted = block.count as usize;
         let count = wanted.min(left as usize);
         let ops = &cache.ops[block.first as usize..block.first as usize + count];
-        let behind = block.end;
+        let after = block.end;
         let mut exit = None;
         for (index, op) in ops.iter().enumerate() {
             sink.before(m, op);
@@ -121,18 +121,18 @@ fn burst(
                     return end(left, branches, not_taken, StopReason::Fuel, ops[count - 1].next());
                 }
                 if left == 0 {
-                    return end(left, branches, not_taken, StopReason::Fuel, behind);
+                    return end(left, branches, not_taken, StopReason::Fuel, after);
                 }
-                cache.behind(id, m).map_err(|stop| (stop, behind))
+                cache.following(id, m).map_err(|stop| (stop, after))
             }
             Some((index, Exit::NotTaken)) => {
                 sink.executed(&ops[index]);
                 left -= count as u64;
                 not_taken += 1;
                 if left == 0 {
-                    return end(left, branches, not_taken, StopReason::Fuel, behind);
+                    return end(left, branches, not_taken, StopReason::Fuel, after);
                 }
-                cache.behind(id, m).map_err(|stop| (stop, behind))
+                cache.following(id, m).map_err(|stop| (stop, after))
             }
             Some((index, Exit::Taken(kind))) => {
                 left -= count as u64;

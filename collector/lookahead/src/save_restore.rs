@@ -173,7 +173,7 @@ fn restore(m: &mut Machine<'_>, op: &Op) -> Step {
     Ok(())
 }
 
-/// What of the memory that `xsave` or `xsavec` stores to the manuals leave to the CPU: a component in its initial state may be taken as
+/// The part of the memory of `xsave` and `xsavec` that the manuals leave to the CPU: a component in its initial state may be taken as
 /// in use or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndefinedSave {

@@ -138,7 +138,7 @@ fn many<const OP: u8, const N: usize>(m: &mut Machine<'_>, op: &Op) -> Result<u6
     let mut count = m.reg(RCX).min(m.repetitions).min((room(rdi) / N) as u64) as usize;
     if OP == MOVS {
         count = count.min(room(source) / N);
-        // A destination shortly behind the source repeats what was just written: one by one.
+        // A destination shortly after the source repeats what was just written: one by one.
         if rdi.wrapping_sub(source) < (count * N) as u64 {
             return Ok(0);
         }

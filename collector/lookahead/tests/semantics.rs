@@ -68,7 +68,7 @@ impl Case {
         state
     }
 
-    /// The state behind the instruction. Arithmetic clears the flags that the line does not name; other instructions keep them.
+    /// The state after the instruction. Arithmetic clears the flags that the line does not name; other instructions keep them.
     fn expected(&self) -> State {
         let mut state = self.state();
         let kept = state.registers.rflags;

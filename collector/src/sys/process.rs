@@ -84,7 +84,7 @@ pub(crate) fn last_cpu(id: u32) -> Option<usize> {
     stat_field(id, 39)?.parse().ok()
 }
 
-/// A field of the stat file of a process or thread, numbered from 1 as in proc(5), behind the name.
+/// A field of the stat file of a process or thread, numbered from 1 as in proc(5), after the name.
 fn stat_field(id: u32, number: usize) -> Option<String> {
     let stat = contents(&proc_path(id).join("stat"));
     // The name, which is field 2, is in parentheses and may hold any bytes.

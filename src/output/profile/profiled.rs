@@ -19,7 +19,7 @@ pub struct Profiled<'a> {
     pub index: usize,
     pub module: &'a ModuleFlow,
     pub code: Arc<AnalysedModule>,
-    /// What of the module does not fit the file, in sentences.
+    /// The parts of the module that do not fit the file, in sentences.
     misfits: Vec<String>,
 }
 

@@ -85,8 +85,8 @@ struct Decoded {
     operation: Operation,
     /// Index of its window.
     window: usize,
-    /// Index of the instruction behind it, once that was decoded.
-    behind: Option<u32>,
+    /// Index of the instruction after it, once that was decoded.
+    after: Option<u32>,
 }
 
 /// What is known of the data that a path uses, from the instruction at hand on.
@@ -97,7 +97,7 @@ struct Data<'a> {
 }
 
 impl Data<'_> {
-    /// What the instruction that is executed behind so many waits for, and how many instructions before it the address was stored to.
+    /// What the instruction that is executed after so many waits for, and how many instructions before it the address was stored to.
     fn at(&mut self, executed: usize) -> (Option<Wait>, Option<u32>) {
         let mut wait: Option<Wait> = None;
         while let Some((instruction, other)) = self.waits.first().filter(|(other, _)| *other as usize <= executed) {
@@ -154,7 +154,7 @@ struct Spending {
 }
 
 impl Spending {
-    /// One instruction of a window, and the cycles that it kept those behind it waiting.
+    /// One instruction of a window, and the cycles that it kept those after it waiting.
     fn add(&mut self, window: usize, cycles: f64) {
         let own = if cycles > SHORT_DELAY { cycles } else { 0.0 };
         let spent = &mut self.windows[window];
@@ -255,7 +255,7 @@ impl<'a> Core<'a> {
                 break;
             }
             if !is_known {
-                // Behind code that is not known, places of uses are not known either.
+                // After code that is not known, places of uses are not known either.
                 self.pipeline.forget_values();
                 data = Data::default();
             }
@@ -293,8 +293,8 @@ impl<'a> Core<'a> {
             if is_last {
                 return true;
             }
-            let Some(behind) = self.behind(at, stream.module) else { return false };
-            at = behind;
+            let Some(after) = self.after(at, stream.module) else { return false };
+            at = after;
         }
         true
     }
@@ -306,13 +306,13 @@ impl<'a> Core<'a> {
         Some((self.at(stream.module, start)?, end))
     }
 
-    fn behind(&mut self, at: u32, module: ModuleId) -> Option<u32> {
+    fn after(&mut self, at: u32, module: ModuleId) -> Option<u32> {
         let decoded = &self.decoded[at as usize];
-        if decoded.behind.is_none() {
-            let behind = self.at(module, Svma(decoded.operation.next));
-            self.decoded[at as usize].behind = behind;
+        if decoded.after.is_none() {
+            let after = self.at(module, Svma(decoded.operation.next));
+            self.decoded[at as usize].after = after;
         }
-        self.decoded[at as usize].behind
+        self.decoded[at as usize].after
     }
 
     /// The instruction at an address, decoded now if it is new.
@@ -336,7 +336,7 @@ impl<'a> Core<'a> {
         }
         let operation = Operation::of(&instruction, &mut self.factory);
         let at = self.decoded.len() as u32;
-        self.decoded.push(Decoded { operation, window: index, behind: None });
+        self.decoded.push(Decoded { operation, window: index, after: None });
         self.by_address.insert((module, address), at);
         Some(at)
     }

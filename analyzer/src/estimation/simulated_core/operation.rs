@@ -89,7 +89,7 @@ pub(super) enum Symbolic {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     pub ip: u64,
-    /// Address of the instruction behind it.
+    /// Address of the instruction after it.
     pub next: u64,
     /// Registers read, but for those of the address.
     pub sources: RegisterSet,

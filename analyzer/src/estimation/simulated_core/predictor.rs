@@ -23,7 +23,7 @@ pub(super) enum Outcome {
     Mispredicted,
 }
 
-/// A counter of a branch behind a history.
+/// A counter of a branch after a history.
 #[derive(Clone, Copy, Default)]
 struct Direction {
     tag: u16,
@@ -131,7 +131,7 @@ impl Predictor {
         right
     }
 
-    /// Where a branch behind so much of the history is in a table, and its tag.
+    /// Where a branch after so much of the history is in a table, and its tag.
     fn place(&self, ip: u64, length: u32, table: u64, bits: u32) -> (usize, u16) {
         let history = self.history & ((1 << length) - 1);
         let folded = mixed(history as u64 ^ mixed((history >> 64) as u64).wrapping_add(table));

@@ -1,6 +1,6 @@
 //! What a core does before it knows that it is on the wrong path.
 //!
-//! Behind a mispredicted branch, other instructions come until it is executed. Behind a short `if`, and in loops, most of them
+//! After a mispredicted branch, other instructions come until it is executed. After a short `if`, and in loops, most of them
 //! follow on the right path as well, and have asked for their lines of data when they come once more. Which ones these are is not known: all that
 //! follow on the right path are taken for such.
 
@@ -10,7 +10,7 @@ use crate::estimation::simulated_core::predictor::Outcome;
 use crate::estimation::simulated_core::ready::Ready;
 use crate::estimation::simulated_core::timing::{LOAD, TAKEN};
 
-/// The instructions behind the last mispredicted branch, as far as they come before it is executed.
+/// The instructions after the last mispredicted branch, as far as they come before it is executed.
 #[derive(Default)]
 pub(super) struct WrongPath {
     /// When the next one comes.
@@ -21,7 +21,7 @@ pub(super) struct WrongPath {
 }
 
 impl WrongPath {
-    /// Behind a branch that comes `now` and is executed at `until`.
+    /// After a branch that comes `now` and is executed at `until`.
     pub fn begin(&mut self, now: f64, until: f64, ready: &Ready) {
         (self.now, self.until) = (now, until);
         self.ready.clone_from(ready);

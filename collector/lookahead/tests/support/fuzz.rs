@@ -175,7 +175,7 @@ fn one(
     let mut wrong = Vec::new();
     let executed = event == Event::Stopped(libc::SIGTRAP);
     if instruction.flow_control() != FlowControl::Next && (ours.rip as i64) << 16 >> 16 != ours.rip as i64 {
-        // The CPU faults at a branch to an address that cannot exist, the interpreter behind it.
+        // The CPU faults at a branch to an address that cannot exist, the interpreter after it.
         return before.vector;
     }
     let theirs = tracee.registers();
