@@ -1,6 +1,10 @@
 //! Files that are, and that are no, models.
 
-use model::{Chooser, Features, Model, Source};
+use model::{
+    Chooser, Decision, Error, Errors, Evidence, FEATURES, Features, LeftOut, Model, Node, Parameters, Source,
+    SourcePair, Tree, Weighting,
+};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn model() -> Value {
@@ -35,6 +39,57 @@ fn a_model_chooses_by_its_tree() {
         model.describe(),
         "trained model for software sources (2 leaves; block error 10.0 % against 20.0 % of lbr alone)"
     );
+}
+
+fn node(decision: Decision) -> impl Strategy<Value = Node> {
+    (any::<u64>(), 0.0..=1.0, 0.0..=0.5).prop_map(move |(samples, weight, gini)| Node {
+        decision,
+        samples,
+        weight,
+        gini,
+    })
+}
+
+fn source() -> impl Strategy<Value = Source> {
+    prop_oneof![Just(Source::Ebs), Just(Source::Lbr)]
+}
+
+/// Trees in which the right child of each split is the next split, and the last split has two leaves.
+fn tree() -> impl Strategy<Value = Tree> {
+    let split = (0..FEATURES.len(), -1e9..1e9, source());
+    (prop::collection::vec(split, 0..9), source()).prop_flat_map(|(splits, last)| {
+        let mut nodes = Vec::new();
+        for (index, (feature, threshold, leaf)) in splits.into_iter().enumerate() {
+            let (left, right) = (2 * index + 1, 2 * index + 2);
+            nodes.push(node(Decision::Split { feature, threshold, left, right }).boxed());
+            nodes.push(node(Decision::Leaf(leaf)).boxed());
+        }
+        nodes.push(node(Decision::Leaf(last)).boxed());
+        nodes.prop_map(|nodes| Tree::new(nodes).expect("a tree"))
+    })
+}
+
+fn evidence() -> impl Strategy<Value = Evidence> {
+    let error = || (0.0..9.0, 0.0..9.0).prop_map(|(blocks, kinds)| Error { blocks, kinds });
+    let errors = (error(), error(), error(), error(), error())
+        .prop_map(|(ebs, lbr, published, tree, perfect)| Errors { ebs, lbr, published, tree, perfect });
+    let left_out =
+        (".*", any::<u64>(), errors).prop_map(|(program, blocks, errors)| LeftOut { program, blocks, errors });
+    let parameters = (prop::sample::select(&Weighting::ALL[..]), 0..99_usize, 0..99_usize, 0.0..1.0)
+        .prop_map(|(weighting, leaves, depth, min_weight)| Parameters { weighting, leaves, depth, min_weight });
+    (any::<u64>(), parameters, prop::collection::vec(left_out, 0..5))
+        .prop_map(|(blocks, parameters, leave_one_out)| Evidence { blocks, parameters, leave_one_out })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(pair in prop::sample::select(&SourcePair::ALL[..]), tree in tree(), evidence in evidence()) {
+        let model = Model { pair, tree, evidence };
+        let text = model.to_json();
+        let read = Model::read(text.as_bytes()).unwrap();
+        prop_assert_eq!(&read, &model);
+        prop_assert_eq!(read.to_json(), text);
+    }
 }
 
 #[test]
