@@ -134,6 +134,7 @@ fn a_short_command_leaves_a_whole_recording() {
 #[test]
 fn every_thread_is_sampled_by_its_time() {
     let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let begin = Instant::now();
     let output = place.run(&[
         "--tracer",
         "none",
@@ -147,17 +148,22 @@ fn every_thread_is_sampled_by_its_time() {
         "4",
         "300",
     ]);
+    let elapsed = begin.elapsed().as_nanos() as u64;
     assert!(output.status.success(), "{}", errors(&output));
     let contents = place.contents();
     assert_eq!(contents.samples.len(), 4, "{:?}", contents.samples);
     for (thread, &samples) in &contents.samples {
-        assert!((200..=330).contains(&samples), "300 ms at a sample per ms: {thread:?} has {samples}");
+        assert!(samples >= 200, "300 ms at a sample per ms: {thread:?} has {samples}");
     }
     assert_eq!(contents.names.values().filter(|name| *name == "worker").count(), 3);
     assert!(contents.times.is_sorted(), "records are in order of time");
-    // The counter misses nothing, and the samples follow it.
+    // The counter misses nothing, and the samples follow it. It counts what a hypervisor gave to others, too, which CPU time leaves out.
     let counted = contents.metadata["events"][0]["counted"].as_u64().unwrap();
-    assert!((1_150_000_000..1_600_000_000).contains(&counted), "four times 300 ms of CPU time: {counted} ns");
+    assert!(
+        (1_150_000_000..4 * elapsed).contains(&counted),
+        "four times 300 ms of CPU time in {elapsed} ns: {counted} ns"
+    );
+    assert!(contents.total() * 1_000_000 <= counted + counted / 10, "{} samples in {counted} ns", contents.total());
     assert_eq!(contents.metadata["events"][0]["samples"], contents.total());
     assert_eq!(contents.metadata["lost"], 0);
 }
@@ -233,16 +239,23 @@ fn threads_started_later_are_recorded_too() {
 #[test]
 fn one_thread_of_several() {
     let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
-    let mut target = Command::new(&spin).args(["3", "600"]).spawn().unwrap();
+    // It runs until it is killed: on a busy machine, opening events may take longer than any time it is given.
+    let mut target = Command::new(&spin).args(["3", "600000"]).spawn().unwrap();
     let tasks = || -> Vec<u32> {
         let names = fs::read_dir(format!("/proc/{}/task", target.id())).unwrap();
         names.map(|name| name.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect()
     };
     wait_for("three threads", || tasks().len() == 3);
     let tid = *tasks().iter().max().unwrap();
-    let output = place.run(&["--expect", "seconds", "--duration", "0.3", "-t", &tid.to_string()]);
-    assert!(output.status.success(), "{}", errors(&output));
-    assert!(target.wait().unwrap().success());
+    let args = ["--expect", "seconds", "-t", &tid.to_string()];
+    let child = place.command(&args).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_recording_of_others(&place);
+    wait_for_cpu_time(target.id(), 100);
+    send("-INT", child.id());
+    let (status, said) = stderr_of(child);
+    target.kill().unwrap();
+    target.wait().unwrap();
+    assert!(status.success(), "{said}");
     let contents = place.contents();
     assert_eq!(contents.samples.keys().collect::<Vec<_>>(), [&(target.id(), tid)]);
     assert_eq!(contents.metadata["target"], "threads");
@@ -273,13 +286,13 @@ fn the_time_is_up() {
     let script = "trap 'echo ended > trapped; exit 5' TERM; : > started; while [ -e started ]; do :; done";
     let begin = Instant::now();
     let output = place.run(&["--duration", "1", "--", "sh", "-c", script]);
-    assert!(begin.elapsed() >= Duration::from_secs(1));
+    let elapsed = begin.elapsed().as_nanos() as u64;
     assert_eq!(output.status.code(), Some(0), "the command was told to end, which is no failure: {}", errors(&output));
     assert!(place.path("trapped").exists(), "the command was told to end");
     let contents = place.contents();
     assert!(contents.total() > 0);
     let nanoseconds = contents.metadata["duration_ns"].as_u64().unwrap();
-    assert!((1_000_000_000..5_000_000_000).contains(&nanoseconds), "{nanoseconds}");
+    assert!((1_000_000_000..elapsed).contains(&nanoseconds), "{nanoseconds} of {elapsed}");
 }
 
 #[test]

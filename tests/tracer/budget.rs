@@ -1,6 +1,7 @@
 //! What tracing costs, by its own account, and what it notes of itself.
 
 use std::process::Command;
+use std::time::Instant;
 
 use crate::bursts::Traced;
 use crate::{Place, errors, programs, text, wait_for};
@@ -11,12 +12,15 @@ fn the_budget_is_kept_and_bursts_come_with_it() {
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     let mut bursts = Vec::new();
     for allowed in [1.0, 5.0] {
+        let begun = Instant::now();
         let traced = place.trace(&["--overhead", &allowed.to_string()], &[text(&hot), "6000"]);
+        let elapsed = begun.elapsed().as_nanos() as u64;
         let overhead = traced.tracer()["overhead"].as_f64().unwrap();
         assert!(overhead > 0.0 && overhead <= allowed * 1.3, "{allowed} %: {:#}", traced.tracer());
         assert_eq!(traced.tracer()["overhead_allowed"], allowed);
         let application = traced.number("/time/application_ns");
-        assert!((5_900_000_000..9_000_000_000).contains(&application), "6 s of CPU time: {application}");
+        // One thread's. The clocks of events count what a hypervisor gave to others, too, which CPU time leaves out.
+        assert!((5_900_000_000..elapsed).contains(&application), "6 s of CPU time in {elapsed} ns: {application}");
         let parts = ["stops", "state", "lookahead", "decoding", "breakpoints", "other", "samples"];
         let spent: u64 = parts.iter().map(|part| traced.number(&format!("/time/{part}_ns"))).sum();
         assert!((spent as f64 / application as f64 * 100.0 - overhead).abs() < 0.01, "{:#}", traced.tracer());
