@@ -440,19 +440,18 @@ fn the_text_of_perf_script_is_that_of_perf() {
     }
 }
 
-/// Of several events only the branch source is for `llvm-profgen`. The first sample is of the clock, as `hbbp record` begins.
+/// Of several events only the branch source is for `llvm-profgen`, which would count the stacks of the others, too.
 #[test]
 fn llvm_profgen_makes_a_profile_of_the_stacks_of_a_recording_of_two_events() {
     let Some((folder, binary, _)) = twice_around() else { return };
-    let mut recorder = Recorder::traced(&binary);
-    recorder.sample(A);
+    let mut recorder = Recorder::with_two_stacks(&binary);
     for _ in 0..200 {
-        recorder.burst(&Burst { ip: A, branches: &AROUND, instructions: 50, period: 1_000_000 });
-        recorder.sample(B);
+        recorder.sample_with_stack(B, &[(D_JMP, A), (D_JMP, A)]);
+        recorder.stack(&AROUND);
     }
     let file = |name: &str| folder.path().join(name);
-    std::fs::write(file("traced"), recorder.finish(&burst_metadata("nanoseconds"))).unwrap();
-    let script = export("perf-script", &file("traced"), &["--stacks-only"]);
+    std::fs::write(file("recording"), recorder.finish(&Features::default())).unwrap();
+    let script = export("perf-script", &file("recording"), &["--stacks-only"]);
     assert_eq!(script.lines().filter(|line| line.starts_with(' ')).count(), 200, "{script}");
     std::fs::write(file("script"), script).unwrap();
     let Some(mut profgen) = llvm("llvm-profgen") else { return };

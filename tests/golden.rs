@@ -9,7 +9,7 @@ use synthetic::{A, AROUND, Burst, C, Recorder, burst_metadata};
 
 /// Of the committed recordings, and of real branch stacks where those are.
 fn check(name: &str, command: &[&str]) {
-    let burst = Fixture::bursts("parse");
+    let burst = Fixture::bursts("objects");
     let simulated = Fixture::simulated("ivy-bridge");
     for fixture in [burst, simulated] {
         insta::assert_snapshot!(format!("{name}_{}", fixture.name), support::stdout_of(command, &fixture));

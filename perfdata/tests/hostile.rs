@@ -9,6 +9,8 @@ mod read;
 mod seeds;
 
 use by_hand::{Attr, file, file_with, record, stream, words};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use read::{Found, read_everything, read_sample_of_any_event};
 
 #[test]
@@ -86,14 +88,11 @@ fn recordings_with_one_extreme_word() {
     }
 }
 
-/// Bytes of a simple random number generator, the same in every run.
+/// Random bytes, the same in every run.
 fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (state >> 33) as u8
-    };
-    (0..len).map(|_| next()).collect()
+    let mut bytes = vec![0; len];
+    SplitMix64::seed_from_u64(seed).fill_bytes(&mut bytes);
+    bytes
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use support::lockstep::{Plan, Report, lockstep};
 use support::tracee::Tracee;
 use testing::Alone;
@@ -173,10 +175,10 @@ fn follow_compiled(source: &str, options: &[&str], arguments: &[&str], plan: Pla
 fn tempfile_with_text() -> std::path::PathBuf {
     let path = std::env::temp_dir().join(format!("lookahead-{}.txt", std::process::id()));
     let mut text = String::new();
-    let mut state = 1u64;
+    let mut random = SplitMix64::seed_from_u64(1);
     for _ in 0..100_000 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        text.push_str(&format!("{:x} {}\n", state >> 40, state >> 50));
+        let number = random.next_u64();
+        text.push_str(&format!("{:x} {}\n", number >> 40, number >> 50));
     }
     std::fs::write(&path, text).expect("a text to work on");
     path

@@ -7,6 +7,8 @@ use iced_x86::{
     Decoder, DecoderOptions, Encoder, FlowControl, Instruction, MandatoryPrefix, Mnemonic, OpKind, Register,
 };
 use lookahead::{CodeCache, Fuel, Overlay, Registers, StopReason, VectorState, undefined_flags, undefined_save};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::lockstep::{allow, differences, text};
 use super::tracee::{Event, Remote, Tracee};
@@ -27,23 +29,20 @@ pub struct Report {
     pub mnemonics: BTreeMap<String, u64>,
 }
 
-/// xorshift64*, so that a seed means the same forever.
-pub struct Random(u64);
+/// A generator that is the same in all implementations, so that a seed means the same forever.
+pub struct Random(SplitMix64);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self(SplitMix64::seed_from_u64(seed))
     }
 
     fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        self.0.next_u64()
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        (self.next() >> 16) % bound
+        self.next() % bound
     }
 
     /// Often at the edge of a size.
