@@ -112,6 +112,16 @@ fn may_be_memory(kind: OpCodeOperandKind) -> bool {
     name.contains("mem") && !name.ends_with("reg_mem") && kind != OpCodeOperandKind::mem_offs
 }
 
+/// The attributes of every form of every opcode, as one number: a change to a table shows here. If it is meant, the new number is right.
+#[test]
+fn attributes_of_every_opcode_stay() {
+    let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = all_opcodes().fold(0xcbf2_9ce4_8422_2325, |hash, instruction| {
+        format!("{:?} {:?}\n", instruction.code(), Attributes::of(&instruction)).bytes().fold(hash, fnv)
+    });
+    assert_eq!(hash, 0xe0a5_8f9c_32af_f45e, "{hash:#x}");
+}
+
 #[test]
 fn rules_for_every_opcode() {
     let checked = all_opcodes().inspect(check_rules).count();

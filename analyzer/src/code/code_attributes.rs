@@ -7,10 +7,11 @@ use iced_x86::{
 };
 
 use super::attributes::Attributes;
-use super::category::{Category, Traits, category};
+use super::category::Category;
+use super::category_table::category;
 use super::flow::Flow;
 use super::isa::isa;
-use super::kinds::{BranchKind, Encoding, MemoryAccess, Packing, Width};
+use super::kinds::{BranchKind, Encoding, MemoryAccess, Width};
 use super::operands::Operands;
 
 /// Attributes, and what decides the prefix flags.
@@ -68,17 +69,7 @@ fn compute(instruction: &Instruction, in_memory: bool) -> CodeAttributes {
     let operands = Operands::of(instruction);
     let (packing, element) = operands.elements(mnemonic, isa);
     let branch = branch(Flow::of(instruction));
-    let traits = Traits {
-        mnemonic,
-        isa,
-        branch,
-        element,
-        vector: operands.vector_bits > 0,
-        mask: operands.mask,
-        string: operands.string,
-        three_operand: matches!(encoding, Encoding::Vex | Encoding::Evex | Encoding::Xop | Encoding::Mvex),
-    };
-    let category = category(&traits);
+    let category = category(code);
     let has_width = branch == BranchKind::None && !matches!(category, Category::Cache | Category::Nop);
     let attributes = Attributes {
         mnemonic,
@@ -93,7 +84,7 @@ fn compute(instruction: &Instruction, in_memory: bool) -> CodeAttributes {
         branch,
         lock: false,
         rep: false,
-        long_latency: is_long(mnemonic, packing),
+        long_latency: is_long(code.mnemonic()),
     };
     CodeAttributes { attributes, repeatable: operands.string, locks: in_memory && code.mnemonic() == Mnemonic::Xchg }
 }
@@ -157,13 +148,54 @@ fn is_memory(kind: OpKind) -> bool {
     )
 }
 
-fn is_long(mnemonic: &str, packing: Packing) -> bool {
-    let bare = if packing == Packing::None { mnemonic } else { mnemonic.trim_start_matches('v') };
-    ["div", "idiv", "fdiv", "fidiv", "sqrt", "fsqrt", "fprem", "fsin", "fyl2x"]
-        .iter()
-        .any(|stem| bare.starts_with(stem))
-        || matches!(
-            bare,
-            "fcos" | "fptan" | "fpatan" | "f2xm1" | "fbld" | "fbstp" | "fxtract" | "cpuid" | "rdrand" | "rdseed"
-        )
+fn is_long(mnemonic: Mnemonic) -> bool {
+    use Mnemonic as M;
+    matches!(
+        mnemonic,
+        M::Cpuid
+            | M::Div
+            | M::Divpd
+            | M::Divps
+            | M::Divsd
+            | M::Divss
+            | M::F2xm1
+            | M::Fbld
+            | M::Fbstp
+            | M::Fcos
+            | M::Fdiv
+            | M::Fdivp
+            | M::Fdivr
+            | M::Fdivrp
+            | M::Fidiv
+            | M::Fidivr
+            | M::Fpatan
+            | M::Fprem
+            | M::Fprem1
+            | M::Fptan
+            | M::Fsin
+            | M::Fsincos
+            | M::Fsqrt
+            | M::Fxtract
+            | M::Fyl2x
+            | M::Fyl2xp1
+            | M::Idiv
+            | M::Rdrand
+            | M::Rdseed
+            | M::Sqrtpd
+            | M::Sqrtps
+            | M::Sqrtsd
+            | M::Sqrtss
+            | M::Vdivpd
+            | M::Vdivph
+            | M::Vdivps
+            | M::Vdivsd
+            | M::Vdivsh
+            | M::Vdivss
+            | M::Vsqrtpd
+            | M::Vsqrtph
+            | M::Vsqrtps
+            | M::Vsqrtsd
+            | M::Vsqrtsh
+            | M::Vsqrtss
+    )
 }

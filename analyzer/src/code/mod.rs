@@ -17,6 +17,7 @@ mod block_map;
 mod build_id;
 mod candidate;
 mod category;
+mod category_table;
 mod cell;
 mod code_attributes;
 mod cut;
