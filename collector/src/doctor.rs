@@ -7,7 +7,7 @@ use crate::plan::choice::{Choice, Source, choose};
 use crate::plan::event_spec::{Role, Unit};
 use crate::plan::microarchitecture::Microarchitecture;
 use crate::plan::{BranchRecords, Options, branch_records};
-use crate::tracer::tracing::by_default;
+use crate::session::tracing::by_default;
 use crate::tracer::{BurstSize, TracerChoice, TracerKind, TracerOptions};
 
 /// What the machine offers, as a document of the schema `hbbp-doctor/1`.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::errno::{Errno, plain};
 use crate::plan::PlanError;
-use crate::session::command::{CommandError, CommandStatus};
+use crate::session::command_outcome::{CommandError, CommandStatus};
 use crate::session::limits::LimitError;
 use crate::session::open::OpenError;
 use crate::session::output::OutputError;

@@ -20,7 +20,7 @@ mod sys;
 pub mod tracer;
 
 pub use error::RecordError;
-pub use session::command::{CommandError, CommandStatus};
+pub use session::command_outcome::{CommandError, CommandStatus};
 pub use session::limits::LimitError;
 pub use session::open::{KernelOpener, OpenError, Totals};
 pub use session::output::{OutputError, is_standard_output};

@@ -6,12 +6,13 @@ use perfdata::BranchSampleType;
 use crate::machine::Machine;
 use crate::machine::pmu::{EventCode, Pmu};
 use crate::plan::catalogue::{Listed, branch_events, ebs_events};
+use crate::plan::chain_options::ChainOptions;
 use crate::plan::event_name::{NamedEvent, Precise};
 use crate::plan::event_spec::{EventSpec, Levels, Period, Role, Unit};
 use crate::plan::microarchitecture::Microarchitecture;
 use crate::plan::rate::{clock_period, ibs_period, own_period, period};
-use crate::plan::{Options, PlanError, branch_records};
-use crate::session::stacks::{stack_loss, stacks};
+use crate::plan::stacks::{stack_loss, stacks};
+use crate::plan::{PlanError, branch_records};
 
 /// One event with its fallbacks.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,16 +34,6 @@ pub struct Attempt {
     pub losses: Vec<String>,
     /// What there is to say against the event itself, even where it is the best.
     pub caveats: Vec<String>,
-}
-
-/// What all fallback chains of a plan share.
-pub(crate) struct ChainOptions<'a> {
-    pub(crate) options: &'a Options,
-    pub(crate) levels: Levels,
-    /// Levels of the branches, where the filter does not name any. The same for all events: the hardware has one filter.
-    pub(crate) branch_levels: Levels,
-    /// The kernel's limit of samples a second.
-    pub(crate) rate_limit: Option<u64>,
 }
 
 impl FallbackChain {

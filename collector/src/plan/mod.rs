@@ -2,6 +2,7 @@
 
 pub mod branch_filter;
 pub mod catalogue;
+mod chain_options;
 pub mod choice;
 pub mod event_name;
 pub mod event_spec;
@@ -10,6 +11,7 @@ pub mod microarchitecture;
 pub mod periods;
 mod rate;
 pub mod request;
+mod stacks;
 
 use perfdata::BranchSampleType;
 
@@ -17,11 +19,10 @@ use crate::errno::Errno;
 use crate::machine::Machine;
 use crate::machine::pmu::Pmu;
 use crate::plan::branch_filter::{branch_filter_text, kinds};
+use crate::plan::chain_options::ChainOptions;
 use crate::plan::event_name::{EventNameError, parse_event_name};
 use crate::plan::event_spec::{Levels, Role};
-use crate::plan::fallback_chain::{
-    ChainOptions, FallbackChain, catalogue_chain, clock_chain, ibs_attempts, named_chain,
-};
+use crate::plan::fallback_chain::{FallbackChain, catalogue_chain, clock_chain, ibs_attempts, named_chain};
 use crate::plan::periods::RunTime;
 
 /// What the user asked for; `default()` asks for what suits the machine best.

@@ -1,7 +1,7 @@
 //! How often an event samples: the user's period or frequency where the event can have it, else the table's.
 
+use crate::plan::chain_options::ChainOptions;
 use crate::plan::event_spec::{Period, Role};
-use crate::plan::fallback_chain::ChainOptions;
 use crate::plan::periods::{Periods, prime_from};
 use crate::plan::{BranchRecords, Options, PlanError};
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod build_id;
 pub(crate) mod command;
+pub(crate) mod command_outcome;
 pub(crate) mod followed;
 mod kernel_events;
 mod kernel_image;
@@ -11,14 +12,17 @@ pub(crate) mod live;
 pub(crate) mod metadata;
 pub(crate) mod open;
 pub(crate) mod output;
+mod placeholder;
 mod producer;
 pub(crate) mod record_layout;
 pub(crate) mod recorder;
 mod setup;
-pub(crate) mod stacks;
+#[cfg_attr(not(feature = "simulated-pmu"), path = "simulating_absent.rs")]
+mod simulating;
 mod synthesize;
 pub(crate) mod tally;
 mod time_order;
+pub(crate) mod tracing;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -34,7 +38,8 @@ use crate::plan::choice::{Choice, choose};
 use crate::plan::event_spec::Levels;
 use crate::plan::request::{Request, Target};
 use crate::session::build_id::build_ids;
-use crate::session::command::{CommandStatus, PreparedCommand, find_program};
+use crate::session::command::{PreparedCommand, find_program};
+use crate::session::command_outcome::CommandStatus;
 use crate::session::followed::{Attached, PlannedFollower};
 use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
@@ -44,13 +49,13 @@ use crate::session::output::{Output, is_stream};
 use crate::session::producer::Producer;
 use crate::session::recorder::{Recorder, RingSource, Stop};
 use crate::session::setup::{cpus, open_all, tasks};
+use crate::session::simulating::PlannedSimulation;
 use crate::session::tally::Counts;
+use crate::session::tracing::Tracing;
 use crate::simulation::SimulationStatistics;
-use crate::simulation::planned::PlannedSimulation;
 use crate::sys::process::{all_processes, group_and_parent};
 use crate::sys::{SignalFd, ignore_file_size_signal, is_ignored, raise_limits};
 use crate::tracer::TracerStatistics;
-use crate::tracer::tracing::Tracing;
 
 /// A recording that is set up; nothing is recorded and nothing of the command runs yet.
 pub struct Session<'a> {

@@ -16,7 +16,6 @@
 //! to at the same time, and memory that is mapped twice in one process.
 
 mod engine;
-pub(crate) mod planned;
 pub mod pmu;
 mod settings;
 mod slice;

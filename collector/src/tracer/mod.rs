@@ -52,7 +52,6 @@ mod system_call_restart;
 mod thread;
 mod thread_state;
 mod thread_table;
-pub(crate) mod tracing;
 pub(crate) mod working_set;
 
 use std::sync::Arc;

@@ -22,11 +22,10 @@ use crate::session::Summary;
 use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
 use crate::session::metadata::{count_event, event_metadata};
 use crate::session::open::Totals;
+use crate::session::placeholder::{placeholder, tracking};
 use crate::simulation::pmu::{Capture, SampledEvents, Sampling};
-use crate::simulation::settings::{PmuSettings, SimulatedCore};
-use crate::simulation::{SimulationSettings, SimulationStatistics};
+use crate::simulation::{PmuSettings, SimulatedCore, SimulationSettings, SimulationStatistics};
 use crate::sys::EventFd;
-use crate::tracer::tracing::{placeholder, tracking};
 use crate::tracer::{BurstEvent, Follower};
 
 /// The first words of every report.

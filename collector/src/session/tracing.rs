@@ -19,7 +19,8 @@ use crate::session::Summary;
 use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
 use crate::session::metadata::{count_event, event_metadata};
 use crate::session::open::Totals;
-use crate::sys::{EventFd, Scope};
+use crate::session::placeholder::{placeholder, tracking};
+use crate::sys::EventFd;
 use crate::tracer::stop_cost::{SAMPLE, SAMPLE_SHARE, UNSEEN_SHARE};
 use crate::tracer::{
     BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, Settings, Tracer, TracerChoice, TracerKind, TracerOptions,
@@ -160,17 +161,6 @@ fn sample_less(request: &Request, choice: &mut Choice) {
     }
 }
 
-/// An event that is open for its id alone.
-pub(crate) fn placeholder() -> Result<(EventFd, u64), RecordError> {
-    let dummy = EventAttr {
-        kind: sys::PERF_TYPE_SOFTWARE,
-        config: u64::from(sys::PERF_COUNT_SW_DUMMY),
-        flags: AttrFlags::DISABLED | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
-        ..EventAttr::default()
-    };
-    EventFd::open(&dummy, Scope::Thread(0, None)).and_then(|fd| fd.id().map(|id| (fd, id))).map_err(RecordError::Enable)
-}
-
 fn size(kind: TracerKind, asked: BurstSize) -> BurstSize {
     match kind {
         TracerKind::Breakpoint | TracerKind::Check if asked == BurstSize::default() => {
@@ -200,22 +190,6 @@ fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
             }
             Some(TracerKind::Lookahead)
         }
-    }
-}
-
-/// An event that never happens, for the records that come with any.
-pub(crate) fn tracking() -> EventSpec {
-    EventSpec {
-        role: Role::Ebs,
-        unit: Unit::Other,
-        base_name: "dummy".to_owned(),
-        code: EventCode { kind: sys::PERF_TYPE_SOFTWARE, config: [u64::from(sys::PERF_COUNT_SW_DUMMY), 0, 0, 0] },
-        cpus: None,
-        period: Period::Every(1),
-        precise: 0,
-        levels: Levels::User,
-        excludes_guests: false,
-        branches: None,
     }
 }
 

@@ -3,8 +3,8 @@
 use perfdata::BranchSampleType;
 
 use crate::plan::branch_filter::{LEVELS, branch_filter_text};
+use crate::plan::chain_options::ChainOptions;
 use crate::plan::event_spec::{EventSpec, Levels, Role};
-use crate::plan::fallback_chain::ChainOptions;
 use crate::plan::{BranchRecords, EventOption};
 
 /// The branches asked for.
