@@ -54,7 +54,7 @@ impl PreparedCommand {
         Ok(Self { program, child, tracer: None })
     }
 
-    /// Its process id.
+    /// The process that becomes the command.
     pub(crate) fn pid(&self) -> u32 {
         self.child.pid().as_raw_nonzero().get() as u32
     }
@@ -65,7 +65,7 @@ impl PreparedCommand {
         self.tracer = Some(tracer);
     }
 
-    /// Runs it.
+    /// Lets the command begin.
     pub(crate) fn start(self) -> Result<Command, CommandError> {
         let (program, tracer) = (self.program, self.tracer);
         let pid = self.child.start().map_err(|source| CommandError { program, source })?;

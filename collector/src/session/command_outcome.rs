@@ -12,9 +12,9 @@ use crate::errno::plain;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandStatus {
-    /// With this exit code.
+    /// It ended with this exit code.
     Exited(i32),
-    /// By this signal.
+    /// It was killed by this signal.
     Killed(i32),
 }
 

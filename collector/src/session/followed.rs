@@ -40,7 +40,7 @@ pub(crate) struct Attached {
 
 /// What a follower of some kind says of itself.
 pub(crate) trait Follows {
-    /// What it did.
+    /// What the follower has to say of itself in the end.
     type Statistics: Send + 'static;
 
     /// As [`Producer::introduce`].

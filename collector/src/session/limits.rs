@@ -9,7 +9,7 @@ use crate::sys::allocate_from_one_arena;
 /// A limit that is too low.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// Files.
+    /// Too few files may be open.
     #[error(
         "recording this needs {needed} open files, one for each event, CPU and thread and some more, and no more than {limit} are \
          allowed: raise the limit (ulimit -n {needed}), or record fewer threads (-t) or CPUs (-C)"
@@ -20,7 +20,7 @@ pub enum LimitError {
         /// Files it would have open.
         needed: u64,
     },
-    /// Address space.
+    /// There is too little address space for the rings.
     #[error(
         "recording needs {needed} MiB of address space, {rings} of them for its rings, and {left} are left: raise the limit \
          (ulimit -v), set it for the command only (hbbp record -- sh -c 'ulimit -v {limit}; exec ...'), or ask for smaller rings (-m)"

@@ -73,7 +73,7 @@ pub struct Session<'a> {
 /// What a recording came to.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Why it ended.
+    /// Why the recording ended.
     pub stop: Stop,
     /// How the command ended; `None` without a command, or if it still runs.
     pub command: Option<CommandStatus>,
@@ -84,13 +84,13 @@ pub struct Outcome {
 /// What is in the file.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The file.
+    /// Where the recording is.
     pub path: PathBuf,
     /// Its size; of what went into a pipe, that of the records.
     pub bytes: u64,
     /// What it says of itself.
     pub metadata: Metadata,
-    /// Samples and losses.
+    /// How many samples there are, and how many were lost.
     pub counts: Counts,
     /// Time from start to stop.
     pub duration: Duration,

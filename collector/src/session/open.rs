@@ -40,7 +40,7 @@ pub enum OpenError {
     Event {
         /// Name of the event.
         event: String,
-        /// Thread and CPU.
+        /// The thread and the CPU it was to be opened on.
         target: String,
         /// What the kernel said.
         errno: Errno,
@@ -54,7 +54,7 @@ pub enum OpenError {
     /// No memory for the rings.
     #[error("cannot map a ring of {pages} pages: {errno}{}", if *.errno == Errno::EPERM { "; kernel.perf_event_mlock_kb or ulimit -l limits them, -m asks for fewer pages" } else { "" })]
     Ring {
-        /// Its size.
+        /// Size of the ring that was tried.
         pages: usize,
         /// What the kernel said.
         errno: Errno,
@@ -82,7 +82,7 @@ fn open_hint(errno: Errno) -> &'static str {
 pub(crate) enum Threads {
     /// Everything that runs on a CPU.
     All,
-    /// These.
+    /// The threads with these ids.
     Of(Vec<u32>),
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct OpenEvent {
 /// What an event counted, over all CPUs and threads, inherited ones included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Counts.
+    /// What was counted, in the unit of the event.
     pub counted: u64,
     /// Time it was to count, ns: run time of the threads, or of the CPUs under `-a`.
     pub enabled_ns: u64,
@@ -215,7 +215,7 @@ impl Opened {
         specs.iter().zip(attrs).enumerate().map(describe).collect()
     }
 
-    /// Starts all.
+    /// Starts all events, in the order in which they were opened.
     pub(crate) fn enable(&self) -> Result<(), Errno> {
         self.events.iter().try_for_each(|event| event.fd.enable())
     }

@@ -36,19 +36,19 @@ pub enum OutputError {
     /// The file cannot be made.
     #[error("cannot write {}: {}", .path.display(), plain(.source))]
     Create {
-        /// Where.
+        /// The file that was to be made.
         path: PathBuf,
-        /// Why not.
+        /// What the system said.
         source: io::Error,
     },
     /// The recording that is there cannot be put aside.
     #[error("cannot rename {} to {}: {}", .path.display(), .old.display(), plain(.source))]
     Rename {
-        /// What.
+        /// The recording that was there before.
         path: PathBuf,
-        /// To what.
+        /// The name it was to get.
         old: PathBuf,
-        /// Why not.
+        /// What the system said.
         source: io::Error,
     },
 }

@@ -12,7 +12,7 @@ pub(crate) struct RecordBytes<'a> {
     pub(crate) kind: u32,
     /// What follows the header.
     pub(crate) body: &'a [u8],
-    /// Header and body.
+    /// The whole record: its header, and its body.
     pub(crate) all: &'a [u8],
 }
 
@@ -20,11 +20,11 @@ pub(crate) struct RecordBytes<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("record of type {kind} at byte {offset} of a ring says {size} bytes, {left} are left, {HEADER} is the least")]
 pub struct BrokenRecord {
-    /// Where, in what was read from the ring.
+    /// Where it begins, in what was read from the ring.
     pub offset: usize,
-    /// Its type.
+    /// The type that its header states.
     pub kind: u32,
-    /// Its size.
+    /// The size that its header states, in bytes.
     pub size: u16,
     /// Bytes from its start to the end.
     pub left: usize,

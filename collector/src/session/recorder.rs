@@ -39,20 +39,20 @@ pub enum Stop {
         /// A terminal sent it to the whole foreground process group.
         from_terminal: bool,
     },
-    /// SIGTERM, SIGHUP, SIGQUIT.
+    /// The recorder was told to end, by SIGTERM, SIGHUP or SIGQUIT.
     Terminate,
 }
 
 /// Why records cannot be put into the file.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
-    /// The file refuses.
+    /// The file cannot be written.
     #[error(transparent)]
     Write(#[from] perfdata::Error),
     /// A ring holds no whole records.
     #[error(transparent)]
     Ring(#[from] BrokenRecord),
-    /// Waiting failed.
+    /// The rings could not be waited for.
     #[error("waiting for records: {0}")]
     Wait(Errno),
 }

@@ -9,7 +9,7 @@ use crate::session::kernel_image::{KernelMapping, kernel_text, modules};
 use crate::session::tally::{MappedBy, Tally};
 use crate::sys::process::{Mapping, group_and_parent, mappings, thread_name, threads};
 
-/// Read and execute.
+/// Protection of code: read and execute.
 const CODE: u32 = 5;
 
 /// Writes the kernel's own mappings. Returns whether the kernel showed where it is.

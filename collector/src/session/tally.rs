@@ -7,7 +7,7 @@ use crate::session::record_layout::{RecordBytes, RecordLayout, SAMPLE, word};
 /// Counts of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Samples written.
+    /// Samples that were written to the file.
     pub samples: u64,
     /// Records the kernel had no room for in a ring, samples and others (`PERF_RECORD_LOST`).
     pub lost: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Tally {
     /// Event id -> index of the event.
     events: HashMap<u64, usize>,
     pub(crate) counts: Counts,
-    /// Samples per event.
+    /// Samples that were written, by event.
     pub(crate) samples: Vec<u64>,
     /// Times of the first and the last sample.
     pub(crate) sample_time: Option<(u64, u64)>,

@@ -17,7 +17,7 @@ use crate::session::record_layout::{BrokenRecord, RecordLayout, first_record};
 #[derive(Debug)]
 pub(crate) struct TimeOrder {
     layout: RecordLayout,
-    /// Records held back.
+    /// Records that are held back, as they were read.
     bytes: Vec<u8>,
     /// Their times and places in `bytes`.
     index: Vec<Held>,
@@ -68,7 +68,7 @@ impl TimeOrder {
         self.newest_before = Some(self.newest);
     }
 
-    /// Lets everything go.
+    /// Lets all records go that are still held back.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         self.release(u64::MAX, out);
     }

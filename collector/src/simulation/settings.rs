@@ -33,7 +33,7 @@ pub enum SimulatedCore {
 }
 
 impl SimulatedCore {
-    /// All of them.
+    /// All cores that can be simulated.
     pub const ALL: [Self; 2] = [Self::IvyBridge, Self::Westmere];
 
     /// The name on the command line and in recordings.

@@ -16,7 +16,7 @@ pub struct SimulationStatistics {
     pub depth: usize,
     /// Share of the branches that tend to be in the oldest entry.
     pub bias: f64,
-    /// What chose them.
+    /// The seed of the choice of these branches.
     pub seed: u64,
     /// Instructions executed, all of them.
     pub instructions: u64,
@@ -24,7 +24,7 @@ pub struct SimulationStatistics {
     pub taken_branches: u64,
     /// Instructions that the threads executed themselves, one at a time.
     pub stepped: u64,
-    /// Why, how often.
+    /// How often each reason made them do so.
     pub steps: BTreeMap<&'static str, u64>,
     /// Times memory and registers were written back.
     pub slices: u64,

@@ -7,7 +7,7 @@ use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
 use crate::tracer::working_set::WorkingSet;
 
-/// A thread.
+/// A thread of the program, with the PMU that is simulated for it.
 pub(super) struct Thread {
     pub(super) id: ThreadId,
     pub(super) pmu: ThreadPmu,
@@ -20,7 +20,7 @@ pub(super) struct Thread {
     pub(super) signals: bool,
 }
 
-/// A process.
+/// A process of the program, and what is known of its code.
 pub(super) struct Process {
     pub(super) space: AddressSpace,
     pub(super) code: CodeTable,

@@ -35,7 +35,7 @@ pub(crate) enum Action {
     StartClock,
     /// Start the clock once more for the same burst.
     StartClockAgain,
-    /// Stop the clock.
+    /// Stop the clock: it does not overflow any more.
     StopClock,
     /// What was known of its program is void, and its id may be another.
     ForgetProgram,

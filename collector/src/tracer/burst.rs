@@ -12,7 +12,7 @@ const _: () = assert!(SAMPLE_BRANCHES * 24 + (DataLines::MOST + DataLines::MOST_
 /// The path of a thread from one sampling stop.
 #[derive(Debug, Default)]
 pub(crate) struct Burst {
-    /// Oldest first.
+    /// Its taken branches, oldest first.
     pub(crate) branches: Vec<Branch>,
     pieces: Vec<Piece>,
     pub(crate) lines: DataLines,
@@ -25,9 +25,9 @@ pub(crate) struct Burst {
 
 #[derive(Debug)]
 struct Piece {
-    /// Its first instruction.
+    /// Address of its first instruction.
     start: Avma,
-    /// Its first branch.
+    /// Index of its first branch.
     first: usize,
     instructions: u64,
 }

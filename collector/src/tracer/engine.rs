@@ -57,7 +57,6 @@ pub(crate) struct Engine<K: Kernel> {
     /// The processes whose threads are all to be traced, until none is found that is not.
     whole: Vec<i32>,
     lists: u32,
-    /// When recording began.
     began: Instant,
     /// How long to wait until there may be room for one more of them.
     attaching: Duration,

@@ -7,7 +7,7 @@ use crate::tracer::notice::Notice;
 /// Something that happened to a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// It stands still.
+    /// The thread has stopped, for this reason.
     Stopped(Stop),
     /// Its clock may begin; `standing` if the thread stands still, so that its signal mask can be read.
     Begin { standing: bool },

@@ -24,7 +24,7 @@ pub(crate) struct Governor {
     budget: f64,
     burst_cost: f64,
     bursts: u32,
-    /// Fading sums, ns.
+    /// Sums that fade with CPU time, ns.
     spent: f64,
     spent_on_bursts: f64,
     passed: f64,

@@ -19,7 +19,7 @@ pub(crate) trait Kernel: ThreadMemory + Processes {
     /// An event of a thread: its clock, or its breakpoint. It is closed when it is dropped.
     type Event: ThreadEvent;
 
-    /// The time.
+    /// The time, for deadlines and waits; no CPU time.
     fn now(&self) -> Instant;
     /// CPU time of the calling thread.
     fn own_time(&self) -> Duration;
@@ -84,7 +84,7 @@ pub(crate) trait Processes {
     fn process_of(&self, thread: i32) -> Option<i32>;
     /// The processes that a thread has started.
     fn children(&self, process: i32, thread: i32) -> Vec<i32>;
-    /// What is mapped.
+    /// The mappings of a thread's process, by ascending address.
     fn mappings(&self, thread: i32) -> Vec<Mapping>;
     /// Signals the process of a thread has handlers for: bit n - 1 for signal n.
     fn signals_caught(&self, thread: i32) -> u64;
@@ -104,9 +104,9 @@ pub(crate) trait ThreadEvent {
     fn number(&self) -> i32;
     /// Lets it overflow once; it stops counting then.
     fn once(&self) -> Result<(), Errno>;
-    /// Stops it.
+    /// It counts no more until it is started again.
     fn disable(&self) -> Result<(), Errno>;
-    /// Changes the period.
+    /// Counts between two overflows, from now on.
     fn set_period(&self, period: u64) -> Result<(), Errno>;
     /// From now on its overflows send `signal` to `thread`.
     fn signal_to(&self, thread: i32, signal: i32) -> Result<(), Errno>;

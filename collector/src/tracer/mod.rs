@@ -76,7 +76,7 @@ use crate::tracer::stop_cost::calibrate;
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("thread {thread} cannot be traced: {errno}{}", hint(*.errno))]
 pub struct AttachError {
-    /// The thread.
+    /// The thread that cannot be traced.
     pub thread: i32,
     /// What the kernel said.
     pub errno: Errno,
@@ -155,7 +155,7 @@ impl<F> Follower<F> {
         self.shared.clone()
     }
 
-    /// Begins to sample.
+    /// From now on threads are sampled.
     pub(crate) fn start(&self) {
         self.shared.started.store(true, Ordering::Release);
         wake_waiting_thread();

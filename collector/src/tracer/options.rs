@@ -19,7 +19,7 @@ pub enum TracerChoice {
     Auto,
     /// This way or not at all.
     Kind(TracerKind),
-    /// Not at all.
+    /// No branches are traced.
     None,
 }
 
@@ -38,10 +38,10 @@ pub enum TracerKind {
 /// Where a burst ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BurstSize {
-    /// Instructions at most.
+    /// A burst has so many instructions at most.
     #[serde(rename = "burst_instructions", skip_serializing_if = "Option::is_none")]
     pub instructions: Option<u64>,
-    /// Taken branches at most.
+    /// A burst has so many taken branches at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u64>,
 }
@@ -49,7 +49,7 @@ pub struct BurstSize {
 /// The options of the tracer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TracerOptions {
-    /// Whether, and how.
+    /// Whether branches are traced, and how.
     pub kind: TracerChoice,
     /// Percent of the program's CPU time that recording may take.
     pub overhead: f64,

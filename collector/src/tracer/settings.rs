@@ -5,12 +5,12 @@ use perfdata::{AttrFlags, EventAttr, ReadFormat};
 
 use crate::tracer::options::{BurstSize, TracerKind};
 
-/// How to trace.
+/// How the tracer is to trace, and how much it may cost.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) kind: TracerKind,
     pub(crate) size: BurstSize,
-    /// Percent of CPU time.
+    /// What recording may take, in percent of the threads' CPU time.
     pub(crate) overhead: f64,
     /// The part of it that is for bursts.
     pub(crate) burst_share: f64,
@@ -24,7 +24,7 @@ pub(crate) struct Settings {
 /// What starts a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
-    /// CPU time.
+    /// The CPU time of the thread.
     Time,
     /// Instructions in user space, where the machine counts them.
     Instructions,

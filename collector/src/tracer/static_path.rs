@@ -17,7 +17,7 @@ pub(crate) const LONGEST_INSTRUCTION: usize = 15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unresolved {
     pub(crate) address: Avma,
-    /// Instructions before it.
+    /// Instructions executed before it.
     pub(crate) instructions: u64,
     /// The stack pointer there, if the instructions before it say.
     pub(crate) stack: Option<u64>,

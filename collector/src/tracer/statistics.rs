@@ -19,7 +19,7 @@ pub struct TracerStatistics {
     pub overhead_allowed: f64,
     /// Percent it took, by the times below.
     pub overhead: f64,
-    /// Bursts recorded.
+    /// Bursts that were recorded.
     pub bursts: u64,
     /// Bursts there was no room for.
     pub lost_bursts: u64,
@@ -27,7 +27,7 @@ pub struct TracerStatistics {
     pub unwritable_samples: u64,
     /// Instructions executed in bursts.
     pub instructions: u64,
-    /// Taken branches recorded.
+    /// Taken branches in bursts.
     pub taken_branches: u64,
     /// Of those, decided by their bytes: direct jumps and calls.
     pub static_branches: u64,
@@ -53,11 +53,11 @@ pub struct TracerStatistics {
     pub breakpoints_missed: u64,
     /// Threads and processes that were traced.
     pub threads: u64,
-    /// As above.
+    /// Processes that these threads belong to.
     pub processes: u64,
     /// Times a thread was let go untraced for a while because its own signals took more than the budget.
     pub backed_off: u64,
-    /// Why bursts ended.
+    /// Why bursts ended: counts by reason.
     pub ends: BTreeMap<String, u64>,
     /// What bursts went on after, by a breakpoint.
     pub continued: BTreeMap<String, u64>,
@@ -65,11 +65,11 @@ pub struct TracerStatistics {
     pub unsupported: BTreeMap<String, u64>,
     /// Registers as predicted, where the thread could be looked at again.
     pub predictions: Predictions,
-    /// What beginning took.
+    /// What it took until all threads were traced that were there.
     pub starting: Starting,
-    /// What stops cost.
+    /// What a stop is charged on this machine.
     pub(crate) stop_cost: StopCost,
-    /// Where time went.
+    /// Where the CPU time of the program and of the tracer went.
     pub time: Times,
 }
 
@@ -87,13 +87,13 @@ pub struct Starting {
 /// Predictions compared with what happened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Predictions {
-    /// Compared.
+    /// Predictions that were compared with a stopped thread.
     pub checked: u64,
     /// Not as predicted: other threads or the kernel changed memory meanwhile, or a handler ran.
     pub diverged: u64,
 }
 
-/// Times.
+/// Where CPU time went, of the program and of the recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     /// CPU time of the traced threads.
@@ -102,9 +102,9 @@ pub struct Times {
     pub stops: Duration,
     /// Reading registers and memory of stopped threads.
     pub state: Duration,
-    /// Interpreting.
+    /// Interpreting the code ahead of stopped threads.
     pub lookahead: Duration,
-    /// Decoding.
+    /// Decoding instructions that were not decoded before.
     pub decoding: Duration,
     /// Setting breakpoints, and the stops at them.
     pub breakpoints: Duration,
@@ -171,7 +171,7 @@ impl Times {
         self.state + self.lookahead + self.decoding + self.breakpoints
     }
 
-    /// What recording took.
+    /// All CPU time that recording took.
     pub fn spent(&self) -> Duration {
         self.stops + self.state + self.lookahead + self.decoding + self.breakpoints + self.other + self.samples
     }

@@ -93,7 +93,7 @@ impl Timing {
 }
 
 impl StopCost {
-    /// The constants.
+    /// The constants; `why` nothing was measured here.
     pub(crate) fn built_in(why: impl Into<String>) -> Self {
         Self { charged: RARE_STOP, calibration: Calibration::BuiltIn(why.into()) }
     }

@@ -23,7 +23,7 @@ const POLL_HUP: i32 = 6;
 /// Counts of a clock until a burst that is due is tried again.
 const SOON: u64 = 1000;
 
-/// One thread.
+/// A traced thread, with what its next burst needs.
 pub(crate) struct Thread<E> {
     pub(crate) id: ThreadId,
     pub(crate) state: ThreadState,
@@ -69,7 +69,7 @@ pub(crate) enum Goal {
 pub(crate) struct Progress {
     /// Counts of the clock.
     pub(crate) counts: u64,
-    /// Time, ns.
+    /// Time that the clock ran, ns.
     pub(crate) ran: u64,
 }
 
@@ -132,7 +132,7 @@ impl<E: ThreadEvent> Thread<E> {
     /// Lets the clock overflow once more for the same burst: soon, and later every time it is to no avail.
     ///
     /// # Errors
-    /// As for [`arm`](Self::arm).
+    /// What the kernel says: the thread is gone.
     pub(crate) fn arm_again(&mut self) -> Result<(), Errno> {
         self.clock.set_period(self.soon)?;
         self.soon = (2 * self.soon).min(self.period.max(SOON));

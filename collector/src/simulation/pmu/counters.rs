@@ -70,9 +70,9 @@ impl Counter {
 enum Held {
     /// It is not known yet.
     Open,
-    /// Nothing more.
+    /// It waits for nothing more.
     No,
-    /// So many branches.
+    /// It takes so many branches more.
     For(usize),
 }
 

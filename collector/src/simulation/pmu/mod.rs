@@ -67,12 +67,12 @@ pub(crate) enum SampledBy {
     TakenBranches,
 }
 
-/// One sample.
+/// A sample of the simulated PMU, with its branch stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PmuSample {
     pub(crate) event: SampledBy,
     pub(crate) ip: Avma,
-    /// Newest first.
+    /// The branch stack, newest branch first.
     pub(crate) branches: Vec<Branch>,
 }
 
