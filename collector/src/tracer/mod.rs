@@ -3,7 +3,9 @@
 //! ```text
 //!                         reports of threads, signals of clocks              report_loop (the simulator's, too)
 //!                                     |
-//! threads, processes  <----------  engine  ---------->  burst_taker: registers -> look ahead -> path, or a breakpoint
+//!                                  engine      with attaching (threads that were there) and upkeep
+//!                                     |
+//! threads, processes  <---------  executor  --------->  burst_taker: registers -> look ahead -> path, or a breakpoint
 //! thread_table                 event | ^ actions                      (lookahead, memory, static_path)
 //!                                    v |
 //!                              thread_state: (state, event) -> (state, actions). Pure
@@ -22,12 +24,14 @@
 
 pub(crate) mod action;
 pub(crate) mod address_space;
+mod attaching;
 mod budget;
 pub(crate) mod burst;
 pub(crate) mod burst_taker;
 mod cpu_time;
 mod engine;
 pub(crate) mod event;
+mod executor;
 #[cfg(test)]
 mod first_seconds;
 mod governor;
@@ -52,6 +56,7 @@ mod system_call_restart;
 mod thread;
 mod thread_state;
 mod thread_table;
+mod upkeep;
 pub(crate) mod working_set;
 
 use std::sync::Arc;

@@ -1,0 +1,280 @@
+//! Has done what the states of threads ask for: turns actions into requests to the kernel, and answers into events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use addresses::Avma;
+use lookahead::Registers;
+
+use crate::tracer::action::{Action, Release};
+use crate::tracer::budget::Budget;
+use crate::tracer::burst::BurstEvent;
+use crate::tracer::burst_taker::{BurstTaker, Standing};
+use crate::tracer::event::{Answer, Event};
+use crate::tracer::kernel::{Kernel, ThreadEvent};
+use crate::tracer::notice::best_notice;
+use crate::tracer::settings::Settings;
+use crate::tracer::shared::Shared;
+use crate::tracer::statistics::TracerStatistics;
+use crate::tracer::stop_cost::StopCost;
+use crate::tracer::system_call_restart::restart_system_call;
+use crate::tracer::thread::{Goal, Thread};
+use crate::tracer::thread_state::Surroundings;
+use crate::tracer::thread_table::ThreadTable;
+
+/// The traced threads, and what their actions are done with.
+pub(crate) struct Executor<K: Kernel> {
+    pub(crate) kernel: K,
+    event: BurstEvent,
+    pub(crate) shared: Arc<Shared>,
+    own_thread: i32,
+    pub(crate) threads: ThreadTable<K::Event>,
+    pub(crate) budget: Budget<K::Event>,
+    taker: BurstTaker,
+    pub(crate) statistics: TracerStatistics,
+    /// Threads are sampled. Those of a command are from its exec, which may come before the order to begin.
+    pub(crate) recording: bool,
+}
+
+impl<K: Kernel> Executor<K> {
+    pub(crate) fn new(
+        settings: &Settings,
+        event: BurstEvent,
+        shared: Arc<Shared>,
+        kernel: K,
+        stop_cost: StopCost,
+    ) -> Self {
+        let seed = u64::from(std::process::id()) << 32 ^ event.id ^ 0x9e37_79b9_7f4a_7c15;
+        Self {
+            own_thread: kernel.own_thread(),
+            threads: ThreadTable::new(settings.clock.attr(), settings.inherit),
+            budget: Budget::new(settings, seed, kernel.now()),
+            taker: BurstTaker::new(settings.kind, settings.size),
+            statistics: TracerStatistics::new(settings.kind, settings.size, settings.overhead, stop_cost),
+            recording: settings.command.is_some(),
+            kernel,
+            event,
+            shared,
+        }
+    }
+
+    /// Something happened to a thread that does not stand still.
+    pub(crate) fn happens(&mut self, tid: i32, event: Event) {
+        if let Some(mut thread) = self.threads.take(tid) {
+            self.drive(&mut thread, event);
+            self.threads.put(thread);
+        }
+    }
+
+    /// Asks the thread's state what `event` leads to, and has it done. Returns how the thread is to go on, if it stands still.
+    pub(crate) fn drive(&mut self, thread: &mut Thread<K::Event>, event: Event) -> Option<Release> {
+        let mut next = Some(event);
+        let mut registers = None;
+        let mut goes_on = None;
+        while let Some(event) = next.take() {
+            let transition = thread.state.on(event, &self.surroundings(thread));
+            thread.state = transition.state;
+            goes_on = transition.release.or(goes_on);
+            for action in transition.actions {
+                next = self.execute(thread, action, &mut registers).map(Event::Answer);
+            }
+        }
+        goes_on
+    }
+
+    fn surroundings(&self, thread: &Thread<K::Event>) -> Surroundings {
+        Surroundings {
+            now: self.kernel.now(),
+            recording: self.recording,
+            needs_interrupt: thread.needs_interrupt(),
+            over_budget: self.budget.governor.exceeded(),
+            has_room: self.budget.governor.has_room(),
+            follows: self.threads.follows,
+        }
+    }
+
+    /// Does what is to be done. `registers`: those of a thread that stands at its breakpoint.
+    fn execute(
+        &mut self,
+        thread: &mut Thread<K::Event>,
+        action: Action,
+        registers: &mut Option<Registers>,
+    ) -> Option<Answer> {
+        let tid = thread.id.tid;
+        match action {
+            Action::RestartSystemCall => restart_system_call(tid, &mut self.kernel),
+            Action::TellOfNewThreads(tells) => {
+                if !tells {
+                    self.threads.misses_threads_of(thread.id.pid);
+                }
+                let _ = self.kernel.set_options(tid, self.threads.options(tells));
+            }
+            Action::BeginBurst => return Some(self.begin_burst(thread)),
+            Action::LookWhereItStands => {
+                self.statistics.breakpoints += 1;
+                self.taker.part(&self.kernel);
+                *registers = BurstTaker::registers(&mut self.kernel, &mut self.statistics, tid);
+                return Some(Answer::StandsAt(registers.as_ref().map(|registers| Avma(registers.rip))));
+            }
+            Action::GoOnWithBurst => {
+                let answer = match (registers.take(), thread.goal.take()) {
+                    (Some(registers), Some(goal)) => {
+                        self.on_standing(thread, |taker, standing| taker.go_on(standing, registers, goal))
+                    }
+                    _ => None,
+                };
+                return Some(answer.unwrap_or(Answer::Complete("breakpoint without registers")));
+            }
+            Action::SetBreakpoint(address) => return Some(self.set_breakpoint(thread, address)),
+            Action::RemoveBreakpoint => thread.unbreak(),
+            Action::CountMissedBreakpoint => self.statistics.breakpoints_missed += 1,
+            Action::WriteBurst(why) => self.write_burst(thread, why),
+            Action::ChargeBurst => self.budget.burst_is_over = true,
+            Action::ChooseNotice => {
+                let blocked = self.kernel.signal_mask(tid).unwrap_or(0);
+                let _ = thread.notify_by(best_notice(blocked, self.threads.caught(thread)), self.own_thread);
+            }
+            Action::NotifyBy(notice) => drop(thread.notify_by(notice, self.own_thread)),
+            Action::StartClock => self.start_clock(thread),
+            Action::StartClockAgain => drop(thread.arm_again()),
+            Action::StopClock => drop(thread.clock.disable()),
+            Action::ForgetProgram => self.forget_program(thread),
+            Action::AskToStop => {
+                if self.kernel.interrupt(tid).is_err() {
+                    return Some(Answer::NotInterrupted);
+                }
+            }
+        }
+        None
+    }
+
+    /// A sampling stop: the beginning of a burst.
+    fn begin_burst(&mut self, thread: &mut Thread<K::Event>) -> Answer {
+        self.budget.progress(thread);
+        thread.cost = Duration::ZERO;
+        self.taker.part(&self.kernel);
+        self.statistics.sampling_stops += 1;
+        let registers = BurstTaker::registers(&mut self.kernel, &mut self.statistics, thread.id.tid);
+        let Some(registers) = registers else { return Answer::NoBurst };
+        if let Some(process) = self.threads.process(thread.id.pid) {
+            process.count_burst(thread.id.pid, &self.kernel);
+        }
+        let answer = self.on_standing(thread, |taker, standing| taker.begin(standing, registers));
+        answer.unwrap_or(Answer::NoBurst)
+    }
+
+    /// What the taker does with a thread that stands still; `None` if its process is not there.
+    fn on_standing(
+        &mut self,
+        thread: &mut Thread<K::Event>,
+        act: impl FnOnce(&mut BurstTaker, &mut Standing<'_, K>) -> Answer,
+    ) -> Option<Answer> {
+        let space = &mut self.threads.process(thread.id.pid)?.space;
+        let mut standing = Standing { kernel: &mut self.kernel, statistics: &mut self.statistics, thread, space };
+        Some(act(&mut self.taker, &mut standing))
+    }
+
+    fn set_breakpoint(&mut self, thread: &mut Thread<K::Event>, address: Avma) -> Answer {
+        let why = thread.state.departs_because();
+        let began = self.kernel.own_time();
+        let kernel = &self.kernel;
+        let is_critical =
+            self.threads.process(thread.id.pid).is_some_and(|process| process.space.is_critical(kernel, address));
+        let continued = &mut self.statistics.continued;
+        if is_critical {
+            TracerStatistics::count(continued, "not in a restartable sequence");
+            return Answer::NoBreakpoint;
+        }
+        let set = thread.break_at(address, &mut self.kernel);
+        self.statistics.time.breakpoints += self.kernel.own_time().saturating_sub(began);
+        match (set, &thread.goal) {
+            (Ok(()), Some(Goal::AfterSystemCall(_) | Goal::AfterInstruction { .. })) => {
+                thread.burst.continuations += 1;
+                TracerStatistics::count(continued, why.unwrap_or_default());
+            }
+            (Ok(()), _) => {}
+            (Err(errno), _) => {
+                TracerStatistics::count(continued, &format!("no breakpoint: {errno}"));
+                return Answer::NoBreakpoint;
+            }
+        }
+        Answer::BreakpointSet
+    }
+
+    fn write_burst(&mut self, thread: &mut Thread<K::Event>, why: &str) {
+        thread.unbreak();
+        thread.goal = None;
+        let statistics = &mut self.statistics;
+        if let Some(prediction) = thread.prediction.take() {
+            prediction.compare_branches(&thread.burst.branches, &mut statistics.predictions);
+        }
+        TracerStatistics::count(&mut statistics.ends, why);
+        let burst = &thread.burst;
+        if burst.instructions == 0 {
+            return;
+        }
+        statistics.instructions += burst.instructions;
+        statistics.taken_branches += burst.branches.len() as u64;
+        statistics.static_branches += burst.static_branches();
+        let mut unwritable = 0;
+        let written = self.shared.push(|time, records| {
+            unwritable = burst.write(&self.event, thread.id, time, records);
+        });
+        statistics.unwritable_samples += unwritable;
+        *(if written { &mut statistics.bursts } else { &mut statistics.lost_bursts }) += 1;
+    }
+
+    fn start_clock(&mut self, thread: &mut Thread<K::Event>) {
+        if thread.has_no_notice() {
+            let blocked = self.kernel.signals_blocked(thread.id.tid);
+            let _ = thread.notify_by(best_notice(blocked, self.threads.caught(thread)), self.own_thread);
+        }
+        // A thread that has just ended cannot be armed; its end will be reported.
+        let _ = self.budget.arm(thread, self.kernel.now());
+    }
+
+    /// Its process has another program, and the thread the id of the process.
+    fn forget_program(&mut self, thread: &mut Thread<K::Event>) {
+        let pid = thread.id.pid;
+        if thread.id.tid != pid {
+            thread.forget_owner();
+        }
+        thread.id.tid = pid;
+        thread.working_set.clear();
+        if let Some(process) = self.threads.process(pid) {
+            process.exec(pid, &self.kernel);
+        }
+    }
+
+    /// The thread is not traced any more.
+    pub(crate) fn remove(&mut self, tid: i32) {
+        let Some(mut thread) = self.threads.take(tid) else { return };
+        self.budget.progress(&mut thread);
+        self.drive(&mut thread, Event::Ended);
+        self.threads.gone(thread.id.pid);
+    }
+
+    /// A thread that nobody knew reports itself.
+    pub(crate) fn welcome(&mut self, tid: i32) {
+        if self.threads.add(tid, None, &mut self.kernel, &mut self.statistics) && self.recording {
+            self.happens(tid, Event::Begin { standing: true });
+        }
+    }
+
+    /// Starts the clocks of threads whose clocks were never started.
+    pub(crate) fn begin_idle_threads(&mut self) {
+        for tid in self.threads.ids(Thread::is_new) {
+            self.happens(tid, Event::Begin { standing: false });
+        }
+    }
+
+    /// Looks how much CPU time passed, if that was not done for so long.
+    pub(crate) fn look_at_time(&mut self, since: Duration) {
+        self.budget.look_at_time(since, &self.kernel, &mut self.statistics);
+    }
+
+    /// Charges what was done while no thread was stopped for it. Returns how long it took.
+    pub(crate) fn charge_the_rest(&mut self) -> Duration {
+        self.budget.charge_the_rest(&self.kernel, &mut self.statistics.time.other)
+    }
+}
