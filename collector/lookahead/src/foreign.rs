@@ -1,7 +1,7 @@
 //! Instructions left to the CPU: vector, mask, x87 and rare integer ones, executed one by one in stubs.
 
 use iced_x86::{
-    EncodingKind, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpCodeTableKind, OpKind,
+    Code, CpuidFeature, EncodingKind, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
     Register,
 };
 
@@ -136,12 +136,8 @@ fn implicit(instruction: &Instruction, register: Register) -> bool {
 
 /// Whether the instruction does nothing a stub cannot contain.
 fn harmless(instruction: &Instruction) -> bool {
-    let code = instruction.op_code();
     if instruction.flow_control() != FlowControl::Next
-        || code.is_privileged()
-        || code.is_save_restore()
-        || code.is_stack_instruction()
-        || code.is_input_output()
+        || needs_more_than_registers(instruction.code())
         || instruction.is_vsib()
         || !instruction.cpuid_features().iter().all(|&feature| present(feature))
     {
@@ -234,7 +230,7 @@ fn is_vector(instruction: &Instruction) -> bool {
     {
         return true;
     }
-    instruction.op_code().encoding() != EncodingKind::Legacy
+    instruction.encoding() != EncodingKind::Legacy
         || (0..instruction.op_count()).any(|operand| {
             let register = instruction.op_register(operand);
             register.is_vector_register() || register.is_mm()
@@ -242,11 +238,36 @@ fn is_vector(instruction: &Instruction) -> bool {
 }
 
 fn is_x87(instruction: &Instruction) -> bool {
-    let code = instruction.op_code();
-    code.encoding() == EncodingKind::Legacy && code.table() == OpCodeTableKind::Normal && {
-        let first = if code.op_code_len() == 2 { code.op_code() >> 8 } else { code.op_code() };
-        (0xd8..=0xdf).contains(&first)
-    }
+    is_x87_code(instruction.code())
+}
+
+/// Whether its first byte is 0xd8 to 0xdf. Bytes are in a table of iced's whose texts take milliseconds to build.
+fn is_x87_code(code: Code) -> bool {
+    let of_fpu = |feature: &CpuidFeature| {
+        matches!(
+            feature,
+            CpuidFeature::FPU
+                | CpuidFeature::FPU287
+                | CpuidFeature::FPU287XL_ONLY
+                | CpuidFeature::FPU387
+                | CpuidFeature::FPU387SL_ONLY
+        )
+    };
+    code.mnemonic() == Mnemonic::Fisttp || code.mnemonic() != Mnemonic::Wait && code.cpuid_features().iter().any(of_fpu)
+}
+
+/// Whether it has to be allowed by the kernel, uses the stack, or saves or restores more than it names.
+fn needs_more_than_registers(code: Code) -> bool {
+    code.is_privileged()
+        || code.is_save_restore_instruction()
+        || code.is_stack_instruction()
+        || is_input_output(code.mnemonic())
+}
+
+/// Whether it reads or writes ports.
+fn is_input_output(mnemonic: Mnemonic) -> bool {
+    use Mnemonic as M;
+    matches!(mnemonic, M::In | M::Insb | M::Insw | M::Insd | M::Out | M::Outsb | M::Outsw | M::Outsd)
 }
 
 fn traits(instruction: &Instruction) -> Traits {
@@ -299,7 +320,7 @@ fn needs_alignment(instruction: &Instruction) -> bool {
         M::Vmovaps | M::Vmovapd | M::Vmovdqa | M::Vmovdqa32 | M::Vmovdqa64 => true,
         M::Vmovntps | M::Vmovntpd | M::Vmovntdq | M::Vmovntdqa => true,
         M::Cmpxchg16b => true,
-        _ => instruction.op_code().encoding() == EncodingKind::Legacy,
+        _ => instruction.encoding() == EncodingKind::Legacy,
     }
 }
 
@@ -354,4 +375,36 @@ fn general(m: &mut Machine<'_>, op: &Op) -> Step {
         store_scratch(m, address, 0, size)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use iced_x86::OpCodeTableKind;
+
+    use super::*;
+
+    /// Those of the cores that this crate is for, against the table of what iced knows of each.
+    #[test]
+    fn properties_are_those_of_the_table_of_codes() {
+        let known = |code: &Code| {
+            let op_code = code.op_code();
+            op_code.is_instruction() && op_code.mode64() && code.encoding() != EncodingKind::MVEX
+        };
+        let mut codes = 0;
+        for code in Code::values().filter(known) {
+            codes += 1;
+            let op_code = code.op_code();
+            let first = if op_code.op_code_len() == 2 { op_code.op_code() >> 8 } else { op_code.op_code() };
+            let x87 = code.encoding() == EncodingKind::Legacy
+                && op_code.table() == OpCodeTableKind::Normal
+                && (0xd8..=0xdf).contains(&first);
+            assert_eq!(is_x87_code(code), x87, "{code:?}");
+            let more = op_code.is_privileged()
+                || op_code.is_save_restore()
+                || op_code.is_stack_instruction()
+                || op_code.is_input_output();
+            assert_eq!(needs_more_than_registers(code), more, "{code:?}");
+        }
+        assert!(codes > 3000, "{codes}");
+    }
 }

@@ -17,7 +17,7 @@ use crate::plan::periods::prime_from;
 use crate::plan::request::{Request, Target};
 use crate::session::Summary;
 use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
-use crate::session::metadata::{count_event, event_metadata};
+use crate::session::metadata::{count_event, event_metadata, own_cpu_time};
 use crate::session::open::Totals;
 use crate::session::placeholder::{placeholder, tracking};
 use crate::sys::EventFd;
@@ -131,7 +131,7 @@ impl Follows for Tracing {
         match done {
             None => metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned()),
             Some(mut tracer) => {
-                tracer.complete(clock_samples + summary.counts.before_first_burst);
+                tracer.complete(clock_samples + summary.counts.before_first_burst, own_cpu_time());
                 application = tracer.time.application;
                 metadata.degradations.extend(tracer.degradation());
                 metadata.tracer = Some(tracer.metadata());

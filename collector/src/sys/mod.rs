@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 mod child;
+mod cpu_clock;
 mod event;
 mod inherited;
 mod memory;
@@ -15,6 +16,7 @@ mod stopping_child;
 mod thread;
 
 pub(crate) use child::{StoppedChild, c_strings, is_executable};
+pub(crate) use cpu_clock::cpu_time;
 pub(crate) use event::{EventFd, Scope};
 pub(crate) use inherited::{allocate_from_one_arena, ignore_file_size_signal, is_ignored};
 pub use inherited::{raise_limits, with_inherited};

@@ -84,7 +84,7 @@ impl AddressSpace {
     /// Looks again what is mapped, if that is due, and forgets decoded code that may have changed.
     pub(crate) fn refresh(&mut self, kernel: &impl Kernel) {
         self.forget_volatile();
-        let now = kernel.now();
+        let (now, began) = (kernel.now(), kernel.own_time());
         if let Some((at, cost)) = self.read
             && (now - at < cost * SHARE
                 || now - at < (cost * SHARE_IF_SAME_SIZE).min(LONGEST_IF_SAME_SIZE) && !self.size_has_changed())
@@ -92,7 +92,7 @@ impl AddressSpace {
             return;
         }
         self.reread(kernel, self.pid, |_| {});
-        self.read = Some((now, kernel.now() - now));
+        self.read = Some((now, kernel.own_time().saturating_sub(began)));
     }
 
     /// Forgets decoded code that may have been rewritten.

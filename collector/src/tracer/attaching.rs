@@ -55,9 +55,12 @@ impl Attaching {
             let listed = if whole_processes { kernel.threads(id) } else { vec![id] };
             if whole_processes {
                 self.whole.push(id);
+                budget.count_process(id, kernel);
             }
             for thread in listed {
-                budget.count(thread, kernel);
+                if !whole_processes {
+                    budget.count_thread(thread, kernel);
+                }
                 self.waiting.push_back((thread, whole_processes.then_some(id)));
             }
         }

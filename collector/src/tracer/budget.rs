@@ -13,8 +13,10 @@ use crate::tracer::thread::Thread;
 pub(crate) struct Budget<E> {
     pub(crate) governor: Governor,
     cpu_time: CpuTime<E>,
-    /// The part of the tracer's own CPU time that was charged.
+    /// The part of the tracer's own CPU time that was charged,
     charged: Duration,
+    /// and of that of the collector's other threads, which write the recording.
+    charged_to_recorder: Duration,
     clock: Clock,
     /// Counts of the clock per ns, where it is no clock.
     rate: f64,
@@ -29,19 +31,35 @@ impl<E: ThreadEvent> Budget<E> {
             governor: Governor::new(settings.overhead / 100.0 * settings.burst_share, seed),
             cpu_time: CpuTime::new(settings.inherit, now),
             charged: Duration::ZERO,
+            charged_to_recorder: Duration::ZERO,
             clock: settings.clock,
             rate: 1.0,
             burst_is_over: false,
         }
     }
 
-    /// Counts the CPU time of a thread from now on.
-    pub(crate) fn count(&mut self, thread: i32, kernel: &mut impl Kernel<Event = E>) {
-        self.cpu_time.add(thread, kernel);
+    /// Counts the CPU time of a process from now on.
+    pub(crate) fn count_process(&mut self, process: i32, kernel: &impl Kernel) {
+        self.cpu_time.add_process(process, kernel);
     }
 
-    /// What the tracer's thread did so far was preparing, which is charged where the program is running. Before a program begins, it is
-    /// no reason for rare bursts in its first moments. Returns how long it took.
+    /// Counts that of a thread, and of all that it starts.
+    pub(crate) fn count_thread(&mut self, thread: i32, kernel: &mut impl Kernel<Event = E>) {
+        self.cpu_time.add_thread(thread, kernel);
+    }
+
+    /// A process that is traced has started another.
+    pub(crate) fn process_begins(&mut self, process: i32) {
+        self.cpu_time.begins(process);
+    }
+
+    /// A thread has ended, and its process with it if it was the last.
+    pub(crate) fn thread_ends(&mut self, thread: i32, kernel: &impl Kernel) {
+        self.cpu_time.ends(thread, kernel);
+    }
+
+    /// What the collector did so far was preparing, which is charged where the program is running. Before a program begins, it is
+    /// no reason for rare bursts in its first moments, and only the tracer's own part is told of. Returns how long it took.
     pub(crate) fn begin(
         &mut self,
         is_program_running: bool,
@@ -49,16 +67,21 @@ impl<E: ThreadEvent> Budget<E> {
         statistics: &mut TracerStatistics,
     ) -> Duration {
         self.charged = kernel.own_time();
-        statistics.time.other += self.charged;
+        self.charged_to_recorder = recorder_time(kernel);
+        let mut took = self.charged;
         if is_program_running {
-            self.governor.prepared(self.charged);
+            took += self.charged_to_recorder;
+            self.governor.prepared(took);
         }
-        self.charged
+        statistics.time.other += took;
+        took
     }
 
-    /// The rest of the tracer's CPU time.
+    /// The rest of the collector's CPU time until now.
     pub(crate) fn end(&self, kernel: &impl Kernel, statistics: &mut TracerStatistics) {
-        statistics.time.other += kernel.own_time().saturating_sub(self.charged);
+        statistics.collector_until_end = kernel.collector_time();
+        let charged = self.charged + self.charged_to_recorder;
+        statistics.time.other += statistics.collector_until_end.saturating_sub(charged);
     }
 
     /// Of the tracer's own time, so much is in the statistics.
@@ -81,14 +104,17 @@ impl<E: ThreadEvent> Budget<E> {
         self.governor.spent(cost + took);
     }
 
-    /// Charges what the tracer did while no thread was stopped for it: looking after threads, finding them, waiting.
-    /// Returns how long it took.
+    /// Charges what the tracer did while no thread was stopped for it: looking after threads, finding them, waiting; and what the
+    /// recorder did, which comes in lumps and is made up for over the next seconds. Returns how long both took.
     pub(crate) fn charge_the_rest(&mut self, kernel: &impl Kernel, other: &mut Duration) -> Duration {
         let rest = kernel.own_time().saturating_sub(self.charged);
+        let of_recorder = recorder_time(kernel).saturating_sub(self.charged_to_recorder);
         self.charged += rest;
-        *other += rest;
+        self.charged_to_recorder += of_recorder;
+        *other += rest + of_recorder;
         self.governor.spent(rest);
-        rest
+        self.governor.spread(of_recorder);
+        rest + of_recorder
     }
 
     /// Looks how much CPU time passed, if that was not done for so long.
@@ -100,8 +126,8 @@ impl<E: ThreadEvent> Budget<E> {
     }
 
     /// Looks at it in any case.
-    pub(crate) fn look_at_all_time(&mut self, statistics: &mut TracerStatistics) {
-        let passed = self.cpu_time.passed_until_now();
+    pub(crate) fn look_at_all_time(&mut self, kernel: &impl Kernel, statistics: &mut TracerStatistics) {
+        let passed = self.cpu_time.passed_until_now(kernel);
         self.governor.passed(passed);
         statistics.time.application += passed;
     }
@@ -135,4 +161,9 @@ impl<E: ThreadEvent> Budget<E> {
             self.rate = if self.rate == 1.0 { rate } else { self.rate + (rate - self.rate) / 16.0 };
         }
     }
+}
+
+/// CPU time of the collector's threads that do not trace.
+fn recorder_time(kernel: &impl Kernel) -> Duration {
+    kernel.collector_time().saturating_sub(kernel.own_time())
 }

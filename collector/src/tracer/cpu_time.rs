@@ -1,5 +1,6 @@
 //! CPU time of everything that was to be traced, whether it is or not.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use perf_event_open_sys::bindings as sys;
@@ -7,25 +8,58 @@ use perfdata::{AttrFlags, EventAttr};
 
 use crate::tracer::kernel::{Kernel, ThreadEvent};
 
-/// Reading takes this small a share of the time, however many threads there are.
+/// Looking takes this small a share of the time, however much there is to look at.
 const SHARE: u32 = 2000;
 
-/// Clocks that only count: one per thread there was at the beginning, which those it starts inherit.
+/// What the CPU time is read from.
+///
+/// Processes have a clock, which is read without any effect on them. Of single threads, and of a command with all that it starts, events
+/// count the time, which those they start inherit; where such a thread is running, its CPU has to be interrupted for reading, and the
+/// reader waits for that, in a virtual machine for milliseconds.
 pub(crate) struct CpuTime<E> {
-    clocks: Vec<E>,
+    /// What the clock of each process showed when it was looked at last.
+    processes: HashMap<i32, Duration>,
+    /// What processes used that have ended since.
+    ended: Duration,
+    counters: Vec<E>,
     inherit: bool,
-    seen: u64,
+    counted: u64,
     last: Instant,
     next: Instant,
 }
 
 impl<E: ThreadEvent> CpuTime<E> {
     pub(crate) fn new(inherit: bool, now: Instant) -> Self {
-        Self { clocks: Vec::new(), inherit, seen: 0, last: now, next: now }
+        let (processes, counters) = (HashMap::new(), Vec::new());
+        Self { processes, ended: Duration::ZERO, counters, inherit, counted: 0, last: now, next: now }
     }
 
-    /// Counts a thread from now on.
-    pub(crate) fn add(&mut self, thread: i32, kernel: &mut impl Kernel<Event = E>) {
+    /// Counts a process with all its threads from now on.
+    pub(crate) fn add_process(&mut self, process: i32, kernel: &impl Kernel) {
+        self.processes.insert(process, kernel.cpu_time(process).unwrap_or_default());
+    }
+
+    /// A process that has just begun was started by one that is counted. Counters are inherited without being told.
+    pub(crate) fn begins(&mut self, process: i32) {
+        if !self.processes.is_empty() {
+            self.processes.entry(process).or_default();
+        }
+    }
+
+    /// A process has ended, if `thread` was its last one. What its clock shows is still there for a moment.
+    pub(crate) fn ends(&mut self, thread: i32, kernel: &impl Kernel) {
+        if let Some(seen) = self.processes.get(&thread)
+            && let Some(time) = kernel.cpu_time(thread)
+        {
+            self.ended += time.saturating_sub(*seen);
+        }
+        if self.processes.len() > 1 {
+            self.processes.remove(&thread);
+        }
+    }
+
+    /// Counts a thread from now on, and all that it starts.
+    pub(crate) fn add_thread(&mut self, thread: i32, kernel: &mut impl Kernel<Event = E>) {
         let attr = EventAttr {
             kind: sys::PERF_TYPE_SOFTWARE,
             config: u64::from(sys::PERF_COUNT_SW_TASK_CLOCK),
@@ -34,32 +68,100 @@ impl<E: ThreadEvent> CpuTime<E> {
         };
         // Without the permission to see kernel time, what there is.
         let user = EventAttr { flags: attr.flags | AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV, ..attr.clone() };
-        self.clocks.extend(kernel.open(&attr, thread).or_else(|_| kernel.open(&user, thread)));
+        self.counters.extend(kernel.open(&attr, thread).or_else(|_| kernel.open(&user, thread)));
     }
 
-    /// Time that passed since the last time this returned some, if that is so long ago and it is time to look. Where a thread is
-    /// running, its CPU has to be interrupted: it is better to look while it is stopped.
+    /// Time that passed since the last time this returned some, if that is so long ago and it is time to look. It is better to look
+    /// while a thread is stopped: then it need not be interrupted.
     pub(crate) fn passed(&mut self, since: Duration, kernel: &impl Kernel) -> Option<Duration> {
-        let began = kernel.now();
-        if began < self.next.max(self.last + since) {
+        let now = kernel.now();
+        if now < self.next.max(self.last + since) {
             return None;
         }
-        let passed = self.passed_until_now();
-        self.last = began;
-        let now = kernel.now();
-        self.next = now + (now - began) * SHARE;
+        let began = kernel.own_time();
+        let passed = self.passed_until_now(kernel);
+        self.last = now;
+        // What it cost, not how long it took: others may have had the CPU meanwhile.
+        self.next = now + kernel.own_time().saturating_sub(began) * SHARE;
         Some(passed)
     }
 
     /// As above, at any time.
-    pub(crate) fn passed_until_now(&mut self) -> Duration {
-        let count = |clock: &E| {
+    pub(crate) fn passed_until_now(&mut self, kernel: &impl Kernel) -> Duration {
+        let mut passed = std::mem::take(&mut self.ended);
+        for (&process, seen) in &mut self.processes {
+            if let Some(time) = kernel.cpu_time(process) {
+                passed += time.saturating_sub(*seen);
+                *seen = time.max(*seen);
+            }
+        }
+        let count = |counter: &E| {
             let mut word = [0];
-            clock.read(&mut word).map_or(0, |_| word[0])
+            counter.read(&mut word).map_or(0, |_| word[0])
         };
-        let total: u64 = self.clocks.iter().map(count).sum();
-        let passed = total.saturating_sub(self.seen);
-        self.seen = self.seen.max(total);
-        Duration::from_nanos(passed)
+        let total: u64 = self.counters.iter().map(count).sum();
+        passed += Duration::from_nanos(total.saturating_sub(self.counted));
+        self.counted = self.counted.max(total);
+        passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::tracer::scripted_kernel::{ScriptedEvent, ScriptedKernel};
+    use crate::tracer::shared::Shared;
+
+    const fn ms(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    fn kernel(threads: &[(i32, i32)]) -> ScriptedKernel {
+        ScriptedKernel::new(threads, &[], &[], &Arc::new(Shared::new().unwrap()))
+    }
+
+    #[test]
+    fn processes_count_with_all_threads_and_with_those_they_start() {
+        let kernel = kernel(&[(100, 100), (101, 100)]);
+        kernel.world().pass(ms(50), 1.0);
+        let mut time = CpuTime::<ScriptedEvent>::new(true, kernel.now());
+        time.add_process(100, &kernel);
+        kernel.world().pass(ms(10), 1.0);
+        assert_eq!(time.passed_until_now(&kernel), ms(20), "from now on, two threads");
+        assert_eq!(time.passed_until_now(&kernel), ms(0));
+        kernel.world().add(200, 200);
+        time.begins(200);
+        kernel.world().pass(ms(10), 1.0);
+        time.ends(200, &kernel);
+        kernel.world().threads.remove(&200);
+        assert_eq!(time.passed_until_now(&kernel), ms(30), "one that ended before anyone looked");
+        kernel.world().pass(ms(10), 1.0);
+        assert_eq!(time.passed_until_now(&kernel), ms(20));
+    }
+
+    #[test]
+    fn threads_count_by_events() {
+        let mut kernel = kernel(&[(100, 100), (101, 100)]);
+        let mut time = CpuTime::<ScriptedEvent>::new(true, kernel.now());
+        time.add_thread(101, &mut kernel);
+        time.begins(200);
+        kernel.world().pass(ms(10), 1.0);
+        assert_eq!(time.passed_until_now(&kernel), ms(10));
+    }
+
+    #[test]
+    fn looking_is_no_rarer_where_others_have_the_cpu() {
+        let kernel = kernel(&[(100, 100)]);
+        kernel.world().stolen = ms(10);
+        kernel.world().cost = Duration::from_micros(5);
+        let mut time = CpuTime::<ScriptedEvent>::new(true, kernel.now());
+        time.add_process(100, &kernel);
+        assert_eq!(time.passed(ms(100), &kernel), None, "it is too early");
+        for _ in 0..3 {
+            kernel.world().pass(ms(100), 1.0);
+            assert!(time.passed(ms(100), &kernel).is_some());
+        }
     }
 }

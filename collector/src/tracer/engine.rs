@@ -80,8 +80,8 @@ impl<K: Kernel> Engine<K> {
         for tid in self.executor.threads.ids(|_| true) {
             self.executor.happens(tid, Event::RecordingEnds);
         }
-        let Executor { budget, statistics, .. } = &mut self.executor;
-        budget.look_at_all_time(statistics);
+        let Executor { kernel, budget, statistics, .. } = &mut self.executor;
+        budget.look_at_all_time(kernel, statistics);
         // A thread that is let go with the signal of its clock on its way would get it. Whether a signal waits and whether its thread
         // stops for it change together, under the kernel's `siglock`.
         follow_until(&mut self, LAST_SIGNALS, |engine| {
@@ -205,6 +205,7 @@ impl<K: Kernel> Producer for Engine<K> {
     }
 
     fn ended(&mut self, thread: i32) {
+        self.executor.budget.thread_ends(thread, &self.executor.kernel);
         self.executor.look_at_time(AT_A_STOP);
         self.executor.remove(thread);
     }

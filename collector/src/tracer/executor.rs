@@ -256,7 +256,13 @@ impl<K: Kernel> Executor<K> {
 
     /// A thread that nobody knew reports itself.
     pub(crate) fn welcome(&mut self, tid: i32) {
-        if self.threads.add(tid, None, &mut self.kernel, &mut self.statistics) && self.recording {
+        if !self.threads.add(tid, None, &mut self.kernel, &mut self.statistics) {
+            return;
+        }
+        if self.threads.get(tid).is_some_and(|thread| thread.id.pid == tid) {
+            self.budget.process_begins(tid);
+        }
+        if self.recording {
             self.happens(tid, Event::Begin { standing: true });
         }
     }

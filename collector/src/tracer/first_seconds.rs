@@ -24,6 +24,8 @@ struct Program {
     cpus: f64,
     /// CPU time of the tracer before it begins.
     preparing: Duration,
+    /// CPU time of the recorder before tracing begins, and as much once more in the first moments.
+    recorder: Duration,
     /// What its first bursts cost, and then all of them.
     bursts: Vec<Duration>,
 }
@@ -46,10 +48,13 @@ impl Program {
         {
             let mut world = kernel.world();
             world.work = self.preparing;
+            world.recorder = self.recorder;
             world.cost = Duration::from_micros(5);
             world.burst_costs.clone_from(&self.bursts);
             let share = self.cpus / f64::from(self.threads);
+            let recorder = self.recorder;
             world.at_wait = Some(Box::new(move |world, timeout| {
+                world.recorder = 2 * recorder;
                 world.pass(timeout.min(Duration::from_millis(5)), share);
                 world.elapsed < Duration::from_secs(seconds)
             }));
@@ -74,10 +79,10 @@ fn many_threads_that_do_little_keep_the_budget_from_the_beginning() {
     // As a virtual machine of Java: its first bursts find everything cold.
     let bursts = [vec![us(4000); 2], vec![us(2000); 10], vec![us(1200)]].concat();
     for (threads, cpus) in [(26, 0.25), (26, 1.0), (60, 0.5), (200, 2.0)] {
-        let program = Program { threads, cpus, preparing: us(2000), bursts: bursts.clone() };
+        let program = Program { threads, cpus, preparing: us(2000), recorder: us(0), bursts: bursts.clone() };
         for seconds in [4, 8] {
             let (done, share) = program.record(seconds);
-            // Preparing is spread over five seconds of CPU time, what is left of it comes on top; a burst may be too many.
+            // Preparing is spread over three seconds of CPU time, what is left of it comes on top; a burst may be too many.
             let used = done.time.application.as_secs_f64();
             let ahead = 0.002 + 0.0022 + 0.25 * BUDGET;
             assert!(
@@ -94,7 +99,7 @@ fn many_threads_that_do_little_keep_the_budget_from_the_beginning() {
 
 #[test]
 fn all_threads_are_traced_in_the_end_one_after_the_other() {
-    let program = Program { threads: 26, cpus: 0.5, preparing: us(1000), bursts: vec![us(300)] };
+    let program = Program { threads: 26, cpus: 0.5, preparing: us(1000), recorder: us(0), bursts: vec![us(300)] };
     let (done, _) = program.record(6);
     assert_eq!((done.threads, done.starting.threads), (26, 26));
     assert!(done.starting.took >= us(1000) && done.starting.lasted >= Duration::from_millis(20), "{:?}", done.starting);
@@ -102,9 +107,20 @@ fn all_threads_are_traced_in_the_end_one_after_the_other() {
 
 #[test]
 fn of_a_program_that_does_nothing_few_threads_are_traced() {
-    let program = Program { threads: 400, cpus: 0.0, preparing: us(1000), bursts: vec![us(300)] };
+    let program = Program { threads: 400, cpus: 0.0, preparing: us(1000), recorder: us(0), bursts: vec![us(300)] };
     let (done, _) = program.record(4);
     assert!((1..200).contains(&done.threads), "{}", done.threads);
     let cost = done.time.spent().saturating_sub(us(1000));
     assert!(cost < Duration::from_millis(20), "{cost:?}");
+}
+
+#[test]
+fn what_the_recorder_takes_is_charged_and_said_and_bursts_come_all_the_same() {
+    let program = Program { threads: 1, cpus: 1.0, preparing: us(5000), recorder: us(4000), bursts: vec![us(1000)] };
+    let (done, share) = program.record(4);
+    assert!(done.starting.took >= us(9000), "{:?}", done.starting);
+    // 40 ms may be spent, of which 13 are not for bursts.
+    assert!((0.8..1.15).contains(&(share / BUDGET)), "{share}: {:?}", done.time);
+    assert!((18..=28).contains(&done.bursts), "{}: {:?}", done.bursts, done.time);
+    assert!(done.time.other >= us(13_000), "{:?}", done.time);
 }

@@ -9,6 +9,8 @@ const SHORTEST: f64 = 50_000.0;
 const LONGEST: f64 = 10e9;
 /// How far back is looked, ns of CPU time, if that is ten bursts or more.
 const MEMORY: f64 = 5e9;
+/// Over so much CPU time, ns, it is made up for what was spent at once.
+const SPREAD: f64 = 3e9;
 /// CPU time that is taken to have passed on budget when a program begins, ns: its first moments are no reason for extremes.
 const GRACE: f64 = 1e9;
 /// The same where the program is running already, with many threads perhaps that may all cost something at once.
@@ -28,9 +30,9 @@ pub(crate) struct Governor {
     spent: f64,
     spent_on_bursts: f64,
     passed: f64,
-    /// What preparing took, ns, and how much of it is still to be taken off.
-    preparing: f64,
-    preparing_left: f64,
+    /// What was spent and is still to be taken off, ns, and the part of it that each ns of CPU time takes.
+    to_take_off: f64,
+    taken_off_per_ns: f64,
     /// As if so much CPU time had passed on budget before.
     grace: f64,
     random: fastrand::Rng,
@@ -46,8 +48,8 @@ impl Governor {
             spent: 0.0,
             spent_on_bursts: 0.0,
             passed: 0.0,
-            preparing: 0.0,
-            preparing_left: 0.0,
+            to_take_off: 0.0,
+            taken_off_per_ns: 0.0,
             grace: GRACE,
             random: fastrand::Rng::with_seed(seed),
         }
@@ -58,19 +60,24 @@ impl Governor {
         self.spent += time.as_nanos() as f64;
     }
 
-    /// Preparing took this much, while the program was running. It is taken off what may be spent over the next seconds of CPU time:
-    /// all at once, there would be no bursts for as long.
+    /// Preparing took this much, while the program was running.
     pub(crate) fn prepared(&mut self, time: Duration) {
-        self.preparing = time.as_nanos() as f64;
-        self.preparing_left = self.preparing;
+        self.spread(time);
         self.grace = HEAD_START;
+    }
+
+    /// So much was spent at once. It is taken off what may be spent over the next seconds of CPU time: all at once, there would be no
+    /// bursts for as long.
+    pub(crate) fn spread(&mut self, time: Duration) {
+        self.to_take_off += time.as_nanos() as f64;
+        self.taken_off_per_ns = self.to_take_off / SPREAD;
     }
 
     /// Threads ran for this long.
     pub(crate) fn passed(&mut self, time: Duration) {
         self.passed += time.as_nanos() as f64;
-        let part = (self.preparing * time.as_nanos() as f64 / MEMORY).min(self.preparing_left);
-        self.preparing_left -= part;
+        let part = (self.taken_off_per_ns * time.as_nanos() as f64).min(self.to_take_off);
+        self.to_take_off -= part;
         self.spent += part;
         let memory = MEMORY.max(10.0 * self.burst_cost / self.budget);
         if self.passed > memory {
@@ -161,6 +168,28 @@ mod tests {
     fn other_stops_are_made_up_for() {
         let share = simulate(0.01, Duration::from_micros(250), Duration::from_millis(5), 200);
         assert!((0.008..0.0125).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn what_was_spent_at_once_is_made_up_for_over_the_next_seconds() {
+        const BUDGET: f64 = 0.01;
+        let (cost, at_once) = (Duration::from_millis(1), Duration::from_millis(30));
+        let mut governor = Governor::new(BUDGET, 7);
+        governor.prepared(at_once);
+        let (mut now, mut bursts, mut in_first_seconds) = (0.0, 0, 0);
+        while now < 10e9 {
+            let period = governor.period();
+            now += period;
+            governor.passed(Duration::from_nanos(period as u64));
+            governor.spent(cost);
+            governor.burst(cost);
+            bursts += 1;
+            in_first_seconds += u32::from(now < 3e9);
+        }
+        let allowed = BUDGET * 10e9 - at_once.as_nanos() as f64;
+        let share = f64::from(bursts) * 1e6 / allowed;
+        assert!((0.8..1.2).contains(&share), "{bursts} bursts, {share}");
+        assert!(in_first_seconds >= 5, "there are bursts while it is made up for: {in_first_seconds}");
     }
 
     #[test]

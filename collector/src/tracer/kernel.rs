@@ -23,6 +23,8 @@ pub(crate) trait Kernel: ThreadMemory + Processes {
     fn now(&self) -> Instant;
     /// CPU time of the calling thread.
     fn own_time(&self) -> Duration;
+    /// CPU time of the calling thread's process, which also writes the recording.
+    fn collector_time(&self) -> Duration;
     /// The id of the calling thread.
     fn own_thread(&self) -> i32;
 
@@ -82,6 +84,9 @@ pub(crate) trait Processes {
     fn threads(&self, process: i32) -> Vec<i32>;
     /// The process of a thread.
     fn process_of(&self, thread: i32) -> Option<i32>;
+    /// CPU time of all threads of a process, those that have ended included. No thread is interrupted for that. A process that has ended
+    /// has it until its parent has waited for it.
+    fn cpu_time(&self, process: i32) -> Option<Duration>;
     /// The processes that a thread has started.
     fn children(&self, process: i32, thread: i32) -> Vec<i32>;
     /// The mappings of a thread's process, by ascending address.

@@ -47,6 +47,11 @@ impl Kernel for LinuxKernel {
         Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
     }
 
+    fn collector_time(&self) -> Duration {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+    }
+
     fn own_thread(&self) -> i32 {
         sys::own_thread()
     }
@@ -146,6 +151,10 @@ impl Processes for LinuxKernel {
 
     fn process_of(&self, thread: i32) -> Option<i32> {
         process::group_and_parent(thread as u32).map(|(process, _)| process as i32)
+    }
+
+    fn cpu_time(&self, process: i32) -> Option<Duration> {
+        sys::cpu_time(process)
     }
 
     fn children(&self, process: i32, thread: i32) -> Vec<i32> {

@@ -91,8 +91,12 @@ pub(super) struct World {
     pub(super) elapsed: Duration,
     /// CPU time of the tracer.
     pub(super) work: Duration,
+    /// CPU time of the recorder.
+    pub(super) recorder: Duration,
     /// What each request costs of it.
     pub(super) cost: Duration,
+    /// For how long others have the CPU at each request.
+    pub(super) stolen: Duration,
     /// What each burst costs of it beside, one after the other; all further ones as much as the last.
     pub(super) burst_costs: Vec<Duration>,
     bursts_taken: usize,
@@ -148,7 +152,9 @@ impl ScriptedKernel {
             start: Instant::now(),
             elapsed: Duration::ZERO,
             work: Duration::ZERO,
+            recorder: Duration::ZERO,
             cost: Duration::ZERO,
+            stolen: Duration::ZERO,
             burst_costs: Vec::new(),
             bursts_taken: 0,
             threads: BTreeMap::new(),
@@ -209,6 +215,7 @@ impl World {
     /// A request takes the tracer's time.
     fn charge(&mut self) {
         self.work += self.cost;
+        self.elapsed += self.stolen;
     }
 
     pub(super) fn add(&mut self, tid: i32, pid: i32) {
@@ -355,6 +362,11 @@ impl Kernel for ScriptedKernel {
 
     fn own_time(&self) -> Duration {
         self.0.borrow().work
+    }
+
+    fn collector_time(&self) -> Duration {
+        let world = self.0.borrow();
+        world.work + world.recorder
     }
 
     fn own_thread(&self) -> i32 {
@@ -512,6 +524,13 @@ impl Processes for ScriptedKernel {
 
     fn process_of(&self, thread: i32) -> Option<i32> {
         self.thread(thread, |thread| thread.pid).ok()
+    }
+
+    fn cpu_time(&self, process: i32) -> Option<Duration> {
+        let mut world = self.0.borrow_mut();
+        world.charge();
+        let times = world.threads.values().filter(|thread| thread.pid == process).map(|thread| thread.cpu_time);
+        times.reduce(|sum, time| sum + time)
     }
 
     fn children(&self, process: i32, _: i32) -> Vec<i32> {

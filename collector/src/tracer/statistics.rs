@@ -69,14 +69,16 @@ pub struct TracerStatistics {
     pub starting: Starting,
     /// What a stop is charged on this machine.
     pub(crate) stop_cost: StopCost,
-    /// Where the CPU time of the program and of the tracer went.
+    /// Where the CPU time of the program and of the collector went.
     pub time: Times,
+    /// CPU time of the collector until tracing ended, of which all that was spent on this recording is in `time`.
+    pub(crate) collector_until_end: Duration,
 }
 
 /// What it took to prepare, and until all threads were traced that were there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Starting {
-    /// CPU time of the tracer.
+    /// CPU time of the collector.
     pub took: Duration,
     /// Threads that were there.
     pub threads: u64,
@@ -108,7 +110,7 @@ pub struct Times {
     pub decoding: Duration,
     /// Setting breakpoints, and the stops at them.
     pub breakpoints: Duration,
-    /// The rest of the tracer's CPU time.
+    /// The rest of the CPU time of the collector, which also writes the recording.
     pub other: Duration,
     /// Event samples beside: their number times what one was measured to cost.
     pub samples: Duration,
@@ -210,6 +212,7 @@ impl TracerStatistics {
             starting: Starting::default(),
             stop_cost,
             time: Times::default(),
+            collector_until_end: Duration::ZERO,
         }
     }
 
@@ -254,8 +257,9 @@ impl TracerStatistics {
         (samples > 0).then(|| format!("{samples} samples of bursts could not be written and are lost, which is a bug"))
     }
 
-    /// Adds what event samples cost, and computes the shares.
-    pub(crate) fn complete(&mut self, samples: u64) {
+    /// Adds what event samples cost and what the collector did after tracing ended, and computes the shares. `collector`: its CPU time.
+    pub(crate) fn complete(&mut self, samples: u64, collector: Duration) {
+        self.time.other += collector.saturating_sub(self.collector_until_end);
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         self.time.samples = SAMPLE.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
         let application = self.time.application.as_secs_f64();

@@ -90,8 +90,9 @@ fn where_time_went(statistics: &TracerStatistics) -> String {
 fn what_starting_took(statistics: &TracerStatistics) -> Option<String> {
     let share = statistics.starting_exceeded().filter(|share| share.is_finite())?;
     let milliseconds = statistics.starting.took.as_secs_f64() * 1e3;
+    let alone = if share > statistics.overhead_allowed { ", alone more than was allowed" } else { "" };
     Some(format!(
-        "of that, starting took {milliseconds:.1} ms, {share:.2} % of CPU time: it weighs less the longer is recorded"
+        "of that, starting took {milliseconds:.1} ms, {share:.2} % of CPU time{alone}: it weighs less the longer is recorded"
     ))
 }
 
