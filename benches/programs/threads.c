@@ -2,13 +2,16 @@
 //
 //     threads N UNITS     does UNITS units of work (some 100 us each) on N threads and ends
 //     threads N 0         works until it is killed; prints units done, CPU seconds and wall-clock seconds ten times a second
+//     threads N 0 FILE    the same, and writes the units that each thread has done to FILE, 8 bytes each
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 enum { RECORDS = 256, SLOTS = 1024, STACK = 128 << 10 };
@@ -20,6 +23,7 @@ struct record {
 
 struct worker {
     _Alignas(64) _Atomic uint64_t done;
+    _Atomic uint64_t *shown;
     uint64_t units, state, found;
     pthread_t thread;
     struct record *slots;
@@ -60,6 +64,7 @@ static void *work(void *argument) {
     for (uint64_t i = 0; !worker->units || i < worker->units; i++) {
         unit(worker);
         atomic_store_explicit(&worker->done, i + 1, memory_order_relaxed);
+        if (worker->shown) atomic_store_explicit(worker->shown, i + 1, memory_order_relaxed);
     }
     return NULL;
 }
@@ -75,11 +80,17 @@ int main(int count, char **arguments) {
     uint64_t units = count > 2 ? strtoull(arguments[2], NULL, 10) : 10000;
     struct worker *workers = aligned_alloc(64, threads * sizeof *workers);
     memset(workers, 0, threads * sizeof *workers);
+    _Atomic uint64_t *shown = NULL;
+    if (count > 3) {
+        shown = mmap(NULL, threads * sizeof *shown, PROT_READ | PROT_WRITE, MAP_SHARED, open(arguments[3], O_RDWR), 0);
+        if (shown == MAP_FAILED) return 1;
+    }
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK);
     for (int i = 0; i < threads; i++) {
         workers[i].units = units ? units / threads + (i < (int)(units % threads)) : 0;
+        workers[i].shown = shown ? shown + i : NULL;
         workers[i].state = 88172645463325252u + i;
         if (units && !workers[i].units) workers[i].units = 1;
         if (pthread_create(&workers[i].thread, &attributes, work, &workers[i])) return 1;
