@@ -67,6 +67,8 @@ tolerant_objects! {
         pub predictions: Option<PredictionCounts>,
         /// What it took until all threads were traced.
         pub starting: Option<StartingMetadata>,
+        /// CPU time of the collector after tracing ended, ns; it is in `time`, too.
+        pub ending_ns: Option<u64>,
         /// What stops were taken to cost.
         pub stop_cost: Option<StopCostMetadata>,
         /// Where time went.
@@ -83,7 +85,7 @@ tolerant_objects! {
 
     /// What it took until all threads were traced.
     pub struct StartingMetadata {
-        /// CPU time of the tracer, ns.
+        /// CPU time of the collector, ns; of the tracer alone where a command was started.
         pub took_ns: Option<u64>,
         /// Threads that were there.
         pub threads: Option<u64>,

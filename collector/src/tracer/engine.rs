@@ -48,7 +48,8 @@ impl<K: Kernel> Engine<K> {
     ) -> Self {
         let now = kernel.now();
         let executor = Executor::new(&settings, event, shared, kernel, stop_cost);
-        Self { settings, executor, attaching: Attaching::new(now), upkeep: Upkeep::new(now), placement }
+        let upkeep = Upkeep::new(now, settings.command.is_none());
+        Self { settings, executor, attaching: Attaching::new(now), upkeep, placement }
     }
 
     /// What was done, which is nothing.

@@ -73,6 +73,8 @@ pub struct TracerStatistics {
     pub time: Times,
     /// CPU time of the collector until tracing ended, of which all that was spent on this recording is in `time`.
     pub(crate) collector_until_end: Duration,
+    /// What it took after that.
+    pub(crate) ending: Duration,
 }
 
 /// What it took to prepare, and until all threads were traced that were there.
@@ -213,6 +215,7 @@ impl TracerStatistics {
             stop_cost,
             time: Times::default(),
             collector_until_end: Duration::ZERO,
+            ending: Duration::ZERO,
         }
     }
 
@@ -245,6 +248,7 @@ impl TracerStatistics {
             unsupported: Some(self.unsupported.clone()),
             predictions: Some(PredictionCounts { checked: Some(checked), diverged: Some(diverged) }),
             starting: Some(self.starting.metadata()),
+            ending_ns: nanoseconds(self.ending),
             stop_cost: Some(stop_cost(&self.stop_cost)),
             time: Some(self.time.metadata()),
             ..self.size.metadata(self.kind, self.overhead_allowed)
@@ -259,7 +263,8 @@ impl TracerStatistics {
 
     /// Adds what event samples cost and what the collector did after tracing ended, and computes the shares. `collector`: its CPU time.
     pub(crate) fn complete(&mut self, samples: u64, collector: Duration) {
-        self.time.other += collector.saturating_sub(self.collector_until_end);
+        self.ending = collector.saturating_sub(self.collector_until_end);
+        self.time.other += self.ending;
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
         self.time.samples = SAMPLE.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX));
         let application = self.time.application.as_secs_f64();

@@ -9,6 +9,8 @@ use crate::tracer::thread::Thread;
 
 /// How often threads are looked after.
 pub(crate) const HOUSEKEEPING: Duration = Duration::from_millis(250);
+/// For so long what the recorder does is part of starting: it writes what was there before, and starts its own events.
+const STARTING: Duration = Duration::from_millis(500);
 /// How often to look how much CPU time passed where no thread stops.
 const WITHOUT_STOP: Duration = Duration::from_millis(500);
 /// Threads that are looked at each time.
@@ -18,12 +20,15 @@ const LOOKS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Upkeep {
     next: Instant,
+    /// Until then, what is charged is part of starting, where the program is running.
+    starting_until: Option<Instant>,
     looks: u32,
 }
 
 impl Upkeep {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self { next: now, looks: 0 }
+    /// `is_program_running`: it is not a command that the recording starts.
+    pub(crate) fn new(now: Instant, is_program_running: bool) -> Self {
+        Self { next: now, starting_until: is_program_running.then_some(now + STARTING), looks: 0 }
     }
 
     /// Looks after the threads, if it is time. `all_attached`: all threads are traced that were there before.
@@ -38,7 +43,10 @@ impl Upkeep {
         if all_attached {
             find_missing(executor);
         }
-        executor.charge_the_rest();
+        let took = executor.charge_the_rest();
+        if self.starting_until.is_some_and(|end| now < end) {
+            executor.statistics.starting.took += took;
+        }
         self.next = now + HOUSEKEEPING;
     }
 
