@@ -15,6 +15,7 @@ use perfdata::Recording;
 
 use crate::commands::record;
 use crate::models::{self, Chosen};
+use crate::output;
 use crate::output::Head;
 use crate::progress::Progress;
 
@@ -85,7 +86,7 @@ impl InputArgs {
 
     /// The file that is read, if it is one.
     pub fn file(&self) -> Option<&Path> {
-        (self.command.is_empty() && self.input != Path::new("-")).then_some(&*self.input)
+        (self.command.is_empty() && !is_standard_input(&self.input)).then_some(&*self.input)
     }
 
     /// The command to record, if it was given.
@@ -95,12 +96,8 @@ impl InputArgs {
 
     /// Opens the recording that was named.
     pub fn open(&self) -> anyhow::Result<Recording> {
-        if self.input == Path::new("-") {
-            let stdin = std::io::stdin();
-            if stdin.is_terminal() {
-                bail!("standard input is a terminal: pipe a recording into it, or name a file with -i");
-            }
-            return Recording::from_stream(&mut stdin.lock() as &mut dyn Read).context("standard input");
+        if is_standard_input(&self.input) {
+            return Recording::from_stream(standard_input()?).context("standard input");
         }
         open_recording(&self.input)
     }
@@ -152,7 +149,7 @@ impl AnalysisArgs {
         subset: Subset,
     ) -> anyhow::Result<Analysis> {
         if subset == Subset::Whole {
-            notes(recording).for_each(|note| eprintln!("hbbp: {note}"));
+            notes(recording).for_each(output::say);
         }
         let threads = self.threads();
         let options = Options { search: self.search(), subset, group_by, detail, threads, rules };
@@ -175,8 +172,14 @@ impl AnalysisArgs {
         Ok(analysis)
     }
 
-    /// The flow of a recording, of a file of `hbbp merge`, or of exact counts.
+    /// The flow of a recording, of a file of `hbbp merge`, or of exact counts; `-` is standard input.
     pub fn flow_of_file(&self, chosen: &Chosen, file: &Path) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
+        if is_standard_input(file) {
+            // What it is can be told by its beginning only.
+            let mut kept = tempfile::NamedTempFile::new().context("a file for what standard input has")?;
+            std::io::copy(&mut standard_input()?, &mut kept).context("standard input")?;
+            return self.flow_of_file(chosen, kept.path()).context("standard input");
+        }
         let name = || file.display().to_string();
         let begin = begin_of(file);
         if !is_document(&begin) {
@@ -209,6 +212,19 @@ impl AnalysisArgs {
         let flow = if self.chooses() { analysis.into_flow_by_choice() } else { analysis.flow.unwrap_or_default() };
         Ok((flow, degraded))
     }
+}
+
+/// Whether the name stands for standard input.
+pub fn is_standard_input(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+fn standard_input() -> anyhow::Result<impl Read> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        bail!("standard input is a terminal: pipe a recording into it, or name a file");
+    }
+    Ok(stdin.lock())
 }
 
 /// Whether it is none of our documents: a file of `hbbp merge`, or exact counts.

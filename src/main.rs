@@ -1,10 +1,12 @@
 //! `hbbp`: how often every basic block of a program runs, with or without hardware branch records.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod output;
+
 mod commands;
 mod input;
 mod models;
-mod output;
 mod progress;
 mod usage;
 
@@ -56,6 +58,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    collector::ignore_file_size_signal();
     let result = match Cli::parse().command {
         Command::Record(args) => commands::record::run(*args),
         Command::Mix(args) => commands::mix::run(&args),
@@ -76,7 +79,7 @@ fn main() -> ExitCode {
         if is_closed_pipe(&error) {
             return ExitCode::SUCCESS; // `hbbp mix | head` has seen enough.
         }
-        eprintln!("hbbp: {}", describe(&error));
+        output::say(describe(&error));
         ExitCode::FAILURE
     })
 }

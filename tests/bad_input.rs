@@ -81,6 +81,54 @@ fn a_recording_without_samples_says_what_it_has() {
     }
 }
 
+/// Names come from recordings: they must not command the terminal that messages go to.
+#[test]
+fn control_characters_of_names_are_not_sent_to_the_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::new(Path::new("/nowhere/\u{1b}]0;title\u{7}"));
+    (0..5).for_each(|_| recorder.stack(&AROUND));
+    let file = directory.path().join("hostile.data");
+    std::fs::write(&file, recorder.finish(&Features::default())).unwrap();
+    let file = file.to_str().unwrap();
+    let merged = directory.path().join("merged").to_str().unwrap().to_string();
+    let commands: [&[&str]; 6] = [
+        &["mix", "-i", file],
+        &["blocks", "-i", file],
+        &["export", "--format", "bolt", "-i", file],
+        &["export", "--format", "llvm-text", "-i", file],
+        &["merge", "-o", &merged, file, "no\u{1b}such"],
+        &["diff", file, file],
+    ];
+    let mut named = 0;
+    for command in commands {
+        let output = run_limited(command);
+        for text in [&output.stdout, &output.stderr] {
+            assert!(!text.contains(&0x1b), "{command:?}: {}", String::from_utf8_lossy(text));
+            named += usize::from(String::from_utf8_lossy(text).contains("\\u{1b}"));
+        }
+    }
+    assert!(named >= 4, "{named}");
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_said_of_what_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("some.data");
+    std::fs::write(&file, recording_of(Path::new("/nowhere/four"))).unwrap();
+    let limited = |args: &[&str]| {
+        let script = "ulimit -f 0; exec \"$0\" \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_hbbp")]).args(args);
+        command.current_dir(directory.path()).output().unwrap()
+    };
+    for args in [&["mix", "-i", "some.data", "-o", "out"][..], &["merge", "-o", "out", "some.data"]] {
+        let output = limited(args);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {message}");
+        assert!(message.contains("File too large"), "{args:?}: {message}");
+    }
+}
+
 #[test]
 fn wrong_usage_exits_with_two() {
     for arguments in

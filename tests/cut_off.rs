@@ -17,7 +17,7 @@ use synthetic::{AROUND, Burst, C, Recorder, burst_metadata};
 use testing::Alone;
 
 /// What every report of such a recording begins its list of degradations with.
-const CUT_OFF: &str = "cut off: the recorder was killed; what it recorded last is missing";
+const CUT_OFF: &str = "cut off: the recorder was killed, or could not write on; what it recorded last is missing";
 
 /// Where a header says how long the data section is, and which features follow it.
 const DATA: usize = 40;

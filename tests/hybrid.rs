@@ -199,6 +199,20 @@ fn zeros_after_a_recorded_build_id_do_not_matter() {
     assert_eq!(block(&document, D)["lbr"], 2000.0);
 }
 
+/// A recording may say that a file has an id of no bytes, or zeros for a file without one.
+#[test]
+fn a_recorded_build_id_of_nothing_but_zeros_is_none() {
+    let Some(setup) = setup() else { return };
+    for build_id in [vec![], vec![0; 8], vec![0; 20]] {
+        let entry = BuildIdEntry { build_id, path: b"/nowhere/four".to_vec(), pid: -1, misc: 2 };
+        let features = Features { build_ids: vec![entry], ..Features::default() };
+        let bytes = recording(Path::new("/nowhere/four"), &features);
+        let document = setup.blocks(&bytes, &["--symfs", setup.folder.path().to_str().unwrap()]);
+        assert_eq!(document["head"]["degraded"].as_array().unwrap().len(), 0, "{document:#}");
+        assert_eq!(block(&document, D)["lbr"], 2000.0);
+    }
+}
+
 #[test]
 fn a_file_that_is_named_for_a_recorded_one_may_be_another_build() {
     let Some(setup) = setup() else { return };

@@ -129,6 +129,25 @@ fn what_cannot_be_read_stops_a_merge_or_is_left_out() {
 
 /// Sums that no reader would take are not written.
 #[test]
+fn standard_input_and_output_are_files() {
+    let Some(setup) = Setup::new() else { return };
+    let first = setup.record("first", &setup.binary, &[&AROUND]);
+    let piped = |args: &[&str], from: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hbbp"));
+        let output = command.args(args).stdin(std::fs::File::open(from).unwrap()).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let merged = setup.merge("merged", &[&first]);
+    let expected = std::fs::read(&merged).unwrap();
+    assert_eq!(piped(&["merge", "-o", "-", "-"], &first), expected);
+    assert_eq!(piped(&["merge", "-o", "-", "-"], &merged), expected, "a merged file, too");
+    let compared = piped(&["diff", "-", &first, "--format", "json", "-o", "-"], &merged);
+    near(&serde_json::from_slice::<Value>(&compared).unwrap()["overlap"]["blocks"], 1.0);
+    assert!(!Path::new("-").exists());
+}
+
+#[test]
 fn weights_that_cannot_be_are_told() {
     let Some(setup) = Setup::new() else { return };
     let around = setup.record("around", &setup.binary, &[&AROUND]);

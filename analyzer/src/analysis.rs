@@ -7,7 +7,8 @@ use model::{Features, Rule, Rules, Source};
 use perfdata::Recording;
 
 use crate::address::Svma;
-use crate::binaries::{BinarySearch, hex};
+use crate::binaries::BinarySearch;
+use crate::build_id::BuildId;
 use crate::code::demangle;
 use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
@@ -106,7 +107,7 @@ pub struct Summary {
 }
 
 /// What is said of a recording whose recorder never came to complete it.
-const CUT_OFF: &str = "cut off: the recorder was killed; what it recorded last is missing";
+const CUT_OFF: &str = "cut off: the recorder was killed, or could not write on; what it recorded last is missing";
 
 /// Analyses a recording.
 ///
@@ -409,12 +410,12 @@ impl Analysis {
         self.groups.get(id)
     }
 
-    /// Build id of a module in hexadecimal: of the file that was read, or else as recorded.
-    pub fn build_id(&self, module: &CountedModule) -> Option<String> {
+    /// Build id of a module: of the file that was read, or else as recorded.
+    pub fn build_id<'a>(&'a self, module: &'a CountedModule) -> Option<&'a BuildId> {
         let read = match &module.counts.code {
             Code::Read(code) => code.binary.image.build_id(),
             Code::Unread { .. } => None,
         };
-        read.or(self.modules.get(module.counts.module).build_id.as_deref()).map(hex)
+        read.or(self.modules.get(module.counts.module).build_id.as_ref())
     }
 }

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::build_id::{BuildId, folder_and_name};
 use crate::code::{FunctionTable, Image, ImageError};
 use crate::recording::{Module, ModuleKind};
 
@@ -13,7 +14,7 @@ pub struct BinaryOverride {
     pub recorded: Option<String>,
     /// The file to read instead.
     pub file: PathBuf,
-    build_id: Option<Vec<u8>>,
+    build_id: Option<BuildId>,
     /// Whether it stands for a module of another build, too.
     for_other_builds: bool,
 }
@@ -22,12 +23,12 @@ impl BinaryOverride {
     /// Stands `file` in for the recorded module of that path or base name, even if it is of another build: that is said of it then
     /// ([`Binary::other_build`]). A file that cannot be read is reported when a module wants it.
     pub fn new(recorded: Option<String>, file: PathBuf) -> Self {
-        let build_id = Image::open(&file).ok().and_then(|image| image.build_id().map(<[u8]>::to_vec));
+        let build_id = Image::open(&file).ok().and_then(|image| image.build_id().cloned());
         BinaryOverride { for_other_builds: recorded.is_some(), recorded, file, build_id }
     }
 
     fn is_build_of(&self, module: &Module) -> bool {
-        self.build_id.as_deref().zip(module.build_id.as_deref()).is_some_and(|(file, of)| is_same_build(file, of))
+        self.build_id.is_some() && self.build_id == module.build_id
     }
 }
 
@@ -115,14 +116,14 @@ pub enum Refused {
     #[error("{} has no executable segment: where its code is loaded is not in it", .0.display())]
     NotExecutable(PathBuf),
     /// It was built from something else.
-    #[error("{} has build id {}, recorded was {}", file.display(), found.as_deref().map_or("none".to_string(), hex), hex(recorded))]
+    #[error("{} has build id {}, recorded was {}", file.display(), found.as_ref().map_or("none".to_string(), BuildId::to_string), recorded)]
     OtherBuild {
         /// The file that was looked at.
         file: PathBuf,
         /// Its build id, if it has one.
-        found: Option<Vec<u8>>,
+        found: Option<BuildId>,
         /// That of the binary that ran.
-        recorded: Vec<u8>,
+        recorded: BuildId,
     },
 }
 
@@ -204,8 +205,8 @@ impl BinarySearch {
         let root = self.symfs.as_deref().unwrap_or(Path::new("/"));
         let installed = root.join("usr/lib/debug");
         let by_id = image.build_id().and_then(|id| {
-            let (first, rest) = id.split_first()?;
-            let path = installed.join(".build-id").join(hex(&[*first])).join(hex(rest) + ".debug");
+            let (folder, name) = folder_and_name(id.as_bytes())?;
+            let path = installed.join(".build-id").join(folder).join(name + ".debug");
             Image::open_debug(&path).ok().filter(|debug_file| debug_file.build_id() == image.build_id())
         });
         by_id.or_else(|| {
@@ -243,7 +244,7 @@ impl BinarySearch {
             }
             None => files.push(PathBuf::from(recorded)),
         }
-        files.extend(module.build_id.as_deref().into_iter().flat_map(in_build_id_cache));
+        files.extend(module.build_id.iter().flat_map(in_build_id_cache));
         files.into_iter().map(|file| Candidate { file, for_other_builds: false }).collect()
     }
 }
@@ -284,70 +285,23 @@ fn open_with_code(file: &Path) -> Result<Image, Refused> {
 
 /// That a file is not of the recorded build. A module without a recorded build id takes any file of its name.
 fn other_build(file: &Path, image: &Image, module: &Module) -> Option<Refused> {
-    let recorded = module.build_id.as_deref()?;
+    let recorded = module.build_id.as_ref()?;
     let found = image.build_id();
-    (!found.is_some_and(|found| is_same_build(found, recorded))).then(|| {
-        let (file, found, recorded) = (file.to_owned(), found.map(<[u8]>::to_vec), recorded.to_vec());
+    (found != Some(recorded)).then(|| {
+        let (file, found, recorded) = (file.to_owned(), found.cloned(), recorded.clone());
         Refused::OtherBuild { file, found, recorded }
     })
 }
 
-/// The bytes that a recording keeps for a build id. Where it does not say how long an id is, zeros follow a shorter one.
-const RECORDED_SIZE: usize = 20;
-
-/// Whether a file's build id is the recorded one: byte for byte, or with zeros after it up to the 20 bytes of a recording that does not
-/// say how long it is.
-fn is_same_build(file: &[u8], recorded: &[u8]) -> bool {
-    match recorded.strip_prefix(file) {
-        Some([]) => true,
-        Some(rest) => recorded.len() == RECORDED_SIZE && rest.iter().all(|byte| *byte == 0),
-        None => false,
-    }
-}
-
 /// The copies that `perf buildid-cache` (and every `perf record`) keeps under `~/.debug`: of the build id, and of those that it is
 /// where zeros fill it up.
-fn in_build_id_cache(build_id: &[u8]) -> Vec<PathBuf> {
+fn in_build_id_cache(build_id: &BuildId) -> Vec<PathBuf> {
     let Some(home) = std::env::var_os("HOME") else { return Vec::new() };
     let ids = Path::new(&home).join(".debug/.build-id");
-    let file = |length: usize| {
-        let (first, rest) = build_id.get(..length)?.split_first()?;
-        let file = ids.join(hex(&[*first])).join(hex(rest)).join("elf");
+    let file = |id: &[u8]| {
+        let (folder, name) = folder_and_name(id)?;
+        let file = ids.join(folder).join(name).join("elf");
         file.exists().then_some(file)
     };
-    let lengths = (1..=build_id.len()).rev();
-    lengths.filter(|length| is_same_build(&build_id[..*length], build_id)).filter_map(file).collect()
-}
-
-/// Lower-case hexadecimal, as build ids are written.
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zeros_that_fill_a_build_id_up_are_not_part_of_it() {
-        let check = |file: &[u8], recorded: &[u8], same| {
-            assert_eq!(is_same_build(file, recorded), same, "{} {}", hex(file), hex(recorded));
-        };
-        let padded = |id: &[u8]| [id, &vec![0; 20 - id.len()]].concat();
-        let (short, ends_in_zero) = ([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 0]);
-        check(&short, &short, true);
-        check(&short, &padded(&short), true);
-        check(&ends_in_zero, &padded(&ends_in_zero), true);
-        check(&[7; 16], &padded(&[7; 16]), true);
-        check(&padded(&short), &padded(&short), true);
-        check(&short, &padded(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), false);
-        check(&padded(&short), &short, false);
-        // The recording says that it has 16 bytes.
-        check(&short, &padded(&short)[..16], false);
-        check(&[9; 8], &padded(&short), false);
-    }
+    build_id.spellings().filter_map(file).collect()
 }

@@ -21,6 +21,7 @@ pub mod address;
 mod analysis;
 mod binaries;
 pub mod bolt;
+mod build_id;
 pub mod code;
 pub mod counting;
 mod estimation;
@@ -34,6 +35,7 @@ pub mod truth;
 pub mod validation;
 
 pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Summary, analyze};
-pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, NoCode, Refused, hex};
+pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, NoCode, Refused};
+pub use build_id::BuildId;
 pub use estimation::Estimate;
 pub use progress::{Progress, Step};

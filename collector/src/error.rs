@@ -55,7 +55,7 @@ pub enum RecordError {
         path: PathBuf,
         /// Why.
         source: Box<RecordError>,
-        /// How the command ended, if there was one and it has.
+        /// How the command ended, if there was one and it has, and not because the time was up.
         command: Option<CommandStatus>,
     },
     /// Signals, processes.

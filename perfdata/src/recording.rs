@@ -200,8 +200,8 @@ impl Parts {
         let data_end = if size == 0 {
             if left > 0 {
                 notes.push(format!(
-                    "the header says there are 0 bytes of data, as after a recorder that was killed: reading the {left} bytes \
-                     there are"
+                    "the header says there are 0 bytes of data, as after a recorder that was killed or could not write on: \
+                     reading the {left} bytes there are"
                 ));
             }
             source.len()

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::input::{InputArgs, without_samples};
+use crate::output;
 use crate::output::{Align, Format, Head, OutputArgs, Table, count, share, write_to};
 
 /// Arguments of `blocks`.
@@ -69,7 +70,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .flat_map(|(module_index, module)| module.blocks.iter().map(move |block| Row { module_index, module, block }))
         .collect();
     let nothing = without_samples(&analysis);
-    nothing.iter().for_each(|nothing| eprintln!("hbbp: {nothing}"));
+    nothing.iter().for_each(output::say);
     if rows.is_empty() && nothing.is_none() {
         anyhow::bail!("there is nothing to show: no sample fell into any code");
     }
@@ -176,7 +177,7 @@ fn json(analysis: &Analysis, head: &Head, rows: &[Row<'_>], out: &mut dyn Write)
         .map(|module| {
             json!({
                 "path": analysis.modules.get(module.counts.module).path,
-                "build_id": analysis.build_id(module),
+                "build_id": analysis.build_id(module).map(ToString::to_string),
                 "read": module.is_read(),
             })
         })

@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (after, after_notes) = args.analysis.flow_of_file(&chosen, &args.after)?;
     for (file, flow, notes) in [(&args.before, &before, before_notes), (&args.after, &after, after_notes)] {
         let sampled_only = if flow.is_by_choice() { None } else { sampled_only(flow.flow()) };
-        notes.into_iter().chain(sampled_only).for_each(|note| eprintln!("hbbp: {}: {note}", file.display()));
+        notes.into_iter().chain(sampled_only).for_each(|note| say!("{}: {note}", file.display()));
     }
     let comparison = compare([&before, &after], &args.analysis.search(), args.analysis.threads());
     for (file, sum) in [&args.before, &args.after].into_iter().zip(comparison.instructions) {

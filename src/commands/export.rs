@@ -16,6 +16,7 @@ use perfdata::Recording;
 
 use crate::commands::truth::read_truth;
 use crate::input::{InputArgs, is_recording};
+use crate::output;
 use crate::output::profile::{self, GcovVersion, NotWritten, Profiled};
 use crate::output::write_to;
 use crate::usage::wrong_usage;
@@ -168,7 +169,7 @@ fn of_one_binary(
 ) -> anyhow::Result<()> {
     let (flow, notes) = flow(args)?;
     let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
-    notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
+    notes.iter().chain(&profiled.describe()).for_each(output::say);
     if profiled.module.ranges.is_empty() && args.format != Format::Bolt {
         bail!(
             "there are no branches of {}, only samples: of them can be made --format bolt, llvm-text, llvm-extbin, gcov, pprof and \
@@ -177,10 +178,10 @@ fn of_one_binary(
         );
     }
     if matches!(args.format, Format::Bolt | Format::BoltPreagg) && profiled.code.binary.image.is_stripped() {
-        eprintln!("hbbp: the file has no symbols: BOLT refuses it unless it is told --allow-stripped");
+        say!("the file has no symbols: BOLT refuses it unless it is told --allow-stripped");
     }
     let notes = write_to(args.output.as_deref(), |out| Ok(write(&profiled, out)?))?;
-    notes.iter().for_each(|line| eprintln!("hbbp: {line}"));
+    notes.iter().for_each(output::say);
     Ok(())
 }
 
@@ -192,7 +193,7 @@ fn of_source(
 ) -> anyhow::Result<()> {
     let (flow, notes) = flow(args)?;
     let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
-    notes.iter().chain(&profiled.describe()).for_each(|line| eprintln!("hbbp: {line}"));
+    notes.iter().chain(&profiled.describe()).for_each(output::say);
     let sampled = sample_profile(&profiled, names, args.input.analysis.threads())?;
     write_to(args.output.as_deref(), |out| Ok(write(&sampled, out)?))
 }
@@ -208,10 +209,10 @@ fn of_all_code(
     }
     let sampled_only = if flow.is_by_choice() { None } else { profile::sampled_only(all) };
     let left_out = profile::left_out(all).into_iter().chain(sampled_only);
-    notes.into_iter().chain(left_out).for_each(|line| eprintln!("hbbp: {line}"));
+    notes.into_iter().chain(left_out).for_each(output::say);
     let (search, threads) = (args.input.analysis.search(), args.input.analysis.threads());
     let notes = write_to(args.output.as_deref(), |out| Ok(write(&flow, &search, threads, out)?))?;
-    notes.iter().for_each(|line| eprintln!("hbbp: {line}"));
+    notes.iter().for_each(output::say);
     Ok(())
 }
 
@@ -236,7 +237,7 @@ fn of_samples(args: &Args) -> anyhow::Result<()> {
         wrong_usage::<Args>(COMMAND, why);
     }
     let recording = args.input.recording()?;
-    notes(&recording).for_each(|note| eprintln!("hbbp: {note}"));
+    notes(&recording).for_each(output::say);
     let only = if args.stacks_only { Some(branch_events(&recording)?) } else { None };
     let NotWritten { without_stack, of_other_events, malformed } =
         write_to(args.output.as_deref(), |out| profile::perf_script(&recording, only.as_deref(), out))?;
@@ -246,7 +247,7 @@ fn of_samples(args: &Args) -> anyhow::Result<()> {
         (malformed, "records that cannot be read"),
     ] {
         if number > 0 {
-            eprintln!("hbbp: left out: {number} {what}");
+            say!("left out: {number} {what}");
         }
     }
     Ok(())

@@ -68,8 +68,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let all = blocks.len();
     keep_largest(&mut blocks, args.top);
     let kept: f64 = blocks.iter().map(LabelledBlock::weight).sum();
-    eprintln!(
-        "hbbp: {}: {} of {} blocks, {} of their executed instructions",
+    say!(
+        "{}: {} of {} blocks, {} of their executed instructions",
         args.program,
         count(blocks.len() as f64),
         count(all as f64),

@@ -8,8 +8,9 @@ use analyzer::flow::Merge;
 use anyhow::{Context, bail};
 
 use crate::input::AnalysisArgs;
+use crate::output;
 use crate::output::profile::left_out;
-use crate::output::{count, write_to};
+use crate::output::{count, write_to, written_to};
 use crate::progress::Progress;
 use crate::usage::wrong_usage;
 
@@ -21,7 +22,7 @@ use crate::usage::wrong_usage;
 #[command(after_help = EXAMPLES)]
 #[command(mut_arg("model", |model| model.hide(true)))]
 pub struct Args {
-    /// Recordings, merged files, or exact counts (from `hbbp truth`); each counts WEIGHT times [default: 1]
+    /// Recordings, merged files, or exact counts (from `hbbp truth`), or - for standard input; each counts WEIGHT times [default: 1]
     #[arg(required = true, value_name = "FILE[:WEIGHT]")]
     inputs: Vec<String>,
 
@@ -73,31 +74,31 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             }
             Err(error) if args.keep_going => {
                 skipped += 1;
-                eprintln!("hbbp: left out: {}", crate::describe(&error));
+                say!("left out: {}", crate::describe(&error));
             }
             Err(error) => return Err(error.context("nothing was written; --keep-going leaves out what cannot be read")),
         }
     }
     drop(progress);
-    notes.iter().for_each(|(note, files)| eprintln!("hbbp: {} of {} files: {note}", files, inputs.len()));
+    notes.iter().for_each(|(note, files)| say!("{} of {} files: {note}", files, inputs.len()));
     if skipped == inputs.len() {
         bail!("none of the files could be read");
     }
     if executions > 0 && relative > 0 {
-        eprintln!(
-            "hbbp: {executions} files count executions, {relative} only what is proportional to them: weigh them so that \
+        say!(
+            "{executions} files count executions, {relative} only what is proportional to them: weigh them so that \
              they can be added (FILE:WEIGHT)"
         );
     }
     if with_branches > 0 && without > 0 {
-        eprintln!(
-            "hbbp: {with_branches} files have branches, {without} only samples: profiles of code that has branches are made of the \
+        say!(
+            "{with_branches} files have branches, {without} only samples: profiles of code that has branches are made of the \
              branches alone"
         );
     }
     if inputs.iter().any(|(_, weight)| *weight < 1.0) {
-        eprintln!(
-            "hbbp: profiles count in whole numbers, 1 at least: with weights below 1 rare code counts too much in them; weigh the \
+        say!(
+            "profiles count in whole numbers, 1 at least: with weights below 1 rare code counts too much in them; weigh the \
              other files more instead"
         );
     }
@@ -106,16 +107,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     write_to(Some(&args.output), |out| Ok(flow.write_json(out)?))?;
     let ranges: usize = flow.modules.iter().map(|module| module.ranges.len()).sum();
     let branches: usize = flow.modules.iter().map(|module| module.branches.len()).sum();
-    eprintln!(
-        "hbbp: {} of {} files: {} ranges, {} branches of {} modules, written to {}",
+    say!(
+        "{} of {} files: {} ranges, {} branches of {} modules, written to {}",
         inputs.len() - skipped,
         inputs.len(),
         count(ranges as f64),
         count(branches as f64),
         flow.modules.len(),
-        args.output.display()
+        written_to(&args.output)
     );
-    left_out(&flow).iter().for_each(|line| eprintln!("hbbp: {line}"));
+    left_out(&flow).iter().for_each(output::say);
     Ok(ExitCode::SUCCESS)
 }
 

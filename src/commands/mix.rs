@@ -10,6 +10,7 @@ use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use crate::input::{InputArgs, without_samples};
+use crate::output;
 use crate::output::{Align, Format, Head, OutputArgs, Table, Unit, share, write_to};
 
 /// Arguments of `mix`.
@@ -56,7 +57,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let analysis = args.input.analyze(group_by(&query))?;
     let result = mix(&analysis, &query)?;
     let nothing = without_samples(&analysis);
-    nothing.iter().for_each(|nothing| eprintln!("hbbp: {nothing}"));
+    nothing.iter().for_each(output::say);
     if result.cells.is_empty() && nothing.is_none() {
         let why = if query.filters.is_empty() {
             "the samples say that they stand for nothing (their periods are 0)"

@@ -143,15 +143,15 @@ fn import(file: &std::path::Path) -> anyhow::Result<()> {
         true => "chooses from now on".to_string(),
         false => format!("is kept, but {} is believed everywhere", model.evidence.best_single()),
     };
-    eprintln!("hbbp: the model for {} sources {use_of_it}: {}", model.pair, model.verdict());
-    eprintln!("hbbp: {}; `hbbp model remove {}` forgets it", place.display(), model.pair);
+    say!("the model for {} sources {use_of_it}: {}", model.pair, model.verdict());
+    say!("{}; `hbbp model remove {}` forgets it", place.display(), model.pair);
     Ok(())
 }
 
 fn remove(pair: SourcePair) -> anyhow::Result<()> {
     let place = place(pair)?;
     match std::fs::remove_file(&place) {
-        Ok(()) => eprintln!("hbbp: {} is removed", place.display()),
+        Ok(()) => say!("{} is removed", place.display()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             bail!("no model for {pair} sources was imported ({} is not there)", place.display())
         }

@@ -6,7 +6,6 @@ mod tracing;
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -26,7 +25,8 @@ use collector::tracer::{BurstSize, TracerChoice, TracerOptions};
 use collector::{KernelOpener, RecordError, Stop, is_standard_output, raise_limits};
 use perfdata::Recording;
 
-use crate::commands::record::simulation::SimulationArgs;
+use crate::commands::record::simulation::{SimulationArgs, TruthFile};
+use crate::output;
 
 /// Record a program's event samples and branch stacks
 ///
@@ -132,7 +132,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let quiet = args.quiet;
     let say = |text: &str| {
         if !quiet {
-            say_always(text);
+            output::say(text);
         }
     };
     raise_limits();
@@ -142,6 +142,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(request) => request,
         Err(reason) => return Ok(usage(&reason.to_string())),
     };
+    let truth = truth.map(TruthFile::create).transpose()?;
     let mut said = Vec::new();
     let result = Session::prepare(&request, &machine).and_then(|session| {
         said.extend_from_slice(session.degradations());
@@ -158,13 +159,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             if !quiet {
                 closing_lines(&outcome.summary);
             }
-            if let (Some(path), Some(done)) = (truth, &outcome.summary.simulation) {
-                simulation::write_truth(&path, done)?;
+            let code = exit_code(&outcome);
+            if let (Some(file), Some(done)) = (truth, &outcome.summary.simulation)
+                && let Err(error) = file.write(done)
+            {
+                output::say(crate::describe(&error));
+                return Ok(ExitCode::from(code.max(1)));
             }
-            Ok(ExitCode::from(exit_code(&outcome)))
+            Ok(ExitCode::from(code))
         }
         Err(error) => {
-            say_always(&error.to_string());
+            output::say(error.to_string());
+            if let Some(file) = truth {
+                say!("{}: no exact counts, for they would be of a part of the run only", file.name());
+            }
             Ok(ExitCode::from(RecordError::exit_code(&error)))
         }
     }
@@ -184,22 +192,17 @@ pub fn record_for_analysis(command: &[OsString]) -> anyhow::Result<Recording> {
     };
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
-    let outcome = Session::prepare(&request, &machine)?.run(&mut |text| say_always(text))?;
+    let outcome = Session::prepare(&request, &machine)?.run(&mut |text| output::say(text))?;
     if let Some(status) = outcome.command
         && status != CommandStatus::Exited(0)
     {
-        say_always(&format!("the command ended with {status}"));
+        say!("the command ended with {status}");
     }
     Ok(Recording::open(&output)?)
 }
 
-/// One line on stderr. Where it cannot be said, as on a terminal that is lost, the recording goes on all the same.
-fn say_always(text: &str) {
-    let _ = writeln!(io::stderr(), "hbbp: {text}");
-}
-
 fn usage(reason: &str) -> ExitCode {
-    say_always(reason);
+    output::say(reason);
     ExitCode::from(2)
 }
 
@@ -214,6 +217,9 @@ fn seconds(text: &str) -> anyhow::Result<Duration> {
 fn request(args: Args) -> anyhow::Result<Request> {
     if args.pmu != "simulated" && args.simulation.is_used() {
         bail!("--pmu-core, --lbr-depth, --lbr-bias, --seed and --truth are for --pmu simulated");
+    }
+    if is_standard_output(&args.output) && args.simulation.writes_to_standard_output() {
+        return Err("recording and exact counts cannot both go to standard output".to_owned());
     }
     let target = if args.all_cpus
         || args.cpus.is_some() && args.command.is_empty() && args.pid.is_empty() && args.tid.is_empty()
@@ -258,7 +264,7 @@ fn request(args: Args) -> anyhow::Result<Request> {
         simulation: (args.pmu == "simulated").then(|| args.simulation.options()),
         target,
         command: args.command,
-        stdout_to_stderr: is_standard_output(&args.output),
+        stdout_to_stderr: is_standard_output(&args.output) || args.simulation.writes_to_standard_output(),
         output: args.output,
         no_inherit: args.no_inherit,
         ring_pages: args.mmap_pages,
@@ -282,36 +288,29 @@ fn closing_lines(summary: &Summary) {
     let seconds = summary.duration.as_secs_f64();
     let to: &dyn std::fmt::Display =
         if is_standard_output(&summary.path) { &"standard output" } else { &summary.path.display() };
-    say_always(&format!(
-        "{} samples in {seconds:.2} s written to {to} ({} KiB)",
-        counts.samples,
-        summary.bytes.div_ceil(1024)
-    ));
+    say!("{} samples in {seconds:.2} s written to {to} ({} KiB)", counts.samples, summary.bytes.div_ceil(1024));
     if counts.before_first_burst > 0 {
-        say_always(&format!("  {} more before the first burst are left out", counts.before_first_burst));
+        say!("  {} more before the first burst are left out", counts.before_first_burst);
     }
     if metadata.events.len() > 1 {
         for event in &metadata.events {
-            say_always(&format!("  {}: {} samples", event.name, event.samples.unwrap_or(0)));
+            say!("  {}: {} samples", event.name, event.samples.unwrap_or(0));
         }
     }
     if counts.lost + counts.lost_by_hardware > 0 {
-        say_always(&format!(
+        say!(
             "{} records lost, {} by the hardware: use larger rings (-m) or longer periods",
             counts.lost + counts.lost_by_hardware,
             counts.lost_by_hardware
-        ));
+        );
     }
     if counts.throttled > 0 {
-        say_always(&format!(
-            "throttled {} times: the kernel found the sampling too costly; use longer periods",
-            counts.throttled
-        ));
+        say!("throttled {} times: the kernel found the sampling too costly; use longer periods", counts.throttled);
     }
     if let Some(tracer) = &summary.tracer {
-        tracing::lines(tracer).iter().for_each(|line| say_always(line));
+        tracing::lines(tracer).iter().for_each(|line| output::say(line));
     }
     if let Some(done) = &summary.simulation {
-        say_always(&simulation::line(done));
+        output::say(&simulation::line(done));
     }
 }

@@ -16,7 +16,8 @@ pub use environment::pinned_environment;
 pub use files::read_truth;
 
 use crate::input::BinaryArgs;
-use crate::output::{count, share, write_to};
+use crate::output;
+use crate::output::{count, share, write_to, written_to};
 
 /// Count exactly how often every basic block runs, by instrumentation
 ///
@@ -66,8 +67,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         convert(&args.from, search)?
     };
     write_to(Some(&args.output), |out| Ok(truth.write_json(out)?))?;
-    summary(&truth).iter().for_each(|line| eprintln!("hbbp: {line}"));
-    eprintln!("hbbp: written to {}", args.output.display());
+    summary(&truth).iter().for_each(output::say);
+    say!("written to {}", written_to(&args.output));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,6 +4,8 @@ mod evidence;
 mod head;
 mod number;
 pub mod profile;
+#[macro_use]
+mod say;
 mod table;
 mod tree;
 mod writer;
@@ -11,11 +13,12 @@ mod writer;
 pub use evidence::evidence;
 pub use head::{Head, print_line};
 pub use number::{Unit, count, share};
+pub use say::say;
 pub use table::{Align, Table, printable, terminal_width};
 pub use tree::tree;
 #[cfg(feature = "training")]
 pub use tree::{dot, svg};
-pub use writer::{OutputArgs, write_to};
+pub use writer::{OutputArgs, write_to, written_to};
 
 /// Format of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

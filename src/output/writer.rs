@@ -5,6 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use collector::is_standard_output;
 
 use crate::output::{Format, terminal_width};
 
@@ -15,7 +16,7 @@ pub struct OutputArgs {
     #[arg(long, value_enum, default_value = "table")]
     pub format: Format,
 
-    /// Write the output to this file instead of standard output
+    /// Write the output to this file instead of standard output (-)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub file: Option<PathBuf>,
 }
@@ -23,13 +24,19 @@ pub struct OutputArgs {
 impl OutputArgs {
     /// Columns of the terminal the report goes to, if it goes to one.
     pub fn width(&self) -> Option<usize> {
-        if self.file.is_none() { terminal_width() } else { None }
+        let is_file = self.file.as_deref().is_some_and(|file| !is_standard_output(file));
+        if is_file { None } else { terminal_width() }
     }
 }
 
-/// Calls `print` with the file, or with standard output, and returns what it returns.
+/// What a file is called in sentences: `-` is standard output.
+pub fn written_to(file: &Path) -> String {
+    if is_standard_output(file) { "standard output".into() } else { file.display().to_string() }
+}
+
+/// Calls `print` with the file, or with standard output (without a file, and for `-`), and returns what it returns.
 pub fn write_to<T>(file: Option<&Path>, print: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>) -> anyhow::Result<T> {
-    match file {
+    match file.filter(|path| !is_standard_output(path)) {
         Some(path) => {
             let context = || format!("cannot write {}", path.display());
             let mut out = BufWriter::new(File::create(path).with_context(context)?);

@@ -86,6 +86,43 @@ fn on_a_full_disk_the_status_is_the_commands() {
     }
 }
 
+/// What cannot be written is no reason to wait for a command for longer than was asked.
+#[test]
+fn on_a_full_disk_the_time_is_kept() {
+    let Some(place) = Place::new() else { return };
+    if !Path::new("/dev/full").exists() {
+        testing::skip!(Kernel, "there is no /dev/full");
+        return;
+    }
+    // An hour, which the test does not wait for; the time ends it.
+    let output = place.run(&["-o", "/dev/full", "--duration", "0.5", "--", "sleep", "3600"]);
+    assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    assert!(errors(&output).contains("/dev/full is not complete: "), "{}", errors(&output));
+}
+
+/// What is written beside a recording is none of the command's, whose status counts.
+#[cfg(feature = "simulated-pmu")]
+#[test]
+fn exact_counts_that_cannot_be_written_leave_the_status() {
+    let Some(place) = Place::new() else { return };
+    let simulated = ["--pmu", "simulated", "--expect", "seconds", "--truth"];
+    let run = |truth: &str, script: &str| place.run(&[&simulated[..], &[truth, "--", "sh", "-c", script]].concat());
+    let refused = run("no/such/folder", ": > ran");
+    assert_eq!(refused.status.code(), Some(1), "{}", errors(&refused));
+    assert!(!place.path("ran").exists(), "nothing runs for counts that cannot be kept");
+    for (script, code) in [("exit 7", 7), ("exit 0", 1)] {
+        let output = run("/dev/full", script);
+        assert_eq!(output.status.code(), Some(code), "{}", errors(&output));
+        assert!(errors(&output).contains("/dev/full"), "{}", errors(&output));
+    }
+    let streamed = run("-", "echo the command speaks");
+    assert!(streamed.status.success(), "{}", errors(&streamed));
+    let document: serde_json::Value =
+        serde_json::from_slice(&streamed.stdout).expect("counts alone are on standard output");
+    assert_eq!(document["schema"], "hbbp-executions/1");
+    assert!(errors(&streamed).contains("the command speaks"));
+}
+
 /// Too little memory is said before anything begins, and no allocation fails in the midst of it.
 #[test]
 fn too_little_address_space_is_said() {

@@ -175,19 +175,21 @@ fn a_burst_comes_first() {
 #[test]
 fn without_a_burst_samples_are_kept() {
     let Some(place) = Place::new() else { return };
-    // A burst a second of CPU time, or less.
-    let output = place.run(&["--overhead", "0.01", "--ebs-period", "1000000", "--", "sh", "-c", SOME_WORK]);
-    assert!(output.status.success(), "{}", errors(&output));
-    let contents = place.contents();
-    if !contents.events.iter().any(|event| event == "burst:u") {
-        testing::skip!(NoTracing, "branches are not traced in software: {}", errors(&output));
-        return;
+    // A burst a second of CPU time, or less: the first comes at a random time, as a rule after the end of this program.
+    for _ in 0..10 {
+        let output = place.run(&["--overhead", "0.01", "--ebs-period", "1000000", "--", "sh", "-c", SOME_WORK]);
+        assert!(output.status.success(), "{}", errors(&output));
+        let contents = place.contents();
+        if !contents.events.iter().any(|event| event == "burst:u") {
+            testing::skip!(NoTracing, "branches are not traced in software: {}", errors(&output));
+            return;
+        }
+        let events = events_by_time(&place.recording());
+        if !events.iter().any(|event| event == "burst:u") {
+            assert!(events.len() > 20, "{events:?}");
+            assert_eq!(contents.metadata["before_first_burst"], serde_json::Value::Null);
+            return;
+        }
     }
-    let events = events_by_time(&place.recording());
-    if events.first().is_some_and(|event| event == "burst:u") {
-        eprintln!("a burst came early");
-        return;
-    }
-    assert!(events.len() > 20 && !events.iter().any(|event| event == "burst:u"), "{events:?}");
-    assert_eq!(contents.metadata["before_first_burst"], serde_json::Value::Null);
+    panic!("a burst came early in each of ten recordings");
 }

@@ -5,6 +5,7 @@ use object::elf::{FileHeader64, NT_GNU_BUILD_ID, PT_NOTE, ProgramHeader64, SHT_N
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 
 use super::file_bytes::FileBytes;
+use crate::build_id::BuildId;
 
 /// Longest list of notes that is looked through, in bytes, and most lists: a damaged file can state the whole of itself as notes,
 /// many times. Lists with a build-id have some hundred bytes.
@@ -17,7 +18,7 @@ pub(super) fn build_id(
     header: &FileHeader64<LE>,
     program_headers: &[ProgramHeader64<LE>],
     bytes: &FileBytes,
-) -> Option<Vec<u8>> {
+) -> Option<BuildId> {
     let segments = program_headers
         .iter()
         .filter(|segment| segment.p_filesz.get(LE) <= LONGEST && segment.p_type.get(LE) == PT_NOTE)
@@ -27,13 +28,16 @@ pub(super) fn build_id(
     let sections =
         sections.iter().filter(|section| section.sh_size.get(LE) <= LONGEST && section.sh_type.get(LE) == SHT_NOTE);
     let in_sections = sections.take(MOST).filter_map(|section| section.notes(LE, bytes).ok().flatten());
-    in_segments.chain(in_sections).find_map(in_notes).map(<[u8]>::to_vec)
+    in_segments.chain(in_sections).find_map(in_notes)
 }
 
-fn in_notes<'data>(mut notes: NoteIterator<'data, FileHeader64<LE>>) -> Option<&'data [u8]> {
+fn in_notes(mut notes: NoteIterator<'_, FileHeader64<LE>>) -> Option<BuildId> {
     while let Ok(Some(note)) = notes.next() {
-        if note.name() == b"GNU" && note.n_type(LE) == NT_GNU_BUILD_ID && !note.desc().is_empty() {
-            return Some(note.desc());
+        if note.name() == b"GNU"
+            && note.n_type(LE) == NT_GNU_BUILD_ID
+            && let Some(id) = BuildId::new(note.desc())
+        {
+            return Some(id);
         }
     }
     None

@@ -5,6 +5,7 @@ use object::read::{CompressedData, CompressionFormat};
 use object::{LittleEndian as LE, pod};
 
 use super::Image;
+use crate::build_id::BuildId;
 
 /// How much larger than its compressed bytes a section may be. Debug information shrinks to a third as a rule, strings and zeros to
 /// less; a small file must not become gigabytes.
@@ -51,10 +52,10 @@ impl Image {
     }
 
     /// The name and the build id of the file that `.gnu_debugaltlink` states: `dwz` moves to it what several files have in common.
-    pub(crate) fn alternate_debug_file(&self) -> Option<(String, Vec<u8>)> {
+    pub(crate) fn alternate_debug_file(&self) -> Option<(String, BuildId)> {
         let bytes = self.section_bytes(self.section(".gnu_debugaltlink")?);
         let (name, build_id) = at_nul(&bytes)?;
-        Some((String::from_utf8_lossy(name).into_owned(), build_id.to_vec()))
+        Some((String::from_utf8_lossy(name).into_owned(), BuildId::new(build_id)?))
     }
 
     /// The checksum that a `.gnu_debuglink` states of a file.

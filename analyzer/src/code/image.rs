@@ -15,6 +15,7 @@ use super::file_bytes::FileBytes;
 use super::section::{Section, sections};
 use super::segment::{Segment, load_segments};
 use crate::address::Svma;
+use crate::build_id::BuildId;
 
 /// An x86-64 ELF file opened for analysis.
 ///
@@ -28,7 +29,7 @@ pub struct Image {
     /// The executable ones of `segments`: disjoint, by address.
     code: Vec<Segment>,
     sections: Vec<Section>,
-    build_id: Option<Vec<u8>>,
+    build_id: Option<BuildId>,
     base: Svma,
     entry: Svma,
     eh_frame_header: Option<Svma>,
@@ -65,9 +66,9 @@ impl Image {
         Self::parse_headers(open(path)?)
     }
 
-    /// The build-id: 20 bytes as a rule, other lengths are possible.
-    pub fn build_id(&self) -> Option<&[u8]> {
-        self.build_id.as_deref()
+    /// The build id: 20 bytes as a rule, other lengths are possible.
+    pub fn build_id(&self) -> Option<&BuildId> {
+        self.build_id.as_ref()
     }
 
     /// The address that the byte at a file offset has when it is mapped as code: by the *executable* load segment that

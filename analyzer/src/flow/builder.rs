@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::address::Svma;
+use crate::build_id::BuildId;
 use crate::flow::{BranchCount, Flow, IpCount, LeftOut, ModuleFlow, Place, RangeCount};
 use crate::recording::Module;
 
@@ -20,7 +21,7 @@ pub struct FlowBuilder {
 /// Modules of one build id are one, whatever their path; without a build id, those of one path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Identity {
-    BuildId(Vec<u8>, bool),
+    BuildId(BuildId, bool),
     Path(String, bool),
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::address::Svma;
 use crate::binaries::{BinarySearch, NoCode};
+use crate::build_id::BuildId;
 use crate::code::Block;
 use crate::code::{Attributes, demangle, instructions};
 use crate::counting::AnalysedModule;
@@ -133,7 +134,7 @@ fn base_name(of: &ModuleFlow) -> String {
 /// Modules that are the same code: of one build id, or without any, of one path.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Identity<'a> {
-    BuildId(&'a [u8], bool),
+    BuildId(&'a BuildId, bool),
     Path(&'a str, bool),
 }
 

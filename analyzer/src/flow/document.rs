@@ -5,8 +5,7 @@ use std::io::{Read, Write};
 
 use formats::flow::{FlowDocument, FlowDocumentError, FlowModule};
 
-use crate::binaries::hex;
-use crate::flow::of_truth::bytes_of_hex;
+use crate::build_id::BuildId;
 use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleFlow, Place, RangeCount};
 use crate::recording::Module;
 
@@ -49,7 +48,7 @@ fn document_module(of: &ModuleFlow) -> FlowModule {
     };
     FlowModule {
         path: of.module.path.clone(),
-        build_id: of.module.build_id.as_deref().map(hex),
+        build_id: of.module.build_id.as_ref().map(BuildId::to_string),
         read: of.read,
         ranges: of.ranges.iter().map(|range| (range.first, range.last, range.count)).collect(),
         branches: of.branches.iter().map(branch).collect(),
@@ -62,7 +61,7 @@ fn of_document(document: &FlowDocument) -> Flow {
     let mut builder = FlowBuilder::default();
     (builder.seen, builder.left_out) = (document.seen, document.left_out);
     let mut index = |module: &FlowModule| {
-        let build_id = module.build_id.as_deref().and_then(bytes_of_hex);
+        let build_id = module.build_id.as_deref().and_then(BuildId::from_hex);
         builder.module(&Module::named(module.path.clone(), build_id), module.read)
     };
     let indexes: Vec<usize> = document.modules.iter().map(&mut index).collect();

@@ -33,7 +33,7 @@ pub(crate) fn of_recording(
     for (&id, code) in &codes {
         let mut module: Module = modules.get(id).clone();
         if let Some(build_id) = code.and_then(|code| code.binary.image.build_id()) {
-            module.build_id = Some(build_id.to_vec());
+            module.build_id = Some(build_id.clone());
         }
         indexes.insert(id, builder.module(&module, code.is_some()));
     }

@@ -22,8 +22,7 @@ impl Flow {
         let mut notes = Vec::new();
         let (mut conditional, mut guessed) = (0.0, 0.0);
         for of in &truth.modules {
-            let build_id = of.build_id.as_deref().and_then(bytes_of_hex);
-            let module = Module { path: of.path.clone(), build_id, kind: ModuleKind::File };
+            let module = Module { path: of.path.clone(), build_id: of.build_id.clone(), kind: ModuleKind::File };
             match search.open(&module) {
                 Ok(binary) => {
                     notes.extend(binary.other_build.clone());
@@ -153,11 +152,4 @@ fn target_of(instruction: &Instruction) -> Option<Svma> {
     let is_direct =
         matches!(control, FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::Call);
     (is_direct && instruction.near_branch_target() != 0).then(|| Svma(instruction.near_branch_target()))
-}
-
-/// The bytes that [`hex`](crate::binaries::hex) wrote.
-pub(super) fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
-    let digits = digits.filter(|digits| !digits.is_empty() && digits.len() % 2 == 0)?;
-    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::sections::Sections;
-use crate::binaries::{Binary, hex};
+use crate::binaries::Binary;
+use crate::build_id::folder_and_name;
 use crate::code::Image;
 
 /// Its sections, where the image names one. It is where it is said to be, seen from the program, or where distributions install debug
@@ -11,8 +12,8 @@ use crate::code::Image;
 pub(super) fn alternate(image: &Image, binary: &Binary) -> Option<Result<Sections, String>> {
     let (name, build_id) = image.alternate_debug_file()?;
     let root = binary.symfs.as_deref().unwrap_or(Path::new("/"));
-    let (first, rest) = build_id.split_at(build_id.len().min(1));
-    let by_id = root.join("usr/lib/debug/.build-id").join(hex(first)).join(hex(rest) + ".debug");
+    let (folder, file) = folder_and_name(build_id.as_bytes())?;
+    let by_id = root.join("usr/lib/debug/.build-id").join(folder).join(file + ".debug");
     let stated = match Path::new(&name).strip_prefix("/") {
         Ok(absolute) => root.join(absolute),
         Err(_) => binary.file.parent().unwrap_or(Path::new("")).join(&name),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::build_id::BuildId;
 use crate::recording::ModuleId;
 
 /// What a module is, told from its recorded name alone.
@@ -32,14 +33,14 @@ pub struct Module {
     /// The recorded path or name.
     pub path: String,
     /// The recorded build id, if any.
-    pub build_id: Option<Vec<u8>>,
+    pub build_id: Option<BuildId>,
     /// What it is.
     pub kind: ModuleKind,
 }
 
 impl Module {
     /// A module of that path or name and build id.
-    pub fn named(path: String, build_id: Option<Vec<u8>>) -> Self {
+    pub fn named(path: String, build_id: Option<BuildId>) -> Self {
         Module { kind: kind_of(&path), path, build_id }
     }
 }
@@ -55,13 +56,13 @@ pub const GUEST: &str = "[guest]";
 #[derive(Clone, Debug, Default)]
 pub struct ModuleTable {
     modules: Vec<Module>,
-    ids: HashMap<(Vec<u8>, Option<Vec<u8>>), ModuleId>,
+    ids: HashMap<(Vec<u8>, Option<BuildId>), ModuleId>,
 }
 
 impl ModuleTable {
     /// The module of this recorded path and build id, added if it is new.
     pub fn intern(&mut self, path: &[u8], build_id: Option<&[u8]>) -> ModuleId {
-        let key = (path.to_vec(), build_id.map(<[u8]>::to_vec));
+        let key = (path.to_vec(), build_id.and_then(BuildId::new));
         if let Some(&id) = self.ids.get(&key) {
             return id;
         }
@@ -75,10 +76,11 @@ impl ModuleTable {
     /// Fills in build ids that the recording keeps apart from the mappings (its BUILD_ID feature), by path.
     pub fn learn_build_ids<'a>(&mut self, known: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
         for (path, build_id) in known {
+            let Some(build_id) = BuildId::new(build_id) else { continue };
             // Every path without a build id is one module.
             let id = self.ids.get(&(path.to_vec(), None));
             if let Some(module) = id.and_then(|id| self.modules.get_mut(id.0 as usize)) {
-                module.build_id.get_or_insert_with(|| build_id.to_vec());
+                module.build_id.get_or_insert(build_id);
             }
         }
     }
@@ -144,7 +146,7 @@ mod tests {
         assert_ne!(plain, built);
         assert_eq!(table.intern(b"/a", Some(&[1])), built);
         table.learn_build_ids([(&b"/a"[..], &[2][..]), (b"/b", &[3])].into_iter());
-        assert_eq!(table.get(plain).build_id.as_deref(), Some(&[2][..]));
-        assert_eq!(table.get(built).build_id.as_deref(), Some(&[1][..]));
+        assert_eq!(table.get(plain).build_id, BuildId::new(&[2]));
+        assert_eq!(table.get(built).build_id, BuildId::new(&[1]));
     }
 }

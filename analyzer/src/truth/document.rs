@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::address::Svma;
+use crate::build_id::BuildId;
 use crate::truth::{LeftOut, Truth, TruthBlock, TruthModule};
 
 /// The document's shape and its version.
@@ -164,8 +165,11 @@ impl Truth {
             })
         });
         let left_out = |left: &LeftOut| What { what: left.what.clone(), instructions: left.instructions };
-        let module =
-            |module: &TruthModule| Module { path: module.path.clone(), build_id: module.build_id.clone(), read: true };
+        let module = |module: &TruthModule| Module {
+            path: module.path.clone(),
+            build_id: module.build_id.as_ref().map(BuildId::to_string),
+            read: true,
+        };
         Document {
             schema: SCHEMA.into(),
             source: "truth".into(),
@@ -188,7 +192,11 @@ impl Truth {
 
     fn of_document(document: Document) -> Result<Self, DocumentError> {
         let head = document.head;
-        let empty = |module: Module| TruthModule { path: module.path, build_id: module.build_id, blocks: Vec::new() };
+        let empty = |module: Module| TruthModule {
+            path: module.path,
+            build_id: module.build_id.as_deref().and_then(BuildId::from_hex),
+            blocks: Vec::new(),
+        };
         let mut modules: Vec<TruthModule> = document.modules.into_iter().map(empty).collect();
         let known = modules.len();
         for (index, block) in document.blocks.into_iter().enumerate() {

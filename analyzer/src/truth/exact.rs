@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use crate::address::Svma;
-use crate::binaries::{Binary, BinarySearch, hex};
+use crate::binaries::{Binary, BinarySearch};
+use crate::build_id::BuildId;
 use crate::code::{FunctionTable, demangle};
 use crate::recording::{Module, ModuleKind};
 use crate::truth::stubs::{Placed, load_bias, place_skipped};
@@ -36,8 +37,8 @@ pub struct Truth {
 pub struct TruthModule {
     /// Where its file was.
     pub path: String,
-    /// Its build id in hexadecimal.
-    pub build_id: Option<String>,
+    /// Its build id.
+    pub build_id: Option<BuildId>,
     /// By address.
     pub blocks: Vec<TruthBlock>,
 }
@@ -287,5 +288,5 @@ fn exact_module(
         Some(TruthBlock { start, end, instructions, executions, function })
     };
     let blocks = exact.executions.iter().filter_map(block).collect();
-    TruthModule { path, build_id: binary.image.build_id().map(hex), blocks }
+    TruthModule { path, build_id: binary.image.build_id().cloned(), blocks }
 }

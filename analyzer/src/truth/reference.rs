@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 
 use crate::address::Svma;
+use crate::build_id::BuildId;
 use crate::code::{Image, instructions};
 use crate::counting::Code;
 use crate::truth::{Truth, TruthBlock, TruthModule};
@@ -41,9 +42,9 @@ pub enum NotComparable {
     #[error("another binary: the truth has build id {truth}, the recording {recording}")]
     OtherBinary {
         /// In the truth.
-        truth: String,
+        truth: BuildId,
         /// Of the file that was read.
-        recording: String,
+        recording: BuildId,
     },
     /// The blocks of the truth are not those of the file.
     #[error("another binary: the truth has a block at {0} that is not in the file")]
@@ -57,7 +58,7 @@ impl Reference {
         let modules = analysis.counted.iter().map(|module| {
             let Code::Read(code) = &module.counts.code else { return Err(NotComparable::Unread) };
             let path = &analysis.modules.get(module.counts.module).path;
-            let (_, found) = index.find(analysis.build_id(module).as_deref(), path)?;
+            let (_, found) = index.find(analysis.build_id(module), path)?;
             ReferenceModule::of(found, &code.binary.image)
         });
         Reference { modules: modules.collect() }
@@ -108,7 +109,7 @@ impl ReferenceModule {
 /// Finds modules of the truth.
 pub(crate) struct TruthIndex<'a> {
     by_path: HashMap<&'a str, (usize, &'a TruthModule)>,
-    by_build_id: HashMap<&'a str, (usize, &'a TruthModule)>,
+    by_build_id: HashMap<&'a BuildId, (usize, &'a TruthModule)>,
 }
 
 impl<'a> TruthIndex<'a> {
@@ -116,21 +117,19 @@ impl<'a> TruthIndex<'a> {
         let modules = || truth.modules.iter().enumerate();
         TruthIndex {
             by_path: modules().map(|found| (found.1.path.as_str(), found)).collect(),
-            by_build_id: modules().filter_map(|found| Some((found.1.build_id.as_deref()?, found))).collect(),
+            by_build_id: modules().filter_map(|found| Some((found.1.build_id.as_ref()?, found))).collect(),
         }
     }
 
     /// A module of the truth, and its place there: the one of the same build id, or of the same path where one of both has none.
-    pub fn find(&self, build_id: Option<&str>, path: &str) -> Result<(usize, &'a TruthModule), NotComparable> {
+    pub fn find(&self, build_id: Option<&BuildId>, path: &str) -> Result<(usize, &'a TruthModule), NotComparable> {
         if let Some(&same) = build_id.and_then(|id| self.by_build_id.get(id)) {
             return Ok(same);
         }
         let &found = self.by_path.get(path).ok_or(NotComparable::NotInTruth)?;
         match (&found.1.build_id, build_id) {
-            // Zeros fill an id up in a recording that does not say how long it is.
-            (Some(truth), Some(recording)) if format!("{truth:0<40}") == recording => Ok(found),
             (Some(truth), Some(recording)) => {
-                Err(NotComparable::OtherBinary { truth: truth.clone(), recording: recording.to_string() })
+                Err(NotComparable::OtherBinary { truth: truth.clone(), recording: recording.clone() })
             }
             _ => Ok(found),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::binaries::{Binary, BinarySearch, hex};
+use crate::binaries::{Binary, BinarySearch};
 use crate::code::{FunctionId, FunctionTable, Image, demangle, variants};
 use crate::counting::Code;
 use crate::recording::ModuleKind;
@@ -79,7 +79,7 @@ impl<'a> Comparison<'a> {
         match module.counts.code {
             Code::Read(_) => {
                 let path = &of.modules.get(module.counts.module).path;
-                self.index.find(of.build_id(module).as_deref(), path)
+                self.index.find(of.build_id(module), path)
             }
             Code::Unread { .. } => Err(NotComparable::Unread),
         }
@@ -120,7 +120,7 @@ impl<'a> Comparison<'a> {
     pub fn add_never_hit(&mut self, search: &BinarySearch) {
         let mut mapped: BTreeMap<usize, Result<_, NotComparable>> = BTreeMap::new();
         for (_, module) in self.analysis.modules.iter().filter(|(_, module)| module.kind == ModuleKind::File) {
-            match self.index.find(module.build_id.as_deref().map(hex).as_deref(), &module.path) {
+            match self.index.find(module.build_id.as_ref(), &module.path) {
                 Ok((found, _)) => drop(mapped.insert(found, Ok(module))),
                 Err(why @ NotComparable::OtherBinary { .. }) => {
                     if let Ok((found, _)) = self.index.find(None, &module.path) {

@@ -18,10 +18,15 @@ use crate::sys::process::{mappings, proc_path};
 const KERNEL: u16 = 1;
 const USER: u16 = 2;
 
+/// Bytes of a build id that a recording keeps; `mold --build-id=sha256` makes longer ones.
+const RECORDED: usize = 20;
+
 /// The build ids of the mapped files that have one, by path, the kernel's first.
 pub(crate) fn build_ids(mapped: &HashMap<Vec<u8>, MappedBy>, with_kernel: bool) -> Vec<BuildIdEntry> {
-    let entry =
-        |misc: u16, path: &[u8], build_id: Vec<u8>| BuildIdEntry { misc, pid: -1, build_id, path: path.to_vec() };
+    let entry = |misc: u16, path: &[u8], mut build_id: Vec<u8>| {
+        build_id.truncate(RECORDED);
+        BuildIdEntry { misc, pid: -1, build_id, path: path.to_vec() }
+    };
     let mut entries = Vec::new();
     if with_kernel {
         let notes = fs::read("/sys/kernel/notes").ok().and_then(|notes| note_build_id(&notes));
@@ -118,6 +123,27 @@ mod tests {
         bytes
     }
 
+    /// A 64-bit program whose only segment is a note.
+    fn elf_with_note(note: &[u8]) -> Vec<u8> {
+        let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
+        elf.resize(16, 0);
+        let half =
+            |elf: &mut Vec<u8>, numbers: &[u16]| elf.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        let word =
+            |elf: &mut Vec<u8>, numbers: &[u32]| elf.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        let long =
+            |elf: &mut Vec<u8>, numbers: &[u64]| elf.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        half(&mut elf, &[2, 62]); // an executable for x86-64
+        word(&mut elf, &[1]);
+        long(&mut elf, &[0, 64, 0]); // entry, program headers, sections
+        word(&mut elf, &[0]);
+        half(&mut elf, &[64, 56, 1, 64, 0, 0]);
+        word(&mut elf, &[4, 4]); // a note, readable
+        long(&mut elf, &[120, 120, 120, note.len() as u64, note.len() as u64, 4]);
+        elf.extend(note);
+        elf
+    }
+
     #[test]
     fn notes() {
         let notes = [note(6, b"Linux\0", &[1, 2, 3]), note(3, b"Xen\0", &[9; 8]), note(3, b"GNU\0", &[7; 20])].concat();
@@ -126,6 +152,17 @@ mod tests {
             assert_eq!(note_build_id(&notes[..cut]), None, "{cut}");
         }
         assert_eq!(note_build_id(&[0xff; 64]), None);
+    }
+
+    #[test]
+    fn a_long_build_id_is_cut_to_what_a_recording_keeps() {
+        let id: Vec<u8> = (1..=32).collect();
+        let program = std::env::temp_dir().join(format!("hbbp-build-id-{}", std::process::id()));
+        fs::write(&program, elf_with_note(&note(3, b"GNU\0", &id))).unwrap();
+        let by = MappedBy { pid: std::process::id(), inode: fs::metadata(&program).unwrap().ino() };
+        let ids = build_ids(&HashMap::from([(program.as_os_str().as_bytes().to_vec(), by)]), false);
+        fs::remove_file(&program).unwrap();
+        assert_eq!(ids.iter().map(|entry| entry.build_id.as_slice()).collect::<Vec<_>>(), [&id[..20]]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::session::record_layout::{BrokenRecord, RecordLayout, SAMPLE, first_record};
 
-/// Samples of other events that are held back at most.
+/// Bytes of samples of other events that are held back at most.
 const MOST: usize = 1 << 20;
 
 /// Leaves samples of other events out until the first burst.
@@ -25,12 +25,14 @@ pub(crate) struct Lead {
     held: Vec<u8>,
     count: u64,
     left_out: u64,
+    /// Too much was held back: samples of other events are in the file, and a burst may follow.
+    is_full: bool,
 }
 
 impl Lead {
     /// `burst`: the id of the bursts' event, if there is one.
     pub(crate) fn new(layout: RecordLayout, burst: Option<u64>) -> Self {
-        Self { layout, burst, held: Vec::new(), count: 0, left_out: 0 }
+        Self { layout, burst, held: Vec::new(), count: 0, left_out: 0, is_full: false }
     }
 
     /// Whether the first burst is still to come. Records are not to be marked as a round then, for older samples may follow.
@@ -41,6 +43,11 @@ impl Lead {
     /// Samples that were left out.
     pub(crate) fn left_out(&self) -> u64 {
         self.left_out
+    }
+
+    /// Whether so much came before the first burst that it was not left out.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
     }
 
     /// Takes samples before the first burst out of `records`.
@@ -63,6 +70,7 @@ impl Lead {
         kept.extend_from_slice(&records[offset..]);
         *records = kept;
         if self.held.len() > MOST {
+            self.is_full = true;
             self.give_up(records);
         }
         Ok(())
@@ -128,6 +136,7 @@ mod tests {
         let mut end = Vec::new();
         lead.give_up(&mut end);
         assert_eq!((end, lead.left_out()), ([sample(CLOCK, 1), sample(CLOCK, 3)].concat(), 0));
+        assert!(!lead.is_full());
     }
 
     #[test]
@@ -140,6 +149,7 @@ mod tests {
             written += records.len();
             assert!(lead.held.len() <= MOST);
         }
+        assert!(lead.is_full());
         assert_eq!((written, lead.is_open(), lead.left_out()), (100_000 * 24, false, 0));
     }
 

@@ -111,6 +111,20 @@ impl Live {
         self.deadline.map_or(tick, |deadline| tick.min(deadline.saturating_duration_since(Instant::now())))
     }
 
+    /// Waits as long as the recording would have gone on, were it written.
+    pub(crate) fn wait_unrecorded(&mut self) -> Result<Stop, Errno> {
+        self.records = false;
+        loop {
+            if let Some(stop) = self.reason_to_stop() {
+                return Ok(stop);
+            }
+            if self.command.is_none() {
+                return Ok(Stop::TargetsEnded);
+            }
+            self.poll(self.timeout())?;
+        }
+    }
+
     /// Waits until the command has ended, at most until `limit`. A signal that comes meanwhile is returned.
     pub(crate) fn wait_for_command(&mut self, limit: Option<Instant>) -> io::Result<Option<i32>> {
         self.deadline = None;

@@ -161,8 +161,8 @@ impl<'a> Session<'a> {
     /// should know while it goes on.
     ///
     /// # Errors
-    /// [`RecordError`]. If the command cannot be run there is no new file. If the file cannot be written on, the command is let run to
-    /// its end, the file can be read as far as it came, and the error is [`RecordError::Incomplete`].
+    /// [`RecordError`]. If the command cannot be run there is no new file. If the file cannot be written on, the command goes on until
+    /// the recording would have ended, the file can be read as far as it came, and the error is [`RecordError::Incomplete`].
     pub fn run(mut self, say: &mut dyn FnMut(&str)) -> Result<Outcome, RecordError> {
         let by_exec = self.request.target == Target::Command;
         let begun = std::mem::replace(&mut self.begun, Ok(()));
@@ -200,7 +200,9 @@ impl<'a> Session<'a> {
             Err(error) => {
                 say(&format!("{error}; the recording ends here"));
                 live.stop();
-                let command = end_command(&mut live, Stop::CommandEnded, say).unwrap_or_default();
+                let stop = live.wait_unrecorded().unwrap_or(Stop::CommandEnded);
+                let ended = end_command(&mut live, stop, say).unwrap_or_default();
+                let command = ended.filter(|_| stop != Stop::Duration);
                 let path = request.output.clone();
                 Err(RecordError::Incomplete { path, source: Box::new(error), command })
             }
@@ -325,6 +327,7 @@ fn complete(
         producer.conclude(own, &mut summary);
     }
     summary.counted();
+    summary.metadata.degradations.extend(recorder.degradations());
     summary.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time()));
     let mut features = features(machine, &summary.metadata, &request.cmdline, build_ids, recorder.tally.sample_time);
     leave_out(recorder.writer.too_large(&features)?, &mut summary.metadata, &mut features);

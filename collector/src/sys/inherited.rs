@@ -34,7 +34,7 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 }
 
 /// From now on a write beyond the limit of file sizes (`ulimit -f`) fails, and does not kill this process.
-pub(crate) fn ignore_file_size_signal() {
+pub fn ignore_file_size_signal() {
     // SAFETY: ignoring is no handler that could be called.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }

@@ -18,8 +18,8 @@ mod thread;
 pub(crate) use child::{StoppedChild, c_strings, is_executable};
 pub(crate) use cpu_clock::cpu_time;
 pub(crate) use event::{EventFd, Scope};
-pub(crate) use inherited::{allocate_from_one_arena, ignore_file_size_signal, is_ignored};
-pub use inherited::{raise_limits, with_inherited};
+pub(crate) use inherited::{allocate_from_one_arena, is_ignored};
+pub use inherited::{ignore_file_size_signal, raise_limits, with_inherited};
 pub(crate) use memory::{copy_own_page, read_memory, read_pages, write_memory};
 pub(crate) use ptrace::{
     Report, detach, event_message, interrupt, listen, next_report, register, resume, seize, set_options, set_register,

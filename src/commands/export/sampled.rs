@@ -15,10 +15,10 @@ const LARGEST_OF_LLVM: u64 = 1 << 31;
 pub fn sample_profile(profiled: &Profiled<'_>, names: Names, threads: usize) -> anyhow::Result<SampleProfile> {
     let (mut profile, notes) = build(profiled.flow, profiled.index, &profiled.code, names, threads);
     let file = profiled.code.binary.file.display();
-    notes.iter().for_each(|note| eprintln!("hbbp: {file}: {note}"));
+    notes.iter().for_each(|note| say!("{file}: {note}"));
     let divisor = (names == Names::Llvm).then(|| profile.limit(LARGEST_OF_LLVM)).flatten();
     if let Some(divisor) = divisor {
-        eprintln!("hbbp: all counts are divided by {divisor:.1}: LLVM keeps 32 bits of how often a call runs");
+        say!("all counts are divided by {divisor:.1}: LLVM keeps 32 bits of how often a call runs");
     }
     let missing = profiled.code.binary.missing_debug_information().map(|missing| match missing {
         MissingDebugInformation::WithSymbols => {
@@ -49,7 +49,7 @@ pub fn sample_profile(profiled: &Profiled<'_>, names: Names, threads: usize) -> 
         ),
     ];
     for (what, count) in unplaced.into_iter().filter(|(_, count)| *count > 0.0) {
-        eprintln!("hbbp: not in the profile: {what}: {} of what ran", share(count, profile.placement.all()));
+        say!("not in the profile: {what}: {} of what ran", share(count, profile.placement.all()));
     }
     if profile.functions.is_empty() {
         let advice = missing.unwrap_or(

@@ -1,6 +1,6 @@
 //! What stands for `--pmu simulated` without the cargo feature `simulated-pmu`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use collector::SimulationStatistics;
 use collector::plan::request::SimulationOptions;
@@ -25,6 +25,11 @@ impl SimulationArgs {
         false
     }
 
+    /// Whether exact counts go to standard output.
+    pub fn writes_to_standard_output(&self) -> bool {
+        false
+    }
+
     /// The options, which nobody has.
     pub fn options(&self) -> SimulationOptions {
         SimulationOptions::default()
@@ -36,7 +41,22 @@ pub fn line(done: &SimulationStatistics) -> String {
     match *done {}
 }
 
-/// Writes exact executions of every instruction.
-pub fn write_truth(_: &Path, done: &SimulationStatistics) -> anyhow::Result<()> {
-    match *done {}
+/// Where exact counts go: nowhere.
+pub enum TruthFile {}
+
+impl TruthFile {
+    /// Never called: no such file can be named.
+    pub fn create(_: PathBuf) -> anyhow::Result<Self> {
+        anyhow::bail!("there is no simulated PMU in this hbbp")
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        match *self {}
+    }
+
+    /// Writes exact executions of every instruction.
+    pub fn write(self, _: &SimulationStatistics) -> anyhow::Result<()> {
+        match self {}
+    }
 }

@@ -1,13 +1,13 @@
 //! `--pmu simulated`.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
 
 use anyhow::Context;
-use collector::SimulationStatistics;
 use collector::plan::request::SimulationOptions;
 use collector::simulation::{PmuSettings, SimulatedCore};
+use collector::{SimulationStatistics, is_standard_output};
 use formats::executions::Executions;
 
 use crate::output::count;
@@ -37,7 +37,7 @@ pub struct SimulationArgs {
     /// Random seed: it chooses those branches and the random delays of samples
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write exact counts of every instruction to this file (JSON)
+    /// Write exact counts of every instruction to this file (JSON), or - for standard output
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
     /// Let the program execute everything itself, one instruction at a time: slow, to compare with
@@ -55,6 +55,11 @@ impl SimulationArgs {
             || seed.is_some()
             || truth.is_some()
             || *only_steps
+    }
+
+    /// Whether exact counts go to standard output.
+    pub fn writes_to_standard_output(&self) -> bool {
+        self.truth.as_deref().is_some_and(is_standard_output)
     }
 
     /// The options, with defaults for what was left open.
@@ -79,11 +84,33 @@ pub fn line(done: &SimulationStatistics) -> String {
     )
 }
 
-/// Writes exact executions of every instruction, by file and offset.
-pub fn write_truth(path: &Path, done: &SimulationStatistics) -> anyhow::Result<()> {
-    let executions = Executions::new(done.truth.instructions().collect());
-    let failed = || format!("writing {}", path.display());
-    let mut out = BufWriter::new(File::create(path).with_context(failed)?);
-    serde_json::to_writer(&mut out, &executions).with_context(failed)?;
-    out.flush().with_context(failed)
+/// Where exact counts go.
+pub struct TruthFile {
+    path: PathBuf,
+    out: Box<dyn Write>,
+}
+
+impl TruthFile {
+    /// Creates the file, before a command runs for nothing; `-` is standard output.
+    pub fn create(path: PathBuf) -> anyhow::Result<Self> {
+        let out: Box<dyn Write> = match is_standard_output(&path) {
+            true => Box::new(io::stdout()),
+            false => Box::new(File::create(&path).with_context(|| format!("cannot write {}", path.display()))?),
+        };
+        Ok(Self { path, out })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Writes exact executions of every instruction, by file and offset.
+    pub fn write(self, done: &SimulationStatistics) -> anyhow::Result<()> {
+        let executions = Executions::new(done.truth.instructions().collect());
+        let failed = || format!("writing {}", self.path.display());
+        let mut out = BufWriter::new(self.out);
+        serde_json::to_writer(&mut out, &executions).with_context(failed)?;
+        out.flush().with_context(failed)
+    }
 }

@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use collector::with_inherited;
 
 use super::{files, pinned_environment};
+use crate::output;
 
 /// Functions before which counts are written and begin anew. A child begins with the counts of its parent, which would be there
 /// twice; a program that becomes another one takes its counts with it.
@@ -25,7 +26,7 @@ pub fn count_under_callgrind(
 ) -> anyhow::Result<Truth> {
     let folder = tempfile::Builder::new().prefix("hbbp-truth-").tempdir().context("a folder for the counts")?;
     let environment = pinned_environment();
-    eprintln!("hbbp: counting every instruction under valgrind, 10 to 100 times slower");
+    say!("counting every instruction under valgrind, 10 to 100 times slower");
     let mut valgrind = valgrind(folder.path(), command, stdout_to_stderr);
     valgrind.envs(environment.iter().cloned());
     let status = with_inherited(&mut valgrind).status().map_err(explain)?;
@@ -34,7 +35,7 @@ pub fn count_under_callgrind(
         bail!("valgrind counted nothing ({status}){}", last_words(folder.path())?);
     }
     if !status.success() {
-        eprintln!("hbbp: {}", describe(status));
+        output::say(describe(status));
     }
     let mut counter = ExactCounter::new(search);
     for file in &files {

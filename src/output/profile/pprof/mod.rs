@@ -10,11 +10,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::Write;
 
+use analyzer::BinarySearch;
 use analyzer::address::Svma;
 use analyzer::code::{FunctionId, demangle};
 use analyzer::flow::{AnalysedFlow, ExecutedCode, ExecutedModule, executed_modules, whole};
 use analyzer::lines::Span;
-use analyzer::{BinarySearch, hex};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use message::{Function, Line, Location, Mapping, Profile, Sample, ValueType};
@@ -164,7 +164,7 @@ impl Maker {
             memory_limit: limit,
             file_offset,
             filename: self.text(&of.path),
-            build_id: self.text(&of.build_id.as_deref().map(hex).unwrap_or_default()),
+            build_id: self.text(&of.build_id.as_ref().map(ToString::to_string).unwrap_or_default()),
             ..Mapping::default()
         }
     }
