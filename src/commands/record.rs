@@ -219,7 +219,7 @@ fn request(args: Args) -> anyhow::Result<Request> {
         bail!("--pmu-core, --lbr-depth, --lbr-bias, --seed and --truth are for --pmu simulated");
     }
     if is_standard_output(&args.output) && args.simulation.writes_to_standard_output() {
-        return Err("recording and exact counts cannot both go to standard output".to_owned());
+        bail!("recording and exact counts cannot both go to standard output");
     }
     let target = if args.all_cpus
         || args.cpus.is_some() && args.command.is_empty() && args.pid.is_empty() && args.tid.is_empty()
@@ -308,9 +308,9 @@ fn closing_lines(summary: &Summary) {
         say!("throttled {} times: the kernel found the sampling too costly; use longer periods", counts.throttled);
     }
     if let Some(tracer) = &summary.tracer {
-        tracing::lines(tracer).iter().for_each(|line| output::say(line));
+        tracing::lines(tracer).iter().for_each(output::say);
     }
     if let Some(done) = &summary.simulation {
-        output::say(&simulation::line(done));
+        output::say(simulation::line(done));
     }
 }

@@ -40,7 +40,10 @@ pub fn write_to<T>(file: Option<&Path>, print: impl FnOnce(&mut dyn Write) -> an
         Some(path) => {
             let context = || format!("cannot write {}", path.display());
             let mut out = BufWriter::new(File::create(path).with_context(context)?);
-            let printed = print(&mut out)?;
+            let printed = print(&mut out).or_else(|error| match error.downcast_ref::<std::io::Error>() {
+                Some(_) => Err(error).with_context(context),
+                None => Err(error),
+            })?;
             out.flush().with_context(context)?;
             Ok(printed)
         }
