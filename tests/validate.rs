@@ -259,7 +259,7 @@ pick: lea one(%rip), %rax
     assert_near(&document["compared"]["recording"], 0.5, "compared");
     for (place, share) in [(0, 15.0 / 35.0), (1, 0.5)] {
         let left = &document["left_out"][place];
-        assert!(left["what"].as_str().unwrap().starts_with("functions of which the CPU decides"), "{left}");
+        assert!(left["what"].as_str().unwrap().starts_with("functions chosen by the CPU at run time"), "{left}");
         assert_near(&left["share"], share, "variants");
     }
     // What merely was not sampled stays.
