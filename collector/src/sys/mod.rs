@@ -10,6 +10,7 @@ mod memory;
 pub(crate) mod process;
 mod ptrace;
 mod registers;
+mod restartable_sequences;
 mod ring;
 mod signals;
 mod stopping_child;
@@ -26,6 +27,7 @@ pub(crate) use ptrace::{
     signal_info, signal_mask, single_step,
 };
 pub(crate) use registers::{RegisterArea, ThreadRegisters, USER_CS_64};
+pub(crate) use restartable_sequences::section_of_sequences;
 pub(crate) use ring::Ring;
 pub(crate) use signals::{SignalFd, SignalInfo, WaitSet, Waiting, realtime_signal, wake_waiting_thread};
 pub(crate) use stopping_child::StoppingChild;

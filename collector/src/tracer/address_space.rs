@@ -4,13 +4,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use addresses::Avma;
 use lookahead::CodeCache;
-use object::read::elf::{ElfFile64, FileHeader};
-use object::{Endianness, Object, ObjectSection, ReadCache};
 
 use crate::sys::process::{Mapping, proc_path};
 use crate::tracer::kernel::{Kernel, Processes, ThreadMemory};
@@ -118,7 +115,7 @@ impl AddressSpace {
     }
 
     /// Whether `address` is in a restartable sequence, where a breakpoint would make it restart for ever.
-    pub(crate) fn is_critical(&mut self, kernel: &impl ThreadMemory, address: Avma) -> bool {
+    pub(crate) fn is_critical<K: ThreadMemory + Processes>(&mut self, kernel: &K, address: Avma) -> bool {
         self.layout.is_critical(kernel, self.pid, address)
     }
 
@@ -176,7 +173,7 @@ impl Layout {
 
     /// Whether `address` is in a restartable sequence, where a breakpoint would make it restart for ever. They are looked up in the file
     /// that the code there is of, once.
-    fn is_critical(&mut self, kernel: &impl ThreadMemory, pid: i32, address: Avma) -> bool {
+    fn is_critical<K: ThreadMemory + Processes>(&mut self, kernel: &K, pid: i32, address: Avma) -> bool {
         let index = self.mappings.partition_point(|map| map.end <= address.0);
         let Some(map) = self.mappings.get(index).filter(|map| map.start <= address.0 && map.inode != 0) else {
             return false;
@@ -190,8 +187,8 @@ impl Layout {
     }
 
     /// Restartable sequences are described by `struct rseq_cs`, which programs put into a section `__rseq_cs` (`linux/rseq.h`).
-    fn critical_sections(&self, kernel: &impl ThreadMemory, pid: i32, map: &Mapping) -> Vec<Range<Avma>> {
-        let Some((offset, size)) = section_of_sequences(pid, map) else { return Vec::new() };
+    fn critical_sections<K: ThreadMemory + Processes>(&self, kernel: &K, pid: i32, map: &Mapping) -> Vec<Range<Avma>> {
+        let Some((offset, size)) = kernel.section_of_sequences(pid, map) else { return Vec::new() };
         let holds = |other: &&Mapping| {
             other.path == map.path && (other.offset..other.offset + (other.end - other.start)).contains(&offset)
         };
@@ -213,19 +210,4 @@ impl Layout {
 
 fn extent(map: &Mapping) -> (u64, u64, u64, u64) {
     (map.start, map.end, map.inode, map.offset)
-}
-
-/// File offset and size of the section that describes restartable sequences.
-fn section_of_sequences(pid: i32, map: &Mapping) -> Option<(u64, usize)> {
-    let path = proc_path(pid as u32).join(format!("map_files/{:x}-{:x}", map.start, map.end));
-    let by_name = || {
-        use std::os::unix::ffi::OsStrExt;
-        File::open(Path::new(std::ffi::OsStr::from_bytes(&map.path)))
-    };
-    let cache = ReadCache::new(File::open(path).or_else(|_| by_name()).ok()?);
-    let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
-    elf.elf_header().is_class_64().then_some(())?;
-    let section = elf.section_by_name_bytes(b"__rseq_cs")?;
-    let (offset, size) = section.file_range()?;
-    Some((offset, usize::try_from(size).ok()?))
 }

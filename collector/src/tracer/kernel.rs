@@ -91,6 +91,8 @@ pub(crate) trait Processes {
     fn children(&self, process: i32, thread: i32) -> Vec<i32>;
     /// The mappings of a thread's process, by ascending address.
     fn mappings(&self, thread: i32) -> Vec<Mapping>;
+    /// Offset and size of the section that describes restartable sequences (`rseq(2)`), in the file that a mapping is of.
+    fn section_of_sequences(&self, process: i32, map: &Mapping) -> Option<(u64, usize)>;
     /// Signals the process of a thread has handlers for: bit n - 1 for signal n.
     fn signals_caught(&self, thread: i32) -> u64;
     /// Signals a thread blocks.

@@ -165,6 +165,10 @@ impl Processes for LinuxKernel {
         process::mappings(thread as u32)
     }
 
+    fn section_of_sequences(&self, process: i32, map: &Mapping) -> Option<(u64, usize)> {
+        sys::section_of_sequences(process, map)
+    }
+
     fn signals_caught(&self, thread: i32) -> u64 {
         process::signals_caught(thread as u32)
     }

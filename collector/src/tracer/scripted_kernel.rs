@@ -557,6 +557,10 @@ impl Processes for ScriptedKernel {
         vec![code]
     }
 
+    fn section_of_sequences(&self, _: i32, _: &Mapping) -> Option<(u64, usize)> {
+        None
+    }
+
     fn signals_caught(&self, _: i32) -> u64 {
         self.0.borrow().caught
     }
