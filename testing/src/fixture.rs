@@ -114,8 +114,7 @@ pub fn fixture_file(name: &str) -> PathBuf {
 
 /// A recording made on real hardware, or what belongs to one; where it is not, that is said.
 pub fn hardware_recording(name: &str) -> Option<PathBuf> {
-    let file = hardware_folder().join(name);
-    if file.exists() {
+    if let Some(file) = hardware_folder().map(|folder| folder.join(name)).filter(|file| file.exists()) {
         return Some(file);
     }
     skip(Skip::HardwareRecordings, format_args!("{name} is not there; set HBBP_RECORDINGS"));
@@ -124,11 +123,12 @@ pub fn hardware_recording(name: &str) -> Option<PathBuf> {
 
 /// All recordings made on real hardware, by name; none where they are not, and that is said.
 pub fn hardware_recordings() -> Vec<PathBuf> {
-    let folder = hardware_folder();
-    let Ok(entries) = std::fs::read_dir(&folder) else {
+    let Some(folder) = hardware_folder() else {
         skip(Skip::HardwareRecordings, "there are none; set HBBP_RECORDINGS");
         return Vec::new();
     };
+    let entries =
+        std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("HBBP_RECORDINGS={}: {error}", folder.display()));
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("the folder can be read").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "data"));
     paths.sort();
@@ -136,8 +136,8 @@ pub fn hardware_recordings() -> Vec<PathBuf> {
     paths
 }
 
-fn hardware_folder() -> PathBuf {
-    std::env::var_os("HBBP_RECORDINGS").map_or_else(|| repository().join("../shared/recordings"), PathBuf::from)
+fn hardware_folder() -> Option<PathBuf> {
+    std::env::var_os("HBBP_RECORDINGS").map(PathBuf::from)
 }
 
 pub(crate) fn repository() -> PathBuf {

@@ -8,7 +8,7 @@ use formats::metadata::Metadata;
 
 use crate::recording::burst_unit;
 
-/// Instructions of a burst or a piece of one; 0 where nobody counted them. Recordings may have something else in the upper half of the weight.
+/// Instructions of a burst or a piece of one; 0 where nobody counted them. The upper half of the weight is not read.
 pub fn instructions_of(piece: &Sample<'_>) -> u64 {
     match piece.weight {
         Some(Weight::Full(weight)) => weight & 0xffff_ffff,

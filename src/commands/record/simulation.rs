@@ -28,7 +28,7 @@ pub struct SimulationArgs {
     /// westmere (instructions by a precise event without PREC_DIST, branch stacks by interrupts) [default: ivy-bridge]
     #[arg(long, value_name = "CORE")]
     pmu_core: Option<SimulatedCore>,
-    /// Entries of a branch stack: 16 (as up to Broadwell) or 32 (as from Skylake on)
+    /// Entries of a branch stack, 2 to 64: Intel's CPUs have 16 up to Broadwell and 32 from Skylake on
     #[arg(long, value_name = "N")]
     lbr_depth: Option<usize>,
     /// Share of the branches that tend to be in the oldest entry of a stack, 0 to 1 [default: 0]
