@@ -60,7 +60,7 @@ fn no_broken_streams(document: &Value) {
 }
 
 #[test]
-fn a_passage_weighs_what_the_burst_stands_for_by_its_instructions() {
+fn a_stream_weighs_what_the_burst_stands_for_by_its_instructions() {
     let Some(setup) = setup() else { return };
     let document = setup.blocks_of(&[BURST]);
     assert_eq!(counts(&document), abcd(20.0, 10.0, 20.0, 30.0));
@@ -337,7 +337,7 @@ fn a_path_that_cannot_be_is_broken_from_its_start_on() {
         (&1.into(), &1.into(), &1.into()),
         "{broken}"
     );
-    // What they count against others is estimated; both blocks were in the same two passages.
+    // What they count against others is estimated; both blocks were in the same two streams.
     let [(C, 2, of_c), (D, 2, of_d)] = counts(&document)[..] else { panic!("{document}") };
     assert!(of_c > 0.0 && of_c == of_d, "{of_c} {of_d}");
 }

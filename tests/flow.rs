@@ -113,7 +113,7 @@ fn bursts_weigh_what_their_starts_weigh() {
     let found = ranges(module);
     let ends: Vec<(u64, u64)> = found.iter().map(|(first, last, _)| (*first, *last)).collect();
     assert_eq!(ends, [(A, A_JNE), (A, B_JMP), (C, D_JMP), (D, D_JMP)]);
-    // All bursts start in one place: the mean weight is 1, and each passage stands for 10,000 / 100.
+    // All bursts start in one place: the mean weight is 1, and each stream stands for 10,000 / 100.
     assert!(found.iter().all(|(.., count)| (count - 400.0).abs() < 1e-6), "{found:?}");
 }
 

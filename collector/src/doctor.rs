@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::machine::{Cpu, EventOpener, Kernel, Machine, Privileges, Probe, Probes};
-use crate::plan::choice::{Choice, Source, choose};
+use crate::plan::choice::{Choice, CountsFrom, choose};
 use crate::plan::event_spec::{Role, Unit};
 use crate::plan::microarchitecture::Microarchitecture;
 use crate::plan::{BranchRecords, Options, branch_records};
@@ -87,7 +87,7 @@ pub struct TracingReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct WouldUse {
     /// What the counts would come from; `None`: it would fail.
-    pub source: Option<Source>,
+    pub source: Option<CountsFrom>,
     /// The events that would be opened.
     pub events: Vec<WouldOpen>,
     /// How it would trace branches in software, if it would.

@@ -49,7 +49,7 @@ tolerant_objects! {
         /// Version of hbbp that recorded.
         pub version: Option<String>,
         /// What the counts come from.
-        pub source: Option<Source>,
+        pub source: Option<CountsFrom>,
         /// What was recorded: `command`, `processes`, `threads` or `system`.
         pub target: Option<String>,
         /// The events, in the order of the recording.
@@ -179,12 +179,12 @@ impl Tolerant for EventMetadata {
     }
 }
 
-plain_values! { Source Role Provenance Unit Period Levels }
+plain_values! { CountsFrom Role Provenance Unit Period Levels }
 
 /// Where the counts of a recording come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum CountsFrom {
     /// Branch stacks of the hardware, with or without event samples.
     BranchRecords,
     /// Event samples of a hardware counter.

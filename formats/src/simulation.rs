@@ -24,7 +24,7 @@ tolerant_objects! {
         /// Why they did, how often.
         pub steps: Option<BTreeMap<String, u64>>,
         /// Times memory and registers were written back.
-        pub stretches: Option<u64>,
+        pub slices: Option<u64>,
         /// Signals the program got.
         pub signals: Option<u64>,
         /// Threads that were simulated.

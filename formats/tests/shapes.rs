@@ -3,7 +3,7 @@
 use formats::burst_data::{DataUse, DataUses, Forwarded};
 use formats::executions::Executions;
 use formats::metadata::{
-    EventMetadata, Levels, Metadata, Percent, Period, Provenance, RECORD_TYPE, Role, Source, Unit,
+    CountsFrom, EventMetadata, Levels, Metadata, Percent, Period, Provenance, RECORD_TYPE, Role, Unit,
 };
 
 /// As version 0.1.0 wrote it.
@@ -26,7 +26,7 @@ const RECORDED: &str = concat!(
 fn metadata_keeps_its_bytes() {
     let metadata = Metadata::read(RECORDED.as_bytes()).unwrap();
     assert_eq!(String::from_utf8(metadata.to_json()).unwrap(), RECORDED);
-    assert_eq!((metadata.source, metadata.lost), (Some(Source::Clock), Some(0)));
+    assert_eq!((metadata.source, metadata.lost), (Some(CountsFrom::Clock), Some(0)));
     let burst = metadata.event("burst:u").unwrap();
     assert_eq!((burst.role, burst.unit), (Some(Role::Lbr), Some(Unit::Nanoseconds)));
     assert_eq!((burst.period, burst.levels), (Some(Period::Every(25_000_000)), Some(Levels::User)));

@@ -5,7 +5,7 @@ use crate::chunk::{CHUNK_SIZE, Chunk, Run};
 use crate::data_section::DataSection;
 use crate::inflate::Inflater;
 use crate::record_walk::{Step, step};
-use crate::source::Source;
+use crate::recording_bytes::RecordingBytes;
 
 /// Fills [`Chunk`]s with the records of a recording, from the first on.
 ///
@@ -20,7 +20,7 @@ pub struct ChunkReader<'a> {
 }
 
 impl<'a> ChunkReader<'a> {
-    pub(crate) fn new(source: &'a Source, start: u64, end: u64) -> Self {
+    pub(crate) fn new(source: &'a RecordingBytes, start: u64, end: u64) -> Self {
         let data = DataSection { source, start, position: start, end };
         Self { data, inflater: None, inflate: true, damage: None }
     }

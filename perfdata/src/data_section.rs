@@ -1,12 +1,12 @@
 //! The bytes of a recording's records.
 
 use crate::Error;
-use crate::source::Source;
+use crate::recording_bytes::RecordingBytes;
 
 /// The part of the data section not yet read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataSection<'a> {
-    pub(crate) source: &'a Source,
+    pub(crate) source: &'a RecordingBytes,
     pub(crate) start: u64,
     pub(crate) position: u64,
     pub(crate) end: u64,

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::fields::Fields;
-use crate::source::Source;
+use crate::recording_bytes::RecordingBytes;
 
 /// First bytes of a recording (a big-endian machine writes them in reverse).
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";
@@ -48,7 +48,7 @@ pub(crate) struct FileHeader {
 }
 
 impl Header {
-    pub(crate) fn read(source: &Source) -> Result<Self, Error> {
+    pub(crate) fn read(source: &RecordingBytes) -> Result<Self, Error> {
         let mut bytes = [0; FILE_HEADER_SIZE as usize];
         let count = source.read_at(0, &mut bytes)?;
         let bytes = bytes.get(..count).unwrap_or(&bytes);

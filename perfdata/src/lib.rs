@@ -28,12 +28,12 @@ mod record_parse;
 mod record_type;
 mod record_walk;
 mod recording;
+mod recording_bytes;
 mod sample;
 mod sample_id;
 mod sample_layout;
 mod sample_tail;
 mod sample_write;
-mod source;
 mod words;
 mod writer;
 

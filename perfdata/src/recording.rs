@@ -11,9 +11,9 @@ use crate::fields::Fields;
 use crate::header::{FileHeader, Header, PIPE_HEADER_SIZE, Section};
 use crate::pipe::StreamHeader;
 use crate::record_parse::{kernel_record, user_record, what};
+use crate::recording_bytes::RecordingBytes;
 use crate::sample_id::TRAILER;
 use crate::sample_layout::SampleLayout;
-use crate::source::Source;
 use crate::{
     Error, EventAttr, EventDescription, FeatureBit, Features, RawRecord, Record, Sample, SampleFormat, SampleId,
 };
@@ -21,7 +21,7 @@ use crate::{
 /// A `perf.data` recording, open for reading.
 #[derive(Debug)]
 pub struct Recording {
-    source: Source,
+    source: RecordingBytes,
     data_start: u64,
     data_end: u64,
     events: Vec<EventDescription>,
@@ -41,7 +41,7 @@ impl Recording {
     /// When it cannot be read, is no recording, or its header or events cannot be understood. Broken feature sections and
     /// broken records are no errors here: see [`Self::notes`] and [`ChunkReader::damage`].
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::load(Source::open(path)?)
+        Self::load(RecordingBytes::open(path)?)
     }
 
     /// Takes a recording that is in memory.
@@ -49,7 +49,7 @@ impl Recording {
     /// # Errors
     /// As [`Self::open`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
-        Self::load(Source::Bytes(bytes))
+        Self::load(RecordingBytes::Bytes(bytes))
     }
 
     /// Takes a recording from a stream (in pipe mode or not), which is copied to an unnamed temporary file: it is read more
@@ -58,7 +58,7 @@ impl Recording {
     /// # Errors
     /// As [`Self::open`].
     pub fn from_stream(stream: impl Read) -> Result<Self, Error> {
-        Self::load(Source::spool(stream)?)
+        Self::load(RecordingBytes::spool(stream)?)
     }
 
     /// The events, in the order the recording lists them.
@@ -154,7 +154,7 @@ impl Recording {
         self.events.get(event).map(|event| &event.attr).ok_or(Error::NoEvents)
     }
 
-    fn load(source: Source) -> Result<Self, Error> {
+    fn load(source: RecordingBytes) -> Result<Self, Error> {
         let mut notes = Vec::new();
         let parts = match Header::read(&source)? {
             Header::File(header) => Parts::of_file(&source, &header, &mut notes)?,
@@ -189,7 +189,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of_file(source: &Source, header: &FileHeader, notes: &mut Vec<String>) -> Result<Self, Error> {
+    fn of_file(source: &RecordingBytes, header: &FileHeader, notes: &mut Vec<String>) -> Result<Self, Error> {
         let events = read_events(source, header)?;
         let Section { offset: data_start, size } = header.data;
         let mut sections = FeatureSections::default();
@@ -218,7 +218,7 @@ impl Parts {
         Ok(Self { data_start, data_end, events, sections, was_cut_off: size == 0 })
     }
 
-    fn of_stream(source: &Source, notes: &mut Vec<String>) -> Result<Self, Error> {
+    fn of_stream(source: &RecordingBytes, notes: &mut Vec<String>) -> Result<Self, Error> {
         let (data_start, data_end) = (PIPE_HEADER_SIZE, source.len());
         let reader = ChunkReader::new(source, data_start, data_end).without_inflating();
         let header = StreamHeader::read(reader, notes)?;
@@ -229,7 +229,7 @@ impl Parts {
 }
 
 /// Reads the array of attrs, each followed by the section of its ids.
-fn read_events(source: &Source, header: &FileHeader) -> Result<Vec<EventDescription>, Error> {
+fn read_events(source: &RecordingBytes, header: &FileHeader) -> Result<Vec<EventDescription>, Error> {
     const SECTION_SIZE: u64 = 16;
     let entry_size = header.attr_size;
     let room = entry_size.saturating_sub(SECTION_SIZE);
@@ -259,7 +259,7 @@ fn read_events(source: &Source, header: &FileHeader) -> Result<Vec<EventDescript
 
 /// Reads the table of feature sections, which follows the data, and the sections. What cannot be read is noted.
 fn read_features(
-    source: &Source,
+    source: &RecordingBytes,
     header: &FileHeader,
     table: u64,
     sections: &mut FeatureSections,

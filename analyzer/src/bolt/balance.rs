@@ -1,13 +1,13 @@
 //! Puts what flows through BOLT's blocks in balance, function by function.
 //!
 //! Blocks that code outside the function leads to, other than by coming back from a call, those that lead out of it, and those in which more begins or
-//! ends than a few branch stacks, have ways that no edge of the function tells of: they stay as they are.
+//! ends than a few branch stacks, have executions that no edge of the function tells of: they stay as they are.
 
 use std::collections::BTreeSet;
 
 use crate::address::Svma;
 use crate::bolt::{BoltEdge, BoltFunctions};
-use crate::flow::balance::{Way, balance, whole_numbers};
+use crate::flow::balance::{Edge, balance, whole_numbers};
 
 /// Where an edge leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct Borders {
     /// What code outside the function leads to, other than by coming back from a call.
     pub entered: BTreeSet<Svma>,
     /// What comes after instructions that do not lead to it: returns and jumps.
-    pub behind: BTreeSet<Svma>,
+    pub after: BTreeSet<Svma>,
 }
 
 /// What flows out of a block may differ from what flows in by that much, as a part of it and in executions more: the ends of branch
@@ -43,8 +43,8 @@ pub(super) fn balance_functions(edges: &mut [BoltEdge], leads: &[Leads], functio
         if let Some(function) = function {
             let inside = function.start..=last_byte;
             let entered = [function.start].into_iter().chain(borders.entered.range(inside.clone()).copied()).collect();
-            let behind = borders.behind.range(inside).copied().collect();
-            balance_function(&mut edges[first..last], &leads[first..last], &Borders { entered, behind });
+            let after = borders.after.range(inside).copied().collect();
+            balance_function(&mut edges[first..last], &leads[first..last], &Borders { entered, after });
         }
         first = last;
     }
@@ -54,19 +54,19 @@ pub(super) fn balance_functions(edges: &mut [BoltEdge], leads: &[Leads], functio
 fn balance_function(edges: &mut [BoltEdge], leads: &[Leads], borders: &Borders) {
     let inside: Vec<usize> = (0..edges.len()).filter(|&index| leads[index] == Leads::Within).collect();
     let targets = inside.iter().filter_map(|&index| edges[index].to);
-    let starts: BTreeSet<Svma> = targets.chain(borders.entered.iter().chain(&borders.behind).copied()).collect();
+    let starts: BTreeSet<Svma> = targets.chain(borders.entered.iter().chain(&borders.after).copied()).collect();
     let starts = Vec::from_iter(starts);
     // Before the first there is nothing: functions are entered where they start.
     let node_at = |at: Svma| starts.partition_point(|start| *start <= at).saturating_sub(1);
-    let way = |&index: &usize| {
+    let edge_within = |&index: &usize| {
         let edge = &edges[index];
-        Some((index, Way { from: node_at(edge.from?), to: node_at(edge.to?), count: edge.seen }))
+        Some((index, Edge { from: node_at(edge.from?), to: node_at(edge.to?), count: edge.seen }))
     };
-    let (indexes, mut ways): (Vec<usize>, Vec<Way>) = inside.iter().filter_map(way).unzip();
+    let (indexes, mut inner): (Vec<usize>, Vec<Edge>) = inside.iter().filter_map(edge_within).unzip();
     let mut nodes = vec![Node::default(); starts.len()];
-    for way in &ways {
-        nodes[way.from].out += way.count;
-        nodes[way.to].into += way.count;
+    for edge in &inner {
+        nodes[edge.from].out += edge.count;
+        nodes[edge.to].into += edge.count;
     }
     for (edge, leads) in edges.iter().zip(leads) {
         if let Some(from) = edge.from.filter(|_| *leads == Leads::Elsewhere) {
@@ -78,8 +78,8 @@ fn balance_function(edges: &mut [BoltEdge], leads: &[Leads], borders: &Borders) 
         node.leaves || ends > ENDS.0 * node.into.max(node.out) + ENDS.1 || borders.entered.contains(start)
     };
     let open: Vec<bool> = nodes.iter().zip(&starts).map(open).collect();
-    balance(&mut ways, &open);
-    for (count, index) in whole_numbers(&ways, &open).into_iter().zip(indexes) {
+    balance(&mut inner, &open);
+    for (count, index) in whole_numbers(&inner, &open).into_iter().zip(indexes) {
         let edge = &mut edges[index];
         edge.count = count;
         edge.mispredicted = edge.mispredicted.min(count);
@@ -104,9 +104,8 @@ mod tests {
     }
 
     /// The counts of edges within a function that starts at 0.
-    fn counts(edges: &mut [BoltEdge], behind: &[u64]) -> Vec<u64> {
-        let borders =
-            Borders { entered: [Svma(0)].into(), behind: behind.iter().map(|&behind| Svma(behind)).collect() };
+    fn counts(edges: &mut [BoltEdge], after: &[u64]) -> Vec<u64> {
+        let borders = Borders { entered: [Svma(0)].into(), after: after.iter().map(|&after| Svma(after)).collect() };
         balance_function(edges, &vec![Leads::Within; edges.len()], &borders);
         assert!(edges.iter().all(|edge| edge.mispredicted <= edge.count));
         edges.iter().map(|edge| edge.count).collect()
@@ -122,7 +121,7 @@ mod tests {
         assert!(counts[1].abs_diff(1002) <= 2 && counts[0].abs_diff(10) <= 1, "{counts:?}");
     }
 
-    /// A burst began in cold code behind a return: it does not belong to the block of the return.
+    /// A burst began in cold code after a return: it does not belong to the block of the return.
     #[test]
     fn a_stray_execution_changes_no_other() {
         // 0: to 8; 8: a branch to 30 that was never taken, or on to the return at 12; 20: cold code, which jumps back to 8.

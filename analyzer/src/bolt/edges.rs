@@ -117,7 +117,7 @@ pub fn bolt_edges(
     let after_calls: BTreeSet<Svma> = blocks().filter(|block| calls(block)).map(|block| block.end).collect();
     entered.extend(came_back.into_keys().filter(|at| !after_calls.contains(at)));
     let goes_on = |block: &Block| calls(block) || block.terminator.can_fall_through();
-    let behind = blocks().filter(|block| !goes_on(block)).map(|block| block.end).collect();
-    balance_functions(&mut edges, &leads, functions, &Borders { entered, behind });
+    let after = blocks().filter(|block| !goes_on(block)).map(|block| block.end).collect();
+    balance_functions(&mut edges, &leads, functions, &Borders { entered, after });
     edges
 }

@@ -1,6 +1,6 @@
 //! Puts the executions of edges in balance: what flows into a block flows out of it.
 //!
-//! Branch stacks begin and end somewhere, so a few of the blocks that were seen have more ways in than out, or fewer. The corrections
+//! Branch stacks begin and end somewhere, so a few of the blocks that were seen have more edges in than out, or fewer. The corrections
 //! x of the counts c that mend it and whose sum of x²/c is least (a count is known the less, the smaller it is) are the currents of a
 //! network of resistors of 1/c, whose voltages the method of conjugate gradients finds (Hestenes and Stiefel 1952).
 
@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use petgraph::unionfind::UnionFind;
 
-/// Executions of the way from one node to another.
+/// Executions of the edge from one node to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Way {
+pub struct Edge {
     /// Where it begins.
     pub from: usize,
     /// Where it ends.
@@ -21,39 +21,39 @@ pub struct Way {
 
 /// An imbalance that is left, as a part of the largest there was.
 const GOOD_ENOUGH: f64 = 1e-6;
-/// Nodes and ways that are looked at, all steps together: some seconds. What is not balanced by then, whole numbers are.
+/// Nodes and edges that are looked at, all steps together: some seconds. What is not balanced by then, whole numbers are.
 const MOST_WORK: usize = 500_000_000;
 
-/// Corrects the counts of all ways, so that as much leads to every node as leads on from it, but for `open` ones, which have ways that
+/// Corrects the counts of all edges, so that as much leads to every node as leads on from it, but for `open` ones, which have edges that
 /// are not known. No count becomes negative.
-pub fn balance(ways: &mut [Way], open: &[bool]) {
-    let network = Network::new(ways, open);
+pub fn balance(edges: &mut [Edge], open: &[bool]) {
+    let network = Network::new(edges, open);
     let voltages = network.voltages();
-    for way in ways {
-        let current = way.count * (voltages[way.from] - voltages[way.to]);
-        way.count = f64::max(way.count + current, 0.0);
+    for edge in edges {
+        let current = edge.count * (voltages[edge.from] - voltages[edge.to]);
+        edge.count = f64::max(edge.count + current, 0.0);
     }
 }
 
-/// The counts in whole numbers from 1 on, as much in balance as they are: those of a spanning tree of the ways that were taken most follow from the
+/// The counts in whole numbers from 1 on, as much in balance as they are: those of a spanning tree of the edges that were taken most follow from the
 /// others, which are rounded.
-pub fn whole_numbers(ways: &[Way], open: &[bool]) -> Vec<u64> {
+pub fn whole_numbers(edges: &[Edge], open: &[bool]) -> Vec<u64> {
     let outside = open.len();
     let node = |node: usize| if open[node] { outside } else { node };
-    let ends = |index: usize| (node(ways[index].from), node(ways[index].to));
-    let mut most_first: Vec<usize> = (0..ways.len()).collect();
-    most_first.sort_by(|left, right| ways[*right].count.total_cmp(&ways[*left].count));
+    let ends = |index: usize| (node(edges[index].from), node(edges[index].to));
+    let mut most_first: Vec<usize> = (0..edges.len()).collect();
+    most_first.sort_by(|left, right| edges[*right].count.total_cmp(&edges[*left].count));
     let mut connected = UnionFind::new(outside + 1);
-    let mut counts = vec![0.0; ways.len()];
+    let mut counts = vec![0.0; edges.len()];
     let mut excess = vec![0.0; outside + 1];
-    let mut ways_of_tree: Vec<Vec<usize>> = vec![Vec::new(); outside + 1];
+    let mut edges_of_tree: Vec<Vec<usize>> = vec![Vec::new(); outside + 1];
     for index in most_first {
         let (from, to) = ends(index);
         if connected.union(from, to) {
-            ways_of_tree[from].push(index);
-            ways_of_tree[to].push(index);
+            edges_of_tree[from].push(index);
+            edges_of_tree[to].push(index);
         } else {
-            counts[index] = ways[index].count.round().max(1.0);
+            counts[index] = edges[index].count.round().max(1.0);
             excess[to] += counts[index];
             excess[from] -= counts[index];
         }
@@ -68,7 +68,7 @@ pub fn whole_numbers(ways: &[Way], open: &[bool]) -> Vec<u64> {
                 continue;
             }
             reached.push((at, by));
-            for &index in &ways_of_tree[at] {
+            for &index in &edges_of_tree[at] {
                 let (from, to) = ends(index);
                 waiting.push((if from == at { to } else { from }, Some(index)));
             }
@@ -86,7 +86,7 @@ pub fn whole_numbers(ways: &[Way], open: &[bool]) -> Vec<u64> {
 
 /// The resistors between nodes that are to be balanced; the others have no voltage.
 struct Network<'a> {
-    ways: &'a [Way],
+    edges: &'a [Edge],
     open: &'a [bool],
     /// By node: what flows in and not out, and the sum of what its resistors conduct.
     excess: Vec<f64>,
@@ -94,13 +94,13 @@ struct Network<'a> {
 }
 
 impl<'a> Network<'a> {
-    fn new(ways: &'a [Way], open: &'a [bool]) -> Self {
-        let mut network = Network { ways, open, excess: vec![0.0; open.len()], conductance: vec![0.0; open.len()] };
-        for way in ways.iter().filter(|way| way.from != way.to) {
-            network.excess[way.to] += way.count;
-            network.excess[way.from] -= way.count;
-            network.conductance[way.to] += way.count;
-            network.conductance[way.from] += way.count;
+    fn new(edges: &'a [Edge], open: &'a [bool]) -> Self {
+        let mut network = Network { edges, open, excess: vec![0.0; open.len()], conductance: vec![0.0; open.len()] };
+        for edge in edges.iter().filter(|edge| edge.from != edge.to) {
+            network.excess[edge.to] += edge.count;
+            network.excess[edge.from] -= edge.count;
+            network.conductance[edge.to] += edge.count;
+            network.conductance[edge.from] += edge.count;
         }
         for node in network.nodes() {
             if open[node] {
@@ -124,7 +124,7 @@ impl<'a> Network<'a> {
         let mut length = product(&rest, &scaled);
         let enough = largest(&rest) * GOOD_ENOUGH;
         // Exact arithmetic would need as many steps as there are nodes.
-        let steps = self.open.len().min(MOST_WORK / (self.open.len() + self.ways.len()).max(1));
+        let steps = self.open.len().min(MOST_WORK / (self.open.len() + self.edges.len()).max(1));
         for _ in 0..steps {
             let currents = self.currents(&direction);
             let step = length / product(&direction, &currents);
@@ -148,10 +148,10 @@ impl<'a> Network<'a> {
     /// What flows out of each node at these voltages.
     fn currents(&self, voltages: &[f64]) -> Vec<f64> {
         let mut currents = vec![0.0; voltages.len()];
-        for way in self.ways {
-            let current = way.count * (voltages[way.from] - voltages[way.to]);
-            currents[way.from] += current;
-            currents[way.to] -= current;
+        for edge in self.edges {
+            let current = edge.count * (voltages[edge.from] - voltages[edge.to]);
+            currents[edge.from] += current;
+            currents[edge.to] -= current;
         }
         for node in self.nodes() {
             if self.open[node] {
@@ -179,42 +179,43 @@ fn largest(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    fn ways(of: &[(usize, usize, f64)]) -> Vec<Way> {
-        of.iter().map(|&(from, to, count)| Way { from, to, count }).collect()
+    fn edges(of: &[(usize, usize, f64)]) -> Vec<Edge> {
+        of.iter().map(|&(from, to, count)| Edge { from, to, count }).collect()
     }
 
     /// What flows into each node, less what flows out.
-    fn excess(ways: &[Way], nodes: usize) -> Vec<f64> {
+    fn excess(edges: &[Edge], nodes: usize) -> Vec<f64> {
         let of = |node| {
-            let sum = |end: fn(&Way) -> usize| -> f64 {
-                ways.iter().filter(|way| end(way) == node).map(|way| way.count).sum()
+            let sum = |end: fn(&Edge) -> usize| -> f64 {
+                edges.iter().filter(|edge| end(edge) == node).map(|edge| edge.count).sum()
             };
-            sum(|way| way.to) - sum(|way| way.from)
+            sum(|edge| edge.to) - sum(|edge| edge.from)
         };
         (0..nodes).map(of).collect()
     }
 
     #[test]
     fn what_is_in_balance_stays_so() {
-        let before = ways(&[(0, 1, 5.0), (1, 2, 40.0), (2, 1, 35.0), (2, 3, 5.0)]);
+        let before = edges(&[(0, 1, 5.0), (1, 2, 40.0), (2, 1, 35.0), (2, 3, 5.0)]);
         let mut after = before.clone();
         balance(&mut after, &[true, false, false, true]);
         assert_eq!(after, before);
     }
 
-    /// A stack ended in the loop that another one began in: one round more or less, shared by both ways of the loop.
+    /// A stack ended in the loop that another one began in: one round more or less, shared by both edges of the loop.
     #[test]
     fn a_loop_that_was_left_in_its_middle_is_closed() {
-        let mut around = ways(&[(0, 1, 1000.0), (1, 0, 999.0)]);
+        let mut around = edges(&[(0, 1, 1000.0), (1, 0, 999.0)]);
         balance(&mut around, &[false, false]);
         assert!(excess(&around, 2).iter().all(|excess| excess.abs() < 1e-3), "{around:?}");
         assert!((around[0].count - 999.5).abs() < 1e-3);
     }
 
-    /// An if in a loop, of which many rounds were seen and few entries: the ways that were taken most take most of the correction.
+    /// An if in a loop, of which many rounds were seen and few entries: the edges that were taken most take most of the correction.
     #[test]
     fn corrections_are_the_larger_the_more_often_a_way_was_taken() {
-        let mut some = ways(&[(0, 1, 10.0), (1, 2, 900.0), (1, 3, 108.0), (2, 3, 903.0), (3, 1, 1000.0), (3, 4, 10.0)]);
+        let mut some =
+            edges(&[(0, 1, 10.0), (1, 2, 900.0), (1, 3, 108.0), (2, 3, 903.0), (3, 1, 1000.0), (3, 4, 10.0)]);
         let before = some.clone();
         balance(&mut some, &[true, false, false, false, true]);
         assert!(excess(&some, 5)[1..4].iter().all(|excess| excess.abs() < 1e-3), "{some:?}");
@@ -228,17 +229,17 @@ mod tests {
     /// A switch with six cases, each of which would be rounded down.
     #[test]
     fn whole_numbers_are_in_balance_too() {
-        let mut switch = ways(&[(0, 1, 152.4), (8, 0, 300.0), (1, 0, 0.4)]);
+        let mut switch = edges(&[(0, 1, 152.4), (8, 0, 300.0), (1, 0, 0.4)]);
         for case in 2..8 {
-            switch.push(Way { from: 1, to: case, count: 25.333 });
-            switch.push(Way { from: case, to: 8, count: 25.333 });
+            switch.push(Edge { from: 1, to: case, count: 25.333 });
+            switch.push(Edge { from: case, to: 8, count: 25.333 });
         }
         let mut open = [false; 9];
         (open[0], open[8]) = (true, true);
         let counts = whole_numbers(&switch, &open);
-        for (way, count) in switch.iter_mut().zip(counts) {
-            assert!((way.count - count as f64).abs() <= 3.0, "{way:?}: {count}");
-            way.count = count as f64;
+        for (edge, count) in switch.iter_mut().zip(counts) {
+            assert!((edge.count - count as f64).abs() <= 3.0, "{edge:?}: {count}");
+            edge.count = count as f64;
         }
         assert_eq!(excess(&switch, 9)[1..8], [0.0; 7]);
     }
@@ -246,9 +247,9 @@ mod tests {
     /// A switch of 200 cases, of which each was seen less than once in the unit of the counts.
     #[test]
     fn many_rare_ways_do_not_make_a_frequent_one_rare() {
-        let mut switch = ways(&[(0, 1, 60.0), (202, 0, 60.0)]);
+        let mut switch = edges(&[(0, 1, 60.0), (202, 0, 60.0)]);
         for case in 2..202 {
-            switch.extend(ways(&[(1, case, 0.3), (case, 202, 0.3)]));
+            switch.extend(edges(&[(1, case, 0.3), (case, 202, 0.3)]));
         }
         let mut open = [false; 203];
         open[0] = true;
@@ -260,8 +261,8 @@ mod tests {
     #[test]
     fn long_chains_are_balanced() {
         const NODES: usize = 3000;
-        let mut chain: Vec<Way> =
-            (1..NODES).map(|to| Way { from: to - 1, to, count: if to < 1500 { 101.0 } else { 100.0 } }).collect();
+        let mut chain: Vec<Edge> =
+            (1..NODES).map(|to| Edge { from: to - 1, to, count: if to < 1500 { 101.0 } else { 100.0 } }).collect();
         let mut open = vec![false; NODES];
         (open[0], open[NODES - 1]) = (true, true);
         balance(&mut chain, &open);
@@ -272,7 +273,7 @@ mod tests {
     fn nothing_is_nothing() {
         balance(&mut [], &[]);
         assert!(whole_numbers(&[], &[]).is_empty());
-        let mut unseen = ways(&[(0, 1, 0.0), (1, 1, 7.0)]);
+        let mut unseen = edges(&[(0, 1, 0.0), (1, 1, 7.0)]);
         balance(&mut unseen, &[false, false]);
         assert_eq!(unseen[1].count, 7.0);
     }

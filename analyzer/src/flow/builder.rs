@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::address::Svma;
 use crate::build_id::BuildId;
-use crate::flow::{BranchCount, Flow, IpCount, LeftOut, ModuleFlow, Place, RangeCount};
+use crate::flow::{BranchCount, Flow, IpCount, LeftOut, ModuleAddress, ModuleFlow, RangeCount};
 use crate::recording::Module;
 
 /// A flow that grows. Sums depend on the order in which counts are added, in their last digits.
@@ -30,7 +30,7 @@ struct Growing {
     module: Module,
     read: bool,
     ranges: BTreeMap<(Svma, Svma), f64>,
-    branches: BTreeMap<(Svma, Place), (f64, f64)>,
+    branches: BTreeMap<(Svma, ModuleAddress), (f64, f64)>,
     samples: BTreeMap<Svma, f64>,
 }
 
@@ -96,8 +96,8 @@ impl Growing {
     /// `places`: where each module is in the finished flow.
     fn finish(&mut self, places: &[usize]) -> ModuleFlow {
         let range = |((first, last), count)| RangeCount { first, last, count };
-        let branch = |((from, to), (count, mispredicted)): ((Svma, Place), (f64, f64))| {
-            let to = Place { module: places[to.module], at: to.at };
+        let branch = |((from, to), (count, mispredicted)): ((Svma, ModuleAddress), (f64, f64))| {
+            let to = ModuleAddress { module: places[to.module], at: to.at };
             BranchCount { from, to, count, mispredicted }
         };
         let mut branches: Vec<BranchCount> = std::mem::take(&mut self.branches).into_iter().map(branch).collect();

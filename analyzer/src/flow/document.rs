@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use formats::flow::{FlowDocument, FlowDocumentError, FlowModule};
 
 use crate::build_id::BuildId;
-use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleFlow, Place, RangeCount};
+use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount};
 use crate::recording::Module;
 
 impl Flow {
@@ -43,7 +43,7 @@ impl Flow {
 
 fn document_module(of: &ModuleFlow) -> FlowModule {
     let branch = |branch: &BranchCount| {
-        let BranchCount { from, to: Place { module, at }, count, mispredicted } = *branch;
+        let BranchCount { from, to: ModuleAddress { module, at }, count, mispredicted } = *branch;
         (from, module, at, count, mispredicted)
     };
     FlowModule {
@@ -72,7 +72,7 @@ fn of_document(document: &FlowDocument) -> Flow {
         for &(from, module, at, count, mispredicted) in &of.branches {
             // That there is such a module was checked before.
             let Some(&module) = indexes.get(module) else { continue };
-            let to = Place { module, at };
+            let to = ModuleAddress { module, at };
             builder.add_branch(index, BranchCount { from, to, count, mispredicted });
         }
         for &(at, count) in &of.samples {

@@ -1,7 +1,7 @@
 //! Adding flows up, one at a time: memory grows with what is different in them, not with their number.
 
 use crate::address::Svma;
-use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, Place, RangeCount};
+use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleAddress, RangeCount};
 use crate::recording::ModuleKind;
 
 /// A sum of flows, of recordings of different hosts and times.
@@ -44,7 +44,7 @@ impl Merge {
             }
             for branch in &of.branches {
                 let at = if has_file(flow.modules[branch.to.module].module.kind) { branch.to.at } else { Svma(0) };
-                let to = Place { module: indexes[branch.to.module], at };
+                let to = ModuleAddress { module: indexes[branch.to.module], at };
                 let (count, mispredicted) = (branch.count * weight, branch.mispredicted * weight);
                 builder.add_branch(index, BranchCount { from: branch.from, to, count, mispredicted });
             }

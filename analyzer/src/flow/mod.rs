@@ -90,7 +90,7 @@ pub struct BranchCount {
     /// The branch instruction.
     pub from: Svma,
     /// Where it went.
-    pub to: Place,
+    pub to: ModuleAddress,
     /// How often it was executed.
     pub count: f64,
     /// How many of them were mispredicted; 0 where the recording does not say it.
@@ -99,7 +99,7 @@ pub struct BranchCount {
 
 /// A place in the code of any module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ModuleAddress {
     /// Index in [`Flow::modules`].
     pub module: usize,
     /// Address.

@@ -7,7 +7,7 @@ use crate::address::{FileOffset, Svma};
 use crate::code::Terminator;
 use crate::counting::{AnalysedModule, Code, CountScale, Located, ModuleCounts, ModuleHits, StartId, TakenBranch};
 use crate::estimation::Estimate;
-use crate::flow::{AnalysedFlow, BranchCount, FlowBuilder, IpCount, Place, RangeCount};
+use crate::flow::{AnalysedFlow, BranchCount, FlowBuilder, IpCount, ModuleAddress, RangeCount};
 use crate::recording::{Module, ModuleId, ModuleKind, ModuleTable, Weight};
 
 /// Makes the flow of what was located with [`Detail::Branches`](crate::counting::Detail::Branches).
@@ -100,7 +100,7 @@ impl Maker<'_> {
         for ip in &hits.ips {
             let count = ip.periods as f64 * self.scale.ebs;
             match self.place(id, ip.at) {
-                Some(Place { at, .. }) => builder.add_sample(index, IpCount { at, count }),
+                Some(ModuleAddress { at, .. }) => builder.add_sample(index, IpCount { at, count }),
                 None => builder.left_out.samples += count,
             }
         }
@@ -126,13 +126,13 @@ impl Maker<'_> {
     }
 
     /// The place of a file offset; `None` where it is no code of the file. What no mapping explains is one place.
-    fn place(&self, id: ModuleId, at: FileOffset) -> Option<Place> {
+    fn place(&self, id: ModuleId, at: FileOffset) -> Option<ModuleAddress> {
         let module = *self.indexes.get(&id)?;
         let at = match self.codes.get(&id)? {
             Some(code) => code.binary.image.svma_of_file_offset(at.0)?,
             None => Svma(at.0),
         };
-        Some(Place { module, at })
+        Some(ModuleAddress { module, at })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::address::Svma;
 use crate::binaries::{Binary, BinarySearch};
 use crate::code::{FunctionId, FunctionTable};
 use crate::flow::conservation::{Exit, KnownBlock, Outflow, outflows};
-use crate::flow::{BranchCount, Flow, FlowBuilder, Place, RangeCount};
+use crate::flow::{BranchCount, Flow, FlowBuilder, ModuleAddress, RangeCount};
 use crate::recording::{Module, ModuleKind};
 use crate::truth::{Truth, TruthBlock, TruthModule, instructions_of};
 
@@ -111,7 +111,7 @@ impl<'a> ExactCode<'a> {
             }
             let count = if last.flow_control() == FlowControl::Call { known.executions } else { taken };
             if let Some(at) = target_of(last).filter(|at| count > 0.0 && self.binary.image.is_executable(*at)) {
-                let to = Place { module, at };
+                let to = ModuleAddress { module, at };
                 builder.add_branch(module, BranchCount { from, to, count, mispredicted: 0.0 });
             }
         }

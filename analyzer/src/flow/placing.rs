@@ -3,7 +3,7 @@
 use crate::address::Svma;
 use crate::binaries::BinarySearch;
 use crate::code::Image;
-use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleFlow, Place, RangeCount};
+use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount};
 use crate::recording::ModuleKind;
 
 impl Flow {
@@ -39,7 +39,7 @@ impl Flow {
             for branch in &of.branches {
                 match place(module, branch.from).zip(place(branch.to.module, branch.to.at)) {
                     Some((from, at)) => {
-                        let to = Place { module: indexes[branch.to.module], at };
+                        let to = ModuleAddress { module: indexes[branch.to.module], at };
                         builder.add_branch(index, BranchCount { from, to, ..*branch });
                     }
                     None => builder.left_out.branches += branch.count,

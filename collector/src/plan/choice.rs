@@ -1,6 +1,6 @@
 //! From a plan to the events that really open.
 
-pub use formats::metadata::Source;
+pub use formats::metadata::CountsFrom;
 
 use crate::errno::Errno;
 use crate::machine::{EventOpener, Machine};
@@ -12,7 +12,7 @@ use crate::plan::{Options, Plan, PlanError, plan, user_only_sentence};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// What the counts come from.
-    pub source: Source,
+    pub source: CountsFrom,
     /// The events, in the order they are opened.
     pub events: Vec<EventSpec>,
     /// Everything that is less than it could be, in sentences.
@@ -37,7 +37,7 @@ pub fn choose(machine: &Machine, options: &Options, opener: &mut dyn EventOpener
 }
 
 fn walk(machine: &Machine, options: &Options, plan: &Plan, opener: &mut dyn EventOpener) -> Result<Choice, PlanError> {
-    let mut choice = Choice { source: Source::Other, events: Vec::new(), degradations: plan.degradations.clone() };
+    let mut choice = Choice { source: CountsFrom::Other, events: Vec::new(), degradations: plan.degradations.clone() };
     for chain in &plan.chains {
         descend(machine, options, chain, opener, &mut choice)?;
     }
@@ -86,17 +86,17 @@ fn descend(
     Ok(())
 }
 
-fn source(events: &[EventSpec]) -> Source {
+fn source(events: &[EventSpec]) -> CountsFrom {
     let has = |test: fn(&EventSpec) -> bool| events.iter().any(test);
     if has(|event| event.role == Role::Lbr) {
-        Source::BranchRecords
+        CountsFrom::BranchRecords
     } else if has(|event| {
         matches!(event.unit, Unit::Instructions | Unit::Operations | Unit::Branches | Unit::TakenBranches)
     }) {
-        Source::Counter
+        CountsFrom::Counter
     } else if has(|event| event.unit == Unit::Nanoseconds) {
-        Source::Clock
+        CountsFrom::Clock
     } else {
-        Source::Other
+        CountsFrom::Other
     }
 }

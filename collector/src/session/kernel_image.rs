@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// A stretch of kernel code.
+/// A range of kernel code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelMapping {
     pub(crate) start: u64,

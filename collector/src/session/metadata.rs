@@ -7,7 +7,7 @@ use perfdata::{BuildIdEntry, FeatureBit, Features};
 
 use crate::machine::Machine;
 use crate::plan::branch_filter::branch_filter_text;
-use crate::plan::choice::{Choice, Source};
+use crate::plan::choice::{Choice, CountsFrom};
 use crate::plan::event_spec::{EventSpec, Provenance};
 use crate::session::open::Totals;
 
@@ -43,7 +43,7 @@ pub(crate) fn metadata(choice: &Choice, machine: &Machine, target: &str) -> Meta
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         source: Some(choice.source),
         target: Some(target.to_owned()),
-        branch_depth: depth.filter(|_| choice.source == Source::BranchRecords),
+        branch_depth: depth.filter(|_| choice.source == CountsFrom::BranchRecords),
         degradations: choice.degradations.clone(),
         ..Metadata::default()
     }

@@ -15,7 +15,7 @@ use crate::error::RecordError;
 use crate::machine::pmu::Pmu;
 use crate::machine::{Cpu, EventOpener, Machine, Probe, Probes};
 use crate::plan::Options;
-use crate::plan::choice::{Choice, Source, choose};
+use crate::plan::choice::{Choice, CountsFrom, choose};
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, SessionAttrs};
 use crate::plan::request::Request;
 use crate::session::Summary;
@@ -59,8 +59,11 @@ impl PlannedSimulation {
         let events = SampledEvents { instructions: sampling(&ebs), taken_branches: sampling(&lbr) };
         let named = |spec: EventSpec| EventSpec { base_name: format!("simulated/{}/", spec.base_name), ..spec };
         let ids = [placeholder()?, placeholder()?];
-        let choice =
-            Choice { source: Source::BranchRecords, events: vec![tracking()], degradations: vec![SENTENCE.to_owned()] };
+        let choice = Choice {
+            source: CountsFrom::BranchRecords,
+            events: vec![tracking()],
+            degradations: vec![SENTENCE.to_owned()],
+        };
         Ok((Self { pmu, only_steps, events, specs: [named(ebs), named(lbr)], ids }, choice))
     }
 

@@ -18,7 +18,7 @@ use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
 use crate::tracer::event::Stop;
 use crate::tracer::kernel::Kernel;
-use crate::tracer::report_loop::{Producer, follow, follow_until, release};
+use crate::tracer::report_loop::{ReportHandler, follow, follow_until, release};
 use crate::tracer::working_set::WorkingSet;
 use crate::tracer::{AttachError, Shared};
 
@@ -200,7 +200,7 @@ impl<K: Kernel> Simulator<K> {
     }
 }
 
-impl<K: Kernel> Producer for Simulator<K> {
+impl<K: Kernel> ReportHandler for Simulator<K> {
     type Kernel = K;
 
     fn kernel(&mut self) -> &mut K {

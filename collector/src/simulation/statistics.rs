@@ -68,7 +68,7 @@ impl SimulationStatistics {
             taken_branches: Some(self.taken_branches),
             stepped: Some(self.stepped),
             steps: histogram(&self.steps),
-            stretches: Some(self.slices),
+            slices: Some(self.slices),
             signals: Some(self.signals),
             threads: Some(self.threads),
             processes: Some(self.processes),

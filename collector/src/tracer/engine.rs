@@ -14,7 +14,7 @@ use crate::tracer::executor::Executor;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::notice::{SIGNALS, best_notice, blocks_all};
 use crate::tracer::placement::Placement;
-use crate::tracer::report_loop::{Producer, follow, follow_until, release};
+use crate::tracer::report_loop::{ReportHandler, follow, follow_until, release};
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
@@ -190,7 +190,7 @@ fn passed_on(stop: Stop) -> Release {
     }
 }
 
-impl<K: Kernel> Producer for Engine<K> {
+impl<K: Kernel> ReportHandler for Engine<K> {
     type Kernel = K;
 
     fn kernel(&mut self) -> &mut K {

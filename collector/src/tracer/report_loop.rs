@@ -13,7 +13,7 @@ use crate::tracer::shared::Shared;
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Who follows threads by their reports, and makes samples of what they do.
-pub(crate) trait Producer {
+pub(crate) trait ReportHandler {
     type Kernel: Kernel;
 
     fn kernel(&mut self) -> &mut Self::Kernel;
@@ -33,7 +33,7 @@ pub(crate) trait Producer {
 }
 
 /// Follows threads until it is told to stop.
-pub(crate) fn follow(producer: &mut impl Producer) {
+pub(crate) fn follow(producer: &mut impl ReportHandler) {
     loop {
         take_reports(producer);
         if producer.shared().stopping.load(Ordering::Acquire) {
@@ -52,7 +52,7 @@ pub(crate) fn follow(producer: &mut impl Producer) {
 }
 
 /// Takes reports until `done`, which is asked before each round, at most for so long.
-pub(crate) fn follow_until<P: Producer>(producer: &mut P, limit: Duration, mut done: impl FnMut(&mut P) -> bool) {
+pub(crate) fn follow_until<P: ReportHandler>(producer: &mut P, limit: Duration, mut done: impl FnMut(&mut P) -> bool) {
     let end = producer.kernel().now() + limit;
     loop {
         let is_done = done(producer);
@@ -64,7 +64,7 @@ pub(crate) fn follow_until<P: Producer>(producer: &mut P, limit: Duration, mut d
     }
 }
 
-fn take_reports(producer: &mut impl Producer) {
+fn take_reports(producer: &mut impl ReportHandler) {
     while let Some((thread, report)) = producer.kernel().next_report() {
         match stop_of(report) {
             Ok(stop) => producer.stopped(thread, stop),

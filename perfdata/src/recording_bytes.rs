@@ -8,12 +8,12 @@ use std::path::Path;
 
 use crate::Error;
 
-pub(crate) enum Source {
+pub(crate) enum RecordingBytes {
     File { file: File, len: u64 },
     Bytes(Vec<u8>),
 }
 
-impl Source {
+impl RecordingBytes {
     /// A regular file is read in place; anything else (a FIFO, say) is copied to a temporary file first.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let doing = "opening the recording";
@@ -83,7 +83,7 @@ impl Source {
     }
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for RecordingBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self {
             Self::File { .. } => "a file",
