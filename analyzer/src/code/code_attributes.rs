@@ -67,7 +67,7 @@ fn compute(instruction: &Instruction, in_memory: bool) -> CodeAttributes {
     let mnemonic = mnemonic_name(code.mnemonic());
     let isa = isa(code);
     let operands = Operands::of(instruction);
-    let (packing, element) = operands.elements(mnemonic, isa);
+    let (packing, element) = operands.elements(code.mnemonic(), isa);
     let branch = branch(Flow::of(instruction));
     let category = category(code);
     let has_width = branch == BranchKind::None && !matches!(category, Category::Cache | Category::Nop);
@@ -78,7 +78,7 @@ fn compute(instruction: &Instruction, in_memory: bool) -> CodeAttributes {
         encoding,
         packing,
         element,
-        width: if has_width { operands.width(mnemonic, packing, element) } else { Width::None },
+        width: if has_width { operands.width(code.mnemonic(), packing, element) } else { Width::None },
         memory: memory(instruction),
         stack: code.is_stack_instruction(),
         branch,

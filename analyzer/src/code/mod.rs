@@ -25,6 +25,7 @@ mod debug_section;
 mod decode;
 mod demangle;
 mod eh_frame;
+mod element_table;
 mod error;
 mod file_bytes;
 mod flow;

@@ -1,10 +1,10 @@
 //! Elements and widths of an instruction's operands.
 //!
-//! The type of the memory operand, which is stated even for the form of an instruction without one, says most of it; the rest
-//! is in the suffix of the mnemonic.
+//! The type of the memory operand, which is stated even for the form of an instruction without one, says most of it; the mnemonic says the rest.
 
-use iced_x86::{Instruction, MemorySize, OpKind, Register};
+use iced_x86::{Instruction, MemorySize, Mnemonic, OpKind, Register};
 
+use super::element_table::{Named, NamedElement, controls_x87, mask_bits, named, tile_element};
 use super::kinds::{Element, Packing, Width};
 
 /// An instruction's operands, without what differs between instructions of one opcode and form.
@@ -67,32 +67,32 @@ impl Operands {
     }
 
     /// Packing and element type.
-    pub fn elements(&self, mnemonic: &str, isa: &str) -> (Packing, Element) {
+    pub fn elements(&self, mnemonic: Mnemonic, isa: &str) -> (Packing, Element) {
         let stated = element_of(self.memory);
-        if isa == "x87" && controls_x87(mnemonic) {
+        if controls_x87(mnemonic) {
             return (Packing::None, Element::None);
         }
         if isa == "x87" {
             return (Packing::Scalar, stated.filter(|_| !self.memory.is_packed()).unwrap_or(Element::F80));
         }
-        if isa.starts_with("amx") && mnemonic.starts_with('t') {
-            return (Packing::Packed, tile_element(mnemonic));
+        if let Some(element) = tile_element(mnemonic) {
+            return (Packing::Packed, element);
         }
         if self.vector_bits == 0 {
             return (Packing::None, Element::None);
         }
-        let stem = mnemonic.strip_prefix('v').unwrap_or(mnemonic);
-        if let Some(source) = conversion_source(stem) {
-            let element = source.element().or(stated).or(self.general_element()).unwrap_or(Element::I32);
-            return (if source.is_scalar() { Packing::Scalar } else { Packing::Packed }, element);
-        }
-        let packing = if is_scalar(stem) { Packing::Scalar } else { Packing::Packed };
-        let element = whole_register(stem).or(stated).or_else(|| suffix_element(stem)).unwrap_or(Element::Bits);
+        let Named { packing, element } = named(mnemonic);
+        let element = match element {
+            NamedElement::Always(element) => element,
+            NamedElement::Source(source) => source.or(stated).or(self.general_element()).unwrap_or(Element::I32),
+            NamedElement::Otherwise(element) => stated.unwrap_or(element),
+            NamedElement::Unnamed => stated.unwrap_or(Element::Bits),
+        };
         (packing, element)
     }
 
     /// See [`super::Attributes::width`].
-    pub fn width(&self, mnemonic: &str, packing: Packing, element: Element) -> Width {
+    pub fn width(&self, mnemonic: Mnemonic, packing: Packing, element: Element) -> Width {
         match packing {
             Packing::Packed => width(self.vector_bits),
             Packing::Scalar => width(element_bits(element)),
@@ -100,15 +100,9 @@ impl Operands {
         }
     }
 
-    fn general_width(&self, mnemonic: &str) -> usize {
-        if self.mask && mnemonic.starts_with('k') {
-            return match mnemonic.as_bytes().last() {
-                Some(b'b') => 8,
-                Some(b'w') => 16,
-                Some(b'd') => 32,
-                Some(b'q') => 64,
-                _ => 0,
-            };
+    fn general_width(&self, mnemonic: Mnemonic) -> usize {
+        if let Some(bits) = mask_bits(mnemonic).filter(|_| self.mask) {
+            return bits;
         }
         match self.general_bits {
             0 if matches!(self.memory.size(), 1 | 2 | 4 | 8 | 16) => self.memory.size() * 8,
@@ -129,100 +123,6 @@ impl Operands {
 /// The pair of limits that `bound` reads.
 fn is_bounds(memory: MemorySize) -> bool {
     matches!(memory, MemorySize::Bound16_WordWord | MemorySize::Bound32_DwordDword)
-}
-
-/// By suffix (`addss`, `cmpsd`, `vaddsh`, but not `pmaxsd`: signed doublewords), or because it moves one element.
-fn is_scalar(stem: &str) -> bool {
-    let suffix = ["ss", "sd", "sh"].iter().any(|suffix| stem.ends_with(suffix));
-    let one =
-        ["movd", "movq", "movw", "movhpd", "movlpd", "movq2dq", "movdq2q", "insertps", "extractps"].contains(&stem);
-    one || suffix && !stem.starts_with('p') && !stem.starts_with("broadcast")
-        || stem.starts_with("pinsr")
-        || stem.starts_with("pextr")
-}
-
-/// What has no elements, or others than the type of the memory operand says.
-fn whole_register(stem: &str) -> Option<Element> {
-    Some(match stem {
-        "pand" | "pandn" | "por" | "pxor" | "ptest" | "movdqa" | "movdqu" | "movntdq" | "movntdqa" | "movntq"
-        | "lddqu" => Element::Bits,
-        "movq2dq" | "movdq2q" => Element::I64,
-        "maskmovq" | "maskmovdqu" | "pmovb2m" => Element::I8,
-        "pmovw2m" => Element::I16,
-        "pmovd2m" => Element::I32,
-        "pmovq2m" => Element::I64,
-        _ => return None,
-    })
-}
-
-/// Instructions on the unit's control, status and tags.
-fn controls_x87(mnemonic: &str) -> bool {
-    let bare = mnemonic.strip_prefix("fn").or_else(|| mnemonic.strip_prefix('f')).unwrap_or(mnemonic);
-    [
-        "ldcw", "stcw", "stsw", "ldenv", "stenv", "init", "save", "rstor", "clex", "op", "incstp", "decstp", "free",
-        "freep",
-    ]
-    .contains(&bare)
-}
-
-/// The source type of a conversion: `ss` of `cvtss2sd`, `b` of `pmovzxbw`, `d` of `pmovsdw`.
-struct ConversionSource<'name>(&'name str);
-
-fn conversion_source(stem: &str) -> Option<ConversionSource<'_>> {
-    if let Some(types) = stem.strip_prefix("cvtt").or_else(|| stem.strip_prefix("cvt")) {
-        return types.split('2').next().map(ConversionSource);
-    }
-    let rest = stem.strip_prefix("pmov")?;
-    let known = ["sx", "zx", "us", "s", ""]
-        .iter()
-        .find_map(|prefix| rest.strip_prefix(prefix).filter(|types| types.len() == 2))?;
-    ["bw", "bd", "bq", "wd", "wq", "dq", "wb", "db", "dw", "qb", "qw", "qd"]
-        .contains(&known)
-        .then(|| ConversionSource(&known[..1]))
-}
-
-impl ConversionSource<'_> {
-    fn element(&self) -> Option<Element> {
-        Some(match self.0 {
-            "ss" | "ps" | "ne" | "neps" => Element::F32,
-            "sd" | "pd" => Element::F64,
-            "sh" | "ph" => Element::F16,
-            "dq" | "udq" | "pi" | "d" => Element::I32,
-            "qq" | "uqq" | "q" => Element::I64,
-            "w" | "uw" => Element::I16,
-            "b" => Element::I8,
-            _ => return None,
-        })
-    }
-
-    fn is_scalar(&self) -> bool {
-        matches!(self.0, "ss" | "sd" | "sh" | "si" | "usi")
-    }
-}
-
-fn suffix_element(stem: &str) -> Option<Element> {
-    let float = !stem.starts_with('p');
-    let ends = |suffixes: &[&str]| suffixes.iter().any(|suffix| stem.ends_with(suffix));
-    Some(match () {
-        () if float && ends(&["ps", "ss"]) => Element::F32,
-        () if float && ends(&["pd", "sd"]) => Element::F64,
-        () if float && ends(&["ph", "sh"]) => Element::F16,
-        () if ends(&["dq"]) => Element::Bits,
-        () if ends(&["b"]) => Element::I8,
-        () if ends(&["w"]) => Element::I16,
-        () if ends(&["d"]) => Element::I32,
-        () if ends(&["q"]) => Element::I64,
-        () => return None,
-    })
-}
-
-fn tile_element(mnemonic: &str) -> Element {
-    match mnemonic {
-        _ if mnemonic.contains("bf16") => Element::Bf16,
-        _ if mnemonic.contains("fp16") => Element::F16,
-        _ if mnemonic.starts_with("tdpb") => Element::I8,
-        _ => Element::Bits,
-    }
 }
 
 fn element_of(memory: MemorySize) -> Option<Element> {

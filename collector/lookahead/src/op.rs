@@ -6,7 +6,7 @@ use crate::native::StubId;
 use crate::operand::Address;
 
 /// Executes one instruction. It either completes, or changes nothing that could be seen (apart from completed repetitions of a
-/// string instruction) and returns [`Exit::Stop`].
+/// string instruction) and returns [`Exit::Stop`](crate::exit::Exit::Stop).
 pub(crate) type Handler = fn(&mut Machine<'_>, &Op) -> Step;
 
 /// One pre-decoded instruction.
