@@ -21,7 +21,7 @@ use crate::session::metadata::{count_event, event_metadata, own_cpu_time};
 use crate::session::open::Totals;
 use crate::session::placeholder::{placeholder, tracking};
 use crate::sys::EventFd;
-use crate::tracer::stop_cost::{SAMPLE, SAMPLE_SHARE, UNSEEN_SHARE};
+use crate::tracer::budget::stop_cost::{SAMPLE, SAMPLE_SHARE, UNSEEN_SHARE};
 use crate::tracer::{
     BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, Settings, Tracer, TracerChoice, TracerKind, TracerOptions,
     TracerStatistics,

@@ -13,13 +13,13 @@ use crate::simulation::slice::{Next, Slicer};
 use crate::simulation::statistics::SimulationStatistics;
 use crate::simulation::thread::{Process, Thread};
 use crate::sys::SignalInfo;
-use crate::tracer::action::Release;
-use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
-use crate::tracer::event::Stop;
+use crate::tracer::burst::address_space::AddressSpace;
+use crate::tracer::burst::working_set::WorkingSet;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::report_loop::{ReportHandler, follow, follow_until, release};
-use crate::tracer::working_set::WorkingSet;
+use crate::tracer::thread::action::Release;
+use crate::tracer::thread::event::Stop;
 use crate::tracer::{AttachError, Shared};
 
 /// How long at most nobody looks whether the end has come.

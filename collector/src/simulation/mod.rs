@@ -30,7 +30,7 @@ use crate::simulation::pmu::SampledEvents;
 pub use crate::simulation::settings::{PmuSettings, SimulatedCore, UnknownCore};
 pub use crate::simulation::statistics::SimulationStatistics;
 pub use crate::simulation::truth::Truth;
-use crate::tracer::linux::LinuxKernel;
+use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::{AttachError, BurstEvent, Follower};
 
 /// What to simulate, and how.

@@ -12,11 +12,11 @@ use crate::simulation::pmu::{CodeBytes, Core, PmuSample, SampledBy, ThreadPmu, s
 use crate::simulation::statistics::SimulationStatistics;
 use crate::simulation::thread::{Process, Thread};
 use crate::tracer::Shared;
-use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
-use crate::tracer::burst_taker::warm_up;
+use crate::tracer::burst::address_space::AddressSpace;
+use crate::tracer::burst::memory::PageReader;
+use crate::tracer::burst::taker::warm_up;
 use crate::tracer::kernel::{Kernel, ThreadMemory};
-use crate::tracer::memory::PageReader;
 
 /// Pages of a thread that a slice may touch: 64 MiB.
 const PAGES: usize = 1 << 14;

@@ -3,9 +3,9 @@
 use addresses::Avma;
 
 use crate::simulation::pmu::{CodeTable, ThreadPmu};
-use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
-use crate::tracer::working_set::WorkingSet;
+use crate::tracer::burst::address_space::AddressSpace;
+use crate::tracer::burst::working_set::WorkingSet;
 
 /// A thread of the program, with the PMU that is simulated for it.
 pub(super) struct Thread {

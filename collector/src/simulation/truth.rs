@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use addresses::{Avma, FileOffset};
 use formats::executions::CountedInstruction;
 
-use crate::tracer::address_space::Layout;
+use crate::tracer::burst::address_space::Layout;
 
 /// Executions per instruction, of all processes together.
 #[derive(Clone, Debug, Default)]

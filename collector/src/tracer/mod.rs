@@ -5,10 +5,10 @@
 //!                                     |
 //!                                  engine      with attaching (threads that were there) and upkeep
 //!                                     |
-//! threads, processes  <---------  executor  --------->  burst_taker: registers -> look ahead -> path, or a breakpoint
-//! thread_table                 event | ^ actions                      (lookahead, memory, static_path)
+//! threads, processes  <---------  executor  --------->  burst::taker: registers -> look ahead -> path, or a breakpoint
+//! thread::table                event | ^ actions                      (lookahead, memory, static_path)
 //!                                    v |
-//!                              thread_state: (state, event) -> (state, actions). Pure
+//!                              thread::state: (state, event) -> (state, actions). Pure
 //!
 //! budget: what was spent, of how much CPU time      governor, cpu_time
 //! kernel: everything that is asked of the kernel    linux; a script in tests
@@ -22,42 +22,18 @@
 //! (ptrace(2)). If the collector is killed, the kernel detaches the threads and closes clocks and breakpoints; a signal that was
 //! underway is one on which nothing happens by default.
 
-pub(crate) mod action;
-pub(crate) mod address_space;
-mod attaching;
-mod budget;
+pub(crate) mod budget;
 pub(crate) mod burst;
-pub(crate) mod burst_taker;
-mod cpu_time;
-mod engine;
-pub(crate) mod event;
-mod executor;
-#[cfg(test)]
-mod first_seconds;
-mod governor;
+pub(crate) mod engine;
 pub(crate) mod kernel;
-pub(crate) mod linux;
-pub(crate) mod memory;
 mod notice;
 mod options;
 mod placement;
-mod prediction;
 pub(crate) mod report_loop;
-#[cfg(test)]
-mod scripted_kernel;
-#[cfg(test)]
-mod sequences;
 mod settings;
 pub(crate) mod shared;
-mod static_path;
 mod statistics;
-pub(crate) mod stop_cost;
-mod system_call_restart;
-mod thread;
-mod thread_state;
-mod thread_table;
-mod upkeep;
-pub(crate) mod working_set;
+pub(crate) mod thread;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -66,16 +42,16 @@ use std::thread::{Builder, JoinHandle};
 
 use crate::errno::Errno;
 use crate::sys::{WaitSet, Waiting, realtime_signal, wake_waiting_thread};
+use crate::tracer::budget::stop_cost::calibrate;
 pub(crate) use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
-use crate::tracer::linux::LinuxKernel;
+use crate::tracer::kernel::linux::LinuxKernel;
 pub(crate) use crate::tracer::options::BREAKPOINT_DEPTH;
 pub use crate::tracer::options::{BurstSize, TracerChoice, TracerKind, TracerOptions};
 use crate::tracer::placement::Placement;
 pub(crate) use crate::tracer::settings::{Clock, Settings};
 pub(crate) use crate::tracer::shared::Shared;
 pub use crate::tracer::statistics::{Predictions, Times, TracerStatistics};
-use crate::tracer::stop_cost::calibrate;
 
 /// A thread that cannot be traced.
 #[derive(Clone, Copy, Debug, thiserror::Error)]

@@ -18,7 +18,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::sys::process::last_cpu;
 use crate::sys::{policy, set_policy};
-use crate::tracer::stop_cost::PerCpu;
+use crate::tracer::budget::stop_cost::PerCpu;
 
 /// `nice` of the tracer.
 const NICE: i32 = -15;
@@ -138,7 +138,7 @@ fn runnable(text: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tracer::stop_cost::RARE_STOP as COST;
+    use crate::tracer::budget::stop_cost::RARE_STOP as COST;
 
     #[test]
     fn runnable_threads_of_loadavg() {

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::sys::{Report, SignalInfo};
-use crate::tracer::action::Release;
-use crate::tracer::event::Stop;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::shared::Shared;
+use crate::tracer::thread::action::Release;
+use crate::tracer::thread::event::Stop;
 
 /// How often to look whether something that is waited for has come, where nothing tells of it.
 const LOOK: Duration = Duration::from_millis(1);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use formats::metadata::{Percent, PredictionCounts, StartingMetadata, StopCostMetadata, TracerMetadata, TracerTimes};
 
+use crate::tracer::budget::stop_cost::{Calibration, SAMPLE, StopCost, UNSEEN_SHARE};
 use crate::tracer::options::{BurstSize, TracerKind};
-use crate::tracer::stop_cost::{Calibration, SAMPLE, StopCost, UNSEEN_SHARE};
 
 /// What the tracer did.
 #[derive(Clone, Debug)]

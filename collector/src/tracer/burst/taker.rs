@@ -7,14 +7,14 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpA
 use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopReason, run, run_with_lines};
 
 use crate::errno::Errno;
-use crate::tracer::address_space::AddressSpace;
-use crate::tracer::event::Answer;
+use crate::tracer::burst::address_space::AddressSpace;
+use crate::tracer::burst::memory::PageReader;
+use crate::tracer::burst::prediction::{Prediction, same_path, same_registers, same_stack};
+use crate::tracer::burst::static_path::{LONGEST_INSTRUCTION, NoBranch, next_unresolved, read_code};
 use crate::tracer::kernel::{Kernel, ThreadMemory};
-use crate::tracer::memory::PageReader;
 use crate::tracer::options::{BREAKPOINT_DEPTH, BurstSize, TracerKind};
-use crate::tracer::prediction::{Prediction, same_path, same_registers, same_stack};
-use crate::tracer::static_path::{LONGEST_INSTRUCTION, NoBranch, next_unresolved, read_code};
 use crate::tracer::statistics::TracerStatistics;
+use crate::tracer::thread::event::Answer;
 use crate::tracer::thread::{Goal, Thread};
 
 /// Pages of a thread that a burst may touch.

@@ -1,5 +1,12 @@
 //! A burst in the making, and the samples it becomes.
 
+pub(crate) mod address_space;
+pub(crate) mod memory;
+pub(crate) mod prediction;
+pub(crate) mod static_path;
+pub(crate) mod taker;
+pub(crate) mod working_set;
+
 use formats::burst_data;
 use lookahead::{Branch, BranchKind, DataLines, Outcome};
 use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
@@ -138,8 +145,8 @@ mod tests {
 
     use super::*;
     use crate::tracer::TracerStatistics;
+    use crate::tracer::budget::stop_cost::StopCost;
     use crate::tracer::options::{BurstSize, TracerKind};
-    use crate::tracer::stop_cost::StopCost;
 
     #[test]
     fn samples_that_cannot_be_written_are_counted_and_said() {

@@ -10,12 +10,12 @@ use perfdata::EventAttr;
 
 use crate::errno::Errno;
 use crate::sys::SignalInfo;
-use crate::tracer::address_space::AddressSpace;
 use crate::tracer::burst::ThreadId;
-use crate::tracer::event::Stop;
+use crate::tracer::burst::address_space::AddressSpace;
 use crate::tracer::kernel::{Kernel, ThreadEvent};
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::Thread;
+use crate::tracer::thread::event::Stop;
 
 /// Looking for what was left out takes this small a share of the time, but it is done
 const SHARE: u32 = 2000;

@@ -111,7 +111,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::tracer::scripted_kernel::{ScriptedEvent, ScriptedKernel};
+    use crate::tracer::kernel::scripted::{ScriptedEvent, ScriptedKernel};
     use crate::tracer::shared::Shared;
 
     const fn ms(milliseconds: u64) -> Duration {

@@ -1,16 +1,22 @@
 //! The tracer: hears what threads report, asks their states what is to be done, and has it done.
 
+pub(crate) mod attaching;
+pub(crate) mod executor;
+#[cfg(test)]
+pub(crate) mod sequences;
+pub(crate) mod upkeep;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::sys::SignalInfo;
 use crate::tracer::AttachError;
-use crate::tracer::action::Release;
-use crate::tracer::attaching::Attaching;
+use crate::tracer::budget::stop_cost::StopCost;
 use crate::tracer::burst::BurstEvent;
-use crate::tracer::event::{Event, Stop};
-use crate::tracer::executor::Executor;
+use crate::tracer::engine::attaching::Attaching;
+use crate::tracer::engine::executor::Executor;
+use crate::tracer::engine::upkeep::{HOUSEKEEPING, Upkeep};
 use crate::tracer::kernel::Kernel;
 use crate::tracer::notice::{SIGNALS, best_notice, blocks_all};
 use crate::tracer::placement::Placement;
@@ -18,10 +24,10 @@ use crate::tracer::report_loop::{ReportHandler, follow, follow_until, release};
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
-use crate::tracer::stop_cost::StopCost;
-use crate::tracer::system_call_restart::restart_system_call;
 use crate::tracer::thread::Thread;
-use crate::tracer::upkeep::{HOUSEKEEPING, Upkeep};
+use crate::tracer::thread::action::Release;
+use crate::tracer::thread::event::{Event, Stop};
+use crate::tracer::thread::system_call_restart::restart_system_call;
 
 /// How long signals are waited for that are on their way when tracing ends: a thread that job control has stopped takes none.
 const LAST_SIGNALS: Duration = Duration::from_millis(200);

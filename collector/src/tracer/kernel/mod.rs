@@ -1,7 +1,11 @@
 //! What the tracer and the simulator ask of the kernel: the seam between their decisions and the threads they decide about.
 //!
-//! [`LinuxKernel`](crate::tracer::linux::LinuxKernel) does it; in tests, a script does. Nothing here assumes that a thread is traced all
+//! [`LinuxKernel`](crate::tracer::kernel::linux::LinuxKernel) does it; in tests, a script does. Nothing here assumes that a thread is traced all
 //! the time: a thread is seized, stopped, looked at, let run, and let go, each by a request of its own.
+
+pub(crate) mod linux;
+#[cfg(test)]
+pub(crate) mod scripted;
 
 use std::time::{Duration, Instant};
 

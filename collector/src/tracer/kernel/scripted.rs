@@ -20,15 +20,15 @@ use crate::tracer::kernel::{Kernel, Processes, ThreadEvent, ThreadMemory};
 use crate::tracer::shared::Shared;
 
 /// Where the code of all processes begins.
-pub(super) const CODE: u64 = 0x40_1000;
+pub(crate) const CODE: u64 = 0x40_1000;
 /// The stack pointer of all threads.
-pub(super) const STACK: u64 = 0x7fff_0000_0ff0;
+pub(crate) const STACK: u64 = 0x7fff_0000_0ff0;
 const POLL_IN: i32 = 1;
 const POLL_HUP: i32 = 6;
 
 /// Something that happens while the tracer waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Input {
+pub(crate) enum Input {
     /// The recording begins.
     Start,
     /// The clock of a thread overflows; its signal stops it.
@@ -70,39 +70,39 @@ pub(super) enum Input {
 }
 
 /// A thread of the script.
-pub(super) struct ScriptedThread {
-    pub(super) pid: i32,
-    pub(super) registers: Registers,
-    pub(super) system_call: i64,
+pub(crate) struct ScriptedThread {
+    pub(crate) pid: i32,
+    pub(crate) registers: Registers,
+    pub(crate) system_call: i64,
     blocked: u64,
     pending: u64,
     computing: bool,
     info: SignalInfo,
     message: u64,
-    pub(super) cpu_time: Duration,
+    pub(crate) cpu_time: Duration,
 }
 
 /// Whatever a test wants to happen at a wait of so long; returns whether the recording goes on.
-pub(super) type AtWait = Box<dyn FnMut(&mut World, Duration) -> bool>;
+pub(crate) type AtWait = Box<dyn FnMut(&mut World, Duration) -> bool>;
 
 /// Everything there is.
-pub(super) struct World {
+pub(crate) struct World {
     start: Instant,
-    pub(super) elapsed: Duration,
+    pub(crate) elapsed: Duration,
     /// CPU time of the tracer.
-    pub(super) work: Duration,
+    pub(crate) work: Duration,
     /// CPU time of the recorder.
-    pub(super) recorder: Duration,
+    pub(crate) recorder: Duration,
     /// What each request costs of it.
-    pub(super) cost: Duration,
+    pub(crate) cost: Duration,
     /// For how long others have the CPU at each request.
-    pub(super) stolen: Duration,
+    pub(crate) stolen: Duration,
     /// What each burst costs of it beside, one after the other; all further ones as much as the last.
-    pub(super) burst_costs: Vec<Duration>,
+    pub(crate) burst_costs: Vec<Duration>,
     bursts_taken: usize,
-    pub(super) threads: BTreeMap<i32, ScriptedThread>,
-    pub(super) code: Vec<u8>,
-    pub(super) caught: u64,
+    pub(crate) threads: BTreeMap<i32, ScriptedThread>,
+    pub(crate) code: Vec<u8>,
+    pub(crate) caught: u64,
     reports: VecDeque<(i32, Report)>,
     told: VecDeque<(i32, SignalInfo)>,
     /// The events of threads that are open.
@@ -112,10 +112,10 @@ pub(super) struct World {
     /// What was asked for, since the tracer last waited.
     log: Vec<String>,
     /// The same, for each wait so far.
-    pub(super) rounds: Vec<Vec<String>>,
+    pub(crate) rounds: Vec<Vec<String>>,
     shared: Arc<Shared>,
     /// Called in place of the script.
-    pub(super) at_wait: Option<AtWait>,
+    pub(crate) at_wait: Option<AtWait>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -137,17 +137,17 @@ enum Kind {
 
 /// Plays a script.
 #[derive(Clone)]
-pub(super) struct ScriptedKernel(Rc<RefCell<World>>);
+pub(crate) struct ScriptedKernel(Rc<RefCell<World>>);
 
 /// An event of a thread of the script.
-pub(super) struct ScriptedEvent {
+pub(crate) struct ScriptedEvent {
     world: Rc<RefCell<World>>,
     number: i32,
 }
 
 impl ScriptedKernel {
     /// `threads`: ids, each with its process.
-    pub(super) fn new(threads: &[(i32, i32)], code: &[u8], script: &[Input], shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(threads: &[(i32, i32)], code: &[u8], script: &[Input], shared: &Arc<Shared>) -> Self {
         let mut world = World {
             start: Instant::now(),
             elapsed: Duration::ZERO,
@@ -176,7 +176,7 @@ impl ScriptedKernel {
         Self(Rc::new(RefCell::new(world)))
     }
 
-    pub(super) fn world(&self) -> RefMut<'_, World> {
+    pub(crate) fn world(&self) -> RefMut<'_, World> {
         self.0.borrow_mut()
     }
 
@@ -198,7 +198,7 @@ impl ScriptedKernel {
 
 impl ScriptedThread {
     /// This signal waits for the thread to take it.
-    pub(super) fn wait_for(&mut self, signal: i32) {
+    pub(crate) fn wait_for(&mut self, signal: i32) {
         self.pending = 1 << (signal - 1);
     }
 }
@@ -218,7 +218,7 @@ impl World {
         self.elapsed += self.stolen;
     }
 
-    pub(super) fn add(&mut self, tid: i32, pid: i32) {
+    pub(crate) fn add(&mut self, tid: i32, pid: i32) {
         let mut registers = Registers { rip: CODE, ..Registers::default() };
         registers.general[4] = STACK;
         let thread = ScriptedThread {
@@ -236,12 +236,12 @@ impl World {
     }
 
     /// What was asked for since the last wait.
-    pub(super) fn unheard(&mut self) -> Vec<String> {
+    pub(crate) fn unheard(&mut self) -> Vec<String> {
         std::mem::take(&mut self.log)
     }
 
     /// Everything that was asked for.
-    pub(super) fn all_asked(&mut self) -> Vec<String> {
+    pub(crate) fn all_asked(&mut self) -> Vec<String> {
         let last = self.unheard();
         self.rounds.iter().flatten().cloned().chain(last).collect()
     }
@@ -253,7 +253,7 @@ impl World {
     }
 
     /// Time passes, of which each thread gets this share of CPU time. Those whose clocks overflow stop.
-    pub(super) fn pass(&mut self, time: Duration, share: f64) {
+    pub(crate) fn pass(&mut self, time: Duration, share: f64) {
         self.elapsed += time;
         for thread in self.threads.values_mut() {
             thread.cpu_time += time.mul_f64(share);
@@ -272,7 +272,7 @@ impl World {
     }
 
     /// A thread stops for the signal of its clock or breakpoint.
-    pub(super) fn overflow(&mut self, tid: i32) {
+    pub(crate) fn overflow(&mut self, tid: i32) {
         let info = SignalInfo { code: POLL_HUP, fd: self.event(Kind::Clock, tid) };
         self.stop(tid, info);
     }

@@ -170,7 +170,7 @@ fn timed_stops(kernel: &mut impl Kernel, allowed: Option<&CpuSet>) -> Result<Vec
 mod tests {
     use super::*;
     use crate::sys::{Waiting, realtime_signal};
-    use crate::tracer::linux::LinuxKernel;
+    use crate::tracer::kernel::linux::LinuxKernel;
 
     const fn us(microseconds: u64) -> Duration {
         Duration::from_micros(microseconds)

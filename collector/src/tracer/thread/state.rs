@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 
 use addresses::Avma;
 
-use crate::tracer::action::{Action, Release};
-use crate::tracer::event::{Answer, Event, Stop};
 use crate::tracer::notice::Notice;
+use crate::tracer::thread::action::{Action, Release};
+use crate::tracer::thread::event::{Answer, Event, Stop};
 
 /// How long a breakpoint is waited for. A thread that blocks in a system call, or leaves a signal handler by `longjmp`, is sampled anew
 /// after that.

@@ -1,5 +1,11 @@
 //! A traced thread: the clock that stops it, the breakpoint it may have, the burst it is in.
 
+pub(crate) mod action;
+pub(crate) mod event;
+pub(crate) mod state;
+pub(crate) mod system_call_restart;
+pub(crate) mod table;
+
 use std::time::{Duration, Instant};
 
 use lookahead::Registers;
@@ -8,13 +14,13 @@ use perfdata::{AttrFlags, Avma, EventAttr};
 
 use crate::errno::Errno;
 use crate::sys::{SignalInfo, realtime_signal};
+use crate::tracer::burst::prediction::Prediction;
+use crate::tracer::burst::working_set::WorkingSet;
 use crate::tracer::burst::{Burst, ThreadId};
-use crate::tracer::event::Stop;
 use crate::tracer::kernel::{Kernel, ThreadEvent};
 use crate::tracer::notice::Notice;
-use crate::tracer::prediction::Prediction;
-use crate::tracer::thread_state::{Phase, ThreadState};
-use crate::tracer::working_set::WorkingSet;
+use crate::tracer::thread::event::Stop;
+use crate::tracer::thread::state::{Phase, ThreadState};
 
 /// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows.
 const POLL_IN: i32 = 1;

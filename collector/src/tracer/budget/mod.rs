@@ -1,10 +1,16 @@
 //! What tracing may cost and does: the governor, told of everything that is spent and of the time it is spent on.
 
+pub(crate) mod cpu_time;
+#[cfg(test)]
+pub(crate) mod first_seconds;
+pub(crate) mod governor;
+pub(crate) mod stop_cost;
+
 use std::time::{Duration, Instant};
 
 use crate::errno::Errno;
-use crate::tracer::cpu_time::CpuTime;
-use crate::tracer::governor::Governor;
+use crate::tracer::budget::cpu_time::CpuTime;
+use crate::tracer::budget::governor::Governor;
 use crate::tracer::kernel::{Kernel, ThreadEvent};
 use crate::tracer::settings::{Clock, Settings};
 use crate::tracer::statistics::TracerStatistics;

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::tracer::AttachError;
-use crate::tracer::event::Event;
-use crate::tracer::executor::Executor;
+use crate::tracer::budget::stop_cost::NEW_THREAD;
+use crate::tracer::engine::executor::Executor;
 use crate::tracer::kernel::Kernel;
-use crate::tracer::stop_cost::NEW_THREAD;
+use crate::tracer::thread::event::Event;
 
 /// How often to look at least whether there is room for one more of them,
 const OFTEN: Duration = Duration::from_millis(20);

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use perfdata::EventAttr;
 
+use crate::tracer::budget::stop_cost::StopCost;
 use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
+use crate::tracer::kernel::scripted::ScriptedKernel;
 use crate::tracer::options::{BurstSize, TracerKind};
 use crate::tracer::placement::Placement;
-use crate::tracer::scripted_kernel::ScriptedKernel;
 use crate::tracer::settings::{Clock, Settings};
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
-use crate::tracer::stop_cost::StopCost;
 
 /// Budget for bursts and all else that the governor sees, of the CPU time.
 const BUDGET: f64 = 0.01;

@@ -6,21 +6,21 @@ use std::time::Duration;
 use addresses::Avma;
 use lookahead::Registers;
 
-use crate::tracer::action::{Action, Release};
 use crate::tracer::budget::Budget;
+use crate::tracer::budget::stop_cost::StopCost;
 use crate::tracer::burst::BurstEvent;
-use crate::tracer::burst_taker::{BurstTaker, Standing};
-use crate::tracer::event::{Answer, Event};
+use crate::tracer::burst::taker::{BurstTaker, Standing};
 use crate::tracer::kernel::{Kernel, ThreadEvent};
 use crate::tracer::notice::best_notice;
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
-use crate::tracer::stop_cost::StopCost;
-use crate::tracer::system_call_restart::restart_system_call;
+use crate::tracer::thread::action::{Action, Release};
+use crate::tracer::thread::event::{Answer, Event};
+use crate::tracer::thread::state::Surroundings;
+use crate::tracer::thread::system_call_restart::restart_system_call;
+use crate::tracer::thread::table::ThreadTable;
 use crate::tracer::thread::{Goal, Thread};
-use crate::tracer::thread_state::Surroundings;
-use crate::tracer::thread_table::ThreadTable;
 
 /// The traced threads, and what their actions are done with.
 pub(crate) struct Executor<K: Kernel> {

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::tracer::event::Event;
-use crate::tracer::executor::Executor;
+use crate::tracer::engine::executor::Executor;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::thread::Thread;
+use crate::tracer::thread::event::Event;
 
 /// How often threads are looked after.
 pub(crate) const HOUSEKEEPING: Duration = Duration::from_millis(250);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use addresses::Avma;
 use lookahead::{Fault, Memory, PAGE, Page};
 
-use crate::tracer::address_space::Layout;
+use crate::tracer::burst::address_space::Layout;
 use crate::tracer::kernel::ThreadMemory;
 
 /// Pages fetched together at most.

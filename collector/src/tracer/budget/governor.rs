@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::tracer::stop_cost::FIRST_BURST;
+use crate::tracer::budget::stop_cost::FIRST_BURST;
 
 /// Periods between bursts of one thread, ns of its CPU time.
 const SHORTEST: f64 = 50_000.0;

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use perfdata::{AttrFlags, EventAttr, SampleFormat};
 
+use crate::tracer::budget::stop_cost::StopCost;
 use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
-use crate::tracer::options::{BurstSize, TracerKind};
-use crate::tracer::placement::Placement;
-use crate::tracer::scripted_kernel::Input::{
+use crate::tracer::kernel::scripted::Input::{
     self, Appears, Blocks, Breakpoint, Clock, ClockTellsTracer, Clone, Ends, Exec, Interrupt, JobControl, Pends,
     Returns, Signal, Sleeps, StandsAt, Start, Starts, Stop, Time,
 };
-use crate::tracer::scripted_kernel::{CODE, ScriptedKernel};
+use crate::tracer::kernel::scripted::{CODE, ScriptedKernel};
+use crate::tracer::options::{BurstSize, TracerKind};
+use crate::tracer::placement::Placement;
 use crate::tracer::settings::{self, Settings};
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
-use crate::tracer::stop_cost::StopCost;
 
 /// `inc rax`, and round again: a burst ends with its instructions.
 const LOOP: &[u8] = &[0x48, 0xff, 0xc0, 0xeb, 0xfb];
