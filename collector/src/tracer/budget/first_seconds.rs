@@ -120,7 +120,8 @@ fn what_the_recorder_takes_is_charged_and_said_and_bursts_come_all_the_same() {
     let (done, share) = program.record(4);
     assert!(done.starting.took >= us(13_000), "{:?}", done.starting);
     // 40 ms may be spent, of which 13 are not for bursts.
-    assert!((0.8..1.15).contains(&(share / BUDGET)), "{share}: {:?}", done.time);
+    // A burst may be too many.
+    assert!((0.8..1.19).contains(&(share / BUDGET)), "{share}: {:?}", done.time);
     assert!((18..=28).contains(&done.bursts), "{}: {:?}", done.bursts, done.time);
     assert!(done.time.other >= us(13_000), "{:?}", done.time);
 }

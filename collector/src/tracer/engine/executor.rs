@@ -44,11 +44,10 @@ impl<K: Kernel> Executor<K> {
         kernel: K,
         stop_cost: StopCost,
     ) -> Self {
-        let seed = u64::from(std::process::id()) << 32 ^ event.id ^ 0x9e37_79b9_7f4a_7c15;
         Self {
             own_thread: kernel.own_thread(),
             threads: ThreadTable::new(settings.clock.attr(), settings.inherit),
-            budget: Budget::new(settings, seed, kernel.now()),
+            budget: Budget::new(settings, kernel.seed() ^ event.id, kernel.now()),
             taker: BurstTaker::new(settings.kind, settings.size),
             statistics: TracerStatistics::new(settings.kind, settings.size, settings.overhead, stop_cost),
             recording: settings.command.is_some(),

@@ -52,6 +52,10 @@ impl Kernel for LinuxKernel {
         Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
     }
 
+    fn seed(&self) -> u64 {
+        u64::from(std::process::id()) << 32 ^ 0x9e37_79b9_7f4a_7c15
+    }
+
     fn own_thread(&self) -> i32 {
         sys::own_thread()
     }

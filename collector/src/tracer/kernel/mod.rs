@@ -31,6 +31,8 @@ pub(crate) trait Kernel: ThreadMemory + Processes {
     fn collector_time(&self) -> Duration;
     /// The id of the calling thread.
     fn own_thread(&self) -> i32;
+    /// What the jitter of periods begins with: another number in each recording.
+    fn seed(&self) -> u64;
 
     /// The next report of a thread that the calling thread traces, if there is one.
     fn next_report(&mut self) -> Option<(i32, Report)>;

@@ -369,6 +369,10 @@ impl Kernel for ScriptedKernel {
         world.work + world.recorder
     }
 
+    fn seed(&self) -> u64 {
+        0x9e37_79b9_7f4a_7c15
+    }
+
     fn own_thread(&self) -> i32 {
         1
     }
