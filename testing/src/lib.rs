@@ -4,9 +4,11 @@
 mod alone;
 mod fixture;
 mod skip;
+mod stolen;
 mod tool;
 
 pub use alone::Alone;
 pub use fixture::{BURSTS, Fixture, SIMULATED, fixture_file, hardware_recording, hardware_recordings};
 pub use skip::{Skip, skip};
+pub use stolen::stolen;
 pub use tool::{has, tool};

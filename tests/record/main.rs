@@ -134,7 +134,7 @@ fn a_short_command_leaves_a_whole_recording() {
 #[test]
 fn every_thread_is_sampled_by_its_time() {
     let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
-    let begin = Instant::now();
+    let stolen_before = testing::stolen();
     let output = place.run(&[
         "--tracer",
         "none",
@@ -148,21 +148,24 @@ fn every_thread_is_sampled_by_its_time() {
         "4",
         "300",
     ]);
-    let elapsed = begin.elapsed().as_nanos() as u64;
+    // perf's clocks count what a hypervisor gave to others, too, which CPU time leaves out.
+    let stolen = testing::stolen() - stolen_before;
     assert!(output.status.success(), "{}", errors(&output));
     let contents = place.contents();
     assert_eq!(contents.samples.len(), 4, "{:?}", contents.samples);
     for (thread, &samples) in &contents.samples {
-        assert!(samples >= 200, "300 ms at a sample per ms: {thread:?} has {samples}");
+        let most = 330 + stolen.as_millis() as u64;
+        assert!(
+            (200..=most).contains(&samples),
+            "300 ms at a sample per ms: {thread:?} has {samples}, {stolen:?} stolen"
+        );
     }
     assert_eq!(contents.names.values().filter(|name| *name == "worker").count(), 3);
     assert!(contents.times.is_sorted(), "records are in order of time");
-    // The counter misses nothing, and the samples follow it. It counts what a hypervisor gave to others, too, which CPU time leaves out.
+    // The counter misses nothing, and the samples follow it.
     let counted = contents.metadata["events"][0]["counted"].as_u64().unwrap();
-    assert!(
-        (1_150_000_000..4 * elapsed).contains(&counted),
-        "four times 300 ms of CPU time in {elapsed} ns: {counted} ns"
-    );
+    let most = 1_600_000_000 + stolen.as_nanos() as u64;
+    assert!((1_150_000_000..most).contains(&counted), "four times 300 ms of CPU time: {counted} ns, {stolen:?} stolen");
     assert!(contents.total() * 1_000_000 <= counted + counted / 10, "{} samples in {counted} ns", contents.total());
     assert_eq!(contents.metadata["events"][0]["samples"], contents.total());
     assert_eq!(contents.metadata["lost"], 0);

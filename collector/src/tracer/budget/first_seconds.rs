@@ -33,6 +33,11 @@ struct Program {
 impl Program {
     /// Records so many seconds of it; time passes in pieces of 5 ms. Returns what was done, and the spent share of CPU time.
     fn record(&self, seconds: u64) -> (TracerStatistics, f64) {
+        self.record_with(0, seconds)
+    }
+
+    /// The same, with this jitter of periods.
+    fn record_with(&self, seed: u64, seconds: u64) -> (TracerStatistics, f64) {
         let settings = Settings {
             kind: TracerKind::Lookahead,
             size: BurstSize::default(),
@@ -47,6 +52,7 @@ impl Program {
         let kernel = ScriptedKernel::new(&threads, &[0x48, 0xff, 0xc0, 0xeb, 0xfb], &[], &shared);
         {
             let mut world = kernel.world();
+            world.seed = seed;
             world.work = self.preparing;
             world.recorder = self.recorder;
             world.cost = Duration::from_micros(5);
@@ -114,14 +120,21 @@ fn of_a_program_that_does_nothing_few_threads_are_traced() {
     assert!(cost < Duration::from_millis(20), "{cost:?}");
 }
 
+/// How much the jitter of periods lets one recording spend is chance: 1.07 to 1.22 of the budget. What is kept to is the mean.
 #[test]
 fn what_the_recorder_takes_is_charged_and_said_and_bursts_come_all_the_same() {
+    const RECORDINGS: u64 = 64;
     let program = Program { threads: 1, cpus: 1.0, preparing: us(5000), recorder: us(4000), bursts: vec![us(1000)] };
-    let (done, share) = program.record(4);
-    assert!(done.starting.took >= us(13_000), "{:?}", done.starting);
+    let (mut shares, mut bursts) = (0.0, 0);
+    for seed in 0..RECORDINGS {
+        let (done, share) = program.record_with(seed, 4);
+        assert!(done.starting.took >= us(13_000), "{:?}", done.starting);
+        assert!(done.time.other >= us(13_000), "{:?}", done.time);
+        shares += share / BUDGET;
+        bursts += done.bursts;
+    }
     // 40 ms may be spent, of which 13 are not for bursts.
-    // A burst may be too many.
-    assert!((0.8..1.19).contains(&(share / BUDGET)), "{share}: {:?}", done.time);
-    assert!((18..=28).contains(&done.bursts), "{}: {:?}", done.bursts, done.time);
-    assert!(done.time.other >= us(13_000), "{:?}", done.time);
+    let (share, bursts) = (shares / RECORDINGS as f64, bursts / RECORDINGS);
+    assert!((0.8..1.15).contains(&share), "{share}");
+    assert!((18..=28).contains(&bursts), "{bursts}");
 }

@@ -88,6 +88,8 @@ pub(crate) type AtWait = Box<dyn FnMut(&mut World, Duration) -> bool>;
 /// Everything there is.
 pub(crate) struct World {
     start: Instant,
+    /// What the jitter of periods begins with.
+    pub(crate) seed: u64,
     pub(crate) elapsed: Duration,
     /// CPU time of the tracer.
     pub(crate) work: Duration,
@@ -150,6 +152,7 @@ impl ScriptedKernel {
     pub(crate) fn new(threads: &[(i32, i32)], code: &[u8], script: &[Input], shared: &Arc<Shared>) -> Self {
         let mut world = World {
             start: Instant::now(),
+            seed: 0,
             elapsed: Duration::ZERO,
             work: Duration::ZERO,
             recorder: Duration::ZERO,
@@ -370,7 +373,7 @@ impl Kernel for ScriptedKernel {
     }
 
     fn seed(&self) -> u64 {
-        0x9e37_79b9_7f4a_7c15
+        self.world().seed
     }
 
     fn own_thread(&self) -> i32 {
