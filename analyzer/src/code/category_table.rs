@@ -2,6 +2,7 @@
 
 use iced_x86::{Code, Mnemonic};
 
+use super::by_mnemonic::by_mnemonic;
 use super::category::Category;
 
 /// What an opcode is for. Its mnemonic decides, but for three names with several meanings.
@@ -38,52 +39,41 @@ fn undocumented(code: Code) -> Category {
     }
 }
 
-/// Defines [`of_mnemonic`]; what is in no list is [`Category::System`].
-macro_rules! mnemonics {
-    ($($category:ident: $($mnemonic:ident)+;)+) => {
-        fn of_mnemonic(mnemonic: Mnemonic) -> Category {
-            match mnemonic {
-                $($(Mnemonic::$mnemonic)|+ => Category::$category,)+
-                _ => Category::System,
-            }
-        }
-    };
-}
-
-mnemonics! {
-    DataTransfer:
+by_mnemonic! {
+    fn of_mnemonic -> Category, otherwise Category::System;
+    Category::DataTransfer =>
         Bswap Lddqu Lds Les Lfs Lgs Lss Maskmovdqu Maskmovq Mov Movapd Movaps Movbe Movd Movdir64b Movdiri Movdq2q
         Movdqa Movdqu Movhpd Movhps Movlpd Movlps Movmskpd Movmskps Movntdq Movntdqa Movnti Movntpd Movntps Movntq
         Movntsd Movntss Movq Movq2dq Movss Movsx Movsxd Movupd Movups Movzx Pmovmskb Umov Vlddqu Vmaskmovdqu
         Vmaskmovpd Vmaskmovps Vmovapd Vmovaps Vmovd Vmovdqa Vmovdqa32 Vmovdqa64 Vmovdqu Vmovdqu16 Vmovdqu32 Vmovdqu64
         Vmovdqu8 Vmovhpd Vmovhps Vmovlpd Vmovlps Vmovmskpd Vmovmskps Vmovntdq Vmovntdqa Vmovntpd Vmovntps Vmovq Vmovsd
         Vmovsh Vmovss Vmovupd Vmovups Vmovw Vpmaskmovd Vpmaskmovq Vpmovmskb Xchg Xlatb;
-    ConditionalMove:
+    Category::ConditionalMove =>
         Cmova Cmovae Cmovb Cmovbe Cmove Cmovg Cmovge Cmovl Cmovle Cmovne Cmovno Cmovnp Cmovns Cmovo Cmovp Cmovs;
-    ConditionalSet:
+    Category::ConditionalSet =>
         Seta Setae Setb Setbe Sete Setg Setge Setl Setle Setne Setno Setnp Setns Seto Setp Sets;
-    Stack:
+    Category::Stack =>
         Enter Leave Pop Popa Popad Popf Popfd Popfq Push Pusha Pushad Pushf Pushfd Pushfq;
-    Address:
+    Category::Address =>
         Lea;
-    IntegerArithmetic:
+    Category::IntegerArithmetic =>
         Adc Adcx Add Adox Dec Div Idiv Imul Inc Mul Mulx Neg Sbb Sub;
-    Decimal:
+    Category::Decimal =>
         Aaa Aad Aam Aas Daa Das;
-    Logical:
+    Category::Logical =>
         And Andn Andnpd Andnps Andpd Andps Not Or Orpd Orps Pand Pandn Por Pxor Vandnpd Vandnps Vandpd Vandps Vorpd
         Vorps Vpand Vpandd Vpandn Vpandnd Vpandnq Vpandq Vpcmov Vpor Vpord Vporq Vpternlogd Vpternlogq Vpxor Vpxord
         Vpxorq Vxorpd Vxorps Xor Xorpd Xorps;
-    Shift:
+    Category::Shift =>
         Pslld Pslldq Psllq Psllw Psrad Psraw Psrld Psrldq Psrlq Psrlw Rcl Rcr Rol Ror Rorx Sal Sar Sarx Shl Shld Shlx
         Shr Shrd Shrx Vpmultishiftqb Vprold Vprolq Vprolvd Vprolvq Vprord Vprorq Vprorvd Vprorvq Vprotb Vprotd Vprotq
         Vprotw Vpshab Vpshad Vpshaq Vpshaw Vpshlb Vpshld Vpshldd Vpshldq Vpshldvd Vpshldvq Vpshldvw Vpshldw Vpshlq
         Vpshlw Vpshrdd Vpshrdq Vpshrdvd Vpshrdvq Vpshrdvw Vpshrdw Vpslld Vpslldq Vpsllq Vpsllvd Vpsllvq Vpsllvw Vpsllw
         Vpsrad Vpsraq Vpsravd Vpsravq Vpsravw Vpsraw Vpsrld Vpsrldq Vpsrlq Vpsrlvd Vpsrlvq Vpsrlvw Vpsrlw;
-    Bit:
+    Category::Bit =>
         Bextr Blcfill Blci Blcic Blcmsk Blcs Blsfill Blsi Blsic Blsmsk Blsr Bsf Bsr Bt Btc Btr Bts Bzhi Crc32 Lzcnt
         Pdep Pext Popcnt T1mskc Tzcnt Tzcnti Tzmsk Vplzcntd Vplzcntq Vpopcntb Vpopcntd Vpopcntq Vpopcntw Vpshufbitqmb;
-    Compare:
+    Category::Compare =>
         Bound Cmp Cmppd Cmpps Cmpss Comisd Comiss Pcmpeqb Pcmpeqd Pcmpeqq Pcmpeqw Pcmpgtb Pcmpgtd Pcmpgtq Pcmpgtw
         Pfcmpeq Pfcmpge Pfcmpgt Ptest Test Ucomisd Ucomiss Vcmppd Vcmpph Vcmpps Vcmpsd Vcmpsh Vcmpss Vcomisd Vcomish
         Vcomiss Vfpclasspd Vfpclassph Vfpclassps Vfpclasssd Vfpclasssh Vfpclassss Vp2intersectd Vp2intersectq Vpcmpb
@@ -91,26 +81,26 @@ mnemonics! {
         Vpcmpuw Vpcmpw Vpcomb Vpcomd Vpcomq Vpcomub Vpcomud Vpcomuq Vpcomuw Vpcomw Vpconflictd Vpconflictq Vptest
         Vptestmb Vptestmd Vptestmq Vptestmw Vptestnmb Vptestnmd Vptestnmq Vptestnmw Vtestpd Vtestps Vucomisd Vucomish
         Vucomiss;
-    Branch:
+    Category::Branch =>
         Altinst Ja Jae Jb Jbe Jcxz Je Jecxz Jg Jge Jknzd Jkzd Jl Jle Jmp Jmpe Jne Jno Jnp Jns Jo Jp Jrcxz Js Loop
         Loope Loopne;
-    Call:
+    Category::Call =>
         Call;
-    Return:
+    Category::Return =>
         Ret Retf;
-    SystemCall:
+    Category::SystemCall =>
         Syscall Sysenter Sysexit Sysexitq Sysret Sysretq;
-    Interrupt:
+    Category::Interrupt =>
         Int Int1 Int3 Into Iret Iretd Iretq Ud0 Ud1 Ud2 Uiret;
-    String:
+    Category::String =>
         Cmpsb Cmpsq Cmpsw Lodsb Lodsd Lodsq Lodsw Movsb Movsq Movsw Pcmpestri Pcmpestri64 Pcmpestrm Pcmpestrm64
         Pcmpistri Pcmpistrm Scasb Scasd Scasq Scasw Stosb Stosd Stosq Stosw Vpcmpestri Vpcmpestri64 Vpcmpestrm
         Vpcmpestrm64 Vpcmpistri Vpcmpistrm;
-    InputOutput:
+    Category::InputOutput =>
         In Insb Insd Insw Out Outsb Outsd Outsw;
-    Flags:
+    Category::Flags =>
         Clc Cld Cmc Lahf Sahf Salc Stc Std;
-    Conversion:
+    Category::Conversion =>
         Cbw Cdq Cdqe Cqo Cvtdq2pd Cvtdq2ps Cvtpd2dq Cvtpd2pi Cvtpd2ps Cvtpi2pd Cvtpi2ps Cvtps2dq Cvtps2pd Cvtps2pi
         Cvtsd2si Cvtsd2ss Cvtsi2sd Cvtsi2ss Cvtss2sd Cvtss2si Cvttpd2dq Cvttpd2pi Cvttps2dq Cvttps2pi Cvttsd2si
         Cvttss2si Cwd Cwde Pf2id Pf2iw Pi2fd Pi2fw Pmovsxbd Pmovsxbq Pmovsxbw Pmovsxdq Pmovsxwd Pmovsxwq Pmovzxbd
@@ -126,7 +116,7 @@ mnemonics! {
         Vcvtw2ph Vpmovdb Vpmovdw Vpmovqb Vpmovqd Vpmovqw Vpmovsdb Vpmovsdw Vpmovsqb Vpmovsqd Vpmovsqw Vpmovswb
         Vpmovsxbd Vpmovsxbq Vpmovsxbw Vpmovsxdq Vpmovsxwd Vpmovsxwq Vpmovusdb Vpmovusdw Vpmovusqb Vpmovusqd Vpmovusqw
         Vpmovuswb Vpmovwb Vpmovzxbd Vpmovzxbq Vpmovzxbw Vpmovzxdq Vpmovzxwd Vpmovzxwq;
-    FloatArithmetic:
+    Category::FloatArithmetic =>
         Addpd Addps Addsd Addss Addsubpd Addsubps Divpd Divps Divsd Divss Dppd Dpps Haddpd Haddps Hsubpd Hsubps Maxpd
         Maxps Maxsd Maxss Minpd Minps Minsd Minss Mulpd Mulps Mulsd Mulss Pfacc Pfadd Pfmax Pfmin Pfmul Pfnacc Pfpnacc
         Pfrcp Pfrcpit1 Pfrcpit2 Pfrcpv Pfrsqit1 Pfrsqrt Pfrsqrtv Pfsub Pfsubr Rcpps Rcpss Roundpd Roundps Roundsd
@@ -142,7 +132,7 @@ mnemonics! {
         Vrsqrt28pd Vrsqrt28ps Vrsqrt28sd Vrsqrt28ss Vrsqrtph Vrsqrtps Vrsqrtsh Vrsqrtss Vscalefpd Vscalefph Vscalefps
         Vscalefsd Vscalefsh Vscalefss Vsqrtpd Vsqrtph Vsqrtps Vsqrtsd Vsqrtsh Vsqrtss Vsubpd Vsubph Vsubps Vsubsd
         Vsubsh Vsubss;
-    Fma:
+    Category::Fma =>
         V4fmaddps V4fmaddss V4fnmaddps V4fnmaddss Vfcmaddcph Vfcmaddcsh Vfmadd132pd Vfmadd132ph Vfmadd132ps
         Vfmadd132sd Vfmadd132sh Vfmadd132ss Vfmadd213pd Vfmadd213ph Vfmadd213ps Vfmadd213sd Vfmadd213sh Vfmadd213ss
         Vfmadd231pd Vfmadd231ph Vfmadd231ps Vfmadd231sd Vfmadd231sh Vfmadd231ss Vfmaddcph Vfmaddcsh Vfmaddpd Vfmaddps
@@ -157,7 +147,7 @@ mnemonics! {
         Vfnmaddsd Vfnmaddss Vfnmsub132pd Vfnmsub132ph Vfnmsub132ps Vfnmsub132sd Vfnmsub132sh Vfnmsub132ss Vfnmsub213pd
         Vfnmsub213ph Vfnmsub213ps Vfnmsub213sd Vfnmsub213sh Vfnmsub213ss Vfnmsub231pd Vfnmsub231ph Vfnmsub231ps
         Vfnmsub231sd Vfnmsub231sh Vfnmsub231ss Vfnmsubpd Vfnmsubps Vfnmsubsd Vfnmsubss;
-    SimdInteger:
+    Category::SimdInteger =>
         Mpsadbw Pabsb Pabsd Pabsw Paddb Paddd Paddq Paddsb Paddsiw Paddsw Paddusb Paddusw Paddw Paveb Pavgb Pavgusb
         Pavgw Pdistib Phaddd Phaddsw Phaddw Phminposuw Phsubd Phsubsw Phsubw Pmachriw Pmaddubsw Pmaddwd Pmagw Pmaxsb
         Pmaxsd Pmaxsw Pmaxub Pmaxud Pmaxuw Pminsb Pminsd Pminsw Pminub Pminud Pminuw Pmuldq Pmulhriw Pmulhrsw Pmulhrw
@@ -172,7 +162,7 @@ mnemonics! {
         Vpmaxud Vpmaxuq Vpmaxuw Vpminsb Vpminsd Vpminsq Vpminsw Vpminub Vpminud Vpminuq Vpminuw Vpmuldq Vpmulhrsw
         Vpmulhuw Vpmulhw Vpmulld Vpmullq Vpmullw Vpmuludq Vpsadbw Vpsignb Vpsignd Vpsignw Vpsubb Vpsubd Vpsubq Vpsubsb
         Vpsubsw Vpsubusb Vpsubusw Vpsubw;
-    Shuffle:
+    Category::Shuffle =>
         Blendpd Blendps Blendvpd Blendvps Extractps Extrq Insertps Insertq Movddup Movhlps Movlhps Movshdup Movsldup
         Packssdw Packsswb Packusdw Packuswb Palignr Pblendvb Pblendw Pextrb Pextrd Pextrq Pextrw Pinsrb Pinsrd Pinsrq
         Pinsrw Pshufb Pshufd Pshufhw Pshuflw Pshufw Pswapd Punpckhbw Punpckhdq Punpckhqdq Punpckhwd Punpcklbw
@@ -191,19 +181,19 @@ mnemonics! {
         Vpinsrb Vpinsrd Vpinsrq Vpinsrw Vpperm Vpshufb Vpshufd Vpshufhw Vpshuflw Vpunpckhbw Vpunpckhdq Vpunpckhqdq
         Vpunpckhwd Vpunpcklbw Vpunpckldq Vpunpcklqdq Vpunpcklwd Vshuff32x4 Vshuff64x2 Vshufi32x4 Vshufi64x2 Vshufpd
         Vshufps Vunpckhpd Vunpckhps Vunpcklpd Vunpcklps;
-    GatherScatter:
+    Category::GatherScatter =>
         Vgatherdpd Vgatherdps Vgatherqpd Vgatherqps Vpgatherdd Vpgatherdq Vpgatherqd Vpgatherqq Vpscatterdd
         Vpscatterdq Vpscatterqd Vpscatterqq Vscatterdpd Vscatterdps Vscatterqpd Vscatterqps;
-    Mask:
+    Category::Mask =>
         Kaddb Kaddd Kaddq Kaddw Kand Kandb Kandd Kandn Kandnb Kandnd Kandnq Kandnr Kandnw Kandq Kandw Kconcath
         Kconcatl Kextract Kmerge2l1h Kmerge2l1l Kmov Kmovb Kmovd Kmovq Kmovw Knot Knotb Knotd Knotq Knotw Kor Korb
         Kord Korq Kortest Kortestb Kortestd Kortestq Kortestw Korw Kshiftlb Kshiftld Kshiftlq Kshiftlw Kshiftrb
         Kshiftrd Kshiftrq Kshiftrw Ktestb Ktestd Ktestq Ktestw Kunpckbw Kunpckdq Kunpckwd Kxnor Kxnorb Kxnord Kxnorq
         Kxnorw Kxor Kxorb Kxord Kxorq Kxorw Vpmovb2m Vpmovd2m Vpmovm2b Vpmovm2d Vpmovm2q Vpmovm2w Vpmovq2m Vpmovw2m;
-    Matrix:
+    Category::Matrix =>
         Ldtilecfg Sttilecfg Tcmmimfp16ps Tcmmrlfp16ps Tdpbf16ps Tdpbssd Tdpbsud Tdpbusd Tdpbuud Tdpfp16ps Tileloadd
         Tileloaddt1 Tilerelease Tilestored Tilezero;
-    Crypto:
+    Category::Crypto =>
         Aesdec Aesdec128kl Aesdec256kl Aesdeclast Aesdecwide128kl Aesdecwide256kl Aesenc Aesenc128kl Aesenc256kl
         Aesenclast Aesencwide128kl Aesencwide256kl Aesimc Aeskeygenassist Ccs_encrypt Ccs_hash Encodekey128
         Encodekey256 Gf2p8affineinvqb Gf2p8affineqb Gf2p8mulb Loadiwkey Montmul Pclmulqdq Rdrand Rdseed Sha1msg1
@@ -211,7 +201,7 @@ mnemonics! {
         Vaeskeygenassist Vgf2p8affineinvqb Vgf2p8affineqb Vgf2p8mulb Vpclmulqdq Vsha512msg1 Vsha512msg2 Vsha512rnds2
         Vsm3msg1 Vsm3msg2 Vsm3rnds2 Vsm4key4 Vsm4rnds4 Xcryptcbc Xcryptcfb Xcryptctr Xcryptecb Xcryptofb Xsha1 Xsha256
         Xsha512 Xsha512_alt Xstore Xstore_alt;
-    X87:
+    Category::X87 =>
         F2xm1 Fabs Fadd Faddp Fbld Fbstp Fchs Fclex Fcmovb Fcmovbe Fcmove Fcmovnb Fcmovnbe Fcmovne Fcmovnu Fcmovu Fcom
         Fcomi Fcomip Fcomp Fcompp Fcos Fdecstp Fdisi Fdiv Fdivp Fdivr Fdivrp Feni Ffree Ffreep Fiadd Ficom Ficomp
         Fidiv Fidivr Fild Fimul Fincstp Finit Fist Fistp Fisttp Fisub Fisubr Fld Fld1 Fldcw Fldenv Fldl2e Fldl2t
@@ -219,20 +209,20 @@ mnemonics! {
         Fnstsg Fnstsw Fpatan Fprem Fprem1 Fptan Frichop Frinear Frint2 Frndint Frstor Frstpm Fsave Fscale Fsetpm Fsin
         Fsincos Fsqrt Fst Fstcw Fstdw Fstenv Fstp Fstpnce Fstsg Fstsw Fsub Fsubp Fsubr Fsubrp Ftst Ftstp Fucom Fucomi
         Fucomip Fucomp Fucompp Fxam Fxch Fxtract Fyl2x Fyl2xp1 Wait;
-    Synchronization:
+    Category::Synchronization =>
         Aadd Aand Aor Axor Cmpbexadd Cmpbxadd Cmplexadd Cmplxadd Cmpnbexadd Cmpnbxadd Cmpnlexadd Cmpnlxadd Cmpnoxadd
         Cmpnpxadd Cmpnsxadd Cmpnzxadd Cmpoxadd Cmppxadd Cmpsxadd Cmpxchg Cmpxchg16b Cmpxchg8b Cmpzxadd Lfence Mfence
         Monitor Monitorx Mwait Mwaitx Pause Sfence Tpause Umonitor Umwait Xabort Xadd Xbegin Xend Xresldtrk Xsusldtrk
         Xtest;
-    Cache:
+    Category::Cache =>
         Cldemote Clevict0 Clevict1 Clflush Clflushopt Clwb Clzero Prefetch Prefetchit0 Prefetchit1 Prefetchnta
         Prefetcht0 Prefetcht1 Prefetcht2 Prefetchw Prefetchwt1 Vgatherpf0dpd Vgatherpf0dps Vgatherpf0qpd Vgatherpf0qps
         Vgatherpf1dpd Vgatherpf1dps Vgatherpf1qpd Vgatherpf1qps Vprefetch0 Vprefetch1 Vprefetch2 Vprefetche0
         Vprefetche1 Vprefetche2 Vprefetchenta Vprefetchnta Vscatterpf0dpd Vscatterpf0dps Vscatterpf0qpd Vscatterpf0qps
         Vscatterpf1dpd Vscatterpf1dps Vscatterpf1qpd Vscatterpf1qps;
-    Nop:
+    Category::Nop =>
         Endbr32 Endbr64 Nop Reservednop;
-    State:
+    Category::State =>
         Emms Femms Fxrstor Fxrstor64 Fxsave Fxsave64 Ldmxcsr Stmxcsr Vldmxcsr Vstmxcsr Vzeroall Vzeroupper Xrstor
         Xrstor64 Xrstors Xrstors64 Xsave Xsave64 Xsavec Xsavec64 Xsaveopt Xsaveopt64 Xsaves Xsaves64;
 }

@@ -7,6 +7,7 @@ use iced_x86::{
 };
 
 use super::attributes::Attributes;
+use super::by_mnemonic::by_mnemonic;
 use super::category::Category;
 use super::category_table::category;
 use super::flow::Flow;
@@ -148,54 +149,10 @@ fn is_memory(kind: OpKind) -> bool {
     )
 }
 
-fn is_long(mnemonic: Mnemonic) -> bool {
-    use Mnemonic as M;
-    matches!(
-        mnemonic,
-        M::Cpuid
-            | M::Div
-            | M::Divpd
-            | M::Divps
-            | M::Divsd
-            | M::Divss
-            | M::F2xm1
-            | M::Fbld
-            | M::Fbstp
-            | M::Fcos
-            | M::Fdiv
-            | M::Fdivp
-            | M::Fdivr
-            | M::Fdivrp
-            | M::Fidiv
-            | M::Fidivr
-            | M::Fpatan
-            | M::Fprem
-            | M::Fprem1
-            | M::Fptan
-            | M::Fsin
-            | M::Fsincos
-            | M::Fsqrt
-            | M::Fxtract
-            | M::Fyl2x
-            | M::Fyl2xp1
-            | M::Idiv
-            | M::Rdrand
-            | M::Rdseed
-            | M::Sqrtpd
-            | M::Sqrtps
-            | M::Sqrtsd
-            | M::Sqrtss
-            | M::Vdivpd
-            | M::Vdivph
-            | M::Vdivps
-            | M::Vdivsd
-            | M::Vdivsh
-            | M::Vdivss
-            | M::Vsqrtpd
-            | M::Vsqrtph
-            | M::Vsqrtps
-            | M::Vsqrtsd
-            | M::Vsqrtsh
-            | M::Vsqrtss
-    )
+by_mnemonic! {
+    fn is_long -> bool, otherwise false;
+    true =>
+        Cpuid Div Divpd Divps Divsd Divss F2xm1 Fbld Fbstp Fcos Fdiv Fdivp Fdivr Fdivrp Fidiv Fidivr Fpatan Fprem
+        Fprem1 Fptan Fsin Fsincos Fsqrt Fxtract Fyl2x Fyl2xp1 Idiv Rdrand Rdseed Sqrtpd Sqrtps Sqrtsd Sqrtss Vdivpd
+        Vdivph Vdivps Vdivsd Vdivsh Vdivss Vsqrtpd Vsqrtph Vsqrtps Vsqrtsd Vsqrtsh Vsqrtss;
 }

@@ -15,6 +15,7 @@ mod attributes;
 mod block;
 mod block_map;
 mod build_id;
+mod by_mnemonic;
 mod candidate;
 mod category;
 mod category_table;
