@@ -4,9 +4,6 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// Bytes that a recording keeps of a build id (`PERF_RECORD_MMAP2`, and the build ids of the header).
-const RECORDED: usize = 20;
-
 /// The build id of a binary: the bytes that identify what a linker wrote.
 ///
 /// A recording keeps at most 20 bytes, and one that does not say how long an id is fills a shorter one up with zeros. So two ids are
@@ -36,7 +33,7 @@ impl BuildId {
 
     /// The bytes that identify it.
     fn significant(&self) -> &[u8] {
-        let recorded = self.0.get(..RECORDED).unwrap_or(&self.0);
+        let recorded = self.0.get(..perfdata::BuildId::MOST).unwrap_or(&self.0);
         let zeros = recorded.iter().rev().take_while(|byte| **byte == 0).count();
         &recorded[..recorded.len() - zeros]
     }

@@ -1,7 +1,7 @@
 //! Writes feature sections as `tools/perf/util/header.c` does.
 
 use crate::chunk::RecordHeader;
-use crate::{BuildIdEntry, Error, EventDescription, FeatureBit, Features, RecordType};
+use crate::{BuildId, BuildIdEntry, Error, EventDescription, FeatureBit, Features, RecordType};
 
 /// The sections of all features that are set, in the order of their numbers.
 pub(crate) fn feature_sections(
@@ -105,8 +105,8 @@ fn build_ids(entries: &[BuildIdEntry]) -> Result<Vec<u8>, Error> {
     for entry in entries {
         let refuse = |reason| Error::CannotWrite { what: "a build id", reason };
         let len = entry.build_id.len();
-        if len > 20 {
-            return Err(refuse(format!("it has {len} bytes, at most 20 fit")));
+        if len > BuildId::MOST {
+            return Err(refuse(format!("it has {len} bytes, at most {} fit", BuildId::MOST)));
         }
         let path = (entry.path.len() + 1).next_multiple_of(STRING_ALIGN);
         let size = RecordHeader::SIZE + 4 + 24 + path;
@@ -118,7 +118,7 @@ fn build_ids(entries: &[BuildIdEntry]) -> Result<Vec<u8>, Error> {
         bytes.extend(header.to_bytes());
         bytes.extend(entry.pid.to_le_bytes());
         bytes.extend(&entry.build_id);
-        bytes.resize(start + RecordHeader::SIZE + 4 + 20, 0);
+        bytes.resize(start + RecordHeader::SIZE + 4 + BuildId::MOST, 0);
         bytes.extend([len as u8, 0, 0, 0]);
         bytes.extend(&entry.path);
         bytes.resize(start + usize::from(size), 0);

@@ -67,17 +67,20 @@ pub enum MappedFile {
     BuildId(BuildId),
 }
 
-/// A build id of at most 20 bytes.
+/// A build id of at most [`BuildId::MOST`] bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildId {
-    bytes: [u8; 20],
+    bytes: [u8; Self::MOST],
     len: u8,
 }
 
 impl BuildId {
-    /// From its bytes; `None` when there are more than 20.
+    /// Bytes of a build id that a recording has room for (`BUILD_ID_SIZE_MAX`, linux/buildid.h). Linkers can make longer ones.
+    pub const MOST: usize = 20;
+
+    /// From its bytes; `None` when there are more than [`MOST`](Self::MOST).
     pub fn new(id: &[u8]) -> Option<Self> {
-        let mut bytes = [0; 20];
+        let mut bytes = [0; Self::MOST];
         bytes.get_mut(..id.len())?.copy_from_slice(id);
         Some(Self { bytes, len: id.len() as u8 })
     }

@@ -159,7 +159,7 @@ fn mapped_file(f: &mut Fields<'_>, is_build_id: bool) -> Result<MappedFile, Erro
         return Ok(MappedFile::Inode { maj: f.u32()?, min: f.u32()?, ino: f.u64()?, generation: f.u64()? });
     }
     let (len, _reserved) = (f.u8()?, f.bytes(3)?);
-    let bytes = f.bytes(20)?;
+    let bytes = f.bytes(BuildId::MOST)?;
     let id = BuildId::new(bytes.get(..usize::from(len)).unwrap_or(bytes));
     Ok(id.map_or(MappedFile::Unknown, MappedFile::BuildId))
 }
@@ -184,7 +184,7 @@ pub(crate) fn build_id(raw: &RawRecord<'_>) -> Result<crate::BuildIdEntry, Error
     const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
     let mut f = Fields::new("build id", raw.offset, raw.body);
     let pid = f.u32()? as i32;
-    let bytes = f.bytes(20)?;
+    let bytes = f.bytes(BuildId::MOST)?;
     let (size, _reserved) = (f.u8()?, f.bytes(3)?);
     let size = if raw.misc & MISC_BUILD_ID_SIZE != 0 { usize::from(size) } else { bytes.len() };
     Ok(crate::BuildIdEntry {

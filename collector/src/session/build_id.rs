@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ReadCache};
-use perfdata::BuildIdEntry;
+use perfdata::{BuildId, BuildIdEntry};
 
 use crate::session::tally::MappedBy;
 use crate::sys::process::{mappings, proc_path};
@@ -18,13 +18,11 @@ use crate::sys::process::{mappings, proc_path};
 const KERNEL: u16 = 1;
 const USER: u16 = 2;
 
-/// Bytes of a build id that a recording keeps; `mold --build-id=sha256` makes longer ones.
-const RECORDED: usize = 20;
-
 /// The build ids of the mapped files that have one, by path, the kernel's first.
 pub(crate) fn build_ids(mapped: &HashMap<Vec<u8>, MappedBy>, with_kernel: bool) -> Vec<BuildIdEntry> {
     let entry = |misc: u16, path: &[u8], mut build_id: Vec<u8>| {
-        build_id.truncate(RECORDED);
+        // `mold --build-id=sha256` makes 32 bytes.
+        build_id.truncate(BuildId::MOST);
         BuildIdEntry { misc, pid: -1, build_id, path: path.to_vec() }
     };
     let mut entries = Vec::new();
@@ -127,19 +125,14 @@ mod tests {
     fn elf_with_note(note: &[u8]) -> Vec<u8> {
         let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
         elf.resize(16, 0);
-        let half =
-            |elf: &mut Vec<u8>, numbers: &[u16]| elf.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-        let word =
-            |elf: &mut Vec<u8>, numbers: &[u32]| elf.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-        let long =
-            |elf: &mut Vec<u8>, numbers: &[u64]| elf.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-        half(&mut elf, &[2, 62]); // an executable for x86-64
-        word(&mut elf, &[1]);
-        long(&mut elf, &[0, 64, 0]); // entry, program headers, sections
-        word(&mut elf, &[0]);
-        half(&mut elf, &[64, 56, 1, 64, 0, 0]);
-        word(&mut elf, &[4, 4]); // a note, readable
-        long(&mut elf, &[120, 120, 120, note.len() as u64, note.len() as u64, 4]);
+        elf.extend([2_u16, 62].map(u16::to_le_bytes).as_flattened()); // an executable for x86-64
+        elf.extend(1_u32.to_le_bytes());
+        elf.extend([0_u64, 64, 0].map(u64::to_le_bytes).as_flattened()); // entry, program headers, sections
+        elf.extend(0_u32.to_le_bytes());
+        elf.extend([64_u16, 56, 1, 64, 0, 0].map(u16::to_le_bytes).as_flattened());
+        elf.extend([4_u32, 4].map(u32::to_le_bytes).as_flattened()); // a note, readable
+        let size = note.len() as u64;
+        elf.extend([120, 120, 120, size, size, 4].map(u64::to_le_bytes).as_flattened());
         elf.extend(note);
         elf
     }
@@ -162,7 +155,7 @@ mod tests {
         let by = MappedBy { pid: std::process::id(), inode: fs::metadata(&program).unwrap().ino() };
         let ids = build_ids(&HashMap::from([(program.as_os_str().as_bytes().to_vec(), by)]), false);
         fs::remove_file(&program).unwrap();
-        assert_eq!(ids.iter().map(|entry| entry.build_id.as_slice()).collect::<Vec<_>>(), [&id[..20]]);
+        assert_eq!(ids.iter().map(|entry| entry.build_id.as_slice()).collect::<Vec<_>>(), [&id[..BuildId::MOST]]);
     }
 
     #[test]

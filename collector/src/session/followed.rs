@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use formats::metadata::Metadata;
-use perfdata::{EventAttr, EventDescription};
+use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
 
 use crate::error::RecordError;
 use crate::plan::choice::Choice;
+use crate::plan::event_spec::{EventSpec, SessionAttrs};
 use crate::plan::request::Request;
 use crate::session::Summary;
 use crate::session::producer::Producer;
@@ -29,6 +30,19 @@ pub(crate) trait PlannedFollower {
         first: &EventAttr,
         choice: &mut Choice,
     ) -> Result<Option<Attached>, RecordError>;
+}
+
+/// The attributes of a follower's event: those of its plan, and what readers expect all events to agree in, as `first` has it. Its samples have
+/// these fields.
+pub(crate) fn agreeing(spec: &EventSpec, first: &EventAttr, fields: SampleFormat) -> EventAttr {
+    let of_own = spec.attr(&SessionAttrs::default(), false);
+    EventAttr {
+        sample_format: fields,
+        read_format: first.read_format,
+        clockid: first.clockid,
+        flags: of_own.flags | AttrFlags(first.flags.0 & AttrFlags::USE_CLOCKID.0),
+        ..of_own
+    }
 }
 
 /// A follower at work.

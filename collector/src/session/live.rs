@@ -114,15 +114,12 @@ impl Live {
     /// Waits as long as the recording would have gone on, were it written.
     pub(crate) fn wait_unrecorded(&mut self) -> Result<Stop, Errno> {
         self.records = false;
-        loop {
-            if let Some(stop) = self.reason_to_stop() {
+        while self.command.is_some() {
+            if let Some(stop) = self.wait()? {
                 return Ok(stop);
             }
-            if self.command.is_none() {
-                return Ok(Stop::TargetsEnded);
-            }
-            self.poll(self.timeout())?;
         }
+        Ok(Stop::TargetsEnded)
     }
 
     /// Waits until the command has ended, at most until `limit`. A signal that comes meanwhile is returned.

@@ -1,7 +1,5 @@
 //! What a recording says of itself: hbbp's own metadata, as JSON, and the features every `perf.data` has.
 
-use std::time::Duration;
-
 use formats::metadata::{EventMetadata, FEATURE, Metadata, SCHEMA};
 use perfdata::{BuildIdEntry, FeatureBit, Features};
 
@@ -47,12 +45,6 @@ pub(crate) fn metadata(choice: &Choice, machine: &Machine, target: &str) -> Meta
         degradations: choice.degradations.clone(),
         ..Metadata::default()
     }
-}
-
-/// CPU time this process has used.
-pub(crate) fn own_cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// The features of a recording.

@@ -43,7 +43,7 @@ use crate::session::command_outcome::CommandStatus;
 use crate::session::followed::{Attached, PlannedFollower};
 use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
-use crate::session::metadata::{features, metadata, own_cpu_time};
+use crate::session::metadata::{features, metadata};
 use crate::session::open::KernelOpener;
 use crate::session::output::{Output, is_stream};
 use crate::session::producer::Producer;
@@ -54,7 +54,7 @@ use crate::session::tally::Counts;
 use crate::session::tracing::Tracing;
 use crate::simulation::SimulationStatistics;
 use crate::sys::process::{all_processes, group_and_parent};
-use crate::sys::{SignalFd, ignore_file_size_signal, is_ignored, raise_limits};
+use crate::sys::{SignalFd, ignore_file_size_signal, is_ignored, own_cpu_time, raise_limits};
 use crate::tracer::TracerStatistics;
 
 /// A recording that is set up; nothing is recorded and nothing of the command runs yet.
@@ -327,7 +327,7 @@ fn complete(
         producer.conclude(own, &mut summary);
     }
     summary.counted();
-    summary.metadata.degradations.extend(recorder.degradations());
+    summary.metadata.degradations.extend(recorder.degradation());
     summary.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time()));
     let mut features = features(machine, &summary.metadata, &request.cmdline, build_ids, recorder.tally.sample_time);
     leave_out(recorder.writer.too_large(&features)?, &mut summary.metadata, &mut features);
@@ -366,7 +366,7 @@ impl Summary {
     }
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 

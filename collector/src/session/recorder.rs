@@ -107,11 +107,11 @@ impl<W: Write> Recorder<W> {
         Ok(stop)
     }
 
-    /// What makes the file less than it could be, in sentences.
-    pub(crate) fn degradations(&self) -> impl Iterator<Item = String> {
+    /// What makes the file less than it could be, in a sentence.
+    pub(crate) fn degradation(&self) -> Option<String> {
         let late = "the first burst came late: samples of other events come before it, and tools that judge by the first sample see no \
                     branch stacks (llvm-profgen; give it what `hbbp export --format perf-script --stacks-only` writes)";
-        self.lead.is_full().then(|| late.to_owned()).into_iter()
+        self.lead.is_full().then(|| late.to_owned())
     }
 
     /// Reads every ring once.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use formats::metadata::{EventMetadata, Metadata, SimulationMetadata};
 use perf_event_open_sys::bindings as sys;
-use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
+use perfdata::{EventAttr, EventDescription, SampleFormat};
 
 use crate::errno::Errno;
 use crate::error::RecordError;
@@ -16,10 +16,10 @@ use crate::machine::pmu::Pmu;
 use crate::machine::{Cpu, EventOpener, Machine, Probe, Probes};
 use crate::plan::Options;
 use crate::plan::choice::{Choice, CountsFrom, choose};
-use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, SessionAttrs};
+use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance};
 use crate::plan::request::Request;
 use crate::session::Summary;
-use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
+use crate::session::followed::{Attached, Followed, Follows, PlannedFollower, agreeing};
 use crate::session::metadata::{count_event, event_metadata};
 use crate::session::open::Totals;
 use crate::session::placeholder::{placeholder, tracking};
@@ -71,14 +71,7 @@ impl PlannedSimulation {
     fn descriptions(&self, first: &EventAttr) -> [EventDescription; 2] {
         [0, 1].map(|event| {
             let (spec, (_, id)) = (&self.specs[event], &self.ids[event]);
-            let of_own = spec.attr(&SessionAttrs::default(), false);
-            let attr = EventAttr {
-                sample_format: first.sample_format | SampleFormat::BRANCH_STACK,
-                read_format: first.read_format,
-                clockid: first.clockid,
-                flags: of_own.flags | AttrFlags(first.flags.0 & AttrFlags::USE_CLOCKID.0),
-                ..of_own
-            };
+            let attr = agreeing(spec, first, first.sample_format | SampleFormat::BRANCH_STACK);
             EventDescription { attr, name: spec.name(), ids: vec![*id] }
         })
     }

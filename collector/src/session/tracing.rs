@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use formats::metadata::{EventMetadata, Metadata};
 use perf_event_open_sys::bindings as sys;
-use perfdata::{AttrFlags, BranchSampleType, EventAttr, EventDescription, SampleFormat};
+use perfdata::{BranchSampleType, EventAttr, EventDescription, SampleFormat};
 
 use crate::error::RecordError;
 use crate::machine::Machine;
 use crate::machine::pmu::EventCode;
 use crate::plan::EventOption;
 use crate::plan::choice::Choice;
-use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, Role, SessionAttrs, Unit};
+use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, Role, Unit};
 use crate::plan::periods::prime_from;
 use crate::plan::request::{Request, Target};
-use crate::session::Summary;
-use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
-use crate::session::metadata::{count_event, event_metadata, own_cpu_time};
+use crate::session::followed::{Attached, Followed, Follows, PlannedFollower, agreeing};
+use crate::session::metadata::{count_event, event_metadata};
 use crate::session::open::Totals;
 use crate::session::placeholder::{placeholder, tracking};
-use crate::sys::EventFd;
+use crate::session::{Summary, nanoseconds};
+use crate::sys::{EventFd, own_cpu_time};
 use crate::tracer::budget::stop_cost::{SAMPLE, SAMPLE_SHARE, UNSEEN_SHARE};
 use crate::tracer::{
     BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, Settings, Tracer, TracerChoice, TracerKind, TracerOptions,
@@ -65,15 +65,9 @@ impl Tracing {
 
     /// The event of the bursts, which agrees with `first` in all that readers expect events to agree in.
     fn description(&self, first: &EventAttr) -> EventDescription {
-        let of_own = self.spec.attr(&SessionAttrs::default(), false);
         let shared = SampleFormat(first.sample_format.0 & !SampleFormat::BRANCH_STACK.0);
-        let attr = EventAttr {
-            sample_format: shared | SampleFormat::RAW | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT,
-            read_format: first.read_format,
-            clockid: first.clockid,
-            flags: of_own.flags | AttrFlags(first.flags.0 & AttrFlags::USE_CLOCKID.0),
-            ..of_own
-        };
+        let fields = shared | SampleFormat::RAW | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT;
+        let attr = agreeing(&self.spec, first, fields);
         EventDescription { attr, name: self.spec.name(), ids: vec![self.id.1] }
     }
 }
@@ -138,7 +132,7 @@ impl Follows for Tracing {
                 summary.tracer = Some(tracer);
             }
         }
-        let nanoseconds = u64::try_from(application.as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds = nanoseconds(application);
         let totals = Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 };
         metadata.events[own].iter_mut().for_each(|event| count_event(event, &totals));
     }

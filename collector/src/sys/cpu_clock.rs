@@ -1,6 +1,22 @@
-//! The CPU clocks of other processes.
+//! The CPU clocks of processes and of the calling thread.
 
 use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time of this process, of all its threads.
+pub(crate) fn own_cpu_time() -> Duration {
+    duration(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu_time() -> Duration {
+    duration(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+fn duration(time: rustix::time::Timespec) -> Duration {
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
 
 /// CPU time of all threads of a process, those that have ended included; `None` if it is not there any more.
 pub(crate) fn cpu_time(process: i32) -> Option<Duration> {

@@ -17,7 +17,7 @@ mod stopping_child;
 mod thread;
 
 pub(crate) use child::{StoppedChild, c_strings, is_executable};
-pub(crate) use cpu_clock::cpu_time;
+pub(crate) use cpu_clock::{cpu_time, own_cpu_time, thread_cpu_time};
 pub(crate) use event::{EventFd, Scope};
 pub(crate) use inherited::{allocate_from_one_arena, is_ignored};
 pub use inherited::{ignore_file_size_signal, raise_limits, with_inherited};

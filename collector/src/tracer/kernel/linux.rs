@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use lookahead::{Page, Registers};
 use perfdata::{Avma, EventAttr};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::errno::Errno;
 use crate::sys::process::{self, Mapping};
@@ -43,13 +42,11 @@ impl Kernel for LinuxKernel {
     }
 
     fn own_time(&self) -> Duration {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+        sys::thread_cpu_time()
     }
 
     fn collector_time(&self) -> Duration {
-        let time = clock_gettime(ClockId::ProcessCPUTime);
-        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+        sys::own_cpu_time()
     }
 
     fn seed(&self) -> u64 {
