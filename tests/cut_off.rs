@@ -167,18 +167,24 @@ fn can_trace(folder: &Path) -> bool {
     output.status.success()
 }
 
-#[test]
-fn a_recorder_killed_while_it_traces_leaves_counts_and_says_how_they_were_made() {
-    let _alone = Alone::wait();
+/// The head of a mix, and the instructions in it, of a recording whose recorder was killed while it traced; `None` where it cannot.
+fn mix_of_killed(to: To) -> Option<(Value, f64)> {
     let folder = tempfile::tempdir().unwrap();
     if !can_trace(folder.path()) {
-        return;
+        return None;
     }
     // One burst takes some 20 KiB.
-    killed(folder.path(), To::File, 40 << 10, Duration::from_secs(1));
+    killed(folder.path(), to, 40 << 10, Duration::from_secs(1));
     let (head, instructions) = mix(&folder.path().join("killed.data"));
     assert_eq!(head["degraded"][0], CUT_OFF);
     assert_eq!(head["lbr_source"]["provenance"], "software", "{head}");
+    Some((head, instructions))
+}
+
+#[test]
+fn a_recorder_killed_while_it_traces_leaves_counts_and_says_how_they_were_made() {
+    let _alone = Alone::wait();
+    let Some((head, instructions)) = mix_of_killed(To::File) else { return };
     assert_eq!(head["lbr_source"]["bursts"]["tracer"]["kind"], "lookahead", "{head}");
     assert!(head["lbr_source"]["bursts"]["bursts"].as_u64().unwrap() > 0 && instructions > 0.0, "{head}");
 }
@@ -186,14 +192,7 @@ fn a_recorder_killed_while_it_traces_leaves_counts_and_says_how_they_were_made()
 #[test]
 fn a_stream_says_that_its_recorder_was_killed() {
     let _alone = Alone::wait();
-    let folder = tempfile::tempdir().unwrap();
-    if !can_trace(folder.path()) {
-        return;
-    }
-    killed(folder.path(), To::Stream, 40 << 10, Duration::from_secs(1));
-    let (head, instructions) = mix(&folder.path().join("killed.data"));
-    assert_eq!(head["degraded"][0], CUT_OFF);
-    assert_eq!(head["lbr_source"]["provenance"], "software", "{head}");
+    let Some((head, instructions)) = mix_of_killed(To::Stream) else { return };
     assert!(instructions > 0.0, "{head}");
 }
 

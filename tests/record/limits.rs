@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use perfdata::{Chunk, Recording};
 
-use crate::{Place, SOME_WORK, errors, hbbp};
+use crate::{Place, SOME_WORK, errors, has_full_disk, hbbp};
 
 /// `hbbp record ARGS` under a limit, as `ulimit` of the shell takes it.
 fn limited(place: &Place, limit: &str, args: &[&str]) -> Output {
@@ -75,8 +75,7 @@ fn a_limit_of_file_sizes_ends_the_recording_and_not_the_command() {
 #[test]
 fn on_a_full_disk_the_status_is_the_commands() {
     let Some(place) = Place::new() else { return };
-    if !Path::new("/dev/full").exists() {
-        testing::skip!(Kernel, "there is no /dev/full");
+    if !has_full_disk() {
         return;
     }
     for (script, code) in [("exit 7", 7), ("kill -KILL $$", 137), ("exit 0", 1)] {
@@ -90,8 +89,7 @@ fn on_a_full_disk_the_status_is_the_commands() {
 #[test]
 fn on_a_full_disk_the_time_is_kept() {
     let Some(place) = Place::new() else { return };
-    if !Path::new("/dev/full").exists() {
-        testing::skip!(Kernel, "there is no /dev/full");
+    if !has_full_disk() {
         return;
     }
     // An hour, which the test does not wait for; the time ends it.

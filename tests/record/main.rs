@@ -343,6 +343,15 @@ fn commands_that_cannot_be_run() {
     }
 }
 
+/// Whether there is a device that is a full disk; says so when not.
+fn has_full_disk() -> bool {
+    let there = Path::new("/dev/full").exists();
+    if !there {
+        testing::skip!(Kernel, "there is no /dev/full");
+    }
+    there
+}
+
 #[test]
 fn files_that_cannot_be_written() {
     let Some(place) = Place::new() else { return };
@@ -361,8 +370,7 @@ fn files_that_cannot_be_written() {
 #[test]
 fn a_full_disk_is_said_and_the_command_runs_on() {
     let Some(place) = Place::new() else { return };
-    if !Path::new("/dev/full").exists() {
-        testing::skip!(Kernel, "there is no /dev/full");
+    if !has_full_disk() {
         return;
     }
     let output = place.run(&["-o", "/dev/full", "--", "sh", "-c", "sleep 0.2; touch ran"]);

@@ -138,6 +138,17 @@ fn events_by_time(file: &Path) -> Vec<String> {
     samples.into_iter().map(|(_, event)| event).collect()
 }
 
+/// The recording that was made, if it has an event of bursts; says so when not.
+fn traced(place: &Place, output: &Output) -> Option<Contents> {
+    assert!(output.status.success(), "{}", errors(output));
+    let contents = place.contents();
+    if !contents.events.iter().any(|event| event == "burst:u") {
+        testing::skip!(NoTracing, "branches are not traced in software: {}", errors(output));
+        return None;
+    }
+    Some(contents)
+}
+
 /// Others tell by the first sample whether there are branch stacks.
 #[test]
 fn a_burst_comes_first() {
@@ -146,12 +157,7 @@ fn a_burst_comes_first() {
     for round in 0..3 {
         // Clock samples come much more often than bursts.
         let output = place.run(&["--ebs-period", "1000000", "--", spin.to_str().unwrap(), "2", "400"]);
-        assert!(output.status.success(), "{}", errors(&output));
-        let contents = place.contents();
-        if !contents.events.iter().any(|event| event == "burst:u") {
-            testing::skip!(NoTracing, "branches are not traced in software: {}", errors(&output));
-            return;
-        }
+        let Some(contents) = traced(&place, &output) else { return };
         let events = events_by_time(&place.recording());
         assert!(events.iter().any(|event| event == "burst:u"), "round {round}: no burst in 800 ms at 1 %");
         assert_eq!(events[0], "burst:u", "round {round}");
@@ -178,12 +184,7 @@ fn without_a_burst_samples_are_kept() {
     // A burst a second of CPU time, or less: the first comes at a random time, as a rule after the end of this program.
     for _ in 0..10 {
         let output = place.run(&["--overhead", "0.01", "--ebs-period", "1000000", "--", "sh", "-c", SOME_WORK]);
-        assert!(output.status.success(), "{}", errors(&output));
-        let contents = place.contents();
-        if !contents.events.iter().any(|event| event == "burst:u") {
-            testing::skip!(NoTracing, "branches are not traced in software: {}", errors(&output));
-            return;
-        }
+        let Some(contents) = traced(&place, &output) else { return };
         let events = events_by_time(&place.recording());
         if !events.iter().any(|event| event == "burst:u") {
             assert!(events.len() > 20, "{events:?}");
