@@ -31,9 +31,9 @@ pub(crate) const RARE_STOP: PerCpu<Duration> =
 const CHILD_STOP: Duration = Duration::from_micros(4);
 /// CPU time that a sample of the clock costs (`benches/record-overhead`).
 pub(crate) const SAMPLE: Duration = Duration::from_micros(20);
-/// The part of the budget that event samples beside the bursts may take,
+/// The part of the budget that event samples beside the bursts may take.
 pub(crate) const SAMPLE_SHARE: f64 = 0.2;
-/// and the one kept for what is charged to none: the writing of the recording, preparing, the end.
+/// The part of the budget that is kept for what comes too late to be made up for: the end.
 pub(crate) const UNSEEN_SHARE: f64 = 0.1;
 /// What it is taken to cost to begin with a thread that is there already: to trace it, to look what it blocks, to open its clock.
 pub(crate) const NEW_THREAD: Duration = Duration::from_micros(100);
