@@ -226,6 +226,7 @@ fn differences<'a>(one: &'a BTreeSet<String>, other: &'a BTreeSet<String>) -> Ve
     one.symmetric_difference(other).collect()
 }
 
+/// All of it runs in every burst: where a burst ends in a loop whose exit none has seen, no edge can take out what flows in.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,13 +245,13 @@ static __attribute__((noinline)) int choose(int x) {
 }
 int main(int argc, char **argv) {
     long n = atol(argv[1]), sum = 0;
-    int *values = malloc(1000 * sizeof(int));
+    int *values = malloc(20 * sizeof(int));
     for (long i = 1; i < n; i++) {
         sum += length(i) + choose((int)i);
-        if (i % 1000 == 0) {
-            for (int k = 0; k < 1000; k++) values[k] = (k * 7919 + i) % 10007;
-            qsort(values, 1000, sizeof(int), less);
-            sum += values[500];
+        if (i % 20 == 0) {
+            for (int k = 0; k < 20; k++) values[k] = (k * 7919 + i) % 10007;
+            qsort(values, 20, sizeof(int), less);
+            sum += values[10];
         }
     }
     printf("%ld\n", sum);
@@ -264,7 +265,8 @@ fn traced(compiler: &str, extension: &str, source: &str, argument: &str) -> temp
     let written = file("program").with_extension(extension);
     std::fs::write(&written, source).unwrap();
     let mut compile = Command::new(compiler);
-    compile.args(["-O2", "-Wl,--emit-relocs,--build-id", "-o"]).arg(file("program")).arg(written);
+    // Bound at start: BOLT knows no function where the first call of a library's function goes to have it bound.
+    compile.args(["-O2", "-Wl,--emit-relocs,--build-id,-z,now", "-o"]).arg(file("program")).arg(written);
     output_of(compile);
     let mut record = hbbp();
     record.args(["record", "--overhead", "20", "-o"]).arg(file("data")).arg("--").arg(file("program")).arg(argument);
