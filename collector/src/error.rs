@@ -58,6 +58,9 @@ pub enum RecordError {
         /// How the command ended, if there was one and it has, and not because the time was up.
         command: Option<CommandStatus>,
     },
+    /// How the command ends cannot be seen; the recording is complete.
+    #[error("waiting for the command: {}", plain(.0))]
+    Waiting(io::Error),
     /// Signals, processes.
     #[error("{what}: {}", plain(.source))]
     System {
@@ -78,6 +81,11 @@ impl RecordError {
             Self::Request(_) | Self::Plan(PlanError::NoEvents | PlanError::Name(_) | PlanError::Period { .. }) => 2,
             _ => 1,
         }
+    }
+
+    /// Whether the command ran, or what runs already was recorded, before the recording failed.
+    pub fn command_ran(&self) -> bool {
+        matches!(self, Self::Incomplete { .. } | Self::Waiting(_))
     }
 
     pub(crate) fn system(what: &'static str) -> impl Fn(io::Error) -> Self {

@@ -142,7 +142,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(request) => request,
         Err(reason) => return Ok(usage(&reason.to_string())),
     };
-    let truth = truth.map(TruthFile::create).transpose()?;
+    let truth = truth.map(TruthFile::open).transpose()?;
     let mut said = Vec::new();
     let result = Session::prepare(&request, &machine).and_then(|session| {
         said.extend_from_slice(session.degradations());
@@ -160,22 +160,34 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 closing_lines(&outcome.summary);
             }
             let code = exit_code(&outcome);
-            if let (Some(file), Some(done)) = (truth, &outcome.summary.simulation)
-                && let Err(error) = file.write(done)
-            {
-                output::say(crate::describe(&error));
-                return Ok(ExitCode::from(code.max(1)));
+            match (truth, &outcome.summary.simulation) {
+                (Some(file), Some(done)) => {
+                    if let Err(error) = file.write(done) {
+                        output::say(crate::describe(&error));
+                        return Ok(ExitCode::from(code.max(1)));
+                    }
+                }
+                (Some(file), None) => no_exact_counts(file),
+                (None, _) => {}
             }
             Ok(ExitCode::from(code))
         }
         Err(error) => {
             output::say(error.to_string());
-            if let Some(file) = truth {
-                say!("{}: no exact counts, for they would be of a part of the run only", file.name());
+            match truth {
+                Some(file) if error.command_ran() => no_exact_counts(file),
+                Some(file) => file.abandon(),
+                None => {}
             }
-            Ok(ExitCode::from(RecordError::exit_code(&error)))
+            Ok(ExitCode::from(error.exit_code()))
         }
     }
+}
+
+/// What was counted is of a part of the run: it is not written, and what was in the file is of another run.
+fn no_exact_counts(file: TruthFile) {
+    say!("{}: no exact counts, for they would be of a part of the run only", file.name());
+    file.empty();
 }
 
 /// Records a command as `hbbp record -- COMMAND` does, for a report that follows on standard output. The recording lives in a

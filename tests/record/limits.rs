@@ -1,5 +1,8 @@
 //! Limits that leave no room for a recording, or not for all of it.
 
+use std::fs;
+#[cfg(feature = "simulated-pmu")]
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -68,7 +71,7 @@ fn a_limit_of_file_sizes_ends_the_recording_and_not_the_command() {
         assert_eq!(u64::from_str_radix(&mask, 16).unwrap() >> 24 & 1, 0, "the command's SIGXFSZ is as it was: {mask}");
         assert!(place.path("ran").exists());
         assert!(records(&place.recording()) > 0);
-        std::fs::remove_file(place.path("ran")).unwrap();
+        fs::remove_file(place.path("ran")).unwrap();
     }
 }
 
@@ -121,6 +124,41 @@ fn exact_counts_that_cannot_be_written_leave_the_status() {
     assert!(errors(&streamed).contains("the command speaks"));
 }
 
+/// Exact counts of a run before stay until a command runs again; of one whose recording ends early there are none.
+#[cfg(feature = "simulated-pmu")]
+#[test]
+fn exact_counts_of_another_run_are_lost_only_to_a_run() {
+    let Some(place) = Place::new() else { return };
+    const BEFORE: &str = "counts of a run before, longer than what comes next";
+    fs::write(place.path("no-interpreter"), "#!/does/not/exist\n").unwrap();
+    fs::set_permissions(place.path("no-interpreter"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(place.path("before"), BEFORE).unwrap();
+    let run = |truth: &str, output: &str, command: &str| {
+        place.run(&["--pmu", "simulated", "--truth", truth, "-o", output, "--", command])
+    };
+    for (output, command) in
+        [("data", "no-such-program"), ("data", "./no-interpreter"), ("no/such/folder/data", "true")]
+    {
+        for truth in ["before", "new"] {
+            let run = run(truth, output, command);
+            assert!(!run.status.success(), "{output} {command}: {}", errors(&run));
+            assert!(!errors(&run).contains("exact counts"), "nothing ran: {}", errors(&run));
+        }
+        assert_eq!(fs::read_to_string(place.path("before")).unwrap(), BEFORE, "{output} {command}");
+        assert!(!place.path("new").exists(), "{output} {command}");
+    }
+    if has_full_disk() {
+        let run = run("before", "/dev/full", "true");
+        assert!(errors(&run).contains("before: no exact counts, for "), "{}", errors(&run));
+        assert_eq!(fs::read_to_string(place.path("before")).unwrap(), "");
+        fs::write(place.path("before"), BEFORE.repeat(10_000)).unwrap();
+    }
+    let run = run("before", "data", "true");
+    assert!(run.status.success(), "{}", errors(&run));
+    let document: serde_json::Value = serde_json::from_slice(&fs::read(place.path("before")).unwrap()).unwrap();
+    assert_eq!(document["schema"], "hbbp-executions/1");
+}
+
 /// Too little memory is said before anything begins, and no allocation fails in the midst of it.
 #[test]
 fn too_little_address_space_is_said() {
@@ -133,7 +171,7 @@ fn too_little_address_space_is_said() {
         assert_eq!(output.status.signal(), None, "{kib}: {said}");
         if output.status.success() {
             place.contents();
-            std::fs::remove_file(place.path("ran")).unwrap();
+            fs::remove_file(place.path("ran")).unwrap();
         } else if output.status.code() == Some(1) {
             assert!(said.contains("MiB of address space") && said.contains(&format!("ulimit -v {kib}")), "{said}");
             assert!(!place.path("ran").exists(), "{kib}: {said}");

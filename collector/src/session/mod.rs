@@ -394,13 +394,12 @@ fn end_command(live: &mut Live, stop: Stop, say: &mut dyn FnMut(&str)) -> Result
             limit = Instant::now().checked_add(GRACE);
         }
     }
-    let waiting = RecordError::system("waiting for the command");
-    if live.wait_for_command(limit).map_err(&waiting)?.is_some() {
+    if live.wait_for_command(limit).map_err(RecordError::Waiting)?.is_some() {
         // A second signal: no more patience. A third one: none at all.
         if let Some(command) = &live.command {
             command.terminate();
         }
-        live.wait_for_command(Instant::now().checked_add(GRACE)).map_err(&waiting)?;
+        live.wait_for_command(Instant::now().checked_add(GRACE)).map_err(RecordError::Waiting)?;
     }
     let status = live.command.as_mut().and_then(|command| command.status());
     if status.is_none() {

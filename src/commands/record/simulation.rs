@@ -1,6 +1,6 @@
 //! `--pmu simulated`.
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
@@ -87,17 +87,23 @@ pub fn line(done: &SimulationStatistics) -> String {
 /// Where exact counts go.
 pub struct TruthFile {
     path: PathBuf,
-    out: Box<dyn Write>,
+    /// `None` is standard output.
+    file: Option<File>,
+    /// Whether nothing of that name was there.
+    new: bool,
 }
 
 impl TruthFile {
-    /// Creates the file, before a command runs for nothing; `-` is standard output.
-    pub fn create(path: PathBuf) -> anyhow::Result<Self> {
-        let out: Box<dyn Write> = match is_standard_output(&path) {
-            true => Box::new(io::stdout()),
-            false => Box::new(File::create(&path).with_context(|| format!("cannot write {}", path.display()))?),
-        };
-        Ok(Self { path, out })
+    /// Opens the file, before a command runs for nothing; `-` is standard output. What is in it stays until it is known that the
+    /// command runs.
+    pub fn open(path: PathBuf) -> anyhow::Result<Self> {
+        if is_standard_output(&path) {
+            return Ok(Self { path, file: None, new: false });
+        }
+        let new = fs::symlink_metadata(&path).is_err();
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path, file: Some(file), new })
     }
 
     /// Its name.
@@ -105,12 +111,37 @@ impl TruthFile {
         self.path.display().to_string()
     }
 
-    /// Writes exact executions of every instruction, by file and offset.
+    /// Writes exact executions of every instruction, by file and offset, in place of what is in the file.
     pub fn write(self, done: &SimulationStatistics) -> anyhow::Result<()> {
         let executions = Executions::new(done.truth.instructions().collect());
         let failed = || format!("writing {}", self.path.display());
-        let mut out = BufWriter::new(self.out);
+        self.truncate().with_context(failed)?;
+        let out: Box<dyn Write> = match &self.file {
+            Some(file) => Box::new(file),
+            None => Box::new(io::stdout()),
+        };
+        let mut out = BufWriter::new(out);
         serde_json::to_writer(&mut out, &executions).with_context(failed)?;
         out.flush().with_context(failed)
+    }
+
+    /// Leaves nothing in the file: the command ran, and has no counts.
+    pub fn empty(self) {
+        let _ = self.truncate();
+    }
+
+    /// Leaves everything as it was: no command ran.
+    pub fn abandon(self) {
+        if self.new {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+
+    fn truncate(&self) -> io::Result<()> {
+        match &self.file {
+            // A device or a pipe has no length.
+            Some(file) if file.metadata()?.is_file() => file.set_len(0),
+            _ => Ok(()),
+        }
     }
 }
