@@ -13,13 +13,58 @@ const MOST_EXPANSION: u64 = 100;
 /// The size that any section may have, in bytes.
 const SMALL: u64 = 1 << 20;
 
+/// Why a compressed section cannot be expanded. Every message begins with the section's name.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExpansionError {
+    /// It has `SHF_COMPRESSED`, and is shorter than the header (`Elf64_Chdr`) that it has to begin with.
+    #[error("{name} is compressed, and its {bytes} bytes do not hold the header")]
+    Header {
+        /// The section.
+        name: String,
+        /// Its size, in bytes.
+        bytes: usize,
+    },
+    /// Its header states another algorithm than zlib or zstd.
+    #[error("{name} is compressed in a way that is not known ({algorithm})")]
+    Algorithm {
+        /// The section.
+        name: String,
+        /// `ch_type`: 1 is zlib, 2 is zstd.
+        algorithm: u32,
+    },
+    /// A section of the old kind, which has to begin with `ZLIB` and a size of eight bytes.
+    #[error("{name} is compressed, and does not start as such sections do")]
+    OldHeader {
+        /// The section.
+        name: String,
+    },
+    /// It states more bytes than its compressed ones are believed to become.
+    #[error("{name} states {stated} bytes, compressed to {compressed}: more than is believed")]
+    Size {
+        /// The section.
+        name: String,
+        /// The size that it states, in bytes.
+        stated: u64,
+        /// The compressed bytes that are there.
+        compressed: usize,
+    },
+    /// Its stream is damaged, or does not become as many bytes as stated.
+    #[error("{name} cannot be decompressed: {source}")]
+    Stream {
+        /// The section.
+        name: String,
+        /// What the decompressor said.
+        source: object::Error,
+    },
+}
+
 impl Image {
     /// The bytes of a section by its name (`.debug_info`), or of its old compressed form (`.zdebug_info`); none where the file has
     /// neither, or only says how large it was (`SHT_NOBITS`).
     ///
     /// # Errors
     /// The section is compressed, and its bytes are damaged or state an unbelievable size.
-    pub(crate) fn debug_section(&self, name: &str) -> Result<Vec<u8>, String> {
+    pub(crate) fn debug_section(&self, name: &str) -> Result<Vec<u8>, ExpansionError> {
         if let Some(section) = self.section(name) {
             let bytes = self.section_bytes(section);
             return if section.compressed { expand_elf(name, &bytes) } else { Ok(bytes.into_owned()) };
@@ -71,34 +116,38 @@ impl Image {
 }
 
 /// A section with `SHF_COMPRESSED`: a header, then the stream.
-fn expand_elf(name: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
+fn expand_elf(name: &str, bytes: &[u8]) -> Result<Vec<u8>, ExpansionError> {
     let (header, stream) = pod::from_bytes::<CompressionHeader64<LE>>(bytes)
-        .map_err(|()| format!("{name} is compressed, and its {} bytes do not hold the header", bytes.len()))?;
+        .map_err(|()| ExpansionError::Header { name: name.to_owned(), bytes: bytes.len() })?;
     let format = match header.ch_type.get(LE) {
         ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
         ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
-        other => return Err(format!("{name} is compressed in a way that is not known ({})", other.0)),
+        other => return Err(ExpansionError::Algorithm { name: name.to_owned(), algorithm: other.0 }),
     };
     expand(name, format, stream, header.ch_size.get(LE))
 }
 
 /// A section of the old kind: `ZLIB`, the size in eight bytes, the largest first, then the stream.
-fn expand_gnu(name: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
+fn expand_gnu(name: &str, bytes: &[u8]) -> Result<Vec<u8>, ExpansionError> {
     let rest = bytes.strip_prefix(b"ZLIB").and_then(<[u8]>::split_first_chunk);
-    let (size, stream) = rest.ok_or_else(|| format!("{name} is compressed, and does not start as such sections do"))?;
+    let (size, stream) = rest.ok_or_else(|| ExpansionError::OldHeader { name: name.to_owned() })?;
     expand(name, CompressionFormat::Zlib, stream, u64::from_be_bytes(*size))
 }
 
-fn expand(name: &str, format: CompressionFormat, data: &[u8], uncompressed_size: u64) -> Result<Vec<u8>, String> {
+fn expand(
+    name: &str,
+    format: CompressionFormat,
+    data: &[u8],
+    uncompressed_size: u64,
+) -> Result<Vec<u8>, ExpansionError> {
     let most = (data.len() as u64).saturating_mul(MOST_EXPANSION).max(SMALL);
     if uncompressed_size > most {
-        return Err(format!(
-            "{name} states {uncompressed_size} bytes, compressed to {}: more than is believed",
-            data.len()
-        ));
+        return Err(ExpansionError::Size { name: name.to_owned(), stated: uncompressed_size, compressed: data.len() });
     }
     let expanded = CompressedData { format, data, uncompressed_size }.decompress();
-    expanded.map(std::borrow::Cow::into_owned).map_err(|error| format!("{name} cannot be decompressed: {error}"))
+    expanded
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|source| ExpansionError::Stream { name: name.to_owned(), source })
 }
 
 /// What is before the first NUL, and what is after it.
@@ -116,9 +165,27 @@ mod tests {
         let mut old = b"ZLIB".to_vec();
         old.extend(u64::to_be_bytes(1 << 40));
         old.extend([0x78, 0x9c]);
-        assert!(expand_gnu(".debug_str", &old).unwrap_err().contains("more than is believed"));
-        assert!(expand_gnu(".debug_str", b"ZLIX").is_err());
-        assert!(expand_elf(".debug_str", &[0; 4]).is_err());
+        let refused = |result: Result<Vec<u8>, ExpansionError>| result.unwrap_err().to_string();
+        assert_eq!(
+            refused(expand_gnu(".debug_str", &old)),
+            ".debug_str states 1099511627776 bytes, compressed to 2: more than is believed"
+        );
+        assert_eq!(
+            refused(expand_gnu(".debug_str", b"ZLIX")),
+            ".debug_str is compressed, and does not start as such sections do"
+        );
+        assert_eq!(
+            refused(expand_elf(".debug_str", &[0; 4])),
+            ".debug_str is compressed, and its 4 bytes do not hold the header"
+        );
+        let mut unknown = [0; 24];
+        unknown[0] = 3;
+        assert_eq!(
+            refused(expand_elf(".debug_str", &unknown)),
+            ".debug_str is compressed in a way that is not known (3)"
+        );
+        old[4..12].copy_from_slice(&17_u64.to_be_bytes());
+        assert!(refused(expand_gnu(".debug_str", &old)).starts_with(".debug_str cannot be decompressed: "));
     }
 
     #[test]

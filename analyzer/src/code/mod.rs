@@ -53,6 +53,7 @@ pub use block::{Block, BlockStatistics, Evidence, Terminator};
 pub use block_map::BlockMap;
 pub use category::Category;
 pub use code_attributes::mnemonic_name;
+pub(crate) use debug_section::ExpansionError;
 pub(crate) use decode::LONGEST_INSTRUCTION;
 pub use decode::instructions;
 pub use demangle::demangle;

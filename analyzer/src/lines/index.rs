@@ -50,19 +50,19 @@ impl SourceIndex {
         let mut notes = Vec::new();
         let sections = match Sections::of(image) {
             Ok(sections) => sections,
-            Err(why) => return Self { notes: vec![why], ..Self::default() },
+            Err(why) => return Self { notes: vec![why.to_string()], ..Self::default() },
         };
         let alternate = alternate(image, binary).transpose().unwrap_or_else(|why| {
-            notes.push(why);
+            notes.push(why.to_string());
             None
         });
         let package = PackageBytes::beside(&binary.file).unwrap_or_else(|why| {
-            notes.push(why);
+            notes.push(why.to_string());
             PackageBytes::none()
         });
         let folder = binary.file.parent().unwrap_or(Path::new("")).to_owned();
         let package = package.package().unwrap_or_else(|why| {
-            notes.push(why);
+            notes.push(why.to_string());
             None
         });
         let split = SplitFiles { folder, symfs: binary.symfs.clone(), package };

@@ -20,6 +20,7 @@ mod disjoint;
 mod files;
 mod functions;
 mod index;
+mod missing;
 mod position;
 mod ranges;
 mod rows;

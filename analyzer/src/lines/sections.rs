@@ -2,7 +2,7 @@
 
 use gimli::{Dwarf, DwarfPackageSections, DwarfSections, EndianSlice, LittleEndian, SectionId};
 
-use crate::code::Image;
+use crate::code::{ExpansionError, Image};
 
 /// Bytes of a section.
 pub(super) type Bytes<'data> = EndianSlice<'data, LittleEndian>;
@@ -14,12 +14,12 @@ pub(super) struct Sections(DwarfSections<Vec<u8>>);
 
 impl Sections {
     /// Those of a program, a library or a separate debug file.
-    pub fn of(image: &Image) -> Result<Self, String> {
+    pub fn of(image: &Image) -> Result<Self, ExpansionError> {
         DwarfSections::load(|id| load(image, id, Some(id.name()))).map(Self)
     }
 
     /// Those of a `.dwo` file.
-    pub fn of_split(image: &Image) -> Result<Self, String> {
+    pub fn of_split(image: &Image) -> Result<Self, ExpansionError> {
         DwarfSections::load(|id| load(image, id, id.dwo_name())).map(Self)
     }
 
@@ -41,17 +41,11 @@ pub(super) enum SectionError {
     #[error("{0}")]
     Format(#[from] gimli::Error),
     /// They cannot be decompressed.
-    #[error("{0}")]
-    Compressed(String),
+    #[error(transparent)]
+    Compressed(#[from] ExpansionError),
 }
 
-impl From<String> for SectionError {
-    fn from(why: String) -> Self {
-        Self::Compressed(why)
-    }
-}
-
-fn load(image: &Image, id: SectionId, name: Option<&str>) -> Result<Vec<u8>, String> {
+fn load(image: &Image, id: SectionId, name: Option<&str>) -> Result<Vec<u8>, ExpansionError> {
     match (id, name) {
         (
             SectionId::DebugAbbrev

@@ -9,6 +9,7 @@ use gimli::{
     LittleEndian, Section,
 };
 
+use super::missing::Missing;
 use super::sections::{Bytes, Sections, package_sections};
 use super::strings::string;
 use super::units::{DebugFile, OpenUnit};
@@ -19,17 +20,21 @@ pub(super) struct PackageBytes(Option<DwarfPackageSections<Vec<u8>>>);
 
 impl PackageBytes {
     /// Reads `PROGRAM.dwp`. The error says why one that is there cannot be used.
-    pub fn beside(program: &Path) -> Result<Self, String> {
+    pub fn beside(program: &Path) -> Result<Self, Missing> {
         let mut path = OsString::from(program);
         path.push(".dwp");
         let path = PathBuf::from(path);
         if !path.is_file() {
             return Ok(Self(None));
         }
-        let image = Image::open_debug(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        package_sections(&image)
-            .map(|sections| Self(Some(sections)))
-            .map_err(|why| format!("{}: {why}", path.display()))
+        let image = match Image::open_debug(&path) {
+            Ok(image) => image,
+            Err(source) => return Err(Missing::Package { path, source }),
+        };
+        match package_sections(&image) {
+            Ok(sections) => Ok(Self(Some(sections))),
+            Err(source) => Err(Missing::PackageSections { path, source }),
+        }
     }
 
     pub fn none() -> Self {
@@ -37,10 +42,10 @@ impl PackageBytes {
     }
 
     /// The package; the error says what is damaged.
-    pub fn package(&self) -> Result<Option<DwarfPackage<Bytes<'_>>>, String> {
+    pub fn package(&self) -> Result<Option<DwarfPackage<Bytes<'_>>>, Missing> {
         let bytes = |bytes| EndianSlice::new(bytes, LittleEndian);
         let package = self.0.as_ref().map(|sections| sections.borrow(|section| bytes(section.as_slice()), bytes(&[])));
-        package.transpose().map_err(|error| format!("the .dwp file is damaged: {error}"))
+        package.transpose().map_err(Missing::PackageIndex)
     }
 }
 
@@ -64,30 +69,26 @@ impl<'data> SplitFiles<'data> {
         main: &DebugFile<'data>,
         skeleton: &OpenUnit<'data>,
         read: impl for<'part> FnOnce(&DebugFile<'part>, &OpenUnit<'part>) -> T,
-    ) -> Option<Result<T, String>> {
+    ) -> Option<Result<T, Missing>> {
         let part = SplitPart::of(main, skeleton)?;
         let shared = Shared::of(skeleton);
         let packed = self.package.as_ref().map(|package| package.find_cu(part.id, &main.dwarf)).transpose();
         let packed = match packed {
             Ok(packed) => packed.flatten(),
-            Err(error) => return Some(Err(format!("the .dwp file is damaged: {error}"))),
+            Err(error) => return Some(Err(Missing::PackageIndex(error))),
         };
         if let Some(dwarf) = packed {
             let file = DebugFile::of(dwarf);
-            return Some(
-                with_unit(&file, &shared, read)
-                    .ok_or_else(|| format!("{} in the .dwp file is damaged", part.path.display())),
-            );
+            return Some(with_unit(&file, &shared, read).ok_or(Missing::PackagedPart(part.path)));
         }
         let Some(image) = self.places(&part).find_map(|place| Image::open_debug(&place).ok()) else {
-            return Some(Err(format!("there is no {} (nor beside the program, nor a .dwp file)", part.path.display())));
+            return Some(Err(Missing::Part(part.path)));
         };
-        Some(Sections::of_split(&image).and_then(|sections| {
+        Some(Sections::of_split(&image).map_err(Missing::from).and_then(|sections| {
             let mut dwarf = sections.dwarf();
             dwarf.make_dwo(&main.dwarf);
             let file = DebugFile::of(dwarf);
-            with_unit(&file, &shared, read)
-                .ok_or_else(|| format!("{} is of another build, or damaged", part.path.display()))
+            with_unit(&file, &shared, read).ok_or(Missing::OtherBuild(part.path))
         }))
     }
 

@@ -14,11 +14,13 @@
 //! much more than the child's as there; and on another CPU no less than three of four of the child's did there. Between a half and
 //! twice of what it was there is believed: beyond, something else had the CPU.
 
+use std::io;
 use std::time::Duration;
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::errno::Errno;
 use crate::sys::{Report, StoppingChild};
 use crate::tracer::kernel::Kernel;
 use crate::tracer::notice::SIGNALS;
@@ -126,16 +128,38 @@ pub(crate) fn calibrate(kernel: &mut impl Kernel) -> StopCost {
             StopCost::measured(same, other)
         }
         Ok(times) => StopCost::built_in(format!("{} of {} stops were timed", times.len(), 2 * STOPS)),
-        Err(why) => StopCost::built_in(why),
+        Err(why) => StopCost::built_in(why.to_string()),
     }
 }
 
+/// Why the child's stops were not timed.
+#[derive(Debug, thiserror::Error)]
+enum NotTimed {
+    /// There is no child.
+    #[error("fork: {0}")]
+    Fork(io::Error),
+    /// It may not be traced.
+    #[error("tracing a child: {0}")]
+    Seize(Errno),
+    /// `sched_setaffinity` failed for the child or the tracer.
+    #[error("CPUs cannot be chosen")]
+    Affinity,
+    /// It does not begin.
+    #[error("a child: {0}")]
+    Begin(io::Error),
+    /// It does not go on after a stop.
+    #[error("a child: {0}")]
+    Resume(Errno),
+    /// It had not ended after [`PATIENCE`].
+    #[error("its stops took too long")]
+    Patience,
+}
+
 /// The times that the child stood still.
-fn timed_stops(kernel: &mut impl Kernel, allowed: Option<&CpuSet>) -> Result<Vec<Duration>, String> {
-    let failed = |what: &str, why: &dyn std::fmt::Display| format!("{what}: {why}");
-    let mut child = StoppingChild::fork(SIGNALS[0], 2 * STOPS).map_err(|error| failed("fork", &error))?;
+fn timed_stops(kernel: &mut impl Kernel, allowed: Option<&CpuSet>) -> Result<Vec<Duration>, NotTimed> {
+    let mut child = StoppingChild::fork(SIGNALS[0], 2 * STOPS).map_err(NotTimed::Fork)?;
     let pid = child.pid();
-    kernel.seize(pid, libc::PTRACE_O_EXITKILL).map_err(|errno| failed("tracing a child", &errno))?;
+    kernel.seize(pid, libc::PTRACE_O_EXITKILL).map_err(NotTimed::Seize)?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_some_and(|allowed| allowed.is_set(cpu)));
     let (here, elsewhere) = (cpus.next(), cpus.next());
     let keep_to = |thread: Option<Pid>, cpu: Option<usize>| {
@@ -144,8 +168,8 @@ fn timed_stops(kernel: &mut impl Kernel, allowed: Option<&CpuSet>) -> Result<Vec
         sched_setaffinity(thread, &only).ok()
     };
     let pinned = keep_to(Pid::from_raw(pid), here).and_then(|()| keep_to(None, here));
-    pinned.ok_or("CPUs cannot be chosen")?;
-    child.begin().map_err(|error| failed("a child", &error))?;
+    pinned.ok_or(NotTimed::Affinity)?;
+    child.begin().map_err(NotTimed::Begin)?;
     let (mut stops, end) = (0, kernel.now() + PATIENCE);
     loop {
         match kernel.next_report() {
@@ -156,10 +180,10 @@ fn timed_stops(kernel: &mut impl Kernel, allowed: Option<&CpuSet>) -> Result<Vec
                 if stops == STOPS {
                     let _ = keep_to(None, elsewhere);
                 }
-                kernel.resume(pid, 0).map_err(|errno| failed("a child", &errno))?;
+                kernel.resume(pid, 0).map_err(NotTimed::Resume)?;
             }
             Some(_) => {}
-            None if kernel.now() > end => return Err("its stops took too long".to_owned()),
+            None if kernel.now() > end => return Err(NotTimed::Patience),
             None => drop(kernel.wait(PATIENCE / 10)),
         }
     }
