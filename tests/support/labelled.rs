@@ -4,7 +4,7 @@
 use model::Features;
 use model::training::LabelledBlock;
 
-/// Numbers that look random: xorshift64*.
+/// Numbers that look random: xorshift64*, which no crate in use has. Snapshots of reports hold what is made of them.
 pub struct Random(u64);
 
 impl Random {
