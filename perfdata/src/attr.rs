@@ -25,7 +25,7 @@ pub struct EventAttr {
     pub config: u64,
     /// A period in events, or a frequency in samples per second if [`AttrFlags::FREQ`] is set.
     pub sample_period_or_freq: u64,
-    /// `sample_type`.
+    /// `sample_type`: which fields a sample has, `PERF_SAMPLE_*`.
     pub sample_format: SampleFormat,
     /// Layout of counter values.
     pub read_format: ReadFormat,
@@ -33,13 +33,13 @@ pub struct EventAttr {
     pub flags: AttrFlags,
     /// Events, or bytes if [`AttrFlags::WATERMARK`] is set.
     pub wakeup_events_or_watermark: u32,
-    /// Breakpoint type.
+    /// `HW_BREAKPOINT_*`: 1 read, 2 write, 4 execute, or a sum of them; 0 where the event is no breakpoint.
     pub bp_type: u32,
     /// `config1`, or the breakpoint's address.
     pub config1: u64,
     /// `config2`, or the breakpoint's length.
     pub config2: u64,
-    /// Branch filter.
+    /// Which branches are recorded and what of them, `PERF_SAMPLE_BRANCH_*`.
     pub branch_sample_type: BranchSampleType,
     /// Mask of user registers recorded.
     pub sample_regs_user: u64,
@@ -61,7 +61,7 @@ pub struct EventAttr {
     pub aux_action: u32,
     /// Data handed to the SIGTRAP handler.
     pub sig_data: u64,
-    /// `config3`.
+    /// `config3` (since 6.3): what it means is the PMU's matter.
     pub config3: u64,
     /// Bytes of versions newer than this one knows, kept to be written back.
     pub unknown: Vec<u8>,

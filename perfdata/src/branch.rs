@@ -5,7 +5,7 @@ use std::fmt;
 use crate::Avma;
 use crate::words::{U64s, Word};
 
-/// One taken branch.
+/// One taken branch: a `struct perf_branch_entry`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Branch {
     /// Address of the branch instruction.
@@ -138,7 +138,7 @@ impl fmt::Debug for BranchFlags {
 pub struct BranchKind(pub u8);
 
 impl BranchKind {
-    /// Not known.
+    /// Not known, or not asked for ([`BranchSampleType::TYPE_SAVE`](crate::BranchSampleType::TYPE_SAVE)).
     pub const UNKNOWN: Self = Self(0);
     /// Conditional.
     pub const COND: Self = Self(1);
@@ -220,7 +220,7 @@ impl<'a> BranchStack<'a> {
         Self { hw_index, entries: entries.as_chunks().0, counters: counters.map(U64s) }
     }
 
-    /// How many branches.
+    /// How many branches it has: up to 32 from most hardware, any number from a tracer.
     #[inline]
     pub fn len(&self) -> usize {
         self.entries.len()

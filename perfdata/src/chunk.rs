@@ -89,7 +89,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// `struct perf_event_header`.
+/// `struct perf_event_header`: the first eight bytes of every record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RecordHeader {
     pub(crate) record_type: RecordType,

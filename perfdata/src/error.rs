@@ -13,7 +13,7 @@ pub enum Error {
     Io {
         /// What was being done.
         doing: &'static str,
-        /// Why it failed.
+        /// What the system said.
         source: io::Error,
     },
     /// The first eight bytes are not those of a recording.
@@ -58,7 +58,7 @@ pub enum Error {
         offset: u64,
         /// The count it states.
         count: u64,
-        /// What it counts.
+        /// What it counts, a plural: `events`.
         things: &'static str,
         /// The bytes the count needs (`u64::MAX` when that overflows).
         needs: u64,
@@ -85,9 +85,9 @@ pub enum Error {
         "events {first} and {second} keep their sample id at different places, so their records cannot be told apart"
     )]
     SampleIdPlaces {
-        /// An event.
+        /// An event, counted from 0 in the order of the file.
         first: usize,
-        /// Another.
+        /// Another one, counted in the same way.
         second: usize,
     },
     /// A record of an event the file does not describe.
@@ -97,7 +97,7 @@ pub enum Error {
         what: &'static str,
         /// Where the record starts in the file or stream.
         offset: u64,
-        /// The id.
+        /// The id that the record states.
         id: u64,
     },
     /// A record whose size is shorter than its own header.
@@ -125,7 +125,7 @@ pub enum Error {
     UnknownFeature {
         /// Where its record starts in the stream.
         offset: u64,
-        /// The number.
+        /// The number that the record states, above 255.
         bit: u64,
     },
     /// Compressed data that the decompressor refuses.

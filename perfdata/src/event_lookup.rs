@@ -94,7 +94,7 @@ impl Places {
 enum IdIndex {
     /// Entry i is the event + 1 of id `lowest + i`; 0 where no event has that id.
     Table { lowest: u64, events: Vec<u32> },
-    /// Sorted by id.
+    /// Pairs of an id and its event, sorted by id: for ids so far apart that a table would be mostly empty.
     Sorted(Vec<(u64, u32)>),
 }
 

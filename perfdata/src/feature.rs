@@ -60,7 +60,7 @@ pub struct BuildIdEntry {
 pub struct Features {
     /// Name of the machine.
     pub hostname: Option<String>,
-    /// Kernel release.
+    /// Release of the kernel, as `uname -r` prints it.
     pub os_release: Option<String>,
     /// Version of the tool that recorded.
     pub version: Option<String>,
@@ -72,7 +72,7 @@ pub struct Features {
     pub cpuid: Option<String>,
     /// CPUs the machine has, and CPUs online.
     pub nr_cpus: Option<(u32, u32)>,
-    /// Memory, KiB.
+    /// Memory of the machine (`MemTotal` of `/proc/meminfo`), KiB.
     pub total_mem: Option<u64>,
     /// The command that recorded, word by word.
     pub cmdline: Vec<String>,
@@ -82,7 +82,7 @@ pub struct Features {
     pub event_names: Vec<String>,
     /// PMU types and names.
     pub pmu_mappings: Vec<(u32, String)>,
-    /// Event groups.
+    /// Groups of two events or more.
     pub groups: Vec<EventGroup>,
     /// Times of the first and the last sample.
     pub sample_time: Option<(u64, u64)>,
@@ -115,7 +115,7 @@ pub struct EventGroup {
     pub name: String,
     /// Index of its leader.
     pub leader: u32,
-    /// How many events.
+    /// How many events it has, the leader among them.
     pub members: u32,
 }
 
@@ -126,7 +126,7 @@ pub struct ClockData {
     pub clockid: u32,
     /// Time of day, ns since 1970.
     pub wall_clock_ns: u64,
-    /// The clock, ns.
+    /// What the clock of the time stamps read at that moment, ns.
     pub clockid_time_ns: u64,
 }
 
@@ -135,9 +135,9 @@ pub struct ClockData {
 pub struct Compression {
     /// Version of the section.
     pub version: u32,
-    /// 1: zstd.
+    /// Algorithm (`PERF_COMP_*`): 0 none, 1 zstd.
     pub kind: u32,
-    /// Compression level.
+    /// Level that the algorithm was asked for: 1 to 22 of zstd.
     pub level: u32,
     /// Times smaller it got.
     pub ratio: u32,

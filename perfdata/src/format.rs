@@ -5,21 +5,21 @@ use crate::flag_set::flag_set;
 flag_set! {
     /// What a sample record holds: `perf_event_attr.sample_type`, the `PERF_SAMPLE_*` bits.
     SampleFormat {
-        /// Instruction pointer.
+        /// Instruction pointer: where the event overflowed, or some instructions later.
         IP = 0,
         /// Process and thread id.
         TID = 1,
-        /// Time stamp.
+        /// Time stamp, ns, on the kernel's own clock or the one that `clockid` names.
         TIME = 2,
         /// Address of the data accessed.
         ADDR = 3,
-        /// Counter values.
+        /// Values of the event's counter, or of its group's, laid out by [`ReadFormat`].
         READ = 4,
-        /// Call chain.
+        /// Call chain: instruction pointers, the innermost first.
         CALLCHAIN = 5,
-        /// Event id.
+        /// Id of the event; of the group's leader for inherited events.
         ID = 6,
-        /// CPU number.
+        /// Number of the CPU that it was taken on.
         CPU = 7,
         /// Period of this sample.
         PERIOD = 8,
@@ -27,19 +27,19 @@ flag_set! {
         STREAM_ID = 9,
         /// Raw data of the PMU or tracepoint.
         RAW = 10,
-        /// Branch records.
+        /// Branch records, the newest first, chosen by [`BranchSampleType`].
         BRANCH_STACK = 11,
-        /// User-space registers.
+        /// User-space registers, those of the mask `sample_regs_user`.
         REGS_USER = 12,
         /// A piece of the user-space stack.
         STACK_USER = 13,
-        /// Weight, one number.
+        /// Weight as one number of 64 bits: on x86 the latency of a memory access, CPU cycles.
         WEIGHT = 14,
         /// Where the data came from.
         DATA_SRC = 15,
         /// Event id as the first word of the sample, the last of every other record.
         IDENTIFIER = 16,
-        /// Transaction flags.
+        /// Flags of hardware transactions and the code of an abort, `PERF_TXN_*`.
         TRANSACTION = 17,
         /// Registers at the interrupt.
         REGS_INTR = 18,
@@ -47,13 +47,13 @@ flag_set! {
         PHYS_ADDR = 19,
         /// A piece of AUX data.
         AUX = 20,
-        /// Control group id.
+        /// Id of the thread's control group, as [`crate::Cgroup`] records name it.
         CGROUP = 21,
         /// Size of the data page.
         DATA_PAGE_SIZE = 22,
         /// Size of the code page.
         CODE_PAGE_SIZE = 23,
-        /// Weight, three numbers.
+        /// Weight as three numbers of 32, 16 and 16 bits; [`Self::WEIGHT`] cannot be set with it.
         WEIGHT_STRUCT = 24,
     }
 }
@@ -123,9 +123,9 @@ flag_set! {
 flag_set! {
     /// The one-bit fields of `perf_event_attr` (`precise_ip` has two bits: see [`crate::EventAttr::precise_ip`]).
     AttrFlags {
-        /// Opened disabled.
+        /// The event does not count until it is enabled.
         DISABLED = 0,
-        /// Children inherit it.
+        /// Threads and processes that start later inherit the event.
         INHERIT = 1,
         /// Must always be on the PMU.
         PINNED = 2,
@@ -139,13 +139,13 @@ flag_set! {
         EXCLUDE_HV = 6,
         /// Does not count when idle.
         EXCLUDE_IDLE = 7,
-        /// Records executable mappings.
+        /// MMAP records tell of executable mappings.
         MMAP = 8,
-        /// Records thread names.
+        /// COMM records tell of names of threads.
         COMM = 9,
         /// The period field is a frequency.
         FREQ = 10,
-        /// Per-task counts.
+        /// A thread that inherited the event and ends leaves its counts in a READ record.
         INHERIT_STAT = 11,
         /// Next exec enables it.
         ENABLE_ON_EXEC = 12,
@@ -175,11 +175,11 @@ flag_set! {
         COMM_EXEC = 24,
         /// The clock is `clockid`.
         USE_CLOCKID = 25,
-        /// Records context switches.
+        /// SWITCH records tell of context switches.
         CONTEXT_SWITCH = 26,
         /// The ring is written backwards.
         WRITE_BACKWARD = 27,
-        /// Records namespaces.
+        /// NAMESPACES records tell of the namespaces of threads.
         NAMESPACES = 28,
         /// Records kernel symbols that come and go.
         KSYMBOL = 29,
@@ -187,7 +187,7 @@ flag_set! {
         BPF_EVENT = 30,
         /// Output goes to the AUX area.
         AUX_OUTPUT = 31,
-        /// Records control groups.
+        /// CGROUP records tell of new control groups.
         CGROUP = 32,
         /// Records changes of kernel text.
         TEXT_POKE = 33,
@@ -195,7 +195,7 @@ flag_set! {
         BUILD_ID = 34,
         /// Only threads of the process inherit it.
         INHERIT_THREAD = 35,
-        /// Exec removes it.
+        /// An exec removes the event from the thread.
         REMOVE_ON_EXEC = 36,
         /// Sends SIGTRAP on overflow.
         SIGTRAP = 37,

@@ -16,7 +16,7 @@ const OLD_HEADER_SIZE: u64 = 72;
 /// Size of the header of a stream.
 pub(crate) const PIPE_HEADER_SIZE: u64 = 16;
 
-/// `struct perf_file_section`.
+/// `struct perf_file_section`: a part of the file, from `offset` on, of `size` bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Section {
     pub(crate) offset: u64,
@@ -32,11 +32,11 @@ impl Section {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Header {
     File(FileHeader),
-    /// Everything is records.
+    /// A stream (`struct perf_pipe_file_header`): events and features are records, too.
     Pipe,
 }
 
-/// `struct perf_file_header`.
+/// `struct perf_file_header` without its magic number and its own size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FileHeader {
     /// Bytes of one entry of `attrs`: the attr and the section of its ids.

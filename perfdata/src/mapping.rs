@@ -11,15 +11,15 @@ pub struct Mmap<'a> {
     pub cpu_mode: CpuMode,
     /// Process id; `u32::MAX` for the kernel.
     pub pid: u32,
-    /// Thread id.
+    /// Id of the thread that mapped it; `u32::MAX` or 0 for the kernel.
     pub tid: u32,
-    /// First address.
+    /// First address, a multiple of the page size unless the kernel's.
     pub start: Avma,
-    /// Length, bytes.
+    /// Length of the mapping, bytes, which may be more than the file has.
     pub len: u64,
     /// Offset in the file, bytes. For the kernel's own mapping the address of its reference symbol.
     pub pgoff: u64,
-    /// Which file.
+    /// What tells the file from others of the same path.
     pub file: MappedFile,
     /// `PROT_*` bits. Of an MMAP record, which has none: read and execute unless `data`, then read.
     pub prot: u32,
@@ -49,18 +49,18 @@ impl Mmap<'_> {
 /// The identity of a mapped file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MappedFile {
-    /// Not recorded.
+    /// Not recorded: an MMAP record has its path only.
     #[default]
     Unknown,
     /// By inode. All zero: an anonymous mapping, or not recorded.
     Inode {
-        /// Major device number.
+        /// Major number of the device that the file is on.
         maj: u32,
-        /// Minor device number.
+        /// Minor number of that device.
         min: u32,
-        /// Inode number.
+        /// Number of the inode on that device.
         ino: u64,
-        /// Inode generation.
+        /// Generation of the inode: another one where the number was used again.
         generation: u64,
     },
     /// By the build id in the file.
@@ -85,7 +85,7 @@ impl BuildId {
         Some(Self { bytes, len: id.len() as u8 })
     }
 
-    /// Its bytes.
+    /// The bytes that are recorded, 0 to [`MOST`](Self::MOST).
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or(&self.bytes)
     }

@@ -19,11 +19,11 @@ pub struct ReadValues<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 
 pub struct ReadValue {
-    /// The count.
+    /// What the counter counted, in units of the event; not scaled where it counted a part of the time only.
     pub value: u64,
-    /// The event's id.
+    /// Id of its event, with [`ReadFormat::ID`].
     pub id: Option<u64>,
-    /// Its samples lost.
+    /// Samples of it that were lost, with [`ReadFormat::LOST`].
     pub lost: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> ReadValues<'a> {
         Ok((read, words))
     }
 
-    /// How many counters.
+    /// How many counters have a value: 1 without [`ReadFormat::GROUP`].
     pub fn len(&self) -> usize {
         if self.format.contains(ReadFormat::GROUP) { self.values.len() / self.words_per_value() } else { 1 }
     }
@@ -108,7 +108,7 @@ impl<'a> ReadValues<'a> {
         Some(ReadValue { value, id, lost })
     }
 
-    /// All counters.
+    /// The values of all counters, the group's leader first.
     pub fn iter(&self) -> impl Iterator<Item = ReadValue> + use<'a> {
         let values = *self;
         (0..values.len()).filter_map(move |index| values.get(index))

@@ -9,7 +9,7 @@ pub struct RawRecord<'a> {
     /// Where it is in the file or stream, for messages. For a decompressed record, where the compressed record that
     /// completed it is.
     pub offset: u64,
-    /// Its type.
+    /// Its type, the first word of the header (`struct perf_event_header`).
     pub record_type: RecordType,
     /// Its `misc` bits: the CPU's mode, and others that depend on the type.
     pub misc: u16,
@@ -48,13 +48,13 @@ impl RawRecord<'_> {
 pub enum Record<'a> {
     /// A mapping (of a kernel before 3.12, or one made up by `perf`): [`Mmap::file`] is [`crate::MappedFile::Unknown`].
     Mmap(Mmap<'a>),
-    /// A mapping.
+    /// A mapping with its file's identity and protection.
     Mmap2(Mmap<'a>),
-    /// A thread's name.
+    /// A thread has another name, or begins with one.
     Comm(Comm<'a>),
-    /// A thread's start.
+    /// A thread or a process begins.
     Fork(Task),
-    /// A thread's end.
+    /// A thread or a process ends.
     Exit(Task),
     /// Records the kernel had no room for.
     Lost(Lost),
@@ -66,21 +66,21 @@ pub enum Record<'a> {
     Unthrottle(Throttle),
     /// Counter values of a thread that ended.
     Read(Read<'a>),
-    /// A context switch.
+    /// A CPU goes from one thread to another (SWITCH and SWITCH_CPU_WIDE).
     Switch(Switch),
-    /// A thread's namespaces.
+    /// The namespaces that a thread is in.
     Namespaces(Namespaces<'a>),
     /// A kernel symbol came or went.
     Ksymbol(Ksymbol<'a>),
     /// A BPF program came or went.
     BpfEvent(BpfEvent),
-    /// A control group.
+    /// A control group is made, or was there before.
     Cgroup(Cgroup<'a>),
-    /// Kernel text changed.
+    /// The kernel changes its own code.
     TextPoke(TextPoke<'a>),
     /// The hardware's id of an event whose data is in the AUX area.
     AuxOutputHwId(AuxOutputHwId),
-    /// AUX data landed.
+    /// There are new data in the AUX area.
     Aux(Aux),
     /// An instruction trace started.
     ItraceStart(ItraceStart),
@@ -101,16 +101,16 @@ pub enum Record<'a> {
     Unknown(RawRecord<'a>),
 }
 
-/// A thread's name.
+/// `PERF_RECORD_COMM`: the name of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Comm<'a> {
-    /// Process id.
+    /// Id of its process.
     pub pid: u32,
-    /// Thread id.
+    /// Id of the thread.
     pub tid: u32,
     /// An exec gave it: all mappings of the process are gone (`PERF_RECORD_MISC_COMM_EXEC`).
     pub exec: bool,
-    /// The name.
+    /// The name without a NUL; the kernel's have at most 15 bytes.
     pub name: &'a [u8],
     /// Which event, when, where.
     pub sample_id: SampleId,
@@ -119,15 +119,15 @@ pub struct Comm<'a> {
 /// A thread's start or end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Task {
-    /// Process id.
+    /// Id of the process that begins or ends, or that has the thread.
     pub pid: u32,
     /// The parent's process id.
     pub ppid: u32,
-    /// Thread id.
+    /// Id of the thread.
     pub tid: u32,
     /// The parent's thread id.
     pub ptid: u32,
-    /// When.
+    /// When it began or ended, ns on the clock of the time stamps.
     pub time: u64,
     /// Which event, when, where.
     pub sample_id: SampleId,
@@ -136,9 +136,9 @@ pub struct Task {
 /// Records the kernel had no room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lost {
-    /// Event id.
+    /// Id of the event in whose ring there was no room.
     pub id: u64,
-    /// How many records.
+    /// How many records were lost since the last one of this kind, samples among them.
     pub lost: u64,
     /// Which event, when, where.
     pub sample_id: SampleId,
@@ -147,7 +147,7 @@ pub struct Lost {
 /// Samples the hardware lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LostSamples {
-    /// How many samples.
+    /// How many samples of the event were lost.
     pub lost: u64,
     /// `perf` made it up from the counters' `lost` values at the end (`PERF_RECORD_MISC_LOST_SAMPLES_BPF` is another
     /// bit of `misc`): bits of `misc` above the CPU's mode.
@@ -159,11 +159,11 @@ pub struct LostSamples {
 /// An event throttled, or let go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttle {
-    /// When.
+    /// When it happened, ns on the clock of the time stamps.
     pub time: u64,
-    /// Event id.
+    /// Id of the event; of the group's leader for inherited events.
     pub id: u64,
-    /// Stream id.
+    /// The event's own id, as in [`crate::Sample::stream_id`].
     pub stream_id: u64,
     /// Which event, when, where.
     pub sample_id: SampleId,
@@ -172,17 +172,17 @@ pub struct Throttle {
 /// Counter values of a thread that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Read<'a> {
-    /// Process id.
+    /// Id of its process.
     pub pid: u32,
-    /// Thread id.
+    /// Id of the thread that ended.
     pub tid: u32,
-    /// The values.
+    /// What the event, or its group, counted for the thread.
     pub values: ReadValues<'a>,
     /// Which event, when, where.
     pub sample_id: SampleId,
 }
 
-/// A context switch.
+/// `PERF_RECORD_SWITCH` and `SWITCH_CPU_WIDE`; which thread it is about says the trailer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Switch {
     /// Away from the thread (else to it).
@@ -195,12 +195,12 @@ pub struct Switch {
     pub sample_id: SampleId,
 }
 
-/// A thread's namespaces.
+/// `PERF_RECORD_NAMESPACES`: the namespaces that a thread is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Namespaces<'a> {
-    /// Process id.
+    /// Id of its process.
     pub pid: u32,
-    /// Thread id.
+    /// Id of the thread.
     pub tid: u32,
     /// Device and inode of each namespace, in turn.
     pub links: U64s<'a>,
@@ -211,15 +211,15 @@ pub struct Namespaces<'a> {
 /// A kernel symbol came or went.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ksymbol<'a> {
-    /// First address.
+    /// First address of its code.
     pub addr: Avma,
-    /// Length, bytes.
+    /// Length of its code, bytes.
     pub len: u32,
     /// `PERF_RECORD_KSYMBOL_TYPE_*`: 1 BPF, 2 out of line.
     pub ksym_type: u16,
     /// It went (else it came).
     pub unregister: bool,
-    /// Its name.
+    /// Its name without a NUL, such as `bpf_prog_6deef7357e7b4530`.
     pub name: &'a [u8],
     /// Which event, when, where.
     pub sample_id: SampleId,
@@ -230,35 +230,35 @@ pub struct Ksymbol<'a> {
 pub struct BpfEvent {
     /// `PERF_BPF_EVENT_*`: 1 loaded, 2 unloaded.
     pub event_type: u16,
-    /// Flags.
+    /// Reserved by the kernel, 0 so far.
     pub flags: u16,
-    /// Program id.
+    /// Id of the program, as `bpftool prog` lists it.
     pub id: u32,
-    /// Program tag.
+    /// Tag of the program: a hash of its instructions.
     pub tag: [u8; 8],
     /// Which event, when, where.
     pub sample_id: SampleId,
 }
 
-/// A control group.
+/// `PERF_RECORD_CGROUP`: the path of a control group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cgroup<'a> {
     /// Its id, as in [`crate::Sample::cgroup`].
     pub id: u64,
-    /// Its path.
+    /// Its path below the mount point, without a NUL: `/user.slice`.
     pub path: &'a [u8],
     /// Which event, when, where.
     pub sample_id: SampleId,
 }
 
-/// Kernel text changed.
+/// `PERF_RECORD_TEXT_POKE`: a place where the kernel changed its code.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TextPoke<'a> {
-    /// Where.
+    /// Address of the first byte that changed.
     pub addr: Avma,
-    /// The bytes before.
+    /// The bytes that were there; none where code is new.
     pub old: &'a [u8],
-    /// The bytes after.
+    /// The bytes that are there now; none where code was taken away.
     pub new: &'a [u8],
     /// Which event, when, where.
     pub sample_id: SampleId,
@@ -267,18 +267,18 @@ pub struct TextPoke<'a> {
 /// The hardware's id of an event whose data is in the AUX area.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AuxOutputHwId {
-    /// The id.
+    /// The number that the hardware writes into the AUX area for the event.
     pub hw_id: u64,
     /// Which event, when, where.
     pub sample_id: SampleId,
 }
 
-/// AUX data landed.
+/// `PERF_RECORD_AUX`: there are new data in the AUX area.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Aux {
     /// Where in the AUX area.
     pub aux_offset: u64,
-    /// How many bytes.
+    /// How many bytes are new.
     pub aux_size: u64,
     /// `PERF_AUX_FLAG_*`: bit 0 truncated, 1 overwrite, 2 partial, 3 collision.
     pub flags: u64,
@@ -289,9 +289,9 @@ pub struct Aux {
 /// An instruction trace started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ItraceStart {
-    /// Process id.
+    /// Id of its process.
     pub pid: u32,
-    /// Thread id.
+    /// Id of the thread that is traced.
     pub tid: u32,
     /// Which event, when, where.
     pub sample_id: SampleId,
@@ -302,7 +302,7 @@ pub struct ItraceStart {
 pub struct CallchainDeferred<'a> {
     /// What links it to its sample.
     pub cookie: u64,
-    /// The addresses.
+    /// Instruction pointers with context markers, the innermost first.
     pub ips: U64s<'a>,
     /// Which event, when, where.
     pub sample_id: SampleId,
@@ -328,10 +328,10 @@ pub struct Auxtrace {
 /// How to convert time-stamp-counter values: `time = zero + (tsc * mult) >> shift`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TimeConv {
-    /// Shift.
+    /// Bits that the product is shifted to the right.
     pub shift: u64,
-    /// Factor.
+    /// What values of the counter are multiplied with.
     pub mult: u64,
-    /// Offset, ns.
+    /// Time at which the counter was 0, ns.
     pub zero: u64,
 }

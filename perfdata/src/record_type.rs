@@ -23,27 +23,27 @@ macro_rules! record_types {
 }
 
 record_types! {
-    /// A mapping.
+    /// A mapping with its address, file offset and path alone.
     MMAP = 1,
     /// Records the kernel had no room for.
     LOST = 2,
-    /// A thread's name.
+    /// The name of a thread.
     COMM = 3,
-    /// A thread's end.
+    /// A thread or a process ends.
     EXIT = 4,
     /// The kernel throttled an event.
     THROTTLE = 5,
     /// The kernel let an event go on.
     UNTHROTTLE = 6,
-    /// A thread's start.
+    /// A thread or a process begins.
     FORK = 7,
-    /// Counter values.
+    /// Counter values of a thread that ended.
     READ = 8,
-    /// A sample.
+    /// A sample: what the kernel noted when an event overflowed.
     SAMPLE = 9,
     /// A mapping with its file's identity and protection.
     MMAP2 = 10,
-    /// AUX data landed.
+    /// There are new data in the AUX area.
     AUX = 11,
     /// An instruction trace started.
     ITRACE_START = 12,
@@ -53,15 +53,15 @@ record_types! {
     SWITCH = 14,
     /// A context switch of the CPU.
     SWITCH_CPU_WIDE = 15,
-    /// A thread's namespaces.
+    /// The namespaces that a thread is in.
     NAMESPACES = 16,
     /// A kernel symbol came or went.
     KSYMBOL = 17,
     /// A BPF program came or went.
     BPF_EVENT = 18,
-    /// A control group.
+    /// A control group and its path.
     CGROUP = 19,
-    /// Kernel text changed.
+    /// The kernel changed its own code.
     TEXT_POKE = 20,
     /// The hardware's id of an event whose data is in the AUX area.
     AUX_OUTPUT_HW_ID = 21,
@@ -73,7 +73,7 @@ record_types! {
     HEADER_EVENT_TYPE = 65,
     /// Pipe mode: tracepoint formats; the data follows the record.
     HEADER_TRACING_DATA = 66,
-    /// A build id.
+    /// Pipe mode: the build id of a file.
     HEADER_BUILD_ID = 67,
     /// `perf` emptied all rings once.
     FINISHED_ROUND = 68,
@@ -85,9 +85,9 @@ record_types! {
     AUXTRACE = 71,
     /// AUX data could not be decoded.
     AUXTRACE_ERROR = 72,
-    /// The threads recorded.
+    /// Ids and names of the threads that are recorded.
     THREAD_MAP = 73,
-    /// The CPUs recorded.
+    /// Numbers of the CPUs that are recorded on.
     CPU_MAP = 74,
     /// `perf stat record`: configuration.
     STAT_CONFIG = 75,
@@ -101,7 +101,7 @@ record_types! {
     TIME_CONV = 79,
     /// Pipe mode: a feature section.
     HEADER_FEATURE = 80,
-    /// zstd-compressed records.
+    /// zstd-compressed records (since perf 5.2).
     COMPRESSED = 81,
     /// `perf` has synthesized all it had to.
     FINISHED_INIT = 82,

@@ -7,11 +7,11 @@ use crate::{Error, RecordType};
 
 /// What is at the front of some bytes.
 pub(crate) enum Step<'a> {
-    /// A whole record.
+    /// A record that is there from its header to its end.
     Whole(Whole<'a>),
     /// The beginning of a record; the bytes end before it does.
     Cut(Error),
-    /// Not a record.
+    /// The size that the header states cannot be: nothing after it can be found.
     Broken(Error),
 }
 

@@ -13,11 +13,11 @@ pub struct Sample<'a> {
     pub event: usize,
     /// Event id, first word of the sample.
     pub identifier: Option<u64>,
-    /// Instruction pointer.
+    /// Instruction pointer: that of the event if [`crate::RawRecord::exact_ip`], else of some instructions later.
     pub ip: Option<Avma>,
-    /// Process id.
+    /// Id of the process that ran; 0 for the idle one.
     pub pid: Option<u32>,
-    /// Thread id.
+    /// Id of the thread that ran.
     pub tid: Option<u32>,
     /// Time stamp, ns unless [`crate::EventAttr::clockid`] says otherwise.
     pub time: Option<u64>,
@@ -27,11 +27,11 @@ pub struct Sample<'a> {
     pub id: Option<u64>,
     /// The event's own id.
     pub stream_id: Option<u64>,
-    /// CPU number.
+    /// Number of the CPU that it was taken on.
     pub cpu: Option<u32>,
     /// Events this sample stands for.
     pub period: Option<u64>,
-    /// Counter values.
+    /// Values of the event's counter, or of its group's.
     pub read: Option<ReadValues<'a>>,
     /// Call chain with its context markers (`PERF_CONTEXT_*`, numbers above -4096).
     pub callchain: Option<U64s<'a>>,
@@ -39,21 +39,21 @@ pub struct Sample<'a> {
     pub raw: Option<&'a [u8]>,
     /// Branch records, newest first.
     pub branch_stack: Option<BranchStack<'a>>,
-    /// User-space registers.
+    /// Registers of user space, also of a sample in the kernel.
     pub user_regs: Option<Registers<'a>>,
     /// A piece of the user-space stack.
     pub user_stack: Option<UserStack<'a>>,
-    /// Weight.
+    /// How costly what was sampled is, by the hardware.
     pub weight: Option<Weight>,
     /// Where the data came from (`union perf_mem_data_src`).
     pub data_src: Option<u64>,
-    /// Transaction flags (`PERF_TXN_*`).
+    /// Flags of a hardware transaction, and in the upper 32 bits the code of its abort (`PERF_TXN_*`).
     pub transaction: Option<u64>,
     /// Registers at the interrupt.
     pub intr_regs: Option<Registers<'a>>,
     /// Physical address of the data accessed.
     pub phys_addr: Option<u64>,
-    /// Control group id.
+    /// Id of the thread's control group, as in [`crate::Cgroup::id`].
     pub cgroup: Option<u64>,
     /// Size of the data page, bytes.
     pub data_page_size: Option<u64>,
@@ -63,7 +63,7 @@ pub struct Sample<'a> {
     pub aux: Option<&'a [u8]>,
 }
 
-/// Registers as sampled.
+/// The registers that the event records, with the values they had.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Registers<'a> {
@@ -99,15 +99,15 @@ pub struct UserStack<'a> {
 /// How costly what was sampled is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// One number (`PERF_SAMPLE_WEIGHT`).
+    /// One number (`PERF_SAMPLE_WEIGHT`): on x86 the latency of a memory access, CPU cycles.
     Full(u64),
     /// Three numbers (`PERF_SAMPLE_WEIGHT_STRUCT`): on x86 memory latency, instruction latency, retire latency.
     Struct {
-        /// `var1_dw`.
+        /// `var1_dw`: on x86 the latency of a memory access, CPU cycles.
         var1: u32,
-        /// `var2_w`.
+        /// `var2_w`: on x86 the latency of the instruction, CPU cycles.
         var2: u16,
-        /// `var3_w`.
+        /// `var3_w`: on x86 the cycles from the retirement before to this one.
         var3: u16,
     },
 }

@@ -6,17 +6,17 @@ use crate::{Error, SampleFormat};
 /// `struct sample_id`: the end of every record but samples under [`crate::AttrFlags::SAMPLE_ID_ALL`]. All `None` without it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleId {
-    /// Process id.
+    /// Id of the process that the record is about, with [`SampleFormat::TID`].
     pub pid: Option<u32>,
-    /// Thread id.
+    /// Id of its thread, with [`SampleFormat::TID`].
     pub tid: Option<u32>,
     /// Time stamp, ns unless a [`crate::EventAttr::clockid`] says otherwise.
     pub time: Option<u64>,
-    /// Event id.
+    /// Id of the event; of the group's leader for inherited events.
     pub id: Option<u64>,
-    /// Stream id.
+    /// The event's own id, even when inherited.
     pub stream_id: Option<u64>,
-    /// CPU number.
+    /// Number of the CPU that the record was made on.
     pub cpu: Option<u32>,
     /// Event id under [`SampleFormat::IDENTIFIER`].
     pub identifier: Option<u64>,

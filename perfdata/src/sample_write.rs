@@ -15,39 +15,39 @@ pub struct SampleFields<'a> {
     pub exact_ip: bool,
     /// Event id, for IDENTIFIER and ID; where 0, the first id of the event.
     pub id: u64,
-    /// Instruction pointer.
+    /// Instruction pointer that the sample is given.
     pub ip: Avma,
-    /// Process id.
+    /// Id of the process that ran.
     pub pid: u32,
-    /// Thread id.
+    /// Id of the thread that ran.
     pub tid: u32,
-    /// Time stamp, ns.
+    /// Time stamp, ns, on the clock that the recording's other records have.
     pub time: u64,
     /// Address of the data accessed.
     pub addr: Avma,
-    /// Stream id.
+    /// The event's own id, as in [`crate::Sample::stream_id`].
     pub stream_id: u64,
-    /// CPU number.
+    /// Number of the CPU that it was taken on.
     pub cpu: u32,
     /// Events this sample stands for.
     pub period: u64,
     /// Call chain with its context markers.
     pub callchain: &'a [u64],
-    /// Raw data.
+    /// Raw data of the PMU or tracepoint, without their length; padded to whole words.
     pub raw: &'a [u8],
     /// Branch records, newest first.
     pub branches: &'a [Branch],
     /// Hardware index of the newest branch; written only if the event records it.
     pub hw_index: u64,
-    /// Weight.
+    /// How costly what was sampled is; the event's format decides how it is written.
     pub weight: Option<Weight>,
     /// Where the data came from.
     pub data_src: u64,
-    /// Transaction flags.
+    /// Flags of a hardware transaction (`PERF_TXN_*`).
     pub transaction: u64,
     /// Physical address of the data accessed.
     pub phys_addr: u64,
-    /// Control group id.
+    /// Id of the thread's control group, as in [`crate::Cgroup::id`].
     pub cgroup: u64,
     /// Size of the data page, bytes.
     pub data_page_size: u64,
@@ -65,7 +65,7 @@ const KERNEL_ONLY: SampleFormat = SampleFormat(
 );
 
 impl SampleFields<'_> {
-    /// The record's `misc`.
+    /// `misc` of the record's header: the CPU's mode, and `PERF_RECORD_MISC_EXACT_IP`.
     pub(crate) fn misc(&self) -> u16 {
         self.cpu_mode.to_misc() | if self.exact_ip { MISC_14 } else { 0 }
     }

@@ -39,7 +39,7 @@ impl<'a> Words<'a> {
 pub struct U64s<'a>(pub(crate) &'a [Word]);
 
 impl<'a> U64s<'a> {
-    /// How many numbers.
+    /// How many numbers the list has.
     #[inline]
     pub fn len(&self) -> usize {
         self.0.len()

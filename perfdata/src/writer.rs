@@ -36,7 +36,7 @@ pub struct Writer<W: Write> {
 enum Container<W> {
     /// A header, which is completed in the end.
     File { header: FileHeader, seek: fn(&mut W, SeekFrom) -> io::Result<u64> },
-    /// Nothing: pipe mode.
+    /// Nothing that could be completed in the end: pipe mode, for which events and features are records.
     Stream,
 }
 
