@@ -47,7 +47,7 @@ pub struct Analysis {
     pub counted: Vec<CountedModule>,
     /// The groups executions are told apart by.
     pub groups: Groups,
-    /// The events used.
+    /// The events that serve as EBS and as branch stacks.
     pub sources: Sources,
     /// The common unit of the counts.
     pub scale: CountScale,
@@ -62,7 +62,7 @@ pub struct Analysis {
 /// A module with its counted blocks.
 #[derive(Debug)]
 pub struct CountedModule {
-    /// Sums and code.
+    /// Its code, and the sums of what was counted in it, by group.
     pub counts: ModuleCounts,
     /// The blocks with any count, by address.
     pub blocks: Vec<CountedBlock>,
@@ -73,11 +73,11 @@ pub struct CountedModule {
 pub struct CountedBlock {
     /// Index among the blocks of the module's code.
     pub index: u32,
-    /// First instruction.
+    /// Address of the first instruction.
     pub start: Svma,
     /// After the last instruction.
     pub end: Svma,
-    /// Its length.
+    /// Its length in instructions and bytes.
     pub size: BlockSize,
     /// How often it ran.
     pub count: BlockCount,
@@ -385,7 +385,7 @@ impl Analysis {
         flow
     }
 
-    /// Instructions executed, everywhere.
+    /// Executed instructions of all modules, or what the samples stand for where the counts are not executions.
     pub fn instructions(&self) -> f64 {
         // The sum of nothing is -0.
         self.counted.iter().map(CountedModule::instructions).sum::<f64>() + 0.0

@@ -46,7 +46,7 @@ pub struct BinarySearch {
 pub struct Binary {
     /// Where it was found.
     pub file: PathBuf,
-    /// Its code.
+    /// The ELF file itself, opened.
     pub image: Image,
     /// Its separate debug file, where the file itself has no symbols or no debug information, and the debug file is installed.
     pub debug_file: Option<Image>,

@@ -21,7 +21,7 @@ use crate::code::{
 /// The functions of an image as BOLT sees them.
 #[derive(Clone, Debug, Default)]
 pub struct BoltFunctions {
-    /// By address.
+    /// The functions, sorted by start.
     functions: Vec<BoltFunction>,
     names: NameBytes,
     table: FunctionTable,
@@ -30,7 +30,7 @@ pub struct BoltFunctions {
 /// A function of BOLT's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoltFunction {
-    /// Where it starts.
+    /// Address of its first byte.
     pub start: Svma,
     /// Where the next one starts, or the section ends.
     pub end: Svma,

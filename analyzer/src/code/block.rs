@@ -21,7 +21,7 @@ pub struct Block {
     pub instructions: u32,
     /// The function that holds it.
     pub function: FunctionId,
-    /// How it ends.
+    /// What the last instruction does, or why there is no further one.
     pub terminator: Terminator,
     /// How sure it is that the block's first instruction is one.
     pub evidence: Evidence,

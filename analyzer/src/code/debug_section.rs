@@ -19,7 +19,7 @@ pub(crate) enum ExpansionError {
     /// It has `SHF_COMPRESSED`, and is shorter than the header (`Elf64_Chdr`) that it has to begin with.
     #[error("{name} is compressed, and its {bytes} bytes do not hold the header")]
     Header {
-        /// The section.
+        /// Name of the section.
         name: String,
         /// Its size, in bytes.
         bytes: usize,
@@ -27,7 +27,7 @@ pub(crate) enum ExpansionError {
     /// Its header states another algorithm than zlib or zstd.
     #[error("{name} is compressed in a way that is not known ({algorithm})")]
     Algorithm {
-        /// The section.
+        /// Name of the section.
         name: String,
         /// `ch_type`: 1 is zlib, 2 is zstd.
         algorithm: u32,
@@ -35,13 +35,13 @@ pub(crate) enum ExpansionError {
     /// A section of the old kind, which has to begin with `ZLIB` and a size of eight bytes.
     #[error("{name} is compressed, and does not start as such sections do")]
     OldHeader {
-        /// The section.
+        /// Name of the section.
         name: String,
     },
     /// It states more bytes than its compressed ones are believed to become.
     #[error("{name} states {stated} bytes, compressed to {compressed}: more than is believed")]
     Size {
-        /// The section.
+        /// Name of the section.
         name: String,
         /// The size that it states, in bytes.
         stated: u64,
@@ -51,7 +51,7 @@ pub(crate) enum ExpansionError {
     /// Its stream is damaged, or does not become as many bytes as stated.
     #[error("{name} cannot be decompressed: {source}")]
     Stream {
-        /// The section.
+        /// Name of the section.
         name: String,
         /// What the decompressor said.
         source: object::Error,

@@ -21,7 +21,7 @@ pub(super) enum NamedElement {
     Source(Option<Element>),
     /// That, unless the operand in memory says otherwise.
     Otherwise(Element),
-    /// It says nothing.
+    /// The mnemonic says nothing of the type: it is what the operands say, or the whole register.
     Unnamed,
 }
 

@@ -8,7 +8,7 @@ pub enum ImageError {
     /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
+        /// The path that was to be opened.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -16,9 +16,9 @@ pub enum ImageError {
     /// The file is larger than [`Image::MAX_BYTES`](super::Image::MAX_BYTES).
     #[error("the file has {bytes} bytes, at most {limit} are read")]
     TooLarge {
-        /// The file's length.
+        /// The file's length, in bytes.
         bytes: u64,
-        /// The limit.
+        /// The most that is read, in bytes.
         limit: u64,
     },
     /// The path names a directory, device or socket.
@@ -36,7 +36,7 @@ pub enum ImageError {
         class: u8,
         /// `e_ident[EI_DATA]`: 1 is little-endian, 2 is big-endian.
         data: u8,
-        /// `e_ident[EI_VERSION]`: 1.
+        /// `e_ident[EI_VERSION]`: 1 (`EV_CURRENT`) is the only one there is.
         version: u8,
     },
     /// An ELF file for another machine.
@@ -45,7 +45,7 @@ pub enum ImageError {
     /// A structure that is needed does not fit in the file.
     #[error("{what} at {offset:#x} with {size} bytes does not fit in the file's {file} bytes")]
     Truncated {
-        /// Which structure.
+        /// The structure: `the ELF header`.
         what: &'static str,
         /// Its file offset, in bytes.
         offset: u64,

@@ -58,7 +58,7 @@ impl FileBytes {
         Self { length, backing: Backing::File { file, pieces, long: Long::default() } }
     }
 
-    /// In bytes.
+    /// The length of the file when it was opened, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }

@@ -10,7 +10,7 @@ use crate::address::Svma;
 /// Which file holds a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamesOf {
-    /// The image itself.
+    /// The file that was mapped.
     Image,
     /// Its separate debug file.
     DebugFile,

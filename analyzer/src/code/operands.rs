@@ -91,7 +91,7 @@ impl Operands {
         (packing, element)
     }
 
-    /// See [`super::Attributes::width`].
+    /// The width that an instruction works with, as [`super::Attributes::width`] defines it.
     pub fn width(&self, mnemonic: Mnemonic, packing: Packing, element: Element) -> Width {
         match packing {
             Packing::Packed => width(self.vector_bits),

@@ -8,7 +8,7 @@ use crate::address::Svma;
 pub(crate) struct Region {
     pub start: Svma,
     pub end: Svma,
-    /// The section's name.
+    /// Name of the section; `code` for a segment without sections.
     pub name: String,
 }
 

@@ -12,15 +12,15 @@ use crate::address::Svma;
 pub struct Section {
     /// The name, such as `.text`; bytes that are not UTF-8 are replaced.
     pub name: String,
-    /// `sh_addr`.
+    /// `sh_addr`: the address that the file states for its first byte.
     pub start: Svma,
-    /// `sh_offset`.
+    /// `sh_offset`: where its bytes begin in the file.
     pub file_offset: u64,
     /// `sh_size` in bytes, as stated: it may reach beyond the file.
     pub size: u64,
     /// `SHF_ALLOC` and `SHF_EXECINSTR` are set and the section has bytes in the file.
     pub executable: bool,
-    /// `SHF_COMPRESSED` is set.
+    /// `SHF_COMPRESSED` is set: its bytes begin with an `Elf64_Chdr`.
     pub(super) compressed: bool,
     pub(super) kind: SectionType,
     pub(super) link: u32,

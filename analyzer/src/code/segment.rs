@@ -9,13 +9,13 @@ use crate::address::Svma;
 /// The file-backed part of a `PT_LOAD` program header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// `p_vaddr`.
+    /// `p_vaddr`: the address that the file states for its first byte.
     pub start: Svma,
-    /// `p_offset`.
+    /// `p_offset`: where its bytes begin in the file.
     pub file_offset: u64,
     /// `p_filesz` in bytes, cut at the end of the file. `start + size` and `file_offset + size` do not overflow.
     pub size: u64,
-    /// `PF_X` is set.
+    /// `PF_X` is set: code in it can run.
     pub executable: bool,
 }
 

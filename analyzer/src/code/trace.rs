@@ -80,7 +80,7 @@ pub(super) fn trace(image: &Image, functions: &FunctionTable, observed: &Observe
 
 /// The outcome of [`trace`].
 pub(super) struct Trace {
-    /// By address.
+    /// The functions that were hit, by address.
     pub hit: Vec<Traced>,
     /// Observed addresses outside of the image's code.
     pub outside: u64,

@@ -7,9 +7,9 @@ use crate::counting::straight_line::{LineBreaks, StraightLines};
 /// The code of a module whose file was read. Whatever is counted by block is counted by these blocks.
 #[derive(Debug)]
 pub struct AnalysedModule {
-    /// The file.
+    /// The file that was read, with its debug file.
     pub binary: Binary,
-    /// Its functions.
+    /// All functions of the file, those that were not hit included.
     pub functions: FunctionTable,
     /// The blocks of the functions that were hit.
     pub blocks: BlockMap,

@@ -13,19 +13,19 @@ use crate::recording::{SourceEvents, Sources};
 /// every 100 branches, are 30 x 100 / 15 = 200 executions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockCount {
-    /// Executions by EBS.
+    /// Executions by event-based samples, in the unit of [`CountScale`].
     pub ebs: f64,
     /// Executions by branch stacks.
     pub lbr: f64,
     /// Executions by the chosen source.
     pub count: f64,
-    /// The chosen source.
+    /// The source that `count` is of.
     pub chosen: Source,
-    /// HBBP's bias flag.
+    /// HBBP's bias flag: the block's branch is the oldest entry of stacks far more often than its share.
     pub bias: bool,
-    /// EBS samples behind `ebs`.
+    /// EBS samples that `ebs` was made from.
     pub ebs_samples: u64,
-    /// Streams behind `lbr`.
+    /// Streams that `lbr` was made from.
     pub lbr_streams: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct BlockCount {
 pub struct Decider<'a> {
     /// The events at hand.
     pub sources: &'a Sources,
-    /// Their common unit.
+    /// What brings the counts of both to one unit.
     pub scale: CountScale,
     /// What decides where both sources can count the block: the rule for this pair of sources. Without one, branch stacks do.
     pub rule: Option<&'a Rule>,

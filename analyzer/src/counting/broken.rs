@@ -16,12 +16,12 @@ pub struct BrokenStreams {
 }
 
 impl BrokenStreams {
-    /// All of them.
+    /// How many streams broke, for whatever reason.
     pub fn total(&self) -> u64 {
         self.backwards + self.crosses_module + self.through_branch + self.undecodable
     }
 
-    /// Adds another's.
+    /// Adds other broken streams, reason by reason.
     pub fn add(&mut self, other: &BrokenStreams) {
         self.backwards += other.backwards;
         self.crosses_module += other.crosses_module;

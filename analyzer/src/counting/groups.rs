@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::recording::{ContextId, Timeline, Totals};
 
-/// Index into [`Groups`].
+/// A group: an index into the [`Groups`] that made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u32);
 
@@ -15,19 +15,19 @@ pub struct Group {
     pub process: String,
     /// `tid:name`; empty where threads are not told apart.
     pub thread: String,
-    /// The process's name.
+    /// Name of the process (`comm`), at most 15 bytes; empty where processes are not told apart.
     pub comm: String,
 }
 
 /// How finely executions are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupBy {
-    /// All together.
+    /// Everything is one group.
     #[default]
     Nothing,
-    /// By process.
+    /// One group for each process, by its id and name.
     Process,
-    /// By thread.
+    /// One group for each thread, by its id and name, within its process.
     Thread,
 }
 
@@ -73,7 +73,7 @@ impl Groups {
         self.of_context[context.0 as usize]
     }
 
-    /// The group.
+    /// The group of an id of this table.
     pub fn get(&self, id: GroupId) -> &Group {
         &self.groups[id.0 as usize]
     }

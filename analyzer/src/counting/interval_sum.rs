@@ -2,7 +2,7 @@
 
 /// What can be added up over intervals.
 pub(crate) trait Amount: Copy + Default {
-    /// The sum.
+    /// The sum of both amounts.
     fn plus(self, other: Self) -> Self;
     /// The difference; of a sum and one of its parts it is what the others add up to.
     fn minus(self, other: Self) -> Self;

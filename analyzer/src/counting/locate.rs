@@ -32,20 +32,20 @@ pub struct StartId(pub u32);
 /// 16 bytes of code where bursts started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedStart {
-    /// Module.
+    /// The module that has them.
     pub module: ModuleId,
-    /// Their first byte.
+    /// The first of the 16 bytes.
     pub at: FileOffset,
-    /// The bursts.
+    /// How many bursts started there, and what they stand for.
     pub starts: Starts,
 }
 
 /// Code without a taken branch, but for its last instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
-    /// Module.
+    /// The module that has the code.
     pub module: ModuleId,
-    /// First instruction.
+    /// Its first instruction: a branch target, or where a burst started.
     pub start: FileOffset,
     /// Last instruction: a taken branch.
     pub end: FileOffset,
@@ -56,7 +56,7 @@ pub struct Stream {
 pub struct LocatedPath {
     /// The layout of the process ([`AddressSpace::top`]): lines of data have a meaning within one.
     pub layout: Option<Avma>,
-    /// When, ns.
+    /// When the burst began, ns on the recording's clock.
     pub time: u64,
     /// From branch to branch; `None` where no code is known.
     pub streams: Vec<Option<Stream>>,
@@ -87,9 +87,9 @@ pub struct LocatedStream {
 /// How often a branch instruction was seen in the stacks. Ways from user code into the kernel are not branches of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocatedBranch {
-    /// The branch instruction.
+    /// The branch instruction's first byte.
     pub from: FileOffset,
-    /// In all entries.
+    /// How often it was the source of an entry, wherever in its stack.
     pub seen: u64,
     /// As the oldest entry of its stack, HBBP's entry\[0\].
     pub oldest: u64,
@@ -100,11 +100,11 @@ pub struct LocatedBranch {
 pub struct TakenBranch {
     /// Where the bursts started it was seen in; `None` of stacks that are no bursts.
     pub burst: Option<StartId>,
-    /// The branch instruction.
+    /// The branch instruction's first byte.
     pub from: FileOffset,
     /// The module it went to.
     pub to_module: ModuleId,
-    /// Where it went.
+    /// The instruction it went to, in `to_module`.
     pub to: FileOffset,
     /// It went from user code into the kernel: a system call, or an interrupt or fault.
     pub to_kernel: bool,
@@ -145,9 +145,9 @@ pub struct ModuleHits {
 /// Everything located, and what could not be.
 #[derive(Clone, Debug, Default)]
 pub struct Located {
-    /// By module.
+    /// What was located in each module.
     pub modules: BTreeMap<ModuleId, ModuleHits>,
-    /// Where bursts started.
+    /// The places where bursts started: a [`StartId`] is an index.
     pub starts: Vec<LocatedStart>,
     /// Some of the bursts in full, by time.
     pub paths: Vec<LocatedPath>,

@@ -39,7 +39,7 @@ pub enum Code {
 /// Sums of one block in one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockSums {
-    /// EBS samples.
+    /// EBS samples whose instruction pointer is in the block.
     pub ebs_samples: u64,
     /// Sum of their periods.
     pub ebs_periods: u128,
@@ -50,7 +50,7 @@ pub struct BlockSums {
 }
 
 impl BlockSums {
-    /// Adds another's.
+    /// Adds other sums of the same block.
     pub fn add(&mut self, other: &BlockSums) {
         self.ebs_samples += other.ebs_samples;
         self.ebs_periods = self.ebs_periods.saturating_add(other.ebs_periods);
@@ -62,9 +62,9 @@ impl BlockSums {
 /// What was counted in one module.
 #[derive(Debug)]
 pub struct ModuleCounts {
-    /// Which module.
+    /// The module that was counted.
     pub module: ModuleId,
-    /// Its code.
+    /// Its blocks, or why there are none.
     pub code: Code,
     /// Sums by group and block index, sorted; blocks without any are absent.
     pub sums: Vec<(GroupId, u32, BlockSums)>,
@@ -200,7 +200,7 @@ fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &Stack
 pub struct BlockSize {
     /// Instructions; an estimate where the code could not be read.
     pub instructions: f64,
-    /// Bytes.
+    /// Bytes from the first instruction to after the last.
     pub bytes: u64,
     /// The instructions were counted, not estimated.
     pub decoded: bool,

@@ -8,9 +8,9 @@ use crate::recording::{EventKind, ModuleTable, SourceEvents, Sources, Weight};
 /// Factors that bring the sources to one unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CountScale {
-    /// For EBS counts.
+    /// What the periods of EBS samples are multiplied with.
     pub ebs: f64,
-    /// For branch-stack counts.
+    /// What the weights of streams are multiplied with.
     pub lbr: f64,
     /// The counts are numbers of executions; otherwise they are only proportional to something.
     pub executions: bool,

@@ -115,9 +115,9 @@ struct PlacedStream {
     first: usize,
     /// Index of the last block.
     last: usize,
-    /// First instruction.
+    /// Address of its first instruction.
     start: Svma,
-    /// Last instruction.
+    /// Address of its last instruction.
     end: Svma,
     /// An interrupt or fault came before the last instruction was executed.
     interrupted: bool,

@@ -7,7 +7,7 @@ use crate::counting::interval_sum::sum_over_addresses;
 /// Bytes that is entered and left only at its ends as far as the recording shows. Its instructions are not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreadBlock {
-    /// First byte.
+    /// Its first byte: an address that something branched to, or was seen at.
     pub start: FileOffset,
     /// One past the first byte of the last instruction (whose length is not known).
     pub end: FileOffset,

@@ -28,7 +28,7 @@ const DEVIATION: f64 = 0.15;
 /// That of a window of a function from what its function is wrong by: 0.05 does about as well on training programs, and so do windows of 512 bytes and
 /// of 1 KiB.
 const DEVIATION_OF_WINDOWS: f64 = 0.1;
-/// Keeps logarithms finite.
+/// Added to shares, which can be 0: it keeps their logarithms finite.
 const LEAST_SHARE: f64 = 1e-7;
 
 /// The cost of an instruction where bursts start, by place of start, in units of the usual cost. `of_start`: the windows of the starts.
@@ -107,7 +107,7 @@ struct Balance {
     /// Shares of time, by window.
     time: Vec<f64>,
     rows: Vec<BTreeMap<Option<usize>, f64>>,
-    /// By window.
+    /// The function that each window is in.
     function_of: Vec<usize>,
     evidence: f64,
 }

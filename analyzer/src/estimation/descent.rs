@@ -1,6 +1,6 @@
 //! Finds the least value of a smooth function.
 
-/// Evaluations at most.
+/// After so many evaluations the search ends.
 const MOST_STEPS: usize = 2000;
 /// A slope that is flat.
 const FLAT: f64 = 1e-6;

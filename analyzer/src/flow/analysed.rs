@@ -24,7 +24,7 @@ pub struct AnalysedFlow {
 
 /// What was counted in a module of the recording by the chosen source.
 pub(crate) enum ChosenCount {
-    /// Executions by block.
+    /// Executions of each block of the module's [`BlockMap`](crate::code::BlockMap), by index.
     Blocks(Vec<f64>),
     /// Executed instructions, an estimate.
     Instructions(f64),
@@ -89,7 +89,7 @@ impl AnalysedFlow {
         &self.flow
     }
 
-    /// The flow alone.
+    /// The flow without the code that it was analysed with.
     pub fn into_flow(self) -> Flow {
         self.flow
     }

@@ -11,9 +11,9 @@ use petgraph::unionfind::UnionFind;
 /// Executions of the edge from one node to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edge {
-    /// Where it begins.
+    /// Number of the node that it leaves.
     pub from: usize,
-    /// Where it ends.
+    /// Number of the node that it enters; it may be the same.
     pub to: usize,
     /// How often it was taken.
     pub count: f64,

@@ -22,9 +22,9 @@ use crate::recording::ModuleKind;
 /// Something that ran before and after: shares of all instructions of each side, 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moved<N> {
-    /// What it is.
+    /// The function, block, line or kind of instruction.
     pub what: N,
-    /// Before, after.
+    /// Its shares before and after, 0 to 1 each.
     pub shares: [f64; 2],
 }
 
@@ -47,9 +47,9 @@ pub struct FunctionName {
 /// A block of a file that is the same on both sides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockName {
-    /// Its function.
+    /// The function that holds it.
     pub function: FunctionName,
-    /// First instruction.
+    /// Address of the first instruction.
     pub start: Svma,
     /// After the last instruction.
     pub end: Svma,
@@ -58,9 +58,9 @@ pub struct BlockName {
 /// A kind of instruction, as in HBBP's table 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InstructionKind {
-    /// Instruction set extension.
+    /// Instruction set extension, such as `avx2`, as [`crate::code::isa_names`] lists them.
     pub isa: &'static str,
-    /// `packed`, `scalar`, `none`.
+    /// What it works on: `packed` (a vector of elements), `scalar` (one of them) or `none`.
     pub packing: &'static str,
 }
 
@@ -85,7 +85,7 @@ pub struct Comparison {
     pub blocks: Vec<Moved<BlockName>>,
     /// Largest change first. Shares are of all code.
     pub lines: Vec<Moved<SourceLine>>,
-    /// Largest change first.
+    /// Functions, the largest change first. Shares are of all code.
     pub functions: Vec<Moved<FunctionName>>,
     /// By kind. Shares are of the code that was read.
     pub mix: Vec<Moved<InstructionKind>>,

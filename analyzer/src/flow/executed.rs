@@ -14,7 +14,7 @@ use crate::lines::{SourceIndex, joined};
 pub struct ExecutedModule<'a> {
     /// Its index in the flow.
     pub index: usize,
-    /// Its flow.
+    /// What ran in it: ranges, branches, samples.
     pub of: &'a ModuleFlow,
     /// Counts are executions. Otherwise they are what samples stand for.
     pub by_executions: bool,

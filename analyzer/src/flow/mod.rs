@@ -76,7 +76,7 @@ pub struct ModuleFlow {
 /// and `C..ret` 4.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RangeCount {
-    /// First instruction.
+    /// Address of the first instruction.
     pub first: Svma,
     /// Last instruction (its first byte): a taken branch, or the one before an interrupt.
     pub last: Svma,
@@ -87,9 +87,9 @@ pub struct RangeCount {
 /// Executions of a taken branch: a jump, call, return or system call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BranchCount {
-    /// The branch instruction.
+    /// Address of the branch instruction.
     pub from: Svma,
-    /// Where it went.
+    /// The instruction it went to, in the same module or another.
     pub to: ModuleAddress,
     /// How often it was executed.
     pub count: f64,
@@ -100,16 +100,16 @@ pub struct BranchCount {
 /// A place in the code of any module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleAddress {
-    /// Index in [`Flow::modules`].
+    /// The module, as an index in [`Flow::modules`].
     pub module: usize,
-    /// Address.
+    /// The address that the module's file states for it.
     pub at: Svma,
 }
 
 /// Event-based samples at an instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IpCount {
-    /// The instruction.
+    /// Address of the instruction.
     pub at: Svma,
     /// How many executed instructions the samples stand for, where the event counts instructions; else time or events, in the unit of
     /// the ranges where there are both. Samples spread over the instructions around: only sums over more code mean something.

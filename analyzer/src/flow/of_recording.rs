@@ -59,7 +59,7 @@ pub(crate) fn of_recording(
 
 struct Maker<'a> {
     codes: BTreeMap<ModuleId, Option<&'a Arc<AnalysedModule>>>,
-    /// In the builder.
+    /// The builder's index of each module.
     indexes: HashMap<ModuleId, usize>,
     estimate: Option<&'a Estimate>,
     scale: &'a CountScale,

@@ -14,7 +14,7 @@ pub(super) enum Missing {
     /// The package beside the program is no file that can be analyzed.
     #[error("{}: {source}", .path.display())]
     Package {
-        /// `PROGRAM.dwp`.
+        /// The package, `PROGRAM.dwp`.
         path: PathBuf,
         /// What is wrong with it.
         source: ImageError,
@@ -22,7 +22,7 @@ pub(super) enum Missing {
     /// The sections of the package cannot be used.
     #[error("{}: {source}", .path.display())]
     PackageSections {
-        /// `PROGRAM.dwp`.
+        /// The package, `PROGRAM.dwp`.
         path: PathBuf,
         /// What is wrong with them.
         source: SectionError,

@@ -10,7 +10,7 @@ pub struct FileId(pub u32);
 /// A place in the source: a line of a file, and which of the copies and parts of that line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The file.
+    /// The file that the line is in.
     pub file: FileId,
     /// Counted from 1; 0 where the compiler names no line.
     pub line: u32,
@@ -23,7 +23,7 @@ pub struct Position {
 pub struct SourceFunction {
     /// The name that the linker sees (mangled): `DW_AT_linkage_name`, or `DW_AT_name` in a language that mangles none.
     pub linkage_name: Option<String>,
-    /// `DW_AT_name`.
+    /// The name in the source, without namespaces and parameters (`DW_AT_name`).
     pub name: Option<String>,
     /// The line of its declaration (`DW_AT_decl_line`); compilers count lines of a profile from it.
     pub start_line: Option<u32>,
@@ -47,11 +47,11 @@ pub struct Scope {
 /// Addresses `[start, end)` that come from one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first address.
+    /// The first address of the span.
     pub start: Svma,
     /// The address after the last.
     pub end: Svma,
-    /// The innermost function.
+    /// The innermost function that the code is of, inlined ones included.
     pub scope: ScopeId,
     /// Where in that function.
     pub position: Position,

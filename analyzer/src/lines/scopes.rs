@@ -26,7 +26,7 @@ pub(super) struct Piece {
 /// The scopes of a unit's functions that were hit; callers come before what was inlined into them.
 pub(super) struct Scopes {
     pub scopes: Vec<Scope>,
-    /// Sorted and disjoint.
+    /// The addresses of the scopes, sorted and disjoint.
     pub pieces: Vec<Piece>,
     /// What ended the reading early.
     pub damage: Option<Damage>,

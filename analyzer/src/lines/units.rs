@@ -17,7 +17,7 @@ use super::sections::{Bytes, Entry, Sections, Unit};
 /// The debug information of one file, by units.
 pub(super) struct DebugFile<'data> {
     pub dwarf: Dwarf<Bytes<'data>>,
-    /// By offset.
+    /// The units whose header and abbreviations can be read, by offset in the section.
     pub units: Vec<UnitHead<'data>>,
     /// What was damaged, in words.
     pub notes: Vec<String>,
@@ -83,7 +83,7 @@ impl<'data> DebugFile<'data> {
         Self { alternate, ..Self::of(dwarf) }
     }
 
-    /// Opens a unit.
+    /// Opens a unit: reads its first entry, and nothing after that.
     pub fn open(&self, index: usize) -> Result<OpenUnit<'data>, Damage> {
         let head = self.units.get(index).ok_or(gimli::Error::MissingUnitDie)?;
         let mut entries = head.header.entries_raw(&head.abbreviations, None)?;

@@ -6,25 +6,25 @@ use std::str::FromStr;
 /// A key of rows, columns and filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dimension {
-    /// The function, demangled.
+    /// Name of the function, demangled.
     Function,
-    /// The module's path.
+    /// Path of the module, as recorded.
     Module,
-    /// `pid:name`.
+    /// The process, as `pid:name`.
     Process,
-    /// `tid:name`.
+    /// The thread, as `tid:name`.
     Thread,
-    /// The process's name.
+    /// Name of the process (`comm`): one key for all processes of a name.
     Comm,
-    /// `mov`, `jne`, ...
+    /// The mnemonic in lower case: `mov`, `jne`.
     Mnemonic,
     /// What the instruction is for: data transfer, branch, ...
     Category,
-    /// Instruction set extension.
+    /// The instruction set extension that the instruction came with: `avx2`, `sse4.1`, `base`.
     Isa,
     /// legacy, VEX, EVEX, ...
     Encoding,
-    /// scalar or packed.
+    /// Whether it works on one element or on a vector of them: scalar, packed, none.
     Packing,
     /// Element type of vector and floating-point instructions.
     Element,
@@ -32,7 +32,7 @@ pub enum Dimension {
     Width,
     /// Reads or writes memory.
     Memory,
-    /// Kind of branch.
+    /// What it does to the flow of control: conditional, jump, call, return, none, ...
     Branch,
     /// With a `lock` prefix, or locked without one.
     Lock,

@@ -13,7 +13,7 @@ use crate::mix::{Dimension, Filter};
 pub struct Query {
     /// Keys of the rows.
     pub rows: Vec<Dimension>,
-    /// Keys across.
+    /// Keys of the columns; without any there is one column.
     pub columns: Vec<Dimension>,
     /// What to keep; all must hold.
     pub filters: Vec<Filter>,
@@ -45,7 +45,7 @@ pub enum MixError {
     /// More keys than fit.
     #[error("rows, columns and filters name {0} different keys, at most {MAX_KEYS} are possible")]
     TooManyKeys(usize),
-    /// No rows.
+    /// The query names no key for the rows.
     #[error("a mix needs at least one row key")]
     NoRows,
 }

@@ -13,13 +13,13 @@ const KERNEL_HALF: u64 = 1 << 63;
 /// A part of a module mapped into an address space: `[start, start + len)` shows the file from offset `pgoff` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// First mapped address.
+    /// First address that is mapped.
     pub start: Avma,
     /// Length in bytes, at least 1; the end does not wrap around.
     pub len: u64,
     /// Offset of `start` in the module's file.
     pub pgoff: u64,
-    /// The module.
+    /// The module that is mapped there.
     pub module: ModuleId,
 }
 

@@ -68,7 +68,7 @@ pub struct IpHits {
     pub context: ContextId,
     /// Address of the instruction.
     pub ip: Avma,
-    /// How many samples.
+    /// How many samples have this address.
     pub samples: u64,
     /// Sum of their periods.
     pub periods: u128,
@@ -83,7 +83,7 @@ pub struct StreamHits {
     start: Avma,
     /// The branch instruction: the last of the stream.
     pub from: Avma,
-    /// Where it went.
+    /// The instruction that the branch went to.
     pub to: Avma,
     /// How often it was seen.
     pub seen: u64,
@@ -110,7 +110,7 @@ pub struct StackStatistics {
     pub stacks: u64,
     /// Stacks with no branch in them.
     pub empty: u64,
-    /// Branches in them.
+    /// Entries of all stacks, without those on a wrong path.
     pub branches: u64,
     /// Entries on a wrong speculative path (`PERF_BR_SPEC_WRONG_PATH`): not executed, left out.
     pub wrong_path: u64,
@@ -297,7 +297,7 @@ impl NewIds {
     }
 }
 
-/// A finished [`Aggregate`].
+/// A finished [`Aggregate`]: unique addresses and streams, with what they add up to.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// Sorted; a [`ContextId`] is an index into it.

@@ -49,7 +49,7 @@ impl Starts {
         }
     }
 
-    /// Adds another's.
+    /// Adds the bursts that another reader of the recording saw start there.
     pub fn merge(&mut self, other: Starts) {
         self.bursts += other.bursts;
         self.periods = self.periods.saturating_add(other.periods);
@@ -75,7 +75,7 @@ pub type FirstPieces = HashMap<BurstId, FirstPiece>;
 pub struct BurstCounter<'a> {
     recording: &'a Recording,
     has_bursts: Vec<bool>,
-    /// By event.
+    /// How many bursts each event of the recording has.
     pub bursts: Vec<u64>,
     /// The first pieces of bursts that have several.
     pub first_pieces: FirstPieces,

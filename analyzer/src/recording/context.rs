@@ -8,7 +8,7 @@ use crate::recording::EpochId;
 pub struct Context {
     /// Index of the event in the recording.
     pub event: u32,
-    /// Process id.
+    /// Id of the process; it may be used again, see `place`.
     pub pid: u32,
     /// Which process of that pid, and which of its epochs.
     pub place: EpochId,

@@ -7,9 +7,9 @@ use serde::Serialize;
 /// What a burst stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BurstUnit {
-    /// CPU time.
+    /// CPU time of the program, in nanoseconds.
     Nanoseconds,
-    /// Executed instructions.
+    /// Instructions that the program executed.
     Instructions,
     /// It is not said, or not known to this version.
     Unknown,
@@ -20,7 +20,7 @@ pub enum BurstUnit {
 pub struct Tracer {
     /// How it followed the program: `lookahead` or `breakpoint`.
     pub kind: Option<String>,
-    /// Bursts it made.
+    /// How many bursts it made.
     pub bursts: Option<u64>,
     /// Instructions after which a burst ends.
     pub burst_instructions: Option<u64>,

@@ -34,7 +34,7 @@ pub struct Module {
     pub path: String,
     /// The recorded build id, if any.
     pub build_id: Option<BuildId>,
-    /// What it is.
+    /// Whether it is a file, the kernel, or code without a file.
     pub kind: ModuleKind,
 }
 
@@ -85,7 +85,7 @@ impl ModuleTable {
         }
     }
 
-    /// The module.
+    /// The module of an id of this table.
     #[expect(clippy::indexing_slicing, reason = "only this table makes its ids")]
     pub fn get(&self, id: ModuleId) -> &Module {
         &self.modules[id.0 as usize]

@@ -18,7 +18,7 @@ impl<T> NeverEmpty<T> {
         self.more.push(next);
     }
 
-    /// The last element.
+    /// The last element, which is always there.
     pub fn last(&self) -> &T {
         self.more.last().unwrap_or(&self.first)
     }

@@ -13,9 +13,9 @@ const KEPT: u64 = 2000;
 pub struct BurstPath {
     /// The context that the burst is of.
     pub context: ContextId,
-    /// When, ns.
+    /// When the burst began, ns on the recording's clock.
     pub time: u64,
-    /// Its first instruction.
+    /// Address of its first instruction.
     pub start: Avma,
     /// Its taken branches, from and to, oldest first.
     pub branches: Vec<(Avma, Avma)>,

@@ -42,20 +42,20 @@ pub struct Selection {
 /// What the first reading finds.
 #[derive(Debug, Default)]
 pub struct Tasks {
-    /// The processes.
+    /// What happened to processes and threads, in order of time.
     pub timeline: Timeline,
     /// The modules they mapped.
     pub modules: ModuleTable,
     /// The first pieces of bursts of several samples.
     pub first_pieces: FirstPieces,
-    /// What was read.
+    /// How many records of which kind there are, and what was lost.
     pub records: RecordCounts,
 }
 
 /// What a recording held, and what of it was lost or could not be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordCounts {
-    /// Records by type.
+    /// How many records of each type there are.
     pub by_type: BTreeMap<RecordType, u64>,
     /// Samples by event, readable or not.
     pub samples: Vec<u64>,
@@ -285,7 +285,7 @@ struct EventUse {
     period: u64,
 }
 
-/// By event.
+/// What the samples of each event are used for.
 fn event_uses(sources: &Sources, events: &[EventDescription]) -> Vec<EventUse> {
     let is_of = |source: &Option<SourceEvents>, event: usize| {
         source.as_ref().is_some_and(|source| source.events.contains(&event))

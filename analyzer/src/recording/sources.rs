@@ -11,7 +11,7 @@ use crate::recording::{BurstUnit, EventKind, StackUse, Vendor, burst_unit, is_si
 pub struct SourceEvents {
     /// Indexes of the events in the recording.
     pub events: Vec<usize>,
-    /// What they count.
+    /// What one tick of their counters stands for.
     pub kind: EventKind,
     /// Their names, joined by commas.
     pub name: String,

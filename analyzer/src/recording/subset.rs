@@ -5,12 +5,12 @@ use perfdata::{RawRecord, Sample};
 /// Which samples of a recording are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subset {
-    /// All samples.
+    /// All samples of the recording.
     #[default]
     Whole,
     /// About half of them.
     FirstHalf,
-    /// The others.
+    /// The samples that are not in the first half.
     SecondHalf,
 }
 

@@ -28,25 +28,25 @@ pub enum TaskEvent {
     Map {
         /// The process that it happens to.
         pid: u32,
-        /// What is mapped.
+        /// Which part of which module is mapped, and where.
         mapping: Mapping,
     },
     /// A thread got a new name; with `exec` the process got a new image.
     Comm {
-        /// The process.
+        /// Id of the process.
         pid: u32,
-        /// The thread.
+        /// Id of the thread.
         tid: u32,
-        /// By an exec.
+        /// An exec gave the name: all mappings from before are gone.
         exec: bool,
-        /// The name.
+        /// The new name; bytes that are not UTF-8 are replaced.
         name: String,
     },
     /// `ppid` forked `pid` (another process, not a thread).
     Fork {
-        /// The child.
+        /// Id of the process that begins.
         pid: u32,
-        /// The parent.
+        /// Id of the process that forked.
         ppid: u32,
         /// It has the parent's mappings. Of a process that was there before the recording its own mappings are recorded.
         inherits: bool,

@@ -16,7 +16,7 @@ pub(super) struct NodeId(usize);
 /// Counts by node and location.
 pub(super) struct Positions<'a> {
     nodes: Vec<Node<'a>>,
-    /// By scope.
+    /// The node of each scope of the source index, or why it has none.
     of_scope: Vec<Result<NodeId, Unplaced>>,
 }
 

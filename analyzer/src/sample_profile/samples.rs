@@ -66,7 +66,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// All that ran.
+    /// All instructions that ran, whether they were placed or not.
     pub fn all(&self) -> f64 {
         self.placed + self.without_debug_information + self.without_line + self.without_start_line
     }

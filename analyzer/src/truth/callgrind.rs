@@ -51,7 +51,7 @@ pub enum CallgrindError {
     /// It is something else, or damaged.
     #[error("line {line}: {why}")]
     Line {
-        /// Counted from 1.
+        /// Number of the line in the file, counted from 1.
         line: u64,
         /// What is wrong with it.
         why: CallgrindLineError,
@@ -65,9 +65,9 @@ pub enum CallgrindError {
     /// Lines are missing, or were changed.
     #[error("its lines add up to {sum} instructions, its end says {total}: part of it is missing")]
     Sum {
-        /// Of the lines.
+        /// Instructions that the lines add up to.
         sum: u64,
-        /// At the end.
+        /// Instructions that the line `totals:` states.
         total: u64,
     },
 }

@@ -27,9 +27,9 @@ pub enum DocumentError {
     /// A block is of a module that is not there.
     #[error("block {block} is of module {module}, but there are {modules}")]
     Module {
-        /// Counted from 0.
+        /// Place of the block in the list, counted from 0.
         block: usize,
-        /// What it says.
+        /// The index of a module that the block states.
         module: usize,
         /// How many there are.
         modules: usize,
@@ -37,19 +37,19 @@ pub enum DocumentError {
     /// A block that cannot be.
     #[error("block {block} says it has {instructions} instructions from {start:#x} to {end:#x}")]
     Block {
-        /// Counted from 0.
+        /// Place of the block in the list, counted from 0.
         block: usize,
-        /// What it says.
+        /// The number of instructions that it states.
         instructions: u32,
-        /// First address.
+        /// The first address that it states.
         start: u64,
-        /// Last address.
+        /// The address after its last instruction, as it states it.
         end: u64,
     },
     /// Blocks of a module have instructions in common.
     #[error("{path} has two blocks with the same code: {:#x} to {:#x} and {:#x} to {:#x}", .blocks[0].0, .blocks[0].1, .blocks[1].0, .blocks[1].1)]
     Overlap {
-        /// Of the module.
+        /// Path of the module.
         path: String,
         /// First address, and address after the last.
         blocks: [(u64, u64); 2],

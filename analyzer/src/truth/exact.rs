@@ -14,7 +14,7 @@ use crate::truth::{Callgrind, MixFile, UNKNOWN, executions};
 /// How often everything in a run was executed, user code only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Truth {
-    /// Who counted: `callgrind-3.19.0`.
+    /// Name and version of the tool that counted: `callgrind-3.19.0`.
     pub engine: String,
     /// The command that ran.
     pub command: String,
@@ -37,16 +37,16 @@ pub struct Truth {
 pub struct TruthModule {
     /// Where its file was.
     pub path: String,
-    /// Its build id.
+    /// Build id of that file; `None` where it has none, or the tool does not say.
     pub build_id: Option<BuildId>,
-    /// By address.
+    /// The blocks that ran, by address; no two have an instruction in common.
     pub blocks: Vec<TruthBlock>,
 }
 
 /// A block and how often it ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TruthBlock {
-    /// First instruction.
+    /// Address of the first instruction.
     pub start: Svma,
     /// After the last instruction.
     pub end: Svma,
@@ -61,7 +61,7 @@ pub struct TruthBlock {
 /// Instructions that were counted and are in no block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Which, and why.
+    /// Which instructions they are, and why they are in no block: a sentence.
     pub what: String,
     /// How many instructions were executed.
     pub instructions: u64,

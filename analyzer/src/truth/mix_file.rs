@@ -19,7 +19,7 @@ use std::io::{BufRead, Read};
 /// A file of the mix tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MixFile {
-    /// Who wrote it.
+    /// Name and version of the tool that wrote it: `Intel SDE 9.33.0`.
     pub engine: String,
     /// Instructions executed by image and address in the process; without an image where the file names none.
     pub counts: BTreeMap<(Option<String>, u64), u64>,
@@ -36,7 +36,7 @@ pub enum MixFileError {
     /// It is something else, or damaged.
     #[error("line {line}: {why}")]
     Line {
-        /// Counted from 1.
+        /// Number of the line in the file, counted from 1.
         line: u64,
         /// What is wrong with it.
         why: MixLineError,
@@ -47,14 +47,14 @@ pub enum MixFileError {
     /// The sums contradict each other.
     #[error("its mnemonics add up to {sum} instructions, `*total` says {total}")]
     Total {
-        /// Of the mnemonics.
+        /// Instructions that the lines of the mnemonics add up to.
         sum: u64,
         /// In the line `*total`.
         total: u64,
     },
 }
 
-/// Longest line.
+/// The longest line that is read, in bytes.
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// What is wrong with a line of a file of the mix tool.
@@ -84,7 +84,7 @@ impl MixFile {
         words.iter().any(|word| bytes.starts_with(word))
     }
 
-    /// All instructions executed.
+    /// Executed instructions of all mnemonics together.
     pub fn total(&self) -> u64 {
         self.mnemonics.values().copied().fold(0, u64::saturating_add)
     }

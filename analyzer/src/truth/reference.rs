@@ -41,7 +41,7 @@ pub enum NotComparable {
     /// The truth was made with another file.
     #[error("another binary: the truth has build id {truth}, the recording {recording}")]
     OtherBinary {
-        /// In the truth.
+        /// Build id of the file that the exact counts are of.
         truth: BuildId,
         /// Of the file that was read.
         recording: BuildId,

@@ -17,7 +17,7 @@ use crate::validation::left_out::is_variant_of_one_side;
 pub(super) struct Row {
     pub counts: Counts,
     pub mnemonic: Mnemonic,
-    /// Address after it.
+    /// The address after the instruction.
     pub next: Svma,
     /// A block of the truth, or of the whole recording's analysis, starts here.
     pub starts: bool,
@@ -32,7 +32,7 @@ pub(super) struct Row {
 pub(super) struct BlockPlace {
     /// Index of its module in [`Analysis::counted`](crate::Analysis::counted).
     pub module: u32,
-    /// Index in [`CountedModule::blocks`].
+    /// Index of the block in [`CountedModule::blocks`].
     pub block: u32,
 }
 

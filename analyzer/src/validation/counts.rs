@@ -2,7 +2,7 @@
 
 use crate::counting::BlockCount;
 
-/// Whose estimate.
+/// Which source an estimate is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Estimate {
     /// Event-based samples alone.
@@ -14,10 +14,10 @@ pub enum Estimate {
 }
 
 impl Estimate {
-    /// All of them.
+    /// The three, in the order in which reports list them.
     pub const ALL: [Estimate; 3] = [Estimate::Ebs, Estimate::Lbr, Estimate::Hybrid];
 
-    /// In one word.
+    /// Its name in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Estimate::Ebs => "ebs",

@@ -8,14 +8,14 @@ use crate::validation::counts::{Column, Counts, Estimate};
 /// Which side executed something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// The exact counts.
+    /// The run that was counted exactly.
     Truth,
-    /// The estimates.
+    /// The run that was recorded.
     Recording,
 }
 
 impl Side {
-    /// In one word.
+    /// Its name in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Side::Truth => "truth",
@@ -29,7 +29,7 @@ impl Side {
 pub struct Uncompared {
     /// The side that executed them.
     pub side: Side,
-    /// Which, and why.
+    /// Which instructions they are, and why they are not compared: a sentence.
     pub what: String,
     /// Their share of all instructions of that side, 0 to 1.
     pub share: f64,

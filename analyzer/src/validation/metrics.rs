@@ -42,7 +42,7 @@ impl Measure {
 /// How good an estimate is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// By mnemonic.
+    /// Errors by mnemonic, each weighing its instructions.
     pub mnemonic: Measure,
     /// By block and by function; `None` where the truth has no blocks.
     pub code: Option<CodeQuality>,
@@ -53,7 +53,7 @@ pub struct Quality {
 pub struct CodeQuality {
     /// By block, each weighing its instructions.
     pub block: Measure,
-    /// By function.
+    /// By function, each weighing its instructions.
     pub function: Measure,
     /// Overlap of the block profiles, 0 to 1.
     pub block_overlap: f64,
@@ -64,7 +64,7 @@ pub struct CodeQuality {
 /// A mnemonic or a function, with its share in the truth and in the estimates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<N> {
-    /// What is measured.
+    /// The mnemonic, or the function and its module.
     pub name: N,
     /// Share of all instructions of the truth that are compared, 0 to 1.
     pub truth: f64,
@@ -90,7 +90,7 @@ pub(super) struct Shares {
     pub mnemonics: BTreeMap<String, Counts>,
     /// By place of the module and function.
     pub functions: BTreeMap<(usize, Option<FunctionId>), Counts>,
-    /// By instruction.
+    /// Shares of each instruction that ran on any side.
     pub code: Vec<Counts>,
 }
 

@@ -10,7 +10,7 @@ use crate::validation::metrics::{Shares, mnemonic_shares};
 use crate::validation::worst::{Piece, pieces, worst_block};
 use crate::validation::{Estimate, Named, Quality, Side, Uncompared, WorstBlock};
 
-/// The finished comparison.
+/// Estimates beside exact counts: everything a report of `hbbp validate` is made from.
 #[derive(Clone, Debug)]
 pub struct Validation {
     /// Paths of the modules compared.
@@ -36,9 +36,9 @@ pub struct Validation {
 /// A function and its module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeName {
-    /// Place in [`Validation::modules`].
+    /// Its module, as an index in [`Validation::modules`].
     pub module: usize,
-    /// Demangled.
+    /// Name of the function, demangled; `None` where no function is known.
     pub function: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use crate::{Analysis, CountedBlock};
 pub struct WorstBlock {
     /// Place of its module in [`Validation::modules`](crate::validation::Validation::modules).
     pub module: usize,
-    /// First instruction.
+    /// Address of the first instruction.
     pub start: Svma,
     /// After the last instruction.
     pub end: Svma,

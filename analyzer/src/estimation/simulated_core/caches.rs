@@ -81,7 +81,7 @@ struct Phase {
     bursts: f64,
     /// First uses of lines, of all its bursts.
     uses: f64,
-    /// Bursts by line.
+    /// How many of its bursts used each line of data.
     lines: HashMap<u32, u32>,
     caught: Caught,
     by_site: BTreeMap<Site, Caught>,

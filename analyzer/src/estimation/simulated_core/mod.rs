@@ -114,7 +114,7 @@ impl Data<'_> {
     }
 }
 
-/// Instructions and cycles.
+/// Instructions that were executed, and the cycles that they took.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     instructions: f64,
@@ -144,7 +144,7 @@ type PathSpent = Vec<(usize, Spent)>;
 /// What the path at hand spent so far.
 #[derive(Default)]
 struct Spending {
-    /// By window.
+    /// What was spent in each window.
     windows: Vec<Spent>,
     /// Those that the path came through, in that order.
     visited: Vec<usize>,

@@ -10,9 +10,9 @@ pub(super) type RegisterSet = u128;
 /// Bit of the flags.
 pub(super) const FLAGS: u32 = 16;
 const VECTORS: u32 = 32;
-/// Number of `rsp`.
+/// The number that instructions encode for `rsp`.
 pub(super) const RSP: u8 = 4;
-/// General registers.
+/// General registers, numbered as instructions encode them.
 pub(super) const GENERAL: usize = 16;
 
 /// The part of a core that executes it.

@@ -64,7 +64,7 @@ pub(super) struct Pipeline {
     awaited: Box<[Awaited; REMEMBERED]>,
     /// When the data of each of the last instructions is stored, if it stores; a ring.
     store_times: Box<[f64; STORES]>,
-    /// Instructions so far.
+    /// Instructions that were executed so far: their places in the rings.
     executed: usize,
     /// The last instruction set the flags.
     set_flags: bool,
