@@ -17,7 +17,7 @@ pub const SCHEMA: &str = "hbbp-flow/1";
 /// No honest count is larger: a thousand years of executions at 10 GHz.
 const MOST: f64 = 3e20;
 
-/// The document.
+/// Flows of all modules, and what is in none of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowDocument {
     schema: String,
@@ -48,18 +48,92 @@ pub struct LeftOut {
 /// A module of the document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowModule {
-    /// Its path.
+    /// Path of its file, as recorded.
     pub path: String,
     /// Its build id in hexadecimal.
     pub build_id: Option<String>,
     /// Its code was read. If not, addresses are offsets in its file, and nothing was checked against the code.
     pub read: bool,
-    /// First and last instruction, and count.
-    pub ranges: Vec<(Svma, Svma, f64)>,
-    /// The branch, module and address that it leads to, count, and how many of them were mispredicted.
-    pub branches: Vec<(Svma, usize, Svma, f64, f64)>,
-    /// The instruction, and what its samples stand for.
-    pub samples: Vec<(Svma, f64)>,
+    /// What ran one instruction after the other.
+    pub ranges: Vec<FlowRange>,
+    /// What was not the next instruction.
+    pub branches: Vec<FlowBranch>,
+    /// Samples by instruction.
+    pub samples: Vec<FlowSample>,
+}
+
+/// Executions of a straight line, written as `[first,last,count]`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(Svma, Svma, f64)", into = "(Svma, Svma, f64)")]
+pub struct FlowRange {
+    /// Address of the first instruction.
+    pub first: Svma,
+    /// Address of the last instruction, not before `first`.
+    pub last: Svma,
+    /// Executions, 0 to 3e20.
+    pub count: f64,
+}
+
+/// Executions of a taken branch, written as `[from,module,to,count,mispredicted]`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(Svma, usize, Svma, f64, f64)", into = "(Svma, usize, Svma, f64, f64)")]
+pub struct FlowBranch {
+    /// Address of the branch instruction.
+    pub from: Svma,
+    /// Index of the module that it leads to, in [`FlowDocument::modules`].
+    pub module: usize,
+    /// Address that it leads to, in that module.
+    pub to: Svma,
+    /// Executions, 0 to 3e20.
+    pub count: f64,
+    /// How many of them were mispredicted.
+    pub mispredicted: f64,
+}
+
+/// Samples at an instruction, written as `[at,count]`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(Svma, f64)", into = "(Svma, f64)")]
+pub struct FlowSample {
+    /// Address of the instruction.
+    pub at: Svma,
+    /// What the samples stand for, 0 to 3e20.
+    pub count: f64,
+}
+
+impl From<(Svma, Svma, f64)> for FlowRange {
+    fn from((first, last, count): (Svma, Svma, f64)) -> Self {
+        Self { first, last, count }
+    }
+}
+
+impl From<FlowRange> for (Svma, Svma, f64) {
+    fn from(FlowRange { first, last, count }: FlowRange) -> Self {
+        (first, last, count)
+    }
+}
+
+impl From<(Svma, usize, Svma, f64, f64)> for FlowBranch {
+    fn from((from, module, to, count, mispredicted): (Svma, usize, Svma, f64, f64)) -> Self {
+        Self { from, module, to, count, mispredicted }
+    }
+}
+
+impl From<FlowBranch> for (Svma, usize, Svma, f64, f64) {
+    fn from(FlowBranch { from, module, to, count, mispredicted }: FlowBranch) -> Self {
+        (from, module, to, count, mispredicted)
+    }
+}
+
+impl From<(Svma, f64)> for FlowSample {
+    fn from((at, count): (Svma, f64)) -> Self {
+        Self { at, count }
+    }
+}
+
+impl From<FlowSample> for (Svma, f64) {
+    fn from(FlowSample { at, count }: FlowSample) -> Self {
+        (at, count)
+    }
 }
 
 /// Why a text is no flow.
@@ -76,7 +150,7 @@ pub enum FlowDocumentError {
     Module {
         /// Where the branch is.
         path: String,
-        /// What it says.
+        /// The index that the branch states.
         module: usize,
         /// How many there are.
         modules: usize,
@@ -84,9 +158,9 @@ pub enum FlowDocumentError {
     /// A build id that is none.
     #[error("{path} has the build id `{build_id}`, expected an even number of hexadecimal digits")]
     BuildId {
-        /// The module.
+        /// Path of the module.
         path: String,
-        /// What it says.
+        /// The text that it has in place of one.
         build_id: String,
     },
     /// A count that cannot be.
@@ -94,17 +168,17 @@ pub enum FlowDocumentError {
     Count {
         /// The module, or what else it counts.
         path: String,
-        /// What it says.
+        /// The count that is stated.
         count: f64,
     },
     /// A range that ends before it starts.
     #[error("{path} has a range from {first} to {last}")]
     Range {
-        /// The module.
+        /// Path of the module.
         path: String,
-        /// What it says.
+        /// The address that it states for the first instruction.
         first: Svma,
-        /// What it says.
+        /// The one for the last, which is lower.
         last: Svma,
     },
 }
@@ -170,20 +244,20 @@ impl FlowModule {
     /// `modules`: how many there are to lead to.
     fn check(&self, modules: usize) -> Result<(), FlowDocumentError> {
         let path = &self.path;
-        for &(first, last, count) in &self.ranges {
+        for &FlowRange { first, last, count } in &self.ranges {
             if first > last {
                 return Err(FlowDocumentError::Range { path: path.clone(), first, last });
             }
             possible(path, count)?;
         }
-        for &(_, module, _, count, mispredicted) in &self.branches {
+        for &FlowBranch { module, count, mispredicted, .. } in &self.branches {
             if module >= modules {
                 return Err(FlowDocumentError::Module { path: path.clone(), module, modules });
             }
             possible(path, count)?;
             possible(path, mispredicted)?;
         }
-        self.samples.iter().try_for_each(|&(_, count)| possible(path, count))
+        self.samples.iter().try_for_each(|sample| possible(path, sample.count))
     }
 }
 

@@ -3,7 +3,7 @@
 use addresses::{FileOffset, Svma};
 use formats::burst_data::{DataUse, DataUses, Forwarded};
 use formats::executions::{CountedInstruction, Executions};
-use formats::flow::{FlowDocument, FlowModule, LeftOut};
+use formats::flow::{FlowBranch, FlowDocument, FlowModule, FlowRange, FlowSample, LeftOut};
 use formats::metadata::{Metadata, RECORD_TYPE};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -142,14 +142,16 @@ fn address() -> impl Strategy<Value = Svma> {
     any::<u64>().prop_map(Svma)
 }
 
-fn range() -> impl Strategy<Value = (Svma, Svma, f64)> {
-    (address(), address(), count()).prop_map(|(one, other, count)| (one.min(other), one.max(other), count))
+fn range() -> impl Strategy<Value = FlowRange> {
+    let from =
+        |(one, other, count): (Svma, Svma, f64)| FlowRange { first: one.min(other), last: one.max(other), count };
+    (address(), address(), count()).prop_map(from)
 }
 
 fn flow_module(modules: usize) -> impl Strategy<Value = FlowModule> {
     let build_id = proptest::option::of("([0-9a-f]{2}){1,20}");
-    let branch = (address(), 0..modules, address(), count(), count());
-    let samples = vec((address(), count()), 0..4);
+    let branch = (address(), 0..modules, address(), count(), count()).prop_map(FlowBranch::from);
+    let samples = vec((address(), count()).prop_map(FlowSample::from), 0..4);
     (".{0,12}", build_id, any::<bool>(), vec(range(), 0..4), vec(branch, 0..4), samples).prop_map(
         |(path, build_id, read, ranges, branches, samples)| FlowModule {
             path,

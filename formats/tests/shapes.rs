@@ -1,7 +1,9 @@
 //! The bytes themselves, which old recordings and other readers have.
 
+use addresses::Svma;
 use formats::burst_data::{DataUse, DataUses, Forwarded};
 use formats::executions::Executions;
+use formats::flow::{FlowBranch, FlowDocument, FlowModule, FlowRange, FlowSample, LeftOut};
 use formats::metadata::{
     CountsFrom, EventMetadata, Levels, Metadata, Percent, Period, Provenance, RECORD_TYPE, Role, Unit,
 };
@@ -42,6 +44,32 @@ fn what_is_not_known_is_not_written() {
         Metadata::read(br#"{"degradations":["no PMU",7],"events":[{"name":"burst:u"},{"role":"ebs"},7]}"#).unwrap();
     assert_eq!(metadata.to_json(), br#"{"events":[{"name":"burst:u"}],"degradations":["no PMU"]}"#);
     assert!(Metadata::read(b"[]").is_err() && Metadata::read(b"{").is_err());
+}
+
+#[test]
+fn flows_keep_their_bytes() {
+    let mut flow = FlowDocument::new(true, 2, 9.0, LeftOut { streams: 1.0, branches: 0.5, samples: 0.0 });
+    flow.modules.push(FlowModule {
+        path: "/bin/x".to_owned(),
+        build_id: Some("01ab".to_owned()),
+        read: true,
+        ranges: vec![FlowRange { first: Svma(16), last: Svma(32), count: 3.0 }],
+        branches: vec![FlowBranch { from: Svma(32), module: 0, to: Svma(16), count: 2.5, mispredicted: 1.0 }],
+        samples: vec![FlowSample { at: Svma(18), count: 7.0 }],
+    });
+    let text = concat!(
+        r#"{"schema":"hbbp-flow/1","executions":true,"inputs":2,"seen":9.0,"#,
+        r#""left_out":{"streams":1.0,"branches":0.5,"samples":0.0},"modules":[{"path":"/bin/x","build_id":"01ab","#,
+        r#""read":true,"ranges":[[16,32,3.0]],"branches":[[32,0,16,2.5,1.0]],"samples":[[18,7.0]]}]}"#,
+        "\n"
+    );
+    let mut written = Vec::new();
+    flow.write(&mut written).unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), text);
+    assert_eq!(FlowDocument::read(text.as_bytes()).unwrap(), flow);
+    let four = text.replace("[32,0,16,2.5,1.0]", "[32,0,16,2.5]");
+    let refused = FlowDocument::read(four.as_bytes()).unwrap_err().to_string();
+    assert!(refused.contains("invalid length 4, expected a tuple of size 5"), "{refused}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 
-use formats::flow::{FlowDocument, FlowDocumentError, FlowModule};
+use formats::flow::{FlowBranch, FlowDocument, FlowDocumentError, FlowModule, FlowRange, FlowSample};
 
 use crate::build_id::BuildId;
 use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount};
@@ -42,17 +42,18 @@ impl Flow {
 }
 
 fn document_module(of: &ModuleFlow) -> FlowModule {
-    let branch = |branch: &BranchCount| {
-        let BranchCount { from, to: ModuleAddress { module, at }, count, mispredicted } = *branch;
-        (from, module, at, count, mispredicted)
+    let range = |&RangeCount { first, last, count }: &RangeCount| FlowRange { first, last, count };
+    let branch = |&BranchCount { from, to: ModuleAddress { module, at: to }, count, mispredicted }: &BranchCount| {
+        FlowBranch { from, module, to, count, mispredicted }
     };
+    let sample = |&IpCount { at, count }: &IpCount| FlowSample { at, count };
     FlowModule {
         path: of.module.path.clone(),
         build_id: of.module.build_id.as_ref().map(BuildId::to_string),
         read: of.read,
-        ranges: of.ranges.iter().map(|range| (range.first, range.last, range.count)).collect(),
+        ranges: of.ranges.iter().map(range).collect(),
         branches: of.branches.iter().map(branch).collect(),
-        samples: of.samples.iter().map(|sample| (sample.at, sample.count)).collect(),
+        samples: of.samples.iter().map(sample).collect(),
     }
 }
 
@@ -66,16 +67,16 @@ fn of_document(document: &FlowDocument) -> Flow {
     };
     let indexes: Vec<usize> = document.modules.iter().map(&mut index).collect();
     for (of, &index) in document.modules.iter().zip(&indexes) {
-        for &(first, last, count) in &of.ranges {
+        for &FlowRange { first, last, count } in &of.ranges {
             builder.add_range(index, RangeCount { first, last, count });
         }
-        for &(from, module, at, count, mispredicted) in &of.branches {
+        for &FlowBranch { from, module, to, count, mispredicted } in &of.branches {
             // That there is such a module was checked before.
             let Some(&module) = indexes.get(module) else { continue };
-            let to = ModuleAddress { module, at };
+            let to = ModuleAddress { module, at: to };
             builder.add_branch(index, BranchCount { from, to, count, mispredicted });
         }
-        for &(at, count) in &of.samples {
+        for &FlowSample { at, count } in &of.samples {
             builder.add_sample(index, IpCount { at, count });
         }
     }
