@@ -16,19 +16,19 @@ fn ignored(text: &str) -> Vec<u64> {
 /// systemd has services ignore SIGPIPE, and they rely on it. Rust's runtime and the collector change others for themselves.
 #[test]
 fn ignored_signals_stay_ignored() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     // A stand-in that tells what it finds. (A shell would change SIGCHLD; the words it gets are files to grep, of which one is that file.)
     let valgrind = place.path("valgrind");
     fs::write(&valgrind, "#!/usr/bin/env -S grep -hs ^SigIgn: /proc/self/status --\n").unwrap();
     fs::set_permissions(&valgrind, fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", place.dir.path().display(), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}", place.folder().display(), std::env::var("PATH").unwrap());
     for option in ["--ignore-signal=PIPE,XFSZ,CHLD", "--ignore-signal=PIPE", "--default-signal"] {
         if !can_set_signals(option) {
             testing::skip!(ToolVersion, "env has no {option}");
             return;
         }
         let found = |mut command: Command| {
-            let output = command.current_dir(place.dir.path()).env("PATH", &path).output().unwrap();
+            let output = command.current_dir(place.folder()).env("PATH", &path).output().unwrap();
             let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), errors(&output));
             let masks = ignored(&text);
             assert!(!masks.is_empty(), "{text}");
@@ -57,11 +57,11 @@ fn ignored_signals_stay_ignored() {
 /// Limits that are raised for the collector are those that were found for the command.
 #[test]
 fn limits_are_raised_for_the_collector_only() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     for (option, value) in [("n", "8"), ("v", "90000")] {
         let script = format!("ulimit -S -{option} {value}; exec \"$0\" record -- sh -c 'ulimit -S -{option}'");
         let mut command = Command::new("sh");
-        let output = command.args(["-c", &script]).arg(hbbp()).current_dir(place.dir.path()).output().unwrap();
+        let output = command.args(["-c", &script]).arg(hbbp()).current_dir(place.folder()).output().unwrap();
         assert!(output.status.success(), "-{option}: {}", errors(&output));
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), value, "-{option}");
         assert!(!errors(&output).contains("cannot be traced"), "-{option}: {}", errors(&output));

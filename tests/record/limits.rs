@@ -15,7 +15,7 @@ use crate::{Place, SOME_WORK, errors, has_full_disk, hbbp};
 fn limited(place: &Place, limit: &str, args: &[&str]) -> Output {
     let script = format!("ulimit {limit}; exec \"$0\" record \"$@\"");
     let mut command = Command::new("sh");
-    command.args(["-c", &script]).arg(hbbp()).args(args).current_dir(place.dir.path());
+    command.args(["-c", &script]).arg(hbbp()).args(args).current_dir(place.folder());
     command.output().unwrap()
 }
 
@@ -33,7 +33,7 @@ fn records(file: &Path) -> usize {
 /// The command is not to blame, and does not run.
 #[test]
 fn too_few_files_are_said_of_the_recording() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     for files in ["4", "6", "8", "10"] {
         let output = limited(&place, &format!("-n {files}"), &["--", "touch", "ran"]);
         let said = errors(&output);
@@ -59,7 +59,7 @@ fn too_few_files_are_said_of_the_recording() {
 /// A file that may not grow is a full disk: the command runs on, its status counts, and what is written can be read.
 #[test]
 fn a_limit_of_file_sizes_ends_the_recording_and_not_the_command() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     // In `sh`, units of 512 bytes.
     for (status, code) in [("7", 7), ("0", 1)] {
         let look = format!("{SOME_WORK}: > ran; grep SigIgn /proc/self/status; exit {status}");
@@ -77,7 +77,7 @@ fn a_limit_of_file_sizes_ends_the_recording_and_not_the_command() {
 
 #[test]
 fn on_a_full_disk_the_status_is_the_commands() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     if !has_full_disk() {
         return;
     }
@@ -91,7 +91,7 @@ fn on_a_full_disk_the_status_is_the_commands() {
 /// What cannot be written is no reason to wait for a command for longer than was asked.
 #[test]
 fn on_a_full_disk_the_time_is_kept() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     if !has_full_disk() {
         return;
     }
@@ -105,7 +105,7 @@ fn on_a_full_disk_the_time_is_kept() {
 #[cfg(feature = "simulated-pmu")]
 #[test]
 fn exact_counts_that_cannot_be_written_leave_the_status() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let simulated = ["--pmu", "simulated", "--expect", "seconds", "--truth"];
     let run = |truth: &str, script: &str| place.run(&[&simulated[..], &[truth, "--", "sh", "-c", script]].concat());
     let refused = run("no/such/folder", ": > ran");
@@ -128,7 +128,7 @@ fn exact_counts_that_cannot_be_written_leave_the_status() {
 #[cfg(feature = "simulated-pmu")]
 #[test]
 fn exact_counts_of_another_run_are_lost_only_to_a_run() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     const BEFORE: &str = "counts of a run before, longer than what comes next";
     fs::write(place.path("no-interpreter"), "#!/does/not/exist\n").unwrap();
     fs::set_permissions(place.path("no-interpreter"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -162,7 +162,7 @@ fn exact_counts_of_another_run_are_lost_only_to_a_run() {
 /// Too little memory is said before anything begins, and no allocation fails in the midst of it.
 #[test]
 fn too_little_address_space_is_said() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let mut refused = 0;
     for kib in (50_000..=200_000).step_by(10_000) {
         let work = format!("{SOME_WORK}: > ran");

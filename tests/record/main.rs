@@ -6,6 +6,8 @@ mod contents;
 mod inherited;
 mod limits;
 mod output;
+#[path = "../support/place.rs"]
+mod place;
 mod processes;
 mod programs;
 
@@ -18,35 +20,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use contents::Contents;
+use place::Place;
 use processes::{can_set_signals, send, wait_for, wait_for_cpu_time, wait_or_tell, with_default_signals, with_signals};
-use tempfile::TempDir;
-use testing::Alone;
-
-/// A directory to record in, and the command to do it with.
-struct Place {
-    dir: TempDir,
-    _alone: Alone,
-}
 
 impl Place {
-    /// `None`, said on stderr, where nothing can be recorded.
-    fn new() -> Option<Self> {
-        let place = Self { dir: tempfile::tempdir().unwrap(), _alone: Alone::wait() };
-        let doctor = with_default_signals(hbbp()).args(["doctor", "--format", "json"]).output().unwrap();
-        let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
-        match report["would_use"]["error"].as_str() {
-            None => Some(place),
-            Some(reason) => {
-                testing::skip!(NoSampling, "{reason}");
-                None
-            }
-        }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
     fn recording(&self) -> PathBuf {
         self.path("hbbp.data")
     }
@@ -57,7 +34,7 @@ impl Place {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = with_default_signals(hbbp());
-        command.arg("record").args(args).current_dir(self.dir.path()).stdin(Stdio::null());
+        command.arg("record").args(args).current_dir(self.folder()).stdin(Stdio::null());
         command
     }
 
@@ -80,7 +57,7 @@ impl Place {
             return None;
         }
         let mut command = with_signals(signals, hbbp());
-        command.args(["record", "--", "sh", "-c", script]).current_dir(self.dir.path());
+        command.args(["record", "--", "sh", "-c", script]).current_dir(self.folder());
         let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         wait_for("the command to start", || self.path("started").exists());
         Some(child)
@@ -117,7 +94,7 @@ fn installed(tool: &str) -> bool {
 
 #[test]
 fn a_short_command_leaves_a_whole_recording() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let output = place.run(&["--", "true"]);
     assert!(output.status.success(), "{}", errors(&output));
     assert!(errors(&output).contains(" samples in "), "{}", errors(&output));
@@ -133,7 +110,7 @@ fn a_short_command_leaves_a_whole_recording() {
 
 #[test]
 fn every_thread_is_sampled_by_its_time() {
-    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let (Some(place), Some(spin)) = (Place::to_record(), programs::spin()) else { return };
     let stolen_before = testing::stolen();
     let output = place.run(&[
         "--tracer",
@@ -173,7 +150,7 @@ fn every_thread_is_sampled_by_its_time() {
 
 #[test]
 fn children_are_recorded_unless_left_out() {
-    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let (Some(place), Some(spin)) = (Place::to_record(), programs::spin()) else { return };
     let spin = spin.to_str().unwrap();
     let tree = format!("{spin} 1 150 & (sh -c '{spin} 2 150; true'; true) ; wait; {spin} 1 150");
     let output = place.run(&["--tracer", "none", "--expect", "seconds", "--", "sh", "-c", &tree]);
@@ -197,7 +174,7 @@ fn children_are_recorded_unless_left_out() {
 
 #[test]
 fn a_running_process_is_recorded_with_all_its_threads_until_it_ends() {
-    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let (Some(place), Some(spin)) = (Place::to_record(), programs::spin()) else { return };
     let mut target = Command::new(&spin).args(["3", "700"]).spawn().unwrap();
     let pid = target.id();
     wait_for("three threads", || fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() == 3));
@@ -219,9 +196,9 @@ fn a_running_process_is_recorded_with_all_its_threads_until_it_ends() {
 
 #[test]
 fn threads_started_later_are_recorded_too() {
-    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let (Some(place), Some(spin)) = (Place::to_record(), programs::spin()) else { return };
     let script = format!(": > started; while [ -e started ]; do sleep 0.05; done; exec {} 2 200", spin.display());
-    let mut target = with_default_signals("sh").args(["-c", &script]).current_dir(place.dir.path()).spawn().unwrap();
+    let mut target = with_default_signals("sh").args(["-c", &script]).current_dir(place.folder()).spawn().unwrap();
     wait_for("the shell", || place.path("started").exists());
     let child = place
         .command(&["--tracer", "none", "--expect", "seconds", "-p", &target.id().to_string()])
@@ -241,7 +218,7 @@ fn threads_started_later_are_recorded_too() {
 
 #[test]
 fn one_thread_of_several() {
-    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let (Some(place), Some(spin)) = (Place::to_record(), programs::spin()) else { return };
     // It runs until it is killed: on a busy machine, opening events may take longer than any time it is given.
     let mut target = Command::new(&spin).args(["3", "600000"]).spawn().unwrap();
     let tasks = || -> Vec<u32> {
@@ -266,7 +243,7 @@ fn one_thread_of_several() {
 
 #[test]
 fn everything_that_runs() {
-    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let (Some(place), Some(spin)) = (Place::to_record(), programs::spin()) else { return };
     let mut other = Command::new(&spin).args(["1", "20000"]).spawn().unwrap();
     let output = place.run(&["-a", "--expect", "seconds", "--", "sleep", "1.5"]);
     if errors(&output).contains("recording all processes needs") {
@@ -285,7 +262,7 @@ fn everything_that_runs() {
 
 #[test]
 fn the_time_is_up() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let script = "trap 'echo ended > trapped; exit 5' TERM; : > started; while [ -e started ]; do :; done";
     let begin = Instant::now();
     let output = place.run(&["--duration", "1", "--", "sh", "-c", script]);
@@ -300,7 +277,7 @@ fn the_time_is_up() {
 
 #[test]
 fn exit_codes_are_those_of_the_command() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("kill -ABRT $$", 134)] {
         let output = place.run(&["--", "sh", "-c", script]);
         assert_eq!(output.status.code(), Some(code), "{script}: {}", errors(&output));
@@ -311,20 +288,20 @@ fn exit_codes_are_those_of_the_command() {
 /// Some supervisors ignore SIGCHLD, and the kernel then forgets how children end.
 #[test]
 fn exit_codes_where_the_death_of_children_is_ignored() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let ignoring = "--ignore-signal=CHLD";
     if !can_set_signals(ignoring) {
         testing::skip!(ToolVersion, "env has no {ignoring}");
         return;
     }
     let command = ["record", "--", "sh", "-c", "sleep 0.1; exit 7"];
-    let output = with_signals(ignoring, hbbp()).args(command).current_dir(place.dir.path()).output().unwrap();
+    let output = with_signals(ignoring, hbbp()).args(command).current_dir(place.folder()).output().unwrap();
     assert_eq!(output.status.code(), Some(7), "{}", errors(&output));
 }
 
 #[test]
 fn commands_that_cannot_be_run() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     fs::write(place.recording(), "a recording from before").unwrap();
     fs::write(place.path("hbbp.data.old"), "one before that").unwrap();
     fs::write(place.path("not-executable"), "text").unwrap();
@@ -354,7 +331,7 @@ fn has_full_disk() -> bool {
 
 #[test]
 fn files_that_cannot_be_written() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     for (file, code) in [("no/such/dir/x", 1), (".", 1)] {
         let output = place.run(&["-o", file, "--", "touch", "ran"]);
         assert_eq!(output.status.code(), Some(code), "{file}: {}", errors(&output));
@@ -369,7 +346,7 @@ fn files_that_cannot_be_written() {
 
 #[test]
 fn a_full_disk_is_said_and_the_command_runs_on() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     if !has_full_disk() {
         return;
     }
@@ -385,7 +362,7 @@ const SOME_WORK: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; ";
 
 #[test]
 fn interrupt_stops_both_and_completes_the_file() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let child = place.start(&["--", "sh", "-c", &format!("{SOME_WORK}: > started; while [ -e started ]; do :; done")]);
     send("-INT", child.id());
     let (status, said) = stderr_of(child);
@@ -407,7 +384,7 @@ fn at_a_terminal(place: &Place, command: &str) -> Option<Child> {
     let terminal = with_default_signals("script")
         .args(["-qec", &recorded, "/dev/null"])
         .env("SHELL", "/bin/sh")
-        .current_dir(place.dir.path())
+        .current_dir(place.folder())
         .stdin(Stdio::piped())
         .stderr(screen.try_clone().unwrap())
         .stdout(screen)
@@ -424,7 +401,7 @@ fn screen_of(place: &Place) -> String {
 /// A terminal interrupts both; the command must not be interrupted once more.
 #[test]
 fn interrupt_at_a_terminal_reaches_the_command_once() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let script = "trap 'echo x >> trapped' INT; : > started; while [ -e started ]; do :; done; exit 9";
     let Some(mut terminal) = at_a_terminal(&place, script) else { return };
     let collector = fs::read_to_string(place.path("pid")).unwrap().trim().parse().unwrap();
@@ -453,7 +430,7 @@ fn interrupt_at_a_terminal_reaches_the_command_once() {
 /// A command that does not mind being interrupted is told to end, and its end is waited for.
 #[test]
 fn a_second_interrupt_terminates_the_command() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let script = "trap 'touch trapped' INT; trap 'sleep 0.5; exit 3' TERM; : > started; while [ -e started ]; do sleep 0.01; done";
     let child = place.start(&["--", "sh", "-c", script]);
     send("-INT", child.id());
@@ -467,7 +444,7 @@ fn a_second_interrupt_terminates_the_command() {
 
 #[test]
 fn terminate_is_passed_on() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let script = format!("trap 'touch trapped; exit 3' TERM; {SOME_WORK}: > started; while [ -e started ]; do :; done");
     for signal in ["-TERM", "-HUP", "-QUIT"] {
         let Some(child) = place.start_with_signals("--default-signal", &script) else { return };
@@ -485,7 +462,7 @@ fn terminate_is_passed_on() {
 /// `nohup hbbp record ...`, and what shells run in the background.
 #[test]
 fn signals_that_are_ignored_stay_ignored() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let script = ": > started; while [ -e started ]; do sleep 0.01; done; exit 7";
     let Some(child) = place.start_with_signals("--ignore-signal=HUP,QUIT", script) else { return };
     send("-HUP", child.id());
@@ -500,7 +477,7 @@ fn signals_that_are_ignored_stay_ignored() {
 /// An ssh session that breaks off: nothing can be said any more, but the recording is whole.
 #[test]
 fn a_lost_terminal_leaves_a_whole_recording() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let script = format!("trap '' HUP; {SOME_WORK}: > started; while [ -e started ]; do :; done");
     let Some(mut terminal) = at_a_terminal(&place, &script) else { return };
     terminal.kill().unwrap();
@@ -515,7 +492,7 @@ fn a_lost_terminal_leaves_a_whole_recording() {
 
 #[test]
 fn interrupt_ends_a_recording_of_others_and_leaves_them_alone() {
-    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let (Some(place), Some(spin)) = (Place::to_record(), programs::spin()) else { return };
     let mut target = Command::new(&spin).args(["1", "20000"]).spawn().unwrap();
     let child = place.command(&["-p", &target.id().to_string()]).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_recording_of_others(&place);
@@ -532,7 +509,7 @@ fn interrupt_ends_a_recording_of_others_and_leaves_them_alone() {
 /// A collector that is killed leaves what it has written, and does not take the program with it.
 #[test]
 fn a_killed_collector_leaves_the_program_and_a_readable_file() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let script = ": > started; while [ -e started ]; do :; done; touch done";
     let mut child = place.start(&["--tracer", "none", "--expect", "seconds", "--", "sh", "-c", script]);
     wait_for("some of the recording", || fs::metadata(place.recording()).is_ok_and(|file| file.len() > 15_000));
@@ -551,7 +528,7 @@ fn a_killed_collector_leaves_the_program_and_a_readable_file() {
 /// Even before it has read any ring.
 #[test]
 fn a_collector_killed_at_once_leaves_a_readable_file() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let mut child = place.start(&["--", "sh", "-c", ": > started; sleep 2"]);
     wait_for("the file", || place.recording().exists());
     child.kill().unwrap();
@@ -562,7 +539,7 @@ fn a_collector_killed_at_once_leaves_a_readable_file() {
 
 #[test]
 fn lost_samples_are_counted_and_said() {
-    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let (Some(place), Some(spin)) = (Place::to_record(), programs::spin()) else { return };
     let script = format!("echo $$ > pid; : > started; exec {} 1 1500", spin.display());
     let child = place.start(&[
         "--tracer",
@@ -593,7 +570,7 @@ fn lost_samples_are_counted_and_said() {
 
 #[test]
 fn what_was_not_to_be_had_is_said_and_recorded() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let output = place.run(&["--", "true"]);
     let metadata = place.contents().metadata;
     for sentence in metadata["degradations"].as_array().unwrap() {
@@ -607,7 +584,7 @@ fn what_was_not_to_be_had_is_said_and_recorded() {
 
 #[test]
 fn an_event_asked_for_by_name_is_never_replaced() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let output = place.run(&["--ebs-event", "cpu/event=0xc0/pp", "--", "touch", "ran"]);
     if output.status.success() {
         assert_eq!(place.contents().events[0], "cpu/event=0xc0/pp");
@@ -622,7 +599,7 @@ fn an_event_asked_for_by_name_is_never_replaced() {
 
 #[test]
 fn wrong_usage() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     for args in [
         &[][..],
         &["-m", "3", "--", "true"],
@@ -642,7 +619,7 @@ fn wrong_usage() {
 /// The program must find the signals, limits and files it would find without the collector.
 #[test]
 fn the_command_sees_nothing_of_the_collector() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let script = "ulimit -n; ls /proc/self/fd | wc -l; grep -E 'Sig(Blk|Ign)' /proc/self/status";
     let alone = with_default_signals("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
     let recorded = place.run(&["-q", "--", "sh", "-c", script]);
@@ -652,7 +629,7 @@ fn the_command_sees_nothing_of_the_collector() {
 /// Memory must not grow with what is recorded: short-lived processes leave nothing behind.
 #[test]
 fn memory_does_not_grow_with_the_recording() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let peak_kb = |children: u32| {
         let _ = fs::remove_file(place.path("started"));
         let script = format!(
@@ -676,7 +653,7 @@ fn memory_does_not_grow_with_the_recording() {
 /// Without privileges: user space only, said; and what needs more is refused.
 #[test]
 fn an_unprivileged_user_records_user_space() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let drop_to = ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
     let usable = Command::new("setpriv").args(drop_to).arg("true").status().is_ok_and(|status| status.success());
     let paranoid: i32 = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap().trim().parse().unwrap();
@@ -687,10 +664,10 @@ fn an_unprivileged_user_records_user_space() {
     // The tests' own directory is closed to others.
     let program = place.path("hbbp");
     fs::copy(hbbp(), &program).unwrap();
-    assert!(Command::new("chmod").arg("777").arg(place.dir.path()).status().unwrap().success());
+    assert!(Command::new("chmod").arg("777").arg(place.folder()).status().unwrap().success());
     let run = |args: &[&str]| {
         let mut command = Command::new("setpriv");
-        command.args(drop_to).arg(&program).arg("record").args(args).current_dir(place.dir.path());
+        command.args(drop_to).arg(&program).arg("record").args(args).current_dir(place.folder());
         command.output().unwrap()
     };
     let output = run(&["--", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]);
@@ -708,7 +685,7 @@ fn an_unprivileged_user_records_user_space() {
 
 #[test]
 fn perf_reads_the_recording() {
-    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let (Some(place), Some(spin)) = (Place::to_record(), programs::spin()) else { return };
     if !installed("perf") {
         return;
     }
@@ -716,7 +693,7 @@ fn perf_reads_the_recording() {
     assert!(output.status.success(), "{}", errors(&output));
     let total = place.contents().total();
     let perf = |args: &[&str]| {
-        let output = Command::new("perf").args(args).current_dir(place.dir.path()).output().unwrap();
+        let output = Command::new("perf").args(args).current_dir(place.folder()).output().unwrap();
         assert!(output.status.success(), "{args:?}: {}", errors(&output));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };

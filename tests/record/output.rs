@@ -20,7 +20,7 @@ fn streamed(place: &Place, args: &[&str]) -> Output {
 /// What a file has, a stream has, and what the command prints is not in it.
 #[test]
 fn a_stream_has_what_a_file_has() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let script = format!("{SOME_WORK}: > ran; echo printed; exit 7");
     let args = ["--expect", "seconds", "--", "sh", "-c", &script];
     let output = streamed(&place, &args);
@@ -56,7 +56,7 @@ fn a_stream_has_what_a_file_has() {
 /// `hbbp record -o - -- COMMAND | hbbp mix -i -`.
 #[test]
 fn a_stream_is_analysed_as_it_comes() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let mut record = place.command(&["-o", "-", "--expect", "seconds", "--", "sh", "-c", SOME_WORK]);
     let mut record = record.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let stream = record.stdout.take().unwrap();
@@ -71,8 +71,7 @@ fn a_stream_is_analysed_as_it_comes() {
         assert!(stream.status.success(), "{}", errors(&stream));
         for command in [&["script", "-F", "comm,event", "-i", "-"][..], &["report", "--stdio", "-i", "-"]] {
             let stdin = File::open(place.path("stream")).unwrap();
-            let output =
-                Command::new("perf").args(command).stdin(stdin).current_dir(place.dir.path()).output().unwrap();
+            let output = Command::new("perf").args(command).stdin(stdin).current_dir(place.folder()).output().unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success() && text.contains("task-clock"), "{command:?}: {text} {}", errors(&output));
         }
@@ -82,7 +81,7 @@ fn a_stream_is_analysed_as_it_comes() {
 /// A file that standard output is redirected to can be gone back in, unless something is in it.
 #[test]
 fn redirected_standard_output_is_a_file() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let redirect = |file: File| {
         let output = place.command(&["-o", "-", "--", "true"]).stdout(file).stderr(Stdio::piped()).output().unwrap();
         assert!(output.status.success(), "{}", errors(&output));
@@ -98,13 +97,13 @@ fn redirected_standard_output_is_a_file() {
 
 #[test]
 fn recordings_are_not_shown_at_a_terminal() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     if !installed("script") {
         return;
     }
     let command = format!("{} record -o - -- touch ran", hbbp().display());
     let mut script = with_default_signals("script");
-    script.args(["-qec", &command, "/dev/null"]).env("SHELL", "/bin/sh").current_dir(place.dir.path());
+    script.args(["-qec", &command, "/dev/null"]).env("SHELL", "/bin/sh").current_dir(place.folder());
     let output = script.stdin(Stdio::null()).output().unwrap();
     let screen = String::from_utf8_lossy(&output.stdout);
     assert!(screen.contains("standard output is a terminal") && screen.contains("| hbbp mix -i -"), "{screen}");
@@ -114,7 +113,7 @@ fn recordings_are_not_shown_at_a_terminal() {
 /// Nobody reads on: the command is not to suffer.
 #[test]
 fn a_pipe_that_is_closed_ends_the_recording_only() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let script = format!("{SOME_WORK}: > ran; exit 7");
     let mut record = place.command(&["-o", "-", "--expect", "seconds", "--", "sh", "-c", &script]);
     let mut record = record.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -152,7 +151,7 @@ fn traced(place: &Place, output: &Output) -> Option<Contents> {
 /// Others tell by the first sample whether there are branch stacks.
 #[test]
 fn a_burst_comes_first() {
-    let (Some(place), Some(spin)) = (Place::new(), programs::spin()) else { return };
+    let (Some(place), Some(spin)) = (Place::to_record(), programs::spin()) else { return };
     let mut left_out = 0;
     for round in 0..3 {
         // Clock samples come much more often than bursts.
@@ -168,7 +167,7 @@ fn a_burst_comes_first() {
             let output = Command::new("llvm-profgen-19")
                 .args(["--perfdata", "hbbp.data", "--output", "profile", "--show-mmap-events=false", "--binary"])
                 .arg(&spin)
-                .current_dir(place.dir.path())
+                .current_dir(place.folder())
                 .output()
                 .unwrap();
             assert!(output.status.success(), "{}", errors(&output));
@@ -180,7 +179,7 @@ fn a_burst_comes_first() {
 /// A program that ends before its first burst: the samples of the clock are all there is.
 #[test]
 fn without_a_burst_samples_are_kept() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     // A burst a second of CPU time, or less: the first comes at a random time, as a rule after the end of this program.
     for _ in 0..10 {
         let output = place.run(&["--overhead", "0.01", "--ebs-period", "1000000", "--", "sh", "-c", SOME_WORK]);

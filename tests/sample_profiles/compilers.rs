@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
-use tempfile::TempDir;
-use testing::Alone;
-
-use super::support::{has, hbbp, stdout};
+use super::place::Place;
+use super::support::{has, hbbp};
 
 /// One in 16 calls of `decide` goes the rare way; of its calls through the pointer one in 32.
 const C: &str = r#"
@@ -70,36 +68,14 @@ fn main() {
 }
 "#;
 
-struct Place {
-    folder: TempDir,
-    _alone: Alone,
-}
-
 impl Place {
     /// `None`, said loudly, without a compiler or where branches cannot be recorded.
-    fn new(compiler: &str) -> Option<Self> {
-        if !has(compiler) {
-            return None;
-        }
-        let doctor: serde_json::Value = serde_json::from_str(&stdout(&["doctor", "--format", "json"])).unwrap();
-        if doctor["software_tracing"]["available"] != true || doctor["would_use"]["error"].is_string() {
-            testing::skip!(NoTracing, "no software tracing here: {}", doctor["software_tracing"]);
-            return None;
-        }
-        Some(Self { folder: tempfile::tempdir().unwrap(), _alone: Alone::wait() })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+    fn with(compiler: &str) -> Option<Self> {
+        has(compiler).then(Self::to_trace).flatten()
     }
 
     fn run(&self, program: &str, arguments: &[&str]) -> Output {
-        Command::new(program)
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .env("RUSTC_BOOTSTRAP", "1")
-            .output()
-            .unwrap()
+        Command::new(program).args(arguments).current_dir(self.folder()).env("RUSTC_BOOTSTRAP", "1").output().unwrap()
     }
 
     /// A compiler that must succeed and have nothing to say.
@@ -113,11 +89,11 @@ impl Place {
     /// Records `program` and writes its profiles.
     fn record(&self, formats: &[&str]) {
         let record = ["record", "--tracer", "lookahead", "--overhead", "30", "--", "./program", "40000000"];
-        let recorded = hbbp().args(record).current_dir(self.folder.path()).output().unwrap();
+        let recorded = hbbp().args(record).current_dir(self.folder()).output().unwrap();
         assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
         for format in formats {
             let export = ["export", "--format", format, "-o", format, "--binary", "program"];
-            let exported = hbbp().args(export).current_dir(self.folder.path()).output().unwrap();
+            let exported = hbbp().args(export).current_dir(self.folder()).output().unwrap();
             assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
         }
     }
@@ -145,7 +121,7 @@ fn is_one_in_sixteen(share: f64, of: &str) {
 #[test]
 fn clang_lays_branches_out_by_their_counts() {
     for (compiler, source) in [("clang-19", "program.c"), ("clang++-19", "program.cc")] {
-        let Some(place) = Place::new(compiler) else { continue };
+        let Some(place) = Place::with(compiler) else { continue };
         fs::write(place.path(source), C).unwrap();
         let options =
             ["-O2", "-gline-tables-only", "-fdebug-info-for-profiling", "-funique-internal-linkage-names", source];
@@ -169,7 +145,7 @@ fn clang_lays_branches_out_by_their_counts() {
 #[test]
 fn gcc_lays_branches_out_by_their_counts() {
     for (compiler, source) in [("gcc", "program.c"), ("g++", "program.cc")] {
-        let Some(place) = Place::new(compiler) else { continue };
+        let Some(place) = Place::with(compiler) else { continue };
         let version = place.run(compiler, &["-dumpversion"]);
         let major: u32 = String::from_utf8(version.stdout).unwrap().trim().split('.').next().unwrap().parse().unwrap();
         if !(12..16).contains(&major) {
@@ -199,7 +175,7 @@ fn gcc_lays_branches_out_by_their_counts() {
 
 #[test]
 fn rustc_lays_branches_out_by_their_counts() {
-    let Some(place) = Place::new("rustc") else { return };
+    let Some(place) = Place::with("rustc") else { return };
     fs::write(place.path("program.rs"), RUST).unwrap();
     let help = |letter: &str| String::from_utf8(place.run("rustc", &[letter, "help"]).stdout).unwrap();
     let [stable, unstable] = ["-C", "-Z"].map(help);
@@ -216,7 +192,7 @@ fn rustc_lays_branches_out_by_their_counts() {
     // What cargo does where a profile says nothing of debug information: the flags were given in vain.
     place.compile("rustc", &[&options[..], &["-Cstrip=debuginfo", "-o", "stripped"]].concat());
     let export = ["export", "--format", "llvm-text", "-o", "none", "--binary", "program=stripped"];
-    let exported = hbbp().args(export).current_dir(place.folder.path()).output().unwrap();
+    let exported = hbbp().args(export).current_dir(place.folder()).output().unwrap();
     let errors = String::from_utf8_lossy(&exported.stderr);
     assert!(!exported.status.success() && errors.contains("CARGO_PROFILE_RELEASE_DEBUG=1"), "{errors}");
 }
@@ -288,7 +264,7 @@ fn counts(text: &str) -> BTreeMap<String, u64> {
 /// the function; hbbp leaves it out.
 #[test]
 fn counts_are_those_of_llvm_profgen() {
-    let Some(place) = Place::new("clang++-19") else { return };
+    let Some(place) = Place::with("clang++-19") else { return };
     if !has("llvm-profgen-19") {
         return;
     }
@@ -315,7 +291,7 @@ fn counts_are_those_of_llvm_profgen() {
 
 #[test]
 fn the_profile_of_traced_branches_is_like_the_exact_one() {
-    let Some(place) = Place::new("clang-19") else { return };
+    let Some(place) = Place::with("clang-19") else { return };
     if !has("valgrind") || !has("llvm-profdata-19") {
         return;
     }

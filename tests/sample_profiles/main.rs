@@ -3,6 +3,8 @@
 
 mod compilers;
 mod gcov;
+#[path = "../support/place.rs"]
+mod place;
 mod real;
 #[path = "../support/mod.rs"]
 mod support;

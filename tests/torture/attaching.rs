@@ -4,8 +4,8 @@ use std::process::Command;
 
 use crate::contents::Contents;
 use crate::kept::{Ended, Kept};
-use crate::place::{announced, tell_to_end, wait_for};
 use crate::programs::build;
+use crate::running::{announced, tell_to_end, wait_for};
 use crate::status;
 use crate::tracer;
 use crate::trial::{Trial, check_right};

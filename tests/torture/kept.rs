@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::place::wait_for;
 use crate::programs::build;
+use crate::running::wait_for;
 
 /// The keeper kills everything after so many seconds.
 const LIMIT_SECONDS: u32 = 120;

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::kept::Kept;
-use crate::place::{announced, send_if_it_lives};
+use crate::running::{announced, send_if_it_lives};
 use crate::tracer;
 use crate::trial::{Trial, check_right, is_right};
 

@@ -19,8 +19,10 @@
 
 mod contents;
 mod kept;
+#[path = "../support/place.rs"]
 mod place;
 mod programs;
+mod running;
 mod status;
 mod tracer;
 mod trial;

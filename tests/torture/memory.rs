@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::contents::Contents;
 use crate::kept::Kept;
-use crate::place::announced;
+use crate::running::announced;
 use crate::status::kib;
 use crate::tracer;
 use crate::trial::{Trial, check_right};

@@ -39,7 +39,7 @@ fn children_that_borrow_memory() {
 /// Pipelines of 24 commands, in shells in shells; every number must come through, and the last status.
 #[test]
 fn deep_pipelines_of_shells() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_record() else { return };
     let pipeline = format!("seq 1 3000 {} | awk '{{sum += $1}} END {{print sum}}'", "| cat | sed s/x/y/".repeat(12));
     let nested = format!("(sh -c \"(sh -c 'true; seq 1 50 | wc -l'; exit 3) | tail -n 1; true\"; {pipeline})");
     let script = format!("for i in 1 2 3; do {nested}; done; sh -c 'sh -c \"exit 5\"; exit $?'");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::attaching::LONG_MS;
 use crate::contents::Contents;
 use crate::kept::{Ended, Kept};
-use crate::place::{announced, send, tell_to_end, wait_for};
+use crate::running::{announced, send, tell_to_end, wait_for};
 use crate::status;
 use crate::tracer;
 use crate::trial::{Trial, check, check_right, check_same};

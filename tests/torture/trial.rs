@@ -25,7 +25,7 @@ impl Trial {
 
     /// The same compiled with more flags.
     pub fn built(name: &str, flags: &[&str]) -> Option<Self> {
-        let place = Place::new()?;
+        let place = Place::to_record()?;
         let program = build(name, flags)?;
         Some(Self { place, command: vec![program.display().to_string()], environment: Vec::new(), code: 0 })
     }

@@ -25,7 +25,7 @@ fn compare(place: &Place, depth: &str, command: &[&str]) {
 
 #[test]
 fn both_tracers_find_the_same_path() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(varied) = place.program("varied", programs::VARIED) else { return };
     compare(&place, "16", &[text(&varied), "300"]);
     compare(&place, "64", &[text(&varied), "600"]);
@@ -33,14 +33,14 @@ fn both_tracers_find_the_same_path() {
 
 #[test]
 fn both_tracers_find_the_same_path_in_a_hot_loop() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     compare(&place, "256", &[text(&hot), "900"]);
 }
 
 #[test]
 fn both_tracers_find_the_same_path_in_everyday_programs() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let numbers: String =
         (0..200_000_u64).map(|n| format!("{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20)).collect();
     std::fs::write(place.path("numbers"), numbers).unwrap();

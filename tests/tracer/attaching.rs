@@ -22,7 +22,7 @@ fn eight_threads(place: &Place) -> Option<Child> {
 
 #[test]
 fn a_running_process_and_one_of_its_threads() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(mut target) = eight_threads(&place) else { return };
     let pid = target.id();
     let options = ["--tracer", "lookahead", "--overhead", "20", "--duration", "1"];
@@ -51,7 +51,7 @@ fn a_running_process_and_one_of_its_threads() {
 
 #[test]
 fn a_process_that_someone_else_traces() {
-    let Some(place) = Place::where_tracing_is_the_default() else { return };
+    let Some(place) = Place::to_trace_by_default() else { return };
     let (Some(hot), Some(holder)) = (place.program("hot", programs::HOT), place.program("holder", programs::HOLDER))
     else {
         return;

@@ -9,7 +9,7 @@ use crate::{Place, errors, programs, text, wait_for};
 
 #[test]
 fn the_budget_is_kept_and_bursts_come_with_it() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     let mut bursts = Vec::new();
     for allowed in [1.0, 5.0] {
@@ -36,7 +36,7 @@ fn the_budget_is_kept_and_bursts_come_with_it() {
 /// thread's CPU, and waiting is CPU time. A budget that is not kept is exceeded every time.
 #[test]
 fn the_first_seconds_of_a_program_of_many_threads_keep_the_budget() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(many) = place.program("many", programs::MANY) else { return };
     let over = (0..5).map_while(|_| first_seconds(&place, &many).err());
     let over: Vec<String> = over.collect();
@@ -80,7 +80,7 @@ fn first_seconds(place: &Place, many: &Path) -> Result<(), String> {
 
 #[test]
 fn the_metadata_of_a_recording() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     let traced = place.trace(&["--overhead", "20"], &[text(&hot), "300"]);
     let tracer = traced.tracer();

@@ -8,7 +8,7 @@ use crate::{Place, errors, programs, text};
 
 #[test]
 fn a_known_mix_is_found() {
-    let Some(place) = Place::where_tracing_is_the_default() else { return };
+    let Some(place) = Place::to_trace_by_default() else { return };
     let Some(known) = place.program("known", programs::KNOWN) else { return };
     let args = ["mix", "--rows", "function,mnemonic", "--format", "json", "--", text(&known), "1500"];
     let mix: Value = place.json(&args);
@@ -33,7 +33,7 @@ fn a_known_mix_is_found() {
 
 #[test]
 fn slow_code_does_not_count_for_more() {
-    let Some(place) = Place::where_tracing_is_the_default() else { return };
+    let Some(place) = Place::to_trace_by_default() else { return };
     let Some(speeds) = place.program("speeds", programs::SPEEDS) else { return };
     let recording = place.recording();
     let args = ["record", "--overhead", "10", "-o", text(&recording), "--", text(&speeds), "3000"];
@@ -61,7 +61,7 @@ fn unread(mix: &Value) -> f64 {
 
 #[test]
 fn a_report_says_that_its_counts_are_from_bursts() {
-    let Some(place) = Place::where_tracing_is_the_default() else { return };
+    let Some(place) = Place::to_trace_by_default() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     let output = place.hbbp(&["mix", "--top", "3", "--", text(&hot), "600"]).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));

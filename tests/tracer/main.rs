@@ -10,6 +10,8 @@ mod code;
 mod counts;
 mod other_tools;
 mod paths;
+#[path = "../support/place.rs"]
+mod place;
 mod processes;
 mod programs;
 mod settings;
@@ -20,43 +22,12 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use bursts::Traced;
+use place::Place;
 use serde_json::Value;
-use tempfile::TempDir;
-use testing::Alone;
-
-/// A directory to record in.
-struct Place {
-    dir: TempDir,
-    _alone: Alone,
-}
 
 impl Place {
-    /// `None`, said on stderr, where branches cannot be traced.
-    fn new() -> Option<Self> {
-        let alone = Alone::wait();
-        let report = doctor();
-        if report["software_tracing"]["available"] != true || report["would_use"]["error"].is_string() {
-            testing::skip!(NoTracing, "no software tracing here: {}", report["software_tracing"]);
-            return None;
-        }
-        Some(Self { dir: tempfile::tempdir().unwrap(), _alone: alone })
-    }
-
-    /// The same, and `None` where `record` does not trace unless it is told to.
-    fn where_tracing_is_the_default() -> Option<Self> {
-        if doctor()["would_use"]["tracer"].is_null() {
-            testing::skip!(HardwareBranches, "this machine records branches in hardware");
-            return None;
-        }
-        Self::new()
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
     fn program(&self, name: &str, source: &str) -> Option<PathBuf> {
-        programs::compile(self.dir.path(), name, source)
+        programs::compile(self.folder(), name, source)
     }
 
     fn recording(&self) -> PathBuf {
@@ -65,7 +36,7 @@ impl Place {
 
     fn hbbp(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hbbp"));
-        command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
+        command.args(args).current_dir(self.folder()).stdin(Stdio::null());
         command
     }
 
@@ -87,11 +58,6 @@ impl Place {
         assert!(output.status.success(), "{args:?}: {}", errors(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
-}
-
-fn doctor() -> Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_hbbp")).args(["doctor", "--format", "json"]).output().unwrap();
-    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn errors(output: &Output) -> String {

@@ -89,7 +89,7 @@ fn other_profiles(place: &Place, program: &Path) {
 
 #[test]
 fn branches_traced_in_software_are_a_profile_for_compilers() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     for options in [&["--burst", "10000"][..], &["--depth", "10000"], &["--depth", "10000", "--ebs-event", "none"]] {
         let traced = place.trace(&[&["--overhead", "30"], options].concat(), &[text(&hot), "500"]);

@@ -47,7 +47,7 @@ fn follow(traced: &Traced) -> usize {
 
 #[test]
 fn every_branch_is_in_the_code_and_every_instruction_is_counted() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     let Some(varied) = place.program("varied", programs::VARIED) else { return };
     for (program, options) in [
@@ -98,7 +98,7 @@ fn symbols<const N: usize>(program: &str, names: [&str; N]) -> Option<[u64; N]> 
 
 #[test]
 fn a_loop_is_counted_exactly() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(known) = place.program("known", programs::KNOWN) else { return };
     let names = ["known_outer", "known_inner", "known_inner_end", "known_outer_end"];
     let Some([outer, inner, inner_end, outer_end]) = symbols(text(&known), names) else { return };

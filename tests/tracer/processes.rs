@@ -6,7 +6,7 @@ use crate::{Place, programs, text};
 
 #[test]
 fn every_thread_has_bursts_by_its_cpu_time() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(threads) = place.program("threads", programs::THREADS) else { return };
     // Where bursts cost more, a budget buys fewer of them in the same time.
     let mut recordings = [40, 80, 160, 320, 640]
@@ -34,7 +34,7 @@ fn every_thread_has_bursts_by_its_cpu_time() {
 
 #[test]
 fn children_have_bursts_of_their_own_program() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let (Some(hot), Some(known)) = (place.program("hot", programs::HOT), place.program("known", programs::KNOWN))
     else {
         return;
@@ -68,7 +68,7 @@ fn children_have_bursts_of_their_own_program() {
 
 #[test]
 fn processes_that_do_not_live_long_have_bursts() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     let script = format!("i=0; while [ $i -lt 300 ]; do {} 5; i=$((i+1)); done", hot.display());
     // Following a process from fork to exit takes about a millisecond, of their five.

@@ -5,7 +5,7 @@ use crate::{Place, errors, programs, text};
 
 #[test]
 fn bursts_are_as_long_as_asked_for() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     for depth in [1, 16, 300] {
         let traced = place.trace(&["--overhead", "30", "--depth", &depth.to_string()], &[text(&hot), "150"]);
@@ -32,7 +32,7 @@ fn bursts_are_as_long_as_asked_for() {
 
 #[test]
 fn with_other_events_beside_and_none() {
-    let Some(place) = Place::where_tracing_is_the_default() else { return };
+    let Some(place) = Place::to_trace_by_default() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     let record = |options: &[&str]| {
         let output = place.record(&[&["--overhead", "20"], options, &["--", text(&hot), "200"]].concat());
@@ -61,7 +61,7 @@ fn with_other_events_beside_and_none() {
 
 #[test]
 fn of_the_whole_machine_no_branches_are_traced() {
-    let Some(place) = Place::where_tracing_is_the_default() else { return };
+    let Some(place) = Place::to_trace_by_default() else { return };
     let output = place.record(&["-a", "--", "sleep", "0.2"]);
     if errors(&output).contains("recording all processes needs") {
         testing::skip!(Privileges, "{}", errors(&output));
@@ -74,7 +74,7 @@ fn of_the_whole_machine_no_branches_are_traced() {
 
 #[test]
 fn wrong_values_are_wrong_usage() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     for options in [
         &["--overhead", "0"][..],
         &["--overhead=-1"],
@@ -96,7 +96,7 @@ fn wrong_values_are_wrong_usage() {
 
 #[test]
 fn what_was_traced_is_said() {
-    let Some(place) = Place::where_tracing_is_the_default() else { return };
+    let Some(place) = Place::to_trace_by_default() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
     let output = place.record(&["--", text(&hot), "400"]);
     let said = errors(&output);

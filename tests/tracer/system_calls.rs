@@ -4,7 +4,7 @@ use crate::{Place, programs, text};
 
 #[test]
 fn bursts_go_on_behind_system_calls() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(calls) = place.program("calls", programs::CALLS) else { return };
     for kind in ["read", "write", "getpid", "clock"] {
         let traced = place.trace(&["--overhead", "30"], &[text(&calls), kind, "300"]);
@@ -21,7 +21,7 @@ fn bursts_go_on_behind_system_calls() {
 
 #[test]
 fn the_clock_of_the_vdso_is_followed() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(calls) = place.program("calls", programs::CALLS) else { return };
     let traced = place.trace(&["--overhead", "20", "--burst", "5000"], &[text(&calls), "vdso", "300"]);
     let mean = traced.number("/instructions") as f64 / traced.number("/bursts") as f64;
@@ -30,7 +30,7 @@ fn the_clock_of_the_vdso_is_followed() {
 
 #[test]
 fn a_thread_that_blocks_is_not_waited_for() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::to_trace() else { return };
     let Some(calls) = place.program("calls", programs::CALLS) else { return };
     let traced = place.trace(&["--overhead", "20"], &[text(&calls), "sleep", "150"]);
     assert!(traced.number("/bursts") >= 3, "{:#}", traced.tracer());

@@ -1,4 +1,4 @@
-//! Where the programs run and leave their files.
+//! Programs that run: where they leave their files, waiting for them, telling them something.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -7,35 +7,9 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-use testing::Alone;
-
-use crate::tracer;
-
-/// A directory for a test.
-pub struct Place {
-    dir: TempDir,
-    _alone: Alone,
-}
+use crate::place::Place;
 
 impl Place {
-    /// `None`, said on stderr, where nothing can be recorded.
-    pub fn new() -> Option<Self> {
-        let alone = Alone::wait();
-        let doctor = Command::new(tracer::hbbp()).args(["doctor", "--format", "json"]).output().unwrap();
-        let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
-        if let Some(reason) = report["would_use"]["error"].as_str() {
-            testing::skip!(NoSampling, "{reason}");
-            return None;
-        }
-        Some(Self { dir: tempfile::tempdir().unwrap(), _alone: alone })
-    }
-
-    /// A file or directory in it.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
     /// An empty directory in it, for one run of a program.
     pub fn empty(&self, name: &str) -> PathBuf {
         let path = self.path(name);
