@@ -34,6 +34,7 @@ mod function;
 mod functions;
 mod image;
 mod isa;
+mod isa_table;
 mod kinds;
 mod layers;
 mod names;
