@@ -8,7 +8,7 @@ use crate::plan::event_spec::{Role, Unit};
 use crate::plan::microarchitecture::Microarchitecture;
 use crate::plan::{BranchRecords, Options, branch_records};
 use crate::session::tracing::by_default;
-use crate::tracer::{BurstSize, TracerChoice, TracerKind, TracerOptions};
+use crate::tracer::{BurstEnd, TracerKind};
 
 /// What the machine offers, as a document of the schema `hbbp-doctor/1`.
 #[derive(Clone, Debug, Serialize)]
@@ -107,7 +107,7 @@ pub struct WouldTrace {
     pub kind: TracerKind,
     /// Where a burst would end.
     #[serde(flatten)]
-    pub size: BurstSize,
+    pub end: BurstEnd,
     /// Percent of the program's CPU time that recording may take.
     pub overhead: f64,
 }
@@ -211,9 +211,8 @@ fn would_use(machine: &Machine, tracing: &TracingReport, opener: &mut dyn EventO
 }
 
 fn would_trace(choice: &mut Choice) -> Option<WouldTrace> {
-    let TracerOptions { kind, overhead, size } = by_default(choice)?;
-    let TracerChoice::Kind(kind) = kind else { return None };
-    Some(WouldTrace { kind, size, overhead })
+    let (kind, options) = by_default(choice)?;
+    Some(WouldTrace { kind, end: options.size.end(kind), overhead: options.overhead })
 }
 
 fn advice(machine: &Machine, tracing: &TracingReport) -> Vec<String> {

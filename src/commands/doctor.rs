@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use collector::KernelOpener;
 use collector::doctor::{Report, TracingReport, examine};
 use collector::machine::Machine;
+use collector::tracer::BurstEnd;
 
 use crate::output::write_to;
 
@@ -99,10 +100,9 @@ fn text(report: &Report) -> String {
         wrap(&mut out, "  ", &format!("{} {} {}{branches}", event.name, event.period, event.unit));
     }
     if let Some(tracer) = &used.tracer {
-        let size = match (tracer.size.depth, tracer.size.instructions) {
-            (Some(depth), _) => format!("{depth} branches"),
-            (None, Some(instructions)) => format!("{instructions} instructions"),
-            (None, None) => "any length".to_owned(),
+        let size = match tracer.end {
+            BurstEnd::Instructions { instructions } => format!("{instructions} instructions"),
+            BurstEnd::Branches { branches } | BurstEnd::Either { branches, .. } => format!("{branches} branches"),
         };
         let text = format!(
             "branches traced in software ({}), in bursts of {size}, at most {} % of CPU time",

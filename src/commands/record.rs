@@ -101,7 +101,7 @@ pub struct Args {
     #[arg(long, value_name = "PCT", default_value_t = 1.0)]
     overhead: f64,
     /// Instructions of a burst (a traced path)
-    #[arg(long, value_name = "N", conflicts_with = "depth", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", conflicts_with = "depth", default_value_t = BurstSize::DEFAULT_INSTRUCTIONS)]
     burst: u64,
     /// Taken branches of a burst, instead of a number of instructions
     #[arg(long, value_name = "N")]
@@ -271,7 +271,7 @@ fn request(args: Args) -> anyhow::Result<Request> {
         tracer: TracerOptions {
             kind: args.tracer,
             overhead: args.overhead,
-            size: BurstSize { instructions: args.depth.is_none().then_some(args.burst), depth: args.depth },
+            size: args.depth.map_or(BurstSize::Instructions(args.burst), BurstSize::Branches),
         },
         simulation: (args.pmu == "simulated").then(|| args.simulation.options()),
         target,

@@ -9,7 +9,7 @@ use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::Levels;
 use crate::plan::{EventOption, Options};
 use crate::simulation::PmuSettings;
-use crate::tracer::{TracerChoice, TracerOptions};
+use crate::tracer::{BurstSize, TracerChoice, TracerOptions};
 
 /// A recording to be made.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,7 +99,7 @@ impl Request {
         if !(self.tracer.overhead > 0.0 && self.tracer.overhead <= 1000.0) {
             return refuse(format!("--overhead {}: it is a percentage above 0", self.tracer.overhead));
         }
-        if self.tracer.size.instructions == Some(0) || self.tracer.size.depth == Some(0) {
+        if matches!(self.tracer.size, BurstSize::Instructions(0) | BurstSize::Branches(0)) {
             return refuse("a burst has one instruction and one branch at least".to_owned());
         }
         if self.target == Target::System && matches!(self.tracer.kind, TracerChoice::Kind(_)) {

@@ -22,10 +22,7 @@ use crate::session::placeholder::{placeholder, tracking};
 use crate::session::{Summary, nanoseconds};
 use crate::sys::{EventFd, own_cpu_time};
 use crate::tracer::budget::stop_cost::{SAMPLE, SAMPLE_SHARE, UNSEEN_SHARE};
-use crate::tracer::{
-    BREAKPOINT_DEPTH, BurstEvent, BurstSize, Clock, Settings, Tracer, TracerChoice, TracerKind, TracerOptions,
-    TracerStatistics,
-};
+use crate::tracer::{BurstEvent, Clock, Settings, Tracer, TracerChoice, TracerKind, TracerOptions, TracerStatistics};
 
 /// Tracing that is to be done.
 pub(crate) struct Tracing {
@@ -52,7 +49,7 @@ impl Tracing {
         sample_less(request, choice);
         let settings = Settings {
             kind,
-            size: size(kind, options.size),
+            end: options.size.end(kind),
             overhead: options.overhead,
             burst_share: 1.0 - UNSEEN_SHARE - if samples { SAMPLE_SHARE } else { 0.0 },
             inherit: !request.no_inherit,
@@ -114,7 +111,7 @@ impl Follows for Tracing {
     fn introduce(&self, metadata: &mut Metadata) {
         let provenance = Some(Provenance::Software);
         metadata.events.push(EventMetadata { provenance, ..event_metadata(&self.spec) });
-        metadata.tracer = Some(self.settings.size.metadata(self.settings.kind, self.settings.overhead));
+        metadata.tracer = Some(self.settings.end.metadata(self.settings.kind, self.settings.overhead));
     }
 
     fn conclude(&self, done: Option<TracerStatistics>, own: Range<usize>, summary: &mut Summary) {
@@ -139,11 +136,11 @@ impl Follows for Tracing {
 }
 
 /// What would trace a command without options, if it can be; the choice becomes what would be opened beside it.
-pub(crate) fn by_default(choice: &mut Choice) -> Option<TracerOptions> {
+pub(crate) fn by_default(choice: &mut Choice) -> Option<(TracerKind, TracerOptions)> {
     let request = Request::default();
     let kind = wanted(&request, choice)?;
     sample_less(&request, choice);
-    Some(TracerOptions { kind: TracerChoice::Kind(kind), size: size(kind, request.tracer.size), ..request.tracer })
+    Some((kind, request.tracer))
 }
 
 /// Makes event samples so rare that bursts have most of the budget, where the user left it open.
@@ -152,15 +149,6 @@ fn sample_less(request: &Request, choice: &mut Choice) {
     for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
         let period = SAMPLE.as_nanos() as f64 / (SAMPLE_SHARE * request.tracer.overhead / 100.0);
         event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
-    }
-}
-
-fn size(kind: TracerKind, asked: BurstSize) -> BurstSize {
-    match kind {
-        TracerKind::Breakpoint | TracerKind::Check if asked == BurstSize::default() => {
-            BurstSize { depth: Some(BREAKPOINT_DEPTH), ..asked }
-        }
-        _ => asked,
     }
 }
 

@@ -7,9 +7,11 @@ use formats::metadata::TracerMetadata;
 use serde::Serialize;
 
 /// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
-pub(crate) const BREAKPOINT_DEPTH: u64 = 16;
-/// Instructions of a burst, unless asked for.
-const INSTRUCTIONS: u64 = 10_000;
+const BREAKPOINT_BRANCHES: u64 = 16;
+/// Instructions of a burst for which only a number of taken branches was asked, per branch: code without branches must end, too.
+const INSTRUCTIONS_PER_BRANCH: u64 = 1000;
+/// Instructions of any burst, at most.
+const MOST_INSTRUCTIONS: u64 = 10_000_000;
 
 /// Whether to trace branches in software, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,15 +37,40 @@ pub enum TracerKind {
     Check,
 }
 
-/// Where a burst ends.
+/// How long a burst is asked to be; 1 at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BurstSize {
+    /// So many executed instructions.
+    Instructions(u64),
+    /// So many taken branches.
+    Branches(u64),
+}
+
+/// Where a burst ends: what was asked for, with what the way of tracing adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct BurstSize {
-    /// A burst has so many instructions at most.
-    #[serde(rename = "burst_instructions", skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<u64>,
-    /// A burst has so many taken branches at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub depth: Option<u64>,
+#[serde(untagged)]
+pub enum BurstEnd {
+    /// After so many executed instructions.
+    Instructions {
+        /// 1 at least; no burst has more than 10,000,000.
+        #[serde(rename = "burst_instructions")]
+        instructions: u64,
+    },
+    /// After so many taken branches, or 1,000 times as many instructions.
+    Branches {
+        /// 1 at least.
+        #[serde(rename = "depth")]
+        branches: u64,
+    },
+    /// After so many of either, whichever comes first.
+    Either {
+        /// 1 at least; no burst has more than 10,000,000.
+        #[serde(rename = "burst_instructions")]
+        instructions: u64,
+        /// 1 at least.
+        #[serde(rename = "depth")]
+        branches: u64,
+    },
 }
 
 /// The options of the tracer.
@@ -53,7 +80,7 @@ pub struct TracerOptions {
     pub kind: TracerChoice,
     /// Percent of the program's CPU time that recording may take.
     pub overhead: f64,
-    /// Where a burst ends.
+    /// How long a burst is to be.
     pub size: BurstSize,
 }
 
@@ -64,33 +91,60 @@ impl Default for TracerOptions {
 }
 
 impl Default for BurstSize {
-    /// 10,000 instructions: long enough that what is slow to start is not counted too often.
     fn default() -> Self {
-        Self { instructions: Some(INSTRUCTIONS), depth: None }
+        Self::Instructions(Self::DEFAULT_INSTRUCTIONS)
     }
 }
 
 impl BurstSize {
+    /// Instructions of a burst, unless asked for: long enough that what is slow to start is not counted too often.
+    pub const DEFAULT_INSTRUCTIONS: u64 = 10_000;
+
+    /// Where a burst ends that is taken in this way. Breakpoints are slow: by them, a burst ends after 16 branches if no other number
+    /// was asked for.
+    pub(crate) fn end(self, kind: TracerKind) -> BurstEnd {
+        match (self, kind) {
+            (Self::Instructions(instructions), TracerKind::Lookahead) => BurstEnd::Instructions { instructions },
+            (Self::Instructions(instructions), TracerKind::Breakpoint | TracerKind::Check) => {
+                BurstEnd::Either { instructions, branches: BREAKPOINT_BRANCHES }
+            }
+            (Self::Branches(branches), _) => BurstEnd::Branches { branches },
+        }
+    }
+}
+
+impl BurstEnd {
     /// What is known of a tracer before it has done anything.
     pub(crate) fn metadata(self, kind: TracerKind, overhead_allowed: f64) -> TracerMetadata {
+        let (burst_instructions, depth) = match self {
+            Self::Instructions { instructions } => (Some(instructions), None),
+            Self::Branches { branches } => (None, Some(branches)),
+            Self::Either { instructions, branches } => (Some(instructions), Some(branches)),
+        };
         TracerMetadata {
             kind: Some(kind.to_string()),
-            burst_instructions: self.instructions,
-            depth: self.depth,
+            burst_instructions,
+            depth,
             overhead_allowed: Some(overhead_allowed),
             ..TracerMetadata::default()
         }
     }
 
-    /// Instructions at most, also where only a depth was asked for: code without branches must end, too.
+    /// Executed instructions at most.
     pub(crate) fn most_instructions(self) -> u64 {
-        let with_depth = || self.depth.map_or(INSTRUCTIONS, |depth| depth.saturating_mul(1000));
-        self.instructions.unwrap_or_else(with_depth).clamp(1, 10_000_000)
+        let asked = match self {
+            Self::Instructions { instructions } | Self::Either { instructions, .. } => instructions,
+            Self::Branches { branches } => branches.saturating_mul(INSTRUCTIONS_PER_BRANCH),
+        };
+        asked.clamp(1, MOST_INSTRUCTIONS)
     }
 
     /// Taken branches at most.
     pub(crate) fn most_branches(self) -> u64 {
-        self.depth.unwrap_or(u64::MAX).max(1)
+        match self {
+            Self::Instructions { .. } => u64::MAX,
+            Self::Branches { branches } | Self::Either { branches, .. } => branches.max(1),
+        }
     }
 }
 
@@ -121,5 +175,40 @@ impl fmt::Display for TracerKind {
             Self::Breakpoint => "breakpoint",
             Self::Check => "check",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_ends_a_burst_and_breakpoints_end_it_sooner() {
+        use TracerKind::{Breakpoint, Check, Lookahead};
+        let (default, long) = (BurstSize::default(), BurstSize::Instructions(70_000_000));
+        for (asked, kind, stated, most) in [
+            (default, Lookahead, (Some(10_000), None), (10_000, u64::MAX)),
+            (default, Breakpoint, (Some(10_000), Some(16)), (10_000, 16)),
+            (default, Check, (Some(10_000), Some(16)), (10_000, 16)),
+            (BurstSize::Instructions(500), Breakpoint, (Some(500), Some(16)), (500, 16)),
+            (BurstSize::Branches(300), Breakpoint, (None, Some(300)), (300_000, 300)),
+            (BurstSize::Branches(300), Lookahead, (None, Some(300)), (300_000, 300)),
+            (long, Lookahead, (Some(70_000_000), None), (10_000_000, u64::MAX)),
+        ] {
+            let end = asked.end(kind);
+            let metadata = end.metadata(kind, 1.0);
+            assert_eq!((metadata.burst_instructions, metadata.depth), stated, "{asked:?} {kind}");
+            assert_eq!((end.most_instructions(), end.most_branches()), most, "{asked:?} {kind}");
+            // `hbbp doctor` says the same.
+            let fields = serde_json::to_value(end).unwrap();
+            let said = ["burst_instructions", "depth"].map(|name| fields.get(name).cloned());
+            assert_eq!(
+                said,
+                [stated.0, stated.1].map(|number: Option<u64>| number.map(Value::from)),
+                "{asked:?} {kind}"
+            );
+        }
     }
 }

@@ -3,13 +3,13 @@
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, ReadFormat};
 
-use crate::tracer::options::{BurstSize, TracerKind};
+use crate::tracer::options::{BurstEnd, TracerKind};
 
 /// How the tracer is to trace, and how much it may cost.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) kind: TracerKind,
-    pub(crate) size: BurstSize,
+    pub(crate) end: BurstEnd,
     /// What recording may take, in percent of the threads' CPU time.
     pub(crate) overhead: f64,
     /// The part of it that is for bursts.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use formats::metadata::{Percent, PredictionCounts, StartingMetadata, StopCostMetadata, TracerMetadata, TracerTimes};
 
 use crate::tracer::budget::stop_cost::{Calibration, SAMPLE, StopCost, UNSEEN_SHARE};
-use crate::tracer::options::{BurstSize, TracerKind};
+use crate::tracer::options::{BurstEnd, TracerKind};
 
 /// What the tracer did.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct TracerStatistics {
     /// How paths were found.
     pub kind: TracerKind,
     /// Where bursts ended at the latest.
-    pub size: BurstSize,
+    pub end: BurstEnd,
     /// Percent of the threads' CPU time that recording was allowed to take.
     pub overhead_allowed: f64,
     /// Percent it took, by the times below.
@@ -182,10 +182,10 @@ impl Times {
 }
 
 impl TracerStatistics {
-    pub(crate) fn new(kind: TracerKind, size: BurstSize, overhead_allowed: f64, stop_cost: StopCost) -> Self {
+    pub(crate) fn new(kind: TracerKind, end: BurstEnd, overhead_allowed: f64, stop_cost: StopCost) -> Self {
         Self {
             kind,
-            size,
+            end,
             overhead_allowed,
             overhead: 0.0,
             bursts: 0,
@@ -251,7 +251,7 @@ impl TracerStatistics {
             ending_ns: nanoseconds(self.ending),
             stop_cost: Some(stop_cost(&self.stop_cost)),
             time: Some(self.time.metadata()),
-            ..self.size.metadata(self.kind, self.overhead_allowed)
+            ..self.end.metadata(self.kind, self.overhead_allowed)
         }
     }
 

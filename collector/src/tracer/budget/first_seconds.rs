@@ -40,7 +40,7 @@ impl Program {
     fn record_with(&self, seed: u64, seconds: u64) -> (TracerStatistics, f64) {
         let settings = Settings {
             kind: TracerKind::Lookahead,
-            size: BurstSize::default(),
+            end: BurstSize::default().end(TracerKind::Lookahead),
             overhead: 100.0 * BUDGET,
             burst_share: 1.0,
             inherit: true,

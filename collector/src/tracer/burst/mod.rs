@@ -160,8 +160,12 @@ mod tests {
         // What only the kernel has.
         assert_eq!(burst.write(&event(SampleFormat::REGS_USER), thread, 0, &mut records), 1);
         assert_eq!(records.len(), 16, "nothing of it is written");
-        let mut statistics =
-            TracerStatistics::new(TracerKind::Lookahead, BurstSize::default(), 1.0, StopCost::built_in("a test"));
+        let mut statistics = TracerStatistics::new(
+            TracerKind::Lookahead,
+            BurstSize::default().end(TracerKind::Lookahead),
+            1.0,
+            StopCost::built_in("a test"),
+        );
         assert_eq!(statistics.degradation(), None);
         statistics.unwritable_samples = 3;
         assert!(statistics.degradation().unwrap().starts_with("3 samples of bursts could not be written"));

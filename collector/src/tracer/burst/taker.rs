@@ -12,7 +12,7 @@ use crate::tracer::burst::memory::PageReader;
 use crate::tracer::burst::prediction::{Prediction, same_path, same_registers, same_stack};
 use crate::tracer::burst::static_path::{LONGEST_INSTRUCTION, NoBranch, next_unresolved, read_code};
 use crate::tracer::kernel::{Kernel, ThreadMemory};
-use crate::tracer::options::{BREAKPOINT_DEPTH, BurstSize, TracerKind};
+use crate::tracer::options::{BurstEnd, TracerKind};
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::event::Answer;
 use crate::tracer::thread::{Goal, Thread};
@@ -43,7 +43,7 @@ pub(crate) fn warm_up(overlay: &mut Overlay) {
 /// Takes bursts, one after the other.
 pub(crate) struct BurstTaker {
     kind: TracerKind,
-    size: BurstSize,
+    end: BurstEnd,
     // Reused from burst to burst.
     overlay: Overlay,
     reader: PageReader,
@@ -60,10 +60,10 @@ pub(crate) struct Standing<'a, K: Kernel> {
 }
 
 impl BurstTaker {
-    pub(crate) fn new(kind: TracerKind, size: BurstSize) -> Self {
+    pub(crate) fn new(kind: TracerKind, end: BurstEnd) -> Self {
         let mut overlay = Overlay::new(PAGES);
         warm_up(&mut overlay);
-        Self { kind, size, overlay, reader: PageReader::new(), part_began: Duration::ZERO }
+        Self { kind, end, overlay, reader: PageReader::new(), part_began: Duration::ZERO }
     }
 
     /// Looks ahead, or for the first branch to set a breakpoint at.
@@ -138,15 +138,6 @@ impl BurstTaker {
 
     /// Runs ahead from `registers` as far as the burst may still go.
     fn interpret<K: Kernel>(&mut self, on: &mut Standing<'_, K>, registers: &mut Registers) -> StopReason {
-        self.interpret_at_most(on, registers, self.size)
-    }
-
-    fn interpret_at_most<K: Kernel>(
-        &mut self,
-        on: &mut Standing<'_, K>,
-        registers: &mut Registers,
-        size: BurstSize,
-    ) -> StopReason {
         let pid = on.thread.id.pid;
         self.overlay.clear();
         self.reader.fetch(on.kernel, pid, on.thread.working_set.expected());
@@ -156,8 +147,8 @@ impl BurstTaker {
         let mut memory = self.reader.memory(on.kernel, pid, layout);
         let burst = &mut on.thread.burst;
         let stop = loop {
-            let left = size.most_instructions().saturating_sub(burst.instructions);
-            let branches = size.most_branches().saturating_sub(burst.branches.len() as u64);
+            let left = self.end.most_instructions().saturating_sub(burst.instructions);
+            let branches = self.end.most_branches().saturating_sub(burst.branches.len() as u64);
             let fuel = Fuel { instructions: left, branches: branches.min(burst.room()) };
             if left == 0 || branches == 0 {
                 break if left == 0 { StopReason::Fuel } else { StopReason::Branches };
@@ -184,9 +175,8 @@ impl BurstTaker {
 
     /// Looks ahead without writing anything down, to be compared with what the breakpoints find.
     fn predict<K: Kernel>(&mut self, on: &mut Standing<'_, K>, mut registers: Registers) {
-        let size = BurstSize { depth: Some(self.breakpoint_depth()), ..self.size };
         let (not_taken, start) = (on.statistics.not_taken, Avma(registers.rip));
-        let stop = self.interpret_at_most(on, &mut registers, size);
+        let stop = self.interpret(on, &mut registers);
         on.statistics.not_taken = not_taken;
         let branches = std::mem::take(&mut on.thread.burst.branches);
         on.thread.burst.begin(start, on.thread.period);
@@ -202,13 +192,13 @@ impl BurstTaker {
             StopReason::Fuel | StopReason::Branches => {}
             other => return Answer::Complete(other.name()),
         }
-        if self.depth_left(on.thread) == 0 {
+        if self.branches_left(on.thread) == 0 {
             if let Some(prediction) = &on.thread.prediction {
                 prediction.compare_registers(&registers, &mut on.statistics.predictions);
             }
             return Answer::Complete(StopReason::Branches.name());
         }
-        if on.thread.burst.instructions >= self.size.most_instructions() {
+        if on.thread.burst.instructions >= self.end.most_instructions() {
             return Answer::Complete(StopReason::Fuel.name());
         }
         self.seek_next_branch(on, &registers)
@@ -232,19 +222,15 @@ impl BurstTaker {
         outcome.stop
     }
 
-    fn depth_left<E>(&self, thread: &Thread<E>) -> u64 {
-        self.breakpoint_depth().saturating_sub(thread.burst.branches.len() as u64)
-    }
-
-    /// Taken branches of a burst by breakpoints alone.
-    fn breakpoint_depth(&self) -> u64 {
-        self.size.depth.unwrap_or(BREAKPOINT_DEPTH).max(1)
+    /// Taken branches that the burst may still have.
+    fn branches_left<E>(&self, thread: &Thread<E>) -> u64 {
+        self.end.most_branches().saturating_sub(thread.burst.branches.len() as u64)
     }
 
     /// Lets the thread run to the next branch that its bytes do not decide.
     fn seek_next_branch<K: Kernel>(&mut self, on: &mut Standing<'_, K>, registers: &Registers) -> Answer {
         on.statistics.time.state += self.part(on.kernel);
-        let depth = self.depth_left(on.thread).min(on.thread.burst.room());
+        let depth = self.branches_left(on.thread).min(on.thread.burst.room());
         let (start, stack) = (Avma(registers.rip), registers.general[4]);
         let branches = &mut on.thread.burst.branches;
         let found = next_unresolved(on.kernel, on.thread.id.pid, start, stack, depth, branches);

@@ -12,7 +12,7 @@ use crate::tracer::kernel::scripted::Input::{
     Returns, Signal, Sleeps, StandsAt, Start, Starts, Stop, Time,
 };
 use crate::tracer::kernel::scripted::{CODE, ScriptedKernel};
-use crate::tracer::options::{BurstSize, TracerKind};
+use crate::tracer::options::{BurstEnd, TracerKind};
 use crate::tracer::placement::Placement;
 use crate::tracer::settings::{self, Settings};
 use crate::tracer::shared::Shared;
@@ -40,7 +40,7 @@ impl Replay {
     fn of(code: &'static [u8]) -> Self {
         let settings = Settings {
             kind: TracerKind::Lookahead,
-            size: BurstSize { instructions: Some(100), depth: None },
+            end: BurstEnd::Instructions { instructions: 100 },
             overhead: 100.0,
             burst_share: 1.0,
             inherit: true,
@@ -198,7 +198,7 @@ fn a_breakpoint_where_the_thread_stands_is_meant_the_second_time() {
 fn branches_by_breakpoints_alone() {
     let mut replay = Replay::of(BRANCHES);
     replay.settings.kind = TracerKind::Breakpoint;
-    replay.settings.size = BurstSize { instructions: None, depth: Some(2) };
+    replay.settings.end = BurstEnd::Branches { branches: 2 };
     let done = replay.check(&[
         STARTS,
         (Clock(7), &["breakpoint of 7 at 0x401001", "breakpoint of 7 sends 28 to 7", "run 7"]),
