@@ -37,7 +37,7 @@ pub struct Report {
     pub container: Option<String>,
 }
 
-/// A core PMU.
+/// A PMU of cores: hybrid machines have several.
 #[derive(Clone, Debug, Serialize)]
 pub struct PmuReport {
     /// The name that the kernel gives it.
@@ -62,7 +62,7 @@ pub struct PmuReport {
 pub struct BranchReport {
     /// Whether there are any.
     pub available: bool,
-    /// `lbr`, `lbr-v2`, `brs`.
+    /// How the hardware makes them: `lbr` (Intel), `lbr-v2` or `brs` (AMD).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
     /// Entries of a stack, where the kernel says.

@@ -51,9 +51,9 @@ pub enum RecordError {
     /// The recording could not be written to its end; the command ran on.
     #[error("{} is not complete: {source}", .path.display())]
     Incomplete {
-        /// The recording.
+        /// The file that it was written to.
         path: PathBuf,
-        /// Why.
+        /// Why no more could be written.
         source: Box<RecordError>,
         /// How the command ended, if there was one and it has, and not because the time was up.
         command: Option<CommandStatus>,
@@ -61,10 +61,10 @@ pub enum RecordError {
     /// How the command ends cannot be seen; the recording is complete.
     #[error("waiting for the command: {}", plain(.0))]
     Waiting(io::Error),
-    /// Signals, processes.
+    /// Something else that was asked of the system failed.
     #[error("{what}: {}", plain(.source))]
     System {
-        /// What was tried.
+        /// What was tried, in words: `blocking signals`.
         what: &'static str,
         /// What the system said.
         source: io::Error,

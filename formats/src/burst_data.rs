@@ -41,7 +41,7 @@ pub struct Forwarded {
 pub struct DataUses {
     /// In order; empty where nobody recorded them.
     pub first: Vec<DataUse>,
-    /// In order.
+    /// Uses of what the burst itself had stored, in order of instructions.
     pub forwarded: Vec<Forwarded>,
     /// Instructions for which both are known; `None` if for all.
     pub known_until: Option<u32>,
@@ -64,7 +64,7 @@ impl DataUses {
         uses
     }
 
-    /// Writes it.
+    /// The bytes of it, as a sample's raw data: little-endian words of 64 bits.
     pub fn to_bytes(&self) -> Vec<u8> {
         write(self.first.iter().copied(), self.known_until, self.forwarded.iter().copied())
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The document's shape and its version.
 pub const SCHEMA: &str = "hbbp-executions/1";
 
-/// The document.
+/// Exact executions of a run, by instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Executions {
     schema: String,
@@ -25,7 +25,7 @@ pub struct CountedInstruction {
     pub path: String,
     /// Where in it, or its address where there is no file.
     pub file_offset: FileOffset,
-    /// How often.
+    /// How often it was executed.
     pub count: u64,
 }
 

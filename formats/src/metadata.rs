@@ -42,7 +42,7 @@ pub const RECORD_TYPE: u32 = 65;
 const MOST_IN_RECORD: usize = 65_528 - 16;
 
 tolerant_objects! {
-    /// A recording's metadata.
+    /// What a recording says of itself: the JSON of feature 250.
     pub struct Metadata {
         /// [`SCHEMA`]; readers take later versions, too.
         pub schema: Option<String>,
@@ -62,7 +62,7 @@ tolerant_objects! {
         pub simulation: Option<SimulationMetadata>,
         /// Everything that is less than it could be, in sentences.
         pub degradations: Vec<String>,
-        /// Samples written.
+        /// Samples in the recording, of all events.
         pub samples: Option<u64>,
         /// Records the kernel had no room for in a ring, samples and others (`PERF_RECORD_LOST`); those lost after the last that was
         /// written are in no other place.
@@ -93,7 +93,7 @@ tolerant_objects! {
         pub period: Option<Period>,
         /// `precise_ip`, 0 to 3.
         pub precise: Option<u8>,
-        /// Levels sampled.
+        /// Privilege levels at which it samples.
         pub levels: Option<Levels>,
         /// Branches its samples hold, in the words of `perf record -j`.
         pub branches: Option<String>,
@@ -254,9 +254,9 @@ pub enum Levels {
     /// User space and kernel.
     #[default]
     All,
-    /// User space only.
+    /// User space only: the kernel's code has no samples.
     User,
-    /// Kernel code only.
+    /// The kernel's code only: user space has no samples.
     Kernel,
 }
 

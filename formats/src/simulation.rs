@@ -13,7 +13,7 @@ tolerant_objects! {
         pub depth: Option<u64>,
         /// Share of the branches that tend to be in the oldest entry, 0 to 1.
         pub bias: Option<f64>,
-        /// What chooses them.
+        /// Random seed: it chooses those branches and the delays of samples.
         pub seed: Option<u64>,
         /// Instructions executed, all of them.
         pub instructions: Option<u64>,

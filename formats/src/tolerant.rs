@@ -114,7 +114,7 @@ impl Field for String {
     }
 }
 
-/// Reads a field.
+/// Reads a field, whatever is there: what it cannot be is as if it were not there.
 pub(crate) fn field<'de, D: Deserializer<'de>, T: Field>(field: D) -> Result<T, D::Error> {
     Value::deserialize(field).map(T::of_value)
 }

@@ -19,7 +19,7 @@ tolerant_objects! {
         pub overhead_allowed: Option<f64>,
         /// Percent of the threads' CPU time that it took: 0 to 100,000.
         pub overhead: Option<Percent>,
-        /// Bursts recorded.
+        /// Bursts that are in the recording.
         pub bursts: Option<u64>,
         /// Bursts there was no room for.
         pub lost_bursts: Option<u64>,
@@ -27,7 +27,7 @@ tolerant_objects! {
         pub unwritable_samples: Option<u64>,
         /// Instructions executed in bursts.
         pub instructions: Option<u64>,
-        /// Taken branches recorded.
+        /// Taken branches in bursts.
         pub taken_branches: Option<u64>,
         /// Of those, decided by their bytes: direct jumps and calls.
         pub static_branches: Option<u64>,
@@ -77,7 +77,7 @@ tolerant_objects! {
 
     /// Predictions compared with what happened.
     pub struct PredictionCounts {
-        /// Compared.
+        /// How many were compared.
         pub checked: Option<u64>,
         /// Not as predicted: other threads or the kernel changed memory meanwhile, or a handler ran.
         pub diverged: Option<u64>,
@@ -117,7 +117,7 @@ tolerant_objects! {
         pub timed_other_cpu_spread_ns: Option<u64>,
     }
 
-    /// Times, ns.
+    /// CPU time of the program and of what recording did, ns.
     pub struct TracerTimes {
         /// CPU time of the traced threads.
         pub application_ns: Option<u64>,
@@ -125,9 +125,9 @@ tolerant_objects! {
         pub stops_ns: Option<u64>,
         /// Reading registers and memory of stopped threads.
         pub state_ns: Option<u64>,
-        /// Interpreting.
+        /// Interpreting code that was decoded.
         pub lookahead_ns: Option<u64>,
-        /// Decoding.
+        /// Decoding instructions that were met for the first time.
         pub decoding_ns: Option<u64>,
         /// Setting breakpoints, and the stops at them.
         pub breakpoints_ns: Option<u64>,

@@ -25,7 +25,7 @@ impl Source {
         }
     }
 
-    /// The other source.
+    /// Branch stacks for EBS, and EBS for branch stacks.
     pub fn other(self) -> Self {
         match self {
             Source::Ebs => Source::Lbr,

@@ -47,7 +47,7 @@ pub enum Weighting {
 }
 
 impl Weighting {
-    /// All of them.
+    /// All weightings, in the order in which training tries them.
     pub const ALL: [Self; 4] = [Self::Instructions, Self::Root, Self::Equal, Self::Cost];
 
     /// The name used in files and on the command line.
@@ -86,9 +86,9 @@ impl FromStr for Weighting {
 pub struct LeftOut {
     /// The program that was left out.
     pub program: String,
-    /// Its labelled blocks.
+    /// How many labelled blocks it has.
     pub blocks: u64,
-    /// Errors by chooser.
+    /// The errors of its blocks, by who chose.
     pub errors: Errors,
 }
 
@@ -99,7 +99,7 @@ pub struct Errors {
     pub ebs: Error,
     /// Branch stacks for every block.
     pub lbr: Error,
-    /// HBBP's published rule.
+    /// HBBP's published rule: branch stacks up to 18 instructions, EBS for longer blocks.
     pub published: Error,
     /// The error of the tree.
     pub tree: Error,

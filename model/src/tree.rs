@@ -14,7 +14,7 @@ pub struct Tree {
 /// A node, with what came to it of the blocks the tree was made from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Node {
-    /// What it does.
+    /// Where blocks go from here, or what is chosen for them.
     pub decision: Decision,
     /// How many blocks came here.
     pub samples: u64,
@@ -29,7 +29,7 @@ pub struct Node {
 pub enum Decision {
     /// Goes left where the feature is at most the threshold, else right.
     Split {
-        /// Index in [`FEATURES`].
+        /// The feature that decides, as an index in [`FEATURES`].
         feature: usize,
         /// The largest value that goes left.
         threshold: f64,
@@ -38,7 +38,7 @@ pub enum Decision {
         /// Index of the right child.
         right: usize,
     },
-    /// Names the source.
+    /// Chooses this source for the blocks that come here.
     Leaf(Source),
 }
 

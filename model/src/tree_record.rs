@@ -28,7 +28,7 @@ pub struct NodeRecord {
 pub struct TreeRecord {
     /// Names of features; splits have indexes in this list.
     pub features: Vec<String>,
-    /// The root first.
+    /// The nodes, the root first.
     pub nodes: Vec<NodeRecord>,
 }
 

@@ -20,7 +20,7 @@ pub use probe::EventOpener;
 pub struct Machine {
     /// What its processor is.
     pub cpu: Cpu,
-    /// CPUs that run.
+    /// CPUs that run now (`/sys/devices/system/cpu/online`).
     pub online: CpuList,
     /// CPUs there are, running or not.
     pub present: u32,
@@ -42,7 +42,7 @@ pub struct Machine {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cpu {
-    /// `GenuineIntel`, `AuthenticAMD`, ..
+    /// Who made it: `GenuineIntel`, `AuthenticAMD`, `HygonGenuine`.
     pub vendor: String,
     /// The display family that CPUID tells.
     pub family: u32,
@@ -90,7 +90,7 @@ pub struct Kernel {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Privileges {
-    /// Effective user id.
+    /// Effective user id, 0 for root.
     pub uid: u32,
     /// Whether it has `CAP_PERFMON`.
     pub perfmon: bool,
@@ -110,7 +110,7 @@ pub struct Privileges {
 pub enum Probe {
     /// The event could be opened.
     Works,
-    /// It did not.
+    /// The kernel refused it, with this number.
     Fails(Errno),
 }
 
@@ -120,11 +120,11 @@ pub enum Probe {
 pub struct Probes {
     /// The event that counts nothing: whether `perf_event_open` is there and allowed at all.
     pub dummy: Probe,
-    /// Cycles, in hardware.
+    /// CPU cycles, counted by the hardware.
     pub cycles: Probe,
-    /// Instructions, in hardware.
+    /// Retired instructions, counted by the hardware.
     pub instructions: Probe,
-    /// Branches, in hardware.
+    /// Retired branches, counted by the hardware.
     pub branches: Probe,
     /// Cycles with branch records.
     pub branch_stack: Probe,
@@ -132,7 +132,7 @@ pub struct Probes {
     pub task_clock: Probe,
     /// Clock of a CPU.
     pub cpu_clock: Probe,
-    /// A hardware breakpoint.
+    /// A breakpoint by the CPU's debug registers.
     pub breakpoint: Probe,
     /// An event that counts the kernel too.
     pub kernel_code: Probe,
@@ -168,7 +168,7 @@ impl Default for Probes {
 }
 
 impl Probe {
-    /// Whether it opened.
+    /// Whether the event could be opened.
     pub fn works(self) -> bool {
         self == Self::Works
     }

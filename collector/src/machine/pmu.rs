@@ -55,7 +55,7 @@ pub enum TermError {
         /// The term that was given.
         term: String,
     },
-    /// Not a number.
+    /// The value of a term is neither a decimal nor a hexadecimal number.
     #[error("`{0}` is not a number")]
     NotANumber(String),
     /// More bits than the field has.

@@ -35,7 +35,7 @@ const DETAILS: BranchSampleType =
 /// A filter list that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BranchFilterError {
-    /// No such name.
+    /// There is no filter of that name.
     #[error("no branch filter is called `{name}`; there are {}", names())]
     Unknown {
         /// The name as it was given.

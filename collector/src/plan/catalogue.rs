@@ -9,7 +9,7 @@ use crate::machine::pmu::EventCode;
 use crate::plan::event_spec::Unit;
 use crate::plan::microarchitecture::Microarchitecture;
 
-/// A listed event.
+/// An event of a CPU's maker that is known to serve as a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// Its name in the maker's list.
@@ -18,7 +18,7 @@ pub struct Listed {
     pub config: u64,
     /// Whether `config` is a `PERF_COUNT_HW_*` number.
     pub generic: bool,
-    /// What it counts.
+    /// What one step of its counter is.
     pub unit: Unit,
     /// `precise_ip` it is best used with.
     pub precise: u8,
@@ -77,7 +77,7 @@ const EX_RET_INSTR: Listed = Listed {
 /// AMD's retired taken branches, the only event BRS goes with.
 const EX_RET_BRN_TKN: Listed = listed("ex_ret_brn_tkn", 0x00c4, Unit::TakenBranches, 0);
 
-/// Events for EBS.
+/// Events for event-based samples, the best first.
 pub fn ebs_events(core: Microarchitecture) -> Vec<Listed> {
     use Microarchitecture as M;
     match core {

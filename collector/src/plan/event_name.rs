@@ -12,7 +12,7 @@ use crate::plan::microarchitecture::Microarchitecture;
 /// An event the user named, on one PMU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedEvent {
-    /// Name without modifiers.
+    /// The name as it was given, without modifiers.
     pub name: String,
     /// The code that the kernel knows it by.
     pub code: EventCode,
@@ -49,14 +49,14 @@ pub enum EventNameError {
         "`{0}` is no event of this machine; `perf list` shows names, r20c4 and cpu/event=0xc4,umask=0x20/ are codes"
     )]
     Unknown(String),
-    /// No such PMU.
+    /// The machine has no PMU of that name.
     #[error("`{name}`: this machine has no PMU `{pmu}`; it has {known}")]
     NoPmu {
         /// The name as it was given.
         name: String,
         /// The PMU that it names.
         pmu: String,
-        /// Those there are.
+        /// The PMUs that it has, joined by commas.
         known: String,
     },
     /// A raw code where there is no core PMU to count it.

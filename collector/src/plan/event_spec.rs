@@ -19,11 +19,11 @@ pub struct EventSpec {
     pub code: EventCode,
     /// The CPUs whose PMU has it; `None`: all.
     pub cpus: Option<CpuList>,
-    /// When it samples.
+    /// How many units there are between two samples, or how many samples in a second.
     pub period: Period,
     /// `precise_ip`, 0 to 3.
     pub precise: u8,
-    /// What is sampled.
+    /// Privilege levels at which it samples.
     pub levels: Levels,
     /// Whether the PMU takes `exclude_hv` and `exclude_guest`.
     pub excludes_guests: bool,

@@ -102,10 +102,10 @@ pub enum PlanError {
         /// Whether there are signs of a container.
         container: bool,
     },
-    /// `-k` without permission.
+    /// Kernel code was asked for, and `perf_event_paranoid` (the number) forbids it.
     #[error("sampling kernel code needs CAP_PERFMON or kernel.perf_event_paranoid at 1 or lower (it is {0})")]
     NoKernel(i32),
-    /// `-a` without permission.
+    /// All processes were asked for, and `perf_event_paranoid` (the number) forbids it.
     #[error("recording all processes needs CAP_PERFMON or kernel.perf_event_paranoid at 0 or lower (it is {0})")]
     NoSystemWide(i32),
     /// A period that cannot be.
@@ -113,9 +113,9 @@ pub enum PlanError {
     Period {
         /// The period that was asked for.
         period: u64,
-        /// `--ebs-period` or `--lbr-period`.
+        /// The option that states it: `--ebs-period`, `--lbr-period` or `--freq`.
         role: &'static str,
-        /// What it violates.
+        /// The rule that it breaks, in words.
         rule: &'static str,
     },
     /// No attempt of a fallback chain opened.

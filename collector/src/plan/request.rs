@@ -14,7 +14,7 @@ use crate::tracer::{BurstSize, TracerChoice, TracerOptions};
 /// A recording to be made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// What is recorded.
+    /// The processes or threads that are recorded.
     pub target: Target,
     /// A command and its arguments. Where the target is another, recording lasts as long as the command.
     pub command: Vec<OsString>,
@@ -49,10 +49,10 @@ pub struct SimulationOptions {
     pub only_steps: bool,
 }
 
-/// What is recorded.
+/// Which processes or threads are recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Target {
-    /// The request's command.
+    /// The request's command and what it starts, from its exec on.
     #[default]
     Command,
     /// Running processes, with all their threads.

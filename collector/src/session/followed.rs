@@ -57,7 +57,7 @@ pub(crate) trait Follows {
     /// What the follower has to say of itself in the end.
     type Statistics: Send + 'static;
 
-    /// As [`Producer::introduce`].
+    /// Adds to the metadata what is known before anything is recorded, as [`Producer::introduce`].
     fn introduce(&self, metadata: &mut Metadata);
 
     /// As [`Producer::conclude`]; `done` is `None` if it failed.

@@ -35,7 +35,7 @@ impl EventOpener for KernelOpener {
 /// Why the events of a session cannot be opened, though one of their kind did open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// `perf_event_open` refused.
+    /// `perf_event_open` refused an event on a thread or CPU.
     #[error("cannot open {event} on {target}: {errno}{}", open_hint(*.errno))]
     Event {
         /// Name of the event.

@@ -120,7 +120,7 @@ impl Output {
     }
 }
 
-/// `PATH.old`.
+/// The name that a recording gets which was there before: `PATH.old`.
 fn aside(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".old");

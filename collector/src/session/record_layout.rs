@@ -8,7 +8,7 @@ pub(crate) const HEADER: usize = 8;
 /// A whole record, still in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordBytes<'a> {
-    /// `PERF_RECORD_*`.
+    /// The type in its header, `PERF_RECORD_*`.
     pub(crate) kind: u32,
     /// What follows the header.
     pub(crate) body: &'a [u8],

@@ -25,7 +25,7 @@ pub(crate) trait RingSource {
     fn stop(&mut self);
 }
 
-/// Why recording ends.
+/// Why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The command has ended.

@@ -58,7 +58,7 @@ pub enum BurstEnd {
     },
     /// After so many taken branches, or 1,000 times as many instructions.
     Branches {
-        /// 1 at least.
+        /// Taken branches, 1 at least.
         #[serde(rename = "depth")]
         branches: u64,
     },
@@ -67,7 +67,7 @@ pub enum BurstEnd {
         /// 1 at least; no burst has more than 10,000,000.
         #[serde(rename = "burst_instructions")]
         instructions: u64,
-        /// 1 at least.
+        /// Taken branches, 1 at least.
         #[serde(rename = "depth")]
         branches: u64,
     },

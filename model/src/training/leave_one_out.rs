@@ -11,10 +11,10 @@ use crate::training::measure::error;
 use crate::{Chooser, Errors, Evidence, LeftOut, MOST_DEPTH, MOST_NODES, Model, Parameters, PublishedRule, Source};
 use crate::{SourcePair, Tree, Weighting};
 
-/// What is tried.
+/// The parameters of trees that are tried, each with each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// What blocks weigh.
+    /// The ways to weigh blocks.
     pub weightings: Vec<Weighting>,
     /// The largest numbers of leaves to try.
     pub leaves: Vec<usize>,

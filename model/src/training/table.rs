@@ -26,7 +26,7 @@ pub enum TableError {
         line: u64,
         /// The column that it is in.
         column: String,
-        /// What stands there.
+        /// The text that stands there.
         value: String,
         /// What should be there.
         expected: &'static str,
