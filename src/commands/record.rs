@@ -22,7 +22,7 @@ use collector::plan::request::{Request, Target};
 use collector::plan::{EventOption, Options};
 use collector::session::{Outcome, Session, Summary};
 use collector::tracer::{BurstSize, TracerChoice, TracerOptions};
-use collector::{KernelOpener, RecordError, Stop, is_standard_output, raise_limits};
+use collector::{KernelOpener, Stop, is_standard_output, raise_limits};
 use perfdata::Recording;
 
 use crate::commands::record::simulation::{SimulationArgs, TruthFile};

@@ -43,8 +43,9 @@ impl RecordArgs {
     }
 }
 
-/// Runs `hbbp record` on a command in the environment that its exact counts are made in. The recording lives in a file that has no name
-/// any more.
+/// Runs `hbbp record` on a command in the environment that its exact counts are made in. That is a process of its own, not a session of
+/// this one as other reports have ([`crate::commands::record::record_for_analysis`]): the command inherits the environment of whoever
+/// records it, and the user sees what `record` says of the options. The recording lives in a file that has no name any more.
 pub fn record(args: &RecordArgs, command: &[OsString]) -> anyhow::Result<Recording> {
     let folder = tempfile::Builder::new().prefix("hbbp-").tempdir().context("a folder for the recording")?;
     let file = folder.path().join("hbbp.data");
