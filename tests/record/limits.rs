@@ -159,6 +159,20 @@ fn exact_counts_of_another_run_are_lost_only_to_a_run() {
     assert_eq!(document["schema"], "hbbp-executions/1");
 }
 
+/// A simulation that ends early may let the command go in the midst of a step, whose trap must not reach it.
+#[cfg(feature = "simulated-pmu")]
+#[test]
+fn on_a_full_disk_a_simulated_command_runs_on() {
+    let Some(place) = Place::to_record() else { return };
+    if !has_full_disk() {
+        return;
+    }
+    for _ in 0..20 {
+        let output = place.run(&["--pmu", "simulated", "-o", "/dev/full", "--", "sh", "-c", "exit 7"]);
+        assert_eq!(output.status.code(), Some(7), "{}", errors(&output));
+    }
+}
+
 /// Too little memory is said before anything begins, and no allocation fails in the midst of it.
 #[test]
 fn too_little_address_space_is_said() {

@@ -224,6 +224,12 @@ impl<K: Kernel> ReportHandler for Simulator<K> {
 
     fn stopped(&mut self, tid: i32, stop: Stop) {
         if let Some(leaving) = &mut self.leaving {
+            // The stop that was asked for can come before the trap of the step, which waits for the thread.
+            let (pending, _) = self.kernel.signals_pending_and_blocked(tid);
+            if !matches!(stop, Stop::Signal(_)) && pending & 1 << (libc::SIGTRAP - 1) != 0 {
+                release(&mut self.kernel, tid, Release::Run(0));
+                return;
+            }
             leaving.remove(&tid);
             return match stop {
                 Stop::Signal(signal) if !self.is_own_step(tid, signal) => self.part(tid, signal),
