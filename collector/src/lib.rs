@@ -13,10 +13,7 @@ pub mod plan;
 pub mod session;
 #[cfg_attr(not(feature = "simulated-pmu"), path = "simulation/absent.rs")]
 pub mod simulation;
-// The simulation asks more of the kernel than the tracer does.
-#[cfg_attr(not(feature = "simulated-pmu"), allow(dead_code))]
 mod sys;
-#[cfg_attr(not(feature = "simulated-pmu"), allow(dead_code))]
 pub mod tracer;
 
 pub use error::RecordError;

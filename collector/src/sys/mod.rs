@@ -21,10 +21,14 @@ pub(crate) use cpu_clock::{cpu_time, own_cpu_time, thread_cpu_time};
 pub(crate) use event::{EventFd, Scope};
 pub(crate) use inherited::{allocate_from_one_arena, is_ignored};
 pub use inherited::{ignore_file_size_signal, raise_limits, with_inherited};
-pub(crate) use memory::{copy_own_page, read_memory, read_pages, write_memory};
+#[cfg(feature = "simulated-pmu")]
+pub(crate) use memory::write_memory;
+pub(crate) use memory::{copy_own_page, read_memory, read_pages};
+#[cfg(feature = "simulated-pmu")]
+pub(crate) use ptrace::single_step;
 pub(crate) use ptrace::{
     Report, detach, event_message, interrupt, listen, next_report, register, resume, seize, set_options, set_register,
-    signal_info, signal_mask, single_step,
+    signal_info, signal_mask,
 };
 pub(crate) use registers::{RegisterArea, ThreadRegisters, USER_CS_64};
 pub(crate) use restartable_sequences::section_of_sequences;

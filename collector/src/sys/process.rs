@@ -54,6 +54,7 @@ pub(crate) fn signals_pending_and_blocked(id: u32) -> (u64, u64) {
 }
 
 /// Whether a thread has to take a signal before it executes anything: one waits for it or its process, and is not blocked.
+#[cfg(feature = "simulated-pmu")]
 pub(crate) fn has_signal_to_take(id: u32) -> bool {
     let status = status(id);
     (signals(&status, "SigPnd:") | signals(&status, "ShdPnd:")) & !signals(&status, "SigBlk:") != 0

@@ -27,6 +27,7 @@ pub(crate) fn interrupt(thread: i32) -> Result<(), Errno> {
 }
 
 /// `PTRACE_SINGLESTEP`: one instruction, with a signal for the thread or 0.
+#[cfg(feature = "simulated-pmu")]
 pub(crate) fn single_step(thread: i32, signal: i32) -> Result<(), Errno> {
     ptrace(libc::PTRACE_SINGLESTEP, thread, signal as usize)
 }

@@ -1,6 +1,6 @@
 //! Registers of a stopped thread, read and written as a whole.
 
-use std::ptr::{self, addr_of_mut};
+use std::ptr::addr_of_mut;
 
 use lookahead::{Registers, VectorState};
 
@@ -70,6 +70,7 @@ impl RegisterArea {
 
     /// `PTRACE_SETREGS`, and `PTRACE_SETREGSET` of `NT_X86_XSTATE` if `vector`: gives `thread`, whose registers were the last to be read,
     /// these ones. What [`Registers`] does not hold stays as it was, and no system call will be made again.
+    #[cfg(feature = "simulated-pmu")]
     pub(crate) fn write(&mut self, thread: i32, registers: &Registers, vector: bool) -> Result<(), Errno> {
         let [rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15] = registers.general;
         let (rip, eflags) = (registers.rip, registers.rflags);
@@ -99,7 +100,7 @@ impl RegisterArea {
             ..self.general
         };
         // SAFETY: the kernel reads one user_regs_struct; the registers are those of a thread of another process that is ours to trace.
-        if unsafe { libc::ptrace(libc::PTRACE_SETREGS, thread, 0_usize, ptr::addr_of!(regs)) } < 0 {
+        if unsafe { libc::ptrace(libc::PTRACE_SETREGS, thread, 0_usize, std::ptr::addr_of!(regs)) } < 0 {
             return Err(Errno::last());
         }
         if !vector {
@@ -110,7 +111,7 @@ impl RegisterArea {
         registers.vector.to_xsave(bytes);
         let area = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         // SAFETY: the kernel reads `iov_len` bytes, which are there.
-        let result = unsafe { libc::ptrace(libc::PTRACE_SETREGSET, thread, NT_X86_XSTATE, ptr::addr_of!(area)) };
+        let result = unsafe { libc::ptrace(libc::PTRACE_SETREGSET, thread, NT_X86_XSTATE, std::ptr::addr_of!(area)) };
         if result < 0 { Err(Errno::last()) } else { Ok(()) }
     }
 }

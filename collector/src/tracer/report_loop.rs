@@ -96,6 +96,7 @@ fn stop_of(report: Report) -> Result<Stop, i32> {
 pub(crate) fn release(kernel: &mut impl Kernel, thread: i32, release: Release) -> bool {
     match release {
         Release::Run(signal) => drop(kernel.resume(thread, signal)),
+        #[cfg(feature = "simulated-pmu")]
         Release::Step(signal) => drop(kernel.single_step(thread, signal)),
         Release::StayStopped => drop(kernel.listen(thread)),
         Release::LetGo(signal) if kernel.detach(thread, signal).is_ok() => return true,

@@ -153,6 +153,7 @@ impl Layout {
     }
 
     /// The name of what is mapped at `address`, and the offset in it.
+    #[cfg(feature = "simulated-pmu")]
     pub(crate) fn place_in_file(&self, address: Avma) -> Option<(&[u8], u64)> {
         let map = self.mappings.get(self.mappings.partition_point(|map| map.end <= address.0))?;
         let at = address.0.checked_sub(map.start)?;

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use lookahead::{Page, Registers};
+use lookahead::Page;
 use perfdata::{Avma, EventAttr};
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -77,6 +77,7 @@ impl Kernel for LinuxKernel {
         sys::resume(thread, signal)
     }
 
+    #[cfg(feature = "simulated-pmu")]
     fn single_step(&mut self, thread: i32, signal: i32) -> Result<(), Errno> {
         sys::single_step(thread, signal)
     }
@@ -117,7 +118,8 @@ impl Kernel for LinuxKernel {
         self.area.read(thread)
     }
 
-    fn set_registers(&mut self, thread: i32, registers: &Registers, vector: bool) -> Result<(), Errno> {
+    #[cfg(feature = "simulated-pmu")]
+    fn set_registers(&mut self, thread: i32, registers: &lookahead::Registers, vector: bool) -> Result<(), Errno> {
         self.area.write(thread, registers, vector)
     }
 
@@ -140,6 +142,7 @@ impl ThreadMemory for LinuxKernel {
         sys::copy_own_page(pipe, Avma(own + offset), page)
     }
 
+    #[cfg(feature = "simulated-pmu")]
     fn write_memory(&mut self, process: i32, pieces: &[(Avma, &[u8])]) -> Result<(), Avma> {
         sys::write_memory(process, pieces)
     }
@@ -182,6 +185,7 @@ impl Processes for LinuxKernel {
         process::signals_pending_and_blocked(thread as u32)
     }
 
+    #[cfg(feature = "simulated-pmu")]
     fn has_signal_to_take(&self, thread: i32) -> bool {
         process::has_signal_to_take(thread as u32)
     }

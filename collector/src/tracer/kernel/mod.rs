@@ -9,7 +9,7 @@ pub(crate) mod scripted;
 
 use std::time::{Duration, Instant};
 
-use lookahead::{Page, Registers};
+use lookahead::Page;
 use perfdata::{Avma, EventAttr};
 
 use crate::errno::Errno;
@@ -46,6 +46,7 @@ pub(crate) trait Kernel: ThreadMemory + Processes {
     /// Lets a stopped thread run, with a signal for it or 0.
     fn resume(&mut self, thread: i32, signal: i32) -> Result<(), Errno>;
     /// Lets a stopped thread execute one instruction, with a signal for it or 0.
+    #[cfg(feature = "simulated-pmu")]
     fn single_step(&mut self, thread: i32, signal: i32) -> Result<(), Errno>;
     /// A thread that job control has stopped stays so.
     fn listen(&mut self, thread: i32) -> Result<(), Errno>;
@@ -66,7 +67,8 @@ pub(crate) trait Kernel: ThreadMemory + Processes {
     /// All registers of a stopped thread; `ENOSYS` if it executes 32-bit code.
     fn registers(&mut self, thread: i32) -> Result<ThreadRegisters, Errno>;
     /// Gives a stopped thread, whose registers were the last to be read, these ones; those of vectors if `vector`.
-    fn set_registers(&mut self, thread: i32, registers: &Registers, vector: bool) -> Result<(), Errno>;
+    #[cfg(feature = "simulated-pmu")]
+    fn set_registers(&mut self, thread: i32, registers: &lookahead::Registers, vector: bool) -> Result<(), Errno>;
 
     /// Opens an event of a thread, on whatever CPU it runs.
     fn open(&mut self, attr: &EventAttr, thread: i32) -> Result<Self::Event, Errno>;
@@ -81,6 +83,7 @@ pub(crate) trait ThreadMemory {
     /// Reads the page at `offset` of those through which the kernel shows its clock to every process; whether it could.
     fn read_clock_page(&self, offset: u64, page: &mut Page) -> bool;
     /// Writes pieces, each to its address. Fails with the first address that could not be written to.
+    #[cfg(feature = "simulated-pmu")]
     fn write_memory(&mut self, process: i32, pieces: &[(Avma, &[u8])]) -> Result<(), Avma>;
 }
 
@@ -106,6 +109,7 @@ pub(crate) trait Processes {
     /// Signals that wait for a thread to take them, and those it blocks, at the same moment.
     fn signals_pending_and_blocked(&self, thread: i32) -> (u64, u64);
     /// Whether a thread has to take a signal before it executes anything.
+    #[cfg(feature = "simulated-pmu")]
     fn has_signal_to_take(&self, thread: i32) -> bool;
     /// Whether a thread runs, or could, and does not wait in a system call.
     fn is_computing(&self, thread: i32) -> bool;

@@ -417,6 +417,7 @@ impl Kernel for ScriptedKernel {
         self.request(thread, format!("run {thread}{with}"))
     }
 
+    #[cfg(feature = "simulated-pmu")]
     fn single_step(&mut self, thread: i32, signal: i32) -> Result<(), Errno> {
         self.request(thread, format!("step {thread} with {signal}"))
     }
@@ -470,6 +471,7 @@ impl Kernel for ScriptedKernel {
         })
     }
 
+    #[cfg(feature = "simulated-pmu")]
     fn set_registers(&mut self, thread: i32, registers: &Registers, _: bool) -> Result<(), Errno> {
         self.world().change(thread, |thread| thread.registers = registers.clone());
         Ok(())
@@ -518,6 +520,7 @@ impl ThreadMemory for ScriptedKernel {
         false
     }
 
+    #[cfg(feature = "simulated-pmu")]
     fn write_memory(&mut self, _: i32, _: &[(Avma, &[u8])]) -> Result<(), Avma> {
         Ok(())
     }
@@ -580,6 +583,7 @@ impl Processes for ScriptedKernel {
         self.thread(thread, |thread| (thread.pending, thread.blocked)).unwrap_or((0, 0))
     }
 
+    #[cfg(feature = "simulated-pmu")]
     fn has_signal_to_take(&self, thread: i32) -> bool {
         let (pending, blocked) = self.signals_pending_and_blocked(thread);
         pending & !blocked != 0

@@ -49,6 +49,7 @@ pub(crate) enum Release {
     /// It runs, and gets this signal first (0: none).
     Run(i32),
     /// It executes one instruction, and gets this signal first (0: none).
+    #[cfg(feature = "simulated-pmu")]
     Step(i32),
     /// It stays stopped until job control lets it run.
     StayStopped,
