@@ -1,11 +1,11 @@
 //! Decoded code, kept from burst to burst.
 
-use std::collections::HashMap;
 use std::mem;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use addresses::Avma;
+use foldhash::{HashMap, HashMapExt};
 use iced_x86::InstructionInfoFactory;
 
 use crate::code_lines::Resident;
@@ -30,6 +30,10 @@ pub(crate) struct Block {
     /// Address of the first operation, and after the last.
     start: u64,
     pub(crate) end: u64,
+    /// Where its bytes are in [`CodeCache::bytes`].
+    bytes: u32,
+    /// The burst in which its bytes were last seen in memory.
+    seen: u32,
     /// The block at `end`, if known.
     fall: u32,
     /// Where the branch went last, and the block there.
@@ -37,10 +41,16 @@ pub(crate) struct Block {
     taken_to: u64,
 }
 
-/// Blocks of decoded code. It must be told of every change of the code: see [`invalidate`](Self::invalidate).
+/// Blocks of decoded code. It must be told of every change of the code (see [`invalidate`](Self::invalidate)), or be one that
+/// [looks for itself](Self::comparing).
 pub struct CodeCache {
     pub(crate) ops: Vec<Op>,
     pub(crate) blocks: Vec<Block>,
+    /// What the blocks were decoded from, if it is compared.
+    bytes: Vec<u8>,
+    compares: bool,
+    /// Number of the burst, if code is compared in each; else always the same.
+    burst: u32,
     by_address: HashMap<u64, u32>,
     recent: Box<[(u64, u32)]>,
     resident: Resident,
@@ -57,6 +67,9 @@ impl CodeCache {
         Self {
             ops: Vec::new(),
             blocks: Vec::new(),
+            bytes: Vec::new(),
+            compares: false,
+            burst: 0,
             by_address: HashMap::new(),
             recent: vec![(NO_ADDRESS, NO_BLOCK); RECENT].into_boxed_slice(),
             resident: Resident::default(),
@@ -65,6 +78,12 @@ impl CodeCache {
             limit: instructions.clamp(1024, 1 << 26),
             decoding: Duration::ZERO,
         }
+    }
+
+    /// A cache that need not be told of changes: in each burst, a block is compared with the code in memory before it is first executed.
+    /// For memory that is cheap to read.
+    pub fn comparing(instructions: usize) -> Self {
+        Self { compares: true, ..Self::new(instructions) }
     }
 
     /// Number of decoded instructions held.
@@ -113,6 +132,9 @@ impl CodeCache {
             // The burst before panicked (in a `Memory`) and took along the stubs of all that is decoded.
             self.forget();
         }
+        if self.compares {
+            self.burst = self.burst.wrapping_add(1);
+        }
         mem::take(&mut self.resident)
     }
 
@@ -125,6 +147,7 @@ impl CodeCache {
     fn forget(&mut self) {
         self.ops.clear();
         self.blocks.clear();
+        self.bytes.clear();
         self.by_address.clear();
         self.recent.fill((NO_ADDRESS, NO_BLOCK));
     }
@@ -133,10 +156,11 @@ impl CodeCache {
     #[inline(always)]
     pub(crate) fn following(&mut self, from: u32, m: &mut Machine<'_>) -> Result<u32, StopReason> {
         let block = &self.blocks[from as usize];
-        if block.fall != NO_BLOCK {
-            return Ok(block.fall);
+        let (fall, start) = (block.fall, block.start);
+        if fall != NO_BLOCK && self.is_seen(fall, m) {
+            return Ok(fall);
         }
-        let start = block.start;
+        let block = &self.blocks[from as usize];
         let id = self.at(block.end, m)?;
         if let Some(block) = self.blocks.get_mut(from as usize).filter(|block| block.start == start) {
             block.fall = id;
@@ -148,10 +172,10 @@ impl CodeCache {
     #[inline(always)]
     pub(crate) fn after(&mut self, from: u32, target: u64, m: &mut Machine<'_>) -> Result<u32, StopReason> {
         let block = &self.blocks[from as usize];
-        if block.taken_to == target {
-            return Ok(block.taken);
+        let (taken, start) = (block.taken, block.start);
+        if block.taken_to == target && self.is_seen(taken, m) {
+            return Ok(taken);
         }
-        let start = block.start;
         let id = self.at(target, m)?;
         if let Some(block) = self.blocks.get_mut(from as usize).filter(|block| block.start == start) {
             (block.taken, block.taken_to) = (id, target);
@@ -162,15 +186,36 @@ impl CodeCache {
     /// The block that starts at `pc`, decoded now if it is new.
     pub(crate) fn at(&mut self, pc: u64, m: &mut Machine<'_>) -> Result<u32, StopReason> {
         let slot = (pc ^ (pc >> 11)) as usize % RECENT;
-        if self.recent[slot].0 == pc {
-            return Ok(self.recent[slot].1);
+        let (recent, id) = self.recent[slot];
+        if recent == pc && self.is_seen(id, m) {
+            return Ok(id);
         }
-        let id = match self.by_address.get(&pc) {
-            Some(&id) => id,
-            None => self.decode(pc, m)?,
+        let id = match self.by_address.get(&pc).copied() {
+            Some(id) if self.is_seen(id, m) => id,
+            _ => self.decode(pc, m)?,
         };
         self.recent[slot] = (pc, id);
         Ok(id)
+    }
+
+    /// Whether the code of a block is still what it was decoded from.
+    #[inline(always)]
+    fn is_seen(&mut self, id: u32, m: &mut Machine<'_>) -> bool {
+        self.blocks[id as usize].seen == self.burst || self.is_same(id, m)
+    }
+
+    #[cold]
+    fn is_same(&mut self, id: u32, m: &mut Machine<'_>) -> bool {
+        let block = &mut self.blocks[id as usize];
+        let length = (block.end - block.start) as usize;
+        let mut now = [0; WINDOW];
+        let before = self.bytes.get(block.bytes as usize..block.bytes as usize + length);
+        let (Some(before), Some(now)) = (before, now.get_mut(..length)) else { return false };
+        let same = m.load_bytes(block.start, now).is_ok() && *before == *now;
+        if same {
+            block.seen = self.burst;
+        }
+        same
     }
 
     #[cold]
@@ -199,11 +244,17 @@ impl CodeCache {
         }
         m.resident.lines.mark(pc, end);
         let id = self.blocks.len() as u32;
+        let bytes = self.bytes.len() as u32;
+        if self.compares {
+            self.bytes.extend_from_slice(&window[..(end - pc) as usize]);
+        }
         self.blocks.push(Block {
             first: first as u32,
             count: count as u32,
             start: pc,
             end,
+            bytes,
+            seen: self.burst,
             fall: NO_BLOCK,
             taken: NO_BLOCK,
             taken_to: NO_ADDRESS,

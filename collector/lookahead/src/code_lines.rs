@@ -1,6 +1,6 @@
 //! Which bytes are decoded, so that writes to them are noticed.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::native::Stubs;
 

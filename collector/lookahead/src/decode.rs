@@ -3,7 +3,7 @@
 use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, OpKind};
 
 use crate::native::{StubId, Stubs};
-use crate::op::{Handler, Op};
+use crate::op::{Handler, MemoryUse, Op};
 use crate::operand::Address;
 use crate::system::unsupported;
 use crate::{
@@ -53,8 +53,7 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
         extra: 0,
         length: instruction.len().max(1) as u8,
         stub: StubId::NONE,
-        loads: false,
-        stores: false,
+        memory: MemoryUse::default(),
         width: 1,
     };
     if instruction.is_invalid() {
@@ -77,17 +76,18 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, st
     ];
     let (loads, stores) = access(instruction, factory);
     let width = instruction.memory_size().size().clamp(1, 64) as u8;
-    let blank = Op { loads, stores, width, ..blank };
+    let blank = Op { width, ..blank };
+    let complete = |op: Op, run: Handler| Op { run, memory: MemoryUse::new(loads, stores, &op.address), ..op };
     for family in FAMILIES {
         let mut op = blank;
         if let Some(run) = family(instruction, &mut op) {
-            return Op { run, ..op };
+            return complete(op, run);
         }
     }
     let mut op = blank;
     match foreign::select(instruction, &mut op, factory, stubs) {
-        Some(run) => Op { run, ..op },
-        None => blank,
+        Some(run) => complete(op, run),
+        None => complete(blank, unsupported),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::features::present;
 use crate::form::address;
 use crate::machine::Machine;
 use crate::masked;
+use crate::memory::PAGE;
 use crate::mxcsr::ignores_mxcsr;
 use crate::native::{Stubs, made_by_amd};
 use crate::op::{Handler, Op};
@@ -336,14 +337,13 @@ fn read<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
     if address & u64::from(op.src) != 0 {
         return m.stopped(StopReason::Exception);
     }
-    let (frame, at) = m.readable(address)?;
-    match m.overlay.frames[frame].get(at..at + N) {
-        Some(bytes) => m.context.scratch[..N].copy_from_slice(bytes),
-        None => {
-            let mut bytes = [0; N];
-            m.load_bytes(address, &mut bytes)?;
-            m.context.scratch[..N].copy_from_slice(&bytes);
-        }
+    let (page, at) = m.readable(address)?;
+    if at + N <= PAGE {
+        m.context.scratch[..N].copy_from_slice(&page.load::<N>(at));
+    } else {
+        let mut bytes = [0; N];
+        m.load_bytes(address, &mut bytes)?;
+        m.context.scratch[..N].copy_from_slice(&bytes);
     }
     m.changed = true;
     run(m, op)

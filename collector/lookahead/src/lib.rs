@@ -48,6 +48,7 @@ pub use branch::{Branch, BranchKind, Executed};
 pub use code_cache::CodeCache;
 pub use lines::{DataLines, DataUse, Forwarded};
 pub use memory::{Fault, Memory, PAGE, Page};
+pub use native::InPlace;
 pub use outcome::{Fuel, Outcome, StopReason, UnsupportedInstruction};
 pub use overlay::Overlay;
 pub use registers::{Registers, VectorState};

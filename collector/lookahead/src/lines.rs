@@ -2,14 +2,15 @@
 
 use crate::Branch;
 use crate::machine::Machine;
-use crate::op::Op;
-use crate::operand::{RBP, RSP, ZERO};
+use crate::op::{MemoryUse, Op};
 use crate::sink::Sink;
 
 /// Places for lines that are known to have been used. A path of 10,000 instructions uses 50 to 500 lines.
 const KNOWN: usize = 1024;
 /// No line: addresses have 64 bits, lines 58.
 const NONE: u64 = u64::MAX;
+/// The last line of the address space.
+const LAST: u64 = u64::MAX >> 6;
 /// Places for addresses that were stored to last.
 const STORED: usize = 64;
 
@@ -100,43 +101,48 @@ impl DataLines {
     }
 
     #[inline(always)]
-    fn add_new(&mut self, line: u64) {
+    fn add_new(&mut self, line: u64, instruction: u32) {
         // Rows of tables whose distance is a power of two have places of their own.
         let known = &mut self.known[(line ^ line >> 10) as usize % KNOWN];
         if *known != line {
             *known = line;
-            self.add(line);
+            self.add(line, instruction);
         }
     }
 
-    fn add(&mut self, line: u64) {
+    fn add(&mut self, line: u64, instruction: u32) {
         match self.uses.len() < Self::MOST {
-            true => self.uses.push(DataUse { instruction: self.executed, line }),
-            false => self.known_until = self.known_until.or(Some(self.executed)),
+            true => self.uses.push(DataUse { instruction, line }),
+            false => self.known_until = self.known_until.or(Some(instruction)),
         }
+    }
+
+    #[cold]
+    fn add_second(&mut self, line: u64, instruction: u32) {
+        self.add_new(line, instruction);
     }
 
     #[inline(always)]
-    fn pass(&mut self, address: u64, op: &Op) {
-        if matches!(op.address.base, RSP | RBP) && op.address.index == ZERO {
-            return;
-        }
+    fn pass(&mut self, address: u64, memory: MemoryUse, instruction: u32) {
         // Neighbours in an array of any kind have places of their own.
         let stored = &mut self.stored[(address ^ address >> 6) as usize % STORED];
         let (last, before) = *stored;
-        let distance = self.executed.wrapping_sub(before);
-        if op.stores {
-            *stored = (address, self.executed);
+        if memory.stores() {
+            *stored = (address, instruction);
         }
-        if op.loads && last == address && (1..=Self::FARTHEST).contains(&distance) {
-            self.add_forwarded(distance);
+        if last == address && memory.loads() {
+            let distance = instruction.wrapping_sub(before);
+            if (1..=Self::FARTHEST).contains(&distance) {
+                self.add_forwarded(distance, instruction);
+            }
         }
     }
 
-    fn add_forwarded(&mut self, distance: u32) {
+    #[inline(never)]
+    fn add_forwarded(&mut self, distance: u32, instruction: u32) {
         match self.forwarded.len() < Self::MOST_FORWARDED {
-            true => self.forwarded.push(Forwarded { instruction: self.executed, distance }),
-            false => self.known_until = self.known_until.or(Some(self.executed)),
+            true => self.forwarded.push(Forwarded { instruction, distance }),
+            false => self.known_until = self.known_until.or(Some(instruction)),
         }
     }
 }
@@ -149,27 +155,31 @@ pub(crate) struct Path<'t> {
 
 impl Sink for Path<'_> {
     #[inline(always)]
-    fn before(&mut self, m: &Machine<'_>, op: &Op) {
-        if !(op.loads || op.stores) {
+    fn before(&mut self, m: &Machine<'_>, op: &Op, index: usize) {
+        if op.memory.none() {
             return;
         }
         let address = m.address(&op.address);
-        let (first, last) = (address >> 6, address.wrapping_add(u64::from(op.width) - 1) >> 6);
-        self.lines.add_new(first);
-        if last != first {
-            self.lines.add_new(last);
+        let instruction = self.lines.executed.wrapping_add(index as u32);
+        self.lines.add_new(address >> 6, instruction);
+        if (address & 63) + u64::from(op.width) > 64 {
+            self.lines.add_second((address >> 6).wrapping_add(1) & LAST, instruction);
         }
-        self.lines.pass(address, op);
+        if op.memory.elsewhere() {
+            self.lines.pass(address, op.memory, instruction);
+        }
     }
 
     #[inline(always)]
-    fn executed(&mut self, _: &Op) {
-        self.lines.executed = self.lines.executed.wrapping_add(1);
+    fn passed(&mut self, instructions: usize) {
+        self.lines.executed = self.lines.executed.wrapping_add(instructions as u32);
     }
+
+    #[inline(always)]
+    fn executed(&mut self, _: &Op) {}
 
     #[inline(always)]
     fn taken(&mut self, branch: Branch) {
-        self.lines.executed = self.lines.executed.wrapping_add(1);
         self.branches.push(branch);
     }
 }

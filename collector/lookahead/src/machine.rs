@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Step};
 use crate::flags::{Flags, STATUS};
 use crate::memory::{Memory, PAGE};
-use crate::native::{Quirks, quirks};
+use crate::native::{PageBytes, Quirks, quirks};
 use crate::operand::{Address, FS, GS, ZERO};
 use crate::outcome::StopReason;
 use crate::overlay::{Miss, Overlay};
@@ -130,12 +130,9 @@ impl<'m> Machine<'m> {
         let page = address >> 12;
         let at = (address & 0xfff) as usize;
         let slot = &self.overlay.slots[(page % SLOTS) as usize];
-        if slot.readable == page
-            && at <= PAGE - N
-            && let Some(frame) = self.overlay.frames.get(slot.frame as usize)
-        {
+        if slot.readable == page && at <= PAGE - N {
             let mut bytes = [0; 8];
-            bytes[..N].copy_from_slice(&frame[at..at + N]);
+            bytes[..N].copy_from_slice(&slot.bytes.load::<N>(at));
             return Ok(u64::from_le_bytes(bytes));
         }
         self.load_slow::<N>(address)
@@ -154,11 +151,8 @@ impl<'m> Machine<'m> {
         let page = address >> 12;
         let at = (address & 0xfff) as usize;
         let slot = &self.overlay.slots[(page % SLOTS) as usize];
-        if slot.writable == page
-            && at <= PAGE - N
-            && let Some(frame) = self.overlay.frames.get_mut(slot.frame as usize)
-        {
-            let place = &mut frame[at..at + N];
+        if slot.writable == page && at <= PAGE - N && (slot.frame as usize) < self.overlay.frames.len() {
+            let place = &mut self.overlay.frames[slot.frame as usize][at..at + N];
             let bytes = value.to_le_bytes();
             self.changed |= *place != bytes[..N];
             place.copy_from_slice(&bytes[..N]);
@@ -177,9 +171,9 @@ impl<'m> Machine<'m> {
         let mut done = 0;
         while done < bytes.len() {
             let from = address.wrapping_add(done as u64);
-            let (frame, at) = self.readable(from)?;
+            let (page, at) = self.readable(from)?;
             let count = (PAGE - at).min(bytes.len() - done);
-            bytes[done..done + count].copy_from_slice(&self.overlay.frames[frame][at..at + count]);
+            page.copy(at, &mut bytes[done..done + count]);
             done += count;
         }
         Ok(())
@@ -215,20 +209,20 @@ impl<'m> Machine<'m> {
         Ok(())
     }
 
-    /// Frame that holds `address`, and the offset in it.
+    /// The page that has `address`, and the offset in it.
     #[inline]
-    pub(crate) fn readable(&mut self, address: u64) -> Result<(usize, usize), Exit> {
+    pub(crate) fn readable(&mut self, address: u64) -> Result<(PageBytes, usize), Exit> {
         let page = address >> 12;
         let slot = &self.overlay.slots[(page % SLOTS) as usize];
-        let frame = if slot.readable == page {
-            slot.frame
+        let bytes = if slot.readable == page {
+            slot.bytes
         } else {
             match self.overlay.open(page, self.memory) {
-                Ok(frame) => frame,
+                Ok(bytes) => bytes,
                 Err(miss) => return self.missed(miss, address),
             }
         };
-        Ok((frame as usize, (address & 0xfff) as usize))
+        Ok((bytes, (address & 0xfff) as usize))
     }
 
     /// Frame that holds `address`, in which the next `count` bytes (which do not leave the page) may be written.

@@ -2,6 +2,8 @@
 
 use addresses::Avma;
 
+use crate::InPlace;
+
 /// Bytes of a page, the unit in which memory is read.
 pub const PAGE: usize = 4096;
 
@@ -22,6 +24,16 @@ pub trait Memory {
     /// # Errors
     /// The thread could not read it.
     fn read_page(&mut self, address: Avma, page: &mut Page) -> Result<(), Fault>;
+
+    /// Where the page at `address` can be read as it is, if it belongs to the process that runs the interpreter: it is copied only when
+    /// it is written to, and [`read_page`](Self::read_page) is not asked. Asked once per page and burst, before the first use.
+    ///
+    /// # Errors
+    /// The thread could not read it.
+    fn in_place(&mut self, address: Avma) -> Result<Option<InPlace>, Fault> {
+        let _ = address;
+        Ok(None)
+    }
 
     /// Whether the thread may write to the page at `address`; asked once per page and burst, before the first write.
     /// A write to a page that is not writable ends the burst with a fault.

@@ -1,15 +1,17 @@
-//! Executable memory for stubs. The crate's only file with `unsafe`.
+//! Executable memory for stubs, and pages by address. The crate's only file with `unsafe`.
 //!
 //! A stub is a function `extern "sysv64" fn(*mut Context)` that loads the registers one instruction needs from the context,
 //! executes the instruction, and stores what it changed. The memory is mapped twice, once writable and once executable, so that
 //! no page is both and adding a stub needs no system call.
 
-use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use foldhash::{HashMap, HashMapExt};
+
 use crate::context::Context;
 use crate::flags::{AF, OF, STATUS};
+use crate::memory::{PAGE, Page};
 use crate::stub::code::{Code, Traits};
 
 /// Bytes of executable memory; about 20,000 stubs.
@@ -129,6 +131,108 @@ impl Stubs {
             stub(context);
         }
         true
+    }
+}
+
+/// A page of memory that can be read where it is, as it belongs to the process that runs the interpreter.
+#[derive(Clone, Copy, Debug)]
+pub struct InPlace(NonNull<Page>);
+
+impl InPlace {
+    /// The page that begins at `page`.
+    ///
+    /// # Safety
+    /// All of it is readable until the [`Overlay`](crate::Overlay) that it is given to is cleared or dropped. Other threads may write to
+    /// it meanwhile.
+    pub unsafe fn new(page: NonNull<Page>) -> Self {
+        Self(page)
+    }
+}
+
+/// Where the bytes of a page are: in a frame of an overlay, or in place.
+///
+/// It must not be used after the overlay was cleared; overlays keep it in what they clear.
+#[derive(Clone, Copy)]
+pub(crate) struct PageBytes(NonNull<u8>);
+
+impl PageBytes {
+    /// Bytes of no page, which nothing asks for.
+    pub(crate) const NONE: Self = Self(NonNull::dangling());
+
+    /// `N` bytes from `at` on; they lie within the page.
+    #[inline(always)]
+    pub(crate) fn load<const N: usize>(self, at: usize) -> [u8; N] {
+        assert!(at <= PAGE - N);
+        // SAFETY: the page is readable (see `InPlace::new` and `Frames`), and the bytes lie within it. Another thread of the program may
+        // be writing to a page in place: any bytes will do.
+        unsafe { std::ptr::read_unaligned(self.0.as_ptr().add(at).cast()) }
+    }
+
+    /// Copies the bytes from `at` on, which lie within the page.
+    #[inline]
+    pub(crate) fn copy(self, at: usize, bytes: &mut [u8]) {
+        assert!(at <= PAGE && bytes.len() <= PAGE - at);
+        // SAFETY: as above; `bytes` is memory of the interpreter's, which no page of the program is.
+        unsafe { std::ptr::copy_nonoverlapping(self.0.as_ptr().add(at), bytes.as_mut_ptr(), bytes.len()) }
+    }
+}
+
+impl From<InPlace> for PageBytes {
+    fn from(page: InPlace) -> Self {
+        Self(page.0.cast())
+    }
+}
+
+/// Pages that an overlay owns. They stay where they are until it is dropped.
+#[derive(Default)]
+pub(crate) struct Frames {
+    pages: Vec<NonNull<Page>>,
+}
+
+// SAFETY: the pages are owned by the value and reached only through it.
+unsafe impl Send for Frames {}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        for page in self.pages.drain(..) {
+            // SAFETY: `push` made it of a box, and nothing refers to it any more.
+            drop(unsafe { Box::from_raw(page.as_ptr()) });
+        }
+    }
+}
+
+impl Frames {
+    pub(crate) fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// One more, of zeros.
+    pub(crate) fn push(&mut self) {
+        let page = Box::into_raw(Box::new([0; PAGE]));
+        self.pages.extend(NonNull::new(page));
+    }
+
+    /// Where the bytes of a frame are.
+    pub(crate) fn bytes(&self, frame: usize) -> PageBytes {
+        PageBytes(self.pages[frame].cast())
+    }
+}
+
+impl std::ops::Index<usize> for Frames {
+    type Output = Page;
+
+    #[inline(always)]
+    fn index(&self, frame: usize) -> &Page {
+        // SAFETY: a box's page, borrowed as long as the value that owns it.
+        unsafe { self.pages[frame].as_ref() }
+    }
+}
+
+impl std::ops::IndexMut<usize> for Frames {
+    #[inline(always)]
+    fn index_mut(&mut self, frame: usize) -> &mut Page {
+        // SAFETY: as above, and as exclusively.
+        unsafe { self.pages[frame].as_mut() }
     }
 }
 

@@ -3,11 +3,48 @@
 use crate::exit::Step;
 use crate::machine::Machine;
 use crate::native::StubId;
-use crate::operand::Address;
+use crate::operand::{Address, RBP, RSP, ZERO};
 
 /// Executes one instruction. It either completes, or changes nothing that could be seen (apart from completed repetitions of a
 /// string instruction) and returns [`Exit::Stop`](crate::exit::Exit::Stop).
 pub(crate) type Handler = fn(&mut Machine<'_>, &Op) -> Step;
+
+/// What an instruction does with its operand in memory. That of `lea` is not used; the stack of `push` and `call` is no operand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MemoryUse(u8);
+
+impl MemoryUse {
+    const LOADS: u8 = 1;
+    const STORES: u8 = 2;
+    /// Code alone does not tell where it is: a constant distance from `rsp` or `rbp` is another thing.
+    const ELSEWHERE: u8 = 4;
+
+    pub(crate) fn new(loads: bool, stores: bool, address: &Address) -> Self {
+        let by_stack = matches!(address.base, RSP | RBP) && address.index == ZERO;
+        let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+        Self(bit(loads, Self::LOADS) | bit(stores, Self::STORES) | bit((loads || stores) && !by_stack, Self::ELSEWHERE))
+    }
+
+    #[inline(always)]
+    pub(crate) fn none(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn loads(self) -> bool {
+        self.0 & Self::LOADS != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn stores(self) -> bool {
+        self.0 & Self::STORES != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn elsewhere(self) -> bool {
+        self.0 & Self::ELSEWHERE != 0
+    }
+}
 
 /// One pre-decoded instruction.
 #[derive(Clone, Copy)]
@@ -25,9 +62,8 @@ pub(crate) struct Op {
     pub(crate) extra: u8,
     pub(crate) length: u8,
     pub(crate) stub: StubId,
-    /// Its operand in memory is read, and written.
-    pub(crate) loads: bool,
-    pub(crate) stores: bool,
+    /// What it does with its operand in memory.
+    pub(crate) memory: MemoryUse,
     /// Bytes of that operand, 1 to 64: of larger ones, which save registers, the first.
     pub(crate) width: u8,
 }

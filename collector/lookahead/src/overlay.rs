@@ -1,9 +1,10 @@
-//! Private copies of the pages a burst touches.
+//! The pages a burst touches: private copies, or where they are until they are written to.
 //!
 //! ```text
-//! address -> slots[page & 255] (two compares) -> frames[i]         hot path
-//!         -> table (open addressing, only on a slot miss) -> frames[i]
-//!         -> Memory::read_page                                     once per page and burst
+//! address -> slots[page & 255] (two compares) -> bytes             hot path
+//!         -> table (open addressing, only on a slot miss) -> held[i]
+//!         -> Memory::in_place, or Memory::read_page into a frame   once per page and burst
+//! a page in place -> copied into a frame                           at the first write
 //! ```
 
 use std::ops::Range;
@@ -11,6 +12,7 @@ use std::ops::Range;
 use addresses::Avma;
 
 use crate::memory::{Fault, Memory, PAGE, Page};
+use crate::native::{Frames, PageBytes};
 
 const SLOTS: usize = 256;
 const NO_PAGE: u64 = u64::MAX;
@@ -30,24 +32,32 @@ pub(crate) struct Slot {
     pub(crate) readable: u64,
     /// Page number that may be written through this slot: a page that was written before and holds no decoded code.
     pub(crate) writable: u64,
+    /// Where the readable page is.
+    pub(crate) bytes: PageBytes,
+    /// The frame of the writable page.
     pub(crate) frame: u32,
 }
 
-const EMPTY: Slot = Slot { readable: NO_PAGE, writable: NO_PAGE, frame: 0 };
+const EMPTY: Slot = Slot { readable: NO_PAGE, writable: NO_PAGE, bytes: PageBytes::NONE, frame: NO_FRAME };
+/// Frame of a page that is read in place.
+const NO_FRAME: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-struct Frame {
+struct Held {
     page: u64,
+    bytes: PageBytes,
+    frame: u32,
     written: bool,
 }
 
-/// Copies of the pages that were read or written since the last [`clear`](Self::clear). Reused from burst to burst: it
-/// allocates only while it grows to the largest burst seen.
+/// The pages that were read or written since the last [`clear`](Self::clear). Reused from burst to burst: it allocates only while it
+/// grows to the largest burst seen.
 pub struct Overlay {
     pub(crate) slots: Box<[Slot; SLOTS]>,
-    pub(crate) frames: Vec<Page>,
-    about: Vec<Frame>,
-    /// Frame number + 1 at the hash of its page; 0 is free.
+    pub(crate) frames: Frames,
+    frames_used: usize,
+    held: Vec<Held>,
+    /// Index in `held` + 1 at the hash of the page; 0 is free.
     table: Vec<u32>,
     limit: usize,
     /// Pages as they were before the first write, at the places of their frames; none are kept if there is no vector.
@@ -60,8 +70,9 @@ impl Overlay {
         let limit = pages.clamp(4, 1 << 20);
         Self {
             slots: Box::new([EMPTY; SLOTS]),
-            frames: Vec::new(),
-            about: Vec::new(),
+            frames: Frames::default(),
+            frames_used: 0,
+            held: Vec::new(),
             table: vec![0; (limit * 2).next_power_of_two()],
             limit,
             originals: None,
@@ -75,36 +86,38 @@ impl Overlay {
 
     /// Forgets every page, written or not. To be called whenever the thread has run.
     pub fn clear(&mut self) {
-        for index in 0..self.about.len() {
-            let page = self.about[index].page;
+        for index in 0..self.held.len() {
+            let page = self.held[index].page;
             self.slots[page as usize % SLOTS] = EMPTY;
         }
-        if self.about.len() * 8 > self.table.len() {
+        if self.held.len() * 8 > self.table.len() {
             self.table.fill(0);
         } else {
             // Latest first, so that every probe still finds what was put in after an earlier page.
-            for index in (0..self.about.len()).rev() {
-                let at = self.probe(self.about[index].page);
+            for index in (0..self.held.len()).rev() {
+                let at = self.probe(self.held[index].page);
                 self.table[at] = 0;
             }
         }
-        self.about.clear();
+        self.held.clear();
+        self.frames_used = 0;
     }
 
     /// Number of pages held.
     pub fn pages(&self) -> usize {
-        self.about.len()
+        self.held.len()
     }
 
     /// Addresses of the pages held, in the order of their first use: the next burst of the thread is likely to need many of them
     /// again, and reading them together is cheaper.
     pub fn touched(&self) -> impl Iterator<Item = Avma> {
-        self.about.iter().map(|about| Avma(about.page << 12))
+        self.held.iter().map(|held| Avma(held.page << 12))
     }
 
     /// The pages that the interpreted code wrote to, with their present content.
     pub fn written(&self) -> impl Iterator<Item = (Avma, &Page)> {
-        self.about.iter().zip(&self.frames).filter(|(about, _)| about.written).map(|(a, f)| (Avma(a.page << 12), f))
+        let written = self.held.iter().filter(|held| held.written);
+        written.map(|held| (Avma(held.page << 12), &self.frames[held.frame as usize]))
     }
 
     /// The pieces of memory that the interpreted code changed, with their present content, in the order of the first use of their pages.
@@ -112,16 +125,18 @@ impl Overlay {
     /// these back.
     pub fn changes(&self) -> impl Iterator<Item = (Avma, &[u8])> {
         let originals = self.originals.as_deref().unwrap_or_default();
-        let pages = self.about.iter().zip(&self.frames).zip(originals).filter(|((about, _), _)| about.written);
-        pages.flat_map(|((about, frame), original)| {
-            changed_ranges(original, frame).map(|range| (Avma((about.page << 12) + range.start as u64), &frame[range]))
+        let pages = self.held.iter().filter(|held| held.written);
+        let with_originals = pages.filter_map(|held| Some((held, originals.get(held.frame as usize)?)));
+        with_originals.flat_map(|(held, original)| {
+            let frame = &self.frames[held.frame as usize];
+            changed_ranges(original, frame).map(|range| (Avma((held.page << 12) + range.start as u64), &frame[range]))
         })
     }
 
     pub(crate) fn is_written(&self, page: u64) -> bool {
         match self.table[self.probe(page)] {
             0 => false,
-            frame => self.about[frame as usize - 1].written,
+            index => self.held[index as usize - 1].written,
         }
     }
 
@@ -132,58 +147,88 @@ impl Overlay {
         loop {
             match self.table[at] {
                 0 => return at,
-                frame if self.about[frame as usize - 1].page == page => return at,
+                index if self.held[index as usize - 1].page == page => return at,
                 _ => at = (at + 1) & mask,
             }
         }
     }
 
-    /// The frame that holds `page`, read now if it is new, and opened for reading in its slot.
+    /// Where `page` is, read now if it is new, and opened for reading in its slot.
     #[cold]
-    pub(crate) fn open(&mut self, page: u64, memory: &mut dyn Memory) -> Result<u32, Miss> {
-        let at = self.probe(page);
-        let frame = match self.table[at] {
-            0 => {
-                let frame = self.about.len();
-                if frame >= self.limit {
-                    return Err(Miss::Full);
-                }
-                if frame == self.frames.len() {
-                    self.frames.push([0; PAGE]);
-                }
-                memory.read_page(Avma(page << 12), &mut self.frames[frame]).map_err(|Fault| Miss::Fault(page << 12))?;
-                self.about.push(Frame { page, written: false });
-                self.table[at] = frame as u32 + 1;
-                frame as u32
-            }
-            frame => frame - 1,
-        };
-        let slot = &mut self.slots[page as usize % SLOTS];
-        if slot.readable != page {
-            *slot = Slot { readable: page, writable: NO_PAGE, frame };
-        }
-        Ok(frame)
+    pub(crate) fn open(&mut self, page: u64, memory: &mut dyn Memory) -> Result<PageBytes, Miss> {
+        let index = self.hold(page, memory)?;
+        Ok(self.held[index].bytes)
     }
 
-    /// Like [`open`](Self::open), for writing. `fast` opens the slot for writing, too.
+    /// Like [`open`](Self::open), for writing: the frame that holds a copy of `page`. `fast` opens the slot for writing, too.
     pub(crate) fn open_for_writing(&mut self, page: u64, fast: bool, memory: &mut dyn Memory) -> Result<u32, Miss> {
-        let frame = self.open(page, memory)?;
-        let about = &mut self.about[frame as usize];
-        if !about.written {
+        let index = self.hold(page, memory)?;
+        if !self.held[index].written {
             if !memory.writable(Avma(page << 12)) {
                 return Err(Miss::Fault(page << 12));
             }
-            about.written = true;
+            self.held[index].written = true;
+            if self.held[index].frame == NO_FRAME {
+                let frame = self.next_frame();
+                self.held[index].bytes.copy(0, &mut self.frames[frame]);
+                self.frames_used += 1;
+                self.held[index].frame = frame as u32;
+                self.held[index].bytes = self.frames.bytes(frame);
+            }
             if let Some(originals) = &mut self.originals {
-                let frame = frame as usize;
+                let frame = self.held[index].frame as usize;
                 if originals.len() <= frame {
                     originals.resize(frame + 1, [0; PAGE]);
                 }
                 originals[frame] = self.frames[frame];
             }
         }
-        self.slots[page as usize % SLOTS].writable = if fast { page } else { NO_PAGE };
+        let Held { bytes, frame, .. } = self.held[index];
+        let writable = if fast { page } else { NO_PAGE };
+        self.slots[page as usize % SLOTS] = Slot { readable: page, writable, bytes, frame };
         Ok(frame)
+    }
+
+    /// The index of `page` in what is held, read now if it is new, and opened for reading in its slot.
+    fn hold(&mut self, page: u64, memory: &mut dyn Memory) -> Result<usize, Miss> {
+        let at = self.probe(page);
+        let index = match self.table[at] {
+            0 => {
+                let index = self.held.len();
+                if index >= self.limit {
+                    return Err(Miss::Full);
+                }
+                let address = Avma(page << 12);
+                let fault = |Fault| Miss::Fault(address.0);
+                let (bytes, frame) = match memory.in_place(address).map_err(fault)? {
+                    Some(in_place) => (in_place.into(), NO_FRAME),
+                    None => {
+                        let frame = self.next_frame();
+                        memory.read_page(address, &mut self.frames[frame]).map_err(fault)?;
+                        (self.frames.bytes(frame), frame as u32)
+                    }
+                };
+                self.held.push(Held { page, bytes, frame, written: false });
+                self.frames_used += usize::from(frame != NO_FRAME);
+                self.table[at] = index as u32 + 1;
+                index
+            }
+            index => index as usize - 1,
+        };
+        let slot = &mut self.slots[page as usize % SLOTS];
+        if slot.readable != page {
+            let Held { bytes, frame, .. } = self.held[index];
+            *slot = Slot { readable: page, writable: NO_PAGE, bytes, frame };
+        }
+        Ok(index)
+    }
+
+    /// A frame that no page has. It is the same one until `frames_used` says that it is used.
+    fn next_frame(&mut self) -> usize {
+        if self.frames_used == self.frames.len() {
+            self.frames.push();
+        }
+        self.frames_used
     }
 
     /// No page may be written through its slot until it was looked at again: decoded code has appeared.
@@ -232,9 +277,9 @@ mod tests {
         for round in 0..3u64 {
             for page in 0..500u64 {
                 let page = page * 256 + round; // all in one slot
-                let frame = overlay.open(page, &mut Numbered).unwrap() as usize;
-                assert_eq!(overlay.frames[frame][0], page as u8);
-                assert_eq!(overlay.open(page, &mut Numbered).unwrap() as usize, frame);
+                assert_eq!(overlay.open(page, &mut Numbered).unwrap().load(0), [page as u8]);
+                assert_eq!(overlay.open(page, &mut Numbered).unwrap().load(PAGE - 1), [page as u8]);
+                assert_eq!(overlay.pages() as u64, page / 256 + 1);
             }
             assert_eq!(overlay.pages(), 500);
             overlay.clear();

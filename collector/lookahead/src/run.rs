@@ -107,13 +107,18 @@ fn burst(
         let after = block.end;
         let mut exit = None;
         for (index, op) in ops.iter().enumerate() {
-            sink.before(m, op);
+            sink.before(m, op, index);
             if let Err(why) = (op.run)(m, op) {
                 exit = Some((index, why));
                 break;
             }
             sink.executed(op);
         }
+        let passed = match exit {
+            Some((index, Exit::Stop)) => index,
+            _ => count,
+        };
+        sink.passed(passed);
         let next = match exit {
             None => {
                 left -= count as u64;

@@ -6,10 +6,13 @@ use crate::machine::Machine;
 use crate::op::Op;
 use crate::{Branch, Executed};
 
-/// Is told of every instruction. An instruction is either `executed` or `taken`, or could not be executed.
+/// Is told of every instruction. An instruction is either `executed` or `taken`, or could not be executed. Then it is told how many there
+/// were.
 pub(crate) trait Sink {
-    /// It is about to be executed.
-    fn before(&mut self, m: &Machine<'_>, op: &Op);
+    /// It is about to be executed, so many instructions after those of which it was told the number.
+    fn before(&mut self, m: &Machine<'_>, op: &Op, index: usize);
+    /// So many instructions were executed.
+    fn passed(&mut self, instructions: usize);
     /// It fell through.
     fn executed(&mut self, op: &Op);
     /// It was a branch and went elsewhere.
@@ -19,7 +22,10 @@ pub(crate) trait Sink {
 /// Keeps taken branches.
 impl Sink for Vec<Branch> {
     #[inline(always)]
-    fn before(&mut self, _: &Machine<'_>, _: &Op) {}
+    fn before(&mut self, _: &Machine<'_>, _: &Op, _: usize) {}
+
+    #[inline(always)]
+    fn passed(&mut self, _: usize) {}
 
     #[inline(always)]
     fn executed(&mut self, _: &Op) {}
@@ -45,9 +51,12 @@ impl<'t> Trace<'t> {
 
 impl Sink for Trace<'_> {
     #[inline(always)]
-    fn before(&mut self, m: &Machine<'_>, op: &Op) {
+    fn before(&mut self, m: &Machine<'_>, op: &Op, _: usize) {
         self.operand = Avma(m.address(&op.address));
     }
+
+    #[inline(always)]
+    fn passed(&mut self, _: usize) {}
 
     #[inline(always)]
     fn executed(&mut self, op: &Op) {

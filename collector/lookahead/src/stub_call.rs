@@ -4,6 +4,7 @@ use crate::context::SCRATCH;
 use crate::exit::Step;
 use crate::flags::Flags;
 use crate::machine::Machine;
+use crate::memory::PAGE;
 use crate::op::Op;
 use crate::system::unsupported;
 
@@ -17,9 +18,9 @@ pub(crate) const WRITES: u8 = 32;
 
 /// Copies a stub's memory operand into the context.
 pub(crate) fn load_scratch(m: &mut Machine<'_>, address: u64, size: usize) -> Step {
-    let (frame, at) = m.readable(address)?;
-    if let Some(bytes) = m.overlay.frames[frame].get(at..at + size) {
-        m.context.scratch[..size].copy_from_slice(bytes);
+    let (page, at) = m.readable(address)?;
+    if at + size <= PAGE {
+        page.copy(at, &mut m.context.scratch[..size]);
         return Ok(());
     }
     let mut bytes = [0; SCRATCH];

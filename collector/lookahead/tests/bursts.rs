@@ -158,6 +158,70 @@ fn invalidated_code_is_read_again() {
     assert_eq!(bench.registers.general[0], 5);
 }
 
+/// What a burst does to a loop that counts in memory: the branches and registers, and what is in memory then.
+fn counted(mut bench: Bench) -> (Vec<Branch>, Registers, Page) {
+    bench.run(1000, 1000);
+    let mut stack = [0; lookahead::PAGE];
+    bench.memory.read_page(Avma(STACK), &mut stack).unwrap();
+    (bench.branches, bench.registers, stack)
+}
+
+#[test]
+fn memory_in_place_gives_the_same_burst_and_stays_as_it_is() {
+    // inc dword [rsp - 8]; mov eax, [rsp - 8]; push rax; pop rcx; jmp start
+    let code = [0xff, 0x44, 0x24, 0xf8, 0x8b, 0x44, 0x24, 0xf8, 0x50, 0x59, 0xeb, 0xf4];
+    let mut in_place = bench(&code);
+    in_place.memory.in_place = true;
+    let (in_place, copied) = (counted(in_place), counted(bench(&code)));
+    assert_eq!(in_place.0, copied.0);
+    assert_eq!(in_place.1, copied.1);
+    assert_eq!(in_place.1.general[0], 200);
+    assert_eq!(in_place.2, [0; lookahead::PAGE]);
+}
+
+#[test]
+fn a_page_in_place_is_copied_when_it_is_written_to() {
+    // mov rax, [rsp]; syscall
+    let mut bench = bench(&[0x48, 0x8b, 0x04, 0x24, 0x0f, 0x05]);
+    bench.memory.in_place = true;
+    let loads = |bench: &mut Bench| {
+        bench.registers.rip = CODE;
+        bench.run(10, 10);
+        bench.registers.general[0]
+    };
+    assert_eq!(loads(&mut bench), 0);
+    bench.memory.put(STACK + 0x1000, &[7]);
+    assert_eq!(loads(&mut bench), 7, "it is read where it is");
+    // push rax; syscall
+    bench.memory.put(CODE + 0x100, &[0x50, 0x0f, 0x05]);
+    (bench.registers.rip, bench.registers.general[4]) = (CODE + 0x100, STACK + 0x1020);
+    bench.run(1, 1);
+    bench.registers.general[4] = STACK + 0x1000;
+    bench.memory.put(STACK + 0x1000, &[8]);
+    assert_eq!(loads(&mut bench), 7, "it was copied when it was written to");
+    bench.overlay.clear();
+    assert_eq!(loads(&mut bench), 8);
+    assert_eq!(bench.memory.reads, 0);
+}
+
+#[test]
+fn a_cache_that_compares_need_not_be_told() {
+    let mut bench = bench(&[0xff, 0xc0, 0xeb, 0x00, 0xff, 0xc0, 0xeb, 0xf8]); // inc eax; jmp +0; inc eax; jmp start
+    bench.cache = CodeCache::comparing(4096);
+    bench.run(8, 100);
+    assert_eq!(bench.registers.general[0], 4);
+    bench.memory.put(CODE + 4, &[0xff, 0xc8]); // dec eax
+    bench.overlay.clear();
+    for expected in [4, 4] {
+        bench.run(8, 100);
+        assert_eq!(bench.registers.general[0], expected, "one block is another, the other is the same");
+    }
+    bench.memory.put(CODE, &[0xff, 0xc8]);
+    bench.overlay.clear();
+    bench.run(8, 100);
+    assert_eq!(bench.registers.general[0], 0);
+}
+
 #[test]
 fn unreadable_code_and_data() {
     let mut jump = bench(&[0xff, 0xe0]); // jmp rax

@@ -181,9 +181,16 @@ impl State {
     }
 }
 
+/// With memory that is read into copies, and with memory that is used where it is.
 fn check(case: &Case, cache: &mut CodeCache) -> Result<(), String> {
+    check_with(case, cache, false)?;
+    check_with(case, cache, true).map_err(|error| format!("in place: {error}"))
+}
+
+fn check_with(case: &Case, cache: &mut CodeCache, in_place: bool) -> Result<(), String> {
     let before = case.state();
     let mut memory = Pages::default();
+    memory.in_place = in_place;
     memory.put(CODE, &case.code);
     memory.put(DATA, &before.data);
     let mut ours = before.registers;
