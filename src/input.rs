@@ -257,7 +257,7 @@ fn open_recording(file: &Path) -> anyhow::Result<Recording> {
 }
 
 impl BinaryArgs {
-    /// Where to look.
+    /// Which files to take for recorded ones: those named, and folders to look in.
     pub fn search(&self) -> BinarySearch {
         let overrides = self
             .binaries

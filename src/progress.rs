@@ -17,7 +17,7 @@ pub struct Progress {
 const QUIET_FOR: Duration = Duration::from_millis(400);
 
 impl Progress {
-    /// Starts the clock.
+    /// Work begins now; nothing is shown before it has taken a while.
     pub fn new() -> Self {
         Progress { started: Instant::now(), terminal: std::io::stderr().is_terminal(), bar: Mutex::new(None) }
     }

@@ -109,7 +109,7 @@ pub struct Summary {
 /// What is said of a recording whose recorder never came to complete it.
 const CUT_OFF: &str = "cut off: the recorder was killed, or could not write on; what it recorded last is missing";
 
-/// Analyses a recording.
+/// Counts how often each block of a recorded program was executed.
 ///
 /// # Errors
 /// It cannot be read. What is damaged in it, and what is missing, is no error: the summary says it.

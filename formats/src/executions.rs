@@ -55,7 +55,7 @@ impl Executions {
         Self { schema: SCHEMA.to_owned(), instructions }
     }
 
-    /// Reads it.
+    /// Reads a document of the schema `hbbp-executions/1`.
     ///
     /// # Errors
     /// It is something else.

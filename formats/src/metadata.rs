@@ -118,7 +118,7 @@ tolerant_objects! {
 pub struct MetadataError(#[from] serde_json::Error);
 
 impl Metadata {
-    /// Reads it.
+    /// Reads a recording's metadata, of any version.
     ///
     /// # Errors
     /// The text is no JSON object. Odd values in one are no errors.

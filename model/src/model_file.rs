@@ -80,7 +80,7 @@ struct Schema {
 }
 
 impl Model {
-    /// Reads a model.
+    /// Reads a document of the schema `hbbp-model/1`.
     ///
     /// # Errors
     /// What is wrong with it. Any bytes give a model or an error.

@@ -102,7 +102,7 @@ impl Recording {
         self.lookup.of_sample(raw.offset, raw.body)
     }
 
-    /// Reads a sample.
+    /// Reads the fields of a sample record, as its event recorded them.
     ///
     /// # Errors
     /// When it is no sample, has an event id that no event has, or is too short for the fields its event records.

@@ -267,7 +267,7 @@ impl<W: Write> Writer<W> {
         self.end_user(record_type, 0)
     }
 
-    /// Writes a sample.
+    /// Writes a sample record with the fields that its event records.
     ///
     /// # Errors
     /// When its event does not exist or records what only the kernel can fill, when the record would be too long (65,535

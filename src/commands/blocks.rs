@@ -60,7 +60,7 @@ struct JsonBlock {
     lbr_streams: u64,
 }
 
-/// Runs the command.
+/// Prints the blocks of a recording with their counts, the most executed first.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let analysis = args.input.analyze(GroupBy::Nothing)?;
     let mut rows: Vec<Row<'_>> = analysis

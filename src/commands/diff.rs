@@ -51,7 +51,7 @@ Examples:
   hbbp diff run.data gzip.truth.json --top 5      an estimate and exact counts
   hbbp diff before.flow after.flow --format json";
 
-/// What is printed.
+/// All that the printed differences are made from.
 struct Report<'a> {
     files: [String; 2],
     /// Whether the counts of each side are executions.
@@ -62,7 +62,7 @@ struct Report<'a> {
     width: Option<usize>,
 }
 
-/// Runs the command.
+/// Prints what two recordings, flows or truths differ in.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.analysis.chooses()
         && let Some(file) = [&args.before, &args.after].into_iter().find(|file| !is_recording(file))

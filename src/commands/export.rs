@@ -104,7 +104,7 @@ Examples:
 
   hbbp export --format callgrind -o sort.callgrind -- sort -n numbers.txt";
 
-/// Runs the command.
+/// Writes a recording or a flow as a profile for another tool.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for (option, is_given, format) in [
         ("--gcov-version", args.gcov_version.is_some(), Format::Gcov),

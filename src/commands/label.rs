@@ -50,7 +50,7 @@ Examples:
   hbbp label -i gzip.data --truth gzip.json --program gzip -o gzip.csv
   hbbp train gzip.csv perl.csv python.csv";
 
-/// Runs the command.
+/// Writes the blocks of a recording with their features and with which source was closer to the truth.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let input = &args.input;
     let truth = read_truth(&args.truth, input.analysis.search())?;

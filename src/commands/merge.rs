@@ -44,7 +44,7 @@ Examples:
   hbbp merge -o all.flow canary.data:10 fleet/*.data
   hbbp export --format bolt -i all.flow --binary ./server -o server.fdata";
 
-/// Runs the command.
+/// Adds up the flows of all inputs, each times its weight, and writes the sum.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let inputs: Vec<(&Path, f64)> = args.inputs.iter().map(|text| weighted(text)).collect::<Result<_, _>>()?;
     if args.analysis.chooses() {

@@ -51,7 +51,7 @@ Examples:
   hbbp mix --rows mnemonic --filter 'function=deflate*' --format json
   hbbp mix --model mine.json                       let a trained model choose between the sources";
 
-/// Runs the command.
+/// Prints the instruction mix of a recording as a pivot table.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let query = Query { rows: args.rows.clone(), columns: args.columns.clone(), filters: args.filters.clone() };
     let analysis = args.input.analyze(group_by(&query))?;

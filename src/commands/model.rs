@@ -70,7 +70,7 @@ enum Format {
     Json,
 }
 
-/// Runs the command.
+/// Prints the models that there are, or one of them.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.action {
         Action::Show { name: None, format: Format::Json } => bail!("--format json prints one model: name it"),

@@ -62,7 +62,7 @@ Examples:
 
 Every program is left out once: the tree that is tested on it, and its parameters, come from the other programs only.";
 
-/// Runs the command.
+/// Grows a tree from tables of labelled blocks, tests it on programs that it has not seen, and writes the model.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut blocks = Vec::new();
     for table in &args.tables {

@@ -54,7 +54,7 @@ Examples:
   hbbp validate -i gzip.data --truth gzip.json    how good were the estimates?
   hbbp truth -o sde.json --from sde-mix-out.txt   what `sde64 -mix -top_blocks 100000` counted";
 
-/// Runs the command.
+/// Counts by instrumentation, or reads such counts, and prints or writes them.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.environment {
         pinned_environment().iter().for_each(|(name, value)| println!("{name}={value}"));

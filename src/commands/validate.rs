@@ -62,7 +62,7 @@ Examples:
 
 A command runs twice: it must do the same work both times, and must not read standard input.";
 
-/// What is printed.
+/// All that the printed comparison is made from.
 struct Report<'a> {
     analysis: &'a Analysis,
     head: &'a Head,
@@ -73,7 +73,7 @@ struct Report<'a> {
     width: Option<usize>,
 }
 
-/// Runs the command.
+/// Compares the estimates of a recording with exact counts, and prints the errors.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let input = &args.input;
     let rules = input.analysis.rules()?; // Before a command runs for nothing.

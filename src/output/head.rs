@@ -18,9 +18,9 @@ pub struct Head {
     pub source: &'static str,
     /// `executions`, or `relative` where counts are only proportional to executions or time.
     pub unit: &'static str,
-    /// The EBS source.
+    /// Events whose samples gave the event-based counts; none if there are no such samples.
     pub ebs_source: Option<EbsSource>,
-    /// The branch-stack source.
+    /// Events whose branch stacks gave counts; none if there are no stacks.
     pub lbr_source: Option<LbrSource>,
     /// Events whose samples served for nothing.
     pub unused_events: Vec<EbsSource>,
@@ -59,7 +59,7 @@ pub struct LbrSource {
     pub samples: u64,
     /// Branches in all stacks.
     pub branches: u64,
-    /// Streams between them.
+    /// Streams between the branches of the stacks.
     pub streams: u64,
     /// Streams used for nothing, by reason.
     pub broken: analyzer::counting::BrokenStreams,
@@ -124,7 +124,7 @@ impl Bursts {
 }
 
 impl Head {
-    /// Of an analysis.
+    /// The head of a report on this analysis.
     pub fn of(analysis: &Analysis) -> Self {
         let summary = &analysis.summary;
         let records = &summary.records;

@@ -22,7 +22,7 @@ pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// Spaces between columns.
+/// Spaces between one column and the next.
 const GAP: usize = 2;
 /// No name is cut to less.
 const LEAST_NAME: usize = 8;
@@ -40,7 +40,7 @@ impl Table {
         self
     }
 
-    /// Adds a row.
+    /// Adds a row: a cell for each column, in their order.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells.iter().map(|cell| printable(cell).into_owned()).collect());
     }

@@ -14,7 +14,7 @@ pub const SIMULATED: [&str; 2] = ["ivy-bridge", "westmere"];
 pub struct Fixture {
     /// What tests call it.
     pub name: &'static str,
-    /// The file.
+    /// The recording, a `perf.data` file.
     pub recording: PathBuf,
     /// The program it is of; another path was recorded.
     pub binary: PathBuf,

@@ -40,7 +40,7 @@ impl Image {
     /// The largest file that is analyzed, in bytes: 4 GiB.
     pub const MAX_BYTES: u64 = 1 << 32;
 
-    /// Opens a file.
+    /// Opens an ELF file and reads what is known of its code.
     ///
     /// # Errors
     /// The file cannot be read, is larger than [`Self::MAX_BYTES`], or [`Self::parse`] refuses it.

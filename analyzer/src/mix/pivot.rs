@@ -56,7 +56,7 @@ pub const UNREADABLE: &str = "[unreadable]";
 const MAX_KEYS: usize = 12;
 type Key = [u32; MAX_KEYS];
 
-/// Makes the mix.
+/// Adds up executed instructions by the keys of the query's rows and columns.
 ///
 /// # Errors
 /// The query has no rows, or more keys than a mix can have.

@@ -123,13 +123,13 @@ impl Truth {
     /// Writes the document, in one line.
     ///
     /// # Errors
-    /// What writing says.
+    /// `out` could not be written to.
     pub fn write_json(&self, mut out: impl Write) -> std::io::Result<()> {
         serde_json::to_writer(&mut out, &self.to_document())?;
         writeln!(out)
     }
 
-    /// Reads the document.
+    /// Reads a document that [`write_json`](Self::write_json) wrote.
     ///
     /// # Errors
     /// It is something else, or contradicts itself.

@@ -89,7 +89,7 @@ impl MixFile {
         self.mnemonics.values().copied().fold(0, u64::saturating_add)
     }
 
-    /// Reads one file.
+    /// Reads the output of SDE's mix tool.
     ///
     /// # Errors
     /// What is wrong with it, and in which line.

@@ -22,7 +22,7 @@ impl CodeLines {
         self.pages.get(&page).copied().unwrap_or(0)
     }
 
-    /// Marks `[start, end)`.
+    /// Notes that the bytes from `start` to before `end` are decoded.
     pub(crate) fn mark(&mut self, start: u64, end: u64) {
         let mut at = start;
         while at < end {

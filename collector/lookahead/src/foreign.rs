@@ -357,7 +357,7 @@ fn extended_control(m: &mut Machine<'_>, op: &Op) -> Step {
     call(m, op)
 }
 
-/// Any stub.
+/// A stub of any kind: with flags, a floating-point environment, an operand that is read or written.
 fn general(m: &mut Machine<'_>, op: &Op) -> Step {
     let size = op.imm as usize;
     let address = if op.extra & (READS | WRITES) != 0 { m.address(&op.address) } else { 0 };

@@ -13,7 +13,7 @@ pub(crate) trait Sink {
     fn before(&mut self, m: &Machine<'_>, op: &Op, index: usize);
     /// So many instructions were executed.
     fn passed(&mut self, instructions: usize);
-    /// It fell through.
+    /// It was executed and the next one in memory follows.
     fn executed(&mut self, op: &Op);
     /// It was a branch and went elsewhere.
     fn taken(&mut self, branch: Branch);

@@ -54,7 +54,7 @@ impl StoppedChild {
         }
     }
 
-    /// Its process id.
+    /// The child's process id, before and after its `exec`.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }

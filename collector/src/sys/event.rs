@@ -87,7 +87,7 @@ impl EventFd {
         if results.contains(&-1) { Err(Errno::last()) } else { Ok(()) }
     }
 
-    /// Changes the period.
+    /// Changes the period, in units of the event, from the next overflow on.
     pub(crate) fn set_period(&self, period: u64) -> Result<(), Errno> {
         // SAFETY: PERIOD reads one u64 from the address given.
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::Ioctl::from(sys::PERIOD), ptr::addr_of!(period)) };

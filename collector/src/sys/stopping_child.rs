@@ -46,12 +46,12 @@ impl StoppingChild {
         }
     }
 
-    /// Its process id.
+    /// The child's process id, which is its only thread's.
     pub(crate) fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Lets it begin.
+    /// Lets it begin to send itself signals.
     ///
     /// # Errors
     /// It is not there any more.

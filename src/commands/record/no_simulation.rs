@@ -50,7 +50,7 @@ impl TruthFile {
         anyhow::bail!("there is no simulated PMU in this hbbp")
     }
 
-    /// Its name.
+    /// The path as the user gave it, for messages.
     pub fn name(&self) -> String {
         match *self {}
     }

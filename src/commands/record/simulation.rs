@@ -106,7 +106,7 @@ impl TruthFile {
         Ok(Self { path, file: Some(file), new })
     }
 
-    /// Its name.
+    /// The path as the user gave it, for messages.
     pub fn name(&self) -> String {
         self.path.display().to_string()
     }

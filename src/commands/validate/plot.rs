@@ -19,7 +19,7 @@ const BOTTOM: f64 = 90.0;
 /// Distinguishable for the colour-blind, and in grey (Okabe and Ito's palette).
 const COLOURS: [&str; 3] = ["#e69f00", "#56b4e9", "#004c3f"];
 
-/// The whole picture.
+/// An SVG document: a group of bars for each of the most frequent mnemonics, a bar for each estimate.
 pub fn svg(validation: &Validation) -> String {
     let estimates: Vec<Estimate> =
         Estimate::ALL.into_iter().filter(|&estimate| validation.qualities[estimate as usize].is_some()).collect();

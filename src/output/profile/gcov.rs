@@ -44,7 +44,7 @@ const CALL_TARGETS: u32 = 7;
 /// No file, where version 3 asks for the file of a name.
 const NO_FILE: u32 = u32::MAX;
 
-/// Writes the profile.
+/// Writes a sample profile as GCC's AutoFDO reads it (gcc/auto-profile.cc).
 pub fn gcov(profile: &SampleProfile, version: GcovVersion, out: &mut dyn Write) -> io::Result<()> {
     let mut bytes = Words::default();
     [MAGIC, version as u32, 0].into_iter().for_each(|word| bytes.word(word));

@@ -32,7 +32,7 @@ const FUNCTIONS: u64 = 32;
 /// `SecNameTableFlags::SecFlagUniqSuffix`, in the upper half: names of `-funique-internal-linkage-names` are to be compared whole.
 const UNIQUE_NAMES: u64 = 4 << 32;
 
-/// Writes the profile.
+/// Writes a sample profile in LLVM's extensible binary format.
 pub fn llvm_extbin(profile: &SampleProfile, out: &mut dyn Write) -> io::Result<()> {
     let names = Names::of(profile);
     let mut functions = Vec::new();

@@ -204,7 +204,7 @@ impl BurstTaker {
         self.seek_next_branch(on, &registers)
     }
 
-    /// Interprets one instruction.
+    /// Interprets one instruction, of which nothing is written down.
     fn step<K: Kernel>(&mut self, on: &mut Standing<'_, K>, registers: &mut Registers) -> StopReason {
         let pid = on.thread.id.pid;
         on.statistics.time.state += self.part(on.kernel);

@@ -155,7 +155,7 @@ impl Maker {
         self.add_sample(id, 0, vec![line], [module.of.range_total(), module.unread_count]);
     }
 
-    /// The next mapping.
+    /// A mapping with the next free id.
     fn mapping(&mut self, module: &ExecutedModule<'_>, start: u64, limit: u64, file_offset: u64) -> Mapping {
         let of = &module.of.module;
         Mapping {
