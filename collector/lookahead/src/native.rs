@@ -155,6 +155,12 @@ impl InPlace {
 #[derive(Clone, Copy)]
 pub(crate) struct PageBytes(NonNull<u8>);
 
+// SAFETY: an address. What is there is a frame of the overlay that holds it, or memory of the process, as readable for one thread as for
+// another.
+unsafe impl Send for PageBytes {}
+// SAFETY: as above; it is only read through.
+unsafe impl Sync for PageBytes {}
+
 impl PageBytes {
     /// Bytes of no page, which nothing asks for.
     pub(crate) const NONE: Self = Self(NonNull::dangling());
@@ -191,6 +197,8 @@ pub(crate) struct Frames {
 
 // SAFETY: the pages are owned by the value and reached only through it.
 unsafe impl Send for Frames {}
+// SAFETY: a shared reference gives shared references to pages only.
+unsafe impl Sync for Frames {}
 
 impl Drop for Frames {
     fn drop(&mut self) {

@@ -272,6 +272,12 @@ mod tests {
     }
 
     #[test]
+    fn threads_may_hand_it_on() {
+        fn is_shared<T: Send + Sync>() {}
+        is_shared::<Overlay>();
+    }
+
+    #[test]
     fn pages_are_found_again_and_forgotten() {
         let mut overlay = Overlay::new(600);
         for round in 0..3u64 {
