@@ -1,7 +1,7 @@
 //! What an instruction of compiled code costs, in a burst over code of this program: sorting, searching, counting, hashing.
 //!
 //! `cargo run --release -p hbbp-lookahead --example own_code [BURSTS [INSTRUCTIONS]]`. For steady figures, count instructions:
-//! `valgrind --tool=callgrind --toggle-collect='lookahead::run::*' target/release/examples/own_code 1 2000000`.
+//! `valgrind --tool=callgrind --toggle-collect='lookahead::run::run_with_lines*' target/release/examples/own_code 1 2000000`.
 
 use std::hint::black_box;
 use std::ptr::NonNull;

@@ -155,13 +155,11 @@ impl CodeCache {
     /// The block after `from`, whose end was reached.
     #[inline(always)]
     pub(crate) fn following(&mut self, from: u32, m: &mut Machine<'_>) -> Result<u32, StopReason> {
-        let block = &self.blocks[from as usize];
-        let (fall, start) = (block.fall, block.start);
+        let Block { fall, start, end, .. } = self.blocks[from as usize];
         if fall != NO_BLOCK && self.is_seen(fall, m) {
             return Ok(fall);
         }
-        let block = &self.blocks[from as usize];
-        let id = self.at(block.end, m)?;
+        let id = self.at(end, m)?;
         if let Some(block) = self.blocks.get_mut(from as usize).filter(|block| block.start == start) {
             block.fall = id;
         }
@@ -171,9 +169,8 @@ impl CodeCache {
     /// The block at `target`, to which the branch at the end of `from` went.
     #[inline(always)]
     pub(crate) fn after(&mut self, from: u32, target: u64, m: &mut Machine<'_>) -> Result<u32, StopReason> {
-        let block = &self.blocks[from as usize];
-        let (taken, start) = (block.taken, block.start);
-        if block.taken_to == target && self.is_seen(taken, m) {
+        let Block { taken, taken_to, start, .. } = self.blocks[from as usize];
+        if taken_to == target && self.is_seen(taken, m) {
             return Ok(taken);
         }
         let id = self.at(target, m)?;
@@ -204,10 +201,10 @@ impl CodeCache {
         self.blocks[id as usize].seen == self.burst || self.is_same(id, m)
     }
 
-    #[cold]
+    #[inline(never)]
     fn is_same(&mut self, id: u32, m: &mut Machine<'_>) -> bool {
         let block = &mut self.blocks[id as usize];
-        let length = (block.end - block.start) as usize;
+        let length = block.end.wrapping_sub(block.start) as usize;
         let mut now = [0; WINDOW];
         let before = self.bytes.get(block.bytes as usize..block.bytes as usize + length);
         let (Some(before), Some(now)) = (before, now.get_mut(..length)) else { return false };
@@ -246,7 +243,7 @@ impl CodeCache {
         let id = self.blocks.len() as u32;
         let bytes = self.bytes.len() as u32;
         if self.compares {
-            self.bytes.extend_from_slice(&window[..(end - pc) as usize]);
+            self.bytes.extend_from_slice(&window[..end.wrapping_sub(pc) as usize]);
         }
         self.blocks.push(Block {
             first: first as u32,

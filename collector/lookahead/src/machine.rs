@@ -151,7 +151,7 @@ impl<'m> Machine<'m> {
         let page = address >> 12;
         let at = (address & 0xfff) as usize;
         let slot = &self.overlay.slots[(page % SLOTS) as usize];
-        if slot.writable == page && at <= PAGE - N && (slot.frame as usize) < self.overlay.frames.len() {
+        if slot.writable == page && at <= PAGE - N {
             let place = &mut self.overlay.frames[slot.frame as usize][at..at + N];
             let bytes = value.to_le_bytes();
             self.changed |= *place != bytes[..N];

@@ -119,9 +119,9 @@ fn burst(
             _ => count,
         };
         sink.passed(passed);
+        left -= passed as u64;
         let next = match exit {
             None => {
-                left -= count as u64;
                 if count < wanted {
                     return end(left, branches, not_taken, StopReason::Fuel, ops[count - 1].next());
                 }
@@ -132,7 +132,6 @@ fn burst(
             }
             Some((index, Exit::NotTaken)) => {
                 sink.executed(&ops[index]);
-                left -= count as u64;
                 not_taken += 1;
                 if left == 0 {
                     return end(left, branches, not_taken, StopReason::Fuel, after);
@@ -140,7 +139,6 @@ fn burst(
                 cache.following(id, m).map_err(|stop| (stop, after))
             }
             Some((index, Exit::Taken(kind))) => {
-                left -= count as u64;
                 branches += 1;
                 let target = m.target;
                 sink.taken(Branch { from: Avma(ops[index].ip), to: Avma(target), kind });
@@ -161,7 +159,6 @@ fn burst(
                 cache.after(id, target, m).map_err(|stop| (stop, target))
             }
             Some((index, Exit::Stop)) => {
-                left -= index as u64;
                 return end(left, branches, not_taken, m.stop, ops[index].ip);
             }
         };

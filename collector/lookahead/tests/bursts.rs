@@ -223,6 +223,19 @@ fn a_cache_that_compares_need_not_be_told() {
 }
 
 #[test]
+fn a_cache_compares_the_last_bytes_of_the_address_space() {
+    const LAST: u64 = u64::MAX - 1;
+    let mut bench = bench(&[]);
+    bench.memory.put(LAST, &[0xeb, 0xfe]); // jmp to itself
+    bench.cache = CodeCache::comparing(4096);
+    for _ in 0..2 {
+        bench.registers.rip = LAST;
+        bench.overlay.clear();
+        assert_eq!(bench.run(2, 100).branches, 2);
+    }
+}
+
+#[test]
 fn unreadable_code_and_data() {
     let mut jump = bench(&[0xff, 0xe0]); // jmp rax
     let outcome = jump.run(10, 10);
