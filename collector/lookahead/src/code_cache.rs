@@ -13,6 +13,7 @@ use crate::decode::decode_block;
 use crate::exit::Exit;
 use crate::machine::Machine;
 use crate::memory::PAGE;
+use crate::native::StubMemory;
 use crate::op::Op;
 use crate::outcome::StopReason;
 
@@ -84,6 +85,12 @@ impl CodeCache {
     /// For memory that is cheap to read.
     pub fn comparing(instructions: usize) -> Self {
         Self { compares: true, ..Self::new(instructions) }
+    }
+
+    /// The same with memory for its stubs.
+    pub fn with_stub_memory(self, memory: StubMemory) -> Self {
+        let resident = Resident { stubs: memory.into(), ..Resident::default() };
+        Self { resident, ..self }
     }
 
     /// Number of decoded instructions held.

@@ -58,6 +58,8 @@ impl Default for Stubs {
 struct Mapping {
     writable: NonNull<u8>,
     executable: NonNull<u8>,
+    /// Whether it is unmapped at the end.
+    owned: bool,
 }
 
 // SAFETY: the mapping is owned by the value, reached only through it, and has no tie to the thread that made it.
@@ -65,11 +67,41 @@ unsafe impl Send for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
         // SAFETY: both addresses come from `mmap` with this size and nothing refers to the memory any more.
         unsafe {
             libc::munmap(self.writable.as_ptr().cast(), SIZE);
             libc::munmap(self.executable.as_ptr().cast(), SIZE);
         }
+    }
+}
+
+/// Executable memory for stubs that is there already, where none can be asked of the system.
+#[derive(Debug)]
+pub struct StubMemory(NonNull<u8>);
+
+impl StubMemory {
+    /// Its size.
+    pub const BYTES: usize = SIZE;
+
+    /// The memory that begins at `start`.
+    ///
+    /// # Safety
+    /// [`BYTES`](Self::BYTES) bytes are readable, writable and executable as long as the process lives, and nobody else's.
+    pub unsafe fn new(start: NonNull<u8>) -> Self {
+        Self(start)
+    }
+}
+
+// SAFETY: an address of memory that belongs to the value, whatever thread has it.
+unsafe impl Send for StubMemory {}
+
+impl From<StubMemory> for Stubs {
+    fn from(memory: StubMemory) -> Self {
+        let mapping = Mapping { writable: memory.0, executable: memory.0, owned: false };
+        Self { mapping: Some(mapping), ..Self::default() }
     }
 }
 
@@ -451,7 +483,7 @@ fn map() -> Option<Mapping> {
                 if executable.is_none() {
                     libc::munmap(writable.as_ptr().cast(), SIZE);
                 }
-                executable.map(|executable| Mapping { writable, executable })
+                executable.map(|executable| Mapping { writable, executable, owned: true })
             })
         } else {
             None

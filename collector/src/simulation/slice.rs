@@ -15,7 +15,7 @@ use crate::tracer::Shared;
 use crate::tracer::burst::ThreadId;
 use crate::tracer::burst::address_space::AddressSpace;
 use crate::tracer::burst::memory::PageReader;
-use crate::tracer::burst::taker::warm_up;
+
 use crate::tracer::kernel::{Kernel, ThreadMemory};
 
 /// Pages of a thread that a slice may touch: 64 MiB.
@@ -66,8 +66,8 @@ pub(super) struct Slicer {
 
 impl Slicer {
     pub(super) fn new(settings: SimulationSettings, shared: Arc<Shared>) -> Self {
-        let mut overlay = Overlay::with_originals(PAGES);
-        warm_up(&mut overlay);
+        let overlay = Overlay::with_originals(PAGES);
+        lookahead::warm_up();
         Self {
             statistics: SimulationStatistics::new(settings.pmu),
             settings,

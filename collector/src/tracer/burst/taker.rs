@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use addresses::Avma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess};
-use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, Page, Registers, StopReason, run, run_with_lines};
+use lookahead::{Fuel, Overlay, Registers, StopReason, run, run_with_lines, warm_up};
 
 use crate::errno::Errno;
 use crate::tracer::burst::address_space::AddressSpace;
@@ -21,24 +21,6 @@ use crate::tracer::thread::{Goal, Thread};
 const PAGES: usize = 2048;
 /// Times a burst goes on after what could not be followed.
 const CONTINUATIONS: u32 = 16;
-
-/// Two instructions: `addps xmm0, xmm1` and a jump to itself.
-struct AnyCode;
-
-impl Memory for AnyCode {
-    fn read_page(&mut self, _: Avma, page: &mut Page) -> Result<(), Fault> {
-        page[..5].copy_from_slice(&[0x0f, 0x58, 0xc1, 0xeb, 0xfe]);
-        Ok(())
-    }
-}
-
-/// Builds the tables that decoding and interpreting build when they are first used, while no thread waits for it.
-pub(crate) fn warm_up(overlay: &mut Overlay) {
-    let (mut registers, mut code, mut branches) = (Registers::default(), CodeCache::new(1024), Vec::new());
-    let fuel = Fuel { instructions: 2, branches: 1 };
-    run(&mut registers, overlay, &mut AnyCode, &mut code, fuel, &[], &mut branches);
-    overlay.clear();
-}
 
 /// Takes bursts, one after the other.
 pub(crate) struct BurstTaker {
@@ -61,9 +43,8 @@ pub(crate) struct Standing<'a, K: Kernel> {
 
 impl BurstTaker {
     pub(crate) fn new(kind: TracerKind, end: BurstEnd) -> Self {
-        let mut overlay = Overlay::new(PAGES);
-        warm_up(&mut overlay);
-        Self { kind, end, overlay, reader: PageReader::new(), part_began: Duration::ZERO }
+        warm_up();
+        Self { kind, end, overlay: Overlay::new(PAGES), reader: PageReader::new(), part_began: Duration::ZERO }
     }
 
     /// Looks ahead, or for the first branch to set a breakpoint at.
@@ -71,7 +52,7 @@ impl BurstTaker {
         on.thread.burst.begin(Avma(registers.rip), on.thread.period);
         on.space.refresh(on.kernel);
         match self.kind {
-            TracerKind::Lookahead => self.look_ahead(on, registers),
+            TracerKind::Lookahead | TracerKind::Agent => self.look_ahead(on, registers),
             TracerKind::Breakpoint => self.seek_next_branch(on, &registers),
             TracerKind::Check => {
                 self.predict(on, registers.clone());
