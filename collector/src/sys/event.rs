@@ -76,9 +76,11 @@ impl EventFd {
         const F_OWNER_TID: i32 = 0;
         let owner = [F_OWNER_TID, thread];
         let fd = self.0.as_raw_fd();
+        // Nothing is sent meanwhile: the new thread might get the old signal, which may be one that kills.
         // SAFETY: F_SETSIG and F_SETFL take numbers, F_SETOWN_EX reads two integers from the address given.
         let results = unsafe {
             [
+                libc::fcntl(fd, libc::F_SETFL, libc::O_RDONLY),
                 libc::fcntl(fd, F_SETOWN_EX, owner.as_ptr()),
                 libc::fcntl(fd, F_SETSIG, signal),
                 libc::fcntl(fd, libc::F_SETFL, libc::O_RDONLY | libc::O_ASYNC),
