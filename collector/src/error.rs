@@ -10,7 +10,7 @@ use crate::session::limits::LimitError;
 use crate::session::open::OpenError;
 use crate::session::output::OutputError;
 use crate::session::recorder::RecorderError;
-use crate::tracer::AttachError;
+use crate::tracer::TraceError;
 
 /// A recording that failed.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +35,7 @@ pub enum RecordError {
     Open(#[from] OpenError),
     /// The tracer that was asked for cannot be used.
     #[error("no software tracing: {0}")]
-    Attach(#[from] AttachError),
+    Trace(#[from] TraceError),
     /// The events cannot be started.
     #[error("cannot start the events: {0}")]
     Enable(Errno),

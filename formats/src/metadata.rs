@@ -27,7 +27,9 @@ use serde_json::{Map, Value};
 
 pub use crate::simulation::SimulationMetadata;
 use crate::tolerant::{Tolerant, object, plain_values, tolerant_objects};
-pub use crate::tracer::{Percent, PredictionCounts, StartingMetadata, StopCostMetadata, TracerMetadata, TracerTimes};
+pub use crate::tracer::{
+    AgentsMetadata, Percent, PredictionCounts, StartingMetadata, StopCostMetadata, TracerMetadata, TracerTimes,
+};
 
 /// The document's shape and its version.
 pub const SCHEMA: &str = "hbbp-recording/1";

@@ -9,7 +9,7 @@ use crate::tolerant::{Tolerant, objects, tolerant_objects};
 tolerant_objects! {
     /// The `tracer` object of a recording's metadata. While the tracer runs, only how it was told to work is known.
     pub struct TracerMetadata {
-        /// How paths are found: `lookahead`, `breakpoint` or `check`.
+        /// How paths are found: `lookahead`, `agent`, `breakpoint` or `check`.
         pub kind: Option<String>,
         /// Instructions after which a burst ends.
         pub burst_instructions: Option<u64>,
@@ -69,10 +69,34 @@ tolerant_objects! {
         pub starting: Option<StartingMetadata>,
         /// CPU time of the collector after tracing ended, ns; it is in `time`, too.
         pub ending_ns: Option<u64>,
+        /// What agents inside the program did, if they took the bursts.
+        pub agents: Option<AgentsMetadata>,
         /// What stops were taken to cost.
         pub stop_cost: Option<StopCostMetadata>,
         /// Where time went.
         pub time: Option<TracerTimes>,
+    }
+
+    /// What agents inside the program did. Where they run, there is none of the program's code.
+    pub struct AgentsMetadata {
+        /// The first address of the agent, in every process.
+        pub start: Option<u64>,
+        /// The first address after it.
+        pub end: Option<u64>,
+        /// Processes that got one.
+        pub injected: Option<u64>,
+        /// Times that was put off: the thread was in a system call.
+        pub put_off: Option<u64>,
+        /// Processes that got none, by reason.
+        pub refused: Option<BTreeMap<String, u64>>,
+        /// Signals without a burst: as many were being taken as can be.
+        pub busy: Option<u64>,
+        /// There was no room for one.
+        pub no_room: Option<u64>,
+        /// The program was dealing with a fault.
+        pub waiting: Option<u64>,
+        /// Bursts that were given up, which is a bug, or memory that was unmapped meanwhile.
+        pub given_up: Option<u64>,
     }
 
     /// Predictions compared with what happened.
@@ -149,4 +173,4 @@ impl Tolerant for Percent {
     }
 }
 
-objects! { TracerMetadata PredictionCounts StartingMetadata StopCostMetadata TracerTimes }
+objects! { TracerMetadata AgentsMetadata PredictionCounts StartingMetadata StopCostMetadata TracerTimes }

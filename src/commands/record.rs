@@ -93,8 +93,9 @@ pub struct Args {
     /// and not a measurement of any hardware
     #[arg(long, value_name = "PMU", default_value = "machine", value_parser = simulation::PMUS)]
     pmu: String,
-    /// How to trace branches in software: lookahead (an interpreter follows the program's path), breakpoint (a breakpoint at every
-    /// branch, slow), none, or auto (lookahead where there are no hardware branch records)
+    /// How to trace branches in software: lookahead (an interpreter follows the program's path), agent (the same inside a command that is
+    /// started: cheaper, but bursts end at system calls), breakpoint (a breakpoint at every branch, slow), none, or auto (lookahead
+    /// where there are no hardware branch records)
     #[arg(long, value_name = "HOW", default_value = "auto")]
     tracer: TracerChoice,
     /// Percent of the program's CPU time that software tracing may take, with the samples beside it

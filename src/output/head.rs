@@ -140,6 +140,9 @@ impl Head {
         if records.processless > 0 {
             degraded.push(format!("{} samples do not say their process", records.processless));
         }
+        if records.in_agents > 0 {
+            degraded.push(format!("{} samples were in the tracer's own code: left out", records.in_agents));
+        }
         Head {
             source: analysis.source(),
             unit: if analysis.scale.executions { "executions" } else { "relative" },

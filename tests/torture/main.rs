@@ -3,6 +3,7 @@
 //! ```text
 //! cargo test --test torture                                       under the look-ahead tracer
 //! HBBP_TRACER=breakpoint cargo test --test torture                under the other one
+//! HBBP_TRACER=agent cargo test --test torture                     under agents inside the programs
 //! HBBP_TRACER=none cargo test --test torture                      recorded without a tracer: nothing is asked of bursts then
 //! HBBP_TORTURE_OPTIONS='--depth 4000' cargo test --test torture   other options for the tracer, between spaces
 //! HBBP_TORTURE_KILLS=200 cargo test --test torture killed         so many killed collectors; 20 without

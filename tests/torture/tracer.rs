@@ -10,7 +10,7 @@ const DEFAULT_TRACER: &str = "lookahead";
 /// stopped up to some thousand times a second.
 const DEFAULT_OPTIONS: &str = "--overhead 100 --burst 200";
 
-/// `lookahead` or `breakpoint`; `None` to record without.
+/// `lookahead`, `agent` or `breakpoint`; `None` to record without.
 pub fn kind() -> Option<String> {
     let kind = env::var("HBBP_TRACER").unwrap_or_else(|_| DEFAULT_TRACER.to_owned());
     (kind != "none").then_some(kind)
@@ -19,7 +19,9 @@ pub fn kind() -> Option<String> {
 /// `hbbp record` with stops as frequent as can be had, and the options `more` (the output file is `hbbp.data`).
 pub fn record(more: &[&str]) -> Vec<String> {
     let mut words = vec![hbbp().display().to_string(), "record".to_owned()];
-    match kind() {
+    // Agents are put into commands only.
+    let attaches = more.contains(&"-p");
+    match kind().map(|kind| if attaches && kind == "agent" { DEFAULT_TRACER.to_owned() } else { kind }) {
         Some(kind) => {
             words.extend(["--tracer".to_owned(), kind]);
             let options = env::var("HBBP_TORTURE_OPTIONS").unwrap_or_else(|_| DEFAULT_OPTIONS.to_owned());

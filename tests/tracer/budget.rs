@@ -103,7 +103,7 @@ fn the_metadata_of_a_recording() {
     ] {
         assert!(tracer[key].is_u64(), "{key}: {tracer:#}");
     }
-    assert_eq!(tracer["kind"], "lookahead");
+    assert_eq!(tracer["kind"], crate::tracer().as_str());
     assert_eq!((&tracer["threads"], &tracer["processes"], &tracer["lost_bursts"]), (&1.into(), &1.into(), &0.into()));
     let [taken, by_bytes, not_taken] =
         ["/taken_branches", "/static_branches", "/not_taken"].map(|key| traced.number(key) as f64);

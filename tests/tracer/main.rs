@@ -2,6 +2,7 @@
 //!
 //! These tests need perf events (software events suffice), ptrace, and a C compiler; they say so and stop where there are none.
 
+mod agents;
 mod agreement;
 mod attaching;
 mod budget;
@@ -25,6 +26,11 @@ use bursts::Traced;
 use place::Place;
 use serde_json::Value;
 
+/// What traces, if `HBBP_TRACER` does not say otherwise: `lookahead`.
+fn tracer() -> String {
+    std::env::var("HBBP_TRACER").unwrap_or_else(|_| "lookahead".to_owned())
+}
+
 impl Place {
     fn program(&self, name: &str, source: &str) -> Option<PathBuf> {
         programs::compile(self.folder(), name, source)
@@ -45,9 +51,9 @@ impl Place {
         self.hbbp(&["record"]).args(args).output().unwrap()
     }
 
-    /// A recording by looking ahead, with these options, of this command; it must succeed.
+    /// A recording by the tracer, with these options, of this command; it must succeed.
     fn trace(&self, options: &[&str], command: &[&str]) -> Traced {
-        let output = self.record(&[&["--tracer", "lookahead"], options, &["--"], command].concat());
+        let output = self.record(&[&["--tracer", &tracer()], options, &["--"], command].concat());
         assert!(output.status.success(), "{}", errors(&output));
         Traced::read(&self.recording())
     }

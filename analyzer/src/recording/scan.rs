@@ -81,6 +81,8 @@ pub struct RecordCounts {
     pub timeless: u64,
     /// Samples without a process.
     pub processless: u64,
+    /// Samples in agents of the tracer: they are left out.
+    pub in_agents: u64,
 }
 
 impl RecordCounts {
@@ -107,6 +109,7 @@ impl RecordCounts {
         self.malformed += other.malformed;
         self.timeless += other.timeless;
         self.processless += other.processless;
+        self.in_agents += other.in_agents;
         self.first_malformed = [self.first_malformed.take(), other.first_malformed].into_iter().flatten().min();
     }
 }
@@ -126,7 +129,7 @@ pub fn read_samples(
     let uses = event_uses(sources, recording.events());
     let reader = Mutex::new(recording.chunks());
     let shared: &Tasks = tasks;
-    let worker = || Worker::new(recording, shared, &uses, selection).run(&reader, progress);
+    let worker = || Worker::new(recording, shared, &uses, &sources.agents, selection).run(&reader, progress);
     let results: Vec<Result<_, Error>> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
         let mut results = vec![worker()];
@@ -304,6 +307,7 @@ struct Worker<'a> {
     recording: &'a Recording,
     tasks: &'a Tasks,
     uses: &'a [EventUse],
+    agents: &'a Range<Avma>,
     selection: Selection,
     paths: PathSelection,
     aggregate: Aggregate,
@@ -322,11 +326,18 @@ struct RecentContext {
 }
 
 impl<'a> Worker<'a> {
-    fn new(recording: &'a Recording, tasks: &'a Tasks, uses: &'a [EventUse], selection: Selection) -> Self {
+    fn new(
+        recording: &'a Recording,
+        tasks: &'a Tasks,
+        uses: &'a [EventUse],
+        agents: &'a Range<Avma>,
+        selection: Selection,
+    ) -> Self {
         Worker {
             recording,
             tasks,
             uses,
+            agents,
             selection,
             paths: PathSelection::of(tasks.records.bursts.iter().sum()),
             aggregate: Aggregate::default(),
@@ -371,6 +382,10 @@ impl<'a> Worker<'a> {
         let ip = sample.ip.filter(|_| uses.ip);
         let stack = sample.branch_stack.as_ref().filter(|_| uses.stack);
         if ip.is_none() && stack.is_none() {
+            return;
+        }
+        if stack.is_none() && ip.is_some_and(|ip| self.agents.contains(&ip)) {
+            self.counts.in_agents += 1;
             return;
         }
         self.counts.timeless += u64::from(sample.time.is_none());

@@ -1,8 +1,10 @@
 //! Which events of a recording serve as which source of counts.
 
+use std::ops::Range;
+
 use formats::metadata::Metadata;
 use model::SourcePair;
-use perfdata::{BranchSampleType, EventDescription, SampleFormat};
+use perfdata::{Avma, BranchSampleType, EventDescription, SampleFormat};
 
 use crate::recording::{BurstUnit, EventKind, StackUse, Vendor, burst_unit, is_simulated};
 
@@ -40,6 +42,8 @@ pub struct Sources {
     pub ebs: Option<SourceEvents>,
     /// Whose branch stacks are used.
     pub lbr: Option<SourceEvents>,
+    /// Where the tracer's agents were in the program's processes: nothing there is the program's. Empty without agents.
+    pub agents: Range<Avma>,
     /// Events with samples that serve for nothing.
     pub unused: Vec<usize>,
     /// What is not as good as it could be, in sentences.
@@ -116,7 +120,9 @@ impl Sources {
         }
         let is_used = |index: &usize| [&ebs, &lbr].into_iter().flatten().any(|source| source.events.contains(index));
         let unused = sampled.iter().map(|event| event.index).filter(|index| !is_used(index)).collect();
-        Sources { ebs, lbr, unused, degradations }
+        let agents = metadata.tracer.as_ref().and_then(|tracer| tracer.agents.as_ref());
+        let agents = agents.and_then(|agents| Some(Avma(agents.start?)..Avma(agents.end?))).unwrap_or_default();
+        Sources { ebs, lbr, agents, unused, degradations }
     }
 
     /// What kind of pair the two sources are; `None` if there are not two, or of no kind that rules are made for: the samples

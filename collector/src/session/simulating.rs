@@ -26,7 +26,7 @@ use crate::session::placeholder::{placeholder, tracking};
 use crate::simulation::pmu::{Capture, SampledEvents, Sampling};
 use crate::simulation::{PmuSettings, SimulatedCore, SimulationSettings, SimulationStatistics};
 use crate::sys::EventFd;
-use crate::tracer::{BurstEvent, Follower};
+use crate::tracer::{BurstEvent, Follower, TraceError};
 
 /// The first words of every report.
 const SENTENCE: &str =
@@ -95,7 +95,7 @@ impl PlannedFollower for PlannedSimulation {
             events: [0, 1].map(|event| BurstEvent { attr: events[event].attr.clone(), id: self.ids[event].1 }),
             only_steps: self.only_steps,
         };
-        let simulation = Follower::simulate(settings)?;
+        let simulation = Follower::simulate(settings).map_err(TraceError::from)?;
         Ok(Some(Followed::attached(*self, events.to_vec(), simulation)))
     }
 }

@@ -9,6 +9,7 @@ use perfdata::{BranchSampleType, EventAttr, EventDescription, SampleFormat};
 
 use crate::error::RecordError;
 use crate::machine::Machine;
+use crate::machine::cpu_list::CpuList;
 use crate::machine::pmu::EventCode;
 use crate::plan::EventOption;
 use crate::plan::choice::Choice;
@@ -22,12 +23,16 @@ use crate::session::placeholder::{placeholder, tracking};
 use crate::session::{Summary, nanoseconds};
 use crate::sys::{EventFd, own_cpu_time};
 use crate::tracer::budget::stop_cost::{SAMPLE, SAMPLE_SHARE, UNSEEN_SHARE};
-use crate::tracer::{BurstEvent, Clock, Settings, Tracer, TracerChoice, TracerKind, TracerOptions, TracerStatistics};
+use crate::tracer::{
+    BurstEvent, Clock, Settings, TraceError, Tracer, TracerChoice, TracerKind, TracerOptions, TracerStatistics,
+};
 
 /// Tracing that is to be done.
 pub(crate) struct Tracing {
     settings: Settings,
     spec: EventSpec,
+    /// The CPUs that are there.
+    cpus: CpuList,
     /// Keeps the id of the bursts' event from being given to another one.
     id: (EventFd, u64),
 }
@@ -44,7 +49,12 @@ impl Tracing {
             // Something has to tell of mappings, names, forks and exits.
             choice.events.push(tracking());
         }
-        let clock = if machine.counts_instructions() { Clock::Instructions } else { Clock::Time };
+        let is_agent = kind == TracerKind::Agent;
+        if is_agent && request.target != Target::Command {
+            let why = "it is put into commands that are started, not into what runs already (-p, -t, -a)";
+            return Err(RecordError::Trace(TraceError::Agent(why.to_owned())));
+        }
+        let clock = if machine.counts_instructions() && !is_agent { Clock::Instructions } else { Clock::Time };
         let options = &request.tracer;
         sample_less(request, choice);
         let settings = Settings {
@@ -57,7 +67,8 @@ impl Tracing {
             clock,
         };
         let id = placeholder()?;
-        Ok(Some(Self { settings, spec: spec(clock, options.overhead), id }))
+        let (spec, cpus) = (spec(clock, options.overhead), machine.online.clone());
+        Ok(Some(Self { settings, spec, cpus, id }))
     }
 
     /// The event of the bursts, which agrees with `first` in all that readers expect events to agree in.
@@ -90,7 +101,11 @@ impl PlannedFollower for Tracing {
         }
         let burst = self.description(first);
         let event = BurstEvent { attr: burst.attr.clone(), id: self.id.1 };
-        match Tracer::attach(settings, event, &ids, whole) {
+        let attached = match settings.kind {
+            TracerKind::Agent => Tracer::by_agents(settings, event, self.cpus.clone()),
+            _ => Tracer::attach(settings, event, &ids, whole).map_err(TraceError::from),
+        };
+        match attached {
             Ok(tracer) => Ok(Some(Followed::attached(*self, vec![burst], tracer))),
             Err(error) if request.tracer.kind == TracerChoice::Auto => {
                 let sentence = format!(
@@ -99,7 +114,7 @@ impl PlannedFollower for Tracing {
                 choice.degradations.push(sentence);
                 Ok(None)
             }
-            Err(error) => Err(RecordError::Attach(error)),
+            Err(error) => Err(RecordError::Trace(error)),
         }
     }
 }
@@ -124,7 +139,7 @@ impl Follows for Tracing {
             Some(mut tracer) => {
                 tracer.complete(clock_samples + summary.counts.before_first_burst, own_cpu_time());
                 application = tracer.time.application;
-                metadata.degradations.extend(tracer.degradation());
+                metadata.degradations.extend(tracer.degradations());
                 metadata.tracer = Some(tracer.metadata());
                 summary.tracer = Some(tracer);
             }

@@ -10,6 +10,7 @@ mod memory;
 pub(crate) mod process;
 mod ptrace;
 mod registers;
+mod remote;
 mod restartable_sequences;
 mod ring;
 mod signals;
@@ -31,6 +32,7 @@ pub(crate) use ptrace::{
     signal_info, signal_mask,
 };
 pub(crate) use registers::{RegisterArea, ThreadRegisters, USER_CS_64};
+pub(crate) use remote::{HeldThread, RemoteError, share_memory, write_bytes};
 pub(crate) use restartable_sequences::section_of_sequences;
 pub(crate) use ring::Ring;
 pub(crate) use signals::{SignalFd, SignalInfo, WaitSet, Waiting, realtime_signal, wake_waiting_thread};

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 
@@ -60,6 +61,31 @@ pub(crate) fn has_signal_to_take(id: u32) -> bool {
     (signals(&status, "SigPnd:") | signals(&status, "ShdPnd:")) & !signals(&status, "SigBlk:") != 0
 }
 
+/// What decides whether another program's memory may get an agent: signals it has handlers for
+/// and ignores, filters of system calls (seccomp), and
+/// whether its stack is guarded by a shadow stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Guards {
+    pub(crate) caught: u64,
+    pub(crate) ignored: u64,
+    pub(crate) filters: u64,
+    pub(crate) shadow_stack: bool,
+}
+
+/// The guards of a process.
+pub(crate) fn guards(id: u32) -> Guards {
+    let status = status(id);
+    let number = |name: &str| field(&status, name).and_then(|text| text.parse().ok());
+    // Kernels before 5.10 do not count the filters.
+    let filters = match (number("Seccomp:"), number("Seccomp_filters:")) {
+        // The strict mode, which has no filter.
+        (Some(1), _) => u64::MAX,
+        (mode, filters) => filters.or(mode).unwrap_or(0),
+    };
+    let shadow_stack = field(&status, "x86_Thread_features:").is_some_and(|features| features.contains("shstk"));
+    Guards { caught: signals(&status, "SigCgt:"), ignored: signals(&status, "SigIgn:"), filters, shadow_stack }
+}
+
 /// The mask in that line of a status file.
 fn signals(status: &str, name: &str) -> u64 {
     field(status, name).and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
@@ -78,6 +104,12 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
 /// Whether a thread runs, or could, and does not wait in a system call.
 pub(crate) fn is_computing(id: u32) -> bool {
     stat_field(id, 3).is_some_and(|state| state == "R")
+}
+
+/// Time that the threads of a process ran in user space, in steps of 10 ms; `None` if it has ended.
+pub(crate) fn user_time(id: u32) -> Option<Duration> {
+    // In units of 1/100 s, whatever the kernel's own clock (USER_HZ).
+    stat_field(id, 14)?.parse().ok().map(|hundredths: u64| Duration::from_millis(10 * hundredths))
 }
 
 /// The CPU a thread ran on last.

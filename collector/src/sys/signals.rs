@@ -33,15 +33,25 @@ impl SignalFd {
         }
     }
 
+    /// A signal that has come: its number, and what came with it.
+    pub(crate) fn next_info(&self) -> Option<(i32, SignalInfo)> {
+        let info = self.read()?;
+        Some((info.ssi_signo as i32, SignalInfo { code: info.ssi_code, fd: info.ssi_fd }))
+    }
+
     /// A signal that has come: its number, and whether a terminal sent it (to the whole foreground process group).
     pub(crate) fn next(&self) -> Option<(i32, bool)> {
+        // SI_KERNEL.
+        self.read().map(|info| (info.ssi_signo as i32, info.ssi_code == 0x80))
+    }
+
+    fn read(&self) -> Option<libc::signalfd_siginfo> {
         // SAFETY: signalfd_siginfo is plain data of any bits, and `read` writes at most its size.
         unsafe {
             let mut info: libc::signalfd_siginfo = std::mem::zeroed();
             let size = std::mem::size_of_val(&info);
             let length = libc::read(self.fd.as_raw_fd(), addr_of_mut!(info).cast(), size);
-            // SI_KERNEL.
-            (length == size as isize).then_some((info.ssi_signo as i32, info.ssi_code == 0x80))
+            (length == size as isize).then_some(info)
         }
     }
 }

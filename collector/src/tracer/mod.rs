@@ -11,6 +11,7 @@
 //!                              thread::state: (state, event) -> (state, actions). Pure
 //!
 //! budget: what was spent, of how much CPU time      governor, cpu_time
+//! agent: bursts that the sampled thread takes itself; an engine of its own
 //! kernel: everything that is asked of the kernel    linux; a script in tests
 //! ```
 //!
@@ -22,6 +23,7 @@
 //! (ptrace(2)). If the collector is killed, the kernel detaches the threads and closes clocks and breakpoints; a signal that was
 //! underway is one on which nothing happens by default.
 
+mod agent;
 pub(crate) mod budget;
 pub(crate) mod burst;
 pub(crate) mod engine;
@@ -41,8 +43,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use crate::errno::Errno;
+use crate::machine::cpu_list::CpuList;
 use crate::sys::{WaitSet, Waiting, realtime_signal, wake_waiting_thread};
-use crate::tracer::budget::stop_cost::calibrate;
+use crate::tracer::agent::engine::AgentEngine;
+use crate::tracer::budget::stop_cost::{StopCost, calibrate};
 pub(crate) use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
 use crate::tracer::kernel::linux::LinuxKernel;
@@ -50,7 +54,7 @@ pub use crate::tracer::options::{BurstEnd, BurstSize, TracerChoice, TracerKind, 
 use crate::tracer::placement::Placement;
 pub(crate) use crate::tracer::settings::{Clock, Settings};
 pub(crate) use crate::tracer::shared::Shared;
-pub use crate::tracer::statistics::{Predictions, Times, TracerStatistics};
+pub use crate::tracer::statistics::{Agents, Predictions, Times, TracerStatistics};
 
 /// A thread that cannot be traced.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -68,6 +72,17 @@ fn hint(errno: Errno) -> &'static str {
     } else {
         ""
     }
+}
+
+/// Why tracing could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// A thread cannot be traced.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// No agent can be put into programs.
+    #[error("no agent can be put into the program: {0}")]
+    Agent(String),
 }
 
 /// The thread that traces others, and what it has to say in the end.
@@ -103,15 +118,40 @@ impl Tracer {
             if failed { engine.nothing() } else { engine.run() }
         })
     }
+
+    /// Takes bursts by agents in a command that is about to begin, and in what comes from it.
+    ///
+    /// # Errors
+    /// No agent can be made here.
+    pub(crate) fn by_agents(settings: Settings, event: BurstEvent, cpus: CpuList) -> Result<Self, TraceError> {
+        Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), TraceError>>| {
+            let nothing = TracerStatistics::new(
+                settings.kind,
+                settings.end,
+                settings.overhead,
+                StopCost::built_in("there is no agent"),
+            );
+            match AgentEngine::new(settings, event, shared, LinuxKernel::new(signals), &cpus) {
+                Ok(engine) => {
+                    let _ = result.send(Ok(()));
+                    engine.run()
+                }
+                Err(error) => {
+                    let _ = result.send(Err(TraceError::Agent(error.to_string())));
+                    nothing
+                }
+            }
+        })
+    }
 }
 
 impl<F: Send + 'static> Follower<F> {
     /// Starts the thread, which is to say by the channel whether it could attach.
-    pub(crate) fn begin(
+    pub(crate) fn begin<E: From<AttachError> + Send + 'static>(
         name: &str,
-        work: impl FnOnce(Arc<Shared>, WaitSet, Sender<Result<(), AttachError>>) -> F + Send + 'static,
-    ) -> Result<Self, AttachError> {
-        let failed = |errno: Errno| AttachError { thread: 0, errno };
+        work: impl FnOnce(Arc<Shared>, WaitSet, Sender<Result<(), E>>) -> F + Send + 'static,
+    ) -> Result<Self, E> {
+        let failed = |errno: Errno| E::from(AttachError { thread: 0, errno });
         let shared = Arc::new(Shared::new().map_err(|errno| failed(errno.into()))?);
         let waiting = Waiting::block(realtime_signal());
         let (signals, for_thread) = (waiting.signals(), shared.clone());

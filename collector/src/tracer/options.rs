@@ -6,6 +6,8 @@ use std::str::FromStr;
 use formats::metadata::TracerMetadata;
 use serde::Serialize;
 
+use crate::tracer::statistics::Agents;
+
 /// Taken branches of a burst by breakpoints alone, unless asked for: those of the paper.
 const BREAKPOINT_BRANCHES: u64 = 16;
 /// Instructions of a burst for which only a number of taken branches was asked, per branch: code without branches must end, too.
@@ -33,7 +35,9 @@ pub enum TracerKind {
     Lookahead,
     /// A breakpoint at every branch that is not decided by its bytes (*Break Dancing*, algorithm 1).
     Breakpoint,
-    /// Both, one after the other from the same stop, and compared: a test of the tracer.
+    /// The same interpreter, run by the thread itself inside its process; it ends where it cannot follow.
+    Agent,
+    /// Both, one after the other from the same stop, and compared: a test of the tracer: lookahead and breakpoints.
     Check,
 }
 
@@ -104,7 +108,9 @@ impl BurstSize {
     /// was asked for.
     pub(crate) fn end(self, kind: TracerKind) -> BurstEnd {
         match (self, kind) {
-            (Self::Instructions(instructions), TracerKind::Lookahead) => BurstEnd::Instructions { instructions },
+            (Self::Instructions(instructions), TracerKind::Lookahead | TracerKind::Agent) => {
+                BurstEnd::Instructions { instructions }
+            }
             (Self::Instructions(instructions), TracerKind::Breakpoint | TracerKind::Check) => {
                 BurstEnd::Either { instructions, branches: BREAKPOINT_BRANCHES }
             }
@@ -126,6 +132,7 @@ impl BurstEnd {
             burst_instructions,
             depth,
             overhead_allowed: Some(overhead_allowed),
+            agents: (kind == TracerKind::Agent).then(Agents::place),
             ..TracerMetadata::default()
         }
     }
@@ -150,7 +157,7 @@ impl BurstEnd {
 
 /// A word that names no way to trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is none of auto, lookahead, breakpoint, none")]
+#[error("`{0}` is none of auto, agent, lookahead, breakpoint, none")]
 pub struct UnknownTracer(pub String);
 
 impl FromStr for TracerChoice {
@@ -162,6 +169,7 @@ impl FromStr for TracerChoice {
             "none" => Self::None,
             "lookahead" => Self::Kind(TracerKind::Lookahead),
             "breakpoint" => Self::Kind(TracerKind::Breakpoint),
+            "agent" => Self::Kind(TracerKind::Agent),
             "check" => Self::Kind(TracerKind::Check),
             other => return Err(UnknownTracer(other.to_owned())),
         })
@@ -172,6 +180,7 @@ impl fmt::Display for TracerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Lookahead => "lookahead",
+            Self::Agent => "agent",
             Self::Breakpoint => "breakpoint",
             Self::Check => "check",
         })

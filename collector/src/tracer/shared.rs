@@ -1,5 +1,6 @@
 //! What the tracer's thread shares with the one that writes the recording.
 
+use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -21,8 +22,19 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     /// How the command ended, in the words of wait(2): the tracer is told first.
     pub(crate) status: OnceLock<i32>,
+    /// Hands over what is there, before the writer asks for it.
+    pub(crate) before_drain: OnceLock<BeforeDrain>,
     records: Mutex<Vec<u8>>,
     wake: OwnedFd,
+}
+
+/// What is done before the writer takes what was handed over.
+pub(crate) struct BeforeDrain(pub(crate) Box<dyn Fn(&Shared) + Send + Sync>);
+
+impl fmt::Debug for BeforeDrain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BeforeDrain")
+    }
 }
 
 impl Shared {
@@ -31,6 +43,7 @@ impl Shared {
             started: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             status: OnceLock::new(),
+            before_drain: OnceLock::new(),
             records: Mutex::new(Vec::new()),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })
@@ -49,11 +62,22 @@ impl Shared {
     /// Hands over what `write` appends, at the time it is given (`CLOCK_MONOTONIC`, ns). The time is taken under the lock, so that
     /// records are in order and none is older than what was handed over before. Returns whether there was room.
     pub(crate) fn push(&self, write: impl FnOnce(u64, &mut Vec<u8>)) -> bool {
+        self.append(|records| {
+            let now = clock_gettime(ClockId::Monotonic);
+            write(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs(), records);
+        })
+    }
+
+    /// Hands over what `write` appends, whatever time it has: not older than when the writer last took everything. Returns whether
+    /// there was room.
+    pub(crate) fn push_at(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        self.append(write)
+    }
+
+    fn append(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         let mut records = self.records();
-        let now = clock_gettime(ClockId::Monotonic);
-        let time = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
         let before = records.len();
-        write(time, &mut records);
+        write(&mut records);
         if records.len() > MOST {
             records.truncate(before);
             return false;
@@ -67,6 +91,9 @@ impl Shared {
     /// Appends what was handed over since the last time.
     pub(crate) fn drain(&self, records: &mut Vec<u8>) {
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        if let Some(BeforeDrain(hand_over)) = self.before_drain.get() {
+            hand_over(self);
+        }
         let mut held = self.records();
         records.extend_from_slice(&held);
         held.clear();

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use formats::metadata::{Percent, PredictionCounts, StartingMetadata, StopCostMetadata, TracerMetadata, TracerTimes};
+use formats::metadata::{
+    AgentsMetadata, Percent, PredictionCounts, StartingMetadata, StopCostMetadata, TracerMetadata, TracerTimes,
+};
 
 use crate::tracer::budget::stop_cost::{Calibration, SAMPLE, StopCost, UNSEEN_SHARE};
 use crate::tracer::options::{BurstEnd, TracerKind};
@@ -67,6 +69,8 @@ pub struct TracerStatistics {
     pub predictions: Predictions,
     /// What it took until all threads were traced that were there.
     pub starting: Starting,
+    /// What agents did, if they took the bursts.
+    pub agents: Option<Agents>,
     /// What a stop is charged on this machine.
     pub(crate) stop_cost: StopCost,
     /// Where the CPU time of the program and of the collector went.
@@ -86,6 +90,21 @@ pub struct Starting {
     pub threads: u64,
     /// From when recording began to when the last of them was traced.
     pub lasted: Duration,
+}
+
+/// What came of putting agents into processes.
+#[derive(Clone, Debug, Default)]
+pub struct Agents {
+    /// Processes that got one.
+    pub injected: u64,
+    /// Times it was put off: the thread was in a system call.
+    pub put_off: u64,
+    /// Processes that get none, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// Signals without a burst.
+    pub tally: agent::Tally,
+    /// Why no agent could be made.
+    pub failed: Option<String>,
 }
 
 /// Predictions compared with what happened.
@@ -156,6 +175,26 @@ fn stop_cost(cost: &StopCost) -> StopCostMetadata {
     }
 }
 
+impl Agents {
+    fn metadata(&self) -> AgentsMetadata {
+        AgentsMetadata {
+            injected: Some(self.injected),
+            put_off: Some(self.put_off),
+            refused: Some(self.refused.clone()),
+            busy: Some(self.tally.busy),
+            no_room: Some(self.tally.no_slot),
+            waiting: Some(self.tally.waiting),
+            given_up: Some(self.tally.given_up),
+            ..Self::place()
+        }
+    }
+
+    /// Where agents are.
+    pub(crate) fn place() -> AgentsMetadata {
+        AgentsMetadata { start: Some(agent::REGION.start), end: Some(agent::REGION.end), ..AgentsMetadata::default() }
+    }
+}
+
 impl Times {
     fn metadata(&self) -> TracerTimes {
         TracerTimes {
@@ -212,6 +251,7 @@ impl TracerStatistics {
             unsupported: BTreeMap::new(),
             predictions: Predictions::default(),
             starting: Starting::default(),
+            agents: None,
             stop_cost,
             time: Times::default(),
             collector_until_end: Duration::ZERO,
@@ -249,16 +289,29 @@ impl TracerStatistics {
             predictions: Some(PredictionCounts { checked: Some(checked), diverged: Some(diverged) }),
             starting: Some(self.starting.metadata()),
             ending_ns: nanoseconds(self.ending),
+            agents: self.agents.as_ref().map(Agents::metadata),
             stop_cost: Some(stop_cost(&self.stop_cost)),
             time: Some(self.time.metadata()),
             ..self.end.metadata(self.kind, self.overhead_allowed)
         }
     }
 
-    /// What every report says if not all samples could be written.
-    pub(crate) fn degradation(&self) -> Option<String> {
+    /// What every report says if not all samples could be written, or not all processes were traced.
+    pub(crate) fn degradations(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
         let samples = self.unwritable_samples;
-        (samples > 0).then(|| format!("{samples} samples of bursts could not be written and are lost, which is a bug"))
+        if samples > 0 {
+            sentences.push(format!("{samples} samples of bursts could not be written and are lost, which is a bug"));
+        }
+        if let Some(agents) = &self.agents {
+            if let Some(why) = &agents.failed {
+                sentences.push(format!("no bursts: no agent could be made: {why}"));
+            }
+            for (why, processes) in &agents.refused {
+                sentences.push(format!("no bursts of {processes} processes: {why}"));
+            }
+        }
+        sentences
     }
 
     /// Adds what event samples cost and what the collector did after tracing ended, and computes the shares. `collector`: its CPU time.

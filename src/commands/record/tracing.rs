@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use collector::tracer::{TracerKind, TracerStatistics};
+use collector::tracer::{Agents, TracerKind, TracerStatistics};
 
 use crate::output::{count, share};
 
@@ -32,6 +32,7 @@ pub fn lines(statistics: &TracerStatistics) -> Vec<String> {
             number(statistics.lost_bursts)
         ));
     }
+    sentences.extend(statistics.agents.as_ref().and_then(what_agents_missed));
     let predictions = statistics.predictions;
     if predictions.diverged > 0 || statistics.kind == TracerKind::Check {
         let [diverged, checked] = [predictions.diverged, predictions.checked].map(number);
@@ -43,6 +44,7 @@ pub fn lines(statistics: &TracerStatistics) -> Vec<String> {
 fn what_was_traced(statistics: &TracerStatistics) -> String {
     let way = match statistics.kind {
         TracerKind::Lookahead => "looking ahead",
+        TracerKind::Agent => "agents inside the program",
         TracerKind::Breakpoint => "breakpoints",
         TracerKind::Check => "looking ahead and by breakpoints",
     };
@@ -61,6 +63,29 @@ fn what_was_traced(statistics: &TracerStatistics) -> String {
         counted(statistics.threads, "thread", "threads"),
         counted(statistics.processes, "process", "processes"),
     )
+}
+
+/// Signals without a burst.
+fn what_agents_missed(agents: &Agents) -> Option<String> {
+    let mut missed: Vec<String> = Vec::new();
+    let tally = agents.tally;
+    for (times, what) in [
+        (tally.busy, "all contexts were in use"),
+        (tally.no_slot, "there was no room for it"),
+        (tally.waiting, "the program dealt with a fault"),
+    ] {
+        if times > 0 {
+            missed.push(format!("{} missed: {what}", counted(times, "burst", "bursts")));
+        }
+    }
+    if tally.given_up > 0 {
+        let times = counted(tally.given_up, "burst", "bursts");
+        missed.push(format!(
+            "{times} given up: memory was unmapped meanwhile, or a bug (the last at {:#x})",
+            tally.given_up_at
+        ));
+    }
+    (!missed.is_empty()).then(|| missed.join("; "))
 }
 
 /// *Break Dancing*, figure 3.

@@ -24,6 +24,8 @@ pub(crate) struct Budget<E> {
     /// and of that of the collector's other threads, which write the recording.
     charged_to_recorder: Duration,
     clock: Clock,
+    /// What recording took of the threads' own CPU time, and was not taken off yet.
+    inside: Duration,
     /// Counts of the clock per ns, where it is no clock.
     rate: f64,
     /// The burst of the stop that is being dealt with is complete.
@@ -38,6 +40,7 @@ impl<E: ThreadEvent> Budget<E> {
             cpu_time: CpuTime::new(settings.inherit, now),
             charged: Duration::ZERO,
             charged_to_recorder: Duration::ZERO,
+            inside: Duration::ZERO,
             clock: settings.clock,
             rate: 1.0,
             burst_is_over: false,
@@ -123,9 +126,22 @@ impl<E: ThreadEvent> Budget<E> {
         rest + of_recorder
     }
 
+    /// Recording took so much of the threads' own CPU time, which is not the program's then.
+    pub(crate) fn took_inside(&mut self, time: Duration) {
+        self.inside += time;
+    }
+
+    /// What of the CPU time of the threads was the program's.
+    fn of_program(&mut self, passed: Duration) -> Duration {
+        let taken_off = self.inside.min(passed);
+        self.inside -= taken_off;
+        passed - taken_off
+    }
+
     /// Looks how much CPU time passed, if that was not done for so long.
     pub(crate) fn look_at_time(&mut self, since: Duration, kernel: &impl Kernel, statistics: &mut TracerStatistics) {
         if let Some(passed) = self.cpu_time.passed(since, kernel) {
+            let passed = self.of_program(passed);
             self.governor.passed(passed);
             statistics.time.application += passed;
         }
@@ -134,6 +150,7 @@ impl<E: ThreadEvent> Budget<E> {
     /// Looks at it in any case.
     pub(crate) fn look_at_all_time(&mut self, kernel: &impl Kernel, statistics: &mut TracerStatistics) {
         let passed = self.cpu_time.passed_until_now(kernel);
+        let passed = self.of_program(passed);
         self.governor.passed(passed);
         statistics.time.application += passed;
     }

@@ -12,7 +12,7 @@ use lookahead::{Branch, BranchKind, DataLines, Outcome};
 use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
 
 /// Branches of one sample (24 bytes each): a record is at most 65,535 bytes long.
-const SAMPLE_BRANCHES: usize = 2000;
+const SAMPLE_BRANCHES: usize = agent::Burst::PIECE;
 /// With a word for each use of data, one more for their end, and some 100 bytes of other fields.
 const _: () = assert!(SAMPLE_BRANCHES * 24 + (DataLines::MOST + DataLines::MOST_FORWARDED + 2) * 8 + 200 <= 65_535);
 
@@ -23,6 +23,8 @@ pub(crate) struct Burst {
     pub(crate) branches: Vec<Branch>,
     pieces: Vec<Piece>,
     pub(crate) lines: DataLines,
+    /// The data that it used, in place of `lines`, where the agent has taken it.
+    uses: Option<Vec<u8>>,
     /// What it stands for, in the unit of the event.
     pub(crate) period: u64,
     pub(crate) instructions: u64,
@@ -46,6 +48,24 @@ impl Burst {
         self.pieces.clear();
         self.pieces.push(Piece { start, first: 0, instructions: 0 });
         (self.period, self.instructions, self.continuations) = (period, 0, 0);
+        self.uses = None;
+    }
+
+    /// Becomes one that the agent has taken.
+    pub(crate) fn take_over(&mut self, taken: &agent::Burst, period: u64) {
+        self.begin(taken.start, period);
+        self.branches.extend_from_slice(&taken.branches);
+        self.pieces.clear();
+        for (index, &instructions) in taken.pieces.iter().enumerate() {
+            let first = index * agent::Burst::PIECE;
+            let start = first.checked_sub(1).map_or(taken.start, |before| taken.branches[before].to);
+            self.pieces.push(Piece { start, first, instructions });
+        }
+        self.instructions = taken.instructions();
+        let first = taken.uses.iter().map(|&(instruction, line)| burst_data::DataUse { instruction, line });
+        let forwarded =
+            taken.forwarded.iter().map(|&(instruction, distance)| burst_data::Forwarded { instruction, distance });
+        self.uses = Some(burst_data::write(first, taken.known_until, forwarded));
     }
 
     /// Branches that fit into the present piece, one at least: a new piece begins if it is full.
@@ -84,7 +104,14 @@ impl Burst {
     pub(crate) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) -> u64 {
         let mut stack = Vec::new();
         let mut failed = 0;
-        let uses = data_uses(&self.lines);
+        let of_lines;
+        let uses = match &self.uses {
+            Some(uses) => uses,
+            None => {
+                of_lines = data_uses(&self.lines);
+                &of_lines
+            }
+        };
         for (index, piece) in self.pieces.iter().enumerate() {
             let end = self.pieces.get(index + 1).map_or(self.branches.len(), |next| next.first);
             let flags = |kind: BranchKind| BranchFlags((kind as u64) << 20);
@@ -101,7 +128,7 @@ impl Burst {
                 tid: thread.tid as u32,
                 time,
                 period: share as u64,
-                raw: if index == 0 { &uses } else { &[] },
+                raw: if index == 0 { uses } else { &[] },
                 branches: &stack,
                 weight: Some(Weight::Full(piece.instructions.min(u64::from(u32::MAX)))),
                 ..SampleFields::default()
@@ -166,8 +193,8 @@ mod tests {
             1.0,
             StopCost::built_in("a test"),
         );
-        assert_eq!(statistics.degradation(), None);
+        assert!(statistics.degradations().is_empty());
         statistics.unwritable_samples = 3;
-        assert!(statistics.degradation().unwrap().starts_with("3 samples of bursts could not be written"));
+        assert!(statistics.degradations()[0].starts_with("3 samples of bursts could not be written"));
     }
 }

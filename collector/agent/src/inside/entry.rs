@@ -1,0 +1,216 @@
+//! From the program to the agent and back.
+
+use std::arch::naked_asm;
+use std::ffi::{c_int, c_void};
+use std::mem::offset_of;
+use std::sync::atomic::AtomicU64;
+
+use crate::inside::context::Tcb;
+use crate::inside::{burst, faults, own};
+use crate::layout::{CONTEXT_BYTES, CONTEXT_COUNT, CONTEXTS, SLOTS, STACK_TOP, tcb};
+use crate::slots::{Shared, SharedTally};
+
+/// The handler that the program had for the clock's signal: an address, or SIG_DFL (0), or SIG_IGN (1). The kernel writes it when the agent
+/// is put in, followed by flags, restorer and mask.
+pub(crate) static PROGRAMS_HANDLER: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+
+/// Offsets in the frame of a signal (`struct ucontext`, asm/ucontext.h and asm/sigcontext.h).
+const FRAME_RSP: usize = 160;
+const FRAME_RIP: usize = 168;
+
+/// The handler of the clock's signal. It finds a free context, changes to its stack and thread pointer, and takes a burst. A signal that
+/// is not the clock's is the program's own: its handler gets it, with the agent's flags.
+///
+/// # Safety
+/// Called by the kernel only, where the image is mapped.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn handler(_: c_int, _: *mut c_void, _: *mut c_void) {
+    naked_asm!(
+        // si_code: POLL_IN (1) to POLL_HUP (6) is what events send.
+        "mov eax, dword ptr [rsi + 8]",
+        "dec eax",
+        "cmp eax, 5",
+        "ja 9f",
+        "mov eax, {getpid}",
+        "syscall",
+        "mov r8d, eax",
+        "movabs rdi, {first}",
+        "mov ecx, {count}",
+        // A context whose holder is another process is one that a thread of the parent had when this one was forked.
+        "2:",
+        "mov eax, dword ptr [rdi + {busy}]",
+        "cmp eax, r8d",
+        "je 3f",
+        "lock cmpxchg dword ptr [rdi + {busy}], r8d",
+        "je 4f",
+        "3:",
+        "add rdi, {bytes}",
+        "dec ecx",
+        "jnz 2b",
+        "movabs rax, {none}",
+        "lock inc dword ptr [rax]",
+        "ret",
+        "4:",
+        "rdfsbase rcx",
+        "mov qword ptr [rdi + {fs_base}], rcx",
+        "mov qword ptr [rdi + {stack_pointer}], rsp",
+        "wrfsbase rdi",
+        "lea rsp, [rdi + {stack}]",
+        "mov ecx, eax",
+        "call {burst}",
+        "jmp {leave}",
+        "9:",
+        "mov rax, qword ptr [rip + {programs}]",
+        "cmp rax, 1",
+        "jbe 8f",
+        "jmp rax",
+        "8:",
+        "ret",
+        getpid = const libc::SYS_getpid,
+        // The first context is that of preparing.
+        first = const tcb(1),
+        count = const CONTEXT_COUNT - 1,
+        bytes = const CONTEXT_BYTES,
+        busy = const offset_of!(Tcb, busy),
+        none = const SLOTS + offset_of!(Shared, tally) as u64 + offset_of!(SharedTally, busy) as u64,
+        fs_base = const offset_of!(Tcb, fs_base),
+        stack_pointer = const offset_of!(Tcb, stack_pointer),
+        stack = const STACK_TOP,
+        burst = sym burst::burst,
+        leave = sym leave,
+        programs = sym PROGRAMS_HANDLER,
+    )
+}
+
+/// Back to the stack and the thread pointer that were there before, and returns from what the agent was entered by.
+///
+/// # Safety
+/// Only in a context.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn leave() -> ! {
+    naked_asm!(
+        "mov rdi, qword ptr fs:[0]",
+        "mov rsp, qword ptr [rdi + {stack_pointer}]",
+        "mov rcx, qword ptr [rdi + {fs_base}]",
+        "wrfsbase rcx",
+        "mov dword ptr [rdi + {busy}], 0",
+        "ret",
+        stack_pointer = const offset_of!(Tcb, stack_pointer),
+        fs_base = const offset_of!(Tcb, fs_base),
+        busy = const offset_of!(Tcb, busy),
+    )
+}
+
+/// Calls `function` in a context: how the recorder prepares the image.
+///
+/// # Safety
+/// No signal may come meanwhile. `tcb` is that of a context that is there.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn enter(_tcb: *mut Tcb, _function: extern "C" fn()) {
+    naked_asm!(
+        "push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15", "push rax",
+        "rdfsbase rcx",
+        "mov qword ptr [rdi + {fs_base}], rcx",
+        "mov qword ptr [rdi + {stack_pointer}], rsp",
+        "wrfsbase rdi",
+        "lea rsp, [rdi + {stack}]",
+        "call rsi",
+        "mov rdi, qword ptr fs:[0]",
+        "mov rsp, qword ptr [rdi + {stack_pointer}]",
+        "mov rcx, qword ptr [rdi + {fs_base}]",
+        "wrfsbase rcx",
+        "pop rax", "pop r15", "pop r14", "pop r13", "pop r12", "pop rbp", "pop rbx",
+        "ret",
+        fs_base = const offset_of!(Tcb, fs_base),
+        stack_pointer = const offset_of!(Tcb, stack_pointer),
+        stack = const STACK_TOP,
+    )
+}
+
+/// In place of functions that are not there inside a program.
+///
+/// # Safety
+/// Only in a context.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn refused() {
+    naked_asm!("mov rdi, qword ptr [rsp]", "and rsp, -16", "call {give_up}", "ud2", give_up = sym burst::give_up)
+}
+
+/// Where a fault of the agent itself goes on.
+///
+/// # Safety
+/// Only in a context.
+#[unsafe(naked)]
+unsafe extern "C" fn after_own_fault() {
+    naked_asm!("and rsp, -16", "call {give_up}", "ud2", give_up = sym burst::give_up)
+}
+
+/// The handler of SIGSEGV and SIGBUS while bursts run. A probe that faults says so; any other fault of the agent gives the burst up; one of
+/// the program is left to the program's handler.
+///
+/// # Safety
+/// Called by the kernel only, where the image is mapped.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn fault_handler(_: c_int, _: *mut c_void, _: *mut c_void) {
+    naked_asm!(
+        "mov rax, qword ptr [rdx + {rip}]",
+        "cmp dword ptr [rsi + 8], 0",
+        "jle 5f",
+        "lea rcx, [rip + {probe_read}]",
+        "cmp rax, rcx",
+        "je 2f",
+        "lea rcx, [rip + {probe_write}]",
+        "cmp rax, rcx",
+        "je 2f",
+        "5:",
+        "rdfsbase rcx",
+        "movabs r8, {contexts}",
+        "sub rcx, r8",
+        "cmp rcx, {length}",
+        "jb 3f",
+        "jmp {foreign}",
+        "2:",
+        "lea rcx, [rip + {failed}]",
+        "mov qword ptr [rdx + {rip}], rcx",
+        "ret",
+        "3:",
+        // si_code: somebody sent it.
+        "cmp dword ptr [rsi + 8], 0",
+        "jg 4f",
+        "push rdx",
+        "push rax",
+        "sub rsp, 8",
+        "call {sent}",
+        "add rsp, 8",
+        "pop rax",
+        "pop rdx",
+        "4:",
+        "mov qword ptr [rdx + {mask}], -1",
+        "mov qword ptr [rdx + {rdi}], rax",
+        "lea rcx, [rip + {own}]",
+        "mov qword ptr [rdx + {rip}], rcx",
+        "sub qword ptr [rdx + {rsp}], 256",
+        "ret",
+        rip = const FRAME_RIP,
+        rsp = const FRAME_RSP,
+        rdi = const 104,
+        mask = const 296,
+        sent = sym faults::sent_to_agent,
+        probe_read = sym own::probe_read,
+        probe_write = sym own::probe_write,
+        contexts = const CONTEXTS,
+        length = const CONTEXT_COUNT * CONTEXT_BYTES,
+        foreign = sym faults::of_the_program,
+        failed = sym own::probe_failed,
+        own = sym after_own_fault,
+    )
+}
+
+/// What a handler returns to: `rt_sigreturn`.
+///
+/// # Safety
+/// Only as the restorer of a handler.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn restorer() {
+    naked_asm!("mov eax, {number}", "syscall", number = const libc::SYS_rt_sigreturn)
+}

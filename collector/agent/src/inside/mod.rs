@@ -1,0 +1,19 @@
+//! What runs inside a program, in the handler of the clock's signal.
+//!
+//! ```text
+//! entry     the handler: a context of its own (stack, thread-local storage, heap), and back
+//! burst     registers of the signal frame -> lookahead -> a slot
+//! own       the program's memory, where it is; the first touch of a page is a probe
+//! faults    handlers of SIGSEGV and SIGBUS while bursts run
+//! ```
+//!
+//! All signals but those two are blocked meanwhile. The only wait is for the handlers of faults, some
+//! microseconds; no function of the program's libraries is called.
+
+pub(crate) mod burst;
+pub(crate) mod context;
+pub(crate) mod entry;
+pub(crate) mod faults;
+pub(crate) mod heap;
+pub(crate) mod own;
+pub(crate) mod system;

@@ -1,0 +1,112 @@
+//! System calls, without the C library.
+
+use std::ffi::c_int;
+
+/// Makes a system call of up to four arguments; what comes back is the kernel's: a negative number is an error.
+///
+/// # Safety
+/// As the system call says.
+unsafe fn call(number: i64, arguments: [u64; 4]) -> i64 {
+    let [first, second, third, fourth] = arguments;
+    let result;
+    // SAFETY: the caller's; `syscall` changes rcx and r11 beside rax.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") first, in("rsi") second, in("rdx") third, in("r10") fourth,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result
+}
+
+/// The structure of `rt_sigaction`, which is not that of the C library.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Action {
+    pub(crate) handler: u64,
+    pub(crate) flags: u64,
+    pub(crate) restorer: u64,
+    pub(crate) mask: u64,
+}
+
+/// Installs `new`; what was there before.
+pub(crate) fn exchange_action(signal: c_int, new: &Action) -> Action {
+    let mut old = Action::default();
+    // SAFETY: the kernel reads one structure and writes one, of the size of a mask of 8 bytes.
+    unsafe {
+        call(libc::SYS_rt_sigaction, [signal as u64, &raw const *new as u64, &raw mut old as u64, 8]);
+    }
+    old
+}
+
+/// Chooses the signals that the thread blocks, until the handler returns.
+pub(crate) fn set_mask(blocked: u64) {
+    // SAFETY: the kernel reads one mask of 8 bytes.
+    unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as u64, &raw const blocked as u64, 0, 8]) };
+}
+
+/// The action that is installed.
+pub(crate) fn action(signal: c_int) -> Action {
+    let mut action = Action::default();
+    // SAFETY: the kernel writes one structure, of the size of a mask of 8 bytes.
+    unsafe { call(libc::SYS_rt_sigaction, [signal as u64, 0, &raw mut action as u64, 8]) };
+    action
+}
+
+/// Takes the thread's alternate signal stack away until the handler returns, which gives it back.
+pub(crate) fn disable_alternate_stack() {
+    let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+    // SAFETY: the kernel reads one structure.
+    unsafe { call(libc::SYS_sigaltstack, [&raw const none as u64, 0, 0, 0]) };
+}
+
+pub(crate) fn clock_gettime(clock: c_int, time: *mut libc::timespec) -> c_int {
+    // SAFETY: the kernel checks the address.
+    let result = unsafe { call(libc::SYS_clock_gettime, [clock as u64, time as u64, 0, 0]) };
+    if result == 0 { 0 } else { -1 }
+}
+
+/// CPU time of the thread, ns.
+pub(crate) fn thread_time() -> u64 {
+    nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The time that records have, ns.
+pub(crate) fn monotonic_time() -> u64 {
+    nanoseconds(libc::CLOCK_MONOTONIC)
+}
+
+fn nanoseconds(clock: c_int) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    clock_gettime(clock, &raw mut time);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+pub(crate) fn process_id() -> u32 {
+    // SAFETY: it has no arguments.
+    unsafe { call(libc::SYS_getpid, [0; 4]) as u32 }
+}
+
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: it has no arguments.
+    unsafe { call(libc::SYS_gettid, [0; 4]) as u32 }
+}
+
+/// Sleeps for some microseconds.
+pub(crate) fn sleep(microseconds: i64) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: microseconds * 1000 };
+    // SAFETY: the kernel reads one structure.
+    unsafe { call(libc::SYS_nanosleep, [&raw const time as u64, 0, 0, 0]) };
+}
+
+/// Sends the calling thread a signal with what came with it before.
+pub(crate) fn send_to_self(signal: c_int, info: *const libc::siginfo_t) {
+    let (process, thread) = (process_id(), thread_id());
+    // SAFETY: the kernel reads one structure, that of the signal.
+    unsafe {
+        call(libc::SYS_rt_tgsigqueueinfo, [u64::from(process), u64::from(thread), signal as u64, info as u64]);
+    }
+}

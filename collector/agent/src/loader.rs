@@ -1,0 +1,292 @@
+//! The code by which a thread of the program maps the image: it makes the system calls, gives itself its registers again and goes on where it
+//! stood. The recorder puts it into the scratch page and lets the thread go: whatever happens to the recorder after that, the program
+//! goes on.
+//!
+//! ```text
+//! SCRATCH   code
+//! DATA      paths of the two files, the parts to map, the action for the signal, the registers of the thread
+//! ```
+
+use std::arch::naked_asm;
+use std::mem::offset_of;
+use std::slice;
+
+use crate::image::{Image, Source};
+use crate::layout::SCRATCH;
+
+/// Where the data begins.
+const DATA: u64 = SCRATCH + 0x400;
+/// Parts at most; the last is followed by an address of 0.
+const PARTS: usize = 8;
+const PATH: usize = 64;
+
+/// What the code works with.
+#[repr(C)]
+struct Data {
+    memory_path: [u8; PATH],
+    executable_path: [u8; PATH],
+    parts: [PartToMap; PARTS + 1],
+    action: [u8; 32],
+    signal: u64,
+    place_of_programs_action: u64,
+    /// 1: the agent is in. 2: it could not be mapped.
+    status: u64,
+    mask: u64,
+    /// Flags, with nothing below: the stack pointer points here when they are taken.
+    flags: u64,
+    registers: ProgramRegisters,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct PartToMap {
+    address: u64,
+    bytes: u64,
+    protection: u64,
+    flags: u64,
+    offset: u64,
+    of_executable: u64,
+}
+
+/// Registers of the thread: what the code gives it again.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProgramRegisters {
+    /// In encoding order: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15.
+    pub general: [u64; 16],
+    /// Where it goes on.
+    pub rip: u64,
+}
+
+/// A thread that is to map the image.
+#[derive(Clone, Copy, Debug)]
+pub struct Loading {
+    /// The signal that the agent takes.
+    pub signal: i32,
+    /// The thread's registers.
+    pub registers: ProgramRegisters,
+    /// Its flags.
+    pub flags: u64,
+    /// The signals it blocks. It has to block all when the code begins.
+    pub mask: u64,
+}
+
+/// Whether the code has done its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadStatus {
+    /// Not yet.
+    Working,
+    /// The agent is in.
+    Loaded,
+    /// The system calls failed.
+    Failed,
+}
+
+/// Where the status is, a word of 64 bits in the program's memory.
+pub const STATUS: u64 = DATA + offset_of!(Data, status) as u64;
+
+/// Where the number of the agent's signal is, a word of 64 bits in the program's memory.
+pub const SIGNAL: u64 = DATA + offset_of!(Data, signal) as u64;
+
+impl From<u64> for LoadStatus {
+    fn from(word: u64) -> Self {
+        match word {
+            0 => Self::Working,
+            1 => Self::Loaded,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// Where the thread has to go on once the page is there: it begins with the length of the code.
+pub const ENTRY: u64 = SCRATCH + 8;
+
+/// The content of the scratch page. The files are opened by these paths. `None` if they are too long.
+pub fn page(image: &Image, memory_path: &str, executable_path: &str, loading: &Loading) -> Option<Vec<u8>> {
+    let mut parts = [PartToMap::default(); PARTS + 1];
+    for (to_map, part) in parts[..PARTS].iter_mut().zip(image.parts()) {
+        let (protection, flags) = part.mmap_flags();
+        *to_map = PartToMap {
+            address: part.address,
+            bytes: part.bytes,
+            protection: protection as u64,
+            flags: (flags | libc::MAP_FIXED_NOREPLACE) as u64,
+            offset: part.offset,
+            of_executable: u64::from(part.source == Source::Executable),
+        };
+    }
+    let path = |path: &str| {
+        let mut bytes = [0; PATH];
+        bytes[..PATH - 1].get_mut(..path.len())?.copy_from_slice(path.as_bytes());
+        Some(bytes)
+    };
+    let data = Data {
+        memory_path: path(memory_path)?,
+        executable_path: path(executable_path)?,
+        parts,
+        action: image.action(),
+        signal: loading.signal as u64,
+        place_of_programs_action: image.place_of_programs_action(),
+        status: 0,
+        mask: loading.mask,
+        flags: loading.flags,
+        registers: loading.registers,
+    };
+    (image.parts().len() <= PARTS).then_some(())?;
+    let start = load as *const u8;
+    // SAFETY: `load` begins with its length; what follows is a value without padding.
+    let (code, data) = unsafe {
+        let length = start.cast::<u64>().read_unaligned() as usize;
+        (slice::from_raw_parts(start, length), slice::from_raw_parts((&raw const data).cast::<u8>(), size_of::<Data>()))
+    };
+    let mut page = vec![0; (DATA - SCRATCH) as usize];
+    page.get_mut(..code.len())?.copy_from_slice(code);
+    let (_, target) = page[..code.len()].split_last_chunk_mut::<8>()?;
+    *target = loading.registers.rip.to_ne_bytes();
+    page.extend_from_slice(data);
+    Some(page)
+}
+
+const fn at(offset: usize) -> u64 {
+    DATA + offset as u64
+}
+
+const fn register(number: usize) -> u64 {
+    at(offset_of!(Data, registers)) + 8 * number as u64
+}
+
+const _: () = assert!(DATA + (size_of::<Data>() as u64) < SCRATCH + 0x1000);
+
+/// Runs at the start of the scratch page, with all signals blocked. What it uses is at fixed addresses.
+#[unsafe(naked)]
+unsafe extern "C" fn load() {
+    naked_asm!(
+        "20:",
+        ".quad 21f - 20b",
+        "movabs rbp, {data}",
+        // open(path, O_RDWR | O_CLOEXEC), open(path, O_RDONLY | O_CLOEXEC)
+        "mov eax, {open}",
+        "lea rdi, [rbp + {memory_path}]",
+        "mov esi, {read_write}",
+        "xor edx, edx",
+        "syscall",
+        "mov r12, rax",
+        "mov eax, {open}",
+        "lea rdi, [rbp + {executable_path}]",
+        "mov esi, {read}",
+        "xor edx, edx",
+        "syscall",
+        "mov r13, rax",
+        "lea rbx, [rbp + {parts}]",
+        // Each part, at its own address or not at all.
+        "2:",
+        "mov rdi, qword ptr [rbx]",
+        "test rdi, rdi",
+        "jz 3f",
+        "mov rsi, qword ptr [rbx + 8]",
+        "mov rdx, qword ptr [rbx + 16]",
+        "mov r10, qword ptr [rbx + 24]",
+        "mov r9, qword ptr [rbx + 32]",
+        "mov r8, r12",
+        "cmp qword ptr [rbx + 40], 0",
+        "cmovne r8, r13",
+        "mov eax, {mmap}",
+        "syscall",
+        "cmp rax, qword ptr [rbx]",
+        "jne 4f",
+        "add rbx, {part}",
+        "jmp 2b",
+        // rt_sigaction(signal, action, place, 8)
+        "3:",
+        "mov eax, {rt_sigaction}",
+        "mov rdi, qword ptr [rbp + {signal}]",
+        "lea rsi, [rbp + {action}]",
+        "mov rdx, qword ptr [rbp + {place}]",
+        "mov r10d, 8",
+        "syscall",
+        "test rax, rax",
+        "jnz 4f",
+        "mov qword ptr [rbp + {status}], 1",
+        "jmp 6f",
+        // What was mapped before goes again.
+        "4:",
+        "lea rax, [rbp + {parts}]",
+        "cmp rbx, rax",
+        "jbe 5f",
+        "sub rbx, {part}",
+        "mov rdi, qword ptr [rbx]",
+        "mov rsi, qword ptr [rbx + 8]",
+        "mov eax, {munmap}",
+        "syscall",
+        "jmp 4b",
+        "5:",
+        "mov qword ptr [rbp + {status}], 2",
+        "6:",
+        "mov eax, {close}",
+        "mov rdi, r12",
+        "test r12, r12",
+        "js 7f",
+        "syscall",
+        "7:",
+        "mov eax, {close}",
+        "mov rdi, r13",
+        "test r13, r13",
+        "js 8f",
+        "syscall",
+        "8:",
+        // Flags first, by a stack that is nobody's. From the program's own stack pointer on a signal may come.
+        "lea rsp, [rbp + {flags}]",
+        "lea rsi, [rbp + {mask}]",
+        "popfq",
+        "mov rsp, qword ptr [rbp + {rsp}]",
+        "mov eax, {rt_sigprocmask}",
+        "mov edi, {set_mask}",
+        "mov edx, 0",
+        "mov r10d, 8",
+        "syscall",
+        "mov rcx, qword ptr [rbp + {registers} + 8]",
+        "mov rdx, qword ptr [rbp + {registers} + 16]",
+        "mov rbx, qword ptr [rbp + {registers} + 24]",
+        "mov rsi, qword ptr [rbp + {registers} + 48]",
+        "mov rdi, qword ptr [rbp + {registers} + 56]",
+        "mov r8, qword ptr [rbp + {registers} + 64]",
+        "mov r9, qword ptr [rbp + {registers} + 72]",
+        "mov r10, qword ptr [rbp + {registers} + 80]",
+        "mov r11, qword ptr [rbp + {registers} + 88]",
+        "mov r12, qword ptr [rbp + {registers} + 96]",
+        "mov r13, qword ptr [rbp + {registers} + 104]",
+        "mov r14, qword ptr [rbp + {registers} + 112]",
+        "mov r15, qword ptr [rbp + {registers} + 120]",
+        "movabs rax, {rbp_place}",
+        "mov rbp, qword ptr [rax]",
+        "movabs rax, qword ptr [{rax_place}]",
+        // To the address that is written behind.
+        "jmp qword ptr [rip]",
+        ".quad 0",
+        "21:",
+        data = const DATA,
+        memory_path = const offset_of!(Data, memory_path),
+        executable_path = const offset_of!(Data, executable_path),
+        parts = const offset_of!(Data, parts),
+        part = const size_of::<PartToMap>(),
+        action = const offset_of!(Data, action),
+        signal = const offset_of!(Data, signal),
+        place = const offset_of!(Data, place_of_programs_action),
+        status = const offset_of!(Data, status),
+        flags = const offset_of!(Data, flags),
+        mask = const offset_of!(Data, mask),
+        registers = const offset_of!(Data, registers),
+        rsp = const offset_of!(Data, registers) + 8 * 4,
+        rbp_place = const register(5),
+        rax_place = const register(0),
+        open = const libc::SYS_open,
+        mmap = const libc::SYS_mmap,
+        munmap = const libc::SYS_munmap,
+        close = const libc::SYS_close,
+        rt_sigaction = const libc::SYS_rt_sigaction,
+        rt_sigprocmask = const libc::SYS_rt_sigprocmask,
+        set_mask = const libc::SIG_SETMASK,
+        read_write = const libc::O_RDWR | libc::O_CLOEXEC,
+        read = const libc::O_RDONLY | libc::O_CLOEXEC,
+    )
+}

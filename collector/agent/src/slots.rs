@@ -1,0 +1,388 @@
+//! Bursts on their way from the program to the recorder: memory that both have.
+//!
+//! The agent takes a free slot, fills it, and marks it full; the recorder takes what is full and frees it. A process that dies with a slot
+//! leaves it taken: the recorder frees the slots of threads that have ended. The program could write to this memory: what is read here is
+//! believed as little as any other input.
+
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use addresses::Avma;
+use lookahead::{Branch, BranchKind, DataLines, StopReason};
+
+/// Slots there are: for some 50 ms of bursts on a machine of many CPUs.
+const SLOTS: usize = 128;
+/// Taken branches of a burst at most.
+pub(crate) const BRANCHES: usize = 32_768;
+/// Taken branches of a piece: as many as the recorder puts into one sample.
+pub(crate) const PIECE: usize = 2000;
+pub(crate) const PIECES: usize = BRANCHES.div_ceil(PIECE);
+const USES: usize = DataLines::MOST;
+const FORWARDED: usize = DataLines::MOST_FORWARDED;
+
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+const FULL: u32 = 2;
+
+/// More than any burst has.
+const MOST_INSTRUCTIONS: u64 = 1 << 31;
+
+/// Where the kind of a branch stands beside its address: addresses in user space have at most 56 bits.
+const KIND_SHIFT: u32 = 56;
+
+/// How far bursts go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Instructions of a burst at most.
+    pub instructions: u64,
+    /// Taken branches of a burst at most; never more than 32,768.
+    pub branches: u64,
+}
+
+/// The memory that both sides have.
+#[repr(C)]
+pub(crate) struct Shared {
+    /// Not zero: no burst is to be taken.
+    off: AtomicU32,
+    pub(crate) tally: SharedTally,
+    instructions: AtomicU64,
+    branches: AtomicU64,
+    /// Of each slot, side by side: they are looked at more often than the slots.
+    states: [AtomicU32; SLOTS],
+    slots: [Slot; SLOTS],
+}
+
+/// What comes of signals without a burst.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct SharedTally {
+    /// As many bursts were being taken as can be.
+    pub(crate) busy: AtomicU32,
+    /// No slot was free.
+    pub(crate) no_slot: AtomicU32,
+    /// Something happened in a burst that must not: a fault outside of a first touch, a call of a function that is not there.
+    pub(crate) given_up: AtomicU32,
+    /// Where it last happened: the return address of the call, or the instruction.
+    pub(crate) given_up_at: AtomicU64,
+    /// The handlers of faults were in use elsewhere.
+    pub(crate) waiting: AtomicU32,
+}
+
+#[repr(C)]
+pub(crate) struct Slot {
+    branch_count: AtomicU32,
+    use_count: AtomicU32,
+    forwarded_count: AtomicU32,
+    /// The event whose signal started the burst: the number of its descriptor in the recorder.
+    event: AtomicU64,
+    start: AtomicU64,
+    /// When it ended, by `CLOCK_MONOTONIC`, ns.
+    time: AtomicU64,
+    /// Instructions of each piece of 2,000 branches.
+    pieces: [AtomicU64; PIECES],
+    not_taken: AtomicU64,
+    /// CPU time of the handler until the burst is written, ns.
+    took: AtomicU64,
+    /// Of that, decoding.
+    decoding: AtomicU64,
+    pages: AtomicU64,
+    /// Place in [`ENDS`], and the mnemonic of an unsupported instruction.
+    end: AtomicU64,
+    /// Instructions of which all data is known; all ones: of all.
+    known_until: AtomicU64,
+    branches: [AtomicU64; 2 * BRANCHES],
+    uses: [AtomicU64; USES],
+    forwarded: [AtomicU64; FORWARDED],
+}
+
+const _: () = assert!(size_of::<Shared>() as u64 <= crate::layout::SCRATCH - crate::layout::SLOTS);
+
+/// Why bursts end.
+const ENDS: [&str; 12] = [
+    "instruction budget",
+    "branch depth",
+    "system call",
+    "unreadable memory",
+    "exception",
+    "software interrupt",
+    "unsupported instruction",
+    "unreadable code",
+    "self-modifying code",
+    "spinning",
+    "too many pages",
+    "another reason",
+];
+
+impl Shared {
+    /// Of the agent, inside a program.
+    pub(crate) fn inside() -> &'static Self {
+        // SAFETY: where the agent runs, the recorder has mapped it there (`layout`). All of it is atomic: any bits will do.
+        unsafe { &*(crate::layout::SLOTS as *const Self) }
+    }
+
+    pub(crate) fn is_off(&self) -> bool {
+        self.off.load(Relaxed) != 0
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        let branches = self.branches.load(Relaxed).min(BRANCHES as u64);
+        Limits { instructions: self.instructions.load(Relaxed), branches }
+    }
+
+    /// A slot to fill, the first that is free: it is the warmest.
+    pub(crate) fn take(&self, event: u64) -> Option<TakenSlot<'_>> {
+        let free = |state: &AtomicU32| {
+            state.load(Relaxed) == FREE && state.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_ok()
+        };
+        let index = self.states.iter().position(free)?;
+        let (slot, state) = (&self.slots[index], &self.states[index]);
+        slot.event.store(event, Relaxed);
+        Some(TakenSlot { slot, state })
+    }
+}
+
+/// A burst as the agent has taken it.
+pub(crate) struct Taken<'a> {
+    pub(crate) start: u64,
+    pub(crate) time: u64,
+    pub(crate) pieces: [u64; PIECES],
+    pub(crate) not_taken: u64,
+    pub(crate) decoding: u64,
+    pub(crate) pages: u64,
+    pub(crate) stop: StopReason,
+    pub(crate) branches: &'a [Branch],
+    pub(crate) lines: &'a DataLines,
+}
+
+/// A slot that a burst has.
+#[derive(Clone, Copy)]
+pub(crate) struct TakenSlot<'a> {
+    pub(crate) slot: &'a Slot,
+    state: &'a AtomicU32,
+}
+
+impl TakenSlot<'_> {
+    /// Gives it back as it was.
+    pub(crate) fn free(self) {
+        self.state.store(FREE, Release);
+    }
+
+    /// Leaves it to the recorder; the handler took so long, ns of CPU time.
+    pub(crate) fn hand_over(self, took: u64) {
+        self.slot.took.store(took, Relaxed);
+        self.state.store(FULL, Release);
+    }
+}
+
+impl Slot {
+    /// Fills it. [`TakenSlot::hand_over`] makes it the recorder's.
+    pub(crate) fn fill(&self, burst: &Taken<'_>) {
+        let branches = &burst.branches[..burst.branches.len().min(BRANCHES)];
+        for (words, branch) in self.branches.chunks_exact(2).zip(branches) {
+            words[0].store(branch.from.0 & !(0xff << KIND_SHIFT) | (branch.kind as u64) << KIND_SHIFT, Relaxed);
+            words[1].store(branch.to.0, Relaxed);
+        }
+        let (uses, forwarded) = (burst.lines.uses(), burst.lines.forwarded());
+        for (word, used) in self.uses.iter().zip(uses) {
+            word.store(u64::from(used.instruction) << 32 | used.line & 0xffff_ffff, Relaxed);
+        }
+        for (word, used) in self.forwarded.iter().zip(forwarded) {
+            word.store(u64::from(used.instruction) << 32 | u64::from(used.distance), Relaxed);
+        }
+        let mnemonic = match burst.stop {
+            StopReason::Unsupported(instruction) => instruction.mnemonic as u64,
+            _ => 0,
+        };
+        let end = ENDS.iter().position(|name| *name == burst.stop.name()).unwrap_or(ENDS.len() - 1);
+        self.branch_count.store(branches.len() as u32, Relaxed);
+        self.use_count.store(uses.len() as u32, Relaxed);
+        self.forwarded_count.store(forwarded.len() as u32, Relaxed);
+        self.start.store(burst.start, Relaxed);
+        self.time.store(burst.time, Relaxed);
+        for (word, instructions) in self.pieces.iter().zip(burst.pieces) {
+            word.store(instructions, Relaxed);
+        }
+        self.not_taken.store(burst.not_taken, Relaxed);
+        self.decoding.store(burst.decoding, Relaxed);
+        self.pages.store(burst.pages, Relaxed);
+        self.end.store(mnemonic << 8 | end as u64, Relaxed);
+        self.known_until.store(burst.lines.known_until().map_or(u64::MAX, u64::from), Relaxed);
+    }
+}
+
+/// A burst that has come out of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Burst {
+    /// The event whose signal started it: the number of its descriptor in the recorder.
+    pub event: i32,
+    /// Address of its first instruction.
+    pub start: Avma,
+    /// When it ended, by `CLOCK_MONOTONIC`, ns.
+    pub time: u64,
+    /// Executed instructions of each piece of 2,000 branches; one at least.
+    pub pieces: Vec<u64>,
+    /// Conditional branches that were not taken.
+    pub not_taken: u64,
+    /// CPU time of the handler, ns.
+    pub took: u64,
+    /// Of that, decoding, ns.
+    pub decoding: u64,
+    /// Pages of memory that it touched.
+    pub pages: u64,
+    /// Why it ended.
+    pub end: &'static str,
+    /// The mnemonic of iced-x86 of the instruction that is not interpreted, if that ended it.
+    pub unsupported: Option<u16>,
+    /// Taken branches, in the order of execution.
+    pub branches: Vec<Branch>,
+    /// First uses of lines of data: instructions executed before, and the low half of address / 64.
+    pub uses: Vec<(u32, u32)>,
+    /// Uses of what was stored before: instructions executed before, and the distance in instructions.
+    pub forwarded: Vec<(u32, u32)>,
+    /// Instructions for which both are known; `None` if for all.
+    pub known_until: Option<u32>,
+}
+
+/// What came of signals without a burst, since the recording began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// As many bursts were being taken as can be.
+    pub busy: u64,
+    /// No slot was free.
+    pub no_slot: u64,
+    /// Bursts that were given up: a bug, or memory that was unmapped while it was read.
+    pub given_up: u64,
+    /// Where one was given up, an address in the image, relative to its start.
+    pub given_up_at: u64,
+    /// The handlers of faults were in use elsewhere.
+    pub waiting: u64,
+}
+
+/// The recorder's side.
+pub struct Slots {
+    shared: NonNull<Shared>,
+}
+
+// SAFETY: an address of memory that stays mapped as long as the value lives; what is there is atomic.
+unsafe impl Send for Slots {}
+// SAFETY: as above.
+unsafe impl Sync for Slots {}
+
+impl Slots {
+    /// # Safety
+    /// `shared` is memory of the size of [`Shared`], readable and writable until the value is dropped.
+    pub(crate) unsafe fn new(shared: NonNull<Shared>) -> Self {
+        Self { shared }
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: see `new`. All of it is atomic: any bits will do.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// From now on bursts go so far.
+    pub fn set_limits(&self, limits: Limits) {
+        self.shared().instructions.store(limits.instructions, Relaxed);
+        self.shared().branches.store(limits.branches, Relaxed);
+    }
+
+    /// Whether bursts are to be taken.
+    pub fn switch(&self, on: bool) {
+        self.shared().off.store(u32::from(!on), Relaxed);
+    }
+
+    /// Takes out every burst that is there. `burst` is used for each.
+    pub fn drain(&self, burst: &mut Burst, mut each: impl FnMut(&Burst)) {
+        for (slot, state) in self.shared().slots.iter().zip(&self.shared().states) {
+            if state.load(Acquire) == FULL {
+                let is_whole = burst.read(slot);
+                state.store(FREE, Release);
+                if is_whole {
+                    each(burst);
+                }
+            }
+        }
+    }
+
+    /// Frees what threads have left behind that have ended.
+    pub fn reclaim(&self, has_ended: impl Fn(i32) -> bool) {
+        for (slot, state) in self.shared().slots.iter().zip(&self.shared().states) {
+            if state.load(Acquire) == TAKEN && has_ended(slot.event.load(Relaxed) as i32) {
+                let _ = state.compare_exchange(TAKEN, FREE, Acquire, Relaxed);
+            }
+        }
+    }
+
+    /// What came of signals without a burst.
+    pub fn tally(&self) -> Tally {
+        let tally = &self.shared().tally;
+        Tally {
+            busy: u64::from(tally.busy.load(Relaxed)),
+            no_slot: u64::from(tally.no_slot.load(Relaxed)),
+            given_up: u64::from(tally.given_up.load(Relaxed)),
+            given_up_at: tally.given_up_at.load(Relaxed).wrapping_sub(crate::layout::BASE),
+            waiting: u64::from(tally.waiting.load(Relaxed)),
+        }
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        // SAFETY: see `new`; nothing refers to it any more.
+        unsafe { libc::munmap(self.shared.as_ptr().cast(), size_of::<Shared>()) };
+    }
+}
+
+impl Burst {
+    /// Taken branches of a piece, but for the last.
+    pub const PIECE: usize = PIECE;
+
+    /// Executed instructions.
+    pub fn instructions(&self) -> u64 {
+        self.pieces.iter().fold(0, |sum, piece| sum.saturating_add(*piece))
+    }
+
+    /// Whether what the slot holds can be a burst.
+    fn read(&mut self, slot: &Slot) -> bool {
+        let pair = |word: &AtomicU64| {
+            let word = word.load(Relaxed);
+            ((word >> 32) as u32, word as u32)
+        };
+        let branches = slot.branches.chunks_exact(2).take(slot.branch_count.load(Relaxed) as usize);
+        self.branches.clear();
+        let mut is_whole = true;
+        self.branches.extend(branches.filter_map(|words| {
+            let (from, to) = (words[0].load(Relaxed), words[1].load(Relaxed));
+            let kind = kind(from >> KIND_SHIFT);
+            is_whole &= kind.is_some();
+            Some(Branch { from: Avma(from & !(0xff << KIND_SHIFT)), to: Avma(to), kind: kind? })
+        }));
+        self.uses.clear();
+        self.uses.extend(slot.uses.iter().take(slot.use_count.load(Relaxed) as usize).map(pair));
+        self.forwarded.clear();
+        self.forwarded.extend(slot.forwarded.iter().take(slot.forwarded_count.load(Relaxed) as usize).map(pair));
+        let end = slot.end.load(Relaxed);
+        self.end = ENDS.get((end & 0xff) as usize).copied().unwrap_or(ENDS[ENDS.len() - 1]);
+        self.unsupported = (self.end == "unsupported instruction").then_some((end >> 8) as u16);
+        self.known_until = u32::try_from(slot.known_until.load(Relaxed)).ok();
+        self.event = slot.event.load(Relaxed) as i32;
+        self.start = Avma(slot.start.load(Relaxed));
+        self.time = slot.time.load(Relaxed);
+        let pieces = self.branches.len().div_ceil(PIECE).max(1);
+        self.pieces.clear();
+        self.pieces.extend(slot.pieces.iter().take(pieces).map(|word| word.load(Relaxed)));
+        self.not_taken = slot.not_taken.load(Relaxed);
+        self.took = slot.took.load(Relaxed);
+        self.decoding = slot.decoding.load(Relaxed).min(self.took);
+        self.pages = slot.pages.load(Relaxed);
+        is_whole && self.instructions() >= self.branches.len() as u64 && self.instructions() <= MOST_INSTRUCTIONS
+    }
+}
+
+fn kind(number: u64) -> Option<BranchKind> {
+    use BranchKind as K;
+    [K::Conditional, K::Jump, K::IndirectJump, K::Call, K::IndirectCall, K::Return]
+        .into_iter()
+        .find(|kind| *kind as u64 == number)
+}

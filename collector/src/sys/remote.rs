@@ -1,0 +1,170 @@
+//! A stopped thread that makes system calls of ours: how the agent is mapped into a program.
+
+use std::ptr::{addr_of, addr_of_mut};
+
+use agent::{Loading, ProgramRegisters};
+
+use crate::errno::Errno;
+use crate::sys::ptrace::signal_info;
+use crate::sys::registers::USER_CS_64;
+
+/// Stops of a thread that is to make one step, at most.
+const STOPS: u32 = 16;
+
+const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
+const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+
+/// Why a thread could not make a system call for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RemoteError {
+    /// The system call failed, or the kernel refuses.
+    Errno(Errno),
+    /// A signal came before, which the thread is to get when it is let go.
+    Signal(i32),
+    /// The thread has ended; the status of wait(2).
+    Ended(i32),
+}
+
+impl From<Errno> for RemoteError {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+/// A thread that stands still, with its registers and signal mask as they were. All its signals but that of a step are blocked until it is
+/// given back.
+pub(crate) struct HeldThread {
+    thread: i32,
+    registers: libc::user_regs_struct,
+    mask: u64,
+}
+
+impl HeldThread {
+    /// Takes hold of a stopped thread, if it stands in 64-bit code of its own, which it does not step through itself, and not in a system
+    /// call: one may have changed its mask for a while.
+    pub(crate) fn hold(thread: i32) -> Result<Option<Self>, Errno> {
+        const TRAP_FLAG: u64 = 1 << 8;
+        // SAFETY: user_regs_struct is plain integers.
+        let mut held = Self { thread, registers: unsafe { std::mem::zeroed() }, mask: 0 };
+        ask(thread, libc::PTRACE_GETREGS, 0, addr_of_mut!(held.registers).cast())?;
+        let r = &held.registers;
+        if r.cs != USER_CS_64 || r.orig_rax as i64 >= 0 || r.eflags & TRAP_FLAG != 0 {
+            return Ok(None);
+        }
+        ask(thread, PTRACE_GETSIGMASK, 8, addr_of_mut!(held.mask).cast())?;
+        // One that is forced on a thread that blocks it takes the program's handler away (`force_sig_info` in the kernel's `signal.c`).
+        let mut all: u64 = !(1 << (libc::SIGTRAP - 1));
+        ask(thread, PTRACE_SETSIGMASK, 8, addr_of_mut!(all).cast())?;
+        Ok(Some(held))
+    }
+
+    /// The address of its `struct rseq`, if it has one (Linux 5.13).
+    pub(crate) fn restartable_sequences(&self) -> Option<u64> {
+        // `struct ptrace_rseq_configuration`: address, size, signature, flags, padding.
+        let mut configuration = [0_u64; 3];
+        let size = size_of_val(&configuration);
+        ask(self.thread, PTRACE_GET_RSEQ_CONFIGURATION, size, configuration.as_mut_ptr().cast()).ok()?;
+        Some(configuration[0]).filter(|&address| address != 0)
+    }
+
+    /// Makes it make a system call, by the instruction `syscall` at `instruction`. Returns the kernel's answer.
+    pub(crate) fn call(&mut self, instruction: u64, number: i64, arguments: [u64; 6]) -> Result<u64, RemoteError> {
+        let [rdi, rsi, rdx, r10, r8, r9] = arguments;
+        let (rax, rip, orig_rax) = (number as u64, instruction, u64::MAX);
+        let mut registers = libc::user_regs_struct { rax, rip, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..self.registers };
+        ask(self.thread, libc::PTRACE_SETREGS, 0, addr_of_mut!(registers).cast())?;
+        ask(self.thread, libc::PTRACE_SINGLESTEP, 0, std::ptr::null_mut())?;
+        for _ in 0..STOPS {
+            let status = self.wait()?;
+            if !libc::WIFSTOPPED(status) {
+                return Err(RemoteError::Ended(status));
+            }
+            let (event, signal) = (status >> 16, libc::WSTOPSIG(status));
+            // SIGSTOP, which cannot be blocked.
+            let is_sent = || signal_info(self.thread).is_ok_and(|info| info.code <= 0);
+            if event == 0 && (signal != libc::SIGTRAP || is_sent()) {
+                return Err(RemoteError::Signal(signal));
+            }
+            ask(self.thread, libc::PTRACE_GETREGS, 0, addr_of_mut!(registers).cast())?;
+            let is_done = registers.rip == instruction + 2;
+            match (event, is_done) {
+                (0, true) => return answer(registers.rax),
+                (0, false) => return Err(Errno(libc::EINTR).into()),
+                // Its process was stopped or goes on meanwhile. The signal of the step waits behind that, or the step itself.
+                (_, true) => ask(self.thread, libc::PTRACE_CONT, 0, std::ptr::null_mut())?,
+                (_, false) => ask(self.thread, libc::PTRACE_SINGLESTEP, 0, std::ptr::null_mut())?,
+            }
+        }
+        Err(Errno(libc::EINTR).into())
+    }
+
+    fn wait(&self) -> Result<i32, Errno> {
+        let mut status = 0;
+        // SAFETY: the kernel writes one int to the address given.
+        while unsafe { libc::waitpid(self.thread, addr_of_mut!(status), libc::__WALL) } < 0 {
+            if Errno::last().0 != libc::EINTR {
+                return Err(Errno::last());
+            }
+        }
+        Ok(status)
+    }
+
+    /// Gives it its registers and its mask again.
+    pub(crate) fn give_back(mut self) -> Result<(), Errno> {
+        let (registers, mask) = (addr_of_mut!(self.registers).cast(), addr_of_mut!(self.mask).cast());
+        ask(self.thread, libc::PTRACE_SETREGS, 0, registers)?;
+        ask(self.thread, PTRACE_SETSIGMASK, 8, mask)
+    }
+
+    /// What code needs that gives it all this itself, for the agent to come by this signal.
+    pub(crate) fn loading(&self, signal: i32) -> Loading {
+        let r = &self.registers;
+        let general = [
+            r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14,
+            r.r15,
+        ];
+        let registers = ProgramRegisters { general, rip: r.rip };
+        Loading { signal, registers, flags: r.eflags, mask: self.mask }
+    }
+
+    /// Has it go on at `entry`, where code is that gives it its registers and its mask again.
+    pub(crate) fn leave_to(self, entry: u64) -> Result<(), Errno> {
+        let mut registers = libc::user_regs_struct { rip: entry, orig_rax: u64::MAX, ..self.registers };
+        let mut all = u64::MAX;
+        ask(self.thread, PTRACE_SETSIGMASK, 8, addr_of_mut!(all).cast())?;
+        ask(self.thread, libc::PTRACE_SETREGS, 0, addr_of_mut!(registers).cast())
+    }
+}
+
+/// What the kernel answered a system call.
+fn answer(rax: u64) -> Result<u64, RemoteError> {
+    match rax as i64 {
+        error @ -4095..0 => Err(Errno(-error as i32).into()),
+        _ => Ok(rax),
+    }
+}
+
+/// A request whose data is read or written at `data`, and of which `address` says how long that is, where it says anything.
+fn ask(thread: i32, request: libc::c_uint, address: usize, data: *mut libc::c_void) -> Result<(), Errno> {
+    // SAFETY: the requests above read or write what `data` points to, which is a local or a field of the size they expect.
+    let result = unsafe { libc::ptrace(request, thread, address, data) };
+    if result < 0 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// Writes a few bytes to memory of another process; whether all were written.
+pub(crate) fn write_bytes(process: i32, address: u64, bytes: &[u8]) -> bool {
+    let local = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
+    let remote = libc::iovec { iov_base: address as *mut _, iov_len: bytes.len() };
+    // SAFETY: the kernel reads `bytes`; what it writes to is the other process's memory.
+    let written = unsafe { libc::process_vm_writev(process, addr_of!(local), 1, addr_of!(remote), 1, 0) };
+    written == bytes.len() as isize
+}
+
+/// Whether two processes have one memory, as a child of `vfork` has its parent's; `None` if the kernel does not say.
+pub(crate) fn share_memory(one: i32, other: i32) -> Option<bool> {
+    const KCMP_VM: libc::c_int = 1;
+    // SAFETY: kcmp(2) takes numbers.
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_VM, 0, 0) };
+    (order >= 0).then_some(order == 0)
+}

@@ -1,0 +1,84 @@
+//! When to look what processes do: at once, or now and then.
+//!
+//! Each fork, exec and exit that is looked at when it happens wakes the tracer. Where processes live for milliseconds that would take
+//! more than the budget. Then it is done in a part of the time only, windows chosen by chance, and what begins in a window gets its first
+//! burst as much sooner: on average every process gets as many as its CPU time gives it.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+use crate::errno::Errno;
+use crate::sys::{SignalFd, SignalInfo, realtime_signal};
+use crate::tracer::agent::sideband::Sideband;
+
+/// The part of the budget that looking at processes may take.
+const SHARE: f64 = 0.25;
+/// The least part of the time that is looked at.
+const LEAST: f64 = 0.02;
+/// How much a window tells of the next.
+const WEIGHT: f64 = 0.25;
+
+const SIGNALS: EventData = EventData::new_u64(0);
+const HAPPENINGS: EventData = EventData::new_u64(1);
+
+/// What the tracer waits for.
+pub(crate) struct Attention {
+    signals: SignalFd,
+    /// Signals alone, and what happens to processes as well.
+    quiet: OwnedFd,
+    full: OwnedFd,
+    /// The part of the time in which processes are looked at,
+    part: f64,
+    /// and whether this is such a time.
+    looks: bool,
+    /// What a window of looking costs, ns.
+    cost: f64,
+    random: fastrand::Rng,
+}
+
+impl Attention {
+    /// Of the calling thread.
+    pub(crate) fn new(sideband: &Sideband, seed: u64) -> Result<Self, Errno> {
+        let signals = SignalFd::block(&[libc::SIGCHLD, libc::SIGIO, realtime_signal()])
+            .map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EINVAL)))?;
+        let (quiet, full) = (epoll::create(CreateFlags::CLOEXEC)?, epoll::create(CreateFlags::CLOEXEC)?);
+        epoll::add(&quiet, &signals, SIGNALS, EventFlags::IN)?;
+        epoll::add(&full, &signals, SIGNALS, EventFlags::IN)?;
+        for ring in sideband.polled() {
+            epoll::add(&full, ring, HAPPENINGS, EventFlags::IN)?;
+        }
+        Ok(Self { signals, quiet, full, part: 1.0, looks: true, cost: 0.0, random: fastrand::Rng::with_seed(seed) })
+    }
+
+    /// Waits at most so long. Returns whether something happened to a process.
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        let fd = if self.looks { self.full.as_fd() } else { self.quiet.as_fd() };
+        let mut events = [epoll::Event { flags: EventFlags::empty(), data: SIGNALS }; 8];
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        let count = epoll::wait(fd, &mut events[..], Some(&timeout)).unwrap_or(0);
+        events[..count].iter().any(|event| event.data.u64() == HAPPENINGS.u64())
+    }
+
+    /// A signal that has come.
+    pub(crate) fn next_signal(&self) -> Option<(i32, SignalInfo)> {
+        self.signals.next_info()
+    }
+
+    /// The part of a period that the first burst of a process comes in that began now.
+    pub(crate) fn part(&self) -> f64 {
+        if self.looks { self.part } else { 1.0 }
+    }
+
+    /// A window ends, in which looking at processes cost `cost` and so much of the budget passed; chooses what the next one is.
+    pub(crate) fn next_window(&mut self, cost: Duration, budget: Duration) {
+        if self.looks {
+            self.cost += (cost.as_nanos() as f64 - self.cost) * WEIGHT;
+        }
+        let allowed = budget.as_nanos() as f64 * SHARE;
+        self.part = if self.cost <= allowed { 1.0 } else { (allowed / self.cost).max(LEAST) };
+        self.looks = self.part >= 1.0 || self.random.f64() < self.part;
+    }
+}

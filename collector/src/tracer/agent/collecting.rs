@@ -1,0 +1,126 @@
+//! From slots to samples: bursts that have come out of programs.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use agent::{Image, ImageError, Limits};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::tracer::burst::{Burst, BurstEvent, ThreadId};
+use crate::tracer::shared::Shared;
+use crate::tracer::statistics::TracerStatistics;
+
+/// What a burst costs beside the CPU time that its handler sees itself use: the overflow, the delivery of the signal, the return from it, and
+/// the program's caches that are cold after it.
+pub(crate) const UNSEEN: Duration = Duration::from_micros(30);
+
+/// More than any burst takes, and touches.
+const LONGEST: Duration = Duration::from_secs(1);
+const MOST_PAGES: u64 = 1024;
+
+/// Takes bursts out of the slots. The tracer does it for its budget, and the recorder before each round, so that no burst comes later
+/// than the records around it.
+pub(crate) struct Collecting {
+    /// Made when the first process is to get an agent.
+    image: OnceLock<Image>,
+    event: BurstEvent,
+    held: Mutex<Held>,
+}
+
+pub(crate) struct Held {
+    /// Threads by the descriptors of their clocks, with the period of the next burst.
+    pub(crate) clocks: HashMap<i32, (ThreadId, u64)>,
+    pub(crate) statistics: TracerStatistics,
+    /// What came since the tracer last asked: descriptors of clocks, and what the bursts cost.
+    pub(crate) new: Vec<(i32, Duration)>,
+    taken: agent::Burst,
+    burst: Burst,
+    /// When bursts were taken out last, ns: what comes now is not older.
+    last: u64,
+}
+
+impl Collecting {
+    pub(crate) fn new(event: BurstEvent, statistics: TracerStatistics) -> Self {
+        let held = Held {
+            clocks: HashMap::new(),
+            statistics,
+            new: Vec::new(),
+            taken: agent::Burst::default(),
+            burst: Burst::default(),
+            last: 0,
+        };
+        Self { image: OnceLock::new(), event, held: Mutex::new(held) }
+    }
+
+    /// The image, if a process was to get it.
+    pub(crate) fn made_image(&self) -> Option<&Image> {
+        self.image.get()
+    }
+
+    /// The image, made now if it is not there.
+    pub(crate) fn image(&self, limits: Limits) -> Result<&Image, ImageError> {
+        if self.image.get().is_none() {
+            let image = Image::make()?;
+            image.slots.set_limits(limits);
+            let _ = self.image.set(image);
+        }
+        self.image.get().ok_or(ImageError::NoSegmentBases)
+    }
+
+    pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes samples of what is in the slots.
+    pub(crate) fn collect(&self, shared: &Shared) {
+        let Some(image) = self.image.get() else { return };
+        let mut held = self.held();
+        let now = nanoseconds(clock_gettime(ClockId::Monotonic));
+        let Held { clocks, statistics, new, taken, burst, last } = &mut *held;
+        image.slots.drain(taken, |taken| {
+            let Some(&(thread, period)) = clocks.get(&taken.event) else {
+                // Of a thread that has ended meanwhile, or not a burst at all.
+                statistics.lost_bursts += 1;
+                return;
+            };
+            // The program could have written anything.
+            let took = Duration::from_nanos(taken.took).min(LONGEST);
+            let decoding = Duration::from_nanos(taken.decoding).min(took);
+            let time = taken.time.clamp(*last, now.max(*last));
+            statistics.time.stops += UNSEEN;
+            statistics.time.decoding += decoding;
+            statistics.time.lookahead += took - decoding;
+            statistics.sampling_stops += 1;
+            new.push((taken.event, took + UNSEEN));
+            TracerStatistics::count(&mut statistics.ends, taken.end);
+            if let Some(mnemonic) =
+                taken.unsupported.and_then(|number| iced_x86::Mnemonic::try_from(usize::from(number)).ok())
+            {
+                TracerStatistics::count(&mut statistics.unsupported, &format!("{mnemonic:?}").to_lowercase());
+            }
+            if taken.instructions() == 0 {
+                return;
+            }
+            burst.take_over(taken, period);
+            let mut unwritable = 0;
+            let is_written = shared.push_at(|records| unwritable = burst.write(&self.event, thread, time, records));
+            statistics.unwritable_samples += unwritable;
+            if !is_written {
+                statistics.lost_bursts += 1;
+                return;
+            }
+            statistics.bursts += 1;
+            statistics.instructions += taken.instructions();
+            statistics.taken_branches += taken.branches.len() as u64;
+            statistics.static_branches += burst.static_branches();
+            statistics.not_taken += taken.not_taken.min(taken.instructions());
+            statistics.pages += taken.pages.min(MOST_PAGES);
+        });
+        *last = now;
+    }
+}
+
+fn nanoseconds(time: Timespec) -> u64 {
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}

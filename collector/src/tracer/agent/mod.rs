@@ -1,0 +1,22 @@
+//! Bursts that the sampled thread takes itself, by an agent in its process.
+//!
+//! ```text
+//! sideband: exec, fork, exit          clocks of threads
+//!            \                         |  until the agent is in: a signal to the tracer
+//!             +--> engine <------------+  after that: a signal to the thread itself, whose handler is the agent's
+//!                    | injection                        |
+//!                    v                                  v
+//!              the agent is in the process  --> slots --> collecting --> samples
+//! ```
+//!
+//! A process gets the agent when one of its threads has run for a while, by a single stop of that thread (`ptrace`), which makes it map the
+//! image and install a handler. After that nothing of it is traced: the kernel sends the thread the clock's signal, one on which nothing
+//! happens by default, so that one that comes late does no harm. A process that runs for a shorter time than its clock's
+//! period is stopped with the probability that its time gives it.
+
+mod attention;
+pub(crate) mod collecting;
+pub(crate) mod engine;
+mod injection;
+mod sideband;
+mod tree;

@@ -1,0 +1,149 @@
+//! Execs, forks and exits of the program, as soon as they happen: the kernel's records of them, from rings of their own.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use perf_event_open_sys::bindings as sys;
+use perfdata::{AttrFlags, EventAttr};
+
+use crate::errno::Errno;
+use crate::machine::cpu_list::CpuList;
+use crate::session::record_layout::first_record;
+use crate::sys::{EventFd, Ring, Scope};
+
+/// Pages of a ring: some 800 records.
+const PAGES: usize = 8;
+/// PERF_RECORD_MISC_COMM_EXEC.
+const EXEC: u16 = 1 << 13;
+
+/// What happened to a process or thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happening {
+    /// The process has another program.
+    Exec { process: i32 },
+    /// A thread or process began.
+    Begin { process: i32, thread: i32, parent: i32 },
+    /// A thread ended.
+    End { process: i32, thread: i32 },
+}
+
+impl Happening {
+    /// The thread, if it has ended.
+    pub(crate) fn ended_thread(&self) -> Option<i32> {
+        match *self {
+            Self::End { thread, .. } => Some(thread),
+            _ => None,
+        }
+    }
+}
+
+/// The rings, one for each CPU.
+pub(crate) struct Sideband {
+    rings: Vec<(EventFd, Ring)>,
+    bytes: Vec<u8>,
+}
+
+impl Sideband {
+    /// Of a process that is about to become the program, and all that comes from it. Each record makes a ring readable.
+    pub(crate) fn open(process: i32, cpus: &CpuList) -> Result<Self, Errno> {
+        let attr = EventAttr {
+            kind: sys::PERF_TYPE_SOFTWARE,
+            config: u64::from(sys::PERF_COUNT_SW_DUMMY),
+            flags: AttrFlags::INHERIT
+                | AttrFlags::TASK
+                | AttrFlags::COMM
+                | AttrFlags::COMM_EXEC
+                | AttrFlags::WATERMARK
+                | AttrFlags::EXCLUDE_KERNEL
+                | AttrFlags::EXCLUDE_HV,
+            wakeup_events_or_watermark: 1,
+            ..EventAttr::default()
+        };
+        let ring = |cpu| {
+            let event = EventFd::open(&attr, Scope::Thread(process, Some(cpu)))?;
+            let ring = Ring::map(&event, PAGES)?;
+            Ok((event, ring))
+        };
+        let rings = cpus.iter().map(ring).collect::<Result<_, Errno>>()?;
+        Ok(Self { rings, bytes: Vec::new() })
+    }
+
+    /// What becomes readable when something has happened.
+    pub(crate) fn polled(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.rings.iter().map(|(event, _)| event.as_fd())
+    }
+
+    /// What happened since the last time. Begins come before execs and these before ends: of the order between rings nothing is known.
+    pub(crate) fn happened(&mut self) -> Vec<Happening> {
+        self.bytes.clear();
+        for (_, ring) in &mut self.rings {
+            ring.drain(&mut self.bytes);
+        }
+        let mut happened = read(&self.bytes);
+        happened.sort_by_key(|happening| match happening {
+            Happening::Begin { .. } => 0,
+            Happening::Exec { .. } => 1,
+            Happening::End { .. } => 2,
+        });
+        happened
+    }
+}
+
+fn read(bytes: &[u8]) -> Vec<Happening> {
+    let (mut happened, mut offset) = (Vec::new(), 0);
+    while let Ok(Some(record)) = first_record(&bytes[offset..], offset) {
+        offset += record.all.len();
+        let word = |at: usize| {
+            record.body.get(4 * at..4 * at + 4).map(|word| i32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+        };
+        let misc = u16::from_ne_bytes([record.all[4], record.all[5]]);
+        let (Some(first), Some(second)) = (word(0), word(1)) else { continue };
+        match record.kind {
+            sys::PERF_RECORD_COMM if misc & EXEC != 0 => happened.push(Happening::Exec { process: first }),
+            // pid, ppid, tid, ptid.
+            sys::PERF_RECORD_FORK => {
+                let Some(thread) = word(2) else { continue };
+                happened.push(Happening::Begin { process: first, thread, parent: second });
+            }
+            sys::PERF_RECORD_EXIT => {
+                let Some(thread) = word(2) else { continue };
+                happened.push(Happening::End { process: first, thread });
+            }
+            _ => {}
+        }
+    }
+    happened
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, misc: u16, words: &[i32]) -> Vec<u8> {
+        let size = 8 + 4 * words.len() as u16;
+        let header = [kind.to_ne_bytes().as_slice(), &misc.to_ne_bytes(), &size.to_ne_bytes()].concat();
+        words.iter().fold(header, |bytes, word| [bytes, word.to_ne_bytes().to_vec()].concat())
+    }
+
+    #[test]
+    fn records_of_processes_and_threads() {
+        let bytes = [
+            record(sys::PERF_RECORD_FORK, 0, &[7, 6, 7, 6, 0, 0]),
+            record(sys::PERF_RECORD_FORK, 0, &[6, 6, 9, 6, 0, 0]),
+            record(sys::PERF_RECORD_COMM, EXEC, &[7, 7, 0, 0]),
+            record(sys::PERF_RECORD_COMM, 0, &[7, 7, 0, 0]),
+            record(sys::PERF_RECORD_EXIT, 0, &[7, 6, 7, 6, 0, 0]),
+        ];
+        assert_eq!(
+            read(&bytes.concat()),
+            [
+                Happening::Begin { process: 7, thread: 7, parent: 6 },
+                Happening::Begin { process: 6, thread: 9, parent: 6 },
+                Happening::Exec { process: 7 },
+                Happening::End { process: 7, thread: 7 },
+            ]
+        );
+        // What is broken is passed over.
+        assert_eq!(read(&record(sys::PERF_RECORD_FORK, 0, &[7])), []);
+        assert_eq!(read(&[1, 2, 3]), []);
+    }
+}

@@ -1,0 +1,135 @@
+//! The processes and threads of the program, and which processes have the agent.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::sys::EventFd;
+
+/// Whether a process has the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// A child of fork, or of vfork, which has its parent's memory: it has no clocks yet.
+    Young,
+    /// Not yet: its clocks tell the tracer.
+    Without,
+    /// This thread of it is asked to stop.
+    Stopping(i32),
+    /// Its clocks send the threads this signal.
+    With { signal: i32 },
+    /// It will not get it.
+    Never,
+}
+
+pub(crate) struct Watched {
+    pub(crate) process: i32,
+    pub(crate) clock: EventFd,
+    /// CPU time between two bursts, ns.
+    pub(crate) period: u64,
+    /// It overflows once only, until it is started again.
+    pub(crate) stands: bool,
+}
+
+struct Process {
+    state: State,
+    threads: usize,
+    /// It has been watched before, by another program perhaps.
+    was_watched: bool,
+    /// Its user time when it was last looked at after a burst; `None`: a burst came since the last look.
+    quiet_since: Option<Duration>,
+}
+
+impl Process {
+    fn new(state: State) -> Self {
+        Self { state, threads: 0, was_watched: false, quiet_since: None }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Tree {
+    threads: HashMap<i32, Watched>,
+    /// Threads by the descriptors of their clocks.
+    by_clock: HashMap<i32, i32>,
+    processes: HashMap<i32, Process>,
+}
+
+impl Tree {
+    pub(crate) fn state(&self, process: i32) -> Option<State> {
+        self.processes.get(&process).map(|process| process.state)
+    }
+
+    pub(crate) fn set_state(&mut self, process: i32, state: State) {
+        self.processes.entry(process).or_insert(Process::new(state)).state = state;
+    }
+
+    /// The thread whose clock has this descriptor.
+    pub(crate) fn thread_of_clock(&self, number: i32) -> Option<i32> {
+        self.by_clock.get(&number).copied()
+    }
+
+    pub(crate) fn get(&self, thread: i32) -> Option<&Watched> {
+        self.threads.get(&thread)
+    }
+
+    pub(crate) fn get_mut(&mut self, thread: i32) -> Option<&mut Watched> {
+        self.threads.get_mut(&thread)
+    }
+
+    /// Adds a thread. Returns whether it, and whether its process, are there for the first time.
+    pub(crate) fn add(&mut self, thread: i32, watched: Watched) -> (bool, bool) {
+        self.remove(thread);
+        let process = self.processes.entry(watched.process).or_insert(Process::new(State::Without));
+        process.threads += 1;
+        let was_watched = std::mem::replace(&mut process.was_watched, true);
+        let is_new = (!was_watched || thread != watched.process, !was_watched);
+        self.by_clock.insert(watched.clock.number(), thread);
+        self.threads.insert(thread, watched);
+        is_new
+    }
+
+    /// Forgets a thread; its process stays known until [`Self::forget`]. Returns the descriptor of its clock, which is closed.
+    pub(crate) fn remove(&mut self, thread: i32) -> Option<i32> {
+        let watched = self.threads.remove(&thread)?;
+        let number = watched.clock.number();
+        self.by_clock.remove(&number);
+        if let Some(process) = self.processes.get_mut(&watched.process) {
+            process.threads -= 1;
+        }
+        Some(number)
+    }
+
+    /// Forgets a process that has no thread any more.
+    pub(crate) fn forget(&mut self, process: i32) {
+        if self.processes.get(&process).is_some_and(|process| process.threads == 0) {
+            self.processes.remove(&process);
+        }
+    }
+
+    /// The processes that have the agent, ascending.
+    pub(crate) fn with_agent(&self) -> Vec<i32> {
+        let has_it = |process: &Process| matches!(process.state, State::With { .. });
+        let with = self.processes.iter().filter(|(_, process)| has_it(process)).map(|(id, _)| *id);
+        let mut with: Vec<i32> = with.collect();
+        with.sort_unstable();
+        with
+    }
+
+    /// A burst of a thread has come.
+    pub(crate) fn saw_burst(&mut self, thread: i32) {
+        if let Some(watched) = self.threads.get(&thread)
+            && let Some(process) = self.processes.get_mut(&watched.process)
+        {
+            process.quiet_since = None;
+        }
+    }
+
+    /// How long a process has computed without a burst, that has so much user time now.
+    pub(crate) fn quiet_for(&mut self, process: i32, user_time: Duration) -> Duration {
+        let Some(process) = self.processes.get_mut(&process) else { return Duration::ZERO };
+        user_time.saturating_sub(*process.quiet_since.get_or_insert(user_time))
+    }
+
+    pub(crate) fn threads_of(&self, process: i32) -> Vec<i32> {
+        let of_process = |(thread, watched): (&i32, &Watched)| (watched.process == process).then_some(*thread);
+        self.threads.iter().filter_map(of_process).collect()
+    }
+}

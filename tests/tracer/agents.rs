@@ -1,0 +1,120 @@
+//! Bursts that agents take inside the program.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::bursts::Traced;
+use crate::{Place, errors, programs, text};
+
+/// A recording by agents; what the command writes, and its exit status, are those that it has alone.
+fn record(place: &Place, options: &[&str], command: &[&str]) -> Traced {
+    let alone = Command::new(command[0]).args(&command[1..]).current_dir(place.folder()).output().unwrap();
+    let output = place.record(&[&["--tracer", "agent"], options, &["--"], command].concat());
+    assert_eq!(output.status.code(), alone.status.code(), "{command:?}: {}", errors(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&alone.stdout), "{command:?}");
+    let traced = Traced::read(&place.recording());
+    assert_eq!(traced.tracer()["kind"], "agent");
+    assert_eq!(traced.number("/agents/given_up"), 0, "{:#}", traced.tracer());
+    traced
+}
+
+/// Files that bursts begin in, by the end of their names.
+fn begins_in(traced: &Traced, name: &str) -> usize {
+    let is_there = |path: &str| Path::new(path).file_name().is_some_and(|file| file == name);
+    let burst_is = |burst: &&crate::bursts::Burst| {
+        traced.locate(burst, burst.pieces[0].ip).is_some_and(|(path, _)| is_there(path))
+    };
+    traced.bursts.iter().filter(burst_is).count()
+}
+
+#[test]
+fn programs_linked_in_every_way_have_bursts() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    let source = place.path("hot.c");
+    for flags in [&["-pie"][..], &["-no-pie"], &["-static"], &["-static-pie"]] {
+        let program = place.path("linked");
+        let gcc = Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(&source).args(flags).output();
+        if !gcc.is_ok_and(|gcc| gcc.status.success()) {
+            testing::skip!(ToolVersion, "gcc cannot link {flags:?}");
+            continue;
+        }
+        let traced = record(&place, &["--overhead", "10"], &[text(&program), "300"]);
+        assert!(begins_in(&traced, "linked") >= 5, "{flags:?}: {:#}", traced.tracer());
+        assert!(traced.bursts.iter().all(|burst| burst.depth() > 0 || burst.instructions() < 1000), "{flags:?}");
+    }
+    let traced = record(&place, &["--overhead", "10"], &[text(&hot), "300"]);
+    assert_eq!((traced.number("/threads"), traced.number("/processes")), (1, 1), "{:#}", traced.tracer());
+}
+
+#[test]
+fn forks_and_execs_are_followed() {
+    let Some(place) = Place::to_trace() else { return };
+    let (Some(hot), Some(known)) = (place.program("hot", programs::HOT), place.program("known", programs::KNOWN))
+    else {
+        return;
+    };
+    let script = format!("{0} 300 & (sh -c '{1} 300; true'; true); wait; exec {1} 300", hot.display(), known.display());
+    let traced = record(&place, &["--overhead", "20"], &["sh", "-c", &script]);
+    assert!(begins_in(&traced, "hot") > 0 && begins_in(&traced, "known") > 0, "{:#}", traced.tracer());
+    let mut pids: Vec<u32> = traced.bursts.iter().map(|burst| burst.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    assert!(pids.len() >= 3, "{pids:?} {:#}", traced.tracer());
+}
+
+#[test]
+fn no_sample_of_the_agents_own_code_is_counted() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    // Half of the time in the agent, and many samples of the clock.
+    let options = ["--overhead", "100", "--ebs-period", "500000"];
+    let traced = record(&place, &options, &[text(&hot), "800"]);
+    let start = traced.number("/agents/start");
+    let end = traced.number("/agents/end");
+    assert!(
+        start < end
+            && traced.bursts.iter().flat_map(|burst| burst.branches()).all(|(from, _)| !(start..end).contains(&from))
+    );
+    let mix = place.json(&["mix", "--rows", "module", "--format", "json"]);
+    let degraded = mix["head"]["degraded"].to_string();
+    assert!(degraded.contains("samples were in the tracer's own code: left out"), "{degraded}");
+    for row in mix["rows"].as_array().unwrap() {
+        let module = row["module"].as_str().unwrap();
+        assert!(!module.contains("hbbp-agent") && !module.ends_with("/hbbp"), "{row}");
+    }
+}
+
+#[test]
+fn a_process_that_filters_its_system_calls_gets_no_agent() {
+    const FILTERED: &str = r#"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    struct sock_filter rules[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog filter = {1, rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 3;
+    execv(argv[1], argv + 1);
+    return argc;
+}
+"#;
+    let Some(place) = Place::to_trace() else { return };
+    let (Some(hot), Some(filtered)) = (place.program("hot", programs::HOT), place.program("filtered", FILTERED)) else {
+        return;
+    };
+    let traced = record(&place, &["--overhead", "10"], &[text(&filtered), text(&hot), "300"]);
+    assert_eq!(traced.bursts.len(), 0);
+    let refused = traced.tracer()["agents"]["refused"].to_string();
+    assert!(refused.contains("seccomp"), "{refused}");
+    assert!(traced.metadata["degradations"].to_string().contains("no bursts of 1 processes"), "{}", traced.metadata);
+}
+
+#[test]
+fn agents_are_not_put_into_what_runs_already() {
+    let Some(place) = Place::to_trace() else { return };
+    let output = place.record(&["--tracer", "agent", "-p", "1"]);
+    assert!(!output.status.success());
+    assert!(errors(&output).contains("it is put into commands that are started"), "{}", errors(&output));
+}
