@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use agent::{Image, ImageError, Limits};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::tracer::burst::{Burst, BurstEvent, ThreadId};
 use crate::tracer::shared::Shared;
@@ -76,7 +76,7 @@ impl Collecting {
     pub(crate) fn collect(&self, shared: &Shared) {
         let Some(image) = self.image.get() else { return };
         let mut held = self.held();
-        let now = nanoseconds(clock_gettime(ClockId::Monotonic));
+        let began = monotonic_time();
         let Held { clocks, statistics, new, taken, burst, last } = &mut *held;
         image.slots.drain(taken, |taken| {
             let Some(&(thread, period)) = clocks.get(&taken.event) else {
@@ -87,7 +87,7 @@ impl Collecting {
             // The program could have written anything.
             let took = Duration::from_nanos(taken.took).min(LONGEST);
             let decoding = Duration::from_nanos(taken.decoding).min(took);
-            let time = taken.time.clamp(*last, now.max(*last));
+            let time = taken.time.clamp(*last, monotonic_time().max(*last));
             statistics.time.stops += UNSEEN;
             statistics.time.decoding += decoding;
             statistics.time.lookahead += took - decoding;
@@ -117,10 +117,11 @@ impl Collecting {
             statistics.not_taken += taken.not_taken.min(taken.instructions());
             statistics.pages += taken.pages.min(MOST_PAGES);
         });
-        *last = now;
+        *last = began;
     }
 }
 
-fn nanoseconds(time: Timespec) -> u64 {
+fn monotonic_time() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
