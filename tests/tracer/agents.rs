@@ -1,6 +1,5 @@
 //! Bursts that agents take inside the program.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::bursts::Traced;
@@ -18,15 +17,6 @@ fn record(place: &Place, options: &[&str], command: &[&str]) -> Traced {
     traced
 }
 
-/// Files that bursts begin in, by the end of their names.
-fn begins_in(traced: &Traced, name: &str) -> usize {
-    let is_there = |path: &str| Path::new(path).file_name().is_some_and(|file| file == name);
-    let burst_is = |burst: &&crate::bursts::Burst| {
-        traced.locate(burst, burst.pieces[0].ip).is_some_and(|(path, _)| is_there(path))
-    };
-    traced.bursts.iter().filter(burst_is).count()
-}
-
 #[test]
 fn programs_linked_in_every_way_have_bursts() {
     let Some(place) = Place::to_trace() else { return };
@@ -40,7 +30,7 @@ fn programs_linked_in_every_way_have_bursts() {
             continue;
         }
         let traced = record(&place, &["--overhead", "10"], &[text(&program), "300"]);
-        assert!(begins_in(&traced, "linked") >= 5, "{flags:?}: {:#}", traced.tracer());
+        assert!(traced.bursts_in("linked").count() >= 5, "{flags:?}: {:#}", traced.tracer());
         assert!(traced.bursts.iter().all(|burst| burst.depth() > 0 || burst.instructions() < 1000), "{flags:?}");
     }
     let traced = record(&place, &["--overhead", "10"], &[text(&hot), "300"]);
@@ -56,7 +46,7 @@ fn forks_and_execs_are_followed() {
     };
     let script = format!("{0} 300 & (sh -c '{1} 300; true'; true); wait; exec {1} 300", hot.display(), known.display());
     let traced = record(&place, &["--overhead", "20"], &["sh", "-c", &script]);
-    assert!(begins_in(&traced, "hot") > 0 && begins_in(&traced, "known") > 0, "{:#}", traced.tracer());
+    assert!(traced.bursts_in("hot").count() > 0 && traced.bursts_in("known").count() > 0, "{:#}", traced.tracer());
     let mut pids: Vec<u32> = traced.bursts.iter().map(|burst| burst.pid).collect();
     pids.sort_unstable();
     pids.dedup();

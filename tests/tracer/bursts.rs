@@ -150,6 +150,14 @@ impl Traced {
         counts
     }
 
+    /// The bursts that begin in a file of this name.
+    pub fn bursts_in(&self, name: &str) -> impl Iterator<Item = &Burst> {
+        let is_it = move |path: &str| Path::new(path).file_name().is_some_and(|file| file == name);
+        self.bursts
+            .iter()
+            .filter(move |burst| self.locate(burst, burst.pieces[0].ip).is_some_and(|(path, _)| is_it(path)))
+    }
+
     /// The file that is mapped at `address` at the time of a burst, and the offset into it.
     pub fn locate(&self, burst: &Burst, address: u64) -> Option<(&str, u64)> {
         let here = |map: &&Mapping| {

@@ -73,10 +73,7 @@ fn processes_that_do_not_live_long_have_bursts() {
     let script = format!("i=0; while [ $i -lt 300 ]; do {} 5; i=$((i+1)); done", hot.display());
     // Following a process from fork to exit takes about a millisecond, of their five.
     let traced = place.trace(&["--overhead", "50"], &["sh", "-c", &script]);
-    let of_hot = |burst: &&crate::bursts::Burst| {
-        traced.locate(burst, burst.pieces[0].ip).is_some_and(|(path, _)| path.ends_with("/hot"))
-    };
-    let mut pids: Vec<u32> = traced.bursts.iter().filter(of_hot).map(|burst| burst.pid).collect();
+    let mut pids: Vec<u32> = traced.bursts_in("hot").map(|burst| burst.pid).collect();
     pids.sort_unstable();
     pids.dedup();
     assert!(pids.len() >= 60, "{} of 300: {:#}", pids.len(), traced.tracer());

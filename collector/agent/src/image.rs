@@ -14,6 +14,7 @@ use crate::inside::burst;
 use crate::inside::context::Tcb;
 use crate::inside::entry;
 use crate::inside::heap::Heap;
+use crate::inside::system::Action;
 use crate::layout::{BASE, CONTEXT_COUNT, CONTEXTS, SLOTS, STUBS, tcb};
 use crate::slots::{Shared, Slots};
 
@@ -150,17 +151,10 @@ impl Image {
         &self.parts
     }
 
-    /// The structure that `rt_sigaction` takes to install the handler.
-    pub(crate) fn action(&self) -> [u8; 32] {
-        const SA_RESTORER: u64 = 0x0400_0000;
-        let flags = libc::SA_SIGINFO as u64 | libc::SA_ONSTACK as u64 | libc::SA_RESTART as u64 | SA_RESTORER;
-        let handler = self.inside(entry::handler as *const () as u64);
-        let restorer = self.inside(entry::restorer as *const () as u64);
-        let mut bytes = [0; 32];
-        for (place, word) in bytes.chunks_exact_mut(8).zip([handler, flags, restorer, u64::MAX]) {
-            place.copy_from_slice(&word.to_ne_bytes());
-        }
-        bytes
+    /// The action that installs the handler.
+    pub(crate) fn action(&self) -> Action {
+        let inside = |function: *const ()| self.inside(function as u64);
+        Action::of_agent(inside(entry::handler as *const ()), inside(entry::restorer as *const ()), libc::SA_RESTART)
     }
 
     /// Where, in a program, the kernel is to write the action that it had for the signal.

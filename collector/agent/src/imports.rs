@@ -24,7 +24,7 @@ pub(crate) fn replacements() -> Vec<(&'static str, u64)> {
         ("aligned_alloc", aligned as *const ()),
         ("free", free as *const ()),
         ("clock_gettime", clock as *const ()),
-        ("getauxval", no_auxiliary_value as *const ()),
+        ("getauxval", auxiliary_value as *const ()),
         ("memfd_create", no_file as *const ()),
         ("__errno_location", errno_location as *const ()),
     ];
@@ -195,9 +195,8 @@ unsafe extern "C" fn clock(clock: c_int, time: *mut libc::timespec) -> c_int {
     system::clock_gettime(clock, time)
 }
 
-/// Zero is what the C library returns for a value that it does not have.
-unsafe extern "C" fn no_auxiliary_value(_: libc::c_ulong) -> libc::c_ulong {
-    // HWCAP2_FSGSBASE: without it there is no agent.
+/// Only AT_HWCAP2 is asked for, and of that only HWCAP2_FSGSBASE, without which there is no agent.
+unsafe extern "C" fn auxiliary_value(_: libc::c_ulong) -> libc::c_ulong {
     2
 }
 

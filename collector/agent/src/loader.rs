@@ -12,6 +12,7 @@ use std::mem::offset_of;
 use std::slice;
 
 use crate::image::{Image, Source};
+use crate::inside::system::Action;
 use crate::layout::SCRATCH;
 
 /// Where the data begins.
@@ -26,7 +27,7 @@ struct Data {
     memory_path: [u8; PATH],
     executable_path: [u8; PATH],
     parts: [PartToMap; PARTS + 1],
-    action: [u8; 32],
+    action: Action,
     signal: u64,
     place_of_programs_action: u64,
     /// 1: the agent is in. 2: it could not be mapped.

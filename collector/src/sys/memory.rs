@@ -38,7 +38,6 @@ pub(crate) fn read_memory(process: i32, address: Avma, bytes: &mut [u8]) -> bool
 }
 
 /// `process_vm_writev`: writes the pieces to a process's memory, each at its address. Returns the first address that could not be written.
-#[cfg(feature = "simulated-pmu")]
 pub(crate) fn write_memory(process: i32, pieces: &[(Avma, &[u8])]) -> Result<(), Avma> {
     // IOV_MAX.
     for pieces in pieces.chunks(1024) {

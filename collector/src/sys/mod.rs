@@ -22,9 +22,7 @@ pub(crate) use cpu_clock::{cpu_time, own_cpu_time, thread_cpu_time};
 pub(crate) use event::{EventFd, Scope};
 pub(crate) use inherited::{allocate_from_one_arena, is_ignored};
 pub use inherited::{ignore_file_size_signal, raise_limits, with_inherited};
-#[cfg(feature = "simulated-pmu")]
-pub(crate) use memory::write_memory;
-pub(crate) use memory::{copy_own_page, read_memory, read_pages};
+pub(crate) use memory::{copy_own_page, read_memory, read_pages, write_memory};
 #[cfg(feature = "simulated-pmu")]
 pub(crate) use ptrace::single_step;
 pub(crate) use ptrace::{
@@ -32,7 +30,7 @@ pub(crate) use ptrace::{
     signal_info, signal_mask,
 };
 pub(crate) use registers::{RegisterArea, ThreadRegisters, USER_CS_64};
-pub(crate) use remote::{HeldThread, RemoteError, share_memory, write_bytes};
+pub(crate) use remote::{HeldThread, RemoteError, share_memory};
 pub(crate) use restartable_sequences::section_of_sequences;
 pub(crate) use ring::Ring;
 pub(crate) use signals::{SignalFd, SignalInfo, WaitSet, Waiting, realtime_signal, wake_waiting_thread};

@@ -61,18 +61,18 @@ pub(crate) fn has_signal_to_take(id: u32) -> bool {
     (signals(&status, "SigPnd:") | signals(&status, "ShdPnd:")) & !signals(&status, "SigBlk:") != 0
 }
 
-/// What decides whether another program's memory may get an agent: signals it has handlers for
-/// and ignores, filters of system calls (seccomp), and
-/// whether its stack is guarded by a shadow stack.
+/// What decides whether a process may get an agent: signals that it has handlers for and ignores, and that the thread blocks; filters of
+/// system calls (seccomp); whether its stack is guarded by a shadow stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Guards {
     pub(crate) caught: u64,
     pub(crate) ignored: u64,
+    pub(crate) blocked: u64,
     pub(crate) filters: u64,
     pub(crate) shadow_stack: bool,
 }
 
-/// The guards of a process.
+/// The guards of a thread and its process.
 pub(crate) fn guards(id: u32) -> Guards {
     let status = status(id);
     let number = |name: &str| field(&status, name).and_then(|text| text.parse().ok());
@@ -83,7 +83,8 @@ pub(crate) fn guards(id: u32) -> Guards {
         (mode, filters) => filters.or(mode).unwrap_or(0),
     };
     let shadow_stack = field(&status, "x86_Thread_features:").is_some_and(|features| features.contains("shstk"));
-    Guards { caught: signals(&status, "SigCgt:"), ignored: signals(&status, "SigIgn:"), filters, shadow_stack }
+    let [caught, ignored, blocked] = ["SigCgt:", "SigIgn:", "SigBlk:"].map(|name| signals(&status, name));
+    Guards { caught, ignored, blocked, filters, shadow_stack }
 }
 
 /// The mask in that line of a status file.

@@ -27,7 +27,6 @@ pub(crate) fn interrupt(thread: i32) -> Result<(), Errno> {
 }
 
 /// `PTRACE_SINGLESTEP`: one instruction, with a signal for the thread or 0.
-#[cfg(feature = "simulated-pmu")]
 pub(crate) fn single_step(thread: i32, signal: i32) -> Result<(), Errno> {
     ptrace(libc::PTRACE_SINGLESTEP, thread, signal as usize)
 }
@@ -104,12 +103,30 @@ pub(crate) fn next_report() -> Option<(i32, Report)> {
     if thread <= 0 {
         return None;
     }
-    let report = if !libc::WIFSTOPPED(status) {
-        Report::Ended(status)
-    } else if status >> 16 != 0 {
-        Report::Event(status >> 16, libc::WSTOPSIG(status))
-    } else {
-        Report::Signal(libc::WSTOPSIG(status))
-    };
-    Some((thread, report))
+    Some((thread, Report::of(status)))
+}
+
+/// Waits for the next report of this thread.
+pub(crate) fn report_of(thread: i32) -> Result<Report, Errno> {
+    let mut status = 0;
+    // SAFETY: the kernel writes one int to the address given.
+    while unsafe { libc::waitpid(thread, &mut status, libc::__WALL) } < 0 {
+        if Errno::last().0 != libc::EINTR {
+            return Err(Errno::last());
+        }
+    }
+    Ok(Report::of(status))
+}
+
+impl Report {
+    /// From the status of wait(2).
+    fn of(status: i32) -> Self {
+        if !libc::WIFSTOPPED(status) {
+            Self::Ended(status)
+        } else if status >> 16 != 0 {
+            Self::Event(status >> 16, libc::WSTOPSIG(status))
+        } else {
+            Self::Signal(libc::WSTOPSIG(status))
+        }
+    }
 }

@@ -27,6 +27,11 @@ pub(crate) struct ThreadRegisters {
     pub(crate) system_call: i64,
 }
 
+/// The general registers in encoding order.
+pub(crate) fn general(r: &libc::user_regs_struct) -> [u64; 16] {
+    [r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15]
+}
+
 impl RegisterArea {
     /// Bytes enough for AMX tiles, the largest state there is.
     pub(crate) fn new() -> Self {
@@ -50,12 +55,8 @@ impl RegisterArea {
         (self.length, self.general) = (area.iov_len, regs);
         // SAFETY: any bytes are u8, and `iov_len` is at most the length given.
         let bytes = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<u8>(), area.iov_len) };
-        let general = [
-            regs.rax, regs.rcx, regs.rdx, regs.rbx, regs.rsp, regs.rbp, regs.rsi, regs.rdi, regs.r8, regs.r9, regs.r10,
-            regs.r11, regs.r12, regs.r13, regs.r14, regs.r15,
-        ];
         let registers = Registers {
-            general,
+            general: general(&regs),
             rip: regs.rip,
             rflags: regs.eflags,
             fs_base: regs.fs_base,

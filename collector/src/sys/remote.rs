@@ -1,17 +1,16 @@
 //! A stopped thread that makes system calls of ours: how the agent is mapped into a program.
 
-use std::ptr::{addr_of, addr_of_mut};
+use std::ptr::addr_of_mut;
 
 use agent::{Loading, ProgramRegisters};
 
 use crate::errno::Errno;
-use crate::sys::ptrace::signal_info;
-use crate::sys::registers::USER_CS_64;
+use crate::sys::ptrace::{Report, report_of, resume, signal_info, signal_mask, single_step};
+use crate::sys::registers::{USER_CS_64, general};
 
 /// Stops of a thread that is to make one step, at most.
 const STOPS: u32 = 16;
 
-const PTRACE_GETSIGMASK: libc::c_uint = 0x420a;
 const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
 const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
 
@@ -52,7 +51,7 @@ impl HeldThread {
         if r.cs != USER_CS_64 || r.orig_rax as i64 >= 0 || r.eflags & TRAP_FLAG != 0 {
             return Ok(None);
         }
-        ask(thread, PTRACE_GETSIGMASK, 8, addr_of_mut!(held.mask).cast())?;
+        held.mask = signal_mask(thread)?;
         // One that is forced on a thread that blocks it takes the program's handler away (`force_sig_info` in the kernel's `signal.c`).
         let mut all: u64 = !(1 << (libc::SIGTRAP - 1));
         ask(thread, PTRACE_SETSIGMASK, 8, addr_of_mut!(all).cast())?;
@@ -74,40 +73,29 @@ impl HeldThread {
         let (rax, rip, orig_rax) = (number as u64, instruction, u64::MAX);
         let mut registers = libc::user_regs_struct { rax, rip, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..self.registers };
         ask(self.thread, libc::PTRACE_SETREGS, 0, addr_of_mut!(registers).cast())?;
-        ask(self.thread, libc::PTRACE_SINGLESTEP, 0, std::ptr::null_mut())?;
+        single_step(self.thread, 0)?;
         for _ in 0..STOPS {
-            let status = self.wait()?;
-            if !libc::WIFSTOPPED(status) {
-                return Err(RemoteError::Ended(status));
-            }
-            let (event, signal) = (status >> 16, libc::WSTOPSIG(status));
-            // SIGSTOP, which cannot be blocked.
+            let report = report_of(self.thread)?;
             let is_sent = || signal_info(self.thread).is_ok_and(|info| info.code <= 0);
-            if event == 0 && (signal != libc::SIGTRAP || is_sent()) {
-                return Err(RemoteError::Signal(signal));
+            match report {
+                Report::Ended(status) => return Err(RemoteError::Ended(status)),
+                // SIGSTOP, which cannot be blocked.
+                Report::Signal(signal) if signal != libc::SIGTRAP || is_sent() => {
+                    return Err(RemoteError::Signal(signal));
+                }
+                Report::Signal(_) | Report::Event(..) => {}
             }
             ask(self.thread, libc::PTRACE_GETREGS, 0, addr_of_mut!(registers).cast())?;
             let is_done = registers.rip == instruction + 2;
-            match (event, is_done) {
-                (0, true) => return answer(registers.rax),
-                (0, false) => return Err(Errno(libc::EINTR).into()),
-                // Its process was stopped or goes on meanwhile. The signal of the step waits behind that, or the step itself.
-                (_, true) => ask(self.thread, libc::PTRACE_CONT, 0, std::ptr::null_mut())?,
-                (_, false) => ask(self.thread, libc::PTRACE_SINGLESTEP, 0, std::ptr::null_mut())?,
+            match (report, is_done) {
+                // Its process was stopped or goes on meanwhile. The signal of the step comes after that, or the step itself.
+                (Report::Event(..), true) => resume(self.thread, 0)?,
+                (Report::Event(..), false) => single_step(self.thread, 0)?,
+                (_, true) => return answer(registers.rax),
+                (_, false) => return Err(Errno(libc::EINTR).into()),
             }
         }
         Err(Errno(libc::EINTR).into())
-    }
-
-    fn wait(&self) -> Result<i32, Errno> {
-        let mut status = 0;
-        // SAFETY: the kernel writes one int to the address given.
-        while unsafe { libc::waitpid(self.thread, addr_of_mut!(status), libc::__WALL) } < 0 {
-            if Errno::last().0 != libc::EINTR {
-                return Err(Errno::last());
-            }
-        }
-        Ok(status)
     }
 
     /// Gives it its registers and its mask again.
@@ -119,13 +107,8 @@ impl HeldThread {
 
     /// What code needs that gives it all this itself, for the agent to come by this signal.
     pub(crate) fn loading(&self, signal: i32) -> Loading {
-        let r = &self.registers;
-        let general = [
-            r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14,
-            r.r15,
-        ];
-        let registers = ProgramRegisters { general, rip: r.rip };
-        Loading { signal, registers, flags: r.eflags, mask: self.mask }
+        let registers = ProgramRegisters { general: general(&self.registers), rip: self.registers.rip };
+        Loading { signal, registers, flags: self.registers.eflags, mask: self.mask }
     }
 
     /// Has it go on at `entry`, where code is that gives it its registers and its mask again.
@@ -150,15 +133,6 @@ fn ask(thread: i32, request: libc::c_uint, address: usize, data: *mut libc::c_vo
     // SAFETY: the requests above read or write what `data` points to, which is a local or a field of the size they expect.
     let result = unsafe { libc::ptrace(request, thread, address, data) };
     if result < 0 { Err(Errno::last()) } else { Ok(()) }
-}
-
-/// Writes a few bytes to memory of another process; whether all were written.
-pub(crate) fn write_bytes(process: i32, address: u64, bytes: &[u8]) -> bool {
-    let local = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
-    let remote = libc::iovec { iov_base: address as *mut _, iov_len: bytes.len() };
-    // SAFETY: the kernel reads `bytes`; what it writes to is the other process's memory.
-    let written = unsafe { libc::process_vm_writev(process, addr_of!(local), 1, addr_of!(remote), 1, 0) };
-    written == bytes.len() as isize
 }
 
 /// Whether two processes have one memory, as a child of `vfork` has its parent's; `None` if the kernel does not say.

@@ -125,12 +125,7 @@ impl Tracer {
     /// No agent can be made here.
     pub(crate) fn by_agents(settings: Settings, event: BurstEvent, cpus: CpuList) -> Result<Self, TraceError> {
         Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), TraceError>>| {
-            let nothing = TracerStatistics::new(
-                settings.kind,
-                settings.end,
-                settings.overhead,
-                StopCost::built_in("there is no agent"),
-            );
+            let (kind, end, overhead) = (settings.kind, settings.end, settings.overhead);
             match AgentEngine::new(settings, event, shared, LinuxKernel::new(signals), &cpus) {
                 Ok(engine) => {
                     let _ = result.send(Ok(()));
@@ -138,7 +133,7 @@ impl Tracer {
                 }
                 Err(error) => {
                     let _ = result.send(Err(TraceError::Agent(error.to_string())));
-                    nothing
+                    TracerStatistics::new(kind, end, overhead, StopCost::built_in("there is no agent"))
                 }
             }
         })

@@ -62,19 +62,12 @@ impl Shared {
     /// Hands over what `write` appends, at the time it is given (`CLOCK_MONOTONIC`, ns). The time is taken under the lock, so that
     /// records are in order and none is older than what was handed over before. Returns whether there was room.
     pub(crate) fn push(&self, write: impl FnOnce(u64, &mut Vec<u8>)) -> bool {
-        self.append(|records| {
-            let now = clock_gettime(ClockId::Monotonic);
-            write(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs(), records);
-        })
+        self.push_at(|records| write(monotonic_time(), records))
     }
 
     /// Hands over what `write` appends, whatever time it has: not older than when the writer last took everything. Returns whether
     /// there was room.
     pub(crate) fn push_at(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
-        self.append(write)
-    }
-
-    fn append(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         let mut records = self.records();
         let before = records.len();
         write(&mut records);
@@ -99,6 +92,12 @@ impl Shared {
         held.clear();
         held.shrink_to(2 * ENOUGH);
     }
+}
+
+/// The time that records have, ns.
+pub(crate) fn monotonic_time() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 impl AsFd for Shared {

@@ -10,6 +10,7 @@ use lookahead::{
 };
 
 use crate::inside::context::{self, Tcb};
+use crate::inside::frame::Frame;
 use crate::inside::heap::Heap;
 use crate::inside::own::OwnMemory;
 use crate::inside::{entry, faults, system};
@@ -50,34 +51,6 @@ impl Agent {
         let (overlay, lines) = (Overlay::new(PAGES), DataLines::default());
         Self { overlay, code, lines, branches, slot: None, process: 0, has_handlers: false }
     }
-}
-
-/// `struct ucontext` of a signal frame, up to what is used of it.
-#[repr(C)]
-struct Frame {
-    flags: u64,
-    link: u64,
-    stack: [u64; 3],
-    r8_to_r15: [u64; 8],
-    rdi: u64,
-    rsi: u64,
-    rbp: u64,
-    rbx: u64,
-    rdx: u64,
-    rax: u64,
-    rcx: u64,
-    rsp: u64,
-    rip: u64,
-    rflags: u64,
-    segments: u64,
-    error: u64,
-    trap: u64,
-    old_mask: u64,
-    cr2: u64,
-    vector: *const u8,
-    reserved: [u64; 8],
-    /// Signals that the thread blocks.
-    blocked: u64,
 }
 
 /// Takes a burst of the thread that stands where `frame` says. `left_by`: the parent, if one of its threads had this context when the

@@ -6,6 +6,7 @@ use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 
 use crate::inside::context::Tcb;
+use crate::inside::frame::Frame;
 use crate::inside::{burst, faults, own};
 use crate::layout::{CONTEXT_BYTES, CONTEXT_COUNT, CONTEXTS, SLOTS, STACK_TOP, tcb};
 use crate::slots::{Shared, SharedTally};
@@ -13,10 +14,6 @@ use crate::slots::{Shared, SharedTally};
 /// The handler that the program had for the clock's signal: an address, or SIG_DFL (0), or SIG_IGN (1). The kernel writes it when the agent
 /// is put in, followed by flags, restorer and mask.
 pub(crate) static PROGRAMS_HANDLER: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
-
-/// Offsets in the frame of a signal (`struct ucontext`, asm/ucontext.h and asm/sigcontext.h).
-const FRAME_RSP: usize = 160;
-const FRAME_RIP: usize = 168;
 
 /// The handler of the clock's signal. It finds a free context, changes to its stack and thread pointer, and takes a burst. A signal that
 /// is not the clock's is the program's own: its handler gets it, with the agent's flags.
@@ -191,10 +188,10 @@ pub(crate) unsafe extern "C" fn fault_handler(_: c_int, _: *mut c_void, _: *mut 
         "mov qword ptr [rdx + {rip}], rcx",
         "sub qword ptr [rdx + {rsp}], 256",
         "ret",
-        rip = const FRAME_RIP,
-        rsp = const FRAME_RSP,
-        rdi = const 104,
-        mask = const 296,
+        rip = const offset_of!(Frame, rip),
+        rsp = const offset_of!(Frame, rsp),
+        rdi = const offset_of!(Frame, rdi),
+        mask = const offset_of!(Frame, blocked),
         sent = sym faults::sent_to_agent,
         probe_read = sym own::probe_read,
         probe_write = sym own::probe_write,

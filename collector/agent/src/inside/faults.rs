@@ -13,7 +13,6 @@ use crate::inside::system::{self, Action, exchange_action};
 const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 /// Nothing but these two comes through while a burst runs.
 pub(crate) const ALL_BUT_FAULTS: u64 = !(1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1));
-const SA_RESTORER: u64 = 0x0400_0000;
 /// Turns until a burst is not taken because others have the handlers in hand.
 const TURNS: u32 = 200;
 
@@ -39,13 +38,7 @@ fn store(words: &[AtomicU64; 4], action: Action) {
 }
 
 fn own() -> Action {
-    let flags = libc::SA_SIGINFO as u64 | libc::SA_ONSTACK as u64 | SA_RESTORER;
-    Action {
-        handler: entry::fault_handler as *const () as u64,
-        flags,
-        restorer: entry::restorer as *const () as u64,
-        mask: u64::MAX,
-    }
+    Action::of_agent(entry::fault_handler as *const () as u64, entry::restorer as *const () as u64, 0)
 }
 
 fn lock(process: u32, turns: u32) -> bool {

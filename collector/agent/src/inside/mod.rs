@@ -14,6 +14,7 @@ pub(crate) mod burst;
 pub(crate) mod context;
 pub(crate) mod entry;
 pub(crate) mod faults;
+pub(crate) mod frame;
 pub(crate) mod heap;
 pub(crate) mod own;
 pub(crate) mod system;

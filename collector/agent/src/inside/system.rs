@@ -32,6 +32,15 @@ pub(crate) struct Action {
     pub(crate) mask: u64,
 }
 
+impl Action {
+    /// A handler of the agent's: on the alternate stack if there is one, with all signals blocked.
+    pub(crate) fn of_agent(handler: u64, restorer: u64, more_flags: c_int) -> Self {
+        const SA_RESTORER: u64 = 0x0400_0000;
+        let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK | more_flags) as u64 | SA_RESTORER;
+        Self { handler, flags, restorer, mask: u64::MAX }
+    }
+}
+
 /// Installs `new`; what was there before.
 pub(crate) fn exchange_action(signal: c_int, new: &Action) -> Action {
     let mut old = Action::default();

@@ -5,10 +5,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use agent::{Image, ImageError, Limits};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::tracer::burst::{Burst, BurstEvent, ThreadId};
-use crate::tracer::shared::Shared;
+use crate::tracer::shared::{Shared, monotonic_time};
 use crate::tracer::statistics::TracerStatistics;
 
 /// What a burst costs beside the CPU time that its handler sees itself use: the overflow, the delivery of the signal, the return from it, and
@@ -68,6 +67,11 @@ impl Collecting {
         self.image.get().ok_or(ImageError::NoSegmentBases)
     }
 
+    /// The thread whose clock has this descriptor.
+    pub(crate) fn thread_of_clock(&self, number: i32) -> Option<i32> {
+        self.held().clocks.get(&number).map(|(thread, _)| thread.tid)
+    }
+
     pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,9 +123,4 @@ impl Collecting {
         });
         *last = began;
     }
-}
-
-fn monotonic_time() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }

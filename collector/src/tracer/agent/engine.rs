@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use perfdata::{AttrFlags, EventAttr};
-
 use agent::{Image, Limits, LoadStatus};
+use perfdata::{AttrFlags, EventAttr};
 
 use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
@@ -169,7 +168,7 @@ impl AgentEngine {
     }
 
     fn told(&mut self, number: i32) {
-        if let Some(thread) = self.tree.thread_of_clock(number) {
+        if let Some(thread) = self.collecting.thread_of_clock(number) {
             self.overflowed(thread);
         }
     }
@@ -242,10 +241,7 @@ impl AgentEngine {
     /// Opens the clock of a thread, which tells the tracer, or the agent if the process has it. The first burst comes within this part
     /// of a period.
     fn watch(&mut self, process: i32, thread: i32, part: f64) {
-        let state = match self.tree.state(process) {
-            Some(state) => state,
-            None => State::Without,
-        };
+        let state = self.tree.state(process).unwrap_or(State::Without);
         if matches!(state, State::Never | State::Young)
             || matches!(state, State::With { signal } if !lets_through(thread, signal))
         {
@@ -268,15 +264,15 @@ impl AgentEngine {
         if started.is_err() {
             return;
         }
-        let period = mean as u64;
-        {
-            let mut held = self.collecting.held();
-            held.clocks.insert(clock.number(), (ThreadId { pid: process, tid: thread }, period));
+        if self.tree.get(thread).is_some() {
+            self.stop_watching(thread);
         }
-        let (new_thread, new_process) = self.tree.add(thread, Watched { process, clock, period, stands: false });
-        let statistics = &mut self.collecting.held().statistics;
-        statistics.threads += u64::from(new_thread);
-        statistics.processes += u64::from(new_process);
+        let number = clock.number();
+        let (new_thread, new_process) = self.tree.add(thread, Watched { process, clock, stands: false });
+        let mut held = self.collecting.held();
+        held.clocks.insert(number, (ThreadId { pid: process, tid: thread }, mean as u64));
+        held.statistics.threads += u64::from(new_thread);
+        held.statistics.processes += u64::from(new_process);
     }
 
     fn stop_watching(&mut self, thread: i32) {
@@ -409,8 +405,11 @@ impl AgentEngine {
         let _ = self.kernel.detach(thread, signal);
         // What the program's side of it took; the tracer's own is known.
         let waited = (self.kernel.now() - began).saturating_sub(self.kernel.own_time() - own);
-        self.collecting.held().statistics.time.stops += waited;
-        self.collecting.held().statistics.other_stops += 1;
+        {
+            let statistics = &mut self.collecting.held().statistics;
+            statistics.time.stops += waited;
+            statistics.other_stops += 1;
+        }
         self.budget.governor.spent(waited);
         if let Err(refusal) = done {
             self.refused(process, thread, refusal);
@@ -498,7 +497,7 @@ impl AgentEngine {
         }
         // Not for each burst: the CPU that a thread runs on is interrupted for it.
         for number in new.iter().map(|(number, _)| *number).collect::<HashSet<i32>>() {
-            if let Some(thread) = self.tree.thread_of_clock(number) {
+            if let Some(thread) = self.collecting.thread_of_clock(number) {
                 self.tree.saw_burst(thread);
                 self.arm(number, thread);
             }
@@ -546,7 +545,6 @@ impl AgentEngine {
         // The clock goes on while the agent works. Without that, a thread might come to nothing else.
         let next = (mean * self.budget.governor.jitter() + self.burst_took) as u64;
         let Some(watched) = self.tree.get_mut(thread) else { return };
-        watched.period = mean as u64;
         let _ = watched.clock.set_period(next.max(1));
         if std::mem::take(&mut watched.stands) {
             let _ = watched.clock.enable();

@@ -12,8 +12,8 @@ use addresses::Avma;
 use agent::{ENTRY, Image, LoadStatus, REGION, SCRATCH, SIGNAL, STATUS, page};
 
 use crate::errno::Errno;
-use crate::sys::process::{Guards, Mapping, guards, mappings, signals_pending_and_blocked};
-use crate::sys::{HeldThread, RemoteError, read_memory, write_bytes};
+use crate::sys::process::{Guards, Mapping, guards, mappings, signals_blocked, signals_pending_and_blocked};
+use crate::sys::{HeldThread, RemoteError, read_memory, write_memory};
 use crate::tracer::notice::{SIGNALS, blocks_all};
 
 const PAGE: u64 = 4096;
@@ -53,7 +53,7 @@ pub(crate) struct Candidate {
 impl Candidate {
     /// Looks whether the agent would do no harm in a process.
     pub(crate) fn of(process: i32, thread: i32) -> Result<Self, Refusal> {
-        let Guards { caught, ignored, filters, shadow_stack } = guards(thread as u32);
+        let Guards { caught, ignored, blocked, filters, shadow_stack } = guards(thread as u32);
         if !is_in_own_namespace(process) {
             return Err(Refusal::Never("it is in another namespace of processes"));
         }
@@ -79,7 +79,6 @@ impl Candidate {
         }
         let vdso = maps.iter().find(|map| map.path == b"[vdso]").ok_or(Refusal::Never("it has no vdso"))?;
         let offset = own_system_call().ok_or(Refusal::Never("the vdso has no system call"))?;
-        let (_, blocked) = signals_pending_and_blocked(thread as u32);
         let free = |used: u64| PREFERRED.into_iter().find(|signal| used & 1 << (signal - 1) == 0);
         // A program that has handlers for both has one for everything, and signals that nobody sent are nothing new to it.
         let Some(signal) = free(caught | ignored | blocked).or_else(|| free(blocked)) else {
@@ -115,7 +114,7 @@ impl Candidate {
             held.call(self.system_call, libc::SYS_munmap, [mapped, PAGE, 0, 0, 0, 0])?;
             return Err(Refusal::Never("the place of the agent is taken"));
         }
-        if write_bytes(process, SCRATCH, &page) {
+        if write_memory(process, &[(Avma(SCRATCH), &page)]).is_ok() {
             return Ok(());
         }
         held.call(self.system_call, libc::SYS_munmap, [SCRATCH, PAGE, 0, 0, 0, 0])?;
@@ -159,7 +158,7 @@ fn is_in_own_namespace(process: i32) -> bool {
 
 /// Whether a thread lets a signal through. One that blocks all is about to begin or to end.
 pub(crate) fn lets_through(thread: i32, signal: i32) -> bool {
-    let (_, blocked) = signals_pending_and_blocked(thread as u32);
+    let blocked = signals_blocked(thread as u32);
     blocks_all(blocked) || blocked & 1 << (signal - 1) == 0
 }
 

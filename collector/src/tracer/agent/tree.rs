@@ -23,8 +23,6 @@ pub(crate) enum State {
 pub(crate) struct Watched {
     pub(crate) process: i32,
     pub(crate) clock: EventFd,
-    /// CPU time between two bursts, ns.
-    pub(crate) period: u64,
     /// It overflows once only, until it is started again.
     pub(crate) stands: bool,
 }
@@ -47,8 +45,6 @@ impl Process {
 #[derive(Default)]
 pub(crate) struct Tree {
     threads: HashMap<i32, Watched>,
-    /// Threads by the descriptors of their clocks.
-    by_clock: HashMap<i32, i32>,
     processes: HashMap<i32, Process>,
 }
 
@@ -61,11 +57,6 @@ impl Tree {
         self.processes.entry(process).or_insert(Process::new(state)).state = state;
     }
 
-    /// The thread whose clock has this descriptor.
-    pub(crate) fn thread_of_clock(&self, number: i32) -> Option<i32> {
-        self.by_clock.get(&number).copied()
-    }
-
     pub(crate) fn get(&self, thread: i32) -> Option<&Watched> {
         self.threads.get(&thread)
     }
@@ -74,14 +65,12 @@ impl Tree {
         self.threads.get_mut(&thread)
     }
 
-    /// Adds a thread. Returns whether it, and whether its process, are there for the first time.
+    /// Adds a thread that is not there. Returns whether it, and whether its process, are there for the first time.
     pub(crate) fn add(&mut self, thread: i32, watched: Watched) -> (bool, bool) {
-        self.remove(thread);
         let process = self.processes.entry(watched.process).or_insert(Process::new(State::Without));
         process.threads += 1;
         let was_watched = std::mem::replace(&mut process.was_watched, true);
         let is_new = (!was_watched || thread != watched.process, !was_watched);
-        self.by_clock.insert(watched.clock.number(), thread);
         self.threads.insert(thread, watched);
         is_new
     }
@@ -89,12 +78,10 @@ impl Tree {
     /// Forgets a thread; its process stays known until [`Self::forget`]. Returns the descriptor of its clock, which is closed.
     pub(crate) fn remove(&mut self, thread: i32) -> Option<i32> {
         let watched = self.threads.remove(&thread)?;
-        let number = watched.clock.number();
-        self.by_clock.remove(&number);
         if let Some(process) = self.processes.get_mut(&watched.process) {
             process.threads -= 1;
         }
-        Some(number)
+        Some(watched.clock.number())
     }
 
     /// Forgets a process that has no thread any more.

@@ -7,6 +7,8 @@ pub(crate) mod static_path;
 pub(crate) mod taker;
 pub(crate) mod working_set;
 
+use std::borrow::Cow;
+
 use formats::burst_data;
 use lookahead::{Branch, BranchKind, DataLines, Outcome};
 use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
@@ -104,14 +106,7 @@ impl Burst {
     pub(crate) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) -> u64 {
         let mut stack = Vec::new();
         let mut failed = 0;
-        let of_lines;
-        let uses = match &self.uses {
-            Some(uses) => uses,
-            None => {
-                of_lines = data_uses(&self.lines);
-                &of_lines
-            }
-        };
+        let uses = self.uses.as_deref().map_or_else(|| Cow::Owned(data_uses(&self.lines)), Cow::Borrowed);
         for (index, piece) in self.pieces.iter().enumerate() {
             let end = self.pieces.get(index + 1).map_or(self.branches.len(), |next| next.first);
             let flags = |kind: BranchKind| BranchFlags((kind as u64) << 20);
@@ -128,7 +123,7 @@ impl Burst {
                 tid: thread.tid as u32,
                 time,
                 period: share as u64,
-                raw: if index == 0 { uses } else { &[] },
+                raw: if index == 0 { &uses } else { &[] },
                 branches: &stack,
                 weight: Some(Weight::Full(piece.instructions.min(u64::from(u32::MAX)))),
                 ..SampleFields::default()

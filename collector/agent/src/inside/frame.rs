@@ -1,0 +1,29 @@
+//! What the kernel puts on the stack for a signal (asm/ucontext.h, asm/sigcontext.h).
+
+/// `struct ucontext` of a signal frame, up to what is used of it.
+#[repr(C)]
+pub(crate) struct Frame {
+    pub(crate) flags: u64,
+    pub(crate) link: u64,
+    pub(crate) stack: [u64; 3],
+    pub(crate) r8_to_r15: [u64; 8],
+    pub(crate) rdi: u64,
+    pub(crate) rsi: u64,
+    pub(crate) rbp: u64,
+    pub(crate) rbx: u64,
+    pub(crate) rdx: u64,
+    pub(crate) rax: u64,
+    pub(crate) rcx: u64,
+    pub(crate) rsp: u64,
+    pub(crate) rip: u64,
+    pub(crate) rflags: u64,
+    pub(crate) segments: u64,
+    pub(crate) error: u64,
+    pub(crate) trap: u64,
+    pub(crate) old_mask: u64,
+    pub(crate) cr2: u64,
+    pub(crate) vector: *const u8,
+    pub(crate) reserved: [u64; 8],
+    /// Signals that the thread blocks.
+    pub(crate) blocked: u64,
+}
