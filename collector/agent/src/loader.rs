@@ -261,7 +261,7 @@ unsafe extern "C" fn load() {
         "movabs rax, {rbp_place}",
         "mov rbp, qword ptr [rax]",
         "movabs rax, qword ptr [{rax_place}]",
-        // To the address that is written behind.
+        // To the address that is written after this.
         "jmp qword ptr [rip]",
         ".quad 0",
         "21:",
