@@ -93,10 +93,12 @@ tolerant_objects! {
         pub busy: Option<u64>,
         /// There was no room for one.
         pub no_room: Option<u64>,
-        /// The program was dealing with a fault.
+        /// Another thread had the handlers of faults in hand.
         pub waiting: Option<u64>,
         /// Bursts that were given up, which is a bug, or memory that was unmapped meanwhile.
         pub given_up: Option<u64>,
+        /// Threads that took another way than their burst, and came to another system call or on another stack.
+        pub strayed: Option<u64>,
     }
 
     /// Predictions compared with what happened.

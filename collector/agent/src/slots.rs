@@ -1,11 +1,12 @@
 //! Bursts on their way from the program to the recorder: memory that both have.
 //!
-//! The agent takes a free slot, fills it, and marks it full; the recorder takes what is full and frees it. A process that dies with a slot
-//! leaves it taken: the recorder frees the slots of threads that have ended. The program could write to this memory: what is read here is
-//! believed as little as any other input.
+//! The agent takes a free slot, fills it, and marks it full; the recorder takes what is full and frees it. A burst that may go on after a
+//! system call is held meanwhile: it is whole as it is, and becomes full if the recorder or another burst cannot wait for it. A process
+//! that dies with a slot leaves it taken: the recorder frees the slots of threads that have ended. The program could write to this
+//! memory: what is read here is believed as little as any other input.
 
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use addresses::Avma;
@@ -24,6 +25,10 @@ const FORWARDED: usize = DataLines::MOST_FORWARDED;
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 const FULL: u32 = 2;
+/// And above these two bits which hold it is, so that nobody takes another's for his own.
+const HELD: u32 = 3;
+const STATE_BITS: u32 = 2;
+const STATE: u32 = (1 << STATE_BITS) - 1;
 
 /// More than any burst has.
 const MOST_INSTRUCTIONS: u64 = 1 << 31;
@@ -48,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) tally: SharedTally,
     instructions: AtomicU64,
     branches: AtomicU64,
+    /// Numbers of holds.
+    holds: AtomicU32,
     /// Of each slot, side by side: they are looked at more often than the slots.
     states: [AtomicU32; SLOTS],
     slots: [Slot; SLOTS],
@@ -67,6 +74,12 @@ pub(crate) struct SharedTally {
     pub(crate) given_up_at: AtomicU64,
     /// The handlers of faults were in use elsewhere.
     pub(crate) waiting: AtomicU32,
+    /// Threads that came to the system call where their burst had ended, on the same stack,
+    pub(crate) came: AtomicU32,
+    /// of these, with other registers than the burst had there,
+    pub(crate) diverged: AtomicU32,
+    /// and those that came elsewhere.
+    pub(crate) strayed: AtomicU32,
 }
 
 #[repr(C)]
@@ -84,6 +97,8 @@ pub(crate) struct Slot {
     not_taken: AtomicU64,
     /// CPU time of the handler until the burst is written, ns.
     took: AtomicU64,
+    /// System calls that it went over.
+    system_calls: AtomicU64,
     /// Of that, decoding.
     decoding: AtomicU64,
     pages: AtomicU64,
@@ -150,8 +165,11 @@ pub(crate) struct Taken<'a> {
     pub(crate) not_taken: u64,
     pub(crate) decoding: u64,
     pub(crate) pages: u64,
+    pub(crate) system_calls: u64,
     pub(crate) stop: StopReason,
     pub(crate) branches: &'a [Branch],
+    /// How many of them the slot has already.
+    pub(crate) written: usize,
     pub(crate) lines: &'a DataLines,
 }
 
@@ -173,13 +191,43 @@ impl TakenSlot<'_> {
         self.slot.took.store(took, Relaxed);
         self.state.store(FULL, Release);
     }
+
+    /// Keeps it while the thread makes a system call.
+    pub(crate) fn hold(self, took: u64) -> HeldSlot<'static>
+    where
+        Self: 'static,
+    {
+        self.slot.took.store(took, Relaxed);
+        let mark = Shared::inside().holds.fetch_add(1, Relaxed) << STATE_BITS | HELD;
+        self.state.store(mark, Release);
+        HeldSlot { slot: TakenSlot { slot: self.slot, state: self.state }, mark }
+    }
+}
+
+/// A slot that is held. Others may have made it full meanwhile.
+#[derive(Clone, Copy)]
+pub(crate) struct HeldSlot<'a> {
+    slot: TakenSlot<'a>,
+    mark: u32,
+}
+
+impl<'a> HeldSlot<'a> {
+    /// To be filled further; `None` if the burst is the recorder's already.
+    pub(crate) fn take_again(self) -> Option<TakenSlot<'a>> {
+        self.slot.state.compare_exchange(self.mark, TAKEN, Acquire, Relaxed).ok().map(|_| self.slot)
+    }
+
+    /// Leaves the burst to the recorder as it is.
+    pub(crate) fn leave(self) {
+        let _ = self.slot.state.compare_exchange(self.mark, FULL, AcqRel, Relaxed);
+    }
 }
 
 impl Slot {
     /// Fills it. [`TakenSlot::hand_over`] makes it the recorder's.
     pub(crate) fn fill(&self, burst: &Taken<'_>) {
         let branches = &burst.branches[..burst.branches.len().min(BRANCHES)];
-        for (words, branch) in self.branches.chunks_exact(2).zip(branches) {
+        for (words, branch) in self.branches.chunks_exact(2).zip(branches).skip(burst.written) {
             words[0].store(branch.from.0 & !(0xff << KIND_SHIFT) | (branch.kind as u64) << KIND_SHIFT, Relaxed);
             words[1].store(branch.to.0, Relaxed);
         }
@@ -206,6 +254,7 @@ impl Slot {
         self.not_taken.store(burst.not_taken, Relaxed);
         self.decoding.store(burst.decoding, Relaxed);
         self.pages.store(burst.pages, Relaxed);
+        self.system_calls.store(burst.system_calls, Relaxed);
         self.end.store(mnemonic << 8 | end as u64, Relaxed);
         self.known_until.store(burst.lines.known_until().map_or(u64::MAX, u64::from), Relaxed);
     }
@@ -230,6 +279,8 @@ pub struct Burst {
     pub decoding: u64,
     /// Pages of memory that it touched.
     pub pages: u64,
+    /// System calls that it went over.
+    pub system_calls: u64,
     /// Why it ended.
     pub end: &'static str,
     /// The mnemonic of iced-x86 of the instruction that is not interpreted, if that ended it.
@@ -257,6 +308,12 @@ pub struct Tally {
     pub given_up_at: u64,
     /// The handlers of faults were in use elsewhere.
     pub waiting: u64,
+    /// Threads that came to the system call where their burst had ended, on the same stack,
+    pub came: u64,
+    /// of these, with other registers than the burst had there,
+    pub diverged: u64,
+    /// and those that came elsewhere.
+    pub strayed: u64,
 }
 
 /// The recorder's side.
@@ -305,6 +362,21 @@ impl Slots {
         }
     }
 
+    /// Makes bursts full that wait for their thread to come out of a system call: those of the clocks that `which` names.
+    pub fn release(&self, which: impl Fn(i32) -> bool) {
+        for (slot, state) in self.shared().slots.iter().zip(&self.shared().states) {
+            let mark = state.load(Acquire);
+            if mark & STATE == HELD && which(slot.event.load(Relaxed) as i32) {
+                let _ = state.compare_exchange(mark, FULL, AcqRel, Relaxed);
+            }
+        }
+    }
+
+    /// Whether so many bursts wait for their threads that there may be no slots for others.
+    pub fn is_crowded(&self) -> bool {
+        self.shared().states.iter().filter(|state| state.load(Relaxed) & STATE == HELD).count() > SLOTS / 2
+    }
+
     /// Frees what threads have left behind that have ended.
     pub fn reclaim(&self, has_ended: impl Fn(i32) -> bool) {
         for (slot, state) in self.shared().slots.iter().zip(&self.shared().states) {
@@ -323,6 +395,9 @@ impl Slots {
             given_up: u64::from(tally.given_up.load(Relaxed)),
             given_up_at: tally.given_up_at.load(Relaxed).wrapping_sub(crate::layout::BASE),
             waiting: u64::from(tally.waiting.load(Relaxed)),
+            came: u64::from(tally.came.load(Relaxed)),
+            diverged: u64::from(tally.diverged.load(Relaxed)),
+            strayed: u64::from(tally.strayed.load(Relaxed)),
         }
     }
 }
@@ -369,13 +444,15 @@ impl Burst {
         self.event = slot.event.load(Relaxed) as i32;
         self.start = Avma(slot.start.load(Relaxed));
         self.time = slot.time.load(Relaxed);
-        let pieces = self.branches.len().div_ceil(PIECE).max(1);
+        let pieces = self.branches.len() / PIECE + 1;
         self.pieces.clear();
         self.pieces.extend(slot.pieces.iter().take(pieces).map(|word| word.load(Relaxed)));
+        self.pieces.pop_if(|last| *last == 0 && pieces > 1);
         self.not_taken = slot.not_taken.load(Relaxed);
         self.took = slot.took.load(Relaxed);
         self.decoding = slot.decoding.load(Relaxed).min(self.took);
         self.pages = slot.pages.load(Relaxed);
+        self.system_calls = slot.system_calls.load(Relaxed);
         is_whole && self.instructions() >= self.branches.len() as u64 && self.instructions() <= MOST_INSTRUCTIONS
     }
 }

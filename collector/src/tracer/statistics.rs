@@ -185,6 +185,7 @@ impl Agents {
             no_room: Some(self.tally.no_slot),
             waiting: Some(self.tally.waiting),
             given_up: Some(self.tally.given_up),
+            strayed: Some(self.tally.strayed),
             ..Self::place()
         }
     }

@@ -1,21 +1,22 @@
 //! A burst: from the frame of the clock's signal to a slot.
 
-use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::atomic::Ordering::Relaxed;
 
 use lookahead::{
-    Branch, CodeCache, DataLines, Fuel, Overlay, Registers, StopReason, StubMemory, VectorState, run_with_lines,
+    Branch, CodeCache, DataLines, Fuel, Overlay, Registers, SingleStep, StopReason, StubMemory, VectorState,
+    run_with_lines,
 };
 
 use crate::inside::context::{self, Tcb};
 use crate::inside::frame::Frame;
 use crate::inside::heap::Heap;
 use crate::inside::own::OwnMemory;
-use crate::inside::{entry, faults, system};
+use crate::inside::follow::Hold;
+use crate::inside::{entry, faults, follow, system};
 use crate::layout::{STUBS, STUBS_BYTES};
-use crate::slots::{PIECE, PIECES, Shared, Slot, Taken, TakenSlot};
+use crate::slots::{Limits, PIECE, PIECES, Shared, Taken, TakenSlot};
 
 /// Pages of memory that a burst may touch, and instructions that are kept decoded: what the heap of a context has room for.
 const PAGES: usize = 1024;
@@ -33,10 +34,30 @@ pub(crate) struct Agent {
     code: CodeCache,
     lines: DataLines,
     branches: Vec<Branch>,
+    path: Path,
     /// The slot that is being filled.
     slot: Option<TakenSlot<'static>>,
     process: u32,
+    /// The clock's signal here.
+    signal: i32,
     has_handlers: bool,
+}
+
+/// How far a burst has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Path {
+    start: u64,
+    /// Instructions of each piece of as many branches as a sample has.
+    pieces: [u64; PIECES],
+    executed: u64,
+    not_taken: u64,
+    decoding: u64,
+    pages: u64,
+    system_calls: u64,
+    /// Branches that are in the slot.
+    written: usize,
+    /// CPU time of the handler, ns.
+    took: u64,
 }
 
 impl Agent {
@@ -49,25 +70,33 @@ impl Agent {
         }
         let branches = Vec::with_capacity(4096);
         let (overlay, lines) = (Overlay::new(PAGES), DataLines::default());
-        Self { overlay, code, lines, branches, slot: None, process: 0, has_handlers: false }
+        let path = Path::default();
+        Self { overlay, code, lines, branches, path, slot: None, process: 0, signal: 0, has_handlers: false }
+    }
+
+    /// Instructions that the thread has executed itself.
+    fn executed(&mut self, instructions: u64) {
+        self.path.executed += instructions;
+        self.path.pieces[(self.branches.len() / PIECE).min(PIECES - 1)] += instructions;
     }
 }
 
 /// Takes a burst of the thread that stands where `frame` says. `left_by`: the parent, if one of its threads had this context when the
 /// process was forked.
-pub(crate) extern "C" fn burst(tcb: &mut Tcb, info: *const libc::siginfo_t, frame: *const c_void, left_by: u32) {
+pub(crate) extern "C" fn burst(tcb: &mut Tcb, info: *const libc::siginfo_t, frame: &mut Frame, left_by: u32) {
     let began = system::thread_time();
     let shared = Shared::inside();
     if left_by != 0 {
         renew(tcb);
     }
+    follow::begin_anew(frame);
     if shared.is_off() {
         return;
     }
     // SAFETY: the kernel has written both; `si_fd` follows `si_band`.
-    let (frame, event) = unsafe { (&*frame.cast::<Frame>(), info.cast::<i32>().add(6).read()) };
+    let (signal, event) = unsafe { ((*info).si_signo, info.cast::<i32>().add(6).read()) };
     // A fault of a probe would end the process: a blocked signal of a fault cannot be handled.
-    if frame.blocked & !faults::ALL_BUT_FAULTS != 0 {
+    if frame.blocked & faults::OF_PROBES != 0 || frame.is_stepped() {
         return;
     }
     let Some(registers) = registers(frame, tcb.fs_base) else { return };
@@ -87,59 +116,137 @@ pub(crate) extern "C" fn burst(tcb: &mut Tcb, info: *const libc::siginfo_t, fram
     let agent = tcb.agent.get_or_insert_with(|| made(Agent::new(index)));
     // SAFETY: the agent of the context at hand, which this thread has alone.
     let agent = unsafe { agent.as_mut() };
-    (agent.slot, agent.process, agent.has_handlers) = (Some(slot), process, true);
+    (agent.slot, agent.process, agent.signal, agent.has_handlers) = (Some(slot), process, signal, true);
+    agent.path = Path { start: registers.rip, ..Path::default() };
+    agent.branches.clear();
+    agent.lines.clear();
     system::set_mask(faults::ALL_BUT_FAULTS);
-    take(agent, registers, shared, slot.slot);
-    system::set_mask(u64::MAX);
-    agent.has_handlers = false;
-    faults::end(process);
-    agent.slot = None;
-    slot.hand_over(system::thread_time().saturating_sub(began));
+    take(tcb, agent, registers, slot, frame, began);
+}
+
+/// The burst of `tcb` goes on after a system call, where `frame` says.
+pub(crate) fn go_on(tcb: &mut Tcb, hold: &Hold, frame: &mut Frame) {
+    let began = system::thread_time();
+    // SAFETY: the agent of the context at hand, which this thread has alone.
+    let Some(agent) = tcb.agent.map(|mut agent| unsafe { agent.as_mut() }) else { return };
+    let Some(registers) = registers(frame, tcb.fs_base).filter(|_| !Shared::inside().is_off()) else {
+        return hold.slot.leave();
+    };
+    system::disable_alternate_stack();
+    if !faults::begin(agent.process) {
+        return hold.slot.leave();
+    }
+    let Some(slot) = hold.slot.take_again() else {
+        return faults::end(agent.process);
+    };
+    (agent.slot, agent.has_handlers) = (Some(slot), true);
+    system::set_mask(faults::ALL_BUT_FAULTS);
+    agent.path.system_calls += 1;
+    let step = hold.stepped(registers.rip);
+    // The system call itself, and what followed.
+    agent.executed(1);
+    match step {
+        Some(SingleStep::Next) => agent.executed(1),
+        Some(SingleStep::Repeats) => {}
+        Some(SingleStep::NotTaken) => {
+            agent.path.not_taken += 1;
+            agent.executed(1);
+        }
+        Some(SingleStep::Taken(branch)) => {
+            agent.executed(1);
+            agent.branches.push(branch);
+        }
+        None => {
+            fill(agent, slot, StopReason::SystemCall);
+            return complete(agent, slot, began);
+        }
+    }
+    take(tcb, agent, registers, slot, frame, began);
 }
 
 fn made(agent: Agent) -> NonNull<Agent> {
     NonNull::from(Box::leak(Box::new(agent)))
 }
 
-fn take(agent: &mut Agent, mut registers: Registers, shared: &Shared, slot: &Slot) {
+/// Looks ahead from `registers` as far as the burst may go.
+fn take(
+    tcb: &mut Tcb,
+    agent: &mut Agent,
+    mut registers: Registers,
+    slot: TakenSlot<'static>,
+    frame: &mut Frame,
+    began: u64,
+) {
+    let limits = Shared::inside().limits();
+    let stop = look_ahead(agent, &mut registers, limits);
+    let goes_on = stop == StopReason::SystemCall
+        && agent.path.system_calls < follow::MOST
+        && agent.path.executed + 2 < limits.instructions
+        && (agent.branches.len() as u64) + 1 < limits.branches;
+    fill(agent, slot, stop);
+    let armed = if goes_on { follow::arm(tcb, agent.signal, agent.process, frame, &registers) } else { None };
+    let Some(armed) = armed else { return complete(agent, slot, began) };
+    system::set_mask(u64::MAX);
+    (agent.has_handlers, agent.slot) = (false, None);
+    agent.path.took += system::thread_time().saturating_sub(began);
+    tcb.hold = Some(armed.with(slot.hold(agent.path.took)));
+}
+
+/// The burst is the recorder's.
+fn complete(agent: &mut Agent, slot: TakenSlot<'static>, began: u64) {
+    system::set_mask(u64::MAX);
+    agent.has_handlers = false;
+    faults::end(agent.process);
+    agent.slot = None;
+    slot.hand_over(agent.path.took + system::thread_time().saturating_sub(began));
+}
+
+fn look_ahead(agent: &mut Agent, registers: &mut Registers, limits: Limits) -> StopReason {
     agent.overlay.clear();
-    agent.branches.clear();
-    agent.lines.clear();
-    let limits = shared.limits();
-    let start = registers.rip;
     let decoding = agent.code.decoding();
-    let (mut pieces, mut executed, mut not_taken) = ([0; PIECES], 0, 0);
-    let mut stop = StopReason::Branches;
-    for piece in &mut pieces {
-        let branches = limits.branches.saturating_sub(agent.branches.len() as u64).min(PIECE as u64);
-        let fuel = Fuel { instructions: limits.instructions.saturating_sub(executed), branches };
-        if fuel.instructions == 0 || branches == 0 {
-            stop = if fuel.instructions == 0 { StopReason::Fuel } else { StopReason::Branches };
-            break;
+    let stop = loop {
+        let (executed, branches) = (agent.path.executed, agent.branches.len());
+        let left = limits.branches.saturating_sub(branches as u64);
+        let fuel = Fuel {
+            instructions: limits.instructions.saturating_sub(executed),
+            branches: left.min((PIECE - branches % PIECE) as u64),
+        };
+        if fuel.instructions == 0 || left == 0 {
+            break if fuel.instructions == 0 { StopReason::Fuel } else { StopReason::Branches };
         }
         agent.lines.continue_at(executed);
         let (overlay, code) = (&mut agent.overlay, &mut agent.code);
         let (branches, lines) = (&mut agent.branches, &mut agent.lines);
-        let outcome = run_with_lines(&mut registers, overlay, &mut OwnMemory, code, fuel, branches, lines);
-        *piece = outcome.instructions;
-        executed += outcome.instructions;
-        not_taken += outcome.not_taken;
-        stop = outcome.stop;
-        if stop != StopReason::Branches {
-            break;
+        let piece = (branches.len() / PIECE).min(PIECES - 1);
+        let outcome = run_with_lines(registers, overlay, &mut OwnMemory, code, fuel, branches, lines);
+        agent.path.pieces[piece] += outcome.instructions;
+        agent.path.executed += outcome.instructions;
+        agent.path.not_taken += outcome.not_taken;
+        if outcome.stop != StopReason::Branches {
+            break outcome.stop;
         }
-    }
-    slot.fill(&Taken {
+    };
+    agent.path.decoding += (agent.code.decoding() - decoding).as_nanos() as u64;
+    agent.path.pages += agent.overlay.pages() as u64;
+    stop
+}
+
+fn fill(agent: &mut Agent, slot: TakenSlot<'_>, stop: StopReason) {
+    let Path { start, pieces, not_taken, decoding, pages, system_calls, written, .. } = agent.path;
+    slot.slot.fill(&Taken {
         start,
         time: system::monotonic_time(),
         pieces,
         not_taken,
-        decoding: (agent.code.decoding() - decoding).as_nanos() as u64,
-        pages: agent.overlay.pages() as u64,
+        decoding,
+        pages,
+        system_calls,
         stop,
         branches: &agent.branches,
+        written,
         lines: &agent.lines,
     });
+    agent.path.written = agent.branches.len();
 }
 
 /// The registers of the interrupted thread; `None` if it is not in 64-bit code.
@@ -153,16 +260,11 @@ fn registers(frame: &Frame, fs_base: u64) -> Option<Registers> {
         let size = frame.vector.add(SIZE_AT).cast::<u32>().read_unaligned() as usize;
         slice::from_raw_parts(frame.vector, if magic == MAGIC { size } else { return None })
     };
-    let [r8, r9, r10, r11, r12, r13, r14, r15] = frame.r8_to_r15;
-    let general = [
-        frame.rax, frame.rcx, frame.rdx, frame.rbx, frame.rsp, frame.rbp, frame.rsi, frame.rdi, r8, r9, r10, r11, r12,
-        r13, r14, r15,
-    ];
     let gs_base: u64;
     // SAFETY: user code may read it where it may read fs, which the agent does everywhere.
     unsafe { std::arch::asm!("rdgsbase {}", out(reg) gs_base, options(nomem, nostack, preserves_flags)) };
     let vector = VectorState::from_xsave(area)?;
-    Some(Registers { general, rip: frame.rip, rflags: frame.rflags, fs_base, gs_base, vector })
+    Some(Registers { general: frame.general(), rip: frame.rip, rflags: frame.rflags, fs_base, gs_base, vector })
 }
 
 /// Ends a burst in which something happened that must not, and goes back to the program. `at`: where it happened.
@@ -190,6 +292,9 @@ pub(crate) extern "C" fn give_up(at: u64) -> ! {
 /// Empties the heap of a context: nothing of what was in it is used again.
 fn renew(tcb: &mut Tcb) {
     tcb.agent = None;
+    tcb.hold = None;
+    tcb.selector.store(0, Relaxed);
+    tcb.phase.store(0, Relaxed);
     tcb.heap = Heap::of(&raw const *tcb as u64);
 }
 

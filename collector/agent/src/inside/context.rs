@@ -2,9 +2,12 @@
 
 use std::ffi::c_int;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU32};
 
 use crate::inside::burst::Agent;
+use crate::inside::follow::Hold;
 use crate::inside::heap::Heap;
+use crate::layout::{self, CONTEXT_COUNT};
 
 /// The thread control block that fs points to while the agent runs (*ELF Handling For Thread-Local Storage*, variant II): its first word is
 /// its own address, thread-local variables are below it.
@@ -19,9 +22,23 @@ pub(crate) struct Tcb {
     pub(crate) stack_pointer: u64,
     pub(crate) fs_base: u64,
     pub(crate) index: u64,
+    /// Not zero: the burst here is to go on when its thread comes out of a system call ([`super::follow`]).
+    pub(crate) phase: AtomicU32,
+    /// That thread.
+    pub(crate) follower: AtomicU32,
+    /// Not zero: the kernel is to say when the thread enters a system call.
+    pub(crate) selector: AtomicU8,
+    /// What that burst goes on from.
+    pub(crate) hold: Option<Hold>,
     pub(crate) heap: Heap,
     /// What bursts are taken with; made when it is first needed.
     pub(crate) agent: Option<NonNull<Agent>>,
+}
+
+/// All contexts that bursts are taken in. None of them is another's for as long as it has a phase that the caller has set.
+pub(crate) fn all() -> impl Iterator<Item = *mut Tcb> {
+    // The first is that of preparing.
+    (1..CONTEXT_COUNT).map(|context| layout::tcb(context) as *mut Tcb)
 }
 
 /// The context at hand. Only where the agent runs.

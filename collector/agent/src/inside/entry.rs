@@ -3,20 +3,41 @@
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
-use std::sync::atomic::AtomicU64;
 
 use crate::inside::context::Tcb;
 use crate::inside::frame::Frame;
-use crate::inside::{burst, faults, own};
+use crate::inside::programs::{self, no_action, SharedAction};
+use crate::inside::{burst, faults, follow, own};
 use crate::layout::{CONTEXT_BYTES, CONTEXT_COUNT, CONTEXTS, SLOTS, STACK_TOP, tcb};
 use crate::slots::{Shared, SharedTally};
 
-/// The handler that the program had for the clock's signal: an address, or SIG_DFL (0), or SIG_IGN (1). The kernel writes it when the agent
-/// is put in, followed by flags, restorer and mask.
-pub(crate) static PROGRAMS_HANDLER: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+/// What the program had for the clock's signal. The kernel writes it when the agent is put in.
+pub(crate) static PROGRAMS_HANDLER: SharedAction = no_action();
+
+/// Calls `function` with the arguments of the handler, on the stack at hand, and then the program's handler if it returns one.
+macro_rules! ask_first {
+    ($function:literal) => {
+        concat!(
+            "sub rsp, 40\n",
+            "mov qword ptr [rsp], rdi\n",
+            "mov qword ptr [rsp + 8], rsi\n",
+            "mov qword ptr [rsp + 16], rdx\n",
+            "call {", $function, "}\n",
+            "mov rdi, qword ptr [rsp]\n",
+            "mov rsi, qword ptr [rsp + 8]\n",
+            "mov rdx, qword ptr [rsp + 16]\n",
+            "add rsp, 40\n",
+            "test rax, rax\n",
+            "jz 88f\n",
+            "jmp rax\n",
+            "88:\n",
+            "ret\n",
+        )
+    };
+}
 
 /// The handler of the clock's signal. It finds a free context, changes to its stack and thread pointer, and takes a burst. A signal that
-/// is not the clock's is the program's own: its handler gets it, with the agent's flags.
+/// is not the clock's is the program's own.
 ///
 /// # Safety
 /// Called by the kernel only, where the image is mapped.
@@ -44,6 +65,19 @@ pub(crate) unsafe extern "C" fn handler(_: c_int, _: *mut c_void, _: *mut c_void
         "add rdi, {bytes}",
         "dec ecx",
         "jnz 2b",
+        // One whose burst waits for its thread.
+        "sub rsp, 24",
+        "mov qword ptr [rsp], rsi",
+        "mov qword ptr [rsp + 8], rdx",
+        "mov edi, r8d",
+        "call {of_waiting}",
+        "mov rsi, qword ptr [rsp]",
+        "mov rdx, qword ptr [rsp + 8]",
+        "add rsp, 24",
+        "mov rdi, rax",
+        "xor eax, eax",
+        "test rdi, rdi",
+        "jnz 4f",
         "movabs rax, {none}",
         "lock inc dword ptr [rax]",
         "ret",
@@ -57,12 +91,7 @@ pub(crate) unsafe extern "C" fn handler(_: c_int, _: *mut c_void, _: *mut c_void
         "call {burst}",
         "jmp {leave}",
         "9:",
-        "mov rax, qword ptr [rip + {programs}]",
-        "cmp rax, 1",
-        "jbe 8f",
-        "jmp rax",
-        "8:",
-        "ret",
+        ask_first!("programs"),
         getpid = const libc::SYS_getpid,
         // The first context is that of preparing.
         first = const tcb(1),
@@ -75,11 +104,74 @@ pub(crate) unsafe extern "C" fn handler(_: c_int, _: *mut c_void, _: *mut c_void
         stack = const STACK_TOP,
         burst = sym burst::burst,
         leave = sym leave,
-        programs = sym PROGRAMS_HANDLER,
+        of_waiting = sym follow::context_of_waiting,
+        programs = sym of_the_program,
     )
 }
 
-/// Back to the stack and the thread pointer that were there before, and returns from what the agent was entered by.
+/// A signal of the clock's number that is not the clock's.
+extern "C" fn of_the_program(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame) -> u64 {
+    follow::interrupted(frame);
+    programs::pass_on(signal, info, frame, &PROGRAMS_HANDLER)
+}
+
+/// The handler of SIGSYS: the thread stands in front of a system call.
+///
+/// # Safety
+/// Called by the kernel only, where the image is mapped.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn system_call_handler(_: c_int, _: *mut c_void, _: *mut c_void) {
+    naked_asm!(ask_first!("function"), function = sym follow::at_system_call)
+}
+
+/// The handler of SIGTRAP: a thread has come out of a system call.
+///
+/// # Safety
+/// Called by the kernel only, where the image is mapped.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn trap_handler(_: c_int, _: *mut c_void, _: *mut c_void) {
+    naked_asm!(
+        "sub rsp, 40",
+        "mov qword ptr [rsp], rdi",
+        "mov qword ptr [rsp + 8], rsi",
+        "mov qword ptr [rsp + 16], rdx",
+        "call {trapped}",
+        "mov rdi, qword ptr [rsp]",
+        "mov rsi, qword ptr [rsp + 8]",
+        "mov rdx, qword ptr [rsp + 16]",
+        "add rsp, 40",
+        "test rax, rax",
+        "jz 2f",
+        "movabs r8, {contexts}",
+        "mov rcx, rax",
+        "sub rcx, r8",
+        "cmp rcx, {length}",
+        "jb 3f",
+        "jmp rax",
+        "2:",
+        "ret",
+        "3:",
+        "mov rdi, rax",
+        "rdfsbase rcx",
+        "mov qword ptr [rdi + {fs_base}], rcx",
+        "mov qword ptr [rdi + {stack_pointer}], rsp",
+        "wrfsbase rdi",
+        "lea rsp, [rdi + {stack}]",
+        "call {go_on}",
+        "jmp {leave}",
+        trapped = sym follow::trapped,
+        contexts = const CONTEXTS,
+        length = const CONTEXT_COUNT * CONTEXT_BYTES,
+        fs_base = const offset_of!(Tcb, fs_base),
+        stack_pointer = const offset_of!(Tcb, stack_pointer),
+        stack = const STACK_TOP,
+        go_on = sym follow::go_on,
+        leave = sym leave,
+    )
+}
+
+/// Back to the stack and the thread pointer that were there before, and returns from what the agent was entered by. The context is free,
+/// unless its burst is to go on.
 ///
 /// # Safety
 /// Only in a context.
@@ -90,10 +182,14 @@ pub(crate) unsafe extern "C" fn leave() -> ! {
         "mov rsp, qword ptr [rdi + {stack_pointer}]",
         "mov rcx, qword ptr [rdi + {fs_base}]",
         "wrfsbase rcx",
+        "cmp dword ptr [rdi + {phase}], 0",
+        "jne 2f",
         "mov dword ptr [rdi + {busy}], 0",
+        "2:",
         "ret",
         stack_pointer = const offset_of!(Tcb, stack_pointer),
         fs_base = const offset_of!(Tcb, fs_base),
+        phase = const offset_of!(Tcb, phase),
         busy = const offset_of!(Tcb, busy),
     )
 }
@@ -142,7 +238,7 @@ unsafe extern "C" fn after_own_fault() {
     naked_asm!("and rsp, -16", "call {give_up}", "ud2", give_up = sym burst::give_up)
 }
 
-/// The handler of SIGSEGV and SIGBUS while bursts run. A probe that faults says so; any other fault of the agent gives the burst up; one of
+/// The handler of signals of faults while bursts run. A probe that faults says so; any other fault of the agent gives the burst up; one of
 /// the program is left to the program's handler.
 ///
 /// # Safety
@@ -165,7 +261,7 @@ pub(crate) unsafe extern "C" fn fault_handler(_: c_int, _: *mut c_void, _: *mut 
         "sub rcx, r8",
         "cmp rcx, {length}",
         "jb 3f",
-        "jmp {foreign}",
+        ask_first!("foreign"),
         "2:",
         "lea rcx, [rip + {failed}]",
         "mov qword ptr [rdx + {rip}], rcx",

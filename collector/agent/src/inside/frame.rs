@@ -27,3 +27,19 @@ pub(crate) struct Frame {
     /// Signals that the thread blocks.
     pub(crate) blocked: u64,
 }
+
+impl Frame {
+    /// Whether the trap flag is set: somebody steps the thread.
+    pub(crate) fn is_stepped(&self) -> bool {
+        self.rflags & 1 << 8 != 0
+    }
+
+    /// The general registers in encoding order: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15.
+    pub(crate) fn general(&self) -> [u64; 16] {
+        let [r8, r9, r10, r11, r12, r13, r14, r15] = self.r8_to_r15;
+        [
+            self.rax, self.rcx, self.rdx, self.rbx, self.rsp, self.rbp, self.rsi, self.rdi, r8, r9, r10, r11, r12, r13,
+            r14, r15,
+        ]
+    }
+}

@@ -4,17 +4,21 @@
 //! entry     the handler: a context of its own (stack, thread-local storage, heap), and back
 //! burst     registers of the signal frame -> lookahead -> a slot
 //! own       the program's memory, where it is; the first touch of a page is a probe
-//! faults    handlers of SIGSEGV and SIGBUS while bursts run
+//! faults    handlers of SIGSEGV, SIGBUS, SIGFPE and SIGILL while bursts run
+//! follow    on after a system call
+//! programs  signals that are not the agent's: the program's handlers
 //! ```
 //!
-//! All signals but those two are blocked meanwhile. The only wait is for the handlers of faults, some
-//! microseconds; no function of the program's libraries is called.
+//! All signals but those four are blocked while a burst runs. The only wait is for the handlers of faults, some microseconds; no function of
+//! the program's libraries is called.
 
 pub(crate) mod burst;
 pub(crate) mod context;
 pub(crate) mod entry;
 pub(crate) mod faults;
+pub(crate) mod follow;
 pub(crate) mod frame;
 pub(crate) mod heap;
 pub(crate) mod own;
+pub(crate) mod programs;
 pub(crate) mod system;

@@ -40,6 +40,24 @@ fn is_programs(page: Avma) -> bool {
     page.0 < END && page.0.is_multiple_of(PAGE as u64) && !REGION.contains(&page.0)
 }
 
+/// Copies what can be read of the program's memory from an address on; returns how much. The handlers of faults are installed.
+pub(crate) fn copy(address: u64, to: &mut [u8]) -> usize {
+    let mut copied = 0;
+    while copied < to.len() {
+        let from = address.wrapping_add(copied as u64);
+        let page = from & !(PAGE as u64 - 1);
+        // SAFETY: a fault of the probe is taken by the agent's handler, which is installed.
+        if !is_programs(Avma(page)) || !unsafe { probe_read(from) } {
+            break;
+        }
+        let part = (to.len() - copied).min((page + PAGE as u64 - from) as usize);
+        // SAFETY: the page was readable just now.
+        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to[copied..].as_mut_ptr(), part) };
+        copied += part;
+    }
+    copied
+}
+
 /// Whether a byte can be read. Its first instruction is the one that may fault.
 ///
 /// # Safety

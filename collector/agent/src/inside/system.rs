@@ -1,6 +1,7 @@
 //! System calls, without the C library.
 
 use std::ffi::c_int;
+use std::sync::atomic::AtomicU8;
 
 /// Makes a system call of up to four arguments; what comes back is the kernel's: a negative number is an error.
 ///
@@ -38,6 +39,11 @@ impl Action {
         const SA_RESTORER: u64 = 0x0400_0000;
         let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK | more_flags) as u64 | SA_RESTORER;
         Self { handler, flags, restorer, mask: u64::MAX }
+    }
+
+    /// Whether a function is called, and not what the kernel does itself.
+    pub(crate) fn is_function(&self) -> bool {
+        self.handler != libc::SIG_DFL as u64 && self.handler != libc::SIG_IGN as u64
     }
 }
 
@@ -102,6 +108,34 @@ pub(crate) fn process_id() -> u32 {
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: it has no arguments.
     unsafe { call(libc::SYS_gettid, [0; 4]) as u32 }
+}
+
+/// From now on a system call of the thread raises SIGSYS if it is not made within `code` and `selector` is not zero (the kernel's
+/// syscall-user-dispatch.rst, Linux 5.11). Returns whether that works.
+pub(crate) fn dispatch_system_calls(code: std::ops::Range<u64>, selector: &AtomicU8) -> bool {
+    const ON: u64 = 1;
+    set_dispatch([ON, code.start, code.end - code.start, &raw const *selector as u64])
+}
+
+/// System calls of the thread are what they were.
+pub(crate) fn end_dispatch() {
+    set_dispatch([0; 4]);
+}
+
+fn set_dispatch([mode, start, length, selector]: [u64; 4]) -> bool {
+    const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+    let result: i64;
+    // SAFETY: the kernel only reads the byte of the selector, which lives as long as the image.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") libc::SYS_prctl => result,
+            in("rdi") PR_SET_SYSCALL_USER_DISPATCH, in("rsi") mode, in("rdx") start, in("r10") length, in("r8") selector,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result == 0
 }
 
 /// Sleeps for some microseconds.

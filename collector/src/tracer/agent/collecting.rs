@@ -14,9 +14,16 @@ use crate::tracer::statistics::TracerStatistics;
 /// the program's caches that are cold after it.
 pub(crate) const UNSEEN: Duration = Duration::from_micros(30);
 
+/// What going on after a system call costs beside that: SIGSYS, SIGTRAP, and the returns from them.
+const SYSTEM_CALL: Duration = Duration::from_micros(17);
+
 /// More than any burst takes, and touches.
 const LONGEST: Duration = Duration::from_secs(1);
 const MOST_PAGES: u64 = 1024;
+const MOST_SYSTEM_CALLS: u64 = 16;
+
+/// What bursts go on after.
+const SYSTEM_CALLS: &str = "system call";
 
 /// Takes bursts out of the slots. The tracer does it for its budget, and the recorder before each round, so that no burst comes later
 /// than the records around it.
@@ -92,11 +99,13 @@ impl Collecting {
             let took = Duration::from_nanos(taken.took).min(LONGEST);
             let decoding = Duration::from_nanos(taken.decoding).min(took);
             let time = taken.time.clamp(*last, monotonic_time().max(*last));
-            statistics.time.stops += UNSEEN;
+            let system_calls = taken.system_calls.min(MOST_SYSTEM_CALLS);
+            let unseen = UNSEEN + SYSTEM_CALL * system_calls as u32;
+            statistics.time.stops += unseen;
             statistics.time.decoding += decoding;
             statistics.time.lookahead += took - decoding;
             statistics.sampling_stops += 1;
-            new.push((taken.event, took + UNSEEN));
+            new.push((taken.event, took + unseen));
             TracerStatistics::count(&mut statistics.ends, taken.end);
             if let Some(mnemonic) =
                 taken.unsupported.and_then(|number| iced_x86::Mnemonic::try_from(usize::from(number)).ok())
@@ -119,7 +128,10 @@ impl Collecting {
             statistics.taken_branches += taken.branches.len() as u64;
             statistics.static_branches += burst.static_branches();
             statistics.not_taken += taken.not_taken.min(taken.instructions());
-            statistics.pages += taken.pages.min(MOST_PAGES);
+            statistics.pages += taken.pages.min(MOST_PAGES * (system_calls + 1));
+            if system_calls > 0 {
+                *statistics.continued.entry(SYSTEM_CALLS.to_owned()).or_default() += system_calls;
+            }
         });
         *last = began;
     }

@@ -26,7 +26,7 @@ use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::kernel::{Kernel, Processes};
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::{BeforeDrain, Shared};
-use crate::tracer::statistics::{Agents, TracerStatistics};
+use crate::tracer::statistics::{Agents, Predictions, TracerStatistics};
 
 /// How often bursts are taken out, while there are some; and where there are none.
 const OFTEN: Duration = Duration::from_millis(100);
@@ -277,6 +277,10 @@ impl AgentEngine {
 
     fn stop_watching(&mut self, thread: i32) {
         // What it has left in the slots is still its own.
+        if let (Some(image), Some(watched)) = (self.collecting.made_image(), self.tree.get(thread)) {
+            let number = watched.clock.number();
+            image.slots.release(|event| event == number);
+        }
         self.collecting.collect(&self.shared);
         if let Some(number) = self.tree.remove(thread) {
             self.collecting.held().clocks.remove(&number);
@@ -487,6 +491,9 @@ impl AgentEngine {
         self.see_loaded();
         self.start_standing();
         self.look_after();
+        if let Some(image) = self.collecting.made_image().filter(|image| image.slots.is_crowded()) {
+            image.slots.release(|_| true);
+        }
         self.collecting.collect(&self.shared);
         let new = std::mem::take(&mut self.collecting.held().new);
         for &(_, cost) in &new {
@@ -558,6 +565,7 @@ impl AgentEngine {
     fn finish(mut self) -> TracerStatistics {
         if let Some(image) = self.collecting.made_image() {
             image.slots.switch(false);
+            image.slots.release(|_| true);
         }
         self.collecting.collect(&self.shared);
         let mut held = self.collecting.held();
@@ -566,6 +574,8 @@ impl AgentEngine {
         let statistics = &mut held.statistics;
         self.budget.look_at_all_time(&self.kernel, statistics);
         self.budget.end(&self.kernel, statistics);
+        let tally = self.collecting.made_image().map(|image| image.slots.tally()).unwrap_or_default();
+        statistics.predictions = Predictions { checked: tally.came, diverged: tally.diverged };
         statistics.agents = Some(Agents {
             injected: self.injected,
             put_off: self.put_off,
@@ -573,7 +583,7 @@ impl AgentEngine {
                 .into_iter()
                 .map(|(why, count)| (why.to_owned(), count))
                 .collect(),
-            tally: self.collecting.made_image().map(|image| image.slots.tally()).unwrap_or_default(),
+            tally,
             failed: self.failed,
         });
         statistics.clone()

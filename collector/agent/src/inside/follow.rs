@@ -1,0 +1,365 @@
+//! On after a system call: how a burst that ended in front of one goes on when the thread comes out of it.
+//!
+//! ```text
+//! ARMED     the thread runs to the system call itself: the kernel raises SIGSYS in front of it (syscall user dispatch)
+//! IN_CALL   it makes the system call itself, with the trap flag set: SIGTRAP after the instruction that follows
+//! ```
+//!
+//! The system call is the program's own, with its own registers, at its own address, and takes as long as it takes. While a thread is
+//! armed, for microseconds, all signals are blocked but the agent's own and those of faults: a handler of the program
+//! might block SIGSYS and make a system call, which would end the program. If one of these comes, or the thread takes another way and its clock
+//! overflows, it is armed no more.
+
+use std::ffi::c_int;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use lookahead::{Registers, SingleStep};
+
+use crate::inside::context::{self, Tcb};
+use crate::inside::entry::{self, PROGRAMS_HANDLER};
+use crate::inside::faults::{self, bit};
+use crate::inside::frame::Frame;
+use crate::inside::programs::{self, no_action, SharedAction};
+use crate::inside::system::{self, Action, exchange_action};
+use crate::inside::{burst, own};
+use crate::layout::{BASE, CONTEXTS};
+use crate::slots::{HeldSlot, Shared};
+
+const ARMED: u32 = 1;
+const IN_CALL: u32 = 2;
+/// Times that a burst goes on.
+pub(crate) const MOST: u64 = 16;
+/// EFLAGS.TF.
+const TRAP_FLAG: u64 = 1 << 8;
+/// `syscall`, `int 0x80` and `sysenter` are two bytes long.
+const LENGTH: u64 = 2;
+/// Bytes of the longest instruction.
+const LONGEST_INSTRUCTION: usize = 15;
+/// asm-generic/siginfo.h.
+const SYS_USER_DISPATCH: c_int = 2;
+const TRAP_TRACE: c_int = 2;
+/// What comes by what the thread executes: a blocked one would end the program.
+const SYNCHRONOUS: u64 = !faults::ALL_BUT_FAULTS | bit(libc::SIGTRAP) | bit(libc::SIGSYS);
+
+/// Whether this process has the handlers: not yet, one of its threads installs them, yes, and it is not to.
+static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
+const UNKNOWN: u32 = 0;
+const INSTALLING: u32 = 1;
+const READY: u32 = 2;
+const NEVER: u32 = 3;
+
+static PROGRAMS_SIGSYS: SharedAction = no_action();
+static PROGRAMS_SIGTRAP: SharedAction = no_action();
+
+/// Where a burst waits for its thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Hold {
+    pub(crate) slot: HeldSlot<'static>,
+    process: u32,
+    /// The registers in front of the system call: in encoding order.
+    general: [u64; 16],
+    rip: u64,
+    /// What the thread blocks.
+    blocked: u64,
+    /// What r11 is after the system call, which the kernel takes the flags from.
+    flags: u64,
+}
+
+fn handlers() -> [(c_int, &'static SharedAction, Action); 2] {
+    let restorer = entry::restorer as *const () as u64;
+    let system_call = Action::of_agent(entry::system_call_handler as *const () as u64, restorer, 0);
+    let trap = Action::of_agent(entry::trap_handler as *const () as u64, restorer, libc::SA_RESTART);
+    [(libc::SIGSYS, &PROGRAMS_SIGSYS, system_call), (libc::SIGTRAP, &PROGRAMS_SIGTRAP, trap)]
+}
+
+/// Whether SIGSYS and SIGTRAP are the agent's. They stay so; if the program takes one of them for itself, it keeps it.
+fn is_ready() -> bool {
+    match STATE.load(Acquire) {
+        READY => {
+            let is_ours = handlers().iter().all(|(signal, _, own)| system::action(*signal).handler == own.handler);
+            if !is_ours {
+                STATE.store(NEVER, Release);
+            }
+            is_ours
+        }
+        UNKNOWN if STATE.compare_exchange(UNKNOWN, INSTALLING, AcqRel, Relaxed).is_ok() => {
+            let is_ready = install();
+            STATE.store(if is_ready { READY } else { NEVER }, Release);
+            is_ready
+        }
+        _ => false,
+    }
+}
+
+/// What the program had for a signal when the agent's handler took its place.
+fn programs_action(action: &SharedAction) -> &SharedAction {
+    while STATE.load(Acquire) == INSTALLING {
+        system::sleep(5);
+    }
+    action
+}
+
+fn install() -> bool {
+    // A program that has a handler for this signal in particular may dispatch system calls itself; one that has the same handler for
+    // every signal does not.
+    let before = system::action(libc::SIGSYS);
+    if before.is_function() && before.handler != PROGRAMS_HANDLER[0].load(Relaxed) {
+        return false;
+    }
+    for (signal, programs, own) in handlers() {
+        programs::store(programs, exchange_action(signal, &own));
+    }
+    true
+}
+
+/// A burst has come to the system call that `registers` stand in front of: from now on the kernel tells when the thread comes there itself.
+/// `None`: it cannot be followed there. The handlers of faults are installed.
+pub(crate) fn arm(tcb: &Tcb, signal: c_int, process: u32, frame: &mut Frame, registers: &Registers) -> Option<Armed> {
+    if frame.blocked & (bit(libc::SIGSYS) | bit(libc::SIGTRAP)) != 0 || !returns(registers.general[0]) || !is_ready() {
+        return None;
+    }
+    let mut code = [0; LONGEST_INSTRUCTION];
+    let length = own::copy(registers.rip + LENGTH, &mut code);
+    if !SingleStep::is_possible(&code[..length]) {
+        return None;
+    }
+    tcb.selector.store(1, Relaxed);
+    if !system::dispatch_system_calls(BASE..CONTEXTS, &tcb.selector) {
+        STATE.store(NEVER, Release);
+        return None;
+    }
+    let blocked = frame.blocked;
+    frame.blocked |= !(SYNCHRONOUS | bit(signal));
+    tcb.follower.store(system::thread_id(), Relaxed);
+    tcb.phase.store(ARMED, Release);
+    let Registers { general, rip, .. } = *registers;
+    Some(Armed { process, general, rip, blocked })
+}
+
+/// What becomes a [`Hold`] with the slot of the burst.
+pub(crate) struct Armed {
+    process: u32,
+    general: [u64; 16],
+    rip: u64,
+    blocked: u64,
+}
+
+impl Armed {
+    pub(crate) fn with(self, slot: HeldSlot<'static>) -> Hold {
+        let Self { process, general, rip, blocked } = self;
+        Hold { slot, process, general, rip, blocked, flags: 0 }
+    }
+}
+
+/// Whether a thread comes back from the system call of this number where it made it, and alone.
+fn returns(number: u64) -> bool {
+    !matches!(
+        number as i64,
+        libc::SYS_rt_sigreturn
+            | libc::SYS_execve
+            | libc::SYS_execveat
+            | libc::SYS_exit
+            | libc::SYS_exit_group
+            | libc::SYS_clone
+            | libc::SYS_clone3
+            | libc::SYS_fork
+            | libc::SYS_vfork
+            | libc::SYS_prctl
+            | libc::SYS_arch_prctl
+            | libc::SYS_seccomp
+            | libc::SYS_ptrace
+    )
+}
+
+/// Whether the system call that a thread is about to make with these registers leaves SIGTRAP as it is. The handlers of faults are installed.
+fn leaves_trap(general: &[u64; 16]) -> bool {
+    let [number, set, first] = [general[0], general[6], general[7]];
+    match number as i64 {
+        libc::SYS_rt_sigaction => ![libc::SIGSYS, libc::SIGTRAP].contains(&(first as c_int)),
+        libc::SYS_rt_sigprocmask if first as c_int != libc::SIG_UNBLOCK && set != 0 => {
+            let mut mask = [0; 8];
+            own::copy(set, &mut mask) == 8 && u64::from_ne_bytes(mask) & bit(libc::SIGTRAP) == 0
+        }
+        _ => true,
+    }
+}
+
+/// The context whose burst waits for a thread in this phase.
+fn waiting(phase: u32, thread: u32) -> Option<*mut Tcb> {
+    context::all().find(|&tcb| {
+        // SAFETY: contexts stay where they are; the fields are atomic.
+        let (found, follower) = unsafe { (&(*tcb).phase, &(*tcb).follower) };
+        found.load(Acquire) == phase && follower.load(Relaxed) == thread
+    })
+}
+
+/// The thread is armed no more. What it blocks is what it was.
+fn disarm(tcb: &Tcb, hold: &Hold, frame: &mut Frame) {
+    tcb.selector.store(0, Relaxed);
+    system::end_dispatch();
+    frame.blocked = hold.blocked;
+    faults::end(hold.process);
+}
+
+/// The burst is the recorder's, the context is free.
+fn finish(tcb: &mut Tcb) {
+    if let Some(hold) = tcb.hold.take() {
+        hold.slot.leave();
+    }
+    free(tcb);
+}
+
+fn free(tcb: &mut Tcb) {
+    tcb.follower.store(0, Relaxed);
+    tcb.phase.store(0, Release);
+    // SAFETY: a field of the context; others compare and exchange it.
+    unsafe { AtomicU32::from_ptr(&raw mut tcb.busy) }.store(0, Release);
+}
+
+/// A signal has come for the thread that stands where `frame` says: if it is armed, it is so no more.
+///
+/// Nothing here uses thread-local storage.
+pub(crate) fn interrupted(frame: &mut Frame) {
+    // SAFETY: contexts stay where they are; the field is atomic.
+    let is_armed = context::all().any(|tcb| unsafe { &(*tcb).phase }.load(Relaxed) == ARMED);
+    if !is_armed {
+        return;
+    }
+    if let Some(tcb) = waiting(ARMED, system::thread_id()) {
+        // SAFETY: it is this thread's: nobody else changes one that is armed.
+        let tcb = unsafe { &mut *tcb };
+        if let Some(hold) = tcb.hold {
+            disarm(tcb, &hold, frame);
+        }
+        finish(tcb);
+    }
+}
+
+/// A burst of a thread begins: an earlier one goes no further. Nothing here uses thread-local storage.
+pub(crate) fn begin_anew(frame: &mut Frame) {
+    interrupted(frame);
+    let thread = system::thread_id();
+    while let Some(tcb) = waiting(IN_CALL, thread) {
+        take_over(tcb, finish);
+    }
+}
+
+/// Gives the burst of a thread that is in a system call up to somebody else.
+fn take_over(tcb: *mut Tcb, then: impl FnOnce(&mut Tcb)) -> bool {
+    // SAFETY: contexts stay where they are; the field is atomic. Who ends the phase has the context.
+    unsafe {
+        let is_mine = (*tcb).phase.compare_exchange(IN_CALL, 0, AcqRel, Relaxed).is_ok();
+        if is_mine {
+            then(&mut *tcb);
+        }
+        is_mine
+    }
+}
+
+/// A context for a burst where none is free: that of one that waits for its thread. Null if there is none. Nothing here uses thread-local
+/// storage.
+pub(crate) extern "C" fn context_of_waiting(process: u32) -> *mut Tcb {
+    let mut of_process = context::all().filter(|&tcb| {
+        // SAFETY: contexts stay where they are; others compare and exchange the field.
+        unsafe { AtomicU32::from_ptr(&raw mut (*tcb).busy) }.load(Relaxed) == process
+    });
+    let found = of_process.find(|&tcb| {
+        take_over(tcb, |tcb| {
+            tcb.follower.store(0, Relaxed);
+            if let Some(hold) = tcb.hold.take() {
+                hold.slot.leave();
+            }
+        })
+    });
+    found.unwrap_or(std::ptr::null_mut())
+}
+
+/// SIGSYS: the thread stands in front of a system call. Returns the program's handler, if the signal is not the agent's and there is one.
+/// Nothing here uses thread-local storage.
+pub(crate) extern "C" fn at_system_call(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame) -> u64 {
+    // SAFETY: the kernel has written it.
+    let code = unsafe { (*info).si_code };
+    let tcb = if code == SYS_USER_DISPATCH { waiting(ARMED, system::thread_id()) } else { None };
+    let Some(tcb) = tcb else {
+        interrupted(frame);
+        return programs::pass_on(signal, info, frame, programs_action(&PROGRAMS_SIGSYS));
+    };
+    // SAFETY: it is this thread's: nobody else changes one that is armed.
+    let tcb = unsafe { &mut *tcb };
+    let Some(mut hold) = tcb.hold else { return 0 };
+    let general = frame.general();
+    // What the program wrote in the burst is in its memory only now.
+    let can_go_on = returns(general[0]) && leaves_trap(&general);
+    disarm(tcb, &hold, frame);
+    frame.rip = frame.rip.wrapping_sub(LENGTH);
+    let tally = &Shared::inside().tally;
+    if frame.rip != hold.rip || general[4] != hold.general[4] {
+        tally.strayed.fetch_add(1, Relaxed);
+        finish(tcb);
+        return 0;
+    }
+    tally.came.fetch_add(1, Relaxed);
+    // The instruction itself has changed rcx and r11. Other threads, the clock: the path so far is one it could have taken.
+    let is_same = (0..16).all(|register| matches!(register, 1 | 11) || general[register] == hold.general[register]);
+    tally.diverged.fetch_add(u32::from(!is_same), Relaxed);
+    if !can_go_on {
+        finish(tcb);
+        return 0;
+    }
+    frame.rflags |= TRAP_FLAG;
+    hold.flags = frame.rflags;
+    tcb.hold = Some(hold);
+    tcb.phase.store(IN_CALL, Release);
+    0
+}
+
+/// SIGTRAP. Returns the control block of the context whose burst is to go on, or the program's handler, if the signal is not the agent's
+/// and there is one. Nothing here uses thread-local storage.
+pub(crate) extern "C" fn trapped(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame) -> u64 {
+    // SAFETY: the kernel has written it.
+    let code = unsafe { (*info).si_code };
+    let programs = programs::load(programs_action(&PROGRAMS_SIGTRAP));
+    if code == TRAP_TRACE && frame.rflags & TRAP_FLAG != 0 {
+        if let Some(tcb) = waiting(IN_CALL, system::thread_id()) {
+            let is_mine = take_over(tcb, |tcb| {
+                tcb.follower.store(0, Relaxed);
+                let flags = tcb.hold.map_or(0, |hold| hold.flags);
+                forget_trap_flag(frame, flags);
+            });
+            return if is_mine { tcb as u64 } else { 0 };
+        }
+        // The burst was somebody else's meanwhile, or a program that has a handler for it steps itself.
+        if !programs.is_function() {
+            frame.rflags &= !TRAP_FLAG;
+            return 0;
+        }
+    }
+    interrupted(frame);
+    programs::pass_on(signal, info, frame, programs_action(&PROGRAMS_SIGTRAP))
+}
+
+fn forget_trap_flag(frame: &mut Frame, flags: u64) {
+    frame.rflags &= !TRAP_FLAG;
+    let [.., r11, _, _, _, _] = &mut frame.r8_to_r15;
+    if *r11 == flags {
+        *r11 &= !TRAP_FLAG;
+    }
+}
+
+impl Hold {
+    /// What the thread did after the system call, one instruction, and stands at `to` now. `None` if it came from elsewhere. The handlers
+    /// of faults are installed.
+    pub(crate) fn stepped(&self, to: u64) -> Option<SingleStep> {
+        let mut code = [0; LONGEST_INSTRUCTION];
+        let after = self.rip + LENGTH;
+        let length = own::copy(after, &mut code);
+        SingleStep::between(&code[..length], addresses::Avma(after), addresses::Avma(to))
+    }
+}
+
+/// The burst that waited in `tcb` goes on where `frame` says.
+pub(crate) extern "C" fn go_on(tcb: &mut Tcb, _: *const libc::siginfo_t, frame: &mut Frame) {
+    let Some(hold) = tcb.hold.take() else { return };
+    burst::go_on(tcb, &hold, frame);
+}
