@@ -44,6 +44,10 @@ const LOOKS: usize = 8;
 const YOUNG: Duration = Duration::from_millis(3);
 /// The first burst of a process comes as soon after the agent as this, ns of CPU time: at the moment that chance has chosen.
 const FIRST_PERIOD: u64 = 50_000;
+/// Where a thread was in a system call when it was to get the agent: how many times it is tried soon, and how soon at the latest, ns of its
+/// CPU time.
+const TRIES: u32 = 4;
+const SOON: f64 = 200_000.0;
 /// How long an agent that is asked for may take to get the thread to stop.
 const LONGEST_STOP: Duration = Duration::from_secs(1);
 
@@ -268,7 +272,7 @@ impl AgentEngine {
             self.stop_watching(thread);
         }
         let number = clock.number();
-        let (new_thread, new_process) = self.tree.add(thread, Watched { process, clock, stands: false });
+        let (new_thread, new_process) = self.tree.add(thread, Watched { process, clock, stands: false, tries: 0 });
         let mut held = self.collecting.held();
         held.clocks.insert(number, (ThreadId { pid: process, tid: thread }, mean as u64));
         held.statistics.threads += u64::from(new_thread);
@@ -304,7 +308,7 @@ impl AgentEngine {
                 // Only what runs is stopped: a system call that it waits in would be interrupted.
                 if !self.kernel.is_computing(thread) {
                     self.put_off += 1;
-                    return;
+                    return self.try_again(thread);
                 }
                 match self.kernel.seize(thread, 0) {
                     Ok(()) => {
@@ -322,6 +326,16 @@ impl AgentEngine {
             }
             Err(refusal) => self.refused(process, thread, refusal),
         }
+    }
+
+    /// A thread that makes many system calls is in one when it is looked at: soon it may not be.
+    fn try_again(&mut self, thread: i32) {
+        let mean = self.budget.period();
+        let chance = self.seed.f64();
+        let Some(watched) = self.tree.get_mut(thread) else { return };
+        watched.tries = (watched.tries + 1) % TRIES;
+        let next = if watched.tries == 0 { mean } else { mean.min(SOON) };
+        let _ = watched.clock.set_period(((next * chance) as u64).max(1));
     }
 
     /// From now on its clocks tell the agent.

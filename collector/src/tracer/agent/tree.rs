@@ -25,6 +25,8 @@ pub(crate) struct Watched {
     pub(crate) clock: EventFd,
     /// It overflows once only, until it is started again.
     pub(crate) stands: bool,
+    /// Times in a row that it could not be given the agent just then.
+    pub(crate) tries: u32,
 }
 
 struct Process {
