@@ -17,6 +17,8 @@ tolerant_objects! {
         pub depth: Option<u64>,
         /// Percent of the threads' CPU time that recording may take.
         pub overhead_allowed: Option<f64>,
+        /// What it may take on top of that in the first second of CPU time, ns.
+        pub start_credit_ns: Option<u64>,
         /// Percent of the threads' CPU time that it took: 0 to 100,000.
         pub overhead: Option<Percent>,
         /// Bursts that are in the recording.

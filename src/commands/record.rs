@@ -101,6 +101,10 @@ pub struct Args {
     /// Percent of the program's CPU time that software tracing may take, with the samples beside it
     #[arg(long, value_name = "PCT", default_value_t = 1.0)]
     overhead: f64,
+    /// Milliseconds that software tracing may take on top of that in the first second of a command's CPU time, so that short commands
+    /// have bursts, too
+    #[arg(long, value_name = "MS", default_value_t = TracerOptions::DEFAULT_START_CREDIT.as_secs_f64() * 1e3)]
+    start_credit: f64,
     /// Instructions of a burst (a traced path)
     #[arg(long, value_name = "N", conflicts_with = "depth", default_value_t = BurstSize::DEFAULT_INSTRUCTIONS)]
     burst: u64,
@@ -272,6 +276,8 @@ fn request(args: Args) -> anyhow::Result<Request> {
         tracer: TracerOptions {
             kind: args.tracer,
             overhead: args.overhead,
+            start_credit: Duration::try_from_secs_f64(args.start_credit / 1e3)
+                .context("--start-credit: milliseconds, 0 or more")?,
             size: args.depth.map_or(BurstSize::Instructions(args.burst), BurstSize::Branches),
         },
         simulation: (args.pmu == "simulated").then(|| args.simulation.options()),

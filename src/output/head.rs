@@ -117,7 +117,9 @@ impl Bursts {
         if let Some(tracer) = &self.tracer {
             let kind = tracer.kind.as_deref().unwrap_or("of unknown kind");
             let overhead = tracer.overhead.map(|overhead| format!(", overhead {}", share(overhead, 100.0)));
-            lines.push(("tracer", format!("{kind}{}", overhead.unwrap_or_default())));
+            let credit = tracer.start_credit_ns.filter(|&credit| credit > 0);
+            let credit = credit.map(|credit| format!(", {} ms of it allowed for the start", credit as f64 / 1e6));
+            lines.push(("tracer", format!("{kind}{}{}", overhead.unwrap_or_default(), credit.unwrap_or_default())));
         }
         lines
     }

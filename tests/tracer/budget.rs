@@ -14,7 +14,7 @@ fn the_budget_is_kept_and_bursts_come_with_it() {
     let mut bursts = Vec::new();
     for allowed in [1.0, 5.0] {
         let begun = Instant::now();
-        let traced = place.trace(&["--overhead", &allowed.to_string()], &[text(&hot), "6000"]);
+        let traced = place.trace(&["--overhead", &allowed.to_string(), "--start-credit", "0"], &[text(&hot), "6000"]);
         let elapsed = begun.elapsed().as_nanos() as u64;
         let overhead = traced.tracer()["overhead"].as_f64().unwrap();
         assert!(overhead > 0.0 && overhead <= allowed * 1.3, "{allowed} %: {:#}", traced.tracer());

@@ -28,6 +28,8 @@ pub struct Tracer {
     pub depth: Option<u64>,
     /// Time recording took, in per cent of the program's CPU time; 0 to 100,000, or else as if it were not there.
     pub overhead: Option<f64>,
+    /// What recording was allowed to take on top of its budget in the first second of CPU time, ns.
+    pub start_credit_ns: Option<u64>,
 }
 
 /// The metadata of a recording: what was said last, or, if the recorder never came to that, what it said first. Recordings of others
@@ -76,8 +78,9 @@ pub fn is_simulated(metadata: &Metadata, event: &str) -> bool {
 
 impl From<TracerMetadata> for Tracer {
     fn from(tracer: TracerMetadata) -> Self {
-        let TracerMetadata { kind, bursts, burst_instructions, depth, overhead, .. } = tracer;
-        Tracer { kind, bursts, burst_instructions, depth, overhead: overhead.map(|Percent(percent)| percent) }
+        let TracerMetadata { kind, bursts, burst_instructions, depth, overhead, start_credit_ns, .. } = tracer;
+        let overhead = overhead.map(|Percent(percent)| percent);
+        Tracer { kind, bursts, burst_instructions, depth, overhead, start_credit_ns }
     }
 }
 
@@ -102,7 +105,7 @@ mod tests {
                 {"name":"burst2","provenance":"software","unit":"instructions"},
                 {"name":"burst3","provenance":"software","unit":7},
                 {"name":"simulated/instructions/","provenance":"simulated","unit":"instructions"}],
-                "tracer":{"kind":"lookahead","bursts":8,"burst_instructions":10000,"overhead":0.93,"more":[]}}"#,
+                "tracer":{"kind":"lookahead","bursts":8,"burst_instructions":10000,"overhead":0.93,"start_credit_ns":50000000,"more":[]}}"#,
         );
         let names = ["task-clock", "lbr", "burst:u", "burst2", "burst3", "burst4"];
         let (time, instructions) = (Some(BurstUnit::Nanoseconds), Some(BurstUnit::Instructions));
@@ -116,6 +119,7 @@ mod tests {
             burst_instructions: Some(10_000),
             depth: None,
             overhead: Some(0.93),
+            start_credit_ns: Some(50_000_000),
         };
         assert_eq!(metadata.tracer.map(Tracer::from), Some(tracer));
     }

@@ -71,7 +71,10 @@ mod tests {
         let taken = |to, kind| Some(SingleStep::Taken(Branch { from: Avma(0x1000), to: Avma(to), kind }));
         // cmp rax, -4095
         let compare = [0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff];
-        assert_eq!((step(&compare, 0x1006), step(&compare, 0x1000), step(&compare, 0x2000)), (Some(SingleStep::Next), None, None));
+        assert_eq!(
+            (step(&compare, 0x1006), step(&compare, 0x1000), step(&compare, 0x2000)),
+            (Some(SingleStep::Next), None, None)
+        );
         // jae +0x10
         let branch = [0x73, 0x10];
         assert_eq!((step(&branch, 0x1002), step(&branch, 0x1003)), (Some(SingleStep::NotTaken), None));
@@ -84,7 +87,10 @@ mod tests {
         assert_eq!(step(&[0xe8, 0, 0, 0, 0], 0x1005), taken(0x1005, BranchKind::Call));
         assert_eq!(step(&[0xe8, 0, 0, 0, 0], 0x1006), None);
         // rep movsb; movsb
-        assert_eq!((step(&[0xf3, 0xa4], 0x1000), step(&[0xf3, 0xa4], 0x1002)), (Some(SingleStep::Repeats), Some(SingleStep::Next)));
+        assert_eq!(
+            (step(&[0xf3, 0xa4], 0x1000), step(&[0xf3, 0xa4], 0x1002)),
+            (Some(SingleStep::Repeats), Some(SingleStep::Next))
+        );
         assert_eq!((step(&[0xa4], 0x1000), step(&[], 0x1000), step(&[0x0f], 0x1001)), (None, None, None));
     }
 

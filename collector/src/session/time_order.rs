@@ -2,6 +2,9 @@
 
 use crate::session::record_layout::{BrokenRecord, RecordLayout, first_record};
 
+/// Bytes of memory kept from round to round.
+const MOST_SPARE: usize = 4 << 20;
+
 /// Holds records back until no earlier one can come.
 ///
 /// All rings are read once per round. A record read in round n can be older than others of round n (its ring was read last), but
@@ -19,6 +22,8 @@ pub(crate) struct TimeOrder {
     layout: RecordLayout,
     /// Records that are held back, as they were read.
     bytes: Vec<u8>,
+    /// What held them in the round before: new memory costs more than what is done with it.
+    spare: Vec<u8>,
     /// Their times and places in `bytes`.
     index: Vec<Held>,
     /// Newest time of the round that is being read, and of the one before.
@@ -38,7 +43,16 @@ struct Held {
 
 impl TimeOrder {
     pub(crate) fn new(layout: RecordLayout) -> Self {
-        Self { layout, bytes: Vec::new(), index: Vec::new(), newest: 0, newest_before: None, let_go: 0, late: 0 }
+        Self {
+            layout,
+            bytes: Vec::new(),
+            spare: Vec::new(),
+            index: Vec::new(),
+            newest: 0,
+            newest_before: None,
+            let_go: 0,
+            late: 0,
+        }
     }
 
     /// Takes what one ring held. A record without a time counts as made when the one before it was.
@@ -87,13 +101,15 @@ impl TimeOrder {
             out.extend_from_slice(&self.bytes[held.start..held.start + usize::from(held.length)]);
         }
         self.index.drain(..count);
-        let mut kept = Vec::with_capacity(self.index.iter().map(|held| usize::from(held.length)).sum());
+        self.spare.clear();
         for held in &mut self.index {
-            let start = kept.len();
-            kept.extend_from_slice(&self.bytes[held.start..held.start + usize::from(held.length)]);
+            let start = self.spare.len();
+            self.spare.extend_from_slice(&self.bytes[held.start..held.start + usize::from(held.length)]);
             held.start = start;
         }
-        self.bytes = kept;
+        std::mem::swap(&mut self.bytes, &mut self.spare);
+        self.spare.clear();
+        self.spare.shrink_to(MOST_SPARE);
     }
 }
 

@@ -61,6 +61,7 @@ impl Tracing {
             kind,
             end: options.size.end(kind),
             overhead: options.overhead,
+            start_credit: if request.target == Target::Command { options.start_credit } else { Duration::ZERO },
             burst_share: 1.0 - UNSEEN_SHARE - if samples { SAMPLE_SHARE } else { 0.0 },
             inherit: !request.no_inherit,
             command: None,
@@ -126,7 +127,7 @@ impl Follows for Tracing {
     fn introduce(&self, metadata: &mut Metadata) {
         let provenance = Some(Provenance::Software);
         metadata.events.push(EventMetadata { provenance, ..event_metadata(&self.spec) });
-        metadata.tracer = Some(self.settings.end.metadata(self.settings.kind, self.settings.overhead));
+        metadata.tracer = Some(self.settings.metadata());
     }
 
     fn conclude(&self, done: Option<TracerStatistics>, own: Range<usize>, summary: &mut Summary) {

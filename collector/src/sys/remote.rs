@@ -12,6 +12,8 @@ use crate::sys::registers::{USER_CS_64, general};
 const STOPS: u32 = 16;
 
 const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
+// asm/unistd_64.h.
+const SYS_IO_PGETEVENTS: i64 = 333;
 const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
 
 /// Why a thread could not make a system call for us.
@@ -39,16 +41,34 @@ pub(crate) struct HeldThread {
     mask: u64,
 }
 
+/// Whether the thread is to be sent back into a system call, or has come out of one that may have changed its mask for a while. One that is
+/// complete is like any other place.
+fn is_in_system_call(registers: &libc::user_regs_struct) -> bool {
+    const CHANGE_MASK: [i64; 7] = [
+        libc::SYS_rt_sigsuspend,
+        libc::SYS_ppoll,
+        libc::SYS_pselect6,
+        libc::SYS_epoll_pwait,
+        libc::SYS_epoll_pwait2,
+        SYS_IO_PGETEVENTS,
+        libc::SYS_io_uring_enter,
+    ];
+    let number = registers.orig_rax as i64;
+    // ERESTARTSYS to ERESTART_RESTARTBLOCK (linux/errno.h).
+    let goes_back = (-516..=-512).contains(&(registers.rax as i64));
+    number >= 0 && (goes_back || CHANGE_MASK.contains(&number))
+}
+
 impl HeldThread {
-    /// Takes hold of a stopped thread, if it stands in 64-bit code of its own, which it does not step through itself, and not in a system
-    /// call: one may have changed its mask for a while.
+    /// Takes hold of a stopped thread, if it stands in 64-bit code of its own, which it does not step through itself, and not in the middle
+    /// of a system call.
     pub(crate) fn hold(thread: i32) -> Result<Option<Self>, Errno> {
         const TRAP_FLAG: u64 = 1 << 8;
         // SAFETY: user_regs_struct is plain integers.
         let mut held = Self { thread, registers: unsafe { std::mem::zeroed() }, mask: 0 };
         ask(thread, libc::PTRACE_GETREGS, 0, addr_of_mut!(held.registers).cast())?;
         let r = &held.registers;
-        if r.cs != USER_CS_64 || r.orig_rax as i64 >= 0 || r.eflags & TRAP_FLAG != 0 {
+        if r.cs != USER_CS_64 || is_in_system_call(r) || r.eflags & TRAP_FLAG != 0 {
             return Ok(None);
         }
         held.mask = signal_mask(thread)?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use formats::metadata::TracerMetadata;
 use serde::Serialize;
@@ -84,13 +85,25 @@ pub struct TracerOptions {
     pub kind: TracerChoice,
     /// Percent of the program's CPU time that recording may take.
     pub overhead: f64,
+    /// What it may take on top of that in the first second of CPU time of a command, so that short ones have bursts, too.
+    pub start_credit: Duration,
     /// How long a burst is to be.
     pub size: BurstSize,
 }
 
+impl TracerOptions {
+    /// A hundred bursts or more in a command of one second.
+    pub const DEFAULT_START_CREDIT: Duration = Duration::from_millis(50);
+}
+
 impl Default for TracerOptions {
     fn default() -> Self {
-        Self { kind: TracerChoice::Auto, overhead: 1.0, size: BurstSize::default() }
+        Self {
+            kind: TracerChoice::Auto,
+            overhead: 1.0,
+            start_credit: Self::DEFAULT_START_CREDIT,
+            size: BurstSize::default(),
+        }
     }
 }
 

@@ -1,9 +1,13 @@
 //! How the tracer is to trace.
 
+use std::time::Duration;
+
+use formats::metadata::TracerMetadata;
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, EventAttr, ReadFormat};
 
 use crate::tracer::options::{BurstEnd, TracerKind};
+use crate::tracer::statistics::nanoseconds;
 
 /// How the tracer is to trace, and how much it may cost.
 #[derive(Clone, Debug)]
@@ -12,6 +16,8 @@ pub(crate) struct Settings {
     pub(crate) end: BurstEnd,
     /// What recording may take, in percent of the threads' CPU time.
     pub(crate) overhead: f64,
+    /// What it may take on top of that in the first second of CPU time.
+    pub(crate) start_credit: Duration,
     /// The part of it that is for bursts.
     pub(crate) burst_share: f64,
     /// Follow threads and processes that start later.
@@ -19,6 +25,14 @@ pub(crate) struct Settings {
     /// The command, which begins to run when tracing has begun.
     pub(crate) command: Option<i32>,
     pub(crate) clock: Clock,
+}
+
+impl Settings {
+    /// What is known of the tracer before it has done anything.
+    pub(crate) fn metadata(&self) -> TracerMetadata {
+        let start_credit_ns = nanoseconds(self.start_credit);
+        TracerMetadata { start_credit_ns, ..self.end.metadata(self.kind, self.overhead) }
+    }
 }
 
 /// What starts a burst.

@@ -19,6 +19,8 @@ pub struct TracerStatistics {
     pub end: BurstEnd,
     /// Percent of the threads' CPU time that recording was allowed to take.
     pub overhead_allowed: f64,
+    /// What it was allowed to take on top of that in the first second of CPU time.
+    pub start_credit: Duration,
     /// Percent it took, by the times below.
     pub overhead: f64,
     /// Bursts that were recorded.
@@ -137,7 +139,7 @@ pub struct Times {
     pub samples: Duration,
 }
 
-fn nanoseconds(time: Duration) -> Option<u64> {
+pub(crate) fn nanoseconds(time: Duration) -> Option<u64> {
     Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
@@ -227,6 +229,7 @@ impl TracerStatistics {
             kind,
             end,
             overhead_allowed,
+            start_credit: Duration::ZERO,
             overhead: 0.0,
             bursts: 0,
             lost_bursts: 0,
@@ -265,6 +268,7 @@ impl TracerStatistics {
         let Predictions { checked, diverged } = self.predictions;
         TracerMetadata {
             overhead: Some(Percent(self.overhead)),
+            start_credit_ns: nanoseconds(self.start_credit),
             bursts: Some(self.bursts),
             lost_bursts: Some(self.lost_bursts),
             unwritable_samples: Some(self.unwritable_samples),

@@ -104,11 +104,19 @@ fn where_time_went(statistics: &TracerStatistics) -> String {
         format!("{name} {}", share(part.as_secs_f64(), time.application.as_secs_f64()))
     };
     format!(
-        "overhead {:.2} % of CPU time ({} % allowed): {}",
+        "overhead {:.2} % of CPU time ({} % allowed{}): {}",
         statistics.overhead,
         statistics.overhead_allowed,
+        on_top(statistics.start_credit),
         parts.map(part).join(", ")
     )
+}
+
+fn on_top(start_credit: Duration) -> String {
+    match start_credit.as_secs_f64() * 1e3 {
+        0.0 => String::new(),
+        milliseconds => format!(" and {milliseconds} ms in the first second"),
+    }
 }
 
 /// A sentence if it was much, which it is where the program computes little or is recorded for a short time.

@@ -10,10 +10,10 @@ use lookahead::{
 };
 
 use crate::inside::context::{self, Tcb};
+use crate::inside::follow::Hold;
 use crate::inside::frame::Frame;
 use crate::inside::heap::Heap;
 use crate::inside::own::OwnMemory;
-use crate::inside::follow::Hold;
 use crate::inside::{entry, faults, follow, system};
 use crate::layout::{STUBS, STUBS_BYTES};
 use crate::slots::{Limits, PIECE, PIECES, Shared, Taken, TakenSlot};

@@ -6,7 +6,7 @@ use std::mem::offset_of;
 
 use crate::inside::context::Tcb;
 use crate::inside::frame::Frame;
-use crate::inside::programs::{self, no_action, SharedAction};
+use crate::inside::programs::{self, SharedAction, no_action};
 use crate::inside::{burst, faults, follow, own};
 use crate::layout::{CONTEXT_BYTES, CONTEXT_COUNT, CONTEXTS, SLOTS, STACK_TOP, tcb};
 use crate::slots::{Shared, SharedTally};
@@ -22,7 +22,9 @@ macro_rules! ask_first {
             "mov qword ptr [rsp], rdi\n",
             "mov qword ptr [rsp + 8], rsi\n",
             "mov qword ptr [rsp + 16], rdx\n",
-            "call {", $function, "}\n",
+            "call {",
+            $function,
+            "}\n",
             "mov rdi, qword ptr [rsp]\n",
             "mov rsi, qword ptr [rsp + 8]\n",
             "mov rdx, qword ptr [rsp + 16]\n",

@@ -3,17 +3,18 @@
 //! A fault of the program meanwhile is passed on to its own handler.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::inside::frame::Frame;
-use crate::inside::programs::{no_action, SharedAction};
+use crate::inside::programs::{SharedAction, no_action};
 use crate::inside::system::{self, Action, exchange_action};
 use crate::inside::{entry, follow, programs};
 
 const SIGNALS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 /// Nothing but these comes through while a burst runs.
-pub(crate) const ALL_BUT_FAULTS: u64 = !(bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGFPE) | bit(libc::SIGILL));
+pub(crate) const ALL_BUT_FAULTS: u64 =
+    !(bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGFPE) | bit(libc::SIGILL));
 /// What probes need.
 pub(crate) const OF_PROBES: u64 = bit(libc::SIGSEGV) | bit(libc::SIGBUS);
 /// Turns until a burst is not taken because others have the handlers in hand.

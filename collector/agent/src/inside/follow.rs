@@ -20,7 +20,7 @@ use crate::inside::context::{self, Tcb};
 use crate::inside::entry::{self, PROGRAMS_HANDLER};
 use crate::inside::faults::{self, bit};
 use crate::inside::frame::Frame;
-use crate::inside::programs::{self, no_action, SharedAction};
+use crate::inside::programs::{self, SharedAction, no_action};
 use crate::inside::system::{self, Action, exchange_action};
 use crate::inside::{burst, own};
 use crate::layout::{BASE, CONTEXTS};

@@ -29,25 +29,25 @@ use crate::tracer::shared::{BeforeDrain, Shared};
 use crate::tracer::statistics::{Agents, Predictions, TracerStatistics};
 
 /// How often bursts are taken out, while there are some; and where there are none.
-const OFTEN: Duration = Duration::from_millis(100);
+const OFTEN: Duration = Duration::from_millis(200);
 /// The first time; then twice as long, and so on.
 const FIRST_TICK: Duration = Duration::from_millis(5);
-const SELDOM: Duration = Duration::from_millis(200);
+const SELDOM: Duration = Duration::from_millis(400);
 /// So many bursts at a time are no reason to come sooner.
-const FEW: usize = 32;
+const FEW: usize = 64;
 /// How long a process with an agent may compute without a burst: this, and so many periods. A program's own handler would get the signals.
 const LONGEST_QUIET: Duration = Duration::from_millis(200);
-const QUIET_PERIODS: u64 = 20;
+const QUIET_PERIODS: u32 = 20;
 /// Processes that are looked at each time.
 const LOOKS: usize = 8;
 /// How long a child of fork is left alone: most become another program at once.
 const YOUNG: Duration = Duration::from_millis(3);
 /// The first burst of a process comes as soon after the agent as this, ns of CPU time: at the moment that chance has chosen.
 const FIRST_PERIOD: u64 = 50_000;
-/// Where a thread was in a system call when it was to get the agent: how many times it is tried soon, and how soon at the latest, ns of its
-/// CPU time.
+/// Where a thread was in a system call when it was to get the agent: so many times it is tried again soon, after so many ns of its CPU time on
+/// average.
 const TRIES: u32 = 4;
-const SOON: f64 = 200_000.0;
+const SOON: f64 = 100_000.0;
 /// How long an agent that is asked for may take to get the thread to stop.
 const LONGEST_STOP: Duration = Duration::from_secs(1);
 
@@ -272,7 +272,8 @@ impl AgentEngine {
             self.stop_watching(thread);
         }
         let number = clock.number();
-        let (new_thread, new_process) = self.tree.add(thread, Watched { process, clock, stands: false, tries: 0 });
+        let (new_thread, new_process) =
+            self.tree.add(thread, Watched { process, clock, period: first, stands: false, tries: 0 });
         let mut held = self.collecting.held();
         held.clocks.insert(number, (ThreadId { pid: process, tid: thread }, mean as u64));
         held.statistics.threads += u64::from(new_thread);
@@ -333,9 +334,13 @@ impl AgentEngine {
         let mean = self.budget.period();
         let chance = self.seed.f64();
         let Some(watched) = self.tree.get_mut(thread) else { return };
-        watched.tries = (watched.tries + 1) % TRIES;
-        let next = if watched.tries == 0 { mean } else { mean.min(SOON) };
-        let _ = watched.clock.set_period(((next * chance) as u64).max(1));
+        watched.tries += 1;
+        let next = match watched.tries.checked_sub(TRIES) {
+            None => mean.min(SOON),
+            // Each try costs something: they become rare.
+            Some(more) => mean * f64::from(more + 1),
+        };
+        watched.arm((next * 2.0 * chance) as u64);
     }
 
     /// From now on its clocks tell the agent.
@@ -355,6 +360,7 @@ impl AgentEngine {
             Refusal::NotNow | Refusal::Signal(_) => {
                 self.put_off += 1;
                 self.tree.set_state(process, State::Without);
+                self.try_again(thread);
             }
             Refusal::Ended(_) => self.ended(process, thread),
             Refusal::Never(why) => {
@@ -415,7 +421,7 @@ impl AgentEngine {
                 watched.stands = true;
                 self.standing.push((thread, 0));
                 let _ = watched.clock.disable();
-                let _ = watched.clock.set_period(FIRST_PERIOD);
+                watched.arm(FIRST_PERIOD);
                 let _ = watched.clock.once();
             }
         }
@@ -439,12 +445,13 @@ impl AgentEngine {
         let processes = self.tree.with_agent();
         let turn = self.looks % processes.len().div_ceil(LOOKS).max(1);
         self.looks += 1;
-        let longest = LONGEST_QUIET + Duration::from_nanos(QUIET_PERIODS * self.budget.period() as u64);
         for process in processes.into_iter().skip(turn * LOOKS).take(LOOKS) {
             let user_time = user_time(process as u32).unwrap_or_default();
             let why = if filters_system_calls(process) {
                 "it began to filter its system calls (seccomp)"
-            } else if self.tree.quiet_for(process, user_time) > longest {
+            } else if self.tree.quiet_for(process, user_time)
+                > LONGEST_QUIET + self.tree.longest_period(process) * QUIET_PERIODS
+            {
                 "the clock's signal does not come through: blocked, or the program has a handler for it now"
             } else {
                 continue;
@@ -504,7 +511,6 @@ impl AgentEngine {
         self.watch_grown_up();
         self.see_loaded();
         self.start_standing();
-        self.look_after();
         if let Some(image) = self.collecting.made_image().filter(|image| image.slots.is_crowded()) {
             image.slots.release(|_| true);
         }
@@ -523,6 +529,7 @@ impl AgentEngine {
                 self.arm(number, thread);
             }
         }
+        self.look_after();
         let passed = {
             let mut held = self.collecting.held();
             let statistics = &mut held.statistics;
@@ -566,7 +573,7 @@ impl AgentEngine {
         // The clock goes on while the agent works. Without that, a thread might come to nothing else.
         let next = (mean * self.budget.governor.jitter() + self.burst_took) as u64;
         let Some(watched) = self.tree.get_mut(thread) else { return };
-        let _ = watched.clock.set_period(next.max(1));
+        watched.arm(next);
         if std::mem::take(&mut watched.stands) {
             let _ = watched.clock.enable();
         }

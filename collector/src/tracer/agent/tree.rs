@@ -23,10 +23,20 @@ pub(crate) enum State {
 pub(crate) struct Watched {
     pub(crate) process: i32,
     pub(crate) clock: EventFd,
+    /// After so many ns of its CPU time the clock overflows.
+    pub(crate) period: u64,
     /// It overflows once only, until it is started again.
     pub(crate) stands: bool,
     /// Times in a row that it could not be given the agent just then.
     pub(crate) tries: u32,
+}
+
+impl Watched {
+    /// Chooses when the clock overflows, ns of CPU time.
+    pub(crate) fn arm(&mut self, period: u64) {
+        self.period = period.max(1);
+        let _ = self.clock.set_period(self.period);
+    }
 }
 
 struct Process {
@@ -115,6 +125,12 @@ impl Tree {
     pub(crate) fn quiet_for(&mut self, process: i32, user_time: Duration) -> Duration {
         let Some(process) = self.processes.get_mut(&process) else { return Duration::ZERO };
         user_time.saturating_sub(*process.quiet_since.get_or_insert(user_time))
+    }
+
+    /// The longest period of the clocks of a process.
+    pub(crate) fn longest_period(&self, process: i32) -> Duration {
+        let of_process = self.threads.values().filter(|watched| watched.process == process);
+        Duration::from_nanos(of_process.map(|watched| watched.period).max().unwrap_or(0))
     }
 
     pub(crate) fn threads_of(&self, process: i32) -> Vec<i32> {

@@ -42,6 +42,7 @@ impl Program {
             kind: TracerKind::Lookahead,
             end: BurstSize::default().end(TracerKind::Lookahead),
             overhead: 100.0 * BUDGET,
+            start_credit: Duration::ZERO,
             burst_share: 1.0,
             inherit: true,
             command: None,

@@ -16,6 +16,9 @@ const GRACE: f64 = 1e9;
 /// The same where the program is running already, with many threads perhaps that may all cost something at once.
 const HEAD_START: f64 = 0.25e9;
 
+/// Over so much CPU time, ns, the start credit is spent.
+const CREDIT_SPREAD: f64 = 1e9;
+
 /// Decides how much CPU time is to pass between two bursts of a thread.
 ///
 /// Let o be the share of CPU time that may be spent, e the share that stops take which are not for bursts (threads that begin and are
@@ -33,14 +36,20 @@ pub(crate) struct Governor {
     /// What was spent and is still to be taken off, ns, and the part of it that each ns of CPU time takes.
     to_take_off: f64,
     taken_off_per_ns: f64,
+    /// What may be spent on top, ns, how much of it each ns of CPU time gives, and how much that was, which fades as the sums do.
+    credit: f64,
+    credit_per_ns: f64,
+    credited: f64,
     /// As if so much CPU time had passed on budget before.
     grace: f64,
     random: fastrand::Rng,
 }
 
 impl Governor {
-    /// `budget`: the share of the threads' CPU time that may be spent, 0.01 for 1 %.
-    pub(crate) fn new(budget: f64, seed: u64) -> Self {
+    /// `budget`: the share of the threads' CPU time that may be spent, 0.01 for 1 %. `credit`: what may be spent on top in the first second
+    /// of CPU time.
+    pub(crate) fn new(budget: f64, credit: Duration, seed: u64) -> Self {
+        let credit = credit.as_nanos() as f64;
         Self {
             budget: budget.max(1e-6),
             burst_cost: FIRST_BURST.as_nanos() as f64,
@@ -50,6 +59,9 @@ impl Governor {
             passed: 0.0,
             to_take_off: 0.0,
             taken_off_per_ns: 0.0,
+            credit,
+            credit_per_ns: credit / CREDIT_SPREAD,
+            credited: 0.0,
             grace: GRACE,
             random: fastrand::Rng::with_seed(seed),
         }
@@ -79,11 +91,15 @@ impl Governor {
         let part = (self.taken_off_per_ns * time.as_nanos() as f64).min(self.to_take_off);
         self.to_take_off -= part;
         self.spent += part;
+        let credited = (self.credit_per_ns * time.as_nanos() as f64).min(self.credit);
+        self.credit -= credited;
+        self.credited += credited;
         let memory = MEMORY.max(10.0 * self.burst_cost / self.budget);
         if self.passed > memory {
             let fade = memory / self.passed;
             self.passed *= fade;
             self.spent *= fade;
+            self.credited *= fade;
             self.spent_on_bursts *= fade;
         }
     }
@@ -101,19 +117,20 @@ impl Governor {
 
     /// What was spent in units of what could have been.
     fn ratio(&self) -> f64 {
-        (self.spent + self.budget * self.grace) / (self.budget * (self.passed + self.grace))
+        (self.spent + self.budget * self.grace) / (self.budget * (self.passed + self.grace) + self.credited)
     }
 
     /// CPU time between two bursts, ns, without jitter.
     pub(crate) fn period(&self) -> f64 {
         let others = (self.spent - self.spent_on_bursts).max(0.0) / (self.passed + GRACE);
-        let left = (self.budget - others).max(self.budget / 20.0);
+        let credit = if self.credit > 0.0 { self.credit_per_ns } else { 0.0 };
+        let left = (self.budget + credit - others).max(self.budget / 20.0);
         (self.burst_cost / left * self.ratio().clamp(0.5, 4.0)).clamp(SHORTEST, LONGEST)
     }
 
     /// Whether something that costs so much, and can wait, may be done now: what was spent with it would be within what may be.
     pub(crate) fn affords(&self, cost: Duration) -> bool {
-        self.spent + cost.as_nanos() as f64 <= self.budget * (self.passed + HEAD_START)
+        self.spent + cost.as_nanos() as f64 <= self.budget * (self.passed + HEAD_START) + self.credited
     }
 
     /// Whether so much was spent that what is not for bursts must become less, too.
@@ -138,7 +155,7 @@ mod tests {
 
     /// Runs a thread for `seconds` of CPU time; returns the share spent.
     fn simulate(budget: f64, cost: Duration, other: Duration, seconds: u64) -> f64 {
-        let mut governor = Governor::new(budget, 7);
+        let mut governor = Governor::new(budget, Duration::ZERO, 7);
         let (mut now, mut spent) = (0.0, Duration::ZERO);
         while now < seconds as f64 * 1e9 {
             let period = governor.period() * governor.jitter();
@@ -174,7 +191,7 @@ mod tests {
     fn what_was_spent_at_once_is_made_up_for_over_the_next_seconds() {
         const BUDGET: f64 = 0.01;
         let (cost, at_once) = (Duration::from_millis(1), Duration::from_millis(30));
-        let mut governor = Governor::new(BUDGET, 7);
+        let mut governor = Governor::new(BUDGET, Duration::ZERO, 7);
         governor.prepared(at_once);
         let (mut now, mut bursts, mut in_first_seconds) = (0.0, 0, 0);
         while now < 10e9 {
@@ -193,8 +210,27 @@ mod tests {
     }
 
     #[test]
+    fn a_start_credit_is_spent_in_the_first_second_and_not_after() {
+        const BUDGET: f64 = 0.01;
+        let (cost, credit) = (Duration::from_micros(200), Duration::from_millis(50));
+        let mut governor = Governor::new(BUDGET, credit, 7);
+        let (mut now, mut spent) = (0.0, [0.0; 2]);
+        while now < 10e9 {
+            let period = governor.period();
+            now += period;
+            governor.passed(Duration::from_nanos(period as u64));
+            governor.spent(cost);
+            governor.burst(cost);
+            spent[usize::from(now > 1e9)] += cost.as_nanos() as f64;
+        }
+        let [first, rest] = spent;
+        assert!((0.9..1.1).contains(&(first / (BUDGET * 1e9 + 50e6))), "{spent:?}");
+        assert!((0.9..1.1).contains(&(rest / (BUDGET * 9e9))), "{spent:?}");
+    }
+
+    #[test]
     fn jitter_is_spread_evenly() {
-        let mut governor = Governor::new(0.01, 99);
+        let mut governor = Governor::new(0.01, Duration::ZERO, 99);
         let factors: Vec<f64> = (0..10_000).map(|_| governor.jitter()).collect();
         let mean = factors.iter().sum::<f64>() / 10_000.0;
         assert!((0.99..1.01).contains(&mean), "{mean}");

@@ -23,6 +23,7 @@ pub(crate) struct Budget<E> {
     charged: Duration,
     /// and of that of the collector's other threads, which write the recording.
     charged_to_recorder: Duration,
+    start_credit: Duration,
     clock: Clock,
     /// What recording took of the threads' own CPU time, and was not taken off yet.
     inside: Duration,
@@ -36,11 +37,12 @@ impl<E: ThreadEvent> Budget<E> {
     /// `seed`: chooses how periods jitter.
     pub(crate) fn new(settings: &Settings, seed: u64, now: Instant) -> Self {
         Self {
-            governor: Governor::new(settings.overhead / 100.0 * settings.burst_share, seed),
+            governor: Governor::new(settings.overhead / 100.0 * settings.burst_share, settings.start_credit, seed),
             cpu_time: CpuTime::new(settings.inherit, now),
             charged: Duration::ZERO,
             charged_to_recorder: Duration::ZERO,
             inside: Duration::ZERO,
+            start_credit: settings.start_credit,
             clock: settings.clock,
             rate: 1.0,
             burst_is_over: false,
@@ -83,6 +85,7 @@ impl<E: ThreadEvent> Budget<E> {
             self.governor.prepared(took);
         }
         statistics.time.other += took;
+        statistics.start_credit = self.start_credit;
         took
     }
 

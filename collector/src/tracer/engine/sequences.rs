@@ -1,6 +1,7 @@
 //! Whole lives of threads, as scripts: what happens to them, and what the tracer asks of the kernel then.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use perfdata::{AttrFlags, EventAttr, SampleFormat};
 
@@ -42,6 +43,7 @@ impl Replay {
             kind: TracerKind::Lookahead,
             end: BurstEnd::Instructions { instructions: 100 },
             overhead: 100.0,
+            start_credit: Duration::ZERO,
             burst_share: 1.0,
             inherit: true,
             command: None,
