@@ -34,12 +34,22 @@ pub(crate) struct Collecting {
     held: Mutex<Held>,
 }
 
+/// A burst that has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewBurst {
+    /// The descriptor of its clock.
+    pub(crate) clock: i32,
+    pub(crate) cost: Duration,
+    /// What it stands for, ns of CPU time in user space.
+    pub(crate) period: u64,
+}
+
 pub(crate) struct Held {
     /// Threads by the descriptors of their clocks, with the period of the next burst.
     pub(crate) clocks: HashMap<i32, (ThreadId, u64)>,
     pub(crate) statistics: TracerStatistics,
-    /// What came since the tracer last asked: descriptors of clocks, and what the bursts cost.
-    pub(crate) new: Vec<(i32, Duration)>,
+    /// What came since the tracer last asked.
+    pub(crate) new: Vec<NewBurst>,
     taken: agent::Burst,
     burst: Burst,
     /// When bursts were taken out last, ns: what comes now is not older.
@@ -105,7 +115,7 @@ impl Collecting {
             statistics.time.decoding += decoding;
             statistics.time.lookahead += took - decoding;
             statistics.sampling_stops += 1;
-            new.push((taken.event, took + unseen));
+            new.push(NewBurst { clock: taken.event, cost: took + unseen, period });
             TracerStatistics::count(&mut statistics.ends, taken.end);
             if let Some(mnemonic) =
                 taken.unsupported.and_then(|number| iced_x86::Mnemonic::try_from(usize::from(number)).ok())

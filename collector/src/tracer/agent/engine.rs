@@ -13,7 +13,7 @@ use crate::machine::cpu_list::CpuList;
 use crate::sys::process::user_time;
 use crate::sys::{EventFd, Report, own_thread, realtime_signal, share_memory};
 use crate::tracer::agent::attention::Attention;
-use crate::tracer::agent::collecting::Collecting;
+use crate::tracer::agent::collecting::{Collecting, NewBurst};
 use crate::tracer::agent::injection::{
     Candidate, Refusal, filters_system_calls, inherited_signal, lets_through, load_status,
 };
@@ -516,14 +516,14 @@ impl AgentEngine {
         }
         self.collecting.collect(&self.shared);
         let new = std::mem::take(&mut self.collecting.held().new);
-        for &(_, cost) in &new {
+        for &NewBurst { cost, period, .. } in &new {
             self.budget.governor.spent(cost);
-            self.budget.governor.burst(cost);
+            self.budget.governor.burst(cost, period as f64);
             self.budget.took_inside(cost);
             self.burst_took += (cost.as_nanos() as f64 - self.burst_took) / 16.0;
         }
         // Not for each burst: the CPU that a thread runs on is interrupted for it.
-        for number in new.iter().map(|(number, _)| *number).collect::<HashSet<i32>>() {
+        for number in new.iter().map(|burst| burst.clock).collect::<HashSet<i32>>() {
             if let Some(thread) = self.collecting.thread_of_clock(number) {
                 self.tree.saw_burst(thread);
                 self.arm(number, thread);
@@ -534,6 +534,7 @@ impl AgentEngine {
             let mut held = self.collecting.held();
             let statistics = &mut held.statistics;
             let before = statistics.time.application;
+            self.budget.governor.threads = self.tree.thread_count();
             self.budget.look_at_time(OFTEN, &self.kernel, statistics);
             self.budget.charge_the_rest(&self.kernel, &mut statistics.time.other);
             statistics.time.application - before
@@ -590,7 +591,7 @@ impl AgentEngine {
         }
         self.collecting.collect(&self.shared);
         let mut held = self.collecting.held();
-        let inside = held.new.drain(..).map(|(_, cost)| cost).sum();
+        let inside = held.new.drain(..).map(|burst| burst.cost).sum();
         self.budget.took_inside(inside);
         let statistics = &mut held.statistics;
         self.budget.look_at_all_time(&self.kernel, statistics);

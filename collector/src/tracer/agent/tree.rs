@@ -69,6 +69,10 @@ impl Tree {
         self.processes.entry(process).or_insert(Process::new(state)).state = state;
     }
 
+    pub(crate) fn thread_count(&self) -> usize {
+        self.threads.len()
+    }
+
     pub(crate) fn get(&self, thread: i32) -> Option<&Watched> {
         self.threads.get(&thread)
     }

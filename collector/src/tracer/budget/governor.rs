@@ -16,14 +16,20 @@ const GRACE: f64 = 1e9;
 /// The same where the program is running already, with many threads perhaps that may all cost something at once.
 const HEAD_START: f64 = 0.25e9;
 
+/// CPU time, ns, that counts as all in user space before anything is known.
+const CERTAIN: f64 = 0.2e9;
+/// Periods vary by chance: what is known of user space may be so much too little.
+const TOLERANCE: f64 = 1.1;
+/// Bursts do not come more often than this makes them, whatever part of the time the kernel takes.
+const LEAST_USER_SHARE: f64 = 0.05;
 /// Over so much CPU time, ns, the start credit is spent.
 const CREDIT_SPREAD: f64 = 1e9;
 
 /// Decides how much CPU time is to pass between two bursts of a thread.
 ///
 /// Let o be the share of CPU time that may be spent, e the share that stops take which are not for bursts (threads that begin and are
-/// looked for, signals of the program), c what a burst costs on average. A burst every c / (o - e) keeps the budget; where the costs
-/// change, the ratio of what was spent to what could have been spent makes up for it. All of it fades over the last seconds.
+/// looked for, signals of the program), c what a burst costs on average, u the share of user space in the CPU time. A burst every
+/// c u / (o - e) of CPU time in user space keeps the budget; where the costs change, the ratio of what was spent to what could have been spent makes up for it. All of it fades over the last seconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Governor {
     budget: f64,
@@ -33,6 +39,11 @@ pub(crate) struct Governor {
     spent: f64,
     spent_on_bursts: f64,
     passed: f64,
+    /// CPU time that bursts stood for, ns: that of user space, which clocks count.
+    stood_for: f64,
+    last_stood_for: f64,
+    /// Threads that have clocks.
+    pub(crate) threads: usize,
     /// What was spent and is still to be taken off, ns, and the part of it that each ns of CPU time takes.
     to_take_off: f64,
     taken_off_per_ns: f64,
@@ -57,6 +68,9 @@ impl Governor {
             spent: 0.0,
             spent_on_bursts: 0.0,
             passed: 0.0,
+            stood_for: 0.0,
+            last_stood_for: 0.0,
+            threads: 1,
             to_take_off: 0.0,
             taken_off_per_ns: 0.0,
             credit,
@@ -98,14 +112,18 @@ impl Governor {
         if self.passed > memory {
             let fade = memory / self.passed;
             self.passed *= fade;
+            self.stood_for *= fade;
             self.spent *= fade;
             self.credited *= fade;
             self.spent_on_bursts *= fade;
         }
     }
 
-    /// A burst has ended that cost so much in all, which [`spent`](Self::spent) was told, too.
-    pub(crate) fn burst(&mut self, cost: Duration) {
+    /// A burst has ended that cost so much in all, which [`spent`](Self::spent) was told, too, and stood for so much CPU time in user
+    /// space, ns.
+    pub(crate) fn burst(&mut self, cost: Duration, stood_for: f64) {
+        self.stood_for += stood_for;
+        self.last_stood_for = stood_for;
         let cost = cost.as_nanos() as f64;
         self.spent_on_bursts += cost;
         // The first ones of a program find everything cold: no reason to wait long for the next.
@@ -120,12 +138,19 @@ impl Governor {
         (self.spent + self.budget * self.grace) / (self.budget * (self.passed + self.grace) + self.credited)
     }
 
-    /// CPU time between two bursts, ns, without jitter.
+    /// The part of the CPU time that bursts can come in: what the kernel does for a program is not counted by its clocks.
+    fn user_share(&self) -> f64 {
+        // The next burst of each thread is on its way, by half a period on average.
+        let known = self.stood_for + self.last_stood_for * self.threads as f64 / 2.0 + CERTAIN;
+        (TOLERANCE * known / (self.passed + CERTAIN)).clamp(LEAST_USER_SHARE, 1.0)
+    }
+
+    /// CPU time in user space between two bursts, ns, without jitter.
     pub(crate) fn period(&self) -> f64 {
         let others = (self.spent - self.spent_on_bursts).max(0.0) / (self.passed + GRACE);
         let credit = if self.credit > 0.0 { self.credit_per_ns } else { 0.0 };
         let left = (self.budget + credit - others).max(self.budget / 20.0);
-        (self.burst_cost / left * self.ratio().clamp(0.5, 4.0)).clamp(SHORTEST, LONGEST)
+        (self.burst_cost / left * self.user_share() * self.ratio().clamp(0.5, 4.0)).clamp(SHORTEST, LONGEST)
     }
 
     /// Whether something that costs so much, and can wait, may be done now: what was spent with it would be within what may be.
@@ -153,16 +178,17 @@ impl Governor {
 mod tests {
     use super::*;
 
-    /// Runs a thread for `seconds` of CPU time; returns the share spent.
-    fn simulate(budget: f64, cost: Duration, other: Duration, seconds: u64) -> f64 {
+    /// Runs a thread for `seconds` of CPU time, `user` of it in user space; returns the share spent.
+    fn simulate(budget: f64, cost: Duration, other: Duration, user: f64, seconds: u64) -> f64 {
         let mut governor = Governor::new(budget, Duration::ZERO, 7);
         let (mut now, mut spent) = (0.0, Duration::ZERO);
         while now < seconds as f64 * 1e9 {
-            let period = governor.period() * governor.jitter();
+            let stood_for = governor.period() * governor.jitter();
+            let period = stood_for / user;
             now += period;
             governor.passed(Duration::from_nanos(period as u64));
             governor.spent(cost);
-            governor.burst(cost);
+            governor.burst(cost, stood_for);
             // Other stops come with time, not with bursts.
             let others = other.mul_f64(period / 1e9);
             governor.spent(others);
@@ -175,7 +201,7 @@ mod tests {
     fn the_budget_is_kept() {
         for budget in [0.001, 0.01, 0.05, 0.5] {
             for cost in [40, 250, 3000] {
-                let share = simulate(budget, Duration::from_micros(cost), Duration::ZERO, 200);
+                let share = simulate(budget, Duration::from_micros(cost), Duration::ZERO, 1.0, 200);
                 assert!((0.8..1.1).contains(&(share / budget)), "{budget} {cost}: {share}");
             }
         }
@@ -183,8 +209,16 @@ mod tests {
 
     #[test]
     fn other_stops_are_made_up_for() {
-        let share = simulate(0.01, Duration::from_micros(250), Duration::from_millis(5), 200);
+        let share = simulate(0.01, Duration::from_micros(250), Duration::from_millis(5), 1.0, 200);
         assert!((0.008..0.0125).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn what_the_kernel_does_for_a_program_is_budget_for_its_bursts() {
+        for user in [0.1, 0.3, 0.7] {
+            let share = simulate(0.01, Duration::from_micros(250), Duration::ZERO, user, 200);
+            assert!((0.8..1.1).contains(&(share / 0.01)), "{user}: {share}");
+        }
     }
 
     #[test]
@@ -199,7 +233,7 @@ mod tests {
             now += period;
             governor.passed(Duration::from_nanos(period as u64));
             governor.spent(cost);
-            governor.burst(cost);
+            governor.burst(cost, period);
             bursts += 1;
             in_first_seconds += u32::from(now < 3e9);
         }
@@ -220,7 +254,7 @@ mod tests {
             now += period;
             governor.passed(Duration::from_nanos(period as u64));
             governor.spent(cost);
-            governor.burst(cost);
+            governor.burst(cost, period);
             spent[usize::from(now > 1e9)] += cost.as_nanos() as f64;
         }
         let [first, rest] = spent;

@@ -106,7 +106,8 @@ impl<E: ThreadEvent> Budget<E> {
         thread.cost += cost;
         self.governor.spent(cost);
         if std::mem::take(&mut self.burst_is_over) {
-            self.governor.burst(std::mem::take(&mut thread.cost));
+            let stood_for = thread.burst.period as f64 / self.rate;
+            self.governor.burst(std::mem::take(&mut thread.cost), stood_for);
         }
     }
 

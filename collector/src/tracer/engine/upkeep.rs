@@ -36,6 +36,7 @@ impl Upkeep {
         if now < self.next {
             return;
         }
+        executor.budget.governor.threads = executor.threads.len();
         executor.look_at_time(WITHOUT_STOP);
         give_up_breakpoints(executor);
         start_slow_clocks_anew(executor);
