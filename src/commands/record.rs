@@ -94,7 +94,7 @@ pub struct Args {
     #[arg(long, value_name = "PMU", default_value = "machine", value_parser = simulation::PMUS)]
     pmu: String,
     /// How to trace branches in software: lookahead (an interpreter follows the program's path), agent (the same inside a command that is
-    /// started: cheaper, but bursts end at system calls), breakpoint (a breakpoint at every branch, slow), none, or auto (lookahead
+    /// started, by its own threads: cheaper), breakpoint (a breakpoint at every branch, slow), none, or auto (lookahead
     /// where there are no hardware branch records)
     #[arg(long, value_name = "HOW", default_value = "auto")]
     tracer: TracerChoice,

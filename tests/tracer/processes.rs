@@ -11,7 +11,7 @@ fn every_thread_has_bursts_by_its_cpu_time() {
     // Where bursts cost more, a budget buys fewer of them in the same time.
     let mut recordings = [40, 80, 160, 320, 640]
         .iter()
-        .map(|unit| place.trace(&["--overhead", "20"], &[text(&threads), &unit.to_string()]));
+        .map(|unit| place.trace(&["--overhead", "20", "--start-credit", "0"], &[text(&threads), &unit.to_string()]));
     let traced = recordings.find(|traced| traced.number("/bursts") >= 50).expect("50 bursts");
     // Passages as they were seen: what they count for each other is estimated.
     let document = place.json(&["blocks", "--format", "json"]);

@@ -105,7 +105,7 @@ fn what_was_traced_is_said() {
         "branches are traced in software, at most 1 % of CPU time",
         "samples in ",
         "branches traced in software by looking ahead: ",
-        "of CPU time (1 % allowed): stops ",
+        "of CPU time (1 % allowed and 50 ms in the first ",
         "t/(1-s) = ",
         "bursts ended: ",
     ];

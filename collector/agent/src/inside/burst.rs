@@ -294,7 +294,7 @@ fn renew(tcb: &mut Tcb) {
     tcb.agent = None;
     tcb.hold = None;
     tcb.selector.store(0, Relaxed);
-    tcb.phase.store(0, Relaxed);
+    tcb.waits.store(0, Relaxed);
     tcb.heap = Heap::of(&raw const *tcb as u64);
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU32};
+use std::sync::atomic::{AtomicU8, AtomicU64};
 
 use crate::inside::burst::Agent;
 use crate::inside::follow::Hold;
@@ -23,9 +23,7 @@ pub(crate) struct Tcb {
     pub(crate) fs_base: u64,
     pub(crate) index: u64,
     /// Not zero: the burst here is to go on when its thread comes out of a system call ([`super::follow`]).
-    pub(crate) phase: AtomicU32,
-    /// That thread.
-    pub(crate) follower: AtomicU32,
+    pub(crate) waits: AtomicU64,
     /// Not zero: the kernel is to say when the thread enters a system call.
     pub(crate) selector: AtomicU8,
     /// What that burst goes on from.

@@ -184,14 +184,14 @@ pub(crate) unsafe extern "C" fn leave() -> ! {
         "mov rsp, qword ptr [rdi + {stack_pointer}]",
         "mov rcx, qword ptr [rdi + {fs_base}]",
         "wrfsbase rcx",
-        "cmp dword ptr [rdi + {phase}], 0",
+        "cmp qword ptr [rdi + {waits}], 0",
         "jne 2f",
         "mov dword ptr [rdi + {busy}], 0",
         "2:",
         "ret",
         stack_pointer = const offset_of!(Tcb, stack_pointer),
         fs_base = const offset_of!(Tcb, fs_base),
-        phase = const offset_of!(Tcb, phase),
+        waits = const offset_of!(Tcb, waits),
         busy = const offset_of!(Tcb, busy),
     )
 }

@@ -11,8 +11,8 @@
 //! overflows, it is armed no more.
 
 use std::ffi::c_int;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use lookahead::{Registers, SingleStep};
 
@@ -26,8 +26,13 @@ use crate::inside::{burst, own};
 use crate::layout::{BASE, CONTEXTS};
 use crate::slots::{HeldSlot, Shared};
 
-const ARMED: u32 = 1;
-const IN_CALL: u32 = 2;
+const ARMED: u64 = 1;
+const IN_CALL: u64 = 2;
+/// No burst waits.
+const NONE: u64 = 0;
+/// Where the thread stands beside the phase.
+const THREAD_SHIFT: u32 = 2;
+const PHASE: u64 = (1 << THREAD_SHIFT) - 1;
 /// Times that a burst goes on.
 pub(crate) const MOST: u64 = 16;
 /// EFLAGS.TF.
@@ -131,8 +136,7 @@ pub(crate) fn arm(tcb: &Tcb, signal: c_int, process: u32, frame: &mut Frame, reg
     }
     let blocked = frame.blocked;
     frame.blocked |= !(SYNCHRONOUS | bit(signal));
-    tcb.follower.store(system::thread_id(), Relaxed);
-    tcb.phase.store(ARMED, Release);
+    tcb.waits.store(of_thread(ARMED), Release);
     let Registers { general, rip, .. } = *registers;
     Some(Armed { process, general, rip, blocked })
 }
@@ -185,13 +189,19 @@ fn leaves_trap(general: &[u64; 16]) -> bool {
     }
 }
 
-/// The context whose burst waits for a thread in this phase.
-fn waiting(phase: u32, thread: u32) -> Option<*mut Tcb> {
-    context::all().find(|&tcb| {
-        // SAFETY: contexts stay where they are; the fields are atomic.
-        let (found, follower) = unsafe { (&(*tcb).phase, &(*tcb).follower) };
-        found.load(Acquire) == phase && follower.load(Relaxed) == thread
-    })
+/// What a context says whose burst waits for the calling thread in this phase.
+fn of_thread(phase: u64) -> u64 {
+    u64::from(system::thread_id()) << THREAD_SHIFT | phase
+}
+
+fn waits(tcb: *mut Tcb) -> &'static AtomicU64 {
+    // SAFETY: contexts stay where they are; the field is atomic.
+    unsafe { &(*tcb).waits }
+}
+
+/// The context whose burst waits in this way.
+fn waiting(how: u64) -> Option<*mut Tcb> {
+    context::all().find(|&tcb| waits(tcb).load(Acquire) == how)
 }
 
 /// The thread is armed no more. What it blocks is what it was.
@@ -211,8 +221,7 @@ fn finish(tcb: &mut Tcb) {
 }
 
 fn free(tcb: &mut Tcb) {
-    tcb.follower.store(0, Relaxed);
-    tcb.phase.store(0, Release);
+    tcb.waits.store(NONE, Release);
     // SAFETY: a field of the context; others compare and exchange it.
     unsafe { AtomicU32::from_ptr(&raw mut tcb.busy) }.store(0, Release);
 }
@@ -221,12 +230,11 @@ fn free(tcb: &mut Tcb) {
 ///
 /// Nothing here uses thread-local storage.
 pub(crate) fn interrupted(frame: &mut Frame) {
-    // SAFETY: contexts stay where they are; the field is atomic.
-    let is_armed = context::all().any(|tcb| unsafe { &(*tcb).phase }.load(Relaxed) == ARMED);
-    if !is_armed {
+    let is_armed = |tcb| waits(tcb).load(Relaxed) & PHASE == ARMED;
+    if !context::all().any(is_armed) {
         return;
     }
-    if let Some(tcb) = waiting(ARMED, system::thread_id()) {
+    if let Some(tcb) = waiting(of_thread(ARMED)) {
         // SAFETY: it is this thread's: nobody else changes one that is armed.
         let tcb = unsafe { &mut *tcb };
         if let Some(hold) = tcb.hold {
@@ -239,22 +247,20 @@ pub(crate) fn interrupted(frame: &mut Frame) {
 /// A burst of a thread begins: an earlier one goes no further. Nothing here uses thread-local storage.
 pub(crate) fn begin_anew(frame: &mut Frame) {
     interrupted(frame);
-    let thread = system::thread_id();
-    while let Some(tcb) = waiting(IN_CALL, thread) {
-        take_over(tcb, finish);
+    let in_call = of_thread(IN_CALL);
+    while let Some(tcb) = waiting(in_call) {
+        take_over(tcb, in_call, finish);
     }
 }
 
-/// Gives the burst of a thread that is in a system call up to somebody else.
-fn take_over(tcb: *mut Tcb, then: impl FnOnce(&mut Tcb)) -> bool {
-    // SAFETY: contexts stay where they are; the field is atomic. Who ends the phase has the context.
-    unsafe {
-        let is_mine = (*tcb).phase.compare_exchange(IN_CALL, 0, AcqRel, Relaxed).is_ok();
-        if is_mine {
-            then(&mut *tcb);
-        }
-        is_mine
+/// Ends that a burst waits in a system call in this way, unless somebody else has: who does has the context.
+fn take_over(tcb: *mut Tcb, how: u64, then: impl FnOnce(&mut Tcb)) -> bool {
+    let is_mine = waits(tcb).compare_exchange(how, NONE, AcqRel, Relaxed).is_ok();
+    if is_mine {
+        // SAFETY: see above.
+        then(unsafe { &mut *tcb });
     }
+    is_mine
 }
 
 /// A context for a burst where none is free: that of one that waits for its thread. Null if there is none. Nothing here uses thread-local
@@ -265,12 +271,13 @@ pub(crate) extern "C" fn context_of_waiting(process: u32) -> *mut Tcb {
         unsafe { AtomicU32::from_ptr(&raw mut (*tcb).busy) }.load(Relaxed) == process
     });
     let found = of_process.find(|&tcb| {
-        take_over(tcb, |tcb| {
-            tcb.follower.store(0, Relaxed);
-            if let Some(hold) = tcb.hold.take() {
-                hold.slot.leave();
-            }
-        })
+        let how = waits(tcb).load(Acquire);
+        how & PHASE == IN_CALL
+            && take_over(tcb, how, |tcb| {
+                if let Some(hold) = tcb.hold.take() {
+                    hold.slot.leave();
+                }
+            })
     });
     found.unwrap_or(std::ptr::null_mut())
 }
@@ -280,7 +287,7 @@ pub(crate) extern "C" fn context_of_waiting(process: u32) -> *mut Tcb {
 pub(crate) extern "C" fn at_system_call(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame) -> u64 {
     // SAFETY: the kernel has written it.
     let code = unsafe { (*info).si_code };
-    let tcb = if code == SYS_USER_DISPATCH { waiting(ARMED, system::thread_id()) } else { None };
+    let tcb = if code == SYS_USER_DISPATCH { waiting(of_thread(ARMED)) } else { None };
     let Some(tcb) = tcb else {
         interrupted(frame);
         return programs::pass_on(signal, info, frame, programs_action(&PROGRAMS_SIGSYS));
@@ -310,7 +317,7 @@ pub(crate) extern "C" fn at_system_call(signal: c_int, info: *const libc::siginf
     frame.rflags |= TRAP_FLAG;
     hold.flags = frame.rflags;
     tcb.hold = Some(hold);
-    tcb.phase.store(IN_CALL, Release);
+    tcb.waits.store(of_thread(IN_CALL), Release);
     0
 }
 
@@ -321,9 +328,9 @@ pub(crate) extern "C" fn trapped(signal: c_int, info: *const libc::siginfo_t, fr
     let code = unsafe { (*info).si_code };
     let programs = programs::load(programs_action(&PROGRAMS_SIGTRAP));
     if code == TRAP_TRACE && frame.rflags & TRAP_FLAG != 0 {
-        if let Some(tcb) = waiting(IN_CALL, system::thread_id()) {
-            let is_mine = take_over(tcb, |tcb| {
-                tcb.follower.store(0, Relaxed);
+        let in_call = of_thread(IN_CALL);
+        if let Some(tcb) = waiting(in_call) {
+            let is_mine = take_over(tcb, in_call, |tcb| {
                 let flags = tcb.hold.map_or(0, |hold| hold.flags);
                 forget_trap_flag(frame, flags);
             });

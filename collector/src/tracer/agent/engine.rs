@@ -44,10 +44,15 @@ const LOOKS: usize = 8;
 const YOUNG: Duration = Duration::from_millis(3);
 /// The first burst of a process comes as soon after the agent as this, ns of CPU time: at the moment that chance has chosen.
 const FIRST_PERIOD: u64 = 50_000;
+/// The kernel's own least period is not much shorter, ns.
+const SHORTEST: u64 = 20_000;
 /// Where a thread was in a system call when it was to get the agent: so many times it is tried again soon, after so many ns of its CPU time on
 /// average.
 const TRIES: u32 = 4;
 const SOON: f64 = 100_000.0;
+/// How soon first bursts are looked for while threads have begun lately, and how long a clock waits for one.
+const SOON_SEEN: Duration = Duration::from_millis(20);
+const LONGEST_STAND: Duration = Duration::from_secs(1);
 /// How long an agent that is asked for may take to get the thread to stop.
 const LONGEST_STOP: Duration = Duration::from_secs(1);
 
@@ -85,8 +90,8 @@ pub(crate) struct AgentEngine {
     /// Processes of which it is not known yet whether the agent could be mapped.
     loading: Vec<i32>,
     looks: usize,
-    /// Threads whose clocks stand, and for how many ticks.
-    standing: Vec<(i32, u32)>,
+    /// Threads whose clocks overflow once and stand then, and since when.
+    standing: Vec<(i32, Instant)>,
     /// Times that bursts were taken out, of the first few.
     ticks: u32,
     /// Why there is no image.
@@ -258,14 +263,15 @@ impl AgentEngine {
         let Ok(clock) = opened else { return };
         let mean = self.budget.period();
         // A first overflow may come at any time: threads that live shorter than a period get their share.
-        let first = ((mean * part * self.seed.f64()) as u64).max(1);
+        let first = ((mean * part * self.seed.f64()) as u64).max(SHORTEST);
         let (whom, signal) = match state {
             State::With { signal } => (thread, signal),
             _ => (own_thread(), realtime_signal()),
         };
-        let started =
-            clock.signal_to(whom, signal).and_then(|()| clock.set_period(first)).and_then(|()| clock.enable());
-        if started.is_err() {
+        // A short period that went on until the first burst is seen would leave the thread no time of its own.
+        let stands = matches!(state, State::With { .. });
+        let started = clock.signal_to(whom, signal).and_then(|()| clock.set_period(first));
+        if started.and_then(|()| if stands { clock.once() } else { clock.enable() }).is_err() {
             return;
         }
         if self.tree.get(thread).is_some() {
@@ -273,11 +279,15 @@ impl AgentEngine {
         }
         let number = clock.number();
         let (new_thread, new_process) =
-            self.tree.add(thread, Watched { process, clock, period: first, stands: false, tries: 0 });
+            self.tree.add(thread, Watched { process, clock, period: first, stands, tries: 0 });
         let mut held = self.collecting.held();
         held.clocks.insert(number, (ThreadId { pid: process, tid: thread }, mean as u64));
         held.statistics.threads += u64::from(new_thread);
         held.statistics.processes += u64::from(new_process);
+        drop(held);
+        if stands {
+            self.stands(thread);
+        }
     }
 
     fn stop_watching(&mut self, thread: i32) {
@@ -419,10 +429,10 @@ impl AgentEngine {
             self.has_agent(process, candidate.signal);
             if let Some(watched) = self.tree.get_mut(thread) {
                 watched.stands = true;
-                self.standing.push((thread, 0));
                 let _ = watched.clock.disable();
                 watched.arm(FIRST_PERIOD);
                 let _ = watched.clock.once();
+                self.stands(thread);
             }
         }
         let signal = if let Err(Refusal::Signal(signal)) = done { signal } else { 0 };
@@ -462,13 +472,22 @@ impl AgentEngine {
 
     /// A clock that overflows once, and whose burst does not come, is started again.
     fn start_standing(&mut self) {
-        for (thread, ticks) in std::mem::take(&mut self.standing) {
+        let now = self.kernel.now();
+        for (thread, since) in std::mem::take(&mut self.standing) {
             let Some(watched) = self.tree.get(thread).filter(|watched| watched.stands) else { continue };
-            match ticks {
-                0..3 => self.standing.push((thread, ticks + 1)),
-                _ => self.arm(watched.clock.number(), thread),
+            if now < since + LONGEST_STAND {
+                self.standing.push((thread, since));
+            } else {
+                self.arm(watched.clock.number(), thread);
             }
         }
+    }
+
+    /// The clock of a thread overflows once, until its burst is seen, which is soon.
+    fn stands(&mut self, thread: i32) {
+        let now = self.kernel.now();
+        self.standing.push((thread, now));
+        self.next_tick = self.next_tick.min(now + SOON_SEEN);
     }
 
     /// Looks whether agents could be mapped.
@@ -565,7 +584,8 @@ impl AgentEngine {
             bursts if bursts > FEW => often * FEW as u32 / bursts as u32,
             _ => often,
         };
-        self.next_tick = now + next;
+        let is_soon = self.standing.last().is_some_and(|(_, since)| now < *since + OFTEN);
+        self.next_tick = now + if is_soon { next.min(SOON_SEEN) } else { next };
     }
 
     /// Chooses when the next burst of a thread comes.
