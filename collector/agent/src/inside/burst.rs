@@ -89,8 +89,7 @@ pub(crate) extern "C" fn burst(tcb: &mut Tcb, info: *const libc::siginfo_t, fram
     if left_by != 0 {
         renew(tcb);
     }
-    follow::begin_anew(frame);
-    if shared.is_off() {
+    if !follow::begin_anew(frame) || shared.is_off() {
         return;
     }
     // SAFETY: the kernel has written both; `si_fd` follows `si_band`.

@@ -57,6 +57,19 @@ const NEVER: u32 = 3;
 static PROGRAMS_SIGSYS: SharedAction = no_action();
 static PROGRAMS_SIGTRAP: SharedAction = no_action();
 
+/// Threads that come out of a system call with the trap flag set, and for which no burst waits any more.
+static FORSAKEN: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
+
+/// Remembers that the trap flag of a thread is the agent's. `false`: there is no room.
+fn forsake(thread: u32) -> bool {
+    FORSAKEN.iter().any(|entry| entry.compare_exchange(0, thread, AcqRel, Relaxed).is_ok())
+}
+
+/// Whether the trap flag of the thread is the agent's, which is forgotten.
+fn was_forsaken(thread: u32) -> bool {
+    FORSAKEN.iter().any(|entry| entry.compare_exchange(thread, 0, AcqRel, Relaxed).is_ok())
+}
+
 /// Where a burst waits for its thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Hold {
@@ -244,13 +257,17 @@ pub(crate) fn interrupted(frame: &mut Frame) {
     }
 }
 
-/// A burst of a thread begins: an earlier one goes no further. Nothing here uses thread-local storage.
-pub(crate) fn begin_anew(frame: &mut Frame) {
+/// A burst of a thread begins: an earlier one goes no further. `false`: it must not begin. Nothing here uses thread-local storage.
+pub(crate) fn begin_anew(frame: &mut Frame) -> bool {
     interrupted(frame);
     let in_call = of_thread(IN_CALL);
     while let Some(tcb) = waiting(in_call) {
+        if !forsake(system::thread_id()) {
+            return false;
+        }
         take_over(tcb, in_call, finish);
     }
+    true
 }
 
 /// Ends that a burst waits in a system call in this way, unless somebody else has: who does has the context.
@@ -273,6 +290,7 @@ pub(crate) extern "C" fn context_of_waiting(process: u32) -> *mut Tcb {
     let found = of_process.find(|&tcb| {
         let how = waits(tcb).load(Acquire);
         how & PHASE == IN_CALL
+            && forsake((how >> THREAD_SHIFT) as u32)
             && take_over(tcb, how, |tcb| {
                 if let Some(hold) = tcb.hold.take() {
                     hold.slot.leave();
@@ -336,8 +354,8 @@ pub(crate) extern "C" fn trapped(signal: c_int, info: *const libc::siginfo_t, fr
             });
             return if is_mine { tcb as u64 } else { 0 };
         }
-        // The burst was somebody else's meanwhile, or a program that has a handler for it steps itself.
-        if !programs.is_function() {
+        // The burst went no further meanwhile, or a program that has a handler for it steps itself.
+        if was_forsaken(system::thread_id()) || !programs.is_function() {
             frame.rflags &= !TRAP_FLAG;
             return 0;
         }
