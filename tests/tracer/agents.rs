@@ -75,6 +75,78 @@ fn no_sample_of_the_agents_own_code_is_counted() {
     }
 }
 
+/// As much code before each system call as after it, in two functions.
+const AROUND: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static __thread volatile unsigned long sum;
+__attribute__((noinline)) static void before(int count) { for (int i = 0; i < count; i++) sum += i; }
+__attribute__((noinline)) static void after(int count) { for (int i = 0; i < count; i++) sum ^= i; }
+static void *work(void *count) {
+    for (long i = 0; i < (long)count; i++) {
+        before(100);
+        getppid();
+        after(100);
+        if (i % 3 == 0) write(-1, "", 0);
+    }
+    return (void *)sum;
+}
+int main(int argc, char **argv) {
+    long count = atol(argv[1]);
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, work, (void *)count);
+    unsigned long all = 0;
+    for (int i = 0; i < 2; i++) { void *result; pthread_join(threads[i], &result); all += (unsigned long)result; }
+    printf("%lu\n", all);
+    return argc;
+}
+"#;
+
+#[test]
+fn bursts_go_on_after_system_calls() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(around) = place.program("around", AROUND) else { return };
+    let traced = record(&place, &["--overhead", "50"], &[text(&around), "1000000"]);
+    let tracer = traced.tracer();
+    if tracer["continued"]["system call"].as_u64().is_none() && cannot_dispatch() {
+        testing::skip!(Kernel, "the kernel has no syscall user dispatch");
+        return;
+    }
+    // A thousand instructions between two system calls, bursts of ten thousand.
+    assert!(tracer["continued"]["system call"].as_u64().unwrap() > traced.number("/bursts"), "{tracer:#}");
+    let complete = tracer["ends"]["instruction budget"].as_u64().unwrap();
+    assert!(complete * 10 > traced.number("/bursts") * 9, "{tracer:#}");
+    assert_eq!(tracer["predictions"]["diverged"], 0, "{tracer:#}");
+    let document = place.json(&["blocks", "--top", "0", "--format", "json"]);
+    let streams = |function: &str| -> f64 {
+        let blocks = document["blocks"].as_array().unwrap();
+        blocks.iter().filter(|block| block["function"] == function).map(|b| b["lbr_streams"].as_f64().unwrap()).sum()
+    };
+    let ratio = streams("after") / streams("before");
+    assert!((0.8..1.25).contains(&ratio), "{ratio}: {tracer:#}");
+}
+
+/// Whether the kernel is older than 5.11.
+fn cannot_dispatch() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.trim().parse::<u32>().ok());
+    (numbers.next(), numbers.next()) < (Some(5), Some(11))
+}
+
+#[test]
+fn a_start_credit_gives_short_commands_bursts() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    let [without, with] = ["0", "50"].map(|credit| {
+        let traced = record(&place, &["--overhead", "0.5", "--start-credit", credit], &[text(&hot), "800"]);
+        assert_eq!(traced.number("/start_credit_ns"), credit.parse::<u64>().unwrap() * 1_000_000);
+        traced.number("/bursts")
+    });
+    assert!(with > 2 * without + 10, "{with} with, {without} without");
+}
+
 #[test]
 fn a_process_that_filters_its_system_calls_gets_no_agent() {
     const FILTERED: &str = r#"

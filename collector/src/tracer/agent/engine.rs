@@ -189,15 +189,16 @@ impl AgentEngine {
         let ended: HashSet<i32> = happened.iter().filter_map(Happening::ended_thread).collect();
         for happening in happened {
             match happening {
-                Happening::Exec { process: thread } | Happening::Begin { thread, .. } if ended.contains(&thread) => {}
+                Happening::Exec { process: thread, .. } | Happening::Begin { thread, .. }
+                    if ended.contains(&thread) => {}
                 // Nothing but the command's own thread is followed.
-                Happening::Exec { process } | Happening::Begin { process, .. }
+                Happening::Exec { process, .. } | Happening::Begin { process, .. }
                     if !self.settings.inherit
                         && (matches!(happening, Happening::Begin { .. }) || self.settings.command != Some(process)) => {
                 }
-                Happening::Exec { process } => self.became_another_program(process),
-                Happening::Begin { process, thread, parent } if process == parent => {
-                    self.watch(process, thread, 1.0);
+                Happening::Exec { process, time } => self.became_another_program(process, time),
+                Happening::Begin { process, thread, parent, time } if process == parent => {
+                    self.watch(process, thread, 1.0, time);
                 }
                 Happening::Begin { process, parent, .. } => self.forked(process, parent),
                 Happening::End { process, thread } => self.ended(process, thread),
@@ -206,12 +207,15 @@ impl AgentEngine {
         self.looking += self.kernel.own_time().saturating_sub(began);
     }
 
-    fn became_another_program(&mut self, process: i32) {
+    /// What the process was before is gone with its threads. Those that the new program has begun may be known already.
+    fn became_another_program(&mut self, process: i32, time: u64) {
         for thread in self.tree.threads_of(process) {
-            self.stop_watching(thread);
+            if self.tree.get(thread).is_some_and(|watched| watched.begun < time) {
+                self.stop_watching(thread);
+            }
         }
         self.tree.set_state(process, State::Without);
-        self.watch(process, process, self.attention.part());
+        self.watch(process, process, self.attention.part(), time);
     }
 
     /// A child of fork has what its parent has, one of vfork has its parent's memory.
@@ -236,7 +240,7 @@ impl AgentEngine {
             let state = inherited_signal(process).map_or(State::Without, |signal| State::With { signal });
             self.tree.set_state(process, state);
             for thread in self.kernel.threads(process) {
-                self.watch(process, thread, 1.0);
+                self.watch(process, thread, 1.0, 0);
             }
         }
     }
@@ -249,7 +253,7 @@ impl AgentEngine {
 
     /// Opens the clock of a thread, which tells the tracer, or the agent if the process has it. The first burst comes within this part
     /// of a period.
-    fn watch(&mut self, process: i32, thread: i32, part: f64) {
+    fn watch(&mut self, process: i32, thread: i32, part: f64, begun: u64) {
         let state = self.tree.state(process).unwrap_or(State::Without);
         if matches!(state, State::Never | State::Young)
             || matches!(state, State::With { signal } if !lets_through(thread, signal))
@@ -279,7 +283,7 @@ impl AgentEngine {
         }
         let number = clock.number();
         let (new_thread, new_process) =
-            self.tree.add(thread, Watched { process, clock, period: first, stands, tries: 0 });
+            self.tree.add(thread, Watched { process, begun, clock, period: first, stands, tries: 0 });
         let mut held = self.collecting.held();
         held.clocks.insert(number, (ThreadId { pid: process, tid: thread }, mean as u64));
         held.statistics.threads += u64::from(new_thread);

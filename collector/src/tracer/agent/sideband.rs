@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use perf_event_open_sys::bindings as sys;
-use perfdata::{AttrFlags, EventAttr};
+use perfdata::{AttrFlags, EventAttr, SampleFormat};
 
 use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
@@ -18,10 +18,10 @@ const EXEC: u16 = 1 << 13;
 /// What happened to a process or thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
-    /// The process has another program.
-    Exec { process: i32 },
-    /// A thread or process began.
-    Begin { process: i32, thread: i32, parent: i32 },
+    /// The process has another program; when, by the kernel's clock of events, ns.
+    Exec { process: i32, time: u64 },
+    /// A thread or process began, and when.
+    Begin { process: i32, thread: i32, parent: i32, time: u64 },
     /// A thread ended.
     End { process: i32, thread: i32 },
 }
@@ -52,9 +52,11 @@ impl Sideband {
                 | AttrFlags::TASK
                 | AttrFlags::COMM
                 | AttrFlags::COMM_EXEC
+                | AttrFlags::SAMPLE_ID_ALL
                 | AttrFlags::WATERMARK
                 | AttrFlags::EXCLUDE_KERNEL
                 | AttrFlags::EXCLUDE_HV,
+            sample_format: SampleFormat::TIME,
             wakeup_events_or_watermark: 1,
             ..EventAttr::default()
         };
@@ -72,24 +74,18 @@ impl Sideband {
         self.rings.iter().map(|(event, _)| event.as_fd())
     }
 
-    /// What happened since the last time. Begins come before execs and these before ends: of the order between rings nothing is known.
+    /// What happened since the last time, in order. What happens while the rings are read may come before what happened earlier.
     pub(crate) fn happened(&mut self) -> Vec<Happening> {
         self.bytes.clear();
         for (_, ring) in &mut self.rings {
             ring.drain(&mut self.bytes);
         }
-        let mut happened = read(&self.bytes);
-        happened.sort_by_key(|happening| match happening {
-            Happening::Begin { .. } => 0,
-            Happening::Exec { .. } => 1,
-            Happening::End { .. } => 2,
-        });
-        happened
+        read(&self.bytes)
     }
 }
 
 fn read(bytes: &[u8]) -> Vec<Happening> {
-    let (mut happened, mut offset) = (Vec::new(), 0);
+    let (mut happened, mut offset) = (Vec::<(u64, Happening)>::new(), 0);
     while let Ok(Some(record)) = first_record(&bytes[offset..], offset) {
         offset += record.all.len();
         let word = |at: usize| {
@@ -97,21 +93,26 @@ fn read(bytes: &[u8]) -> Vec<Happening> {
         };
         let misc = u16::from_ne_bytes([record.all[4], record.all[5]]);
         let (Some(first), Some(second)) = (word(0), word(1)) else { continue };
+        // The time is the last field (sample_id_all).
+        let Some(time) = record.body.last_chunk::<8>().map(|time| u64::from_ne_bytes(*time)) else { continue };
         match record.kind {
-            sys::PERF_RECORD_COMM if misc & EXEC != 0 => happened.push(Happening::Exec { process: first }),
+            sys::PERF_RECORD_COMM if misc & EXEC != 0 => {
+                happened.push((time, Happening::Exec { process: first, time }));
+            }
             // pid, ppid, tid, ptid.
             sys::PERF_RECORD_FORK => {
                 let Some(thread) = word(2) else { continue };
-                happened.push(Happening::Begin { process: first, thread, parent: second });
+                happened.push((time, Happening::Begin { process: first, thread, parent: second, time }));
             }
             sys::PERF_RECORD_EXIT => {
                 let Some(thread) = word(2) else { continue };
-                happened.push(Happening::End { process: first, thread });
+                happened.push((time, Happening::End { process: first, thread }));
             }
             _ => {}
         }
     }
-    happened
+    happened.sort_by_key(|(time, _)| *time);
+    happened.into_iter().map(|(_, happening)| happening).collect()
 }
 
 #[cfg(test)]
@@ -124,21 +125,26 @@ mod tests {
         words.iter().fold(header, |bytes, word| [bytes, word.to_ne_bytes().to_vec()].concat())
     }
 
+    fn at(time: i32, kind: u32, misc: u16, words: &[i32]) -> Vec<u8> {
+        record(kind, misc, &[words, &[time, 0]].concat())
+    }
+
     #[test]
     fn records_of_processes_and_threads() {
         let bytes = [
-            record(sys::PERF_RECORD_FORK, 0, &[7, 6, 7, 6, 0, 0]),
-            record(sys::PERF_RECORD_FORK, 0, &[6, 6, 9, 6, 0, 0]),
-            record(sys::PERF_RECORD_COMM, EXEC, &[7, 7, 0, 0]),
-            record(sys::PERF_RECORD_COMM, 0, &[7, 7, 0, 0]),
-            record(sys::PERF_RECORD_EXIT, 0, &[7, 6, 7, 6, 0, 0]),
+            at(4, sys::PERF_RECORD_FORK, 0, &[6, 6, 9, 6, 0, 0]),
+            at(6, sys::PERF_RECORD_EXIT, 0, &[7, 6, 7, 6, 0, 0]),
+            // Of another ring.
+            at(3, sys::PERF_RECORD_FORK, 0, &[7, 6, 7, 6, 0, 0]),
+            at(5, sys::PERF_RECORD_COMM, EXEC, &[7, 7, 0, 0]),
+            at(5, sys::PERF_RECORD_COMM, 0, &[7, 7, 0, 0]),
         ];
         assert_eq!(
             read(&bytes.concat()),
             [
-                Happening::Begin { process: 7, thread: 7, parent: 6 },
-                Happening::Begin { process: 6, thread: 9, parent: 6 },
-                Happening::Exec { process: 7 },
+                Happening::Begin { process: 7, thread: 7, parent: 6, time: 3 },
+                Happening::Begin { process: 6, thread: 9, parent: 6, time: 4 },
+                Happening::Exec { process: 7, time: 5 },
                 Happening::End { process: 7, thread: 7 },
             ]
         );

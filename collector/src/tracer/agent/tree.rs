@@ -22,6 +22,8 @@ pub(crate) enum State {
 
 pub(crate) struct Watched {
     pub(crate) process: i32,
+    /// When it began, or its program, by the kernel's clock of events, ns; 0: unknown.
+    pub(crate) begun: u64,
     pub(crate) clock: EventFd,
     /// After so many ns of its CPU time the clock overflows.
     pub(crate) period: u64,
