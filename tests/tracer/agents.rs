@@ -82,8 +82,8 @@ const AROUND: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
 static __thread volatile unsigned long sum;
-__attribute__((noinline)) static void before(int count) { for (int i = 0; i < count; i++) sum += i; }
-__attribute__((noinline)) static void after(int count) { for (int i = 0; i < count; i++) sum ^= i; }
+__attribute__((noipa)) static void before(int count) { for (int i = 0; i < count; i++) sum += i; }
+__attribute__((noipa)) static void after(int count) { for (int i = 0; i < count; i++) sum ^= i; }
 static void *work(void *count) {
     for (long i = 0; i < (long)count; i++) {
         before(100);
