@@ -45,12 +45,14 @@ impl SingleStep {
     /// Whether the instruction with these bytes can be executed with the trap flag set, and the program does not see the flag.
     pub fn is_possible(code: &[u8]) -> bool {
         let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
-        let sees = matches!(instruction.mnemonic(), Mnemonic::Pushf | Mnemonic::Pushfq);
+        let sees =
+            matches!(instruction.mnemonic(), Mnemonic::Pushf | Mnemonic::Pushfq | Mnemonic::Popf | Mnemonic::Popfq);
         // The trap comes after the instruction that follows these two.
         let delays = matches!(instruction.code(), Code::Mov_Sreg_rm16 | Code::Mov_Sreg_r32m16 | Code::Mov_Sreg_r64m16);
         let stays = !matches!(instruction.flow_control(), FlowControl::Interrupt | FlowControl::Exception);
         let enters = matches!(instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter);
-        !instruction.is_invalid() && !sees && !delays && stays && !enters
+        let returns = matches!(instruction.mnemonic(), Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq);
+        !instruction.is_invalid() && !sees && !returns && !delays && stays && !enters
     }
 }
 
@@ -96,7 +98,17 @@ mod tests {
 
     #[test]
     fn what_shows_the_trap_flag_is_not_stepped() {
-        for code in [&[0x9c][..], &[0x66, 0x9c], &[0x0f, 0x05], &[0xcc], &[0x0f, 0x0b], &[0x8e, 0xd0], &[]] {
+        for code in [
+            &[0x9c][..],
+            &[0x66, 0x9c],
+            &[0x9d],
+            &[0x48, 0xcf],
+            &[0x0f, 0x05],
+            &[0xcc],
+            &[0x0f, 0x0b],
+            &[0x8e, 0xd0],
+            &[],
+        ] {
             assert!(!SingleStep::is_possible(code), "{code:x?}");
         }
         for code in [&[0xc3][..], &[0x48, 0x3d, 0, 0, 0, 0], &[0x73, 0x10], &[0xf3, 0xa4], &[0x90]] {

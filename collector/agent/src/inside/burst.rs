@@ -185,7 +185,6 @@ fn take(
     fill(agent, slot, stop);
     let armed = if goes_on { follow::arm(tcb, agent.signal, agent.process, frame, &registers) } else { None };
     let Some(armed) = armed else { return complete(agent, slot, began) };
-    system::set_mask(u64::MAX);
     (agent.has_handlers, agent.slot) = (false, None);
     agent.path.took += system::thread_time().saturating_sub(began);
     tcb.hold = Some(armed.with(slot.hold(agent.path.took)));

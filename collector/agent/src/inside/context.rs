@@ -33,7 +33,7 @@ pub(crate) struct Tcb {
     pub(crate) agent: Option<NonNull<Agent>>,
 }
 
-/// All contexts that bursts are taken in. None of them is another's for as long as it has a phase that the caller has set.
+/// All contexts that bursts are taken in.
 pub(crate) fn all() -> impl Iterator<Item = *mut Tcb> {
     // The first is that of preparing.
     (1..CONTEXT_COUNT).map(|context| layout::tcb(context) as *mut Tcb)

@@ -72,6 +72,7 @@ pub(crate) unsafe extern "C" fn handler(_: c_int, _: *mut c_void, _: *mut c_void
         "mov qword ptr [rsp], rsi",
         "mov qword ptr [rsp + 8], rdx",
         "mov edi, r8d",
+        "mov rsi, rdx",
         "call {of_waiting}",
         "mov rsi, qword ptr [rsp]",
         "mov rdx, qword ptr [rsp + 8]",

@@ -35,9 +35,12 @@ const THREAD_SHIFT: u32 = 2;
 const PHASE: u64 = (1 << THREAD_SHIFT) - 1;
 /// Times that a burst goes on.
 pub(crate) const MOST: u64 = 16;
+/// Sleeps of 5 us until the handlers are installed.
+const TURNS: u32 = 200;
 /// EFLAGS.TF.
 const TRAP_FLAG: u64 = 1 << 8;
-/// `syscall`, `int 0x80` and `sysenter` are two bytes long.
+/// Its bytes. `int 0x80` has numbers of its own and is not followed.
+const SYSCALL: [u8; LENGTH as usize] = [0x0f, 0x05];
 const LENGTH: u64 = 2;
 /// Bytes of the longest instruction.
 const LONGEST_INSTRUCTION: usize = 15;
@@ -58,7 +61,7 @@ static PROGRAMS_SIGSYS: SharedAction = no_action();
 static PROGRAMS_SIGTRAP: SharedAction = no_action();
 
 /// Threads that come out of a system call with the trap flag set, and for which no burst waits any more.
-static FORSAKEN: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
+static FORSAKEN: [AtomicU32; 1024] = [const { AtomicU32::new(0) }; 1024];
 
 /// Remembers that the trap flag of a thread is the agent's. `false`: there is no room.
 fn forsake(thread: u32) -> bool {
@@ -80,8 +83,6 @@ pub(crate) struct Hold {
     rip: u64,
     /// What the thread blocks.
     blocked: u64,
-    /// What r11 is after the system call, which the kernel takes the flags from.
-    flags: u64,
 }
 
 fn handlers() -> [(c_int, &'static SharedAction, Action); 2] {
@@ -112,7 +113,11 @@ fn is_ready() -> bool {
 
 /// What the program had for a signal when the agent's handler took its place.
 fn programs_action(action: &SharedAction) -> &SharedAction {
-    while STATE.load(Acquire) == INSTALLING {
+    // Not for ever: a child that was forked meanwhile has nobody who installs them.
+    for _ in 0..TURNS {
+        if STATE.load(Acquire) != INSTALLING {
+            break;
+        }
         system::sleep(5);
     }
     action
@@ -126,7 +131,8 @@ fn install() -> bool {
         return false;
     }
     for (signal, programs, own) in handlers() {
-        programs::store(programs, exchange_action(signal, &own));
+        programs::store(programs, system::action(signal));
+        exchange_action(signal, &own);
     }
     true
 }
@@ -134,12 +140,13 @@ fn install() -> bool {
 /// A burst has come to the system call that `registers` stand in front of: from now on the kernel tells when the thread comes there itself.
 /// `None`: it cannot be followed there. The handlers of faults are installed.
 pub(crate) fn arm(tcb: &Tcb, signal: c_int, process: u32, frame: &mut Frame, registers: &Registers) -> Option<Armed> {
-    if frame.blocked & (bit(libc::SIGSYS) | bit(libc::SIGTRAP)) != 0 || !returns(registers.general[0]) || !is_ready() {
-        return None;
-    }
-    let mut code = [0; LONGEST_INSTRUCTION];
-    let length = own::copy(registers.rip + LENGTH, &mut code);
-    if !SingleStep::is_possible(&code[..length]) {
+    let mut code = [0; LENGTH as usize + LONGEST_INSTRUCTION];
+    let length = own::copy(registers.rip, &mut code);
+    // A signal that gave the burst up from here on would leave the thread armed.
+    system::set_mask(u64::MAX);
+    let after = code[..length].strip_prefix(&SYSCALL)?;
+    let is_blocked = frame.blocked & (bit(libc::SIGSYS) | bit(libc::SIGTRAP)) != 0;
+    if is_blocked || !comes_back(&registers.general) || !SingleStep::is_possible(after) || !is_ready() {
         return None;
     }
     tcb.selector.store(1, Relaxed);
@@ -165,39 +172,36 @@ pub(crate) struct Armed {
 impl Armed {
     pub(crate) fn with(self, slot: HeldSlot<'static>) -> Hold {
         let Self { process, general, rip, blocked } = self;
-        Hold { slot, process, general, rip, blocked, flags: 0 }
+        Hold { slot, process, general, rip, blocked }
     }
 }
 
-/// Whether a thread comes back from the system call of this number where it made it, and alone.
-fn returns(number: u64) -> bool {
-    !matches!(
-        number as i64,
+/// Whether a thread that makes a system call with these registers comes back where it made it, alone, with its stack and SIGTRAP as they are.
+/// What is in memory is not asked: a burst has it from before, and where the thread stands, a fault could not be handled.
+fn comes_back(general: &[u64; 16]) -> bool {
+    let [number, second, stack, set, first] = [general[0], general[6], general[4], general[6], general[7]];
+    // The kernel takes the lower half, and this bit for the numbers of x32.
+    const X32: u64 = 1 << 30;
+    if number & X32 != 0 {
+        return false;
+    }
+    match i64::from(number as u32) {
         libc::SYS_rt_sigreturn
-            | libc::SYS_execve
-            | libc::SYS_execveat
-            | libc::SYS_exit
-            | libc::SYS_exit_group
-            | libc::SYS_clone
-            | libc::SYS_clone3
-            | libc::SYS_fork
-            | libc::SYS_vfork
-            | libc::SYS_prctl
-            | libc::SYS_arch_prctl
-            | libc::SYS_seccomp
-            | libc::SYS_ptrace
-    )
-}
-
-/// Whether the system call that a thread is about to make with these registers leaves SIGTRAP as it is. The handlers of faults are installed.
-fn leaves_trap(general: &[u64; 16]) -> bool {
-    let [number, set, first] = [general[0], general[6], general[7]];
-    match number as i64 {
+        | libc::SYS_execve
+        | libc::SYS_execveat
+        | libc::SYS_exit
+        | libc::SYS_exit_group
+        | libc::SYS_clone
+        | libc::SYS_clone3
+        | libc::SYS_fork
+        | libc::SYS_vfork
+        | libc::SYS_prctl
+        | libc::SYS_arch_prctl
+        | libc::SYS_seccomp
+        | libc::SYS_ptrace => false,
         libc::SYS_rt_sigaction => ![libc::SIGSYS, libc::SIGTRAP].contains(&(first as c_int)),
-        libc::SYS_rt_sigprocmask if first as c_int != libc::SIG_UNBLOCK && set != 0 => {
-            let mut mask = [0; 8];
-            own::copy(set, &mut mask) == 8 && u64::from_ne_bytes(mask) & bit(libc::SIGTRAP) == 0
-        }
+        libc::SYS_rt_sigprocmask => first as c_int == libc::SIG_UNBLOCK || set == 0,
+        libc::SYS_munmap => !(first..first.saturating_add(second)).contains(&stack),
         _ => true,
     }
 }
@@ -225,15 +229,15 @@ fn disarm(tcb: &Tcb, hold: &Hold, frame: &mut Frame) {
     faults::end(hold.process);
 }
 
-/// The burst is the recorder's, the context is free.
-fn finish(tcb: &mut Tcb) {
+fn leave_slot(tcb: &mut Tcb) {
     if let Some(hold) = tcb.hold.take() {
         hold.slot.leave();
     }
-    free(tcb);
 }
 
-fn free(tcb: &mut Tcb) {
+/// The burst is the recorder's, the context is free.
+fn finish(tcb: &mut Tcb) {
+    leave_slot(tcb);
     tcb.waits.store(NONE, Release);
     // SAFETY: a field of the context; others compare and exchange it.
     unsafe { AtomicU32::from_ptr(&raw mut tcb.busy) }.store(0, Release);
@@ -262,10 +266,9 @@ pub(crate) fn begin_anew(frame: &mut Frame) -> bool {
     interrupted(frame);
     let in_call = of_thread(IN_CALL);
     while let Some(tcb) = waiting(in_call) {
-        if !forsake(system::thread_id()) {
+        if !forsaken(tcb, in_call, finish) {
             return false;
         }
-        take_over(tcb, in_call, finish);
     }
     true
 }
@@ -280,22 +283,30 @@ fn take_over(tcb: *mut Tcb, how: u64, then: impl FnOnce(&mut Tcb)) -> bool {
     is_mine
 }
 
+/// Takes the context of a burst that waits, whose thread comes out of its system call with the trap flag all the same.
+fn forsaken(tcb: *mut Tcb, how: u64, then: impl FnOnce(&mut Tcb)) -> bool {
+    let thread = (how >> THREAD_SHIFT) as u32;
+    if !forsake(thread) {
+        return false;
+    }
+    let is_mine = take_over(tcb, how, then);
+    if !is_mine {
+        was_forsaken(thread);
+    }
+    is_mine
+}
+
 /// A context for a burst where none is free: that of one that waits for its thread. Null if there is none. Nothing here uses thread-local
 /// storage.
-pub(crate) extern "C" fn context_of_waiting(process: u32) -> *mut Tcb {
+pub(crate) extern "C" fn context_of_waiting(process: u32, frame: &mut Frame) -> *mut Tcb {
+    interrupted(frame);
     let mut of_process = context::all().filter(|&tcb| {
         // SAFETY: contexts stay where they are; others compare and exchange the field.
         unsafe { AtomicU32::from_ptr(&raw mut (*tcb).busy) }.load(Relaxed) == process
     });
     let found = of_process.find(|&tcb| {
         let how = waits(tcb).load(Acquire);
-        how & PHASE == IN_CALL
-            && forsake((how >> THREAD_SHIFT) as u32)
-            && take_over(tcb, how, |tcb| {
-                if let Some(hold) = tcb.hold.take() {
-                    hold.slot.leave();
-                }
-            })
+        how & PHASE == IN_CALL && forsaken(tcb, how, leave_slot)
     });
     found.unwrap_or(std::ptr::null_mut())
 }
@@ -307,15 +318,20 @@ pub(crate) extern "C" fn at_system_call(signal: c_int, info: *const libc::siginf
     let code = unsafe { (*info).si_code };
     let tcb = if code == SYS_USER_DISPATCH { waiting(of_thread(ARMED)) } else { None };
     let Some(tcb) = tcb else {
+        // One that was sent came first, and the kernel has dropped its own: the system call was not made.
+        // SAFETY: it is this thread's: nobody else changes one that is armed.
+        let hold = waiting(of_thread(ARMED)).and_then(|tcb| unsafe { (*tcb).hold });
+        if hold.is_some_and(|hold| frame.rip == hold.rip + LENGTH && frame.rax == hold.general[0]) {
+            frame.rip -= LENGTH;
+        }
         interrupted(frame);
         return programs::pass_on(signal, info, frame, programs_action(&PROGRAMS_SIGSYS));
     };
     // SAFETY: it is this thread's: nobody else changes one that is armed.
     let tcb = unsafe { &mut *tcb };
-    let Some(mut hold) = tcb.hold else { return 0 };
+    let Some(hold) = tcb.hold else { return 0 };
     let general = frame.general();
-    // What the program wrote in the burst is in its memory only now.
-    let can_go_on = returns(general[0]) && leaves_trap(&general);
+    let can_go_on = comes_back(&general);
     disarm(tcb, &hold, frame);
     frame.rip = frame.rip.wrapping_sub(LENGTH);
     let tally = &Shared::inside().tally;
@@ -333,8 +349,6 @@ pub(crate) extern "C" fn at_system_call(signal: c_int, info: *const libc::siginf
         return 0;
     }
     frame.rflags |= TRAP_FLAG;
-    hold.flags = frame.rflags;
-    tcb.hold = Some(hold);
     tcb.waits.store(of_thread(IN_CALL), Release);
     0
 }
@@ -344,30 +358,28 @@ pub(crate) extern "C" fn at_system_call(signal: c_int, info: *const libc::siginf
 pub(crate) extern "C" fn trapped(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame) -> u64 {
     // SAFETY: the kernel has written it.
     let code = unsafe { (*info).si_code };
-    let programs = programs::load(programs_action(&PROGRAMS_SIGTRAP));
-    if code == TRAP_TRACE && frame.rflags & TRAP_FLAG != 0 {
+    if code == TRAP_TRACE {
         let in_call = of_thread(IN_CALL);
-        if let Some(tcb) = waiting(in_call) {
-            let is_mine = take_over(tcb, in_call, |tcb| {
-                let flags = tcb.hold.map_or(0, |hold| hold.flags);
-                forget_trap_flag(frame, flags);
-            });
-            return if is_mine { tcb as u64 } else { 0 };
-        }
+        let waits = waiting(in_call).filter(|&tcb| take_over(tcb, in_call, |_| ()));
+        let steps_itself = || programs::load(programs_action(&PROGRAMS_SIGTRAP)).is_function();
         // The burst went no further meanwhile, or a program that has a handler for it steps itself.
-        if was_forsaken(system::thread_id()) || !programs.is_function() {
-            frame.rflags &= !TRAP_FLAG;
-            return 0;
+        if waits.is_some() || was_forsaken(system::thread_id()) || !steps_itself() {
+            forget_trap_flag(frame);
+            return waits.map_or(0, |tcb| tcb as u64);
         }
     }
     interrupted(frame);
     programs::pass_on(signal, info, frame, programs_action(&PROGRAMS_SIGTRAP))
 }
 
-fn forget_trap_flag(frame: &mut Frame, flags: u64) {
+/// Takes the trap flag out of the flags, and out of r11, where `syscall` leaves a copy of them.
+fn forget_trap_flag(frame: &mut Frame) {
+    /// What can be set in the flags of a program (SDM volume 1, 3.4.3), and the bit that always is.
+    const FLAGS: u64 = 0x25_7fd7;
+    const ALWAYS: u64 = 2;
     frame.rflags &= !TRAP_FLAG;
-    let [.., r11, _, _, _, _] = &mut frame.r8_to_r15;
-    if *r11 == flags {
+    let [_, _, _, r11, ..] = &mut frame.r8_to_r15;
+    if *r11 & !FLAGS == 0 && *r11 & ALWAYS != 0 {
         *r11 &= !TRAP_FLAG;
     }
 }

@@ -9,7 +9,7 @@
 //! programs  signals that are not the agent's: the program's handlers
 //! ```
 //!
-//! All signals but those four are blocked while a burst runs. The only wait is for the handlers of faults, some microseconds; no function of
+//! All signals but those four are blocked while a burst runs. The only waits are for handlers that are being installed, some microseconds; no function of
 //! the program's libraries is called.
 
 pub(crate) mod burst;

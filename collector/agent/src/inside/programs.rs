@@ -41,8 +41,8 @@ pub(crate) fn pass_on(signal: c_int, info: *const libc::siginfo_t, frame: &Frame
         system::set_mask(frame.blocked | programs.mask | own);
         return programs.handler;
     }
-    let is_ignored = programs.handler == libc::SIG_IGN as u64 || matches!(signal, libc::SIGURG | libc::SIGWINCH);
-    if is_ignored && is_sent || matches!(signal, libc::SIGURG | libc::SIGWINCH) {
+    let is_ignored = programs.handler == libc::SIG_IGN as u64 && is_sent;
+    if is_ignored || matches!(signal, libc::SIGURG | libc::SIGWINCH) {
         return 0;
     }
     // What ends the program. A fault happens again when the handler returns, anything else has to be sent again.

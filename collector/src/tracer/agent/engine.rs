@@ -92,6 +92,8 @@ pub(crate) struct AgentEngine {
     looks: usize,
     /// Threads whose clocks overflow once and stand then, and since when.
     standing: Vec<(i32, Instant)>,
+    /// When the last of them was added.
+    last_stand: Option<Instant>,
     /// Times that bursts were taken out, of the first few.
     ticks: u32,
     /// Why there is no image.
@@ -146,6 +148,7 @@ impl AgentEngine {
             loading: Vec::new(),
             looks: 0,
             standing: Vec::new(),
+            last_stand: None,
             ticks: 0,
             failed: None,
             next_tick: now,
@@ -209,12 +212,17 @@ impl AgentEngine {
 
     /// What the process was before is gone with its threads. Those that the new program has begun may be known already.
     fn became_another_program(&mut self, process: i32, time: u64) {
-        for thread in self.tree.threads_of(process) {
-            if self.tree.get(thread).is_some_and(|watched| watched.begun < time) {
-                self.stop_watching(thread);
-            }
+        let threads = self.tree.threads_of(process).into_iter();
+        let begun = threads.filter_map(|thread| Some((thread, self.tree.get(thread)?.begun)));
+        let (before, after): (Vec<_>, Vec<_>) = begun.partition(|(_, begun)| *begun < time);
+        for (thread, _) in before {
+            self.stop_watching(thread);
         }
         self.tree.set_state(process, State::Without);
+        // Their clocks told an agent that is no more.
+        for (thread, begun) in after {
+            self.watch(process, thread, 1.0, begun);
+        }
         self.watch(process, process, self.attention.part(), time);
     }
 
@@ -354,7 +362,7 @@ impl AgentEngine {
             // Each try costs something: they become rare.
             Some(more) => mean * f64::from(more + 1),
         };
-        watched.arm((next * 2.0 * chance) as u64);
+        watched.arm(((next * 2.0 * chance) as u64).max(SHORTEST));
     }
 
     /// From now on its clocks tell the agent.
@@ -363,10 +371,22 @@ impl AgentEngine {
         for thread in self.tree.threads_of(process) {
             if !lets_through(thread, signal) {
                 self.stop_watching(thread);
-            } else if let Some(watched) = self.tree.get(thread) {
-                let _ = watched.clock.signal_to(thread, signal);
+            } else {
+                self.let_agent_know(thread, signal);
             }
         }
+    }
+
+    /// The clock of a thread tells the agent from now on, first at a moment that chance chooses.
+    fn let_agent_know(&mut self, thread: i32, signal: i32) {
+        let first = self.budget.period() * self.seed.f64();
+        let Some(watched) = self.tree.get_mut(thread) else { return };
+        let _ = watched.clock.disable();
+        let _ = watched.clock.signal_to(thread, signal);
+        watched.arm((first as u64).max(SHORTEST));
+        let _ = watched.clock.once();
+        watched.stands = true;
+        self.stands(thread);
     }
 
     fn refused(&mut self, process: i32, thread: i32, refusal: Refusal) {
@@ -431,12 +451,9 @@ impl AgentEngine {
                 self.next_tick = self.kernel.now() + FIRST_TICK;
             }
             self.has_agent(process, candidate.signal);
+            // Its moment was chosen before.
             if let Some(watched) = self.tree.get_mut(thread) {
-                watched.stands = true;
-                let _ = watched.clock.disable();
                 watched.arm(FIRST_PERIOD);
-                let _ = watched.clock.once();
-                self.stands(thread);
             }
         }
         let signal = if let Err(Refusal::Signal(signal)) = done { signal } else { 0 };
@@ -479,11 +496,12 @@ impl AgentEngine {
         let now = self.kernel.now();
         for (thread, since) in std::mem::take(&mut self.standing) {
             let Some(watched) = self.tree.get(thread).filter(|watched| watched.stands) else { continue };
-            if now < since + LONGEST_STAND {
-                self.standing.push((thread, since));
-            } else {
-                self.arm(watched.clock.number(), thread);
+            let waits = now < since + LONGEST_STAND;
+            if !waits {
+                // If it has overflowed, and the burst failed, this starts it; one that has not is left as it is.
+                let _ = watched.clock.enable();
             }
+            self.standing.push((thread, if waits { since } else { now }));
         }
     }
 
@@ -491,6 +509,7 @@ impl AgentEngine {
     fn stands(&mut self, thread: i32) {
         let now = self.kernel.now();
         self.standing.push((thread, now));
+        self.last_stand = Some(now);
         self.next_tick = self.next_tick.min(now + SOON_SEEN);
     }
 
@@ -588,7 +607,7 @@ impl AgentEngine {
             bursts if bursts > FEW => often * FEW as u32 / bursts as u32,
             _ => often,
         };
-        let is_soon = self.standing.last().is_some_and(|(_, since)| now < *since + OFTEN);
+        let is_soon = self.last_stand.is_some_and(|since| now < since + OFTEN);
         self.next_tick = now + if is_soon { next.min(SOON_SEEN) } else { next };
     }
 
