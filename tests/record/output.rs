@@ -182,7 +182,18 @@ fn without_a_burst_samples_are_kept() {
     let Some(place) = Place::to_record() else { return };
     // A burst a second of CPU time, or less: the first comes at a random time, as a rule after the end of this program.
     for _ in 0..10 {
-        let output = place.run(&["--overhead", "0.01", "--ebs-period", "1000000", "--", "sh", "-c", SOME_WORK]);
+        let output = place.run(&[
+            "--overhead",
+            "0.01",
+            "--start-credit",
+            "0",
+            "--ebs-period",
+            "1000000",
+            "--",
+            "sh",
+            "-c",
+            SOME_WORK,
+        ]);
         let Some(contents) = traced(&place, &output) else { return };
         let events = events_by_time(&place.recording());
         if !events.iter().any(|event| event == "burst:u") {
