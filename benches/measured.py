@@ -1,6 +1,9 @@
-"""Commands that are run once and measured: what several benches of this folder share."""
+"""What several benches of this folder share: commands that are run once and measured, what recordings say, and how figures are printed."""
 
 import collections
+import json
+import re
+import statistics
 import subprocess
 import sys
 
@@ -28,3 +31,15 @@ def run(command, environment=None):
     if int(code) != 0:
         sys.exit(f"{' '.join(command)[:200]}: exit code {code}: {started.stderr[-500:]}")
     return Usage(*map(float, figures))
+
+
+def tracer(recording):
+    """What the tracer says of itself, at the end of the recording."""
+    found = re.findall(rb'"tracer":(\{.*?\}),"degradations"', recording.read_bytes(), re.DOTALL)
+    return json.loads(found[-1])
+
+
+def quartiles(values, digits):
+    """The median with the quartiles in brackets."""
+    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
+    return f"{middle:,.{digits}f} [{low:,.{digits}f} {high:,.{digits}f}]"

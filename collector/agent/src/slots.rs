@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use addresses::Avma;
 use lookahead::{Branch, BranchKind, DataLines, StopReason};
 
+use crate::inside::{burst, follow};
+
 /// Slots there are: for some 50 ms of bursts on a machine of many CPUs.
 const SLOTS: usize = 128;
 /// Taken branches of a burst at most.
@@ -180,7 +182,7 @@ pub(crate) struct TakenSlot<'a> {
     state: &'a AtomicU32,
 }
 
-impl TakenSlot<'_> {
+impl<'a> TakenSlot<'a> {
     /// Gives it back as it was.
     pub(crate) fn free(self) {
         self.state.store(FREE, Release);
@@ -193,14 +195,11 @@ impl TakenSlot<'_> {
     }
 
     /// Keeps it while the thread makes a system call.
-    pub(crate) fn hold(self, took: u64) -> HeldSlot<'static>
-    where
-        Self: 'static,
-    {
+    pub(crate) fn hold(self, took: u64) -> HeldSlot<'a> {
         self.slot.took.store(took, Relaxed);
         let mark = Shared::inside().holds.fetch_add(1, Relaxed) << STATE_BITS | HELD;
         self.state.store(mark, Release);
-        HeldSlot { slot: TakenSlot { slot: self.slot, state: self.state }, mark }
+        HeldSlot { slot: self, mark }
     }
 }
 
@@ -412,6 +411,10 @@ impl Drop for Slots {
 impl Burst {
     /// Taken branches of a piece, but for the last.
     pub const PIECE: usize = PIECE;
+    /// System calls that one goes over at most,
+    pub const SYSTEM_CALLS: u64 = follow::MOST;
+    /// and pages of memory that it touches at most before each of them.
+    pub const PAGES: usize = burst::PAGES;
 
     /// Executed instructions.
     pub fn instructions(&self) -> u64 {

@@ -17,6 +17,8 @@ use crate::native::StubMemory;
 use crate::op::Op;
 use crate::outcome::StopReason;
 
+/// Bytes of the longest instruction (SDM volume 2, 2.3.11).
+pub const LONGEST_INSTRUCTION: usize = 15;
 /// Bytes looked at for one block.
 const WINDOW: usize = 256;
 const RECENT: usize = 2048;
@@ -279,7 +281,7 @@ fn fetch(pc: u64, window: &mut [u8; WINDOW], m: &mut Machine<'_>) -> Result<usiz
         return Err(unreadable(m));
     }
     // The next page only if an instruction may reach into it.
-    if in_page < 15 {
+    if in_page < LONGEST_INSTRUCTION {
         let rest = pc.wrapping_add(in_page as u64);
         if m.load_bytes(rest, &mut window[in_page..32]).is_ok() {
             return Ok(32);

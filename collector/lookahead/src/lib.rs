@@ -47,7 +47,7 @@ mod warm_up;
 mod xsave;
 
 pub use branch::{Branch, BranchKind, Executed};
-pub use code_cache::CodeCache;
+pub use code_cache::{CodeCache, LONGEST_INSTRUCTION};
 pub use lines::{DataLines, DataUse, Forwarded};
 pub use memory::{Fault, Memory, PAGE, Page};
 pub use native::{InPlace, StubMemory};

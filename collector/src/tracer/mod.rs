@@ -124,19 +124,25 @@ impl Tracer {
     /// # Errors
     /// No agent can be made here.
     pub(crate) fn by_agents(settings: Settings, event: BurstEvent, cpus: CpuList) -> Result<Self, TraceError> {
-        Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), TraceError>>| {
-            let (kind, end, overhead) = (settings.kind, settings.end, settings.overhead);
-            match AgentEngine::new(settings, event, shared, LinuxKernel::new(signals), &cpus) {
+        Self::begin(
+            "hbbp-tracer",
+            move |shared, signals, result: Sender<Result<(), TraceError>>| match AgentEngine::new(
+                settings.clone(),
+                event,
+                shared,
+                LinuxKernel::new(signals),
+                &cpus,
+            ) {
                 Ok(engine) => {
                     let _ = result.send(Ok(()));
                     engine.run()
                 }
                 Err(error) => {
                     let _ = result.send(Err(TraceError::Agent(error.to_string())));
-                    TracerStatistics::new(kind, end, overhead, StopCost::built_in("there is no agent"))
+                    TracerStatistics::new(&settings, StopCost::built_in("there is no agent"))
                 }
-            }
-        })
+            },
+        )
     }
 }
 

@@ -35,6 +35,23 @@ impl Settings {
     }
 }
 
+#[cfg(test)]
+impl Settings {
+    /// Looking ahead at what runs already, for a test.
+    pub(crate) fn of_test(end: BurstEnd, overhead: f64) -> Self {
+        Self {
+            kind: TracerKind::Lookahead,
+            end,
+            overhead,
+            start_credit: Duration::ZERO,
+            burst_share: 1.0,
+            inherit: true,
+            command: None,
+            clock: Clock::Time,
+        }
+    }
+}
+
 /// What starts a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {

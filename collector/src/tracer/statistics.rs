@@ -9,6 +9,7 @@ use formats::metadata::{
 
 use crate::tracer::budget::stop_cost::{Calibration, SAMPLE, StopCost, UNSEEN_SHARE};
 use crate::tracer::options::{BurstEnd, TracerKind};
+use crate::tracer::settings::Settings;
 
 /// What the tracer did.
 #[derive(Clone, Debug)]
@@ -224,12 +225,12 @@ impl Times {
 }
 
 impl TracerStatistics {
-    pub(crate) fn new(kind: TracerKind, end: BurstEnd, overhead_allowed: f64, stop_cost: StopCost) -> Self {
+    pub(crate) fn new(settings: &Settings, stop_cost: StopCost) -> Self {
         Self {
-            kind,
-            end,
-            overhead_allowed,
-            start_credit: Duration::ZERO,
+            kind: settings.kind,
+            end: settings.end,
+            overhead_allowed: settings.overhead,
+            start_credit: settings.start_credit,
             overhead: 0.0,
             bursts: 0,
             lost_bursts: 0,
@@ -341,9 +342,14 @@ impl TracerStatistics {
 
     /// Adds one to a count that has a name.
     pub(crate) fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
+        Self::add(counts, name, 1);
+    }
+
+    /// Adds so many.
+    pub(crate) fn add(counts: &mut BTreeMap<String, u64>, name: &str, more: u64) {
         match counts.get_mut(name) {
-            Some(count) => *count += 1,
-            None => drop(counts.insert(name.to_owned(), 1)),
+            Some(count) => *count += more,
+            None => drop(counts.insert(name.to_owned(), more)),
         }
     }
 }

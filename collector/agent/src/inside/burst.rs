@@ -19,7 +19,7 @@ use crate::layout::{STUBS, STUBS_BYTES};
 use crate::slots::{Limits, PIECE, PIECES, Shared, Taken, TakenSlot};
 
 /// Pages of memory that a burst may touch, and instructions that are kept decoded: what the heap of a context has room for.
-const PAGES: usize = 1024;
+pub(crate) const PAGES: usize = 1024;
 const DECODED: usize = 40_000;
 /// The code segment of 64-bit code.
 const USER_CS_64: u64 = 0x33;
@@ -74,10 +74,15 @@ impl Agent {
         Self { overlay, code, lines, branches, path, slot: None, process: 0, signal: 0, has_handlers: false }
     }
 
-    /// Instructions that the thread has executed itself.
-    fn executed(&mut self, instructions: u64) {
+    /// The piece that the next instructions belong to.
+    fn piece(&self) -> usize {
+        (self.branches.len() / PIECE).min(PIECES - 1)
+    }
+
+    /// So many instructions of a piece were executed.
+    fn executed(&mut self, piece: usize, instructions: u64) {
         self.path.executed += instructions;
-        self.path.pieces[(self.branches.len() / PIECE).min(PIECES - 1)] += instructions;
+        self.path.pieces[piece] += instructions;
     }
 }
 
@@ -99,7 +104,7 @@ pub(crate) extern "C" fn burst(tcb: &mut Tcb, info: *const libc::siginfo_t, fram
         return;
     }
     let Some(registers) = registers(frame, tcb.fs_base) else { return };
-    let process = tcb.busy;
+    let process = tcb.busy.load(Relaxed);
     let Some(slot) = shared.take(event as u64) else {
         shared.tally.no_slot.fetch_add(1, Relaxed);
         return;
@@ -143,18 +148,12 @@ pub(crate) fn go_on(tcb: &mut Tcb, hold: &Hold, frame: &mut Frame) {
     agent.path.system_calls += 1;
     let step = hold.stepped(registers.rip);
     // The system call itself, and what followed.
-    agent.executed(1);
+    let passed = !matches!(step, None | Some(SingleStep::Repeats));
+    agent.executed(agent.piece(), 1 + u64::from(passed));
     match step {
-        Some(SingleStep::Next) => agent.executed(1),
-        Some(SingleStep::Repeats) => {}
-        Some(SingleStep::NotTaken) => {
-            agent.path.not_taken += 1;
-            agent.executed(1);
-        }
-        Some(SingleStep::Taken(branch)) => {
-            agent.executed(1);
-            agent.branches.push(branch);
-        }
+        Some(SingleStep::Next | SingleStep::Repeats) => {}
+        Some(SingleStep::NotTaken) => agent.path.not_taken += 1,
+        Some(SingleStep::Taken(branch)) => agent.branches.push(branch),
         None => {
             fill(agent, slot, StopReason::SystemCall);
             return complete(agent, slot, began);
@@ -183,11 +182,11 @@ fn take(
         && agent.path.executed + 2 < limits.instructions
         && (agent.branches.len() as u64) + 1 < limits.branches;
     fill(agent, slot, stop);
-    let armed = if goes_on { follow::arm(tcb, agent.signal, agent.process, frame, &registers) } else { None };
-    let Some(armed) = armed else { return complete(agent, slot, began) };
+    let place = if goes_on { follow::arm(tcb, agent.signal, agent.process, frame, &registers) } else { None };
+    let Some(place) = place else { return complete(agent, slot, began) };
     (agent.has_handlers, agent.slot) = (false, None);
     agent.path.took += system::thread_time().saturating_sub(began);
-    tcb.hold = Some(armed.with(slot.hold(agent.path.took)));
+    tcb.hold = Some(Hold { slot: slot.hold(agent.path.took), place });
 }
 
 /// The burst is the recorder's.
@@ -213,12 +212,11 @@ fn look_ahead(agent: &mut Agent, registers: &mut Registers, limits: Limits) -> S
             break if fuel.instructions == 0 { StopReason::Fuel } else { StopReason::Branches };
         }
         agent.lines.continue_at(executed);
+        let piece = agent.piece();
         let (overlay, code) = (&mut agent.overlay, &mut agent.code);
         let (branches, lines) = (&mut agent.branches, &mut agent.lines);
-        let piece = (branches.len() / PIECE).min(PIECES - 1);
         let outcome = run_with_lines(registers, overlay, &mut OwnMemory, code, fuel, branches, lines);
-        agent.path.pieces[piece] += outcome.instructions;
-        agent.path.executed += outcome.instructions;
+        agent.executed(piece, outcome.instructions);
         agent.path.not_taken += outcome.not_taken;
         if outcome.stop != StopReason::Branches {
             break outcome.stop;

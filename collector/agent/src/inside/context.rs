@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use crate::inside::burst::Agent;
 use crate::inside::follow::Hold;
@@ -16,7 +16,7 @@ pub(crate) struct Tcb {
     pub(crate) this: u64,
     reserved: [u64; 15],
     /// The process that takes a burst here; 0: nobody.
-    pub(crate) busy: u32,
+    pub(crate) busy: AtomicU32,
     pub(crate) errno: c_int,
     /// The program's stack pointer and base of fs.
     pub(crate) stack_pointer: u64,

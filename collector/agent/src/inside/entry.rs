@@ -14,8 +14,8 @@ use crate::slots::{Shared, SharedTally};
 /// What the program had for the clock's signal. The kernel writes it when the agent is put in.
 pub(crate) static PROGRAMS_HANDLER: SharedAction = no_action();
 
-/// Calls `function` with the arguments of the handler, on the stack at hand, and then the program's handler if it returns one.
-macro_rules! ask_first {
+/// Calls a function on the stack at hand; the arguments of the handler are what they were.
+macro_rules! ask {
     ($function:literal) => {
         concat!(
             "sub rsp, 40\n",
@@ -29,11 +29,38 @@ macro_rules! ask_first {
             "mov rsi, qword ptr [rsp + 8]\n",
             "mov rdx, qword ptr [rsp + 16]\n",
             "add rsp, 40\n",
-            "test rax, rax\n",
-            "jz 88f\n",
-            "jmp rax\n",
-            "88:\n",
-            "ret\n",
+        )
+    };
+}
+
+/// The same, and then the program's handler if the function returns one.
+macro_rules! ask_first {
+    ($function:literal) => {
+        concat!(ask!($function), "test rax, rax\n", "jz 88f\n", "jmp rax\n", "88:\n", "ret\n")
+    };
+}
+
+/// Changes to the stack and the thread pointer of the context whose control block rdi has.
+macro_rules! enter_context {
+    () => {
+        concat!(
+            "rdfsbase rcx\n",
+            "mov qword ptr [rdi + {fs_base}], rcx\n",
+            "mov qword ptr [rdi + {stack_pointer}], rsp\n",
+            "wrfsbase rdi\n",
+            "lea rsp, [rdi + {stack}]\n",
+        )
+    };
+}
+
+/// Changes back; rdi has the control block then.
+macro_rules! leave_context {
+    () => {
+        concat!(
+            "mov rdi, qword ptr fs:[0]\n",
+            "mov rsp, qword ptr [rdi + {stack_pointer}]\n",
+            "mov rcx, qword ptr [rdi + {fs_base}]\n",
+            "wrfsbase rcx\n",
         )
     };
 }
@@ -68,15 +95,8 @@ pub(crate) unsafe extern "C" fn handler(_: c_int, _: *mut c_void, _: *mut c_void
         "dec ecx",
         "jnz 2b",
         // One whose burst waits for its thread.
-        "sub rsp, 24",
-        "mov qword ptr [rsp], rsi",
-        "mov qword ptr [rsp + 8], rdx",
         "mov edi, r8d",
-        "mov rsi, rdx",
-        "call {of_waiting}",
-        "mov rsi, qword ptr [rsp]",
-        "mov rdx, qword ptr [rsp + 8]",
-        "add rsp, 24",
+        ask!("of_waiting"),
         "mov rdi, rax",
         "xor eax, eax",
         "test rdi, rdi",
@@ -85,11 +105,7 @@ pub(crate) unsafe extern "C" fn handler(_: c_int, _: *mut c_void, _: *mut c_void
         "lock inc dword ptr [rax]",
         "ret",
         "4:",
-        "rdfsbase rcx",
-        "mov qword ptr [rdi + {fs_base}], rcx",
-        "mov qword ptr [rdi + {stack_pointer}], rsp",
-        "wrfsbase rdi",
-        "lea rsp, [rdi + {stack}]",
+        enter_context!(),
         "mov ecx, eax",
         "call {burst}",
         "jmp {leave}",
@@ -134,15 +150,7 @@ pub(crate) unsafe extern "C" fn system_call_handler(_: c_int, _: *mut c_void, _:
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn trap_handler(_: c_int, _: *mut c_void, _: *mut c_void) {
     naked_asm!(
-        "sub rsp, 40",
-        "mov qword ptr [rsp], rdi",
-        "mov qword ptr [rsp + 8], rsi",
-        "mov qword ptr [rsp + 16], rdx",
-        "call {trapped}",
-        "mov rdi, qword ptr [rsp]",
-        "mov rsi, qword ptr [rsp + 8]",
-        "mov rdx, qword ptr [rsp + 16]",
-        "add rsp, 40",
+        ask!("trapped"),
         "test rax, rax",
         "jz 2f",
         "movabs r8, {contexts}",
@@ -155,11 +163,7 @@ pub(crate) unsafe extern "C" fn trap_handler(_: c_int, _: *mut c_void, _: *mut c
         "ret",
         "3:",
         "mov rdi, rax",
-        "rdfsbase rcx",
-        "mov qword ptr [rdi + {fs_base}], rcx",
-        "mov qword ptr [rdi + {stack_pointer}], rsp",
-        "wrfsbase rdi",
-        "lea rsp, [rdi + {stack}]",
+        enter_context!(),
         "call {go_on}",
         "jmp {leave}",
         trapped = sym follow::trapped,
@@ -181,10 +185,7 @@ pub(crate) unsafe extern "C" fn trap_handler(_: c_int, _: *mut c_void, _: *mut c
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn leave() -> ! {
     naked_asm!(
-        "mov rdi, qword ptr fs:[0]",
-        "mov rsp, qword ptr [rdi + {stack_pointer}]",
-        "mov rcx, qword ptr [rdi + {fs_base}]",
-        "wrfsbase rcx",
+        leave_context!(),
         "cmp qword ptr [rdi + {waits}], 0",
         "jne 2f",
         "mov dword ptr [rdi + {busy}], 0",
@@ -205,16 +206,9 @@ pub(crate) unsafe extern "C" fn leave() -> ! {
 pub(crate) unsafe extern "C" fn enter(_tcb: *mut Tcb, _function: extern "C" fn()) {
     naked_asm!(
         "push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15", "push rax",
-        "rdfsbase rcx",
-        "mov qword ptr [rdi + {fs_base}], rcx",
-        "mov qword ptr [rdi + {stack_pointer}], rsp",
-        "wrfsbase rdi",
-        "lea rsp, [rdi + {stack}]",
+        enter_context!(),
         "call rsi",
-        "mov rdi, qword ptr fs:[0]",
-        "mov rsp, qword ptr [rdi + {stack_pointer}]",
-        "mov rcx, qword ptr [rdi + {fs_base}]",
-        "wrfsbase rcx",
+        leave_context!(),
         "pop rax", "pop r15", "pop r14", "pop r13", "pop r12", "pop rbp", "pop rbx",
         "ret",
         fs_base = const offset_of!(Tcb, fs_base),

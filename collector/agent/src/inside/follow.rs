@@ -14,12 +14,12 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use lookahead::{Registers, SingleStep};
+use lookahead::{LONGEST_INSTRUCTION, Registers, SingleStep};
 
 use crate::inside::context::{self, Tcb};
 use crate::inside::entry::{self, PROGRAMS_HANDLER};
 use crate::inside::faults::{self, bit};
-use crate::inside::frame::Frame;
+use crate::inside::frame::{Frame, TRAP_FLAG};
 use crate::inside::programs::{self, SharedAction, no_action};
 use crate::inside::system::{self, Action, exchange_action};
 use crate::inside::{burst, own};
@@ -37,13 +37,9 @@ const PHASE: u64 = (1 << THREAD_SHIFT) - 1;
 pub(crate) const MOST: u64 = 16;
 /// Sleeps of 5 us until the handlers are installed.
 const TURNS: u32 = 200;
-/// EFLAGS.TF.
-const TRAP_FLAG: u64 = 1 << 8;
 /// Its bytes. `int 0x80` has numbers of its own and is not followed.
 const SYSCALL: [u8; LENGTH as usize] = [0x0f, 0x05];
 const LENGTH: u64 = 2;
-/// Bytes of the longest instruction.
-const LONGEST_INSTRUCTION: usize = 15;
 /// asm-generic/siginfo.h.
 const SYS_USER_DISPATCH: c_int = 2;
 const TRAP_TRACE: c_int = 2;
@@ -73,10 +69,16 @@ fn was_forsaken(thread: u32) -> bool {
     FORSAKEN.iter().any(|entry| entry.compare_exchange(thread, 0, AcqRel, Relaxed).is_ok())
 }
 
-/// Where a burst waits for its thread.
+/// A burst that waits for its thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Hold {
     pub(crate) slot: HeldSlot<'static>,
+    pub(crate) place: Place,
+}
+
+/// Where the thread is to come, and what is done for it until then.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
     process: u32,
     /// The registers in front of the system call: in encoding order.
     general: [u64; 16],
@@ -139,7 +141,7 @@ fn install() -> bool {
 
 /// A burst has come to the system call that `registers` stand in front of: from now on the kernel tells when the thread comes there itself.
 /// `None`: it cannot be followed there. The handlers of faults are installed.
-pub(crate) fn arm(tcb: &Tcb, signal: c_int, process: u32, frame: &mut Frame, registers: &Registers) -> Option<Armed> {
+pub(crate) fn arm(tcb: &Tcb, signal: c_int, process: u32, frame: &mut Frame, registers: &Registers) -> Option<Place> {
     let mut code = [0; LENGTH as usize + LONGEST_INSTRUCTION];
     let length = own::copy(registers.rip, &mut code);
     // A signal that gave the burst up from here on would leave the thread armed.
@@ -158,22 +160,7 @@ pub(crate) fn arm(tcb: &Tcb, signal: c_int, process: u32, frame: &mut Frame, reg
     frame.blocked |= !(SYNCHRONOUS | bit(signal));
     tcb.waits.store(of_thread(ARMED), Release);
     let Registers { general, rip, .. } = *registers;
-    Some(Armed { process, general, rip, blocked })
-}
-
-/// What becomes a [`Hold`] with the slot of the burst.
-pub(crate) struct Armed {
-    process: u32,
-    general: [u64; 16],
-    rip: u64,
-    blocked: u64,
-}
-
-impl Armed {
-    pub(crate) fn with(self, slot: HeldSlot<'static>) -> Hold {
-        let Self { process, general, rip, blocked } = self;
-        Hold { slot, process, general, rip, blocked }
-    }
+    Some(Place { process, general, rip, blocked })
 }
 
 /// Whether a thread that makes a system call with these registers comes back where it made it, alone, with its stack and SIGTRAP as they are.
@@ -221,12 +208,21 @@ fn waiting(how: u64) -> Option<*mut Tcb> {
     context::all().find(|&tcb| waits(tcb).load(Acquire) == how)
 }
 
+/// The context of the calling thread, if it is armed, and where it is to come. Nobody else changes one that is armed.
+fn armed() -> Option<(&'static mut Tcb, Place)> {
+    let tcb = waiting(of_thread(ARMED))?;
+    // SAFETY: see above.
+    let tcb = unsafe { &mut *tcb };
+    let place = tcb.hold?.place;
+    Some((tcb, place))
+}
+
 /// The thread is armed no more. What it blocks is what it was.
-fn disarm(tcb: &Tcb, hold: &Hold, frame: &mut Frame) {
+fn disarm(tcb: &Tcb, place: &Place, frame: &mut Frame) {
     tcb.selector.store(0, Relaxed);
     system::end_dispatch();
-    frame.blocked = hold.blocked;
-    faults::end(hold.process);
+    frame.blocked = place.blocked;
+    faults::end(place.process);
 }
 
 fn leave_slot(tcb: &mut Tcb) {
@@ -239,8 +235,7 @@ fn leave_slot(tcb: &mut Tcb) {
 fn finish(tcb: &mut Tcb) {
     leave_slot(tcb);
     tcb.waits.store(NONE, Release);
-    // SAFETY: a field of the context; others compare and exchange it.
-    unsafe { AtomicU32::from_ptr(&raw mut tcb.busy) }.store(0, Release);
+    tcb.busy.store(0, Release);
 }
 
 /// A signal has come for the thread that stands where `frame` says: if it is armed, it is so no more.
@@ -251,12 +246,8 @@ pub(crate) fn interrupted(frame: &mut Frame) {
     if !context::all().any(is_armed) {
         return;
     }
-    if let Some(tcb) = waiting(of_thread(ARMED)) {
-        // SAFETY: it is this thread's: nobody else changes one that is armed.
-        let tcb = unsafe { &mut *tcb };
-        if let Some(hold) = tcb.hold {
-            disarm(tcb, &hold, frame);
-        }
+    if let Some((tcb, place)) = armed() {
+        disarm(tcb, &place, frame);
         finish(tcb);
     }
 }
@@ -298,11 +289,11 @@ fn forsaken(tcb: *mut Tcb, how: u64, then: impl FnOnce(&mut Tcb)) -> bool {
 
 /// A context for a burst where none is free: that of one that waits for its thread. Null if there is none. Nothing here uses thread-local
 /// storage.
-pub(crate) extern "C" fn context_of_waiting(process: u32, frame: &mut Frame) -> *mut Tcb {
+pub(crate) extern "C" fn context_of_waiting(process: u32, _: *const libc::siginfo_t, frame: &mut Frame) -> *mut Tcb {
     interrupted(frame);
     let mut of_process = context::all().filter(|&tcb| {
-        // SAFETY: contexts stay where they are; others compare and exchange the field.
-        unsafe { AtomicU32::from_ptr(&raw mut (*tcb).busy) }.load(Relaxed) == process
+        // SAFETY: contexts stay where they are; the field is atomic.
+        unsafe { &(*tcb).busy }.load(Relaxed) == process
     });
     let found = of_process.find(|&tcb| {
         let how = waits(tcb).load(Acquire);
@@ -315,34 +306,30 @@ pub(crate) extern "C" fn context_of_waiting(process: u32, frame: &mut Frame) -> 
 /// Nothing here uses thread-local storage.
 pub(crate) extern "C" fn at_system_call(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame) -> u64 {
     // SAFETY: the kernel has written it.
-    let code = unsafe { (*info).si_code };
-    let tcb = if code == SYS_USER_DISPATCH { waiting(of_thread(ARMED)) } else { None };
-    let Some(tcb) = tcb else {
-        // One that was sent came first, and the kernel has dropped its own: the system call was not made.
-        // SAFETY: it is this thread's: nobody else changes one that is armed.
-        let hold = waiting(of_thread(ARMED)).and_then(|tcb| unsafe { (*tcb).hold });
-        if hold.is_some_and(|hold| frame.rip == hold.rip + LENGTH && frame.rax == hold.general[0]) {
-            frame.rip -= LENGTH;
-        }
-        interrupted(frame);
+    let is_sent = unsafe { (*info).si_code } != SYS_USER_DISPATCH;
+    let Some((tcb, place)) = armed() else {
         return programs::pass_on(signal, info, frame, programs_action(&PROGRAMS_SIGSYS));
     };
-    // SAFETY: it is this thread's: nobody else changes one that is armed.
-    let tcb = unsafe { &mut *tcb };
-    let Some(hold) = tcb.hold else { return 0 };
     let general = frame.general();
     let can_go_on = comes_back(&general);
-    disarm(tcb, &hold, frame);
-    frame.rip = frame.rip.wrapping_sub(LENGTH);
+    disarm(tcb, &place, frame);
+    // One that was sent may have come first: then the kernel has dropped its own, and the system call was not made all the same.
+    if !is_sent || frame.rip == place.rip + LENGTH && frame.rax == place.general[0] {
+        frame.rip = frame.rip.wrapping_sub(LENGTH);
+    }
+    if is_sent {
+        finish(tcb);
+        return programs::pass_on(signal, info, frame, programs_action(&PROGRAMS_SIGSYS));
+    }
     let tally = &Shared::inside().tally;
-    if frame.rip != hold.rip || general[4] != hold.general[4] {
+    if frame.rip != place.rip || general[4] != place.general[4] {
         tally.strayed.fetch_add(1, Relaxed);
         finish(tcb);
         return 0;
     }
     tally.came.fetch_add(1, Relaxed);
     // The instruction itself has changed rcx and r11. Other threads, the clock: the path so far is one it could have taken.
-    let is_same = (0..16).all(|register| matches!(register, 1 | 11) || general[register] == hold.general[register]);
+    let is_same = (0..16).all(|register| matches!(register, 1 | 11) || general[register] == place.general[register]);
     tally.diverged.fetch_add(u32::from(!is_same), Relaxed);
     if !can_go_on {
         finish(tcb);
@@ -389,7 +376,7 @@ impl Hold {
     /// of faults are installed.
     pub(crate) fn stepped(&self, to: u64) -> Option<SingleStep> {
         let mut code = [0; LONGEST_INSTRUCTION];
-        let after = self.rip + LENGTH;
+        let after = self.place.rip + LENGTH;
         let length = own::copy(after, &mut code);
         SingleStep::between(&code[..length], addresses::Avma(after), addresses::Avma(to))
     }

@@ -1,5 +1,8 @@
 //! What the kernel puts on the stack for a signal (asm/ucontext.h, asm/sigcontext.h).
 
+/// EFLAGS.TF.
+pub(crate) const TRAP_FLAG: u64 = 1 << 8;
+
 /// `struct ucontext` of a signal frame, up to what is used of it.
 #[repr(C)]
 pub(crate) struct Frame {
@@ -31,7 +34,7 @@ pub(crate) struct Frame {
 impl Frame {
     /// Whether the trap flag is set: somebody steps the thread.
     pub(crate) fn is_stepped(&self) -> bool {
-        self.rflags & 1 << 8 != 0
+        self.rflags & TRAP_FLAG != 0
     }
 
     /// The general registers in encoding order: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15.

@@ -3,19 +3,19 @@
 use std::ffi::c_int;
 use std::sync::atomic::AtomicU8;
 
-/// Makes a system call of up to four arguments; what comes back is the kernel's: a negative number is an error.
+/// Makes a system call of up to five arguments; what comes back is the kernel's: a negative number is an error.
 ///
 /// # Safety
 /// As the system call says.
-unsafe fn call(number: i64, arguments: [u64; 4]) -> i64 {
-    let [first, second, third, fourth] = arguments;
+unsafe fn call<const COUNT: usize>(number: i64, arguments: [u64; COUNT]) -> i64 {
+    let [first, second, third, fourth, fifth] = [0, 1, 2, 3, 4].map(|n| arguments.get(n).copied().unwrap_or(0));
     let result;
     // SAFETY: the caller's; `syscall` changes rcx and r11 beside rax.
     unsafe {
         std::arch::asm!(
             "syscall",
             inlateout("rax") number => result,
-            in("rdi") first, in("rsi") second, in("rdx") third, in("r10") fourth,
+            in("rdi") first, in("rsi") second, in("rdx") third, in("r10") fourth, in("r8") fifth,
             lateout("rcx") _, lateout("r11") _,
             options(nostack)
         );
@@ -75,12 +75,12 @@ pub(crate) fn action(signal: c_int) -> Action {
 pub(crate) fn disable_alternate_stack() {
     let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
     // SAFETY: the kernel reads one structure.
-    unsafe { call(libc::SYS_sigaltstack, [&raw const none as u64, 0, 0, 0]) };
+    unsafe { call(libc::SYS_sigaltstack, [&raw const none as u64, 0]) };
 }
 
 pub(crate) fn clock_gettime(clock: c_int, time: *mut libc::timespec) -> c_int {
     // SAFETY: the kernel checks the address.
-    let result = unsafe { call(libc::SYS_clock_gettime, [clock as u64, time as u64, 0, 0]) };
+    let result = unsafe { call(libc::SYS_clock_gettime, [clock as u64, time as u64]) };
     if result == 0 { 0 } else { -1 }
 }
 
@@ -102,12 +102,12 @@ fn nanoseconds(clock: c_int) -> u64 {
 
 pub(crate) fn process_id() -> u32 {
     // SAFETY: it has no arguments.
-    unsafe { call(libc::SYS_getpid, [0; 4]) as u32 }
+    unsafe { call(libc::SYS_getpid, []) as u32 }
 }
 
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: it has no arguments.
-    unsafe { call(libc::SYS_gettid, [0; 4]) as u32 }
+    unsafe { call(libc::SYS_gettid, []) as u32 }
 }
 
 /// From now on a system call of the thread raises SIGSYS if it is not made within `code` and `selector` is not zero (the kernel's
@@ -124,25 +124,15 @@ pub(crate) fn end_dispatch() {
 
 fn set_dispatch([mode, start, length, selector]: [u64; 4]) -> bool {
     const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
-    let result: i64;
     // SAFETY: the kernel only reads the byte of the selector, which lives as long as the image.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            inlateout("rax") libc::SYS_prctl => result,
-            in("rdi") PR_SET_SYSCALL_USER_DISPATCH, in("rsi") mode, in("rdx") start, in("r10") length, in("r8") selector,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack)
-        );
-    }
-    result == 0
+    unsafe { call(libc::SYS_prctl, [PR_SET_SYSCALL_USER_DISPATCH, mode, start, length, selector]) == 0 }
 }
 
 /// Sleeps for some microseconds.
 pub(crate) fn sleep(microseconds: i64) {
     let time = libc::timespec { tv_sec: 0, tv_nsec: microseconds * 1000 };
     // SAFETY: the kernel reads one structure.
-    unsafe { call(libc::SYS_nanosleep, [&raw const time as u64, 0, 0, 0]) };
+    unsafe { call(libc::SYS_nanosleep, [&raw const time as u64, 0]) };
 }
 
 /// Sends the calling thread a signal with what came with it before.

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use agent::{Image, ImageError, Limits};
+use lookahead::StopReason;
 
 use crate::tracer::burst::{Burst, BurstEvent, ThreadId};
 use crate::tracer::shared::{Shared, monotonic_time};
@@ -17,13 +18,8 @@ pub(crate) const UNSEEN: Duration = Duration::from_micros(30);
 /// What going on after a system call costs beside that: SIGSYS, SIGTRAP, and the returns from them.
 const SYSTEM_CALL: Duration = Duration::from_micros(17);
 
-/// More than any burst takes, and touches.
+/// More than any burst takes.
 const LONGEST: Duration = Duration::from_secs(1);
-const MOST_PAGES: u64 = 1024;
-const MOST_SYSTEM_CALLS: u64 = 16;
-
-/// What bursts go on after.
-const SYSTEM_CALLS: &str = "system call";
 
 /// Takes bursts out of the slots. The tracer does it for its budget, and the recorder before each round, so that no burst comes later
 /// than the records around it.
@@ -109,7 +105,7 @@ impl Collecting {
             let took = Duration::from_nanos(taken.took).min(LONGEST);
             let decoding = Duration::from_nanos(taken.decoding).min(took);
             let time = taken.time.clamp(*last, monotonic_time().max(*last));
-            let system_calls = taken.system_calls.min(MOST_SYSTEM_CALLS);
+            let system_calls = taken.system_calls.min(agent::Burst::SYSTEM_CALLS);
             let unseen = UNSEEN + SYSTEM_CALL * system_calls as u32;
             statistics.time.stops += unseen;
             statistics.time.decoding += decoding;
@@ -138,9 +134,9 @@ impl Collecting {
             statistics.taken_branches += taken.branches.len() as u64;
             statistics.static_branches += burst.static_branches();
             statistics.not_taken += taken.not_taken.min(taken.instructions());
-            statistics.pages += taken.pages.min(MOST_PAGES * (system_calls + 1));
+            statistics.pages += taken.pages.min(agent::Burst::PAGES as u64 * (system_calls + 1));
             if system_calls > 0 {
-                *statistics.continued.entry(SYSTEM_CALLS.to_owned()).or_default() += system_calls;
+                TracerStatistics::add(&mut statistics.continued, StopReason::SystemCall.name(), system_calls);
             }
         });
         *last = began;

@@ -120,7 +120,7 @@ impl AgentEngine {
         let sideband = Sideband::open(command, cpus).map_err(AgentError::Sideband)?;
         let attention = Attention::new(&sideband, kernel.seed()).map_err(AgentError::Sideband)?;
         let cost = StopCost::built_in("agents take no stops");
-        let statistics = TracerStatistics::new(settings.kind, end, settings.overhead, cost);
+        let statistics = TracerStatistics::new(&settings, cost);
         let collecting = Arc::new(Collecting::new(event, statistics));
         let (now, seed) = (kernel.now(), kernel.seed());
         let mut budget = Budget::new(&settings, seed, now);
@@ -189,18 +189,17 @@ impl AgentEngine {
         let began = self.kernel.own_time();
         let happened = self.sideband.happened();
         // What is over already needs no clock.
-        let ended: HashSet<i32> = happened.iter().filter_map(Happening::ended_thread).collect();
-        for happening in happened {
+        let ended: HashSet<i32> = happened.iter().filter_map(|(_, happening)| happening.ended_thread()).collect();
+        for (time, happening) in happened {
             match happening {
-                Happening::Exec { process: thread, .. } | Happening::Begin { thread, .. }
-                    if ended.contains(&thread) => {}
+                Happening::Exec { process: thread } | Happening::Begin { thread, .. } if ended.contains(&thread) => {}
                 // Nothing but the command's own thread is followed.
-                Happening::Exec { process, .. } | Happening::Begin { process, .. }
+                Happening::Exec { process } | Happening::Begin { process, .. }
                     if !self.settings.inherit
                         && (matches!(happening, Happening::Begin { .. }) || self.settings.command != Some(process)) => {
                 }
-                Happening::Exec { process, time } => self.became_another_program(process, time),
-                Happening::Begin { process, thread, parent, time } if process == parent => {
+                Happening::Exec { process } => self.became_another_program(process, time),
+                Happening::Begin { process, thread, parent } if process == parent => {
                     self.watch(process, thread, 1.0, time);
                 }
                 Happening::Begin { process, parent, .. } => self.forked(process, parent),
@@ -275,13 +274,12 @@ impl AgentEngine {
         let Ok(clock) = opened else { return };
         let mean = self.budget.period();
         // A first overflow may come at any time: threads that live shorter than a period get their share.
-        let first = ((mean * part * self.seed.f64()) as u64).max(SHORTEST);
-        let (whom, signal) = match state {
-            State::With { signal } => (thread, signal),
-            _ => (own_thread(), realtime_signal()),
-        };
+        let first = self.by_chance(mean * part);
         // A short period that went on until the first burst is seen would leave the thread no time of its own.
-        let stands = matches!(state, State::With { .. });
+        let (whom, signal, stands) = match state {
+            State::With { signal } => (thread, signal, true),
+            _ => (own_thread(), realtime_signal(), false),
+        };
         let started = clock.signal_to(whom, signal).and_then(|()| clock.set_period(first));
         if started.and_then(|()| if stands { clock.once() } else { clock.enable() }).is_err() {
             return;
@@ -300,6 +298,11 @@ impl AgentEngine {
         if stands {
             self.stands(thread);
         }
+    }
+
+    /// A moment within so many ns.
+    fn by_chance(&mut self, longest: f64) -> u64 {
+        ((longest * self.seed.f64()) as u64).max(SHORTEST)
     }
 
     fn stop_watching(&mut self, thread: i32) {
@@ -354,7 +357,6 @@ impl AgentEngine {
     /// A thread that makes many system calls is in one when it is looked at: soon it may not be.
     fn try_again(&mut self, thread: i32) {
         let mean = self.budget.period();
-        let chance = self.seed.f64();
         let Some(watched) = self.tree.get_mut(thread) else { return };
         watched.tries += 1;
         let next = match watched.tries.checked_sub(TRIES) {
@@ -362,7 +364,10 @@ impl AgentEngine {
             // Each try costs something: they become rare.
             Some(more) => mean * f64::from(more + 1),
         };
-        watched.arm(((next * 2.0 * chance) as u64).max(SHORTEST));
+        let next = self.by_chance(2.0 * next);
+        if let Some(watched) = self.tree.get_mut(thread) {
+            watched.arm(next);
+        }
     }
 
     /// From now on its clocks tell the agent.
@@ -379,11 +384,11 @@ impl AgentEngine {
 
     /// The clock of a thread tells the agent from now on, first at a moment that chance chooses.
     fn let_agent_know(&mut self, thread: i32, signal: i32) {
-        let first = self.budget.period() * self.seed.f64();
+        let first = self.by_chance(self.budget.period());
         let Some(watched) = self.tree.get_mut(thread) else { return };
         let _ = watched.clock.disable();
         let _ = watched.clock.signal_to(thread, signal);
-        watched.arm((first as u64).max(SHORTEST));
+        watched.arm(first);
         let _ = watched.clock.once();
         watched.stands = true;
         self.stands(thread);

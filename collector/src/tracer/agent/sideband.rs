@@ -18,10 +18,10 @@ const EXEC: u16 = 1 << 13;
 /// What happened to a process or thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
-    /// The process has another program; when, by the kernel's clock of events, ns.
-    Exec { process: i32, time: u64 },
-    /// A thread or process began, and when.
-    Begin { process: i32, thread: i32, parent: i32, time: u64 },
+    /// The process has another program.
+    Exec { process: i32 },
+    /// A thread or process began.
+    Begin { process: i32, thread: i32, parent: i32 },
     /// A thread ended.
     End { process: i32, thread: i32 },
 }
@@ -74,8 +74,8 @@ impl Sideband {
         self.rings.iter().map(|(event, _)| event.as_fd())
     }
 
-    /// What happened since the last time, in order. What happens while the rings are read may come before what happened earlier.
-    pub(crate) fn happened(&mut self) -> Vec<Happening> {
+    /// What happened since the last time, in order, and when, ns of the kernel's clock of events. What happens while the rings are read may come before what happened earlier.
+    pub(crate) fn happened(&mut self) -> Vec<(u64, Happening)> {
         self.bytes.clear();
         for (_, ring) in &mut self.rings {
             ring.drain(&mut self.bytes);
@@ -84,8 +84,8 @@ impl Sideband {
     }
 }
 
-fn read(bytes: &[u8]) -> Vec<Happening> {
-    let (mut happened, mut offset) = (Vec::<(u64, Happening)>::new(), 0);
+fn read(bytes: &[u8]) -> Vec<(u64, Happening)> {
+    let (mut happened, mut offset) = (Vec::new(), 0);
     while let Ok(Some(record)) = first_record(&bytes[offset..], offset) {
         offset += record.all.len();
         let word = |at: usize| {
@@ -97,12 +97,12 @@ fn read(bytes: &[u8]) -> Vec<Happening> {
         let Some(time) = record.body.last_chunk::<8>().map(|time| u64::from_ne_bytes(*time)) else { continue };
         match record.kind {
             sys::PERF_RECORD_COMM if misc & EXEC != 0 => {
-                happened.push((time, Happening::Exec { process: first, time }));
+                happened.push((time, Happening::Exec { process: first }));
             }
             // pid, ppid, tid, ptid.
             sys::PERF_RECORD_FORK => {
                 let Some(thread) = word(2) else { continue };
-                happened.push((time, Happening::Begin { process: first, thread, parent: second, time }));
+                happened.push((time, Happening::Begin { process: first, thread, parent: second }));
             }
             sys::PERF_RECORD_EXIT => {
                 let Some(thread) = word(2) else { continue };
@@ -112,7 +112,7 @@ fn read(bytes: &[u8]) -> Vec<Happening> {
         }
     }
     happened.sort_by_key(|(time, _)| *time);
-    happened.into_iter().map(|(_, happening)| happening).collect()
+    happened
 }
 
 #[cfg(test)]
@@ -142,10 +142,10 @@ mod tests {
         assert_eq!(
             read(&bytes.concat()),
             [
-                Happening::Begin { process: 7, thread: 7, parent: 6, time: 3 },
-                Happening::Begin { process: 6, thread: 9, parent: 6, time: 4 },
-                Happening::Exec { process: 7, time: 5 },
-                Happening::End { process: 7, thread: 7 },
+                (3, Happening::Begin { process: 7, thread: 7, parent: 6 }),
+                (4, Happening::Begin { process: 6, thread: 9, parent: 6 }),
+                (5, Happening::Exec { process: 7 }),
+                (6, Happening::End { process: 7, thread: 7 }),
             ]
         );
         // What is broken is passed over.

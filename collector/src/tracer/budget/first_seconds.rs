@@ -11,7 +11,7 @@ use crate::tracer::engine::Engine;
 use crate::tracer::kernel::scripted::ScriptedKernel;
 use crate::tracer::options::{BurstSize, TracerKind};
 use crate::tracer::placement::Placement;
-use crate::tracer::settings::{Clock, Settings};
+use crate::tracer::settings::Settings;
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
 
@@ -38,16 +38,7 @@ impl Program {
 
     /// The same, with this jitter of periods.
     fn record_with(&self, seed: u64, seconds: u64) -> (TracerStatistics, f64) {
-        let settings = Settings {
-            kind: TracerKind::Lookahead,
-            end: BurstSize::default().end(TracerKind::Lookahead),
-            overhead: 100.0 * BUDGET,
-            start_credit: Duration::ZERO,
-            burst_share: 1.0,
-            inherit: true,
-            command: None,
-            clock: Clock::Time,
-        };
+        let settings = Settings::of_test(BurstSize::default().end(TracerKind::Lookahead), 100.0 * BUDGET);
         let shared = Arc::new(Shared::new().unwrap());
         let threads: Vec<(i32, i32)> = (0..self.threads).map(|index| (100 + index, 100)).collect();
         let kernel = ScriptedKernel::new(&threads, &[0x48, 0xff, 0xc0, 0xeb, 0xfb], &[], &shared);

@@ -178,17 +178,23 @@ impl Governor {
 mod tests {
     use super::*;
 
+    /// A burst of this cost after so much CPU time in user space, ns, which is this share of all. Returns how much CPU time passed.
+    fn next_burst(governor: &mut Governor, cost: Duration, stood_for: f64, user: f64) -> f64 {
+        let passed = stood_for / user;
+        governor.passed(Duration::from_nanos(passed as u64));
+        governor.spent(cost);
+        governor.burst(cost, stood_for);
+        passed
+    }
+
     /// Runs a thread for `seconds` of CPU time, `user` of it in user space; returns the share spent.
     fn simulate(budget: f64, cost: Duration, other: Duration, user: f64, seconds: u64) -> f64 {
         let mut governor = Governor::new(budget, Duration::ZERO, 7);
         let (mut now, mut spent) = (0.0, Duration::ZERO);
         while now < seconds as f64 * 1e9 {
             let stood_for = governor.period() * governor.jitter();
-            let period = stood_for / user;
+            let period = next_burst(&mut governor, cost, stood_for, user);
             now += period;
-            governor.passed(Duration::from_nanos(period as u64));
-            governor.spent(cost);
-            governor.burst(cost, stood_for);
             // Other stops come with time, not with bursts.
             let others = other.mul_f64(period / 1e9);
             governor.spent(others);
@@ -230,10 +236,7 @@ mod tests {
         let (mut now, mut bursts, mut in_first_seconds) = (0.0, 0, 0);
         while now < 10e9 {
             let period = governor.period();
-            now += period;
-            governor.passed(Duration::from_nanos(period as u64));
-            governor.spent(cost);
-            governor.burst(cost, period);
+            now += next_burst(&mut governor, cost, period, 1.0);
             bursts += 1;
             in_first_seconds += u32::from(now < 3e9);
         }
@@ -251,10 +254,7 @@ mod tests {
         let (mut now, mut spent) = (0.0, [0.0; 2]);
         while now < 10e9 {
             let period = governor.period();
-            now += period;
-            governor.passed(Duration::from_nanos(period as u64));
-            governor.spent(cost);
-            governor.burst(cost, period);
+            now += next_burst(&mut governor, cost, period, 1.0);
             spent[usize::from(now > 1e9)] += cost.as_nanos() as f64;
         }
         let [first, rest] = spent;

@@ -23,7 +23,6 @@ pub(crate) struct Budget<E> {
     charged: Duration,
     /// and of that of the collector's other threads, which write the recording.
     charged_to_recorder: Duration,
-    start_credit: Duration,
     clock: Clock,
     /// What recording took of the threads' own CPU time, and was not taken off yet.
     inside: Duration,
@@ -42,7 +41,6 @@ impl<E: ThreadEvent> Budget<E> {
             charged: Duration::ZERO,
             charged_to_recorder: Duration::ZERO,
             inside: Duration::ZERO,
-            start_credit: settings.start_credit,
             clock: settings.clock,
             rate: 1.0,
             burst_is_over: false,
@@ -85,7 +83,6 @@ impl<E: ThreadEvent> Budget<E> {
             self.governor.prepared(took);
         }
         statistics.time.other += took;
-        statistics.start_credit = self.start_credit;
         took
     }
 

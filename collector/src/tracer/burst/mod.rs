@@ -169,6 +169,7 @@ mod tests {
     use crate::tracer::TracerStatistics;
     use crate::tracer::budget::stop_cost::StopCost;
     use crate::tracer::options::{BurstSize, TracerKind};
+    use crate::tracer::settings::Settings;
 
     #[test]
     fn samples_that_cannot_be_written_are_counted_and_said() {
@@ -182,12 +183,8 @@ mod tests {
         // What only the kernel has.
         assert_eq!(burst.write(&event(SampleFormat::REGS_USER), thread, 0, &mut records), 1);
         assert_eq!(records.len(), 16, "nothing of it is written");
-        let mut statistics = TracerStatistics::new(
-            TracerKind::Lookahead,
-            BurstSize::default().end(TracerKind::Lookahead),
-            1.0,
-            StopCost::built_in("a test"),
-        );
+        let settings = Settings::of_test(BurstSize::default().end(TracerKind::Lookahead), 1.0);
+        let mut statistics = TracerStatistics::new(&settings, StopCost::built_in("a test"));
         assert!(statistics.degradations().is_empty());
         statistics.unwritable_samples = 3;
         assert!(statistics.degradations()[0].starts_with("3 samples of bursts could not be written"));

@@ -2,7 +2,7 @@
 
 use addresses::Avma;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
-use lookahead::{Branch, BranchKind, PAGE};
+use lookahead::{Branch, BranchKind, LONGEST_INSTRUCTION, PAGE};
 
 use crate::tracer::kernel::ThreadMemory;
 
@@ -10,8 +10,6 @@ use crate::tracer::kernel::ThreadMemory;
 const LONGEST: u64 = 100_000;
 /// Bytes read at once.
 const WINDOW: usize = 256;
-/// Bytes of the longest instruction.
-pub(crate) const LONGEST_INSTRUCTION: usize = 15;
 
 /// A branch to be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

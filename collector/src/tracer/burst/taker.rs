@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use addresses::Avma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess};
-use lookahead::{Fuel, Overlay, Registers, StopReason, run, run_with_lines, warm_up};
+use lookahead::{Fuel, LONGEST_INSTRUCTION, Overlay, Registers, StopReason, run, run_with_lines, warm_up};
 
 use crate::errno::Errno;
 use crate::tracer::burst::address_space::AddressSpace;
 use crate::tracer::burst::memory::PageReader;
 use crate::tracer::burst::prediction::{Prediction, same_path, same_registers, same_stack};
-use crate::tracer::burst::static_path::{LONGEST_INSTRUCTION, NoBranch, next_unresolved, read_code};
+use crate::tracer::burst::static_path::{NoBranch, next_unresolved, read_code};
 use crate::tracer::kernel::{Kernel, ThreadMemory};
 use crate::tracer::options::{BurstEnd, TracerKind};
 use crate::tracer::statistics::TracerStatistics;

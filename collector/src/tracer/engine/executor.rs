@@ -49,7 +49,7 @@ impl<K: Kernel> Executor<K> {
             threads: ThreadTable::new(settings.clock.attr(), settings.inherit),
             budget: Budget::new(settings, kernel.seed() ^ event.id, kernel.now()),
             taker: BurstTaker::new(settings.kind, settings.end),
-            statistics: TracerStatistics::new(settings.kind, settings.end, settings.overhead, stop_cost),
+            statistics: TracerStatistics::new(settings, stop_cost),
             recording: settings.command.is_some(),
             kernel,
             event,

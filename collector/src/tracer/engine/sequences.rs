@@ -1,7 +1,6 @@
 //! Whole lives of threads, as scripts: what happens to them, and what the tracer asks of the kernel then.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use perfdata::{AttrFlags, EventAttr, SampleFormat};
 
@@ -15,7 +14,7 @@ use crate::tracer::kernel::scripted::Input::{
 use crate::tracer::kernel::scripted::{CODE, ScriptedKernel};
 use crate::tracer::options::{BurstEnd, TracerKind};
 use crate::tracer::placement::Placement;
-use crate::tracer::settings::{self, Settings};
+use crate::tracer::settings::Settings;
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
 
@@ -39,16 +38,7 @@ struct Replay {
 
 impl Replay {
     fn of(code: &'static [u8]) -> Self {
-        let settings = Settings {
-            kind: TracerKind::Lookahead,
-            end: BurstEnd::Instructions { instructions: 100 },
-            overhead: 100.0,
-            start_credit: Duration::ZERO,
-            burst_share: 1.0,
-            inherit: true,
-            command: None,
-            clock: settings::Clock::Time,
-        };
+        let settings = Settings::of_test(BurstEnd::Instructions { instructions: 100 }, 100.0);
         Self { settings, threads: vec![(7, 7)], code }
     }
 
