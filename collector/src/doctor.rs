@@ -79,6 +79,8 @@ pub struct TracingReport {
     pub ptrace: Probe,
     /// Whether processes that run already can be, those of the same user at least.
     pub running_processes: bool,
+    /// Whether agents inside a command's processes can take the bursts, which costs less.
+    pub agents: bool,
     /// Whether a path can go on after system calls, which takes a breakpoint.
     pub behind_system_calls: bool,
 }
@@ -177,6 +179,7 @@ fn tracing_report(machine: &Machine, opener: &mut dyn EventOpener) -> TracingRep
         available: ptrace.works() && clock,
         ptrace,
         running_processes: ptrace.works() && clock && unrestricted,
+        agents: ptrace.works() && probes.task_clock.works() && agent::Image::possible().is_ok(),
         behind_system_calls: probes.breakpoint.works(),
     }
 }
@@ -192,7 +195,7 @@ fn would_use(machine: &Machine, tracing: &TracingReport, opener: &mut dyn EventO
         },
         Ok(mut choice) => WouldUse {
             source: Some(choice.source),
-            tracer: if tracing.available { would_trace(&mut choice) } else { None },
+            tracer: if tracing.available { would_trace(machine, &mut choice) } else { None },
             events: choice
                 .events
                 .iter()
@@ -210,8 +213,8 @@ fn would_use(machine: &Machine, tracing: &TracingReport, opener: &mut dyn EventO
     }
 }
 
-fn would_trace(choice: &mut Choice) -> Option<WouldTrace> {
-    let (kind, options) = by_default(choice)?;
+fn would_trace(machine: &Machine, choice: &mut Choice) -> Option<WouldTrace> {
+    let (kind, options) = by_default(machine, choice)?;
     Some(WouldTrace { kind, end: options.size.end(kind), overhead: options.overhead })
 }
 

@@ -91,6 +91,10 @@ tolerant_objects! {
         pub put_off: Option<u64>,
         /// Processes that got none, by reason.
         pub refused: Option<BTreeMap<String, u64>>,
+        /// Bursts of threads without one: each was stopped for it.
+        pub visited: Option<u64>,
+        /// Processes that may not be traced at all.
+        pub barred: Option<u64>,
         /// Signals without a burst: as many were being taken as can be.
         pub busy: Option<u64>,
         /// There was no room for one.

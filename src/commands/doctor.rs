@@ -128,8 +128,14 @@ fn text(report: &Report) -> String {
 
 fn software_tracing(tracing: &TracingReport) -> String {
     match (tracing.available, tracing.running_processes) {
-        (true, true) => "in software: yes".to_owned(),
-        (true, false) => "in software: yes, of commands; of running processes: no".to_owned(),
+        (true, running) => {
+            let agents = match tracing.agents {
+                true => "yes",
+                false => "by stops only (agents need FSGSBASE, Linux 5.9, and a clock)",
+            };
+            let running = if running { "" } else { "; of running processes: no" };
+            format!("in software: {agents}{running}")
+        }
         (false, _) if tracing.ptrace.works() => "in software: no, there is no clock".to_owned(),
         (false, _) => format!("in software: {}", tracing.ptrace),
     }

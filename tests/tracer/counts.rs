@@ -66,9 +66,8 @@ fn a_report_says_that_its_counts_are_from_bursts() {
     let output = place.hbbp(&["mix", "--top", "3", "--", text(&hot), "600"]).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
     let report = String::from_utf8_lossy(&output.stdout);
-    for part in
-        ["# ebs      task-clock", "traced in software", "# bursts   ", "# tracer   lookahead, overhead ", "# counts   "]
-    {
+    let tracer = format!("# tracer   {}, overhead ", place.default_tracer());
+    for part in ["# ebs      task-clock", "traced in software", "# bursts   ", &tracer, "# counts   "] {
         assert!(report.contains(part), "{part:?}: {report}");
     }
     let percent = report.split("overhead ").nth(1).unwrap().split(' ').next().unwrap();

@@ -19,7 +19,7 @@ const MOST_INSTRUCTIONS: u64 = 10_000_000;
 /// Whether to trace branches in software, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TracerChoice {
-    /// By looking ahead, where there are no hardware branch records.
+    /// Where there are no hardware branch records: by agents in commands, by looking ahead at what runs already.
     #[default]
     Auto,
     /// This way or not at all.
@@ -36,7 +36,7 @@ pub enum TracerKind {
     Lookahead,
     /// A breakpoint at every branch that is not decided by its bytes (*Break Dancing*, algorithm 1).
     Breakpoint,
-    /// The same interpreter, run by the thread itself inside its process; it ends where it cannot follow.
+    /// The same interpreter, run by the thread itself inside its process. Threads of processes where it cannot be are stopped for each burst.
     Agent,
     /// Both, one after the other from the same stop, and compared: a test of the tracer: lookahead and breakpoints.
     Check,

@@ -104,6 +104,10 @@ pub struct Agents {
     pub put_off: u64,
     /// Processes that get none, by reason.
     pub refused: BTreeMap<String, u64>,
+    /// Bursts of threads without one: each was stopped for it.
+    pub visited: u64,
+    /// Processes that may not be traced at all.
+    pub barred: u64,
     /// Signals without a burst.
     pub tally: agent::Tally,
     /// Why no agent could be made.
@@ -178,12 +182,19 @@ fn stop_cost(cost: &StopCost) -> StopCostMetadata {
     }
 }
 
+/// Processes, in words.
+fn counted(processes: u64) -> String {
+    if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") }
+}
+
 impl Agents {
     fn metadata(&self) -> AgentsMetadata {
         AgentsMetadata {
             injected: Some(self.injected),
             put_off: Some(self.put_off),
             refused: Some(self.refused.clone()),
+            visited: Some(self.visited),
+            barred: Some(self.barred),
             busy: Some(self.tally.busy),
             no_room: Some(self.tally.no_slot),
             waiting: Some(self.tally.waiting),
@@ -311,10 +322,14 @@ impl TracerStatistics {
         }
         if let Some(agents) = &self.agents {
             if let Some(why) = &agents.failed {
-                sentences.push(format!("no bursts: no agent could be made: {why}"));
+                sentences.push(format!("bursts cost more than they could: no agent could be made: {why}"));
             }
             for (why, processes) in &agents.refused {
-                sentences.push(format!("no bursts of {processes} processes: {why}"));
+                sentences.push(format!("{} without an agent, stopped for each burst: {why}", counted(*processes)));
+            }
+            if agents.barred > 0 {
+                let barred = counted(agents.barred);
+                sentences.push(format!("no bursts of {barred}: another user's, or a debugger has them"));
             }
         }
         sentences

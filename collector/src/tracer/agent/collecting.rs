@@ -1,7 +1,9 @@
 //! From slots to samples: bursts that have come out of programs.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use agent::{Image, ImageError, Limits};
@@ -24,9 +26,10 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Takes bursts out of the slots. The tracer does it for its budget, and the recorder before each round, so that no burst comes later
 /// than the records around it.
 pub(crate) struct Collecting {
-    /// Made when the first process is to get an agent.
-    image: OnceLock<Image>,
-    event: BurstEvent,
+    /// Made when the first process has computed for a while.
+    image: OnceLock<Result<Image, ImageError>>,
+    is_making: AtomicBool,
+    pub(crate) event: BurstEvent,
     held: Mutex<Held>,
 }
 
@@ -62,22 +65,29 @@ impl Collecting {
             burst: Burst::default(),
             last: 0,
         };
-        Self { image: OnceLock::new(), event, held: Mutex::new(held) }
+        Self { image: OnceLock::new(), is_making: AtomicBool::new(false), event, held: Mutex::new(held) }
     }
 
     /// The image, if a process was to get it.
     pub(crate) fn made_image(&self) -> Option<&Image> {
-        self.image.get()
+        self.image.get()?.as_ref().ok()
     }
 
-    /// The image, made now if it is not there.
-    pub(crate) fn image(&self, limits: Limits) -> Result<&Image, ImageError> {
-        if self.image.get().is_none() {
-            let image = Image::make()?;
-            image.slots.set_limits(limits);
-            let _ = self.image.set(image);
+    /// The image, or why there is none; `None` while it is being made. The first time this is asked, a thread begins with it: it takes some
+    /// milliseconds, in which bursts are due.
+    pub(crate) fn image(self: &Arc<Self>, limits: Limits) -> Option<&Result<Image, ImageError>> {
+        if !self.is_making.swap(true, Ordering::Relaxed) {
+            let own = self.clone();
+            let make = move || {
+                let made = Image::make().inspect(|image| image.slots.set_limits(limits));
+                let _ = own.image.set(made);
+            };
+            // It is tried again where there is no thread to be had.
+            if Builder::new().name("hbbp-image".to_owned()).spawn(make).is_err() {
+                self.is_making.store(false, Ordering::Relaxed);
+            }
         }
-        self.image.get().ok_or(ImageError::NoSegmentBases)
+        self.image.get()
     }
 
     /// The thread whose clock has this descriptor.
@@ -91,7 +101,7 @@ impl Collecting {
 
     /// Makes samples of what is in the slots.
     pub(crate) fn collect(&self, shared: &Shared) {
-        let Some(image) = self.image.get() else { return };
+        let Some(image) = self.made_image() else { return };
         let mut held = self.held();
         let began = monotonic_time();
         let Held { clocks, statistics, new, taken, burst, last } = &mut *held;

@@ -13,12 +13,14 @@ use crate::machine::cpu_list::CpuList;
 use crate::sys::process::user_time;
 use crate::sys::{EventFd, Report, own_thread, realtime_signal, share_memory};
 use crate::tracer::agent::attention::Attention;
-use crate::tracer::agent::collecting::{Collecting, NewBurst};
+use crate::tracer::agent::collecting::{Collecting, Held, NewBurst};
 use crate::tracer::agent::injection::{
-    Candidate, Refusal, filters_system_calls, inherited_signal, lets_through, load_status,
+    Candidate, Refusal, blocks_its_signal, filters_system_calls, inherited_signal, lets_through, load_status,
 };
 use crate::tracer::agent::sideband::{Happening, Sideband};
+use crate::tracer::agent::stops::{Purpose, Stops};
 use crate::tracer::agent::tree::{State, Tree, Watched};
+use crate::tracer::agent::visits::{Visits, leave_system_call};
 use crate::tracer::budget::Budget;
 use crate::tracer::budget::stop_cost::StopCost;
 use crate::tracer::burst::{BurstEvent, ThreadId};
@@ -42,6 +44,10 @@ const QUIET_PERIODS: u32 = 20;
 const LOOKS: usize = 8;
 /// How long a child of fork is left alone: most become another program at once.
 const YOUNG: Duration = Duration::from_millis(3);
+/// A process gets the agent when it has computed for so long.
+const SETTLED: Duration = Duration::from_millis(20);
+/// How soon it is looked for an agent that is being mapped.
+const LOADING: Duration = Duration::from_millis(1);
 /// The first burst of a process comes as soon after the agent as this, ns of CPU time: at the moment that chance has chosen.
 const FIRST_PERIOD: u64 = 50_000;
 /// The kernel's own least period is not much shorter, ns.
@@ -51,10 +57,10 @@ const SHORTEST: u64 = 20_000;
 const TRIES: u32 = 4;
 const SOON: f64 = 100_000.0;
 /// How soon first bursts are looked for while threads have begun lately, and how long a clock waits for one.
-const SOON_SEEN: Duration = Duration::from_millis(20);
+const SOON_SEEN: Duration = Duration::from_millis(10);
 const LONGEST_STAND: Duration = Duration::from_secs(1);
-/// How long an agent that is asked for may take to get the thread to stop.
-const LONGEST_STOP: Duration = Duration::from_secs(1);
+/// `si_code` of an event that has used up its limit of overflows.
+const POLL_HUP: i32 = 6;
 
 /// Why there are no agents at all.
 #[derive(Debug, thiserror::Error)]
@@ -76,15 +82,19 @@ pub(crate) struct AgentEngine {
     /// What looking at processes cost in this window.
     looking: Duration,
     tree: Tree,
+    visits: Visits,
+    /// Bursts that were taken in visits.
+    visited: u64,
     /// Children of fork that have not become another program yet.
     young: VecDeque<(Instant, i32, i32)>,
-    candidates: BTreeMap<i32, (Candidate, Instant)>,
+    stops: Stops,
     budget: Budget<EventFd>,
     /// What bursts cost lately, ns.
     burst_took: f64,
     seed: fastrand::Rng,
     /// Processes that did not get the agent, by reason; agents that were put in, and times it was put off.
     refused: BTreeMap<&'static str, u64>,
+    barred: u64,
     injected: u64,
     put_off: u64,
     /// Processes of which it is not known yet whether the agent could be mapped.
@@ -119,7 +129,7 @@ impl AgentEngine {
         let command = settings.command.unwrap_or(0);
         let sideband = Sideband::open(command, cpus).map_err(AgentError::Sideband)?;
         let attention = Attention::new(&sideband, kernel.seed()).map_err(AgentError::Sideband)?;
-        let cost = StopCost::built_in("agents take no stops");
+        let cost = StopCost::built_in("agents take few stops");
         let statistics = TracerStatistics::new(&settings, cost);
         let collecting = Arc::new(Collecting::new(event, statistics));
         let (now, seed) = (kernel.now(), kernel.seed());
@@ -137,12 +147,15 @@ impl AgentEngine {
             attention,
             looking: Duration::ZERO,
             tree: Tree::default(),
+            visits: Visits::new(end),
+            visited: 0,
             young: VecDeque::new(),
-            candidates: BTreeMap::new(),
+            stops: Stops::default(),
             budget,
             burst_took: 0.0,
             seed: fastrand::Rng::with_seed(seed),
             refused: BTreeMap::new(),
+            barred: 0,
             injected: 0,
             put_off: 0,
             loading: Vec::new(),
@@ -218,6 +231,7 @@ impl AgentEngine {
             self.stop_watching(thread);
         }
         self.tree.set_state(process, State::Without);
+        self.visits.forget_process(process);
         // Their clocks told an agent that is no more.
         for (thread, begun) in after {
             self.watch(process, thread, 1.0, begun);
@@ -225,7 +239,7 @@ impl AgentEngine {
         self.watch(process, process, self.attention.part(), time);
     }
 
-    /// A child of fork has what its parent has, one of vfork has its parent's memory.
+    /// A child of fork has its parent's agent, one of vfork its parent's memory.
     fn forked(&mut self, process: i32, parent: i32) {
         self.tree.set_state(process, State::Young);
         let begun = self.kernel.now();
@@ -244,8 +258,7 @@ impl AgentEngine {
             if share_memory(process, parent) != Some(false) {
                 continue;
             }
-            let state = inherited_signal(process).map_or(State::Without, |signal| State::With { signal });
-            self.tree.set_state(process, state);
+            self.tree.set_state(process, State::Without);
             for thread in self.kernel.threads(process) {
                 self.watch(process, thread, 1.0, 0);
             }
@@ -253,18 +266,17 @@ impl AgentEngine {
     }
 
     fn ended(&mut self, process: i32, thread: i32) {
-        self.candidates.remove(&thread);
         self.stop_watching(thread);
-        self.tree.forget(process);
+        if self.tree.forget(process) {
+            self.visits.forget_process(process);
+        }
     }
 
     /// Opens the clock of a thread, which tells the tracer, or the agent if the process has it. The first burst comes within this part
     /// of a period.
     fn watch(&mut self, process: i32, thread: i32, part: f64, begun: u64) {
         let state = self.tree.state(process).unwrap_or(State::Without);
-        if matches!(state, State::Never | State::Young)
-            || matches!(state, State::With { signal } if !lets_through(thread, signal))
-        {
+        if matches!(state, State::Barred | State::Young) {
             return;
         }
         let attr = self.settings.clock.attr();
@@ -275,27 +287,38 @@ impl AgentEngine {
         let mean = self.budget.period();
         // A first overflow may come at any time: threads that live shorter than a period get their share.
         let first = self.by_chance(mean * part);
-        // A short period that went on until the first burst is seen would leave the thread no time of its own.
-        let (whom, signal, stands) = match state {
-            State::With { signal } => (thread, signal, true),
+        // A short period that went on would leave the thread no time of its own.
+        let (whom, signal, tells_agent) = match state {
+            State::With { signal } if lets_through(thread, signal) => (thread, signal, true),
             _ => (own_thread(), realtime_signal(), false),
         };
         let started = clock.signal_to(whom, signal).and_then(|()| clock.set_period(first));
-        if started.and_then(|()| if stands { clock.once() } else { clock.enable() }).is_err() {
+        if started.and_then(|()| clock.once()).is_err() {
             return;
         }
         if self.tree.get(thread).is_some() {
             self.stop_watching(thread);
         }
         let number = clock.number();
-        let (new_thread, new_process) =
-            self.tree.add(thread, Watched { process, begun, clock, period: first, stands, tries: 0 });
+        let (new_thread, new_process) = self.tree.add(
+            thread,
+            Watched {
+                process,
+                begun,
+                clock,
+                period: first,
+                stands: tells_agent,
+                will_overflow: true,
+                tells_agent,
+                tries: 0,
+            },
+        );
         let mut held = self.collecting.held();
         held.clocks.insert(number, (ThreadId { pid: process, tid: thread }, mean as u64));
         held.statistics.threads += u64::from(new_thread);
         held.statistics.processes += u64::from(new_process);
         drop(held);
-        if stands {
+        if tells_agent {
             self.stands(thread);
         }
     }
@@ -312,6 +335,7 @@ impl AgentEngine {
             image.slots.release(|event| event == number);
         }
         self.collecting.collect(&self.shared);
+        self.visits.forget_thread(thread);
         if let Some(number) = self.tree.remove(thread) {
             self.collecting.held().clocks.remove(&number);
             if let Some(image) = self.collecting.made_image() {
@@ -322,36 +346,94 @@ impl AgentEngine {
 
     /// The clock of a thread has overflowed whose process has no agent.
     fn overflowed(&mut self, thread: i32) {
-        let Some(process) = self.tree.get(thread).map(|watched| watched.process) else { return };
-        if self.tree.state(process) != Some(State::Without) {
+        let Some(&mut Watched { process, tells_agent: false, ref mut will_overflow, .. }) = self.tree.get_mut(thread)
+        else {
             return;
+        };
+        *will_overflow = false;
+        if self.stops.is_under_way(process) {
+            return self.stops.wait(process, thread);
         }
-        if let Some(signal) = inherited_signal(process) {
-            return self.has_agent(process, signal);
-        }
-        match Candidate::of(process, thread) {
-            Ok(candidate) => {
-                // Only what runs is stopped: a system call that it waits in would be interrupted.
-                if !self.kernel.is_computing(thread) {
-                    self.put_off += 1;
-                    return self.try_again(thread);
+        let purpose = match self.tree.state(process) {
+            // A program that has just begun says soon what its signals are for, and many end before the agent is worth its price.
+            Some(State::Without) => match self.collecting.image(self.limits) {
+                Some(Ok(_)) if self.kernel.cpu_time(process) >= Some(SETTLED) => Purpose::Agent,
+                Some(Ok(_)) | None => Purpose::Visit,
+                Some(Err(error)) => {
+                    self.failed.get_or_insert_with(|| error.to_string());
+                    return self.refused(process, thread, Refusal::Never("no agent could be made"));
                 }
-                match self.kernel.seize(thread, 0) {
-                    Ok(()) => {
-                        let _ = self.kernel.interrupt(thread);
-                        self.tree.set_state(process, State::Stopping(thread));
-                        let now = self.kernel.now();
-                        self.candidates.insert(thread, (candidate, now));
-                    }
-                    Err(errno) if errno.is_permission() => {
-                        let why = Refusal::Never("it may not be traced (another user's, or a debugger has it)");
-                        self.refused(process, thread, why);
-                    }
-                    Err(_) => self.put_off += 1,
-                }
+            },
+            Some(State::With { .. } | State::Visited) => Purpose::Visit,
+            _ => return,
+        };
+        if purpose == Purpose::Agent {
+            if let Some(signal) = inherited_signal(process).filter(|_| !filters_system_calls(process)) {
+                return self.has_agent(process, signal);
             }
-            Err(refusal) => self.refused(process, thread, refusal),
+            if let Err(refusal) = Candidate::of(process, thread) {
+                return self.refused(process, thread, refusal);
+            }
         }
+        // Only what runs is stopped: a system call that it waits in would be interrupted.
+        if !self.kernel.is_computing(thread) {
+            self.put_off += 1;
+            return self.try_again(thread);
+        }
+        let Some(watched) = self.tree.get_mut(thread) else { return };
+        match self.stops.ask(thread, watched, purpose, &mut self.kernel) {
+            Ok(()) => {}
+            Err(errno) if errno.is_permission() => self.refused(process, thread, Refusal::Barred),
+            Err(_) => self.put_off += 1,
+        }
+    }
+
+    /// It stands still. Where chance found it in a system call, it is let go without a burst: those of code behind system calls would be
+    /// too many. One that is there again and again has its burst all the same.
+    fn visit(&mut self, thread: i32) {
+        // It may have another program now.
+        self.see_happenings();
+        let own = self.kernel.own_time();
+        let collecting = self.collecting.clone();
+        let mut held = collecting.held();
+        let Held { clocks, statistics, .. } = &mut *held;
+        let measured = statistics.time.measured();
+        let is_behind_call = leave_system_call(thread, &mut self.kernel);
+        let due =
+            self.tree.get(thread).filter(|watched| !watched.tells_agent && (!is_behind_call || watched.tries >= TRIES));
+        let due = due.and_then(|watched| clocks.get(&watched.clock.number())).copied();
+        let is_taken = due.is_some_and(|burst| {
+            self.visits.take(burst, &mut self.kernel, &collecting.event, &self.shared, statistics)
+        });
+        let _ = self.kernel.detach(thread, 0);
+        let (stop, took) = (statistics.stop_cost.charged.other, self.kernel.own_time().saturating_sub(own));
+        statistics.time.stops += stop;
+        statistics.time.other += took.saturating_sub(statistics.time.measured() - measured);
+        statistics.other_stops += u64::from(due.is_none());
+        self.budget.charge_other_stop(stop, took);
+        let (true, Some((_, period))) = (is_taken, due) else {
+            drop(held);
+            self.put_off += 1;
+            return self.try_again(thread);
+        };
+        self.visited += 1;
+        self.budget.governor.burst(stop + took, period as f64);
+        let mean = self.budget.period();
+        let next = (mean * self.budget.governor.jitter()) as u64;
+        if let Some(watched) = self.tree.get_mut(thread) {
+            watched.tries = 0;
+            watched.arm(next);
+            clocks.entry(watched.clock.number()).and_modify(|(_, period)| *period = mean as u64);
+        }
+    }
+
+    /// From now on a thread is stopped for its bursts.
+    fn begin_visits(&mut self, thread: i32) {
+        let next = self.by_chance(self.budget.period());
+        let Some(watched) = self.tree.get_mut(thread) else { return };
+        watched.tell_tracer();
+        watched.tries = 0;
+        watched.arm(next);
     }
 
     /// A thread that makes many system calls is in one when it is looked at: soon it may not be.
@@ -373,9 +455,13 @@ impl AgentEngine {
     /// From now on its clocks tell the agent.
     fn has_agent(&mut self, process: i32, signal: i32) {
         self.tree.set_state(process, State::With { signal });
+        self.stops.forget_waiting(process);
         for thread in self.tree.threads_of(process) {
+            if self.tree.get(thread).is_some_and(|watched| watched.tells_agent) {
+                continue;
+            }
             if !lets_through(thread, signal) {
-                self.stop_watching(thread);
+                self.begin_visits(thread);
             } else {
                 self.let_agent_know(thread, signal);
             }
@@ -388,9 +474,9 @@ impl AgentEngine {
         let Some(watched) = self.tree.get_mut(thread) else { return };
         let _ = watched.clock.disable();
         let _ = watched.clock.signal_to(thread, signal);
+        (watched.tells_agent, watched.stands) = (true, true);
         watched.arm(first);
-        let _ = watched.clock.once();
-        watched.stands = true;
+        let _ = watched.start_once();
         self.stands(thread);
     }
 
@@ -398,13 +484,19 @@ impl AgentEngine {
         match refusal {
             Refusal::NotNow | Refusal::Signal(_) => {
                 self.put_off += 1;
-                self.tree.set_state(process, State::Without);
                 self.try_again(thread);
             }
             Refusal::Ended(_) => self.ended(process, thread),
             Refusal::Never(why) => {
                 *self.refused.entry(why).or_default() += 1;
-                self.tree.set_state(process, State::Never);
+                self.tree.set_state(process, State::Visited);
+                for thread in self.tree.threads_of(process) {
+                    self.begin_visits(thread);
+                }
+            }
+            Refusal::Barred => {
+                self.barred += 1;
+                self.tree.set_state(process, State::Barred);
                 for thread in self.tree.threads_of(process) {
                     self.stop_watching(thread);
                 }
@@ -417,9 +509,16 @@ impl AgentEngine {
             match report {
                 Report::Ended(status) => self.report_end(thread, status),
                 Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => self.stopped(thread),
-                // A signal of its own, which it gets; job control.
-                Report::Signal(signal) => self.let_go(thread, signal),
-                Report::Event(..) => self.let_go(thread, 0),
+                Report::Signal(_) if self.is_its_clock(thread) => {
+                    if let Some(watched) = self.tree.get_mut(thread) {
+                        watched.will_overflow = false;
+                    }
+                    self.stopped(thread);
+                }
+                // A signal of its own, which it gets.
+                Report::Signal(signal) => drop(self.kernel.resume(thread, signal)),
+                // Job control.
+                Report::Event(..) => self.let_go(thread),
             }
         }
     }
@@ -428,34 +527,63 @@ impl AgentEngine {
         if self.settings.command == Some(thread) {
             let _ = self.shared.status.set(status);
         }
-        let process = self.tree.get(thread).map_or(thread, |watched| watched.process);
+        let process = self.process_of(thread);
+        self.stops.ended(process, thread);
         self.ended(process, thread);
+        self.next_turn(process);
+    }
+
+    /// Whether a thread has stopped for the signal of its clock.
+    fn is_its_clock(&self, thread: i32) -> bool {
+        let number = self.tree.get(thread).map(|watched| watched.clock.number());
+        self.kernel.signal_info(thread).is_ok_and(|info| info.code == POLL_HUP && Some(info.fd) == number)
+    }
+
+    /// The process of a thread that reports itself.
+    fn process_of(&self, thread: i32) -> i32 {
+        let watched = self.tree.get(thread).map(|watched| watched.process);
+        watched.or_else(|| self.stops.process_of(thread)).unwrap_or(thread)
     }
 
     /// A thread stands still that was asked to.
     fn stopped(&mut self, thread: i32) {
-        let process = self.tree.get(thread).map(|watched| watched.process);
-        let (Some((candidate, _)), Some(process)) = (self.candidates.remove(&thread), process) else {
-            return self.let_go(thread, 0);
-        };
+        let process = self.process_of(thread);
+        if let Some(watched) = self.tree.get_mut(thread) {
+            watched.tell_tracer();
+        }
+        match self.stops.answered(process, thread) {
+            Some(Purpose::Agent) => self.put_in(process, thread),
+            Some(Purpose::Visit) => self.visit(thread),
+            None => drop(self.kernel.detach(thread, 0)),
+        }
+        self.next_turn(process);
+    }
+
+    /// The thread of a process that was traced is not any more.
+    fn next_turn(&mut self, process: i32) {
+        while let Some(thread) = self.stops.next_waiting(process) {
+            self.overflowed(thread);
+        }
+    }
+
+    /// Puts the agent into the process of a thread that stands still.
+    fn put_in(&mut self, process: i32, thread: i32) {
         let (began, own) = (self.kernel.now(), self.kernel.own_time());
-        let done = match self.collecting.image(self.limits) {
-            Ok(image) => candidate.inject(process, thread, image),
-            Err(error) => {
-                self.failed.get_or_insert_with(|| error.to_string());
-                Err(Refusal::Never("no agent could be made"))
-            }
-        };
+        // It may have another program now, or filter its system calls.
+        let image = self.collecting.made_image().ok_or(Refusal::NotNow);
+        let done = image.and_then(|image| {
+            let candidate = Candidate::of(process, thread)?;
+            candidate.inject(process, thread, image).map(|()| candidate.signal)
+        });
         if let Err(Refusal::Ended(status)) = done {
             return self.report_end(thread, status);
         }
-        if done.is_ok() {
+        if let Ok(signal) = done {
             self.injected += 1;
             self.loading.push(process);
-            if self.ticks == 0 {
-                self.next_tick = self.kernel.now() + FIRST_TICK;
-            }
-            self.has_agent(process, candidate.signal);
+            self.next_tick = self.next_tick.min(self.kernel.now() + LOADING);
+            self.tree.set_state(process, State::Loading { signal });
+            self.let_agent_know(thread, signal);
             // Its moment was chosen before.
             if let Some(watched) = self.tree.get_mut(thread) {
                 watched.arm(FIRST_PERIOD);
@@ -502,6 +630,10 @@ impl AgentEngine {
         for (thread, since) in std::mem::take(&mut self.standing) {
             let Some(watched) = self.tree.get(thread).filter(|watched| watched.stands) else { continue };
             let waits = now < since + LONGEST_STAND;
+            if !waits && blocks_its_signal(thread) {
+                self.begin_visits(thread);
+                continue;
+            }
             if !waits {
                 // If it has overflowed, and the burst failed, this starts it; one that has not is left as it is.
                 let _ = watched.clock.enable();
@@ -521,10 +653,10 @@ impl AgentEngine {
     /// Looks whether agents could be mapped.
     fn see_loaded(&mut self) {
         for process in std::mem::take(&mut self.loading) {
+            let Some(State::Loading { signal }) = self.tree.state(process) else { continue };
             match load_status(process) {
-                LoadStatus::Loaded => {}
-                LoadStatus::Working if self.tree.state(process).is_some() => self.loading.push(process),
-                LoadStatus::Working => {}
+                LoadStatus::Loaded => self.has_agent(process, signal),
+                LoadStatus::Working => self.loading.push(process),
                 LoadStatus::Failed => {
                     self.injected -= 1;
                     self.refused(
@@ -537,19 +669,17 @@ impl AgentEngine {
         }
     }
 
-    fn let_go(&mut self, thread: i32, signal: i32) {
-        let _ = self.kernel.detach(thread, signal);
-        self.put_off += 1;
-        self.candidates.remove(&thread);
-        self.give_up_stop(thread);
-    }
-
-    fn give_up_stop(&mut self, thread: i32) {
-        if let Some(process) = self.tree.get(thread).map(|watched| watched.process)
-            && self.tree.state(process) == Some(State::Stopping(thread))
-        {
-            self.tree.set_state(process, State::Without);
+    /// It has stopped for something of its own.
+    fn let_go(&mut self, thread: i32) {
+        if let Some(watched) = self.tree.get_mut(thread) {
+            watched.tell_tracer();
         }
+        let _ = self.kernel.detach(thread, 0);
+        self.put_off += 1;
+        let process = self.process_of(thread);
+        self.stops.answered(process, thread);
+        self.try_again(thread);
+        self.next_turn(process);
     }
 
     /// Takes bursts out, chooses when the next ones come, and looks what it cost.
@@ -591,17 +721,6 @@ impl AgentEngine {
             self.attention.next_window(std::mem::take(&mut self.looking), allowed);
         }
         let now = self.kernel.now();
-        let late: Vec<i32> = self
-            .candidates
-            .iter()
-            .filter(|(_, (_, asked))| now >= *asked + LONGEST_STOP)
-            .map(|(&thread, _)| thread)
-            .collect();
-        for thread in late {
-            // Another thread may do it. This one is let go when it stops.
-            self.candidates.remove(&thread);
-            self.give_up_stop(thread);
-        }
         // The first bursts tell what bursts cost here: until then their periods are guesses.
         let often = OFTEN.min(FIRST_TICK * 2_u32.saturating_pow(self.ticks));
         self.ticks += u32::from(!new.is_empty() && often < OFTEN);
@@ -613,7 +732,8 @@ impl AgentEngine {
             _ => often,
         };
         let is_soon = self.last_stand.is_some_and(|since| now < since + OFTEN);
-        self.next_tick = now + if is_soon { next.min(SOON_SEEN) } else { next };
+        let next = if is_soon { next.min(SOON_SEEN) } else { next };
+        self.next_tick = now + if self.loading.is_empty() { next } else { next.min(LOADING) };
     }
 
     /// Chooses when the next burst of a thread comes.
@@ -624,6 +744,7 @@ impl AgentEngine {
         let Some(watched) = self.tree.get_mut(thread) else { return };
         watched.arm(next);
         if std::mem::take(&mut watched.stands) {
+            watched.will_overflow = false;
             let _ = watched.clock.enable();
         }
         if let Some((_, period)) = self.collecting.held().clocks.get_mut(&number) {
@@ -633,6 +754,8 @@ impl AgentEngine {
 
     /// Closes all clocks. Agents that are in programs get no signal any more.
     fn finish(mut self) -> TracerStatistics {
+        // The kernel lets go what is traced when this thread ends.
+        self.tree.stop_clocks();
         if let Some(image) = self.collecting.made_image() {
             image.slots.switch(false);
             image.slots.release(|_| true);
@@ -649,6 +772,8 @@ impl AgentEngine {
         statistics.agents = Some(Agents {
             injected: self.injected,
             put_off: self.put_off,
+            visited: self.visited,
+            barred: self.barred,
             refused: std::mem::take(&mut self.refused)
                 .into_iter()
                 .map(|(why, count)| (why.to_owned(), count))

@@ -29,6 +29,8 @@ pub(crate) enum Refusal {
     Signal(i32),
     /// It will not work.
     Never(&'static str),
+    /// It may not be traced.
+    Barred,
     /// The thread has ended; the status of wait(2).
     Ended(i32),
 }
@@ -154,6 +156,12 @@ pub(crate) fn inherited_signal(process: i32) -> Option<i32> {
 fn is_in_own_namespace(process: i32) -> bool {
     let namespace = |id: &str| std::fs::read_link(format!("/proc/{id}/ns/pid")).ok();
     namespace("self").is_some_and(|own| namespace(&process.to_string()) == Some(own))
+}
+
+/// Whether a signal of the agent waits that the thread blocks.
+pub(crate) fn blocks_its_signal(thread: i32) -> bool {
+    let (pending, blocked) = signals_pending_and_blocked(thread as u32);
+    PREFERRED.iter().any(|signal| pending & blocked & 1 << (signal - 1) != 0)
 }
 
 /// Whether a thread lets a signal through. One that blocks all is about to begin or to end.

@@ -13,10 +13,15 @@
 //! image and install a handler. After that nothing of it is traced: the kernel sends the thread the clock's signal, one on which nothing
 //! happens by default, so that one that comes late does no harm. A process that runs for a shorter time than its clock's
 //! period is stopped with the probability that its time gives it.
+//!
+//! Where the agent cannot be, or the signal does not come through, the clock goes on telling the tracer, which stops the thread for each of its
+//! bursts and lets it go again ([`visits`]).
 
 mod attention;
 pub(crate) mod collecting;
 pub(crate) mod engine;
 mod injection;
 mod sideband;
+mod stops;
 mod tree;
+mod visits;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::sys::EventFd;
+use crate::errno::Errno;
+use crate::sys::{EventFd, own_thread, realtime_signal};
 
 /// Whether a process has the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,12 +13,14 @@ pub(crate) enum State {
     Young,
     /// Not yet: its clocks tell the tracer.
     Without,
-    /// This thread of it is asked to stop.
-    Stopping(i32),
+    /// It is being mapped, by a thread whose clock sends this signal already.
+    Loading { signal: i32 },
     /// Its clocks send the threads this signal.
     With { signal: i32 },
-    /// It will not get it.
-    Never,
+    /// It will not get it: its clocks tell the tracer.
+    Visited,
+    /// It cannot be traced at all.
+    Barred,
 }
 
 pub(crate) struct Watched {
@@ -27,17 +30,36 @@ pub(crate) struct Watched {
     pub(crate) clock: EventFd,
     /// After so many ns of its CPU time the clock overflows.
     pub(crate) period: u64,
-    /// It overflows once only, until it is started again.
+    /// It overflows once only, until its burst is seen.
     pub(crate) stands: bool,
-    /// Times in a row that it could not be given the agent just then.
+    /// It is to overflow once, and did not yet, as far as is known. The kernel adds up how often it is told so.
+    pub(crate) will_overflow: bool,
+    /// It tells the agent, not the tracer.
+    pub(crate) tells_agent: bool,
+    /// Times in a row that it could not be given the agent just then, or be visited.
     pub(crate) tries: u32,
 }
 
 impl Watched {
+    /// The clock tells the tracer, as soon as it is armed.
+    pub(crate) fn tell_tracer(&mut self) {
+        let _ = self.clock.disable();
+        let _ = self.clock.signal_to(own_thread(), realtime_signal());
+        (self.tells_agent, self.stands) = (false, false);
+    }
+
     /// Chooses when the clock overflows, ns of CPU time.
     pub(crate) fn arm(&mut self, period: u64) {
         self.period = period.max(1);
         let _ = self.clock.set_period(self.period);
+        if !self.tells_agent {
+            let _ = self.start_once();
+        }
+    }
+
+    /// The clock goes on until it overflows.
+    pub(crate) fn start_once(&mut self) -> Result<(), Errno> {
+        if std::mem::replace(&mut self.will_overflow, true) { self.clock.enable() } else { self.clock.once() }
     }
 }
 
@@ -102,11 +124,10 @@ impl Tree {
         Some(watched.clock.number())
     }
 
-    /// Forgets a process that has no thread any more.
-    pub(crate) fn forget(&mut self, process: i32) {
-        if self.processes.get(&process).is_some_and(|process| process.threads == 0) {
-            self.processes.remove(&process);
-        }
+    /// Forgets a process that has no thread any more. Returns whether it did.
+    pub(crate) fn forget(&mut self, process: i32) -> bool {
+        self.processes.get(&process).is_some_and(|process| process.threads == 0)
+            && self.processes.remove(&process).is_some()
     }
 
     /// The processes that have the agent, ascending.
@@ -137,6 +158,13 @@ impl Tree {
     pub(crate) fn longest_period(&self, process: i32) -> Duration {
         let of_process = self.threads.values().filter(|watched| watched.process == process);
         Duration::from_nanos(of_process.map(|watched| watched.period).max().unwrap_or(0))
+    }
+
+    /// No thread is told anything any more.
+    pub(crate) fn stop_clocks(&self) {
+        for watched in self.threads.values() {
+            let _ = watched.clock.disable();
+        }
     }
 
     pub(crate) fn threads_of(&self, process: i32) -> Vec<i32> {

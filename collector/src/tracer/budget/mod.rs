@@ -103,7 +103,7 @@ impl<E: ThreadEvent> Budget<E> {
         thread.cost += cost;
         self.governor.spent(cost);
         if std::mem::take(&mut self.burst_is_over) {
-            let stood_for = thread.burst.period as f64 / self.rate;
+            let stood_for = thread.path.burst.period as f64 / self.rate;
             self.governor.burst(std::mem::take(&mut thread.cost), stood_for);
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod address_space;
 pub(crate) mod memory;
+pub(crate) mod path;
 pub(crate) mod prediction;
 pub(crate) mod static_path;
 pub(crate) mod taker;

@@ -7,15 +7,16 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpA
 use lookahead::{Fuel, LONGEST_INSTRUCTION, Overlay, Registers, StopReason, run, run_with_lines, warm_up};
 
 use crate::errno::Errno;
+use crate::tracer::burst::ThreadId;
 use crate::tracer::burst::address_space::AddressSpace;
 use crate::tracer::burst::memory::PageReader;
+use crate::tracer::burst::path::{Goal, Path};
 use crate::tracer::burst::prediction::{Prediction, same_path, same_registers, same_stack};
 use crate::tracer::burst::static_path::{NoBranch, next_unresolved, read_code};
 use crate::tracer::kernel::{Kernel, ThreadMemory};
 use crate::tracer::options::{BurstEnd, TracerKind};
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::event::Answer;
-use crate::tracer::thread::{Goal, Thread};
 
 /// Pages of a thread that a burst may touch.
 const PAGES: usize = 2048;
@@ -37,7 +38,10 @@ pub(crate) struct BurstTaker {
 pub(crate) struct Standing<'a, K: Kernel> {
     pub(crate) kernel: &'a mut K,
     pub(crate) statistics: &'a mut TracerStatistics,
-    pub(crate) thread: &'a mut Thread<K::Event>,
+    pub(crate) id: ThreadId,
+    /// What its burst stands for.
+    pub(crate) period: u64,
+    pub(crate) path: &'a mut Path,
     pub(crate) space: &'a mut AddressSpace,
 }
 
@@ -49,7 +53,7 @@ impl BurstTaker {
 
     /// Looks ahead, or for the first branch to set a breakpoint at.
     pub(crate) fn begin<K: Kernel>(&mut self, on: &mut Standing<'_, K>, registers: Registers) -> Answer {
-        on.thread.burst.begin(Avma(registers.rip), on.thread.period);
+        on.path.burst.begin(Avma(registers.rip), on.period);
         on.space.refresh(on.kernel);
         match self.kind {
             TracerKind::Lookahead | TracerKind::Agent => self.look_ahead(on, registers),
@@ -72,7 +76,7 @@ impl BurstTaker {
                     return Answer::Complete("breakpoint reached on another stack");
                 }
                 // The system call itself.
-                on.thread.burst.executed(1);
+                on.path.burst.executed(1);
                 self.look_ahead(on, registers)
             }
             Goal::AfterInstruction { before, kept } => {
@@ -81,7 +85,7 @@ impl BurstTaker {
                     on.statistics.breakpoints_missed += 1;
                     return Answer::Complete("breakpoint reached at another time");
                 }
-                on.thread.burst.executed(1);
+                on.path.burst.executed(1);
                 self.look_ahead(on, registers)
             }
             Goal::Branch { stack: Some(stack), .. } if stack != registers.general[4] => {
@@ -102,14 +106,14 @@ impl BurstTaker {
             StopReason::Unsupported(instruction) => {
                 let name = format!("{:?}", instruction.mnemonic).to_lowercase();
                 TracerStatistics::count(&mut on.statistics.unsupported, &name);
-                after_instruction(on.kernel, on.thread.id.pid, &registers)
+                after_instruction(on.kernel, on.id.pid, &registers)
             }
-            StopReason::Fault { .. } => after_instruction(on.kernel, on.thread.id.pid, &registers),
+            StopReason::Fault { .. } => after_instruction(on.kernel, on.id.pid, &registers),
             _ => None,
         };
-        match next.filter(|_| on.thread.burst.continuations < CONTINUATIONS) {
+        match next.filter(|_| on.path.burst.continuations < CONTINUATIONS) {
             Some((address, goal)) => {
-                on.thread.goal = Some(goal);
+                on.path.goal = Some(goal);
                 let again = stands_at == address && !passes;
                 Answer::GoesOnAt { address, again, otherwise: stop.name() }
             }
@@ -119,14 +123,14 @@ impl BurstTaker {
 
     /// Runs ahead from `registers` as far as the burst may still go.
     fn interpret<K: Kernel>(&mut self, on: &mut Standing<'_, K>, registers: &mut Registers) -> StopReason {
-        let pid = on.thread.id.pid;
+        let pid = on.id.pid;
         self.overlay.clear();
-        self.reader.fetch(on.kernel, pid, on.thread.working_set.expected());
+        self.reader.fetch(on.kernel, pid, on.path.working_set.expected());
         on.statistics.time.state += self.part(on.kernel);
         let AddressSpace { code, layout, .. } = &mut *on.space;
         let decoding = code.decoding();
         let mut memory = self.reader.memory(on.kernel, pid, layout);
-        let burst = &mut on.thread.burst;
+        let burst = &mut on.path.burst;
         let stop = loop {
             let left = self.end.most_instructions().saturating_sub(burst.instructions);
             let branches = self.end.most_branches().saturating_sub(burst.branches.len() as u64);
@@ -146,7 +150,7 @@ impl BurstTaker {
         let took = self.part(on.kernel);
         // By the clock on the wall, which goes on where others have the CPU.
         let decoded = (code.decoding() - decoding).min(took);
-        on.thread.working_set.touched(self.overlay.touched());
+        on.path.working_set.touched(self.overlay.touched());
         on.statistics.pages += self.overlay.pages() as u64;
         on.statistics.pages_missed += self.reader.missed;
         on.statistics.time.decoding += decoded;
@@ -159,27 +163,27 @@ impl BurstTaker {
         let (not_taken, start) = (on.statistics.not_taken, Avma(registers.rip));
         let stop = self.interpret(on, &mut registers);
         on.statistics.not_taken = not_taken;
-        let branches = std::mem::take(&mut on.thread.burst.branches);
-        on.thread.burst.begin(start, on.thread.period);
+        let branches = std::mem::take(&mut on.path.burst.branches);
+        on.path.burst.begin(start, on.period);
         let complete = stop == StopReason::Branches;
-        on.thread.prediction = Some(Box::new(Prediction { branches, registers, complete }));
+        on.path.prediction = Some(Box::new(Prediction { branches, registers, complete }));
     }
 
     /// Evaluates the branch in front of which the thread has stopped, and goes on to the next.
     fn evaluate<K: Kernel>(&mut self, on: &mut Standing<'_, K>, mut registers: Registers, instructions: u64) -> Answer {
-        on.thread.burst.executed(instructions);
+        on.path.burst.executed(instructions);
         let stop = self.step(on, &mut registers);
         match stop {
             StopReason::Fuel | StopReason::Branches => {}
             other => return Answer::Complete(other.name()),
         }
-        if self.branches_left(on.thread) == 0 {
-            if let Some(prediction) = &on.thread.prediction {
+        if self.branches_left(on.path) == 0 {
+            if let Some(prediction) = &on.path.prediction {
                 prediction.compare_registers(&registers, &mut on.statistics.predictions);
             }
             return Answer::Complete(StopReason::Branches.name());
         }
-        if on.thread.burst.instructions >= self.end.most_instructions() {
+        if on.path.burst.instructions >= self.end.most_instructions() {
             return Answer::Complete(StopReason::Fuel.name());
         }
         self.seek_next_branch(on, &registers)
@@ -187,42 +191,42 @@ impl BurstTaker {
 
     /// Interprets one instruction, of which nothing is written down.
     fn step<K: Kernel>(&mut self, on: &mut Standing<'_, K>, registers: &mut Registers) -> StopReason {
-        let pid = on.thread.id.pid;
+        let pid = on.id.pid;
         on.statistics.time.state += self.part(on.kernel);
         self.overlay.clear();
         self.reader.fetch(on.kernel, pid, &[]);
         let AddressSpace { code, layout, .. } = &mut *on.space;
         let mut memory = self.reader.memory(on.kernel, pid, layout);
-        let _ = on.thread.burst.room();
+        let _ = on.path.burst.room();
         let fuel = Fuel { instructions: 1, branches: 1 };
-        let branches = &mut on.thread.burst.branches;
+        let branches = &mut on.path.burst.branches;
         let outcome = run(registers, &mut self.overlay, &mut memory, code, fuel, &[], branches);
-        on.thread.burst.add(&outcome);
+        on.path.burst.add(&outcome);
         on.statistics.not_taken += outcome.not_taken;
         on.statistics.time.lookahead += self.part(on.kernel);
         outcome.stop
     }
 
     /// Taken branches that the burst may still have.
-    fn branches_left<E>(&self, thread: &Thread<E>) -> u64 {
-        self.end.most_branches().saturating_sub(thread.burst.branches.len() as u64)
+    fn branches_left(&self, path: &Path) -> u64 {
+        self.end.most_branches().saturating_sub(path.burst.branches.len() as u64)
     }
 
     /// Lets the thread run to the next branch that its bytes do not decide.
     fn seek_next_branch<K: Kernel>(&mut self, on: &mut Standing<'_, K>, registers: &Registers) -> Answer {
         on.statistics.time.state += self.part(on.kernel);
-        let depth = self.branches_left(on.thread).min(on.thread.burst.room());
+        let depth = self.branches_left(on.path).min(on.path.burst.room());
         let (start, stack) = (Avma(registers.rip), registers.general[4]);
-        let branches = &mut on.thread.burst.branches;
-        let found = next_unresolved(on.kernel, on.thread.id.pid, start, stack, depth, branches);
+        let branches = &mut on.path.burst.branches;
+        let found = next_unresolved(on.kernel, on.id.pid, start, stack, depth, branches);
         on.statistics.time.decoding += self.part(on.kernel);
         match found {
             Ok(branch) => {
-                on.thread.goal = Some(Goal::Branch { instructions: branch.instructions, stack: branch.stack });
+                on.path.goal = Some(Goal::Branch { instructions: branch.instructions, stack: branch.stack });
                 Answer::GoesOnAt { address: branch.address, again: false, otherwise: "no breakpoint" }
             }
             Err(NoBranch::Depth(instructions)) => {
-                on.thread.burst.executed(instructions);
+                on.path.burst.executed(instructions);
                 Answer::Complete(StopReason::Branches.name())
             }
             Err(NoBranch::Unreadable) => Answer::Complete(StopReason::UnreadableCode.name()),

@@ -9,18 +9,19 @@ use lookahead::Registers;
 use crate::tracer::budget::Budget;
 use crate::tracer::budget::stop_cost::StopCost;
 use crate::tracer::burst::BurstEvent;
+use crate::tracer::burst::path::Goal;
 use crate::tracer::burst::taker::{BurstTaker, Standing};
 use crate::tracer::kernel::{Kernel, ThreadEvent};
 use crate::tracer::notice::best_notice;
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
+use crate::tracer::thread::Thread;
 use crate::tracer::thread::action::{Action, Release};
 use crate::tracer::thread::event::{Answer, Event};
 use crate::tracer::thread::state::Surroundings;
 use crate::tracer::thread::system_call_restart::restart_system_call;
 use crate::tracer::thread::table::ThreadTable;
-use crate::tracer::thread::{Goal, Thread};
 
 /// The traced threads, and what their actions are done with.
 pub(crate) struct Executor<K: Kernel> {
@@ -116,7 +117,7 @@ impl<K: Kernel> Executor<K> {
                 return Some(Answer::StandsAt(registers.as_ref().map(|registers| Avma(registers.rip))));
             }
             Action::GoOnWithBurst => {
-                let answer = match (registers.take(), thread.goal.take()) {
+                let answer = match (registers.take(), thread.path.goal.take()) {
                     (Some(registers), Some(goal)) => {
                         self.on_standing(thread, |taker, standing| taker.go_on(standing, registers, goal))
                     }
@@ -169,7 +170,14 @@ impl<K: Kernel> Executor<K> {
         act: impl FnOnce(&mut BurstTaker, &mut Standing<'_, K>) -> Answer,
     ) -> Option<Answer> {
         let space = &mut self.threads.process(thread.id.pid)?.space;
-        let mut standing = Standing { kernel: &mut self.kernel, statistics: &mut self.statistics, thread, space };
+        let mut standing = Standing {
+            kernel: &mut self.kernel,
+            statistics: &mut self.statistics,
+            id: thread.id,
+            period: thread.period,
+            path: &mut thread.path,
+            space,
+        };
         Some(act(&mut self.taker, &mut standing))
     }
 
@@ -186,9 +194,9 @@ impl<K: Kernel> Executor<K> {
         }
         let set = thread.break_at(address, &mut self.kernel);
         self.statistics.time.breakpoints += self.kernel.own_time().saturating_sub(began);
-        match (set, &thread.goal) {
+        match (set, &thread.path.goal) {
             (Ok(()), Some(Goal::AfterSystemCall(_) | Goal::AfterInstruction { .. })) => {
-                thread.burst.continuations += 1;
+                thread.path.burst.continuations += 1;
                 TracerStatistics::count(continued, why.unwrap_or_default());
             }
             (Ok(()), _) => {}
@@ -202,25 +210,7 @@ impl<K: Kernel> Executor<K> {
 
     fn write_burst(&mut self, thread: &mut Thread<K::Event>, why: &str) {
         thread.unbreak();
-        thread.goal = None;
-        let statistics = &mut self.statistics;
-        if let Some(prediction) = thread.prediction.take() {
-            prediction.compare_branches(&thread.burst.branches, &mut statistics.predictions);
-        }
-        TracerStatistics::count(&mut statistics.ends, why);
-        let burst = &thread.burst;
-        if burst.instructions == 0 {
-            return;
-        }
-        statistics.instructions += burst.instructions;
-        statistics.taken_branches += burst.branches.len() as u64;
-        statistics.static_branches += burst.static_branches();
-        let mut unwritable = 0;
-        let written = self.shared.push(|time, records| {
-            unwritable = burst.write(&self.event, thread.id, time, records);
-        });
-        statistics.unwritable_samples += unwritable;
-        *(if written { &mut statistics.bursts } else { &mut statistics.lost_bursts }) += 1;
+        thread.path.write(why, thread.id, &self.event, &self.shared, &mut self.statistics);
     }
 
     fn start_clock(&mut self, thread: &mut Thread<K::Event>) {
@@ -239,7 +229,7 @@ impl<K: Kernel> Executor<K> {
             thread.forget_owner();
         }
         thread.id.tid = pid;
-        thread.working_set.clear();
+        thread.path.working_set.clear();
         if let Some(process) = self.threads.process(pid) {
             process.exec(pid, &self.kernel);
         }

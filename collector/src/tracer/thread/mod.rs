@@ -8,15 +8,13 @@ pub(crate) mod table;
 
 use std::time::{Duration, Instant};
 
-use lookahead::Registers;
 use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, Avma, EventAttr};
 
 use crate::errno::Errno;
 use crate::sys::{SignalInfo, realtime_signal};
-use crate::tracer::burst::prediction::Prediction;
-use crate::tracer::burst::working_set::WorkingSet;
-use crate::tracer::burst::{Burst, ThreadId};
+use crate::tracer::burst::ThreadId;
+use crate::tracer::burst::path::Path;
 use crate::tracer::kernel::{Kernel, ThreadEvent};
 use crate::tracer::notice::Notice;
 use crate::tracer::thread::event::Stop;
@@ -51,24 +49,10 @@ pub(crate) struct Thread<E> {
     /// Counts of the clock, and time it counted, as last seen.
     counted: u64,
     ran: u64,
-    /// What its breakpoint is for.
-    pub(crate) goal: Option<Goal>,
-    pub(crate) burst: Burst,
+    /// Where it is followed to.
+    pub(crate) path: Path,
     /// What the burst has cost so far.
     pub(crate) cost: Duration,
-    pub(crate) working_set: WorkingSet,
-    /// What the interpreter found, where both tracers are compared.
-    pub(crate) prediction: Option<Box<Prediction>>,
-}
-
-/// What a breakpoint is for.
-pub(crate) enum Goal {
-    /// To look ahead from there; registers are known but for those a system call returns values in.
-    AfterSystemCall(Registers),
-    /// To look ahead from there; registers that the instruction does not write are known, bit n for register n.
-    AfterInstruction { before: Registers, kept: u16 },
-    /// To evaluate a branch, with the stack pointer there if it is known.
-    Branch { instructions: u64, stack: Option<u64> },
 }
 
 /// What happened since the last look.
@@ -101,11 +85,8 @@ impl<E: ThreadEvent> Thread<E> {
             soon: SOON,
             counted: 0,
             ran: 0,
-            goal: None,
-            burst: Burst::default(),
+            path: Path::default(),
             cost: Duration::ZERO,
-            working_set: WorkingSet::default(),
-            prediction: None,
         })
     }
 

@@ -1,0 +1,104 @@
+//! Threads that are asked to stop, one of a process at a time.
+//!
+//! A thread that calls execve(2) waits until all others of its process are gone, and one that is traced is gone when its tracer has heard of
+//! it. Who begins to trace the one that waits, waits for it (`cred_guard_mutex` in the kernel): a tracer of two threads of a process
+//! could wait for itself for ever.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::errno::Errno;
+use crate::tracer::agent::tree::Watched;
+use crate::tracer::kernel::Kernel;
+use crate::tracer::notice::{Notice, best_notice};
+
+/// The clock of a thread that is asked to stop overflows after so many ns of its CPU time.
+const AT_ONCE: u64 = 10_000;
+
+/// What a thread is stopped for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Its process gets the agent.
+    Agent,
+    /// It has a burst.
+    Visit,
+}
+
+/// The thread of each process that is traced now, and those that wait for their turn.
+#[derive(Debug, Default)]
+pub(crate) struct Stops {
+    asked: HashMap<i32, (i32, Purpose)>,
+    waiting: HashMap<i32, VecDeque<i32>>,
+}
+
+impl Stops {
+    /// Whether a thread of the process is asked already.
+    pub(crate) fn is_under_way(&self, process: i32) -> bool {
+        self.asked.contains_key(&process)
+    }
+
+    /// A thread is to be asked when the one that is traced has been let go.
+    pub(crate) fn wait(&mut self, process: i32, thread: i32) {
+        self.waiting.entry(process).or_default().push_back(thread);
+    }
+
+    /// A thread whose turn it is.
+    pub(crate) fn next_waiting(&mut self, process: i32) -> Option<i32> {
+        if self.is_under_way(process) {
+            return None;
+        }
+        let next = self.waiting.get_mut(&process)?.pop_front();
+        if next.is_none() {
+            self.waiting.remove(&process);
+        }
+        next
+    }
+
+    /// None waits any more.
+    pub(crate) fn forget_waiting(&mut self, process: i32) {
+        self.waiting.remove(&process);
+    }
+
+    /// Asks a thread to stop: its clock sends it a signal where it executes its own code, so that no system call is interrupted. One that
+    /// blocks the signals has to be interrupted.
+    ///
+    /// # Errors
+    /// What the kernel says: the thread is gone, or may not be traced.
+    pub(crate) fn ask(
+        &mut self,
+        thread: i32,
+        watched: &mut Watched,
+        purpose: Purpose,
+        kernel: &mut impl Kernel,
+    ) -> Result<(), Errno> {
+        kernel.seize(thread, 0)?;
+        self.asked.insert(watched.process, (thread, purpose));
+        let clock = &watched.clock;
+        let asked = match best_notice(kernel.signals_blocked(thread), kernel.signals_caught(thread)) {
+            Notice::Signal(signal) => clock
+                .disable()
+                .and_then(|()| clock.signal_to(thread, signal))
+                .and_then(|()| clock.set_period(AT_ONCE))
+                .and_then(|()| watched.start_once()),
+            Notice::Interrupt => kernel.interrupt(thread),
+        };
+        // One that has called exec meanwhile has the id of its process, and no clock.
+        asked.or_else(|_| kernel.interrupt(watched.process))
+    }
+
+    /// A thread has stopped. Returns what for; `None` if it was not asked, or has another program now and another id.
+    pub(crate) fn answered(&mut self, process: i32, thread: i32) -> Option<Purpose> {
+        self.asked.remove(&process).filter(|(asked, _)| *asked == thread).map(|(_, purpose)| purpose)
+    }
+
+    /// A traced thread is gone, or a process with its first thread.
+    pub(crate) fn ended(&mut self, process: i32, thread: i32) {
+        if thread == process || self.asked.get(&process).is_some_and(|(asked, _)| *asked == thread) {
+            self.asked.remove(&process);
+        }
+    }
+
+    /// The process of a thread that was asked.
+    pub(crate) fn process_of(&self, thread: i32) -> Option<i32> {
+        self.asked.iter().find(|(_, (asked, _))| *asked == thread).map(|(process, _)| *process)
+    }
+}
