@@ -58,13 +58,13 @@ impl Place {
         Traced::read(&self.recording())
     }
 
-    /// Standard output of `hbbp` with these arguments, as JSON.
     /// How a command is traced without options: agents, or stops where instructions are counted or the CPU allows no agents.
     fn default_tracer(&self) -> String {
         let doctor = self.json(&["doctor", "--format", "json"]);
         doctor["would_use"]["tracer"]["kind"].as_str().unwrap().to_owned()
     }
 
+    /// Standard output of `hbbp` with these arguments, as JSON.
     fn json(&self, args: &[&str]) -> Value {
         let output = self.hbbp(args).output().unwrap();
         assert!(output.status.success(), "{args:?}: {}", errors(&output));

@@ -21,7 +21,8 @@ pub(crate) fn is_running(id: u32) -> bool {
     is_alive(id) || threads(id).into_iter().any(is_alive)
 }
 
-fn is_alive(tid: u32) -> bool {
+/// Whether a thread has not ended.
+pub(crate) fn is_alive(tid: u32) -> bool {
     field(&status(tid), "State:").is_some_and(|state| !state.starts_with(['Z', 'X']))
 }
 

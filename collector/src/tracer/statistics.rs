@@ -329,7 +329,9 @@ impl TracerStatistics {
             }
             if agents.barred > 0 {
                 let barred = counted(agents.barred);
-                sentences.push(format!("no bursts of {barred}: another user's, or a debugger has them"));
+                sentences.push(format!(
+                    "no bursts of {barred}: another user's, a debugger has them, or ptrace_scope forbids it"
+                ));
             }
         }
         sentences

@@ -72,6 +72,11 @@ impl Attention {
         if self.looks { self.part } else { 1.0 }
     }
 
+    /// Whether all that happens to processes is looked at.
+    pub(crate) fn looks_always(&self) -> bool {
+        self.part >= 1.0
+    }
+
     /// A window ends, in which looking at processes cost `cost` and so much of the budget passed; chooses what the next one is.
     pub(crate) fn next_window(&mut self, cost: Duration, budget: Duration) {
         if self.looks {

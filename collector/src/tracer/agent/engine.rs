@@ -10,12 +10,12 @@ use perfdata::{AttrFlags, EventAttr};
 
 use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
-use crate::sys::process::user_time;
+use crate::sys::process::{is_alive, user_time};
 use crate::sys::{EventFd, Report, own_thread, realtime_signal, share_memory};
 use crate::tracer::agent::attention::Attention;
 use crate::tracer::agent::collecting::{Collecting, Held, NewBurst};
 use crate::tracer::agent::injection::{
-    Candidate, Refusal, blocks_its_signal, filters_system_calls, inherited_signal, lets_through, load_status,
+    Candidate, Refusal, blocks, filters_system_calls, inherited_signal, lets_through, load_status,
 };
 use crate::tracer::agent::sideband::{Happening, Sideband};
 use crate::tracer::agent::stops::{Purpose, Stops};
@@ -59,8 +59,13 @@ const SOON: f64 = 100_000.0;
 /// How soon first bursts are looked for while threads have begun lately, and how long a clock waits for one.
 const SOON_SEEN: Duration = Duration::from_millis(10);
 const LONGEST_STAND: Duration = Duration::from_secs(1);
-/// `si_code` of an event that has used up its limit of overflows.
+/// How long it is waited for before it is looked whether the thread blocks the signal.
+const BLOCKED: Duration = Duration::from_millis(20);
+/// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows.
+const POLL_IN: i32 = 1;
 const POLL_HUP: i32 = 6;
+/// How long a thread that was asked to stop may be in a system call, before it is interrupted.
+const LONGEST_STOP: Duration = Duration::from_secs(1);
 
 /// Why there are no agents at all.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +104,8 @@ pub(crate) struct AgentEngine {
     put_off: u64,
     /// Processes of which it is not known yet whether the agent could be mapped.
     loading: Vec<i32>,
+    /// How soon they are looked for again.
+    next_look: Duration,
     looks: usize,
     /// Threads whose clocks overflow once and stand then, and since when.
     standing: Vec<(i32, Instant)>,
@@ -159,6 +166,7 @@ impl AgentEngine {
             injected: 0,
             put_off: 0,
             loading: Vec::new(),
+            next_look: LOADING,
             looks: 0,
             standing: Vec::new(),
             last_stand: None,
@@ -193,7 +201,9 @@ impl AgentEngine {
     }
 
     fn told(&mut self, number: i32) {
-        if let Some(thread) = self.collecting.thread_of_clock(number) {
+        let Some(thread) = self.collecting.thread_of_clock(number) else { return };
+        // One may be told of that was dealt with.
+        if self.tree.get_mut(thread).is_some_and(|watched| std::mem::take(&mut watched.will_overflow)) {
             self.overflowed(thread);
         }
     }
@@ -232,6 +242,13 @@ impl AgentEngine {
         }
         self.tree.set_state(process, State::Without);
         self.visits.forget_process(process);
+        self.tree.begins_anew(process, self.kernel.cpu_time(process).unwrap_or_default());
+        self.stops.forget_waiting(process);
+        // The clock that was to stop it is no more.
+        if self.stops.is_under_way(process) && self.kernel.interrupt(process).is_err() {
+            // It was another thread, which is gone.
+            self.stops.forget(process);
+        }
         // Their clocks told an agent that is no more.
         for (thread, begun) in after {
             self.watch(process, thread, 1.0, begun);
@@ -283,7 +300,11 @@ impl AgentEngine {
         // Since Linux 5.13.
         let on_exec = EventAttr { flags: attr.flags | AttrFlags::REMOVE_ON_EXEC, ..attr.clone() };
         let opened = self.kernel.open(&on_exec, thread).or_else(|_| self.kernel.open(&attr, thread));
-        let Ok(clock) = opened else { return };
+        let clock = match opened {
+            Ok(clock) => clock,
+            Err(errno) if errno.is_permission() => return self.bar(process),
+            Err(_) => return,
+        };
         let mean = self.budget.period();
         // A first overflow may come at any time: threads that live shorter than a period get their share.
         let first = self.by_chance(mean * part);
@@ -346,24 +367,21 @@ impl AgentEngine {
 
     /// The clock of a thread has overflowed whose process has no agent.
     fn overflowed(&mut self, thread: i32) {
-        let Some(&mut Watched { process, tells_agent: false, ref mut will_overflow, .. }) = self.tree.get_mut(thread)
-        else {
-            return;
-        };
-        *will_overflow = false;
+        let Some(&Watched { process, tells_agent: false, tries, .. }) = self.tree.get(thread) else { return };
         if self.stops.is_under_way(process) {
             return self.stops.wait(process, thread);
         }
-        let purpose = match self.tree.state(process) {
+        let mut purpose = match self.tree.state(process) {
             // A program that has just begun says soon what its signals are for, and many end before the agent is worth its price.
             Some(State::Without) => match self.collecting.image(self.limits) {
-                Some(Ok(_)) if self.kernel.cpu_time(process) >= Some(SETTLED) => Purpose::Agent,
+                Some(Ok(_)) if self.is_settled(process) && tries < TRIES => Purpose::Agent,
                 Some(Ok(_)) | None => Purpose::Visit,
                 Some(Err(error)) => {
                     self.failed.get_or_insert_with(|| error.to_string());
                     return self.refused(process, thread, Refusal::Never("no agent could be made"));
                 }
             },
+            Some(State::With { signal }) if !blocks(thread, signal) => return self.let_agent_know(thread, signal),
             Some(State::With { .. } | State::Visited) => Purpose::Visit,
             _ => return,
         };
@@ -371,8 +389,10 @@ impl AgentEngine {
             if let Some(signal) = inherited_signal(process).filter(|_| !filters_system_calls(process)) {
                 return self.has_agent(process, signal);
             }
-            if let Err(refusal) = Candidate::of(process, thread) {
-                return self.refused(process, thread, refusal);
+            match Candidate::of(process, thread) {
+                Ok(_) => {}
+                Err(Refusal::NotNow) => purpose = Purpose::Visit,
+                Err(refusal) => return self.refused(process, thread, refusal),
             }
         }
         // Only what runs is stopped: a system call that it waits in would be interrupted.
@@ -383,29 +403,35 @@ impl AgentEngine {
         let Some(watched) = self.tree.get_mut(thread) else { return };
         match self.stops.ask(thread, watched, purpose, &mut self.kernel) {
             Ok(()) => {}
-            Err(errno) if errno.is_permission() => self.refused(process, thread, Refusal::Barred),
+            // The kernel says so of one that ends, too.
+            Err(errno) if errno.is_permission() && self.kernel.is_computing(thread) => {
+                self.refused(process, thread, Refusal::Barred);
+            }
             Err(_) => self.put_off += 1,
         }
     }
 
     /// It stands still. Where chance found it in a system call, it is let go without a burst: those of code behind system calls would be
     /// too many. One that is there again and again has its burst all the same.
-    fn visit(&mut self, thread: i32) {
+    fn visit(&mut self, thread: i32, is_behind_call: bool) {
         // It may have another program now.
-        self.see_happenings();
+        if self.attention.looks_always() {
+            self.see_happenings();
+        } else {
+            self.visits.forget_process(self.process_of(thread));
+        }
         let own = self.kernel.own_time();
         let collecting = self.collecting.clone();
         let mut held = collecting.held();
         let Held { clocks, statistics, .. } = &mut *held;
         let measured = statistics.time.measured();
-        let is_behind_call = leave_system_call(thread, &mut self.kernel);
         let due =
             self.tree.get(thread).filter(|watched| !watched.tells_agent && (!is_behind_call || watched.tries >= TRIES));
         let due = due.and_then(|watched| clocks.get(&watched.clock.number())).copied();
         let is_taken = due.is_some_and(|burst| {
             self.visits.take(burst, &mut self.kernel, &collecting.event, &self.shared, statistics)
         });
-        let _ = self.kernel.detach(thread, 0);
+        self.release(thread, 0);
         let (stop, took) = (statistics.stop_cost.charged.other, self.kernel.own_time().saturating_sub(own));
         statistics.time.stops += stop;
         statistics.time.other += took.saturating_sub(statistics.time.measured() - measured);
@@ -490,13 +516,13 @@ impl AgentEngine {
             Refusal::Never(why) => {
                 *self.refused.entry(why).or_default() += 1;
                 self.tree.set_state(process, State::Visited);
+                self.stops.forget_waiting(process);
                 for thread in self.tree.threads_of(process) {
                     self.begin_visits(thread);
                 }
             }
             Refusal::Barred => {
-                self.barred += 1;
-                self.tree.set_state(process, State::Barred);
+                self.bar(process);
                 for thread in self.tree.threads_of(process) {
                     self.stop_watching(thread);
                 }
@@ -504,17 +530,23 @@ impl AgentEngine {
         }
     }
 
+    /// A process that may not be traced.
+    fn bar(&mut self, process: i32) {
+        self.barred += u64::from(self.tree.state(process) != Some(State::Barred));
+        self.tree.set_state(process, State::Barred);
+    }
+
+    /// Whether a process has computed for a while since its program began.
+    fn is_settled(&self, process: i32) -> bool {
+        self.tree.used_by(process, self.kernel.cpu_time(process).unwrap_or_default()) >= SETTLED
+    }
+
     fn take_reports(&mut self) {
         while let Some((thread, report)) = self.kernel.next_report() {
             match report {
                 Report::Ended(status) => self.report_end(thread, status),
                 Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => self.stopped(thread),
-                Report::Signal(_) if self.is_its_clock(thread) => {
-                    if let Some(watched) = self.tree.get_mut(thread) {
-                        watched.will_overflow = false;
-                    }
-                    self.stopped(thread);
-                }
+                Report::Signal(_) if self.is_its_clock(thread) => self.stopped(thread),
                 // A signal of its own, which it gets.
                 Report::Signal(signal) => drop(self.kernel.resume(thread, signal)),
                 // Job control.
@@ -534,9 +566,11 @@ impl AgentEngine {
     }
 
     /// Whether a thread has stopped for the signal of its clock.
-    fn is_its_clock(&self, thread: i32) -> bool {
-        let number = self.tree.get(thread).map(|watched| watched.clock.number());
-        self.kernel.signal_info(thread).is_ok_and(|info| info.code == POLL_HUP && Some(info.fd) == number)
+    fn is_its_clock(&mut self, thread: i32) -> bool {
+        let Ok(info) = self.kernel.signal_info(thread) else { return false };
+        let Some(watched) = self.tree.get_mut(thread) else { return false };
+        watched.will_overflow &= info.code != POLL_HUP;
+        (POLL_IN..=POLL_HUP).contains(&info.code) && info.fd == watched.clock.number()
     }
 
     /// The process of a thread that reports itself.
@@ -551,10 +585,14 @@ impl AgentEngine {
         if let Some(watched) = self.tree.get_mut(thread) {
             watched.tell_tracer();
         }
+        let is_behind_call = leave_system_call(thread, &mut self.kernel);
         match self.stops.answered(process, thread) {
             Some(Purpose::Agent) => self.put_in(process, thread),
-            Some(Purpose::Visit) => self.visit(thread),
-            None => drop(self.kernel.detach(thread, 0)),
+            Some(Purpose::Visit) => self.visit(thread, is_behind_call),
+            None => {
+                self.release(thread, 0);
+                self.try_again(thread);
+            }
         }
         self.next_turn(process);
     }
@@ -581,6 +619,7 @@ impl AgentEngine {
         if let Ok(signal) = done {
             self.injected += 1;
             self.loading.push(process);
+            self.next_look = LOADING;
             self.next_tick = self.next_tick.min(self.kernel.now() + LOADING);
             self.tree.set_state(process, State::Loading { signal });
             self.let_agent_know(thread, signal);
@@ -590,7 +629,7 @@ impl AgentEngine {
             }
         }
         let signal = if let Err(Refusal::Signal(signal)) = done { signal } else { 0 };
-        let _ = self.kernel.detach(thread, signal);
+        self.release(thread, signal);
         // What the program's side of it took; the tracer's own is known.
         let waited = (self.kernel.now() - began).saturating_sub(self.kernel.own_time() - own);
         {
@@ -610,6 +649,10 @@ impl AgentEngine {
         let turn = self.looks % processes.len().div_ceil(LOOKS).max(1);
         self.looks += 1;
         for process in processes.into_iter().skip(turn * LOOKS).take(LOOKS) {
+            // The clock that is to stop a thread must not be sent elsewhere.
+            if self.stops.is_under_way(process) {
+                continue;
+            }
             let user_time = user_time(process as u32).unwrap_or_default();
             let why = if filters_system_calls(process) {
                 "it began to filter its system calls (seccomp)"
@@ -627,18 +670,39 @@ impl AgentEngine {
     /// A clock that overflows once, and whose burst does not come, is started again.
     fn start_standing(&mut self) {
         let now = self.kernel.now();
+        let mut looks = LOOKS;
         for (thread, since) in std::mem::take(&mut self.standing) {
             let Some(watched) = self.tree.get(thread).filter(|watched| watched.stands) else { continue };
             let waits = now < since + LONGEST_STAND;
-            if !waits && blocks_its_signal(thread) {
-                self.begin_visits(thread);
-                continue;
+            if now >= since + BLOCKED
+                && looks > 0
+                && let Some(State::With { signal }) = self.tree.state(watched.process)
+            {
+                looks -= 1;
+                if blocks(thread, signal) {
+                    self.begin_visits(thread);
+                    continue;
+                }
             }
             if !waits {
                 // If it has overflowed, and the burst failed, this starts it; one that has not is left as it is.
                 let _ = watched.clock.enable();
             }
             self.standing.push((thread, if waits { since } else { now }));
+        }
+    }
+
+    /// A thread that is asked to stop, and waits in a system call instead, keeps others from their turn. Where system calls are filtered,
+    /// making one again could kill.
+    fn interrupt_late(&mut self) {
+        for (process, thread) in self.stops.asked_before(self.kernel.now().checked_sub(LONGEST_STOP)) {
+            if !is_alive(thread as u32) {
+                // A first thread that ends alone is not reported before the last one has ended.
+                self.stops.ended(process, thread);
+                self.next_turn(process);
+            } else if !filters_system_calls(process) {
+                let _ = self.kernel.interrupt(thread);
+            }
         }
     }
 
@@ -669,15 +733,22 @@ impl AgentEngine {
         }
     }
 
+    /// Lets a thread go that stands still, with this signal or 0.
+    fn release(&mut self, thread: i32, signal: i32) {
+        if self.kernel.detach(thread, signal).is_err() {
+            self.stops.dies(self.process_of(thread), thread, self.kernel.now());
+        }
+    }
+
     /// It has stopped for something of its own.
     fn let_go(&mut self, thread: i32) {
         if let Some(watched) = self.tree.get_mut(thread) {
             watched.tell_tracer();
         }
-        let _ = self.kernel.detach(thread, 0);
         self.put_off += 1;
         let process = self.process_of(thread);
         self.stops.answered(process, thread);
+        self.release(thread, 0);
         self.try_again(thread);
         self.next_turn(process);
     }
@@ -688,6 +759,7 @@ impl AgentEngine {
         self.watch_grown_up();
         self.see_loaded();
         self.start_standing();
+        self.interrupt_late();
         if let Some(image) = self.collecting.made_image().filter(|image| image.slots.is_crowded()) {
             image.slots.release(|_| true);
         }
@@ -733,7 +805,8 @@ impl AgentEngine {
         };
         let is_soon = self.last_stand.is_some_and(|since| now < since + OFTEN);
         let next = if is_soon { next.min(SOON_SEEN) } else { next };
-        self.next_tick = now + if self.loading.is_empty() { next } else { next.min(LOADING) };
+        self.next_look = (2 * self.next_look).min(SELDOM);
+        self.next_tick = now + if self.loading.is_empty() { next } else { next.min(self.next_look) };
     }
 
     /// Chooses when the next burst of a thread comes.

@@ -158,10 +158,9 @@ fn is_in_own_namespace(process: i32) -> bool {
     namespace("self").is_some_and(|own| namespace(&process.to_string()) == Some(own))
 }
 
-/// Whether a signal of the agent waits that the thread blocks.
-pub(crate) fn blocks_its_signal(thread: i32) -> bool {
-    let (pending, blocked) = signals_pending_and_blocked(thread as u32);
-    PREFERRED.iter().any(|signal| pending & blocked & 1 << (signal - 1) != 0)
+/// Whether a thread blocks a signal.
+pub(crate) fn blocks(thread: i32, signal: i32) -> bool {
+    signals_blocked(thread as u32) & 1 << (signal - 1) != 0
 }
 
 /// Whether a thread lets a signal through. One that blocks all is about to begin or to end.

@@ -5,6 +5,7 @@
 //! could wait for itself for ever.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
 
 use crate::errno::Errno;
 use crate::tracer::agent::tree::Watched;
@@ -23,10 +24,17 @@ pub(crate) enum Purpose {
     Visit,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    thread: i32,
+    purpose: Purpose,
+    since: Instant,
+}
+
 /// The thread of each process that is traced now, and those that wait for their turn.
 #[derive(Debug, Default)]
 pub(crate) struct Stops {
-    asked: HashMap<i32, (i32, Purpose)>,
+    asked: HashMap<i32, Asked>,
     waiting: HashMap<i32, VecDeque<i32>>,
 }
 
@@ -71,7 +79,7 @@ impl Stops {
         kernel: &mut impl Kernel,
     ) -> Result<(), Errno> {
         kernel.seize(thread, 0)?;
-        self.asked.insert(watched.process, (thread, purpose));
+        self.asked.insert(watched.process, Asked { thread, purpose, since: kernel.now() });
         let clock = &watched.clock;
         let asked = match best_notice(kernel.signals_blocked(thread), kernel.signals_caught(thread)) {
             Notice::Signal(signal) => clock
@@ -87,18 +95,34 @@ impl Stops {
 
     /// A thread has stopped. Returns what for; `None` if it was not asked, or has another program now and another id.
     pub(crate) fn answered(&mut self, process: i32, thread: i32) -> Option<Purpose> {
-        self.asked.remove(&process).filter(|(asked, _)| *asked == thread).map(|(_, purpose)| purpose)
+        self.asked.remove(&process).filter(|asked| asked.thread == thread).map(|asked| asked.purpose)
     }
 
-    /// A traced thread is gone, or a process with its first thread.
+    /// A thread that was to be let go is about to end: it is traced until it has been reported.
+    pub(crate) fn dies(&mut self, process: i32, thread: i32, now: Instant) {
+        self.asked.insert(process, Asked { thread, purpose: Purpose::Visit, since: now });
+    }
+
+    /// None of the process is traced any more.
+    pub(crate) fn forget(&mut self, process: i32) {
+        self.asked.remove(&process);
+    }
+
+    /// A thread is gone.
     pub(crate) fn ended(&mut self, process: i32, thread: i32) {
-        if thread == process || self.asked.get(&process).is_some_and(|(asked, _)| *asked == thread) {
+        if self.asked.get(&process).is_some_and(|asked| asked.thread == thread) {
             self.asked.remove(&process);
         }
     }
 
+    /// The processes and threads that have been asked at this time or before.
+    pub(crate) fn asked_before(&self, time: Option<Instant>) -> Vec<(i32, i32)> {
+        let late = self.asked.iter().filter(|(_, asked)| Some(asked.since) <= time);
+        late.map(|(process, asked)| (*process, asked.thread)).collect()
+    }
+
     /// The process of a thread that was asked.
     pub(crate) fn process_of(&self, thread: i32) -> Option<i32> {
-        self.asked.iter().find(|(_, (asked, _))| *asked == thread).map(|(process, _)| *process)
+        self.asked.iter().find(|(_, asked)| asked.thread == thread).map(|(process, _)| *process)
     }
 }

@@ -66,6 +66,8 @@ impl Watched {
 struct Process {
     state: State,
     threads: usize,
+    /// CPU time that it had used when its program began.
+    used_before: Duration,
     /// It has been watched before, by another program perhaps.
     was_watched: bool,
     /// Its user time when it was last looked at after a burst; `None`: a burst came since the last look.
@@ -74,7 +76,7 @@ struct Process {
 
 impl Process {
     fn new(state: State) -> Self {
-        Self { state, threads: 0, was_watched: false, quiet_since: None }
+        Self { state, threads: 0, used_before: Duration::ZERO, was_watched: false, quiet_since: None }
     }
 }
 
@@ -91,6 +93,19 @@ impl Tree {
 
     pub(crate) fn set_state(&mut self, process: i32, state: State) {
         self.processes.entry(process).or_insert(Process::new(state)).state = state;
+    }
+
+    /// A process has another program, and has used so much CPU time.
+    pub(crate) fn begins_anew(&mut self, process: i32, used: Duration) {
+        if let Some(process) = self.processes.get_mut(&process) {
+            process.used_before = used;
+        }
+    }
+
+    /// What a process has used for its present program, of so much CPU time.
+    pub(crate) fn used_by(&self, process: i32, used: Duration) -> Duration {
+        let before = self.processes.get(&process).map(|process| process.used_before);
+        used.saturating_sub(before.unwrap_or_default())
     }
 
     pub(crate) fn thread_count(&self) -> usize {
