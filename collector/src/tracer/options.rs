@@ -19,7 +19,7 @@ const MOST_INSTRUCTIONS: u64 = 10_000_000;
 /// Whether to trace branches in software, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TracerChoice {
-    /// Where there are no hardware branch records: by agents in commands, by looking ahead at what runs already.
+    /// By looking ahead, where there are no hardware branch records.
     #[default]
     Auto,
     /// This way or not at all.
