@@ -261,6 +261,7 @@ impl AgentEngine {
         self.tree.set_state(process, State::Young);
         let begun = self.kernel.now();
         self.young.push_back((begun, process, parent));
+        self.next_tick = self.next_tick.min(begun + 2 * YOUNG);
     }
 
     fn watch_grown_up(&mut self) {
