@@ -30,6 +30,7 @@ pub(crate) struct Machine<'m> {
     /// Repetitions a string instruction may still do, so that a burst is bounded in time.
     pub(crate) repetitions: u64,
     pub(crate) quirks: Quirks,
+    pub(crate) shadow_stack: bool,
     pub(crate) overlay: &'m mut Overlay,
     pub(crate) memory: &'m mut dyn Memory,
     pub(crate) resident: Resident,
@@ -55,6 +56,7 @@ impl<'m> Machine<'m> {
             changed: false,
             repetitions: 0,
             quirks: quirks(),
+            shadow_stack: registers.shadow_stack,
             overlay,
             memory,
             resident,

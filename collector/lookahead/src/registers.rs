@@ -16,6 +16,9 @@ pub struct Registers {
     pub fs_base: u64,
     /// Base of the gs segment.
     pub gs_base: u64,
+    /// Whether the thread has a shadow stack (SDM volume 1, chapter 17). Without one, `rdssp` does nothing; with one, the instructions that
+    /// use it are not interpreted.
+    pub shadow_stack: bool,
     /// Vector, mask and x87 registers.
     pub vector: VectorState,
 }
@@ -37,7 +40,8 @@ pub struct VectorState {
 
 impl Default for Registers {
     fn default() -> Self {
-        Self { general: [0; 16], rip: 0, rflags: 0x202, fs_base: 0, gs_base: 0, vector: VectorState::default() }
+        let vector = VectorState::default();
+        Self { general: [0; 16], rip: 0, rflags: 0x202, fs_base: 0, gs_base: 0, shadow_stack: false, vector }
     }
 }
 

@@ -80,6 +80,7 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
             }
             Ok(())
         },
+        M::Rdsspd | M::Rdsspq => |m, op| if m.shadow_stack { unsupported(m, op) } else { Ok(()) },
         M::Wait => |m, op| {
             if m.context.vector.x87[2] & 0x80 != 0 { unsupported(m, op) } else { Ok(()) }
         },

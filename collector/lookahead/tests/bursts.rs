@@ -115,6 +115,19 @@ fn a_spin_loop_is_noticed_and_a_working_loop_is_not() {
 }
 
 #[test]
+fn reading_the_pointer_of_a_shadow_stack_does_nothing_where_there_is_none() {
+    const READ: [u8; 6] = [0xf3, 0x48, 0x0f, 0x1e, 0xc8, 0xf4]; // rdsspq rax; hlt
+    let mut without = bench(&READ);
+    without.registers.general[0] = 7;
+    let outcome = without.run(100, 100);
+    assert_eq!((outcome.instructions, outcome.stop, without.registers.general[0]), (1, StopReason::Exception, 7));
+    let mut with = bench(&READ);
+    with.registers.shadow_stack = true;
+    let outcome = with.run(100, 100);
+    assert!(matches!(outcome.stop, StopReason::Unsupported(_)), "{outcome:?}");
+}
+
+#[test]
 fn writing_over_decoded_code_stops() {
     // mov byte [rip+0], 0x90 (over the next instruction); nop
     let mut bench = bench(&[0xc6, 0x05, 0x00, 0x00, 0x00, 0x00, 0x90, 0x90, 0xc3]);

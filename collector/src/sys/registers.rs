@@ -8,6 +8,8 @@ use crate::errno::Errno;
 
 /// The register set of `PTRACE_GETREGSET` that is an XSAVE area.
 const NT_X86_XSTATE: usize = 0x202;
+/// The one that is the pointer of the shadow stack (since Linux 6.6); reading it fails where the thread has none.
+const NT_X86_SHSTK: usize = 0x204;
 
 /// The code segment of 64-bit code in user space; 32-bit code has another.
 pub(crate) const USER_CS_64: u64 = 0x33;
@@ -39,7 +41,7 @@ impl RegisterArea {
         Self { words: vec![0; 16384 / 8], length: 0, general: unsafe { std::mem::zeroed() } }
     }
 
-    /// `PTRACE_GETREGS` and `PTRACE_GETREGSET` of `NT_X86_XSTATE`.
+    /// `PTRACE_GETREGS` and `PTRACE_GETREGSET` of `NT_X86_XSTATE` and `NT_X86_SHSTK`.
     pub(crate) fn read(&mut self, thread: i32) -> Result<ThreadRegisters, Errno> {
         let mut area = libc::iovec { iov_base: self.words.as_mut_ptr().cast(), iov_len: self.words.len() * 8 };
         // SAFETY: user_regs_struct is plain integers, of which the kernel fills one; to `area` it writes no more than its length.
@@ -53,6 +55,10 @@ impl RegisterArea {
             regs
         };
         (self.length, self.general) = (area.iov_len, regs);
+        let mut pointer = 0_u64;
+        let mut one = libc::iovec { iov_base: addr_of_mut!(pointer).cast(), iov_len: size_of::<u64>() };
+        // SAFETY: the kernel writes one word at most.
+        let read = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread, NT_X86_SHSTK, addr_of_mut!(one)) };
         // SAFETY: any bytes are u8, and `iov_len` is at most the length given.
         let bytes = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<u8>(), area.iov_len) };
         let registers = Registers {
@@ -61,6 +67,7 @@ impl RegisterArea {
             rflags: regs.eflags,
             fs_base: regs.fs_base,
             gs_base: regs.gs_base,
+            shadow_stack: read == 0,
             vector: VectorState::from_xsave(bytes).ok_or(Errno::EINVAL)?,
         };
         if regs.cs != USER_CS_64 {

@@ -260,7 +260,8 @@ fn registers(frame: &Frame, fs_base: u64) -> Option<Registers> {
     // SAFETY: user code may read it where it may read fs, which the agent does everywhere.
     unsafe { std::arch::asm!("rdgsbase {}", out(reg) gs_base, options(nomem, nostack, preserves_flags)) };
     let vector = VectorState::from_xsave(area)?;
-    Some(Registers { general: frame.general(), rip: frame.rip, rflags: frame.rflags, fs_base, gs_base, vector })
+    let (general, rip, rflags) = (frame.general(), frame.rip, frame.rflags);
+    Some(Registers { general, rip, rflags, fs_base, gs_base, shadow_stack: system::has_shadow_stack(), vector })
 }
 
 /// Ends a burst in which something happened that must not, and goes back to the program. `at`: where it happened.

@@ -71,6 +71,16 @@ pub(crate) fn action(signal: c_int) -> Action {
     action
 }
 
+/// Whether the calling thread has a shadow stack.
+pub(crate) fn has_shadow_stack() -> bool {
+    let pointer: u64;
+    // SAFETY: changes nothing but the register, and not even that where there is none, or the CPU does not know the instruction.
+    unsafe {
+        std::arch::asm!("xor {0:e}, {0:e}", "rdsspq {0}", out(reg) pointer, options(nomem, nostack));
+    }
+    pointer != 0
+}
+
 /// Takes the thread's alternate signal stack away until the handler returns, which gives it back.
 pub(crate) fn disable_alternate_stack() {
     let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };

@@ -105,6 +105,7 @@ impl Tracee {
             rflags: regs.eflags,
             fs_base: regs.fs_base,
             gs_base: regs.gs_base,
+            shadow_stack: false,
             vector: VectorState::from_xsave(&self.area[..length]).expect("an XSAVE area"),
         }
     }
