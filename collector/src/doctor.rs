@@ -195,7 +195,7 @@ fn would_use(machine: &Machine, tracing: &TracingReport, opener: &mut dyn EventO
         },
         Ok(mut choice) => WouldUse {
             source: Some(choice.source),
-            tracer: if tracing.available { would_trace(&mut choice) } else { None },
+            tracer: if tracing.available { would_trace(machine, &mut choice) } else { None },
             events: choice
                 .events
                 .iter()
@@ -213,8 +213,8 @@ fn would_use(machine: &Machine, tracing: &TracingReport, opener: &mut dyn EventO
     }
 }
 
-fn would_trace(choice: &mut Choice) -> Option<WouldTrace> {
-    let (kind, options) = by_default(choice)?;
+fn would_trace(machine: &Machine, choice: &mut Choice) -> Option<WouldTrace> {
+    let (kind, options) = by_default(machine, choice)?;
     Some(WouldTrace { kind, end: options.size.end(kind), overhead: options.overhead })
 }
 

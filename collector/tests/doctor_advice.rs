@@ -14,7 +14,7 @@ fn check(machine: &Machine, source: &str, records: Option<&str>, advice: &[&str]
     assert_eq!(report["schema"], "hbbp-doctor/1");
     assert_eq!(report["would_use"]["source"].as_str().unwrap_or("nothing"), source, "{report:#}");
     assert_eq!(report["branch_records"]["kind"].as_str(), records);
-    check_tracing(&report);
+    check_tracing(machine, &report);
     let given: Vec<&str> =
         report["advice"].as_array().unwrap().iter().map(|sentence| sentence.as_str().unwrap()).collect();
     assert_eq!(given.len(), advice.len(), "{given:#?}");
@@ -24,11 +24,13 @@ fn check(machine: &Machine, source: &str, records: Option<&str>, advice: &[&str]
 }
 
 /// Branches are traced in software where the hardware records none, there is something to record, and ptrace is allowed.
-fn check_tracing(report: &Value) {
+fn check_tracing(machine: &Machine, report: &Value) {
     let (used, tracing) = (&report["would_use"], &report["software_tracing"]);
     let wanted = used["source"].is_string() && used["source"] != "branch-records";
     if wanted && tracing["available"] == true {
-        let expected = json!({"kind": "lookahead", "burst_instructions": 10_000, "overhead": 1.0});
+        let by_agents = tracing["agents"] == true && !machine.counts_instructions();
+        let kind = if by_agents { "agent" } else { "lookahead" };
+        let expected = json!({"kind": kind, "burst_instructions": 10_000, "overhead": 1.0});
         assert_eq!(used["tracer"], expected, "{report:#}");
     } else {
         assert_eq!(used["tracer"], Value::Null, "{report:#}");

@@ -93,9 +93,9 @@ pub struct Args {
     /// and not a measurement of any hardware
     #[arg(long, value_name = "PMU", default_value = "machine", value_parser = simulation::PMUS)]
     pmu: String,
-    /// How to trace branches in software: lookahead (an interpreter follows the program's path), agent (the same inside a command that is
-    /// started, by its own threads: cheaper), breakpoint (a breakpoint at every branch, slow), none, or auto (lookahead
-    /// where there are no hardware branch records)
+    /// How to trace branches in software: agent (an interpreter follows the program's path, inside a command that is started, by its own
+    /// threads), lookahead (the same from outside, by stops), breakpoint (a breakpoint at every branch, slow), none, or auto (where
+    /// there are no hardware branch records: agent for commands, lookahead for what runs already)
     #[arg(long, value_name = "HOW", default_value = "auto")]
     tracer: TracerChoice,
     /// Percent of the program's CPU time that software tracing may take, with the samples beside it

@@ -174,6 +174,23 @@ int main(int argc, char **argv) {
     assert!(said.contains("1 process without an agent, stopped for each burst: it filters its system calls"), "{said}");
 }
 
+/// A filter that does not know of the agent would end the program.
+#[test]
+fn a_program_that_can_make_filters_of_system_calls_is_stopped_for_its_bursts() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    let library = place.path("libseccomp.so.2");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-x", "c", "/dev/null", "-o"]).arg(&library);
+    assert!(compiler.status().unwrap().success());
+    let preloaded = format!("LD_PRELOAD={}", text(&library));
+    let traced = record(&place, &["--overhead", "10"], &["env", &preloaded, text(&hot), "300"]);
+    let bursts = traced.bursts_in("hot").count();
+    assert!(bursts > 20 && traced.number("/agents/injected") == 0, "{bursts}: {:#}", traced.tracer());
+    let said = traced.metadata["degradations"].to_string();
+    assert!(said.contains("it can make filters of system calls (libseccomp)"), "{said}");
+}
+
 /// The clock's signal would wait for ever.
 #[test]
 fn threads_that_block_all_signals_have_bursts() {

@@ -38,8 +38,8 @@ pub enum LimitError {
 }
 
 /// Files open at most beside the events: the recording, the signals, the command's pipes and its descriptor; for the tracer a clock and
-/// a breakpoint of the first thread, its queue, a pipe, a file of `/proc`.
-const OTHER_FILES: u64 = 10;
+/// a breakpoint of the first thread, its queue, a pipe, the image of the agent, files of `/proc` of three threads.
+const OTHER_FILES: u64 = 16;
 
 /// Address space beside the rings: the tracer's thread, its copies of pages and decoded code, records that wait for their place in time.
 const OTHER_MEMORY: u64 = 32 << 20;

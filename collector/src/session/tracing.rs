@@ -43,7 +43,7 @@ impl Tracing {
     /// # Errors
     /// The user wants it, and it cannot be.
     pub(crate) fn plan(request: &Request, machine: &Machine, choice: &mut Choice) -> Result<Option<Self>, RecordError> {
-        let Some(kind) = wanted(request, choice) else { return Ok(None) };
+        let Some(kind) = wanted(request, machine, choice) else { return Ok(None) };
         let samples = !choice.events.is_empty();
         if !samples {
             // Something has to tell of mappings, names, forks and exits.
@@ -84,13 +84,12 @@ impl Tracing {
 impl PlannedFollower for Tracing {
     /// If the tracer was the tool's choice and cannot attach, that is a degradation.
     fn attach(
-        self: Box<Self>,
+        mut self: Box<Self>,
         request: &Request,
         command: Option<u32>,
         first: &EventAttr,
         choice: &mut Choice,
     ) -> Result<Option<Attached>, RecordError> {
-        let mut settings = self.settings.clone();
         let (ids, whole) = match &request.target {
             Target::Command => (command.into_iter().collect(), false),
             Target::Processes(ids) => (ids.clone(), true),
@@ -98,17 +97,26 @@ impl PlannedFollower for Tracing {
             Target::System => (Vec::new(), false),
         };
         if request.target == Target::Command {
-            settings.command = command.map(|pid| pid as i32);
+            self.settings.command = command.map(|pid| pid as i32);
         }
         let burst = self.description(first);
         let event = BurstEvent { attr: burst.attr.clone(), id: self.id.1 };
-        let attached = match settings.kind {
-            TracerKind::Agent => Tracer::by_agents(settings, event, self.cpus.clone()),
-            _ => Tracer::attach(settings, event, &ids, whole).map_err(TraceError::from),
-        };
-        match attached {
+        let is_open = request.tracer.kind == TracerChoice::Auto;
+        let mut attached = None;
+        if self.settings.kind == TracerKind::Agent {
+            match Tracer::by_agents(self.settings.clone(), event.clone(), self.cpus.clone()) {
+                Err(error) if is_open => {
+                    choice.degradations.push(format!("bursts cost more than they could: {error}"));
+                    self.settings.kind = TracerKind::Lookahead;
+                    self.settings.end = request.tracer.size.end(TracerKind::Lookahead);
+                }
+                made => attached = Some(made),
+            }
+        }
+        let attach = || Tracer::attach(self.settings.clone(), event, &ids, whole).map_err(TraceError::from);
+        match attached.unwrap_or_else(attach) {
             Ok(tracer) => Ok(Some(Followed::attached(*self, vec![burst], tracer))),
-            Err(error) if request.tracer.kind == TracerChoice::Auto => {
+            Err(error) if is_open => {
                 let sentence = format!(
                     "no branch stacks: {error}. The clock samples as rarely as beside them; --tracer none samples more often"
                 );
@@ -152,9 +160,9 @@ impl Follows for Tracing {
 }
 
 /// What would trace a command without options, if it can be; the choice becomes what would be opened beside it.
-pub(crate) fn by_default(choice: &mut Choice) -> Option<(TracerKind, TracerOptions)> {
+pub(crate) fn by_default(machine: &Machine, choice: &mut Choice) -> Option<(TracerKind, TracerOptions)> {
     let request = Request::default();
-    let kind = wanted(&request, choice)?;
+    let kind = wanted(&request, machine, choice)?;
     sample_less(&request, choice);
     Some((kind, request.tracer))
 }
@@ -168,7 +176,7 @@ fn sample_less(request: &Request, choice: &mut Choice) {
     }
 }
 
-fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
+fn wanted(request: &Request, machine: &Machine, choice: &mut Choice) -> Option<TracerKind> {
     if request.simulation.is_some() {
         return None;
     }
@@ -186,9 +194,15 @@ fn wanted(request: &Request, choice: &mut Choice) -> Option<TracerKind> {
                 choice.degradations.push(sentence.to_owned());
                 return None;
             }
-            Some(TracerKind::Lookahead)
+            Some(if has_agents(request, machine) { TracerKind::Agent } else { TracerKind::Lookahead })
         }
     }
+}
+
+/// Whether agents are the better way: they are put into commands, and their clock counts time, which instructions do better where the
+/// machine counts them.
+fn has_agents(request: &Request, machine: &Machine) -> bool {
+    request.target == Target::Command && !machine.counts_instructions() && agent::Image::possible().is_ok()
 }
 
 fn spec(clock: Clock, overhead: f64) -> EventSpec {

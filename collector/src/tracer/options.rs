@@ -19,7 +19,7 @@ const MOST_INSTRUCTIONS: u64 = 10_000_000;
 /// Whether to trace branches in software, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TracerChoice {
-    /// By looking ahead, where there are no hardware branch records.
+    /// Where there are no hardware branch records: by agents in commands, by looking ahead at what runs already.
     #[default]
     Auto,
     /// This way or not at all.
