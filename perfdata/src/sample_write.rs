@@ -141,7 +141,7 @@ impl SampleFields<'_> {
                 record.extend(self.hw_index.to_le_bytes());
             }
             for branch in self.branches {
-                record.extend(branch.to_bytes());
+                record.extend_from_slice(&branch.to_bytes());
             }
         }
         let weight = match self.weight {

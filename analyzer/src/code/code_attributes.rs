@@ -1,6 +1,6 @@
 //! The part of an instruction's attributes that its opcode decides, worked out once per opcode.
 
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use iced_x86::{
     Code, EncodingKind, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind,
@@ -40,7 +40,8 @@ impl Attributes {
 
 /// What the instruction's opcode, and whether it has an explicit operand in memory, say of it.
 fn of_code(instruction: &Instruction) -> CodeAttributes {
-    static KNOWN: [[OnceLock<CodeAttributes>; 2]; CODES] = [const { [const { OnceLock::new() }; 2] }; CODES];
+    // Allocated when it is first used: it is large, and the executable is mapped into programs.
+    static KNOWN: LazyLock<Vec<[OnceLock<CodeAttributes>; 2]>> = LazyLock::new(|| vec![Default::default(); CODES]);
     let in_memory = instruction.op_kinds().any(is_memory);
     match KNOWN.get(instruction.code() as usize) {
         Some([without, with]) => {
@@ -57,7 +58,7 @@ const MNEMONICS: usize = 1 << 12;
 
 /// The name of a mnemonic in lower case: `mov`, `vaddps`.
 pub fn mnemonic_name(mnemonic: Mnemonic) -> &'static str {
-    static NAMES: [OnceLock<String>; MNEMONICS] = [const { OnceLock::new() }; MNEMONICS];
+    static NAMES: LazyLock<Vec<OnceLock<String>>> = LazyLock::new(|| vec![OnceLock::new(); MNEMONICS]);
     let name = NAMES.get(mnemonic as usize);
     name.map_or("unknown", |name| name.get_or_init(|| format!("{mnemonic:?}").to_ascii_lowercase()))
 }

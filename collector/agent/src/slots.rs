@@ -349,7 +349,7 @@ impl Slots {
     }
 
     /// Takes out every burst that is there. `burst` is used for each.
-    pub fn drain(&self, burst: &mut Burst, mut each: impl FnMut(&Burst)) {
+    pub fn drain(&self, burst: &mut Burst, mut each: impl FnMut(&mut Burst)) {
         for (slot, state) in self.shared().slots.iter().zip(&self.shared().states) {
             if state.load(Acquire) == FULL {
                 let is_whole = burst.read(slot);
@@ -430,11 +430,12 @@ impl Burst {
         let branches = slot.branches.chunks_exact(2).take(slot.branch_count.load(Relaxed) as usize);
         self.branches.clear();
         let mut is_whole = true;
-        self.branches.extend(branches.filter_map(|words| {
+        self.branches.extend(branches.map(|words| {
             let (from, to) = (words[0].load(Relaxed), words[1].load(Relaxed));
-            let kind = kind(from >> KIND_SHIFT);
+            let kind = KINDS.get((from >> KIND_SHIFT) as usize).copied().flatten();
             is_whole &= kind.is_some();
-            Some(Branch { from: Avma(from & !(0xff << KIND_SHIFT)), to: Avma(to), kind: kind? })
+            let kind = kind.unwrap_or(BranchKind::Conditional);
+            Branch { from: Avma(from & !(0xff << KIND_SHIFT)), to: Avma(to), kind }
         }));
         self.uses.clear();
         self.uses.extend(slot.uses.iter().take(slot.use_count.load(Relaxed) as usize).map(pair));
@@ -460,9 +461,14 @@ impl Burst {
     }
 }
 
-fn kind(number: u64) -> Option<BranchKind> {
+/// Kinds of branches by their numbers.
+const KINDS: [Option<BranchKind>; 8] = {
     use BranchKind as K;
-    [K::Conditional, K::Jump, K::IndirectJump, K::Call, K::IndirectCall, K::Return]
-        .into_iter()
-        .find(|kind| *kind as u64 == number)
-}
+    let all = [K::Conditional, K::Jump, K::IndirectJump, K::Call, K::IndirectCall, K::Return];
+    let (mut kinds, mut next) = ([None; 8], 0);
+    while next < all.len() {
+        kinds[all[next] as usize] = Some(all[next]);
+        next += 1;
+    }
+    kinds
+};

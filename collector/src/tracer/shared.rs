@@ -8,8 +8,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Bytes that wake the writer.
-const ENOUGH: usize = 1 << 20;
+/// Bytes that wake the writer: no more than stays in the caches of a CPU, as it has copies of them.
+const ENOUGH: usize = 256 << 10;
+/// Bytes of memory kept from time to time.
+const MOST_SPARE: usize = 4 << 20;
 /// Bytes held at most; a burst that finds no room is counted as lost.
 const MOST: usize = 64 << 20;
 
@@ -88,9 +90,12 @@ impl Shared {
             hand_over(self);
         }
         let mut held = self.records();
-        records.extend_from_slice(&held);
-        held.clear();
-        held.shrink_to(2 * ENOUGH);
+        if records.is_empty() {
+            std::mem::swap(records, &mut held);
+        } else {
+            records.append(&mut held);
+        }
+        held.shrink_to(MOST_SPARE);
     }
 }
 

@@ -141,7 +141,7 @@ impl Collecting {
             }
             statistics.bursts += 1;
             statistics.instructions += taken.instructions();
-            statistics.taken_branches += taken.branches.len() as u64;
+            statistics.taken_branches += burst.branches.len() as u64;
             statistics.static_branches += burst.static_branches();
             statistics.not_taken += taken.not_taken.min(taken.instructions());
             statistics.pages += taken.pages.min(agent::Burst::PAGES as u64 * (system_calls + 1));

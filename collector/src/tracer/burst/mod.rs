@@ -26,6 +26,8 @@ pub(crate) struct Burst {
     pub(crate) branches: Vec<Branch>,
     pieces: Vec<Piece>,
     pub(crate) lines: DataLines,
+    /// The branches of a sample, newest first: memory that is used for each.
+    stack: Vec<perfdata::Branch>,
     /// The data that it used, in place of `lines`, where the agent has taken it.
     uses: Option<Vec<u8>>,
     /// What it stands for, in the unit of the event.
@@ -54,14 +56,14 @@ impl Burst {
         self.uses = None;
     }
 
-    /// Becomes one that the agent has taken.
-    pub(crate) fn take_over(&mut self, taken: &agent::Burst, period: u64) {
+    /// Becomes one that the agent has taken, which is left without its branches.
+    pub(crate) fn take_over(&mut self, taken: &mut agent::Burst, period: u64) {
         self.begin(taken.start, period);
-        self.branches.extend_from_slice(&taken.branches);
+        std::mem::swap(&mut self.branches, &mut taken.branches);
         self.pieces.clear();
         for (index, &instructions) in taken.pieces.iter().enumerate() {
             let first = index * agent::Burst::PIECE;
-            let start = first.checked_sub(1).map_or(taken.start, |before| taken.branches[before].to);
+            let start = first.checked_sub(1).map_or(taken.start, |before| self.branches[before].to);
             self.pieces.push(Piece { start, first, instructions });
         }
         self.instructions = taken.instructions();
@@ -104,8 +106,8 @@ impl Burst {
     /// period its share of what the burst stands for. The first one has the data that the burst used as raw data ([`burst_data`]).
     ///
     /// Returns how many samples could not be written.
-    pub(crate) fn write(&self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) -> u64 {
-        let mut stack = Vec::new();
+    pub(crate) fn write(&mut self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) -> u64 {
+        let Self { stack, .. } = self;
         let mut failed = 0;
         let uses = self.uses.as_deref().map_or_else(|| Cow::Owned(data_uses(&self.lines)), Cow::Borrowed);
         for (index, piece) in self.pieces.iter().enumerate() {
@@ -125,7 +127,7 @@ impl Burst {
                 time,
                 period: share as u64,
                 raw: if index == 0 { &uses } else { &[] },
-                branches: &stack,
+                branches: stack,
                 weight: Some(Weight::Full(piece.instructions.min(u64::from(u32::MAX)))),
                 ..SampleFields::default()
             };

@@ -34,7 +34,7 @@ impl Path {
             prediction.compare_branches(&self.burst.branches, &mut statistics.predictions);
         }
         TracerStatistics::count(&mut statistics.ends, why);
-        let burst = &self.burst;
+        let burst = &mut self.burst;
         if burst.instructions == 0 {
             return false;
         }
