@@ -33,6 +33,8 @@ pub(crate) use registers::{RegisterArea, ThreadRegisters, USER_CS_64};
 pub(crate) use remote::{HeldThread, RemoteError, share_memory};
 pub(crate) use restartable_sequences::section_of_sequences;
 pub(crate) use ring::Ring;
-pub(crate) use signals::{SignalFd, SignalInfo, WaitSet, Waiting, realtime_signal, wake_waiting_thread};
+pub(crate) use signals::{
+    POLL_HUP, POLL_IN, SignalFd, SignalInfo, WaitSet, Waiting, realtime_signal, wake_waiting_thread,
+};
 pub(crate) use stopping_child::StoppingChild;
 pub(crate) use thread::{own_thread, policy, set_policy};

@@ -71,6 +71,10 @@ impl Drop for SignalFd {
     }
 }
 
+/// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows (asm-generic/siginfo.h).
+pub(crate) const POLL_IN: i32 = 1;
+pub(crate) const POLL_HUP: i32 = 6;
+
 /// What came with a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SignalInfo {

@@ -124,15 +124,9 @@ impl Tracer {
     /// # Errors
     /// No agent can be made here.
     pub(crate) fn by_agents(settings: Settings, event: BurstEvent, cpus: CpuList) -> Result<Self, TraceError> {
-        Self::begin(
-            "hbbp-tracer",
-            move |shared, signals, result: Sender<Result<(), TraceError>>| match AgentEngine::new(
-                settings.clone(),
-                event,
-                shared,
-                LinuxKernel::new(signals),
-                &cpus,
-            ) {
+        Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), TraceError>>| {
+            let made = AgentEngine::new(settings.clone(), event, shared, LinuxKernel::new(signals), &cpus);
+            match made {
                 Ok(engine) => {
                     let _ = result.send(Ok(()));
                     engine.run()
@@ -141,8 +135,8 @@ impl Tracer {
                     let _ = result.send(Err(TraceError::Agent(error.to_string())));
                     TracerStatistics::new(&settings, StopCost::built_in("there is no agent"))
                 }
-            },
-        )
+            }
+        })
     }
 }
 

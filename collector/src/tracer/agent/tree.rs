@@ -154,6 +154,15 @@ impl Tree {
         with
     }
 
+    /// The processes of which it is not known yet whether the agent could be mapped, and its signal there.
+    pub(crate) fn loading(&self) -> Vec<(i32, i32)> {
+        let loading = |(id, process): (&i32, &Process)| match process.state {
+            State::Loading { signal } => Some((*id, signal)),
+            _ => None,
+        };
+        self.processes.iter().filter_map(loading).collect()
+    }
+
     /// A burst of a thread has come.
     pub(crate) fn saw_burst(&mut self, thread: i32) {
         if let Some(watched) = self.threads.get(&thread)

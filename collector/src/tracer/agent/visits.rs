@@ -63,7 +63,7 @@ impl Visits {
     }
 }
 
-/// Has a system call restarted that the stop has interrupted. Returns whether the thread is in one, or behind one.
+/// Has a system call restarted that the stop has interrupted. Returns whether the thread is in one, or comes out of one.
 pub(crate) fn leave_system_call(thread: i32, kernel: &mut impl Kernel) -> bool {
     restart_system_call(thread, kernel);
     kernel.register(thread, offset_of!(libc::user_regs_struct, orig_rax)) as i64 >= 0

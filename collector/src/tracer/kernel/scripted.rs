@@ -15,7 +15,7 @@ use perfdata::{Avma, EventAttr};
 
 use crate::errno::Errno;
 use crate::sys::process::Mapping;
-use crate::sys::{Report, SignalInfo, ThreadRegisters};
+use crate::sys::{POLL_HUP, POLL_IN, Report, SignalInfo, ThreadRegisters};
 use crate::tracer::kernel::{Kernel, Processes, ThreadEvent, ThreadMemory};
 use crate::tracer::shared::Shared;
 
@@ -23,9 +23,6 @@ use crate::tracer::shared::Shared;
 pub(crate) const CODE: u64 = 0x40_1000;
 /// The stack pointer of all threads.
 pub(crate) const STACK: u64 = 0x7fff_0000_0ff0;
-const POLL_IN: i32 = 1;
-const POLL_HUP: i32 = 6;
-
 /// Something that happens while the tracer waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Input {

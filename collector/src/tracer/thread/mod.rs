@@ -12,17 +12,13 @@ use perf_event_open_sys::bindings as sys;
 use perfdata::{AttrFlags, Avma, EventAttr};
 
 use crate::errno::Errno;
-use crate::sys::{SignalInfo, realtime_signal};
+use crate::sys::{POLL_HUP, POLL_IN, SignalInfo, realtime_signal};
 use crate::tracer::burst::ThreadId;
 use crate::tracer::burst::path::Path;
 use crate::tracer::kernel::{Kernel, ThreadEvent};
 use crate::tracer::notice::Notice;
 use crate::tracer::thread::event::Stop;
 use crate::tracer::thread::state::{Phase, ThreadState};
-
-/// `si_code` of an event that has overflowed, and of one that has used up its limit of overflows.
-const POLL_IN: i32 = 1;
-const POLL_HUP: i32 = 6;
 
 /// Counts of a clock until a burst that is due is tried again.
 const SOON: u64 = 1000;

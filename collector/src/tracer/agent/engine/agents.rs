@@ -1,0 +1,166 @@
+//! Which processes have the agent, and whether the clocks of their threads come through to it.
+
+use std::time::Duration;
+
+use agent::LoadStatus;
+
+use crate::sys::process::user_time;
+use crate::tracer::agent::engine::{AgentEngine, SOON_SEEN};
+use crate::tracer::agent::injection::{Refusal, blocks, filters_system_calls, lets_through, load_status};
+use crate::tracer::agent::tree::State;
+use crate::tracer::kernel::Kernel;
+use crate::tracer::statistics::TracerStatistics;
+
+/// How long a process with an agent may compute without a burst: this, and so many periods. A program's own handler would get the signals.
+const LONGEST_QUIET: Duration = Duration::from_millis(200);
+const QUIET_PERIODS: u32 = 20;
+/// Processes that are looked at each time.
+const LOOKS: usize = 8;
+/// How long a clock waits for a first burst,
+const LONGEST_STAND: Duration = Duration::from_secs(1);
+/// and how long before it is looked whether the thread blocks the signal.
+const BLOCKED: Duration = Duration::from_millis(20);
+
+impl AgentEngine {
+    /// From now on its clocks tell the agent.
+    pub(super) fn has_agent(&mut self, process: i32, signal: i32) {
+        self.tree.set_state(process, State::With { signal });
+        self.stops.forget_waiting(process);
+        for thread in self.tree.threads_of(process) {
+            if self.tree.get(thread).is_some_and(|watched| watched.tells_agent) {
+                continue;
+            }
+            if !lets_through(thread, signal) {
+                self.begin_visits(thread);
+            } else {
+                self.let_agent_know(thread, signal);
+            }
+        }
+    }
+
+    /// The clock of a thread tells the agent from now on, first at a moment that chance chooses.
+    pub(super) fn let_agent_know(&mut self, thread: i32, signal: i32) {
+        let first = self.by_chance(self.budget.period());
+        let Some(watched) = self.tree.get_mut(thread) else { return };
+        let _ = watched.clock.disable();
+        let _ = watched.clock.signal_to(thread, signal);
+        (watched.tells_agent, watched.stands) = (true, true);
+        watched.arm(first);
+        let _ = watched.start_once();
+        self.stands(thread);
+    }
+
+    /// From now on a thread is stopped for its bursts.
+    fn begin_visits(&mut self, thread: i32) {
+        let next = self.by_chance(self.budget.period());
+        let Some(watched) = self.tree.get_mut(thread) else { return };
+        watched.tell_tracer();
+        watched.tries = 0;
+        watched.arm(next);
+    }
+
+    /// Looks whether agents could be mapped.
+    pub(super) fn see_loaded(&mut self) {
+        for (process, signal) in self.tree.loading() {
+            match load_status(process) {
+                LoadStatus::Loaded => self.has_agent(process, signal),
+                LoadStatus::Working => {}
+                LoadStatus::Failed => {
+                    self.agents.injected -= 1;
+                    self.refused(
+                        process,
+                        process,
+                        Refusal::Never("it could not map the agent (another namespace, a limit?)"),
+                    );
+                }
+            }
+        }
+    }
+
+    pub(super) fn refused(&mut self, process: i32, thread: i32, refusal: Refusal) {
+        match refusal {
+            Refusal::NotNow | Refusal::Signal(_) => {
+                self.agents.put_off += 1;
+                self.try_again(thread);
+            }
+            Refusal::Ended(_) => self.ended(process, thread),
+            Refusal::Never(why) => {
+                TracerStatistics::count(&mut self.agents.refused, why);
+                self.tree.set_state(process, State::Visited);
+                self.stops.forget_waiting(process);
+                for thread in self.tree.threads_of(process) {
+                    self.begin_visits(thread);
+                }
+            }
+            Refusal::Barred => {
+                self.bar(process);
+                for thread in self.tree.threads_of(process) {
+                    self.stop_watching(thread);
+                }
+            }
+        }
+    }
+
+    /// A process that may not be traced.
+    pub(super) fn bar(&mut self, process: i32) {
+        self.agents.barred += u64::from(self.tree.state(process) != Some(State::Barred));
+        self.tree.set_state(process, State::Barred);
+    }
+
+    /// Looks whether processes with an agent have begun to filter their system calls: the agent's might not be let through.
+    pub(super) fn look_after(&mut self) {
+        let processes = self.tree.with_agent();
+        let turn = self.looks % processes.len().div_ceil(LOOKS).max(1);
+        self.looks += 1;
+        for process in processes.into_iter().skip(turn * LOOKS).take(LOOKS) {
+            // The clock that is to stop a thread must not be sent elsewhere.
+            if self.stops.is_under_way(process) {
+                continue;
+            }
+            let user_time = user_time(process as u32).unwrap_or_default();
+            let why = if filters_system_calls(process) {
+                "it began to filter its system calls (seccomp)"
+            } else if self.tree.quiet_for(process, user_time)
+                > LONGEST_QUIET + self.tree.longest_period(process) * QUIET_PERIODS
+            {
+                "the clock's signal does not come through: blocked, or the program has a handler for it now"
+            } else {
+                continue;
+            };
+            self.refused(process, process, Refusal::Never(why));
+        }
+    }
+
+    /// The clock of a thread overflows once, until its burst is seen, which is soon.
+    pub(super) fn stands(&mut self, thread: i32) {
+        let now = self.kernel.now();
+        self.standing.push((thread, now));
+        self.last_stand = Some(now);
+        self.next_tick = self.next_tick.min(now + SOON_SEEN);
+    }
+
+    /// A clock that overflows once, and whose burst does not come, is started again.
+    pub(super) fn start_standing(&mut self) {
+        let now = self.kernel.now();
+        let mut looks = LOOKS;
+        for (thread, since) in std::mem::take(&mut self.standing) {
+            let Some(watched) = self.tree.get(thread).filter(|watched| watched.stands) else { continue };
+            let waits = now < since + LONGEST_STAND;
+            if now >= since + BLOCKED
+                && looks > 0
+                && let Some(State::With { signal }) = self.tree.state(watched.process)
+            {
+                looks -= 1;
+                if blocks(thread, signal) {
+                    self.begin_visits(thread);
+                    continue;
+                }
+            }
+            if !waits {
+                // If it has overflowed, and the burst failed, this starts it; one that has not is left as it is.
+                let _ = watched.clock.enable();
+            }
+            self.standing.push((thread, if waits { since } else { now }));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What the program does: threads begin and end, processes fork and become other programs.
+
+use std::collections::HashSet;
+
+use perfdata::{AttrFlags, EventAttr};
+
+use crate::sys::{own_thread, realtime_signal, share_memory};
+use crate::tracer::agent::engine::{AgentEngine, YOUNG};
+use crate::tracer::agent::injection::lets_through;
+use crate::tracer::agent::sideband::Happening;
+use crate::tracer::agent::tree::{State, Watched};
+use crate::tracer::burst::ThreadId;
+use crate::tracer::kernel::{Kernel, Processes};
+
+impl AgentEngine {
+    pub(super) fn see_happenings(&mut self) {
+        let began = self.kernel.own_time();
+        let happened = self.sideband.happened();
+        // What is over already needs no clock.
+        let ended: HashSet<i32> = happened.iter().filter_map(|(_, happening)| happening.ended_thread()).collect();
+        for (time, happening) in happened {
+            match happening {
+                Happening::Exec { process: thread } | Happening::Begin { thread, .. } if ended.contains(&thread) => {}
+                // Nothing but the command's own thread is followed.
+                Happening::Exec { process } | Happening::Begin { process, .. }
+                    if !self.settings.inherit
+                        && (matches!(happening, Happening::Begin { .. }) || self.settings.command != Some(process)) => {
+                }
+                Happening::Exec { process } => self.became_another_program(process, time),
+                Happening::Begin { process, thread, parent } if process == parent => {
+                    self.watch(process, thread, 1.0, time);
+                }
+                Happening::Begin { process, parent, .. } => self.forked(process, parent),
+                Happening::End { process, thread } => self.ended(process, thread),
+            }
+        }
+        self.looking += self.kernel.own_time().saturating_sub(began);
+    }
+
+    /// What the process was before is gone with its threads. Those that the new program has begun may be known already.
+    fn became_another_program(&mut self, process: i32, time: u64) {
+        let threads = self.tree.threads_of(process).into_iter();
+        let begun = threads.filter_map(|thread| Some((thread, self.tree.get(thread)?.begun)));
+        let (before, after): (Vec<_>, Vec<_>) = begun.partition(|(_, begun)| *begun < time);
+        for (thread, _) in before {
+            self.stop_watching(thread);
+        }
+        self.tree.set_state(process, State::Without);
+        self.visits.forget_process(process);
+        self.tree.begins_anew(process, self.kernel.cpu_time(process).unwrap_or_default());
+        self.stops.forget_waiting(process);
+        // The clock that was to stop it is no more.
+        if self.stops.is_under_way(process) && self.kernel.interrupt(process).is_err() {
+            // It was another thread, which is gone.
+            self.stops.forget(process);
+        }
+        // Their clocks told an agent that is no more.
+        for (thread, begun) in after {
+            self.watch(process, thread, 1.0, begun);
+        }
+        self.watch(process, process, self.attention.part(), time);
+    }
+
+    /// A child of fork has its parent's agent, one of vfork its parent's memory.
+    fn forked(&mut self, process: i32, parent: i32) {
+        self.tree.set_state(process, State::Young);
+        let begun = self.kernel.now();
+        self.young.push_back((begun, process, parent));
+        self.next_tick = self.next_tick.min(begun + 2 * YOUNG);
+    }
+
+    pub(super) fn watch_grown_up(&mut self) {
+        let now = self.kernel.now();
+        while self.young.front().is_some_and(|(begun, ..)| now >= *begun + YOUNG)
+            && let Some((_, process, parent)) = self.young.pop_front()
+        {
+            if self.tree.state(process) != Some(State::Young) {
+                continue;
+            }
+            // Where the kernel does not say, nothing is risked.
+            if share_memory(process, parent) != Some(false) {
+                continue;
+            }
+            self.tree.set_state(process, State::Without);
+            for thread in self.kernel.threads(process) {
+                self.watch(process, thread, 1.0, 0);
+            }
+        }
+    }
+
+    /// Opens the clock of a thread, which tells the tracer, or the agent if the process has it. The first burst comes within this part
+    /// of a period.
+    fn watch(&mut self, process: i32, thread: i32, part: f64, begun: u64) {
+        let state = self.tree.state(process).unwrap_or(State::Without);
+        if matches!(state, State::Barred | State::Young) {
+            return;
+        }
+        let attr = self.settings.clock.attr();
+        // Since Linux 5.13.
+        let on_exec = EventAttr { flags: attr.flags | AttrFlags::REMOVE_ON_EXEC, ..attr.clone() };
+        let opened = self.kernel.open(&on_exec, thread).or_else(|_| self.kernel.open(&attr, thread));
+        let clock = match opened {
+            Ok(clock) => clock,
+            Err(errno) if errno.is_permission() => return self.bar(process),
+            Err(_) => return,
+        };
+        let mean = self.budget.period();
+        // A first overflow may come at any time: threads that live shorter than a period get their share.
+        let first = self.by_chance(mean * part);
+        // A short period that went on would leave the thread no time of its own.
+        let (whom, signal, tells_agent) = match state {
+            State::With { signal } if lets_through(thread, signal) => (thread, signal, true),
+            _ => (own_thread(), realtime_signal(), false),
+        };
+        let started = clock.signal_to(whom, signal).and_then(|()| clock.set_period(first));
+        if started.and_then(|()| clock.once()).is_err() {
+            return;
+        }
+        if self.tree.get(thread).is_some() {
+            self.stop_watching(thread);
+        }
+        let number = clock.number();
+        let (new_thread, new_process) = self.tree.add(
+            thread,
+            Watched {
+                process,
+                begun,
+                clock,
+                period: first,
+                stands: tells_agent,
+                will_overflow: true,
+                tells_agent,
+                tries: 0,
+            },
+        );
+        let mut held = self.collecting.held();
+        held.clocks.insert(number, (ThreadId { pid: process, tid: thread }, mean as u64));
+        held.statistics.threads += u64::from(new_thread);
+        held.statistics.processes += u64::from(new_process);
+        drop(held);
+        if tells_agent {
+            self.stands(thread);
+        }
+    }
+
+    pub(super) fn stop_watching(&mut self, thread: i32) {
+        // What it has left in the slots is still its own.
+        if let (Some(image), Some(watched)) = (self.collecting.made_image(), self.tree.get(thread)) {
+            let number = watched.clock.number();
+            image.slots.release(|event| event == number);
+        }
+        self.collecting.collect(&self.shared);
+        self.visits.forget_thread(thread);
+        if let Some(number) = self.tree.remove(thread) {
+            self.collecting.held().clocks.remove(&number);
+            if let Some(image) = self.collecting.made_image() {
+                image.slots.reclaim(|event| event == number);
+            }
+        }
+    }
+
+    pub(super) fn ended(&mut self, process: i32, thread: i32) {
+        self.stop_watching(thread);
+        if self.tree.forget(process) {
+            self.visits.forget_process(process);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The tracer whose bursts are taken by agents: knows the processes, puts agents in, keeps the budget.
+
+mod agents;
+mod happenings;
+mod stopping;
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use agent::{Image, Limits};
+
+use crate::errno::Errno;
+use crate::machine::cpu_list::CpuList;
+use crate::sys::EventFd;
+use crate::tracer::agent::attention::Attention;
+use crate::tracer::agent::collecting::{Collecting, NewBurst};
+use crate::tracer::agent::sideband::Sideband;
+use crate::tracer::agent::stops::Stops;
+use crate::tracer::agent::tree::Tree;
+use crate::tracer::agent::visits::Visits;
+use crate::tracer::budget::Budget;
+use crate::tracer::budget::stop_cost::StopCost;
+use crate::tracer::burst::BurstEvent;
+use crate::tracer::kernel::Kernel;
+use crate::tracer::kernel::linux::LinuxKernel;
+use crate::tracer::settings::Settings;
+use crate::tracer::shared::{BeforeDrain, Shared};
+use crate::tracer::statistics::{Agents, Predictions, TracerStatistics};
+
+/// How often bursts are taken out, while there are some; and where there are none.
+const OFTEN: Duration = Duration::from_millis(200);
+/// The first time; then twice as long, and so on.
+const FIRST_TICK: Duration = Duration::from_millis(5);
+const SELDOM: Duration = Duration::from_millis(400);
+/// So many bursts at a time are no reason to come sooner.
+const FEW: usize = 64;
+/// How long a child of fork is left alone: most become another program at once.
+const YOUNG: Duration = Duration::from_millis(3);
+/// How soon first bursts are looked for while threads have begun lately.
+const SOON_SEEN: Duration = Duration::from_millis(10);
+/// How soon it is looked for an agent that is being mapped.
+const LOADING: Duration = Duration::from_millis(1);
+/// The kernel's own least period is not much shorter, ns.
+const SHORTEST: u64 = 20_000;
+
+/// Why there are no agents at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AgentError {
+    #[error(transparent)]
+    Image(#[from] agent::ImageError),
+    #[error("the records of forks and execs: {0}")]
+    Sideband(Errno),
+}
+
+pub(crate) struct AgentEngine {
+    settings: Settings,
+    shared: Arc<Shared>,
+    limits: Limits,
+    collecting: Arc<Collecting>,
+    kernel: LinuxKernel,
+    sideband: Sideband,
+    attention: Attention,
+    /// What looking at processes cost in this window.
+    looking: Duration,
+    tree: Tree,
+    visits: Visits,
+    /// Children of fork that have not become another program yet.
+    young: VecDeque<(Instant, i32, i32)>,
+    stops: Stops,
+    budget: Budget<EventFd>,
+    /// What bursts cost lately, ns.
+    burst_took: f64,
+    seed: fastrand::Rng,
+    agents: Agents,
+    /// How soon it is looked again for agents that are being mapped.
+    next_look: Duration,
+    looks: usize,
+    /// Threads whose clocks overflow once and stand then, and since when.
+    standing: Vec<(i32, Instant)>,
+    /// When the last of them was added.
+    last_stand: Option<Instant>,
+    /// Times that bursts were taken out, of the first few.
+    ticks: u32,
+    next_tick: Instant,
+}
+impl AgentEngine {
+    /// For a command that is about to begin.
+    ///
+    /// # Errors
+    /// No agent can be made here, or nothing tells of processes.
+    pub(crate) fn new(
+        settings: Settings,
+        event: BurstEvent,
+        shared: Arc<Shared>,
+        mut kernel: LinuxKernel,
+        cpus: &CpuList,
+    ) -> Result<Self, AgentError> {
+        Image::possible()?;
+        let end = settings.end;
+        let limits = Limits { instructions: end.most_instructions(), branches: end.most_branches() };
+        let command = settings.command.unwrap_or(0);
+        let sideband = Sideband::open(command, cpus).map_err(AgentError::Sideband)?;
+        let attention = Attention::new(&sideband, kernel.seed()).map_err(AgentError::Sideband)?;
+        let cost = StopCost::built_in("agents take few stops");
+        let statistics = TracerStatistics::new(&settings, cost);
+        let collecting = Arc::new(Collecting::new(event, statistics));
+        let (now, seed) = (kernel.now(), kernel.seed());
+        let mut budget = Budget::new(&settings, seed, now);
+        budget.count_thread(command, &mut kernel);
+        let for_writer = collecting.clone();
+        let _ = shared.before_drain.set(BeforeDrain(Box::new(move |shared| for_writer.collect(shared))));
+        Ok(Self {
+            settings,
+            shared,
+            limits,
+            collecting,
+            kernel,
+            sideband,
+            attention,
+            looking: Duration::ZERO,
+            tree: Tree::default(),
+            visits: Visits::new(end),
+            young: VecDeque::new(),
+            stops: Stops::default(),
+            budget,
+            burst_took: 0.0,
+            seed: fastrand::Rng::with_seed(seed),
+            agents: Agents::default(),
+            next_look: LOADING,
+            looks: 0,
+            standing: Vec::new(),
+            last_stand: None,
+            ticks: 0,
+            next_tick: now,
+        })
+    }
+
+    /// Works until it is told to stop.
+    pub(crate) fn run(mut self) -> TracerStatistics {
+        {
+            let statistics = &mut self.collecting.held().statistics;
+            statistics.starting.took = self.budget.begin(false, &self.kernel, statistics);
+        }
+        while !self.shared.stopping.load(Ordering::Acquire) {
+            let now = self.kernel.now();
+            if self.attention.wait(self.next_tick.saturating_duration_since(now)) {
+                self.see_happenings();
+            }
+            while let Some((signal, info)) = self.attention.next_signal() {
+                match signal {
+                    libc::SIGCHLD => self.take_reports(),
+                    _ => self.told(info.fd),
+                }
+            }
+            if self.kernel.now() >= self.next_tick {
+                self.tick();
+            }
+        }
+        self.finish()
+    }
+
+    fn told(&mut self, number: i32) {
+        let Some(thread) = self.collecting.thread_of_clock(number) else { return };
+        // One may be told of that was dealt with.
+        if self.tree.get_mut(thread).is_some_and(|watched| std::mem::take(&mut watched.will_overflow)) {
+            self.overflowed(thread);
+        }
+    }
+
+    /// A moment within so many ns.
+    fn by_chance(&mut self, longest: f64) -> u64 {
+        ((longest * self.seed.f64()) as u64).max(SHORTEST)
+    }
+
+    /// Takes bursts out, chooses when the next ones come, and looks what it cost.
+    fn tick(&mut self) {
+        self.see_happenings();
+        self.watch_grown_up();
+        self.see_loaded();
+        self.start_standing();
+        self.interrupt_late();
+        if let Some(image) = self.collecting.made_image().filter(|image| image.slots.is_crowded()) {
+            image.slots.release(|_| true);
+        }
+        self.collecting.collect(&self.shared);
+        let new = std::mem::take(&mut self.collecting.held().new);
+        for &NewBurst { cost, period, .. } in &new {
+            self.budget.governor.spent(cost);
+            self.budget.governor.burst(cost, period as f64);
+            self.budget.took_inside(cost);
+            self.burst_took += (cost.as_nanos() as f64 - self.burst_took) / 16.0;
+        }
+        // Not for each burst: the CPU that a thread runs on is interrupted for it.
+        for number in new.iter().map(|burst| burst.clock).collect::<HashSet<i32>>() {
+            if let Some(thread) = self.collecting.thread_of_clock(number) {
+                self.tree.saw_burst(thread);
+                // The clock goes on while the agent works. Without that, a thread might come to nothing else.
+                self.arm(thread, self.burst_took);
+            }
+        }
+        self.look_after();
+        let passed = {
+            let mut held = self.collecting.held();
+            let statistics = &mut held.statistics;
+            let before = statistics.time.application;
+            self.budget.governor.threads = self.tree.thread_count();
+            self.budget.look_at_time(OFTEN, &self.kernel, statistics);
+            self.budget.charge_the_rest(&self.kernel, &mut statistics.time.other);
+            statistics.time.application - before
+        };
+        if !passed.is_zero() {
+            let allowed = passed.mul_f64(self.settings.overhead / 100.0);
+            self.attention.next_window(std::mem::take(&mut self.looking), allowed);
+        }
+        let now = self.kernel.now();
+        // The first bursts tell what bursts cost here: until then their periods are guesses.
+        let often = OFTEN.min(FIRST_TICK * 2_u32.saturating_pow(self.ticks));
+        self.ticks += u32::from(!new.is_empty() && often < OFTEN);
+        let next = match new.len() {
+            _ if !self.young.is_empty() => 2 * YOUNG,
+            0 => SELDOM,
+            // Slots must not run out.
+            bursts if bursts > FEW => often * FEW as u32 / bursts as u32,
+            _ => often,
+        };
+        let is_soon = self.last_stand.is_some_and(|since| now < since + OFTEN);
+        let next = if is_soon { next.min(SOON_SEEN) } else { next };
+        self.next_look = (2 * self.next_look).min(SELDOM);
+        self.next_tick = now + if self.tree.loading().is_empty() { next } else { next.min(self.next_look) };
+    }
+
+    /// Chooses when the next burst of a thread comes, whose clock counts so many ns of a burst, too.
+    fn arm(&mut self, thread: i32, counted: f64) {
+        let mean = self.budget.period();
+        let next = (mean * self.budget.governor.jitter() + counted) as u64;
+        let Some(watched) = self.tree.get_mut(thread) else { return };
+        watched.arm(next);
+        if std::mem::take(&mut watched.stands) {
+            watched.will_overflow = false;
+            let _ = watched.clock.enable();
+        }
+        if let Some((_, period)) = self.collecting.held().clocks.get_mut(&watched.clock.number()) {
+            *period = mean as u64;
+        }
+    }
+
+    /// Closes all clocks. Agents that are in programs get no signal any more.
+    fn finish(mut self) -> TracerStatistics {
+        // The kernel lets go what is traced when this thread ends.
+        self.tree.stop_clocks();
+        if let Some(image) = self.collecting.made_image() {
+            image.slots.switch(false);
+            image.slots.release(|_| true);
+        }
+        self.collecting.collect(&self.shared);
+        let mut held = self.collecting.held();
+        let inside = held.new.drain(..).map(|burst| burst.cost).sum();
+        self.budget.took_inside(inside);
+        let statistics = &mut held.statistics;
+        self.budget.look_at_all_time(&self.kernel, statistics);
+        self.budget.end(&self.kernel, statistics);
+        let tally = self.collecting.made_image().map(|image| image.slots.tally()).unwrap_or_default();
+        statistics.predictions = Predictions { checked: tally.came, diverged: tally.diverged };
+        self.agents.tally = tally;
+        statistics.agents = Some(self.agents);
+        statistics.clone()
+    }
+}

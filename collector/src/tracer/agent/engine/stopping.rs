@@ -1,0 +1,272 @@
+//! Threads that are stopped, one of a process at a time: for the agent, or for a burst.
+
+use std::time::Duration;
+
+use crate::sys::process::is_alive;
+use crate::sys::{POLL_HUP, POLL_IN, Report};
+use crate::tracer::agent::collecting::Held;
+use crate::tracer::agent::engine::{AgentEngine, LOADING};
+use crate::tracer::agent::injection::{Candidate, Refusal, blocks, filters_system_calls, inherited_signal};
+use crate::tracer::agent::stops::Purpose;
+use crate::tracer::agent::tree::{State, Watched};
+use crate::tracer::agent::visits::leave_system_call;
+use crate::tracer::kernel::{Kernel, Processes};
+
+/// A process gets the agent when it has computed for so long.
+const SETTLED: Duration = Duration::from_millis(20);
+/// The first burst of a process comes as soon after the agent as this, ns of CPU time: at the moment that chance has chosen.
+const FIRST_PERIOD: u64 = 50_000;
+/// Where a thread was in a system call when it was to get the agent: so many times it is tried again soon, after so many ns of its CPU time on
+/// average.
+const TRIES: u32 = 4;
+const SOON: f64 = 100_000.0;
+/// How long a thread that was asked to stop may be in a system call, before it is interrupted.
+const LONGEST_STOP: Duration = Duration::from_secs(1);
+
+impl AgentEngine {
+    /// The clock of a thread has overflowed whose process has no agent.
+    pub(super) fn overflowed(&mut self, thread: i32) {
+        let Some(&Watched { process, tells_agent: false, tries, .. }) = self.tree.get(thread) else { return };
+        if self.stops.is_under_way(process) {
+            return self.stops.wait(process, thread);
+        }
+        let mut purpose = match self.tree.state(process) {
+            // A program that has just begun says soon what its signals are for, and many end before the agent is worth its price.
+            Some(State::Without) => match self.collecting.image(self.limits) {
+                Some(Ok(_)) if self.is_settled(process) && tries < TRIES => Purpose::Agent,
+                Some(Ok(_)) | None => Purpose::Visit,
+                Some(Err(error)) => {
+                    self.agents.failed.get_or_insert_with(|| error.to_string());
+                    return self.refused(process, thread, Refusal::Never("no agent could be made"));
+                }
+            },
+            Some(State::With { signal }) if !blocks(thread, signal) => return self.let_agent_know(thread, signal),
+            Some(State::With { .. } | State::Visited) => Purpose::Visit,
+            _ => return,
+        };
+        if purpose == Purpose::Agent {
+            if let Some(signal) = inherited_signal(process).filter(|_| !filters_system_calls(process)) {
+                return self.has_agent(process, signal);
+            }
+            match Candidate::of(process, thread) {
+                Ok(_) => {}
+                Err(Refusal::NotNow) => purpose = Purpose::Visit,
+                Err(refusal) => return self.refused(process, thread, refusal),
+            }
+        }
+        // Only what runs is stopped: a system call that it waits in would be interrupted.
+        if !self.kernel.is_computing(thread) {
+            self.agents.put_off += 1;
+            return self.try_again(thread);
+        }
+        let Some(watched) = self.tree.get_mut(thread) else { return };
+        match self.stops.ask(thread, watched, purpose, &mut self.kernel) {
+            Ok(()) => {}
+            // The kernel says so of one that ends, too.
+            Err(errno) if errno.is_permission() && self.kernel.is_computing(thread) => {
+                self.refused(process, thread, Refusal::Barred);
+            }
+            Err(_) => {
+                self.agents.put_off += 1;
+                self.try_again(thread);
+            }
+        }
+    }
+
+    /// Whether a process has computed for a while since its program began.
+    fn is_settled(&self, process: i32) -> bool {
+        self.tree.used_by(process, self.kernel.cpu_time(process).unwrap_or_default()) >= SETTLED
+    }
+
+    /// A thread that makes many system calls is in one when it is looked at: soon it may not be.
+    pub(super) fn try_again(&mut self, thread: i32) {
+        let mean = self.budget.period();
+        let Some(watched) = self.tree.get_mut(thread) else { return };
+        watched.tries += 1;
+        let next = match watched.tries.checked_sub(TRIES) {
+            None => mean.min(SOON),
+            // Each try costs something: they become rare.
+            Some(more) => mean * f64::from(more + 1),
+        };
+        let next = self.by_chance(2.0 * next);
+        if let Some(watched) = self.tree.get_mut(thread) {
+            watched.arm(next);
+        }
+    }
+
+    pub(super) fn take_reports(&mut self) {
+        while let Some((thread, report)) = self.kernel.next_report() {
+            match report {
+                Report::Ended(status) => self.report_end(thread, status),
+                Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => self.stopped(thread),
+                Report::Signal(_) if self.is_its_clock(thread) => self.stopped(thread),
+                // A signal of its own, which it gets.
+                Report::Signal(signal) => drop(self.kernel.resume(thread, signal)),
+                // Job control.
+                Report::Event(..) => self.let_go(thread),
+            }
+        }
+    }
+
+    fn report_end(&mut self, thread: i32, status: i32) {
+        if self.settings.command == Some(thread) {
+            let _ = self.shared.status.set(status);
+        }
+        let process = self.process_of(thread);
+        self.stops.ended(process, thread);
+        self.ended(process, thread);
+        self.next_turn(process);
+    }
+
+    /// Whether a thread has stopped for the signal of its clock.
+    fn is_its_clock(&mut self, thread: i32) -> bool {
+        let Ok(info) = self.kernel.signal_info(thread) else { return false };
+        let Some(watched) = self.tree.get_mut(thread) else { return false };
+        watched.will_overflow &= info.code != POLL_HUP;
+        (POLL_IN..=POLL_HUP).contains(&info.code) && info.fd == watched.clock.number()
+    }
+
+    /// The process of a thread that reports itself.
+    fn process_of(&self, thread: i32) -> i32 {
+        let watched = self.tree.get(thread).map(|watched| watched.process);
+        watched.or_else(|| self.stops.process_of(thread)).unwrap_or(thread)
+    }
+
+    /// A thread stands still that was asked to.
+    fn stopped(&mut self, thread: i32) {
+        let process = self.process_of(thread);
+        if let Some(watched) = self.tree.get_mut(thread) {
+            watched.tell_tracer();
+        }
+        let is_after_call = leave_system_call(thread, &mut self.kernel);
+        match self.stops.answered(process, thread) {
+            Some(Purpose::Agent) => self.put_in(process, thread),
+            Some(Purpose::Visit) => self.visit(thread, is_after_call),
+            None => self.put_off(thread),
+        }
+        self.next_turn(process);
+    }
+
+    /// Puts the agent into the process of a thread that stands still.
+    fn put_in(&mut self, process: i32, thread: i32) {
+        let (began, own) = (self.kernel.now(), self.kernel.own_time());
+        // It may have another program now, or filter its system calls.
+        let image = self.collecting.made_image().ok_or(Refusal::NotNow);
+        let done = image.and_then(|image| {
+            let candidate = Candidate::of(process, thread)?;
+            candidate.inject(process, thread, image).map(|()| candidate.signal)
+        });
+        if let Err(Refusal::Ended(status)) = done {
+            return self.report_end(thread, status);
+        }
+        if let Ok(signal) = done {
+            self.agents.injected += 1;
+            self.next_look = LOADING;
+            self.next_tick = self.next_tick.min(self.kernel.now() + LOADING);
+            self.tree.set_state(process, State::Loading { signal });
+            self.let_agent_know(thread, signal);
+            // Its moment was chosen before.
+            if let Some(watched) = self.tree.get_mut(thread) {
+                watched.arm(FIRST_PERIOD);
+            }
+        }
+        let signal = if let Err(Refusal::Signal(signal)) = done { signal } else { 0 };
+        self.release(thread, signal);
+        // What the program's side of it took; the tracer's own is known.
+        let waited = (self.kernel.now() - began).saturating_sub(self.kernel.own_time() - own);
+        {
+            let statistics = &mut self.collecting.held().statistics;
+            statistics.time.stops += waited;
+            statistics.other_stops += 1;
+        }
+        self.budget.governor.spent(waited);
+        if let Err(refusal) = done {
+            self.refused(process, thread, refusal);
+        }
+    }
+
+    /// It stands still. Where chance found it in a system call, it is let go without a burst: those of code after system calls would be
+    /// too many. One that is there again and again has its burst all the same.
+    fn visit(&mut self, thread: i32, is_after_call: bool) {
+        // It may have another program now.
+        if self.attention.looks_always() {
+            self.see_happenings();
+        } else {
+            self.visits.forget_process(self.process_of(thread));
+        }
+        let own = self.kernel.own_time();
+        let collecting = self.collecting.clone();
+        let mut held = collecting.held();
+        let Held { clocks, statistics, .. } = &mut *held;
+        let measured = statistics.time.measured();
+        let due =
+            self.tree.get(thread).filter(|watched| !watched.tells_agent && (!is_after_call || watched.tries >= TRIES));
+        let due = due.and_then(|watched| clocks.get(&watched.clock.number())).copied();
+        let is_taken = due.is_some_and(|burst| {
+            self.visits.take(burst, &mut self.kernel, &collecting.event, &self.shared, statistics)
+        });
+        self.release(thread, 0);
+        let (stop, took) = (statistics.stop_cost.charged.other, self.kernel.own_time().saturating_sub(own));
+        statistics.time.stops += stop;
+        statistics.time.other += took.saturating_sub(statistics.time.measured() - measured);
+        statistics.other_stops += u64::from(due.is_none());
+        self.budget.charge_other_stop(stop, took);
+        drop(held);
+        let (true, Some((_, period))) = (is_taken, due) else {
+            self.agents.put_off += 1;
+            return self.try_again(thread);
+        };
+        self.agents.visited += 1;
+        self.budget.governor.burst(stop + took, period as f64);
+        if let Some(watched) = self.tree.get_mut(thread) {
+            watched.tries = 0;
+        }
+        self.arm(thread, 0.0);
+    }
+
+    /// It has stopped for something of its own.
+    fn let_go(&mut self, thread: i32) {
+        if let Some(watched) = self.tree.get_mut(thread) {
+            watched.tell_tracer();
+        }
+        let process = self.process_of(thread);
+        self.stops.answered(process, thread);
+        self.put_off(thread);
+        self.next_turn(process);
+    }
+
+    /// Lets a thread go that stands still and has nothing to do there.
+    fn put_off(&mut self, thread: i32) {
+        self.agents.put_off += 1;
+        self.release(thread, 0);
+        self.try_again(thread);
+    }
+
+    /// Lets a thread go that stands still, with this signal or 0.
+    pub(super) fn release(&mut self, thread: i32, signal: i32) {
+        if self.kernel.detach(thread, signal).is_err() {
+            self.stops.dies(self.process_of(thread), thread, self.kernel.now());
+        }
+    }
+
+    /// The thread of a process that was traced is not any more.
+    fn next_turn(&mut self, process: i32) {
+        while let Some(thread) = self.stops.next_waiting(process) {
+            self.overflowed(thread);
+        }
+    }
+
+    /// A thread that is asked to stop, and waits in a system call instead, keeps others from their turn. Where system calls are filtered,
+    /// making one again could kill.
+    pub(super) fn interrupt_late(&mut self) {
+        for (process, thread) in self.stops.asked_before(self.kernel.now().checked_sub(LONGEST_STOP)) {
+            if !is_alive(thread as u32) {
+                // A first thread that ends alone is not reported before the last one has ended.
+                self.stops.ended(process, thread);
+                self.next_turn(process);
+            } else if !filters_system_calls(process) {
+                let _ = self.kernel.interrupt(thread);
+            }
+        }
+    }
+}
