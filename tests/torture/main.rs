@@ -1,7 +1,7 @@
 //! Programs that do to a tracer what is hard on one: each must run as if it were not recorded.
 //!
 //! ```text
-//! cargo test --test torture                                       under the look-ahead tracer
+//! cargo test --test torture                                       under the look-ahead tracer, as what runs already is
 //! HBBP_TRACER=breakpoint cargo test --test torture                under the other one
 //! HBBP_TRACER=agent cargo test --test torture                     under agents inside the programs
 //! HBBP_TRACER=none cargo test --test torture                      recorded without a tracer: nothing is asked of bursts then

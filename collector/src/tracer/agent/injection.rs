@@ -167,6 +167,12 @@ pub(crate) fn blocks(thread: i32, signal: i32) -> bool {
     signals_blocked(thread as u32) & 1 << (signal - 1) != 0
 }
 
+/// Whether a signal waits for a thread that blocks it. The agent blocks its own signal while it takes a burst, but none waits then.
+pub(crate) fn waits_for(thread: i32, signal: i32) -> bool {
+    let (pending, blocked) = signals_pending_and_blocked(thread as u32);
+    pending & blocked & 1 << (signal - 1) != 0
+}
+
 /// Whether a thread lets a signal through. One that blocks all is about to begin or to end.
 pub(crate) fn lets_through(thread: i32, signal: i32) -> bool {
     let blocked = signals_blocked(thread as u32);

@@ -6,7 +6,7 @@ use agent::LoadStatus;
 
 use crate::sys::process::user_time;
 use crate::tracer::agent::engine::{AgentEngine, SOON_SEEN};
-use crate::tracer::agent::injection::{Refusal, blocks, filters_system_calls, lets_through, load_status};
+use crate::tracer::agent::injection::{Refusal, filters_system_calls, lets_through, load_status, waits_for};
 use crate::tracer::agent::tree::State;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::statistics::TracerStatistics;
@@ -151,7 +151,7 @@ impl AgentEngine {
                 && let Some(State::With { signal }) = self.tree.state(watched.process)
             {
                 looks -= 1;
-                if blocks(thread, signal) {
+                if waits_for(thread, signal) {
                     self.begin_visits(thread);
                     continue;
                 }

@@ -35,7 +35,7 @@ const OFTEN: Duration = Duration::from_millis(200);
 const FIRST_TICK: Duration = Duration::from_millis(5);
 const SELDOM: Duration = Duration::from_millis(400);
 /// So many bursts at a time are no reason to come sooner.
-const FEW: usize = 64;
+const FEW: f64 = 64.0;
 /// How long a child of fork is left alone: most become another program at once.
 const YOUNG: Duration = Duration::from_millis(3);
 /// How soon first bursts are looked for while threads have begun lately.
@@ -58,6 +58,8 @@ pub(crate) struct AgentEngine {
     settings: Settings,
     shared: Arc<Shared>,
     limits: Limits,
+    /// How many there are.
+    cpus: usize,
     collecting: Arc<Collecting>,
     kernel: LinuxKernel,
     sideband: Sideband,
@@ -115,6 +117,7 @@ impl AgentEngine {
             settings,
             shared,
             limits,
+            cpus: cpus.len(),
             collecting,
             kernel,
             sideband,
@@ -221,14 +224,18 @@ impl AgentEngine {
         let next = match new.len() {
             _ if !self.young.is_empty() => 2 * YOUNG,
             0 => SELDOM,
-            // Slots must not run out.
-            bursts if bursts > FEW => often * FEW as u32 / bursts as u32,
-            _ => often,
+            _ => often.min(self.until_few()),
         };
         let is_soon = self.last_stand.is_some_and(|since| now < since + OFTEN);
         let next = if is_soon { next.min(SOON_SEEN) } else { next };
         self.next_look = (2 * self.next_look).min(SELDOM);
         self.next_tick = now + if self.tree.loading().is_empty() { next } else { next.min(self.next_look) };
+    }
+
+    /// How long it takes at least until so many bursts have come that slots might run out.
+    fn until_few(&self) -> Duration {
+        let running = self.tree.thread_count().clamp(1, self.cpus);
+        Duration::from_nanos((self.budget.period() * FEW / running as f64) as u64).max(FIRST_TICK)
     }
 
     /// Chooses when the next burst of a thread comes, whose clock counts so many ns of a burst, too.
@@ -237,8 +244,9 @@ impl AgentEngine {
         let next = (mean * self.budget.governor.jitter() + counted) as u64;
         let Some(watched) = self.tree.get_mut(thread) else { return };
         watched.arm(next);
-        if std::mem::take(&mut watched.stands) {
-            watched.will_overflow = false;
+        if watched.tells_agent {
+            // The burst may be one of before the clock was told to overflow once.
+            (watched.stands, watched.will_overflow) = (false, false);
             let _ = watched.clock.enable();
         }
         if let Some((_, period)) = self.collecting.held().clocks.get_mut(&watched.clock.number()) {
