@@ -43,10 +43,12 @@ unsafe extern "C" fn copy(to: *mut u8, from: *const u8, count: usize) -> *mut u8
     unsafe {
         match count {
             0..16 => copy_short(to, from, count),
-            16..=32 => {
-                let first = from.cast::<[u64; 2]>().read_unaligned();
+            // The instruction for long copies takes long to begin.
+            16..=128 => {
                 let last = from.add(count - 16).cast::<[u64; 2]>().read_unaligned();
-                to.cast::<[u64; 2]>().write_unaligned(first);
+                for at in (0..count - 16).step_by(16) {
+                    to.add(at).cast::<[u64; 2]>().write_unaligned(from.add(at).cast::<[u64; 2]>().read_unaligned());
+                }
                 to.add(count - 16).cast::<[u64; 2]>().write_unaligned(last);
             }
             _ => forward(to, from, count),

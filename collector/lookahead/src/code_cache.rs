@@ -214,10 +214,8 @@ impl CodeCache {
     fn is_same(&mut self, id: u32, m: &mut Machine<'_>) -> bool {
         let block = &mut self.blocks[id as usize];
         let length = block.end.wrapping_sub(block.start) as usize;
-        let mut now = [0; WINDOW];
         let before = self.bytes.get(block.bytes as usize..block.bytes as usize + length);
-        let (Some(before), Some(now)) = (before, now.get_mut(..length)) else { return false };
-        let same = m.load_bytes(block.start, now).is_ok() && *before == *now;
+        let same = before.is_some_and(|before| m.has_bytes(block.start, before));
         if same {
             block.seen = self.burst;
         }

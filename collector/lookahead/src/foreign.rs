@@ -337,8 +337,8 @@ fn read<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
     if address & u64::from(op.src) != 0 {
         return m.stopped(StopReason::Exception);
     }
-    let (page, at) = m.readable(address)?;
-    if at + N <= PAGE {
+    if (address & 0xfff) as usize + N <= PAGE {
+        let (page, at) = m.readable(address, N)?;
         m.context.scratch[..N].copy_from_slice(&page.load::<N>(at));
     } else {
         let mut bytes = [0; N];

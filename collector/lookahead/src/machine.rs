@@ -2,7 +2,7 @@
 
 use addresses::Avma;
 
-use crate::code_lines::Resident;
+use crate::code_lines::{Resident, mask};
 use crate::context::Context;
 use crate::exit::{Exit, Step};
 use crate::flags::{Flags, STATUS};
@@ -10,10 +10,16 @@ use crate::memory::{Memory, PAGE};
 use crate::native::{PageBytes, Quirks, quirks};
 use crate::operand::{Address, FS, GS, ZERO};
 use crate::outcome::StopReason;
-use crate::overlay::{Miss, Overlay};
+use crate::overlay::{LINE, Miss, Overlay};
 use crate::registers::Registers;
 
 const SLOTS: u64 = 256;
+
+/// Whether `N` bytes from an offset in a page on are in one line.
+#[inline(always)]
+fn is_within_line<const N: usize>(at: usize) -> bool {
+    at % LINE <= LINE - N
+}
 
 /// Registers and memory during a burst.
 pub(crate) struct Machine<'m> {
@@ -132,7 +138,7 @@ impl<'m> Machine<'m> {
         let page = address >> 12;
         let at = (address & 0xfff) as usize;
         let slot = &self.overlay.slots[(page % SLOTS) as usize];
-        if slot.readable == page && at <= PAGE - N {
+        if slot.page == page && is_within_line::<N>(at) && slot.readable >> (at / LINE) & 1 != 0 {
             let mut bytes = [0; 8];
             bytes[..N].copy_from_slice(&slot.bytes.load::<N>(at));
             return Ok(u64::from_le_bytes(bytes));
@@ -153,7 +159,7 @@ impl<'m> Machine<'m> {
         let page = address >> 12;
         let at = (address & 0xfff) as usize;
         let slot = &self.overlay.slots[(page % SLOTS) as usize];
-        if slot.writable == page && at <= PAGE - N {
+        if slot.page == page && is_within_line::<N>(at) && slot.writable >> (at / LINE) & 1 != 0 {
             let place = &mut self.overlay.frames[slot.frame as usize][at..at + N];
             let bytes = value.to_le_bytes();
             self.changed |= *place != bytes[..N];
@@ -173,12 +179,26 @@ impl<'m> Machine<'m> {
         let mut done = 0;
         while done < bytes.len() {
             let from = address.wrapping_add(done as u64);
-            let (page, at) = self.readable(from)?;
-            let count = (PAGE - at).min(bytes.len() - done);
+            let count = (PAGE - (from & 0xfff) as usize).min(bytes.len() - done);
+            let (page, at) = self.readable(from, count)?;
             page.copy(at, &mut bytes[done..done + count]);
             done += count;
         }
         Ok(())
+    }
+
+    /// Whether these bytes are there.
+    pub(crate) fn has_bytes(&mut self, address: u64, bytes: &[u8]) -> bool {
+        let mut done = 0;
+        while done < bytes.len() {
+            let from = address.wrapping_add(done as u64);
+            let count = (PAGE - (from & 0xfff) as usize).min(bytes.len() - done);
+            match self.readable(from, count) {
+                Ok((page, at)) if page.has(at, &bytes[done..done + count]) => done += count,
+                _ => return false,
+            }
+        }
+        true
     }
 
     /// Writes all bytes or none.
@@ -211,15 +231,16 @@ impl<'m> Machine<'m> {
         Ok(())
     }
 
-    /// The page that has `address`, and the offset in it.
+    /// The page that has `address`, and the offset in it. The next `count` bytes (which do not leave the page) may be read.
     #[inline]
-    pub(crate) fn readable(&mut self, address: u64) -> Result<(PageBytes, usize), Exit> {
+    pub(crate) fn readable(&mut self, address: u64, count: usize) -> Result<(PageBytes, usize), Exit> {
         let page = address >> 12;
+        let lines = mask(address, count);
         let slot = &self.overlay.slots[(page % SLOTS) as usize];
-        let bytes = if slot.readable == page {
+        let bytes = if slot.page == page && lines & !slot.readable == 0 {
             slot.bytes
         } else {
-            match self.overlay.open(page, self.memory) {
+            match self.overlay.open(page, lines, self.memory) {
                 Ok(bytes) => bytes,
                 Err(miss) => return self.missed(miss, address),
             }
@@ -232,15 +253,16 @@ impl<'m> Machine<'m> {
     pub(crate) fn writable(&mut self, address: u64, count: usize) -> Result<usize, Exit> {
         let page = address >> 12;
         let slot = &self.overlay.slots[(page % SLOTS) as usize];
-        if slot.writable == page {
+        let lines = mask(address, count);
+        if slot.page == page && slot.writable != 0 && lines & !slot.writable == 0 {
             return Ok(slot.frame as usize);
         }
-        let lines = self.resident.lines.lines_of(page);
-        if lines & crate::code_lines::mask(address, count) != 0 {
+        let code = self.resident.lines.lines_of(page);
+        if code & lines != 0 {
             self.stop = StopReason::SelfModifying;
             return Err(Exit::Stop);
         }
-        match self.overlay.open_for_writing(page, lines == 0, self.memory) {
+        match self.overlay.open_for_writing(page, lines, code == 0, self.memory) {
             Ok(frame) => Ok(frame as usize),
             Err(miss) => self.missed(miss, address),
         }

@@ -25,8 +25,8 @@ pub trait Memory {
     /// The thread could not read it.
     fn read_page(&mut self, address: Avma, page: &mut Page) -> Result<(), Fault>;
 
-    /// Where the page at `address` can be read as it is, if it belongs to the process that runs the interpreter: it is copied only when
-    /// it is written to, and [`read_page`](Self::read_page) is not asked. Asked once per page and burst, before the first use.
+    /// Where the page at `address` can be read as it is, if it belongs to the process that runs the interpreter: lines of it are copied
+    /// only when it was written to, and [`read_page`](Self::read_page) is not asked. Asked once per page and burst, before the first use.
     ///
     /// # Errors
     /// The thread could not read it.

@@ -215,6 +215,19 @@ impl PageBytes {
     }
 }
 
+impl PageBytes {
+    /// Whether these bytes are there from `at` on; they lie within the page.
+    #[inline]
+    pub(crate) fn has(self, mut at: usize, bytes: &[u8]) -> bool {
+        let mut words = bytes.chunks_exact(8);
+        words.all(|word| {
+            let same = self.load::<8>(at) == *word;
+            at += 8;
+            same
+        }) && words.remainder().iter().zip(at..).all(|(byte, at)| self.load::<1>(at) == [*byte])
+    }
+}
+
 impl From<InPlace> for PageBytes {
     fn from(page: InPlace) -> Self {
         Self(page.0.cast())

@@ -1,11 +1,14 @@
 //! The pages a burst touches: private copies, or where they are until they are written to.
 //!
 //! ```text
-//! address -> slots[page & 255] (two compares) -> bytes             hot path
+//! address -> slots[page & 255] (page, line) -> bytes               hot path
 //!         -> table (open addressing, only on a slot miss) -> held[i]
 //!         -> Memory::in_place, or Memory::read_page into a frame   once per page and burst
-//! a page in place -> copied into a frame                           at the first write
+//! a page in place -> gets a frame                                  at the first write
+//! a line of it    -> copied into the frame                         at the first use after that
 //! ```
+//!
+//! Most pages that are written to are so in a line or two, and copying all of them is most of what a burst would cost.
 
 use std::ops::Range;
 
@@ -16,6 +19,9 @@ use crate::native::{Frames, PageBytes};
 
 const SLOTS: usize = 256;
 const NO_PAGE: u64 = u64::MAX;
+/// Bytes of a line: a page has as many as a word has bits.
+pub(crate) const LINE: usize = 64;
+const ALL_LINES: u64 = u64::MAX;
 
 /// Where an access went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,24 +34,30 @@ pub(crate) enum Miss {
 
 #[derive(Clone, Copy)]
 pub(crate) struct Slot {
-    /// Page number that may be read through this slot.
+    pub(crate) page: u64,
+    /// Lines that may be read through this slot: those that are where `bytes` says.
     pub(crate) readable: u64,
-    /// Page number that may be written through this slot: a page that was written before and holds no decoded code.
+    /// Lines that may be written through this slot: the same if the page was written before and holds no decoded code.
     pub(crate) writable: u64,
-    /// Where the readable page is.
+    /// Where the page is.
     pub(crate) bytes: PageBytes,
-    /// The frame of the writable page.
+    /// Its frame, if it may be written.
     pub(crate) frame: u32,
 }
 
-const EMPTY: Slot = Slot { readable: NO_PAGE, writable: NO_PAGE, bytes: PageBytes::NONE, frame: NO_FRAME };
+const EMPTY: Slot = Slot { page: NO_PAGE, readable: 0, writable: 0, bytes: PageBytes::NONE, frame: NO_FRAME };
 /// Frame of a page that is read in place.
 const NO_FRAME: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 struct Held {
     page: u64,
+    /// Where it is,
     bytes: PageBytes,
+    /// these lines of it,
+    lines: u64,
+    /// and where the others are.
+    below: PageBytes,
     frame: u32,
     written: bool,
 }
@@ -115,9 +127,12 @@ impl Overlay {
     }
 
     /// The pages that the interpreted code wrote to, with their present content.
-    pub fn written(&self) -> impl Iterator<Item = (Avma, &Page)> {
-        let written = self.held.iter().filter(|held| held.written);
-        written.map(|held| (Avma(held.page << 12), &self.frames[held.frame as usize]))
+    pub fn written(&self) -> impl Iterator<Item = (Avma, Page)> {
+        self.held.iter().filter(|held| held.written).map(|held| {
+            let mut page = self.frames[held.frame as usize];
+            copy_lines(held.below, !held.lines, &mut page);
+            (Avma(held.page << 12), page)
+        })
     }
 
     /// The pieces of memory that the interpreted code changed, with their present content, in the order of the first use of their pages.
@@ -153,27 +168,54 @@ impl Overlay {
         }
     }
 
-    /// Where `page` is, read now if it is new, and opened for reading in its slot.
+    /// Where `lines` of `page` are, which is read now if it is new. They are opened for reading in its slot.
     #[cold]
-    pub(crate) fn open(&mut self, page: u64, memory: &mut dyn Memory) -> Result<PageBytes, Miss> {
+    pub(crate) fn open(&mut self, page: u64, lines: u64, memory: &mut dyn Memory) -> Result<PageBytes, Miss> {
         let index = self.hold(page, memory)?;
+        self.bring(index, lines);
         Ok(self.held[index].bytes)
     }
 
-    /// Like [`open`](Self::open), for writing: the frame that holds a copy of `page`. `fast` opens the slot for writing, too.
-    pub(crate) fn open_for_writing(&mut self, page: u64, fast: bool, memory: &mut dyn Memory) -> Result<u32, Miss> {
+    /// Has lines of a page where the others are that were used since it was written.
+    fn bring(&mut self, index: usize, lines: u64) {
+        let Held { page, lines: there, below, frame, .. } = self.held[index];
+        if lines & !there == 0 {
+            return;
+        }
+        copy_lines(below, lines & !there, &mut self.frames[frame as usize]);
+        self.held[index].lines |= lines;
+        let slot = &mut self.slots[page as usize % SLOTS];
+        if slot.page == page {
+            slot.readable |= lines;
+            slot.writable |= if slot.writable == 0 { 0 } else { lines };
+        }
+    }
+
+    /// Like [`open`](Self::open), for writing: the frame that holds a copy of these lines. `fast` opens the slot for writing, too.
+    pub(crate) fn open_for_writing(
+        &mut self,
+        page: u64,
+        lines: u64,
+        fast: bool,
+        memory: &mut dyn Memory,
+    ) -> Result<u32, Miss> {
+        // Asked first of a new page: one that is in use only when it is written to is brought in once, and not for reading before.
+        let is_new = self.table[self.probe(page)] == 0;
+        let is_writable = is_new.then(|| memory.writable(Avma(page << 12)));
         let index = self.hold(page, memory)?;
         if !self.held[index].written {
-            if !memory.writable(Avma(page << 12)) {
+            if !is_writable.unwrap_or_else(|| memory.writable(Avma(page << 12))) {
                 return Err(Miss::Fault(page << 12));
             }
             self.held[index].written = true;
             if self.held[index].frame == NO_FRAME {
                 let frame = self.next_frame();
-                self.held[index].bytes.copy(0, &mut self.frames[frame]);
                 self.frames_used += 1;
-                self.held[index].frame = frame as u32;
-                self.held[index].bytes = self.frames.bytes(frame);
+                let held = &mut self.held[index];
+                (held.frame, held.bytes, held.lines) = (frame as u32, self.frames.bytes(frame), 0);
+            }
+            if self.originals.is_some() {
+                self.bring(index, ALL_LINES);
             }
             if let Some(originals) = &mut self.originals {
                 let frame = self.held[index].frame as usize;
@@ -183,9 +225,10 @@ impl Overlay {
                 originals[frame] = self.frames[frame];
             }
         }
-        let Held { bytes, frame, .. } = self.held[index];
-        let writable = if fast { page } else { NO_PAGE };
-        self.slots[page as usize % SLOTS] = Slot { readable: page, writable, bytes, frame };
+        self.bring(index, lines);
+        let Held { bytes, frame, lines: readable, .. } = self.held[index];
+        let writable = if fast { readable } else { 0 };
+        self.slots[page as usize % SLOTS] = Slot { page, readable, writable, bytes, frame };
         Ok(frame)
     }
 
@@ -208,7 +251,7 @@ impl Overlay {
                         (self.frames.bytes(frame), frame as u32)
                     }
                 };
-                self.held.push(Held { page, bytes, frame, written: false });
+                self.held.push(Held { page, bytes, lines: ALL_LINES, below: bytes, frame, written: false });
                 self.frames_used += usize::from(frame != NO_FRAME);
                 self.table[at] = index as u32 + 1;
                 index
@@ -216,9 +259,9 @@ impl Overlay {
             index => index as usize - 1,
         };
         let slot = &mut self.slots[page as usize % SLOTS];
-        if slot.readable != page {
-            let Held { bytes, frame, .. } = self.held[index];
-            *slot = Slot { readable: page, writable: NO_PAGE, bytes, frame };
+        if slot.page != page {
+            let Held { bytes, lines, frame, .. } = self.held[index];
+            *slot = Slot { page, readable: lines, writable: 0, bytes, frame };
         }
         Ok(index)
     }
@@ -234,9 +277,18 @@ impl Overlay {
     /// No page may be written through its slot until it was looked at again: decoded code has appeared.
     pub(crate) fn close_for_writing(&mut self, page: u64) {
         let slot = &mut self.slots[page as usize % SLOTS];
-        if slot.writable == page {
-            slot.writable = NO_PAGE;
+        if slot.page == page {
+            slot.writable = 0;
         }
+    }
+}
+
+/// Copies the lines of a page that `lines` says.
+fn copy_lines(from: PageBytes, mut lines: u64, to: &mut Page) {
+    while lines != 0 {
+        let at = lines.trailing_zeros() as usize * LINE;
+        to[at..at + LINE].copy_from_slice(&from.load::<LINE>(at));
+        lines &= lines - 1;
     }
 }
 
@@ -283,8 +335,8 @@ mod tests {
         for round in 0..3u64 {
             for page in 0..500u64 {
                 let page = page * 256 + round; // all in one slot
-                assert_eq!(overlay.open(page, &mut Numbered).unwrap().load(0), [page as u8]);
-                assert_eq!(overlay.open(page, &mut Numbered).unwrap().load(PAGE - 1), [page as u8]);
+                assert_eq!(overlay.open(page, ALL_LINES, &mut Numbered).unwrap().load(0), [page as u8]);
+                assert_eq!(overlay.open(page, ALL_LINES, &mut Numbered).unwrap().load(PAGE - 1), [page as u8]);
                 assert_eq!(overlay.pages() as u64, page / 256 + 1);
             }
             assert_eq!(overlay.pages(), 500);
@@ -298,13 +350,13 @@ mod tests {
     fn changes_are_what_differs_from_the_originals() {
         let mut overlay = Overlay::with_originals(8);
         for round in 1..3 {
-            overlay.open(9, &mut Numbered).unwrap();
-            let frame = overlay.open_for_writing(4, true, &mut Numbered).unwrap() as usize;
+            overlay.open(9, 1, &mut Numbered).unwrap();
+            let frame = overlay.open_for_writing(4, 1, true, &mut Numbered).unwrap() as usize;
             overlay.frames[frame][17..20].fill(50 + round);
             overlay.frames[frame][21] = 60;
             overlay.frames[frame][22] = 4; // what was there
             overlay.frames[frame][PAGE - 1] = 61;
-            overlay.open_for_writing(5, true, &mut Numbered).unwrap();
+            overlay.open_for_writing(5, 1, true, &mut Numbered).unwrap();
             let changes: Vec<(Avma, Vec<u8>)> = overlay.changes().map(|(at, bytes)| (at, bytes.to_vec())).collect();
             assert_eq!(
                 changes,
@@ -319,10 +371,10 @@ mod tests {
     fn few_pages_are_cleared_one_by_one() {
         let mut overlay = Overlay::new(1000);
         for page in 0..20 {
-            overlay.open(page << 20, &mut Numbered).unwrap();
+            overlay.open(page << 20, 1, &mut Numbered).unwrap();
         }
         overlay.clear();
         assert!(overlay.table.iter().all(|&at| at == 0));
-        assert!(overlay.slots.iter().all(|slot| slot.readable == NO_PAGE));
+        assert!(overlay.slots.iter().all(|slot| slot.page == NO_PAGE));
     }
 }

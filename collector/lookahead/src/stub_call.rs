@@ -18,8 +18,8 @@ pub(crate) const WRITES: u8 = 32;
 
 /// Copies a stub's memory operand into the context.
 pub(crate) fn load_scratch(m: &mut Machine<'_>, address: u64, size: usize) -> Step {
-    let (page, at) = m.readable(address)?;
-    if at + size <= PAGE {
+    if (address & 0xfff) as usize + size <= PAGE {
+        let (page, at) = m.readable(address, size)?;
         page.copy(at, &mut m.context.scratch[..size]);
         return Ok(());
     }

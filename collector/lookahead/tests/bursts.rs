@@ -193,7 +193,7 @@ fn memory_in_place_gives_the_same_burst_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_page_in_place_is_copied_when_it_is_written_to() {
+fn a_line_in_place_is_copied_when_its_page_was_written_to() {
     // mov rax, [rsp]; syscall
     let mut bench = bench(&[0x48, 0x8b, 0x04, 0x24, 0x0f, 0x05]);
     bench.memory.in_place = true;
@@ -212,6 +212,14 @@ fn a_page_in_place_is_copied_when_it_is_written_to() {
     bench.registers.general[4] = STACK + 0x1000;
     bench.memory.put(STACK + 0x1000, &[8]);
     assert_eq!(loads(&mut bench), 7, "it was copied when it was written to");
+    bench.registers.general[4] = STACK + 0x1100;
+    bench.memory.put(STACK + 0x1100, &[9]);
+    assert_eq!(loads(&mut bench), 9, "another line is copied when it is used");
+    bench.memory.put(STACK + 0x1100, &[10]);
+    assert_eq!(loads(&mut bench), 9);
+    let (_, page) = bench.overlay.written().next().unwrap();
+    assert_eq!([page[0], page[0x100]], [7, 9]);
+    bench.registers.general[4] = STACK + 0x1000;
     bench.overlay.clear();
     assert_eq!(loads(&mut bench), 8);
     assert_eq!(bench.memory.reads, 0);

@@ -218,7 +218,7 @@ fn check_with(case: &Case, cache: &mut CodeCache, in_place: bool) -> Result<(), 
             let first = (0..4096).find(|&i| expected[at + i] != page[i]).unwrap_or(0);
             wrong.push(format!("memory at {:x} is {:02x}", at + first, page[first]));
         }
-        expected[at..at + 4096].copy_from_slice(page);
+        expected[at..at + 4096].copy_from_slice(&page);
     }
     data.reads = 0;
     let mut unwritten = [0; 4096];

@@ -209,11 +209,11 @@ fn one(
     let mut expected = memory.to_vec();
     for (address, page) in overlay.written() {
         match address.0.checked_sub(region).map(|at| at as usize).filter(|&at| at < REGION) {
-            Some(at) => expected[at..at + 4096].copy_from_slice(page),
+            Some(at) => expected[at..at + 4096].copy_from_slice(&page),
             None if !executed => {}
             None => {
                 let mut theirs = [0; 4096];
-                if !tracee.read(address.0, &mut theirs) || theirs != *page {
+                if !tracee.read(address.0, &mut theirs) || theirs != page {
                     wrong.push(format!("wrote to {address}"));
                 }
             }

@@ -248,7 +248,7 @@ fn compare_written(tracee: &Tracee, overlay: &Overlay, rip: u64, save: Option<&U
             report.diverged("memory", format!("before {rip:#x}: page {address} is not there"));
             continue;
         }
-        let mut ours = *page;
+        let mut ours = page;
         if let Some(save) = save {
             allow(save, address.0, &mut ours, &theirs);
         }
@@ -268,10 +268,10 @@ fn compare_written(tracee: &Tracee, overlay: &Overlay, rip: u64, save: Option<&U
 fn compare_save(tracee: &Tracee, overlay: &Overlay, save: &UndefinedSave) -> bool {
     overlay.written().any(|(address, page)| {
         let mut theirs = [0; 4096];
-        let mut ours = *page;
+        let mut ours = page;
         tracee.read(address.0, &mut theirs) && {
             allow(save, address.0, &mut ours, &theirs);
-            ours != *page
+            ours != page
         }
     })
 }
