@@ -81,7 +81,7 @@ pub struct TracingReport {
     pub running_processes: bool,
     /// Whether agents inside a command's processes can take the bursts, which costs less.
     pub agents: bool,
-    /// Whether a path can go on after system calls, which takes a breakpoint.
+    /// Whether a path that is traced from outside can go on after system calls, which takes a breakpoint.
     pub behind_system_calls: bool,
 }
 
@@ -276,7 +276,7 @@ fn advice(machine: &Machine, tracing: &TracingReport) -> Vec<String> {
     );
     say(
         usable && !records && tracing.available && !tracing.behind_system_calls,
-        "Let hardware breakpoints open: branches traced in software end at system calls without them.",
+        "Let hardware breakpoints open: branches traced in software, from outside, end at system calls without them.",
     );
     say(
         !machine.may_sample_kernel() && usable,

@@ -103,7 +103,8 @@ pub struct Args {
     overhead: f64,
     /// Milliseconds that software tracing may take on top of that in the first second of a command's CPU time, so that short commands
     /// have bursts, too
-    #[arg(long, value_name = "MS", default_value_t = TracerOptions::DEFAULT_START_CREDIT.as_secs_f64() * 1e3)]
+    #[arg(long, value_name = "MS", value_parser = milliseconds,
+        default_value_t = TracerOptions::DEFAULT_START_CREDIT.as_secs_f64() * 1e3)]
     start_credit: f64,
     /// Instructions of a burst (a traced path)
     #[arg(long, value_name = "N", conflicts_with = "depth", default_value_t = BurstSize::DEFAULT_INSTRUCTIONS)]
@@ -231,6 +232,15 @@ fn seconds(text: &str) -> anyhow::Result<Duration> {
     }
 }
 
+/// Milliseconds that a duration can have.
+fn milliseconds(text: &str) -> anyhow::Result<f64> {
+    let milliseconds: f64 = text.parse().map_err(|_| anyhow!("`{text}` is not a number of milliseconds"))?;
+    match Duration::try_from_secs_f64(milliseconds / 1e3) {
+        Ok(_) => Ok(milliseconds),
+        Err(_) => bail!("it is a number of milliseconds, 0 or more"),
+    }
+}
+
 fn request(args: Args) -> anyhow::Result<Request> {
     if args.pmu != "simulated" && args.simulation.is_used() {
         bail!("--pmu-core, --lbr-depth, --lbr-bias, --seed and --truth are for --pmu simulated");
@@ -276,8 +286,7 @@ fn request(args: Args) -> anyhow::Result<Request> {
         tracer: TracerOptions {
             kind: args.tracer,
             overhead: args.overhead,
-            start_credit: Duration::try_from_secs_f64(args.start_credit / 1e3)
-                .context("--start-credit: milliseconds, 0 or more")?,
+            start_credit: Duration::from_secs_f64(args.start_credit / 1e3),
             size: args.depth.map_or(BurstSize::Instructions(args.burst), BurstSize::Branches),
         },
         simulation: (args.pmu == "simulated").then(|| args.simulation.options()),

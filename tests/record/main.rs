@@ -605,6 +605,7 @@ fn wrong_usage() {
         &["-m", "3", "--", "true"],
         &["-j", "nonsense", "--", "true"],
         &["--duration", "0", "--", "true"],
+        &["--start-credit=-1", "--", "true"],
         &["-p", "1", "-a"],
     ] {
         let output = place.run(args);
@@ -632,8 +633,9 @@ fn memory_does_not_grow_with_the_recording() {
     let Some(place) = Place::to_record() else { return };
     let peak_kb = |children: u32| {
         let _ = fs::remove_file(place.path("started"));
+        // What tracing needs once a program has computed for a while is there in both.
         let script = format!(
-            ": > started; i=0; while [ $i -lt {children} ]; do /bin/true; i=$((i+1)); done; touch done; sleep 0.3"
+            ": > started; {SOME_WORK}i=0; while [ $i -lt {children} ]; do /bin/true; i=$((i+1)); done; touch done; sleep 0.3"
         );
         let child = place.start(&["--", "sh", "-c", &script]);
         wait_for("the children", || place.path("done").exists());

@@ -1,13 +1,9 @@
 //! Paths with system calls in them.
 
-use crate::{Place, programs, text, tracer};
+use crate::{Place, programs, text};
 
 #[test]
 fn bursts_go_on_behind_system_calls() {
-    if tracer() == "agent" {
-        testing::skip!(TracerLimit, "bursts of agents end at system calls");
-        return;
-    }
     let Some(place) = Place::to_trace() else { return };
     let Some(calls) = place.program("calls", programs::CALLS) else { return };
     for kind in ["read", "write", "getpid", "clock"] {
@@ -34,13 +30,9 @@ fn the_clock_of_the_vdso_is_followed() {
 
 #[test]
 fn a_thread_that_blocks_is_not_waited_for() {
-    if tracer() == "agent" {
-        testing::skip!(TracerLimit, "bursts of agents end at system calls");
-        return;
-    }
     let Some(place) = Place::to_trace() else { return };
     let Some(calls) = place.program("calls", programs::CALLS) else { return };
-    let traced = place.trace(&["--overhead", "20"], &[text(&calls), "sleep", "150"]);
+    let traced = place.trace(&["--overhead", "20"], &[text(&calls), "sleep", "900"]);
     assert!(traced.number("/bursts") >= 3, "{:#}", traced.tracer());
     assert_eq!(traced.number("/predictions/diverged"), 0, "{:#}", traced.tracer());
 }

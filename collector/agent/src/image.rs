@@ -14,7 +14,7 @@ use crate::inside::burst;
 use crate::inside::context::Tcb;
 use crate::inside::entry;
 use crate::inside::heap::Heap;
-use crate::inside::system::Action;
+use crate::inside::system::{self, Action};
 use crate::layout::{BASE, CONTEXT_COUNT, CONTEXTS, SLOTS, STUBS, tcb};
 use crate::slots::{Shared, Slots};
 
@@ -40,7 +40,7 @@ pub enum ImageError {
     },
 }
 
-fn system(what: &'static str) -> impl Fn(io::Error) -> ImageError {
+fn failed(what: &'static str) -> impl Fn(io::Error) -> ImageError {
     move |source| ImageError::System { what, source }
 }
 
@@ -123,14 +123,14 @@ impl Image {
         let own_start = own_start();
         let file = memfd_create("hbbp-agent", MemfdFlags::CLOEXEC | MemfdFlags::from_bits_retain(0x10))
             .or_else(|_| memfd_create("hbbp-agent", MemfdFlags::CLOEXEC))
-            .map_err(|error| system("memory for the agent (memfd_create)")(error.into()))?;
-        ftruncate(&file, FILE_BYTES).map_err(|error| system("memory for the agent (ftruncate)")(error.into()))?;
+            .map_err(|error| failed("memory for the agent (memfd_create)")(error.into()))?;
+        ftruncate(&file, FILE_BYTES).map_err(|error| failed("memory for the agent (ftruncate)")(error.into()))?;
         let parts = parts(&executable);
         let mapped = Mapped::all(&file, &executable, &parts)?;
         mapped.fill(&executable, own_start)?;
         mapped.prepare(&executable.tls, own_start);
         drop(mapped);
-        let slots = map(None, file.as_fd(), &shared_part()).map_err(system("memory for bursts (mmap)"))?;
+        let slots = map(None, file.as_fd(), &shared_part()).map_err(failed("memory for bursts (mmap)"))?;
         // SAFETY: the part is at least as long as what is shared, and stays mapped until the value is dropped.
         let slots = unsafe { Slots::new(slots.cast::<Shared>()) };
         Ok(Self { file, parts, slots, own_start })
@@ -144,6 +144,11 @@ impl Image {
         // SAFETY: looks up a number.
         let has_segment_bases = unsafe { libc::getauxval(libc::AT_HWCAP2) } & 2 != 0;
         if has_segment_bases { Ok(()) } else { Err(ImageError::NoSegmentBases) }
+    }
+
+    /// Whether bursts go on after system calls here.
+    pub fn follows_system_calls() -> bool {
+        system::can_dispatch()
     }
 
     /// The parts to be mapped, those of the executable first.
@@ -239,11 +244,11 @@ impl Mapped {
         let mut mapped = Self { parts: Vec::new() };
         for part in parts {
             let file = if part.source == Source::Executable { executable.file.as_fd() } else { file.as_fd() };
-            let start = map(Some(part.address), file, part).map_err(system("mapping the agent's image (mmap)"))?;
+            let start = map(Some(part.address), file, part).map_err(failed("mapping the agent's image (mmap)"))?;
             mapped.parts.push(Part { address: start.as_ptr() as u64, ..*part });
             // A kernel before 4.17 takes the address for a hint.
             if start.as_ptr() as u64 != part.address {
-                return Err(system("mapping the agent's image (mmap)")(io::ErrorKind::AlreadyExists.into()));
+                return Err(failed("mapping the agent's image (mmap)")(io::ErrorKind::AlreadyExists.into()));
             }
         }
         Ok(mapped)

@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn memory_is_copied_filled_and_compared_as_by_the_c_library() {
         let source: Vec<u8> = (0..400_u32).map(|n| (n * 7 + 3) as u8).collect();
-        for count in (0..70).chain([128, 255, 256]) {
+        for count in (0..140).chain([255, 256]) {
             for offset in [0, 1, 7, 32] {
                 let mut to = vec![0xee; 400];
                 // SAFETY: both vectors are longer than `offset + count`.

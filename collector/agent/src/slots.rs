@@ -409,6 +409,8 @@ impl Drop for Slots {
 }
 
 impl Burst {
+    /// Taken branches at most.
+    pub const BRANCHES: usize = BRANCHES;
     /// Taken branches of a piece, but for the last.
     pub const PIECE: usize = PIECE;
     /// System calls that one goes over at most,

@@ -30,6 +30,11 @@ pub(crate) trait PlannedFollower {
         first: &EventAttr,
         choice: &mut Choice,
     ) -> Result<Option<Attached>, RecordError>;
+
+    /// Files that it has open besides those that every follower has.
+    fn files(&self) -> usize {
+        0
+    }
 }
 
 /// The attributes of a follower's event: those of its plan, and what readers expect all events to agree in, as `first` has it. Its samples have

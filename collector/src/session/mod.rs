@@ -122,9 +122,8 @@ impl<'a> Session<'a> {
         let files = open_files();
         check_files(files, cpus(request, machine).len())?;
         let (mut choice, follower) = plan(request, machine)?;
-        // Agents have a ring of each CPU for themselves.
-        let rings = usize::from(follower.is_some() && request.target == Target::Command);
-        check_files(files, (tasks(&request.target) * choice.events.len() + rings) * cpus(request, machine).len())?;
+        let events = tasks(&request.target) * cpus(request, machine).len() * choice.events.len();
+        check_files(files, events + follower.as_ref().map_or(0, |follower| follower.files()))?;
         if let Some(program) = request.command.first() {
             find_program(program)?;
         }

@@ -8,9 +8,9 @@ use perf_event_open_sys::bindings as sys;
 use perfdata::{BranchSampleType, EventAttr, EventDescription, SampleFormat};
 
 use crate::error::RecordError;
-use crate::machine::Machine;
 use crate::machine::cpu_list::CpuList;
 use crate::machine::pmu::EventCode;
+use crate::machine::{EventOpener, Machine};
 use crate::plan::EventOption;
 use crate::plan::choice::Choice;
 use crate::plan::event_spec::{EventSpec, Levels, Period, Provenance, Role, Unit};
@@ -18,13 +18,14 @@ use crate::plan::periods::prime_from;
 use crate::plan::request::{Request, Target};
 use crate::session::followed::{Attached, Followed, Follows, PlannedFollower, agreeing};
 use crate::session::metadata::{count_event, event_metadata};
-use crate::session::open::Totals;
+use crate::session::open::{KernelOpener, Totals};
 use crate::session::placeholder::{placeholder, tracking};
 use crate::session::{Summary, nanoseconds};
 use crate::sys::{EventFd, own_cpu_time};
 use crate::tracer::budget::stop_cost::{SAMPLE, SAMPLE_SHARE, UNSEEN_SHARE};
 use crate::tracer::{
-    BurstEvent, Clock, Settings, TraceError, Tracer, TracerChoice, TracerKind, TracerOptions, TracerStatistics,
+    BurstEvent, BurstSize, Clock, Settings, TraceError, Tracer, TracerChoice, TracerKind, TracerOptions,
+    TracerStatistics,
 };
 
 /// Tracing that is to be done.
@@ -82,6 +83,11 @@ impl Tracing {
 }
 
 impl PlannedFollower for Tracing {
+    /// The records of forks and execs have a ring of each CPU.
+    fn files(&self) -> usize {
+        if self.settings.kind == TracerKind::Agent { self.cpus.len() } else { 0 }
+    }
+
     /// If the tracer was the tool's choice and cannot attach, that is a degradation.
     fn attach(
         mut self: Box<Self>,
@@ -104,7 +110,9 @@ impl PlannedFollower for Tracing {
         let is_open = request.tracer.kind == TracerChoice::Auto;
         let mut attached = None;
         if self.settings.kind == TracerKind::Agent {
-            match Tracer::by_agents(self.settings.clone(), event.clone(), self.cpus.clone()) {
+            // They are put in by ptrace, later.
+            let may_trace = KernelOpener.try_trace().map_err(|errno| TraceError::Agent(format!("ptrace: {errno}")));
+            match may_trace.and_then(|()| Tracer::by_agents(self.settings.clone(), event.clone(), self.cpus.clone())) {
                 Err(error) if is_open => {
                     choice.degradations.push(format!("bursts cost more than they could: {error}"));
                     self.settings.kind = TracerKind::Lookahead;
@@ -200,9 +208,13 @@ fn wanted(request: &Request, machine: &Machine, choice: &mut Choice) -> Option<T
 }
 
 /// Whether agents are the better way: they are put into commands, and their clock counts time, which instructions do better where the
-/// machine counts them.
+/// machine counts them. They need the kernel to go on after system calls, and have no room for longer bursts.
 fn has_agents(request: &Request, machine: &Machine) -> bool {
-    request.target == Target::Command && !machine.counts_instructions() && agent::Image::possible().is_ok()
+    let has_room = match request.tracer.size {
+        BurstSize::Instructions(most) | BurstSize::Branches(most) => most <= agent::Burst::BRANCHES as u64,
+    };
+    let is_possible = agent::Image::possible().is_ok() && agent::Image::follows_system_calls();
+    request.target == Target::Command && !machine.counts_instructions() && has_room && is_possible
 }
 
 fn spec(clock: Clock, overhead: f64) -> EventSpec {

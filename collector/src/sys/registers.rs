@@ -8,8 +8,10 @@ use crate::errno::Errno;
 
 /// The register set of `PTRACE_GETREGSET` that is an XSAVE area.
 const NT_X86_XSTATE: usize = 0x202;
-/// The one that is the pointer of the shadow stack (since Linux 6.6); reading it fails where the thread has none.
-const NT_X86_SHSTK: usize = 0x204;
+/// arch_prctl(2) of another thread, and what asks which shadow stacks it has (since Linux 6.6): bit 0, any. Kernels before 6.14 warn of
+/// whoever asks for the pointer (`NT_X86_SHSTK`) of a thread that has none.
+const PTRACE_ARCH_PRCTL: libc::c_uint = 30;
+const ARCH_SHSTK_STATUS: usize = 0x5005;
 
 /// The code segment of 64-bit code in user space; 32-bit code has another.
 pub(crate) const USER_CS_64: u64 = 0x33;
@@ -41,7 +43,7 @@ impl RegisterArea {
         Self { words: vec![0; 16384 / 8], length: 0, general: unsafe { std::mem::zeroed() } }
     }
 
-    /// `PTRACE_GETREGS` and `PTRACE_GETREGSET` of `NT_X86_XSTATE` and `NT_X86_SHSTK`.
+    /// `PTRACE_GETREGS`, `PTRACE_GETREGSET` of `NT_X86_XSTATE`, and whether it has a shadow stack.
     pub(crate) fn read(&mut self, thread: i32) -> Result<ThreadRegisters, Errno> {
         let mut area = libc::iovec { iov_base: self.words.as_mut_ptr().cast(), iov_len: self.words.len() * 8 };
         // SAFETY: user_regs_struct is plain integers, of which the kernel fills one; to `area` it writes no more than its length.
@@ -55,10 +57,9 @@ impl RegisterArea {
             regs
         };
         (self.length, self.general) = (area.iov_len, regs);
-        let mut pointer = 0_u64;
-        let mut one = libc::iovec { iov_base: addr_of_mut!(pointer).cast(), iov_len: size_of::<u64>() };
+        let mut features = 0_u64;
         // SAFETY: the kernel writes one word at most.
-        let read = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread, NT_X86_SHSTK, addr_of_mut!(one)) };
+        let asked = unsafe { libc::ptrace(PTRACE_ARCH_PRCTL, thread, addr_of_mut!(features), ARCH_SHSTK_STATUS) };
         // SAFETY: any bytes are u8, and `iov_len` is at most the length given.
         let bytes = unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<u8>(), area.iov_len) };
         let registers = Registers {
@@ -67,7 +68,7 @@ impl RegisterArea {
             rflags: regs.eflags,
             fs_base: regs.fs_base,
             gs_base: regs.gs_base,
-            shadow_stack: read == 0,
+            shadow_stack: asked == 0 && features & 1 != 0,
             vector: VectorState::from_xsave(bytes).ok_or(Errno::EINVAL)?,
         };
         if regs.cs != USER_CS_64 {

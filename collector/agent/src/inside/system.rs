@@ -132,6 +132,11 @@ pub(crate) fn end_dispatch() {
     set_dispatch([0; 4]);
 }
 
+/// Whether the kernel can tell of system calls (since Linux 5.11).
+pub(crate) fn can_dispatch() -> bool {
+    set_dispatch([0; 4])
+}
+
 fn set_dispatch([mode, start, length, selector]: [u64; 4]) -> bool {
     const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
     // SAFETY: the kernel only reads the byte of the selector, which lives as long as the image.

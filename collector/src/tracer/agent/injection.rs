@@ -74,7 +74,7 @@ impl Candidate {
             return Err(Refusal::NotNow);
         }
         // A filter that comes later might end the process for the agent's own system calls.
-        if maps.iter().any(|map| file_name(map).starts_with(b"libseccomp.so")) {
+        if maps.iter().any(is_filter_library) {
             return Err(Refusal::Never("it can make filters of system calls (libseccomp)"));
         }
         if maps.iter().any(is_device) {
@@ -139,6 +139,11 @@ pub(crate) fn filters_system_calls(process: i32) -> bool {
     guards(process as u32).filters > own_filters()
 }
 
+/// Whether a process filters its system calls, or has loaded what makes filters.
+pub(crate) fn may_filter_system_calls(process: i32) -> bool {
+    filters_system_calls(process) || mappings(process as u32).iter().any(is_filter_library)
+}
+
 /// Whether the code has done its work in a process.
 pub(crate) fn load_status(process: i32) -> LoadStatus {
     let mut word = [0; 8];
@@ -186,8 +191,8 @@ fn one_page() -> [u64; 6] {
     [SCRATCH, PAGE, protection as u64, flags as u64, u64::MAX, 0]
 }
 
-fn file_name(map: &Mapping) -> &[u8] {
-    map.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+fn is_filter_library(map: &Mapping) -> bool {
+    map.path.rsplit(|&byte| byte == b'/').next().is_some_and(|name| name.starts_with(b"libseccomp.so"))
 }
 
 /// Reading memory of a device may do something.

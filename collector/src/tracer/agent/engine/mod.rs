@@ -117,7 +117,7 @@ impl AgentEngine {
             settings,
             shared,
             limits,
-            cpus: cpus.len(),
+            cpus: cpus.len().max(1),
             collecting,
             kernel,
             sideband,
@@ -224,7 +224,9 @@ impl AgentEngine {
         let next = match new.len() {
             _ if !self.young.is_empty() => 2 * YOUNG,
             0 => SELDOM,
-            _ => often.min(self.until_few()),
+            // In the first moments nothing else tells how many there will be.
+            bursts if often < OFTEN || bursts > FEW as usize => often.min(self.until_few()),
+            _ => often,
         };
         let is_soon = self.last_stand.is_some_and(|since| now < since + OFTEN);
         let next = if is_soon { next.min(SOON_SEEN) } else { next };
@@ -245,8 +247,8 @@ impl AgentEngine {
         let Some(watched) = self.tree.get_mut(thread) else { return };
         watched.arm(next);
         if watched.tells_agent {
-            // The burst may be one of before the clock was told to overflow once.
-            (watched.stands, watched.will_overflow) = (false, false);
+            // The burst may be one of before the clock was told to overflow once: the next one is not.
+            watched.stands = std::mem::take(&mut watched.will_overflow);
             let _ = watched.clock.enable();
         }
         if let Some((_, period)) = self.collecting.held().clocks.get_mut(&watched.clock.number()) {

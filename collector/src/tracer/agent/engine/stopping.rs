@@ -6,11 +6,14 @@ use crate::sys::process::is_alive;
 use crate::sys::{POLL_HUP, POLL_IN, Report};
 use crate::tracer::agent::collecting::Held;
 use crate::tracer::agent::engine::{AgentEngine, LOADING};
-use crate::tracer::agent::injection::{Candidate, Refusal, blocks, filters_system_calls, inherited_signal};
+use crate::tracer::agent::injection::{
+    Candidate, Refusal, blocks, filters_system_calls, inherited_signal, may_filter_system_calls,
+};
 use crate::tracer::agent::stops::Purpose;
 use crate::tracer::agent::tree::{State, Watched};
 use crate::tracer::agent::visits::leave_system_call;
 use crate::tracer::kernel::{Kernel, Processes};
+use crate::tracer::notice::{Notice, best_notice};
 
 /// A process gets the agent when it has computed for so long.
 const SETTLED: Duration = Duration::from_millis(20);
@@ -33,7 +36,7 @@ impl AgentEngine {
         let mut purpose = match self.tree.state(process) {
             // A program that has just begun says soon what its signals are for, and many end before the agent is worth its price.
             Some(State::Without) => match self.collecting.image(self.limits) {
-                Some(Ok(_)) if self.is_settled(process) && tries < TRIES => Purpose::Agent,
+                Some(Ok(_)) if self.is_settled(process) && tries < 2 * TRIES => Purpose::Agent,
                 Some(Ok(_)) | None => Purpose::Visit,
                 Some(Err(error)) => {
                     self.agents.failed.get_or_insert_with(|| error.to_string());
@@ -45,7 +48,7 @@ impl AgentEngine {
             _ => return,
         };
         if purpose == Purpose::Agent {
-            if let Some(signal) = inherited_signal(process).filter(|_| !filters_system_calls(process)) {
+            if let Some(signal) = inherited_signal(process).filter(|_| !may_filter_system_calls(process)) {
                 return self.has_agent(process, signal);
             }
             match Candidate::of(process, thread) {
@@ -54,8 +57,9 @@ impl AgentEngine {
                 Err(refusal) => return self.refused(process, thread, refusal),
             }
         }
-        // Only what runs is stopped: a system call that it waits in would be interrupted.
-        if !self.kernel.is_computing(thread) {
+        // Only what runs is stopped, or one that never is when it is looked at: it is traced until it comes out of the system call.
+        let is_never = tries >= TRIES && self.stops_by_its_clock(process, thread);
+        if !is_never && !self.kernel.is_computing(thread) {
             self.agents.put_off += 1;
             return self.try_again(thread);
         }
@@ -71,6 +75,12 @@ impl AgentEngine {
                 self.try_again(thread);
             }
         }
+    }
+
+    /// Whether a thread can be asked to stop while it is in a system call: that is not interrupted, at least not soon, and may be made again.
+    fn stops_by_its_clock(&self, process: i32, thread: i32) -> bool {
+        let notice = best_notice(self.kernel.signals_blocked(thread), self.kernel.signals_caught(thread));
+        matches!(notice, Notice::Signal(_)) && !filters_system_calls(process)
     }
 
     /// Whether a process has computed for a while since its program began.
