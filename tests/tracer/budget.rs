@@ -11,10 +11,13 @@ use crate::{Place, errors, programs, text, wait_for};
 fn the_budget_is_kept_and_bursts_come_with_it() {
     let Some(place) = Place::to_trace() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
+    // To make the agent takes more than half of what 1 % of six seconds is, beside other tests.
+    let seconds = if crate::tracer() == "agent" { 15 } else { 6 };
+    let (work, least) = ((seconds * 1000).to_string(), seconds * 1_000_000_000 / 60 * 59);
     let mut bursts = Vec::new();
     for allowed in [1.0, 5.0] {
         let begun = Instant::now();
-        let traced = place.trace(&["--overhead", &allowed.to_string(), "--start-credit", "0"], &[text(&hot), "6000"]);
+        let traced = place.trace(&["--overhead", &allowed.to_string(), "--start-credit", "0"], &[text(&hot), &work]);
         let elapsed = begun.elapsed().as_nanos() as u64;
         let overhead = traced.tracer()["overhead"].as_f64().unwrap();
         assert!(overhead > 0.0 && overhead <= allowed * 1.3, "{allowed} %: {:#}", traced.tracer());
@@ -25,7 +28,7 @@ fn the_budget_is_kept_and_bursts_come_with_it() {
         let inside = ["stops", "lookahead", "decoding"].map(|part| traced.number(&format!("/time/{part}_ns")));
         let inside = if crate::tracer() == "agent" { inside.iter().sum() } else { 0 };
         let all = application + inside;
-        assert!((5_900_000_000..elapsed).contains(&all), "6 s of CPU time in {elapsed} ns: {application} + {inside}");
+        assert!((least..elapsed).contains(&all), "{seconds} s of CPU time in {elapsed} ns: {application} + {inside}");
         let parts = ["stops", "state", "lookahead", "decoding", "breakpoints", "other", "samples"];
         let spent: u64 = parts.iter().map(|part| traced.number(&format!("/time/{part}_ns"))).sum();
         assert!((spent as f64 / application as f64 * 100.0 - overhead).abs() < 0.01, "{:#}", traced.tracer());
