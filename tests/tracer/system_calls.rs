@@ -3,16 +3,16 @@
 use crate::{Place, programs, text};
 
 #[test]
-fn bursts_go_on_behind_system_calls() {
+fn bursts_go_on_after_system_calls() {
     let Some(place) = Place::to_trace() else { return };
     let Some(calls) = place.program("calls", programs::CALLS) else { return };
     for kind in ["read", "write", "getpid", "clock"] {
         let traced = place.trace(&["--overhead", "30"], &[text(&calls), kind, "300"]);
         let tracer = traced.tracer();
-        let behind = tracer["continued"]["system call"].as_u64().unwrap_or(0);
+        let after = tracer["continued"]["system call"].as_u64().unwrap_or(0);
         let bursts = traced.number("/bursts");
-        assert!(bursts >= 3 && behind > bursts, "{kind}: {tracer:#}");
-        assert!(traced.number("/predictions/checked") >= behind / 2, "{kind}: {tracer:#}");
+        assert!(bursts >= 3 && after > bursts, "{kind}: {tracer:#}");
+        assert!(traced.number("/predictions/checked") >= after / 2, "{kind}: {tracer:#}");
         assert_eq!(traced.number("/predictions/diverged"), 0, "{kind}: {tracer:#}");
         let calls = traced.bursts.iter().filter(|burst| burst.instructions() > 300).count();
         assert!(calls * 10 >= traced.bursts.len() * 8, "{kind}: bursts of several calls: {tracer:#}");

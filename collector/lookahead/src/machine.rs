@@ -15,6 +15,12 @@ use crate::registers::Registers;
 
 const SLOTS: u64 = 256;
 
+/// How many of `count` bytes from `address` on are in its page.
+#[inline(always)]
+fn in_page(address: u64, count: usize) -> usize {
+    (PAGE - (address & 0xfff) as usize).min(count)
+}
+
 /// Whether `N` bytes from an offset in a page on are in one line.
 #[inline(always)]
 fn is_within_line<const N: usize>(at: usize) -> bool {
@@ -179,7 +185,7 @@ impl<'m> Machine<'m> {
         let mut done = 0;
         while done < bytes.len() {
             let from = address.wrapping_add(done as u64);
-            let count = (PAGE - (from & 0xfff) as usize).min(bytes.len() - done);
+            let count = in_page(from, bytes.len() - done);
             let (page, at) = self.readable(from, count)?;
             page.copy(at, &mut bytes[done..done + count]);
             done += count;
@@ -192,7 +198,7 @@ impl<'m> Machine<'m> {
         let mut done = 0;
         while done < bytes.len() {
             let from = address.wrapping_add(done as u64);
-            let count = (PAGE - (from & 0xfff) as usize).min(bytes.len() - done);
+            let count = in_page(from, bytes.len() - done);
             match self.readable(from, count) {
                 Ok((page, at)) if page.has(at, &bytes[done..done + count]) => done += count,
                 _ => return false,
@@ -208,7 +214,7 @@ impl<'m> Machine<'m> {
         while done < bytes.len() {
             let to = address.wrapping_add(done as u64);
             let at = (to & 0xfff) as usize;
-            let count = (PAGE - at).min(bytes.len() - done);
+            let count = in_page(to, bytes.len() - done);
             let frame = self.writable(to, count)?;
             let place = &mut self.overlay.frames[frame][at..at + count];
             self.changed |= *place != bytes[done..done + count];
@@ -224,7 +230,7 @@ impl<'m> Machine<'m> {
         let mut done = 0;
         while done < count {
             let to = address.wrapping_add(done as u64);
-            let here = (PAGE - (to & 0xfff) as usize).min(count - done);
+            let here = in_page(to, count - done);
             self.writable(to, here)?;
             done += here;
         }

@@ -213,9 +213,7 @@ impl PageBytes {
         // SAFETY: as above; `bytes` is memory of the interpreter's, which no page of the program is.
         unsafe { std::ptr::copy_nonoverlapping(self.0.as_ptr().add(at), bytes.as_mut_ptr(), bytes.len()) }
     }
-}
 
-impl PageBytes {
     /// Whether these bytes are there from `at` on; they lie within the page.
     #[inline]
     pub(crate) fn has(self, mut at: usize, bytes: &[u8]) -> bool {

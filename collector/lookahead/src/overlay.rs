@@ -199,14 +199,12 @@ impl Overlay {
         fast: bool,
         memory: &mut dyn Memory,
     ) -> Result<u32, Miss> {
-        // Asked first of a new page: one that is in use only when it is written to is brought in once, and not for reading before.
-        let is_new = self.table[self.probe(page)] == 0;
-        let is_writable = is_new.then(|| memory.writable(Avma(page << 12)));
+        // Asked before a new page is read: one that is in use only when it is written to is brought in once, and not for reading before.
+        if !self.is_written(page) && !memory.writable(Avma(page << 12)) {
+            return Err(Miss::Fault(page << 12));
+        }
         let index = self.hold(page, memory)?;
         if !self.held[index].written {
-            if !is_writable.unwrap_or_else(|| memory.writable(Avma(page << 12))) {
-                return Err(Miss::Fault(page << 12));
-            }
             self.held[index].written = true;
             if self.held[index].frame == NO_FRAME {
                 let frame = self.next_frame();

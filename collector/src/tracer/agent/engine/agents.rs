@@ -79,10 +79,7 @@ impl AgentEngine {
 
     pub(super) fn refused(&mut self, process: i32, thread: i32, refusal: Refusal) {
         match refusal {
-            Refusal::NotNow | Refusal::Signal(_) => {
-                self.agents.put_off += 1;
-                self.try_again(thread);
-            }
+            Refusal::NotNow | Refusal::Signal(_) => self.try_again(thread),
             Refusal::Ended(_) => self.ended(process, thread),
             Refusal::Never(why) => {
                 TracerStatistics::count(&mut self.agents.refused, why);

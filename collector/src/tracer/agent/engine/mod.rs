@@ -58,7 +58,7 @@ pub(crate) struct AgentEngine {
     settings: Settings,
     shared: Arc<Shared>,
     limits: Limits,
-    /// How many there are.
+    /// CPUs of the machine.
     cpus: usize,
     collecting: Arc<Collecting>,
     kernel: LinuxKernel,
@@ -87,6 +87,7 @@ pub(crate) struct AgentEngine {
     ticks: u32,
     next_tick: Instant,
 }
+
 impl AgentEngine {
     /// For a command that is about to begin.
     ///

@@ -60,7 +60,6 @@ impl AgentEngine {
         // Only what runs is stopped, or one that never is when it is looked at: it is traced until it comes out of the system call.
         let is_never = tries >= TRIES && self.stops_by_its_clock(process, thread);
         if !is_never && !self.kernel.is_computing(thread) {
-            self.agents.put_off += 1;
             return self.try_again(thread);
         }
         let Some(watched) = self.tree.get_mut(thread) else { return };
@@ -70,10 +69,7 @@ impl AgentEngine {
             Err(errno) if errno.is_permission() && self.kernel.is_computing(thread) => {
                 self.refused(process, thread, Refusal::Barred);
             }
-            Err(_) => {
-                self.agents.put_off += 1;
-                self.try_again(thread);
-            }
+            Err(_) => self.try_again(thread),
         }
     }
 
@@ -88,8 +84,9 @@ impl AgentEngine {
         self.tree.used_by(process, self.kernel.cpu_time(process).unwrap_or_default()) >= SETTLED
     }
 
-    /// A thread that makes many system calls is in one when it is looked at: soon it may not be.
+    /// It is put off. A thread that makes many system calls is in one when it is looked at: soon it may not be.
     pub(super) fn try_again(&mut self, thread: i32) {
+        self.agents.put_off += 1;
         let mean = self.budget.period();
         let Some(watched) = self.tree.get_mut(thread) else { return };
         watched.tries += 1;
@@ -222,10 +219,7 @@ impl AgentEngine {
         statistics.other_stops += u64::from(due.is_none());
         self.budget.charge_other_stop(stop, took);
         drop(held);
-        let (true, Some((_, period))) = (is_taken, due) else {
-            self.agents.put_off += 1;
-            return self.try_again(thread);
-        };
+        let (true, Some((_, period))) = (is_taken, due) else { return self.try_again(thread) };
         self.agents.visited += 1;
         self.budget.governor.burst(stop + took, period as f64);
         if let Some(watched) = self.tree.get_mut(thread) {
@@ -247,13 +241,12 @@ impl AgentEngine {
 
     /// Lets a thread go that stands still and has nothing to do there.
     fn put_off(&mut self, thread: i32) {
-        self.agents.put_off += 1;
         self.release(thread, 0);
         self.try_again(thread);
     }
 
     /// Lets a thread go that stands still, with this signal or 0.
-    pub(super) fn release(&mut self, thread: i32, signal: i32) {
+    fn release(&mut self, thread: i32, signal: i32) {
         if self.kernel.detach(thread, signal).is_err() {
             self.stops.dies(self.process_of(thread), thread, self.kernel.now());
         }
