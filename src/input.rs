@@ -206,7 +206,7 @@ impl AnalysisArgs {
     /// The flow of a recording, and what is weaker in it than it could be, in sentences. Its blocks are counted by a choice of source where one
     /// was asked for.
     pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
-        let analysis = self.analyze(chosen, recording, GroupBy::Nothing, Detail::Branches, Subset::Whole)?;
+        let analysis = self.analyze(chosen, recording, GroupBy::default(), Detail::Branches, Subset::Whole)?;
         require_samples(&analysis)?;
         let degraded = Head::of(&analysis).degraded;
         let flow = if self.chooses() { analysis.into_flow_by_choice() } else { analysis.flow.unwrap_or_default() };

@@ -36,6 +36,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage; `record` passes on the exit status
 enum Command {
     /// Record a command, a process or the whole machine
     Record(Box<commands::record::Args>),
+    Control(commands::control::Args),
     /// Print the instruction mix as a pivot table
     Mix(commands::mix::Args),
     /// Print how often every basic block ran
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     collector::ignore_file_size_signal();
     let result = match Cli::parse().command {
         Command::Record(args) => commands::record::run(*args),
+        Command::Control(args) => commands::control::run(&args),
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
         Command::Export(args) => commands::export::run(&args),

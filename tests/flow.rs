@@ -27,7 +27,7 @@ fn analysis_of(recording: &Recording, search: BinarySearch) -> Analysis {
     let options = Options {
         search,
         subset: Subset::Whole,
-        group_by: GroupBy::Nothing,
+        group_by: GroupBy::default(),
         detail: Detail::Branches,
         threads: 2,
         rules: &model::Rules::default(),

@@ -385,7 +385,7 @@ fn every_block_of_an_analysis_has_a_reference() {
     let options = analyzer::Options {
         search: analyzer::BinarySearch::default(),
         subset: analyzer::recording::Subset::Whole,
-        group_by: analyzer::counting::GroupBy::Nothing,
+        group_by: analyzer::counting::GroupBy::default(),
         detail: analyzer::counting::Detail::Blocks,
         threads: 1,
         rules: &model::Rules::default(),

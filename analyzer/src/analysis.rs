@@ -12,7 +12,8 @@ use crate::build_id::BuildId;
 use crate::code::demangle;
 use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
-    Groups, Located, ModuleCounts, ModuleHits, count_module, locate, mean_instruction_length, sums_by_block,
+    Groups, Located, ModuleCounts, ModuleHits, TaskGroups, count_module, locate, mean_instruction_length,
+    sums_by_block,
 };
 use crate::estimation::{Estimate, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
@@ -126,11 +127,12 @@ pub fn analyze(
     let mut degradations: Vec<String> = recording.was_cut_off().then(|| CUT_OFF.to_owned()).into_iter().collect();
     degradations.extend(metadata.degradations);
     degradations.append(&mut sources.degradations);
-    let granularity = if options.group_by == GroupBy::Thread { Granularity::Thread } else { Granularity::Process };
-    let selection = Selection { granularity, subset: options.subset };
+    let granularity =
+        if options.group_by.tasks == TaskGroups::Thread { Granularity::Thread } else { Granularity::Process };
+    let selection = Selection { granularity, phases: options.group_by.phases, subset: options.subset };
     let totals = read_samples(recording, &mut tasks, &sources, selection, options.threads, progress)?;
-    let Tasks { timeline, mut modules, records, .. } = tasks;
-    let groups = Groups::new(options.group_by, &totals, &timeline);
+    let Tasks { timeline, phases, mut modules, records, .. } = tasks;
+    let groups = Groups::new(options.group_by, &totals, &timeline, &phases);
     let located = locate(&totals, &timeline, &mut modules, &sources, &groups, options.detail);
     let mut counted = count_modules(&located, &modules, &totals.stacks, options, progress);
     let estimate = estimate(&located, &counted, &modules, &sources);

@@ -36,6 +36,9 @@ pub enum RecordError {
     /// The tracer that was asked for cannot be used.
     #[error("no software tracing: {0}")]
     Trace(#[from] TraceError),
+    /// The recording begins switched off, or is to be switched in a place of the user's choice, and nobody could switch it.
+    #[error("nobody could switch the recording on or off: {0}")]
+    Control(io::Error),
     /// The events cannot be started.
     #[error("cannot start the events: {0}")]
     Enable(Errno),

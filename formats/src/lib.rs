@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `hbbp-recording/1` | in a recording: its metadata | [`metadata`] |
 //! | data of a burst | in a recording: raw data of a burst's first sample | [`burst_data`] |
+//! | mark of a phase | in a recording: a record | [`phase_mark`] |
 //! | `hbbp-flow/1` | a file of `hbbp merge` | [`flow`] |
 //! | `hbbp-executions/1` | a file of `hbbp record --pmu simulated --truth` | [`executions`] |
 //!
@@ -16,6 +17,7 @@ pub mod burst_data;
 pub mod executions;
 pub mod flow;
 pub mod metadata;
+pub mod phase_mark;
 mod simulation;
 mod tolerant;
 mod tracer;

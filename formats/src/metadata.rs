@@ -77,6 +77,10 @@ tolerant_objects! {
         pub late: Option<u64>,
         /// Samples of other events that came before the first burst and were left out; absent if there were none.
         pub before_first_burst: Option<u64>,
+        /// Samples that were left out because what made them was switched off; absent if there were none.
+        pub switched_off: Option<u64>,
+        /// Marks of phases; absent if there are none.
+        pub phase_marks: Option<u64>,
         /// Time from start to stop, ns.
         pub duration_ns: Option<u64>,
         /// CPU time of the collector itself, ns.

@@ -62,7 +62,7 @@ struct JsonBlock {
 
 /// Prints the blocks of a recording with their counts, the most executed first.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let analysis = args.input.analyze(GroupBy::Nothing)?;
+    let analysis = args.input.analyze(GroupBy::default())?;
     let mut rows: Vec<Row<'_>> = analysis
         .counted
         .iter()

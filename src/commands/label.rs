@@ -54,7 +54,7 @@ Examples:
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let input = &args.input;
     let truth = read_truth(&args.truth, input.analysis.search())?;
-    let analysis = input.analyze(GroupBy::Nothing)?;
+    let analysis = input.analyze(GroupBy::default())?;
     require_samples(&analysis)?;
     if analysis.sources.pair().is_none() {
         bail!("the recording has no pair of sources to choose from: record both event-based samples and branch stacks");

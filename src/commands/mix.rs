@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
-use analyzer::counting::GroupBy;
+use analyzer::counting::{GroupBy, TaskGroups};
 use analyzer::mix::{Cell, Dimension, Filter, Mix, Query, mix};
 use anyhow::Context;
 use serde_json::{Map, Value, json};
@@ -93,13 +93,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn group_by(query: &Query) -> GroupBy {
     let keys = query.rows.iter().chain(&query.columns).copied().chain(query.filters.iter().map(|filter| filter.key));
-    keys.map(|key| match key {
-        Dimension::Thread => GroupBy::Thread,
-        Dimension::Process | Dimension::Comm => GroupBy::Process,
-        _ => GroupBy::Nothing,
+    keys.fold(GroupBy::default(), |by, key| match key {
+        Dimension::Thread => GroupBy { tasks: TaskGroups::Thread, ..by },
+        Dimension::Process | Dimension::Comm => GroupBy { tasks: by.tasks.max(TaskGroups::Process), ..by },
+        Dimension::Phase => GroupBy { phases: true, ..by },
+        _ => by,
     })
-    .max()
-    .unwrap_or_default()
 }
 
 fn title_of(column: &[String]) -> String {

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod blocks;
+pub mod control;
 pub mod diff;
 pub mod doctor;
 pub mod export;

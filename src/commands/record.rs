@@ -55,6 +55,9 @@ pub struct Args {
     /// Stop after this time; a command is then told to end (SIGTERM)
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
+    /// Begin switched off: nothing is recorded until the program or `hbbp control on` says so
+    #[arg(long)]
+    off: bool,
     /// Event for event-based samples (EBS), in perf's notation (cycles:pp, r00c0, cpu/event=0xc0/), or none
     #[arg(long, value_name = "EVENT")]
     ebs_event: Option<String>,
@@ -296,6 +299,7 @@ fn request(args: Args) -> anyhow::Result<Request> {
         output: args.output,
         no_inherit: args.no_inherit,
         ring_pages: args.mmap_pages,
+        off: args.off,
         cpus: args.cpus,
         duration: args.duration,
         cmdline: env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -320,10 +324,16 @@ fn closing_lines(summary: &Summary) {
     if counts.before_first_burst > 0 {
         say!("  {} more before the first burst are left out", counts.before_first_burst);
     }
+    if counts.switched_off > 0 {
+        say!("  {} more were made while recording was switched off, and are left out", counts.switched_off);
+    }
     if metadata.events.len() > 1 {
         for event in &metadata.events {
             say!("  {}: {} samples", event.name, event.samples.unwrap_or(0));
         }
+    }
+    if counts.phase_marks > 0 {
+        say!("{} marks of phases (hbbp mix --rows phase)", counts.phase_marks);
     }
     if counts.lost + counts.lost_by_hardware > 0 {
         say!(

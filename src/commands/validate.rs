@@ -78,10 +78,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let input = &args.input;
     let rules = input.analysis.rules()?; // Before a command runs for nothing.
     let (recording, truth) = sides(args)?;
-    let analysis = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Subset::Whole)?;
+    let analysis = input.analysis.analyze(&rules, &recording, GroupBy::default(), Detail::Blocks, Subset::Whole)?;
     require_samples(&analysis)?;
-    let first = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Subset::FirstHalf)?;
-    let second = input.analysis.analyze(&rules, &recording, GroupBy::Nothing, Detail::Blocks, Subset::SecondHalf)?;
+    let first = input.analysis.analyze(&rules, &recording, GroupBy::default(), Detail::Blocks, Subset::FirstHalf)?;
+    let second = input.analysis.analyze(&rules, &recording, GroupBy::default(), Detail::Blocks, Subset::SecondHalf)?;
     let halves = [&first, &second];
     // The halves of a short recording can be empty.
     let halves = halves.iter().all(|half| half.instructions() > 0.0).then_some(halves);

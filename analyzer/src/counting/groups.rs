@@ -1,14 +1,14 @@
-//! Whose executions are told apart: nobody's, each process's, each thread's.
+//! Which executions are told apart: those of each process or thread, and of each phase.
 
 use std::collections::BTreeMap;
 
-use crate::recording::{ContextId, Timeline, Totals};
+use crate::recording::{ContextId, Phases, Timeline, Totals};
 
 /// A group: an index into the [`Groups`] that made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u32);
 
-/// A process or thread whose counts are kept apart.
+/// A process, thread or phase whose counts are kept apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Group {
     /// `pid:name`, as `perf report` shows it; empty where processes are not told apart.
@@ -17,12 +17,26 @@ pub struct Group {
     pub thread: String,
     /// Name of the process (`comm`), at most 15 bytes; empty where processes are not told apart.
     pub comm: String,
+    /// Name of the phase, `[none]` outside of all; empty where phases are not told apart.
+    pub phase: String,
 }
 
-/// How finely executions are told apart.
+/// What is in no phase.
+pub const NO_PHASE: &str = "[none]";
+
+/// How finely executions are told apart; by default not at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupBy {
+    /// By who executed them.
+    pub tasks: TaskGroups,
+    /// By the phase that the program was in.
+    pub phases: bool,
+}
+
+/// How finely executions are told apart by who executed them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum GroupBy {
-    /// Everything is one group.
+pub enum TaskGroups {
+    /// All processes are one group.
     #[default]
     Nothing,
     /// One group for each process, by its id and name.
@@ -40,23 +54,25 @@ pub struct Groups {
 
 impl Groups {
     /// Groups the contexts of the sums.
-    pub fn new(by: GroupBy, totals: &Totals, timeline: &Timeline) -> Self {
+    pub fn new(by: GroupBy, totals: &Totals, timeline: &Timeline, phases: &Phases) -> Self {
         let names: Vec<Group> = totals
             .contexts
             .iter()
             .map(|context| {
-                if by == GroupBy::Nothing {
-                    return Group::default();
+                let phase = if by.phases { phases.name(context.phase).unwrap_or(NO_PHASE) } else { "" };
+                let phase = phase.to_owned();
+                if by.tasks == TaskGroups::Nothing {
+                    return Group { phase, ..Group::default() };
                 }
                 let comm = timeline.process_name(context.pid, context.place).unwrap_or("?").to_string();
-                let thread = match by {
-                    GroupBy::Thread => {
+                let thread = match by.tasks {
+                    TaskGroups::Thread => {
                         let name = timeline.thread_name(context.pid, context.tid).unwrap_or(&comm);
                         format!("{}:{name}", context.tid)
                     }
                     _ => String::new(),
                 };
-                Group { process: format!("{}:{comm}", context.pid), thread, comm }
+                Group { process: format!("{}:{comm}", context.pid), thread, comm, phase }
             })
             .collect();
         let mut ids: BTreeMap<&Group, GroupId> = names.iter().map(|group| (group, GroupId(0))).collect();

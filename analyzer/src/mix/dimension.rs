@@ -16,6 +16,8 @@ pub enum Dimension {
     Thread,
     /// Name of the process (`comm`): one key for all processes of a name.
     Comm,
+    /// The phase that the program was in, as it marked it.
+    Phase,
     /// The mnemonic in lower case: `mov`, `jne`.
     Mnemonic,
     /// What the instruction is for: data transfer, branch, ...
@@ -46,12 +48,13 @@ pub enum Dimension {
 
 impl Dimension {
     /// All, in the order of the help text.
-    pub const ALL: [Dimension; 18] = [
+    pub const ALL: [Dimension; 19] = [
         Dimension::Function,
         Dimension::Module,
         Dimension::Process,
         Dimension::Thread,
         Dimension::Comm,
+        Dimension::Phase,
         Dimension::Mnemonic,
         Dimension::Category,
         Dimension::Isa,
@@ -75,6 +78,7 @@ impl Dimension {
             Dimension::Process => "process",
             Dimension::Thread => "thread",
             Dimension::Comm => "comm",
+            Dimension::Phase => "phase",
             Dimension::Mnemonic => "mnemonic",
             Dimension::Category => "category",
             Dimension::Isa => "isa",
@@ -100,6 +104,7 @@ impl Dimension {
                 | Dimension::Process
                 | Dimension::Thread
                 | Dimension::Comm
+                | Dimension::Phase
                 | Dimension::Chosen
         )
     }

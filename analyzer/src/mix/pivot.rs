@@ -170,6 +170,7 @@ impl Pivot<'_> {
                 Dimension::Process => Some(self.values.id(&group.process)),
                 Dimension::Thread => Some(self.values.id(&group.thread)),
                 Dimension::Comm => Some(self.values.id(&group.comm)),
+                Dimension::Phase => Some(self.values.id(&group.phase)),
                 _ => None,
             };
         }
@@ -267,6 +268,7 @@ fn attribute(attributes: &Attributes, key: Dimension) -> Option<&'static str> {
         | Dimension::Process
         | Dimension::Thread
         | Dimension::Comm
+        | Dimension::Phase
         | Dimension::Chosen => None,
     }
 }

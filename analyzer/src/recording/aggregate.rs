@@ -373,9 +373,17 @@ mod tests {
 
     use super::*;
     use crate::recording::EpochId;
+    use crate::recording::PhaseId;
 
-    const CONTEXT: Context =
-        Context { event: 0, pid: 1, place: EpochId { incarnation: 0, epoch: 0 }, tid: 0, guest: false, start: Avma(0) };
+    const CONTEXT: Context = Context {
+        event: 0,
+        pid: 1,
+        place: EpochId { incarnation: 0, epoch: 0 },
+        tid: 0,
+        phase: PhaseId(0),
+        guest: false,
+        start: Avma(0),
+    };
 
     fn stack(branches: &[(u64, u64, u64)]) -> Vec<u8> {
         let branch = |&(from, to, flags)| Branch { from: Avma(from), to: Avma(to), flags: BranchFlags(flags) };

@@ -1,7 +1,7 @@
 //! Whose samples are added up together.
 
 use crate::address::Avma;
-use crate::recording::EpochId;
+use crate::recording::{EpochId, PhaseId};
 
 /// Whose samples are added up together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,6 +14,8 @@ pub struct Context {
     pub place: EpochId,
     /// Thread id; 0 where threads are not told apart.
     pub tid: u32,
+    /// The phase it was in; none where phases are not told apart.
+    pub phase: PhaseId,
     /// The sample was taken in a guest: its addresses are the guest's.
     pub guest: bool,
     /// Of bursts, the 16 bytes of code where they started; 0 for everything else. Bursts are weighted by where they start, and no two

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use formats::burst_data::DataUses;
 use formats::metadata::Metadata;
+use formats::phase_mark::PhaseMark;
 use perfdata::{
     Avma, Chunk, ChunkReader, CpuMode, Error, EventDescription, MappedFile, Mmap, RawRecord, Record, RecordType,
     Recording,
@@ -17,8 +18,8 @@ use perfdata::{
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, Mapping, ModuleTable, PathSelection, SourceEvents, Sources, Subset, TaskEvent, Timeline, Totals,
-    instructions_of,
+    KERNEL_PID, Mapping, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents, Sources, Subset, TaskEvent,
+    Timeline, Totals, instructions_of,
 };
 
 /// Whether the threads of a process are told apart.
@@ -35,6 +36,8 @@ pub enum Granularity {
 pub struct Selection {
     /// Whether threads are told apart.
     pub granularity: Granularity,
+    /// Whether phases are told apart.
+    pub phases: bool,
     /// All samples or half of them.
     pub subset: Subset,
 }
@@ -44,6 +47,8 @@ pub struct Selection {
 pub struct Tasks {
     /// What happened to processes and threads, in order of time.
     pub timeline: Timeline,
+    /// The phases that were marked in them.
+    pub phases: Phases,
     /// The modules they mapped.
     pub modules: ModuleTable,
     /// The first pieces of bursts of several samples.
@@ -159,6 +164,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let mut bursts = BurstCounter::new(recording, metadata);
     let mut modules = ModuleTable::default();
     let mut events = Vec::new();
+    let mut marks = Vec::new();
     let mut last_time = 0;
     let mut by_type: BTreeMap<RecordType, u64> = BTreeMap::new();
     let mut unreadable_samples = 0;
@@ -179,6 +185,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
                 continue;
             }
             *by_type.entry(raw.record_type).or_default() += 1;
+            marks.extend(PhaseMark::of_record(raw.record_type.0, raw.body));
             match recording.parse(&raw) {
                 Ok(record) => {
                     if let Some((time, event)) = task_event(&record, raw.misc, &mut modules, &mut records) {
@@ -202,7 +209,8 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let first_pieces = bursts.first_pieces;
     let known = recording.features().build_ids.iter();
     modules.learn_build_ids(known.map(|entry| (entry.path.as_slice(), entry.build_id.as_slice())));
-    Ok(Tasks { timeline: Timeline::new(events), modules, first_pieces, records })
+    let phases = Phases::new(&marks, &events);
+    Ok(Tasks { timeline: Timeline::new(events), phases, modules, first_pieces, records })
 }
 
 /// `PERF_RECORD_MISC_FORK_EXEC`: `perf record` made the FORK up for a process that was there before.
@@ -393,7 +401,15 @@ impl<'a> Worker<'a> {
         let guest = matches!(raw.cpu_mode(), CpuMode::GuestKernel | CpuMode::GuestUser);
         let tid = if self.selection.granularity == Granularity::Thread { sample.tid.unwrap_or(0) } else { 0 };
         let pid = sample.pid.unwrap_or(0);
-        let plain = Context { event: event as u32, pid, place: EpochId::default(), tid, guest, start: Avma(0) };
+        let plain = Context {
+            event: event as u32,
+            pid,
+            place: EpochId::default(),
+            tid,
+            phase: PhaseId::default(),
+            guest,
+            start: Avma(0),
+        };
         let first = FirstPiece { start: sample.ip, offset: raw.offset };
         let (context, is_first) = match stack {
             Some(_) if uses.burst => {
@@ -422,7 +438,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The id of this context at this time; `context` comes without its place.
+    /// The id of this context at this time; `context` comes without its place and its phase.
     #[inline]
     fn context_id(&mut self, context: Context, time: u64) -> ContextId {
         let slot = (context.pid ^ context.tid.rotate_left(3) ^ context.event.rotate_left(5)) as usize % RECENT_CONTEXTS;
@@ -434,7 +450,12 @@ impl<'a> Worker<'a> {
             return recent.id;
         }
         let (place, times) = self.tasks.timeline.place(context.pid, time);
-        let id = self.aggregate.context(Context { place, ..context });
+        let (phase, same_phase) = match self.selection.phases {
+            true => self.tasks.phases.at(context.pid, time),
+            false => (PhaseId::default(), 0..u64::MAX),
+        };
+        let times = times.start.max(same_phase.start)..times.end.min(same_phase.end);
+        let id = self.aggregate.context(Context { place, phase, ..context });
         if let Some(recent) = &mut slot {
             **recent = Some(RecentContext { context, times, id });
         }

@@ -46,8 +46,6 @@ pub struct SessionAttrs {
     pub exclude_idle: bool,
     /// Bytes in a ring that wake the reader; 0 leaves it to the kernel.
     pub watermark: u32,
-    /// Times are those of `CLOCK_MONOTONIC`, which others than the kernel can read, too.
-    pub monotonic: bool,
 }
 
 impl EventSpec {
@@ -67,7 +65,11 @@ impl EventSpec {
     pub fn attr(&self, session: &SessionAttrs, tracking: bool) -> EventAttr {
         let mut sample_format =
             SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME | SampleFormat::PERIOD;
-        let mut flags = AttrFlags::DISABLED | AttrFlags::SAMPLE_ID_ALL | AttrFlags(u64::from(self.precise & 3) << 15);
+        // Times are those of `CLOCK_MONOTONIC`, which others than the kernel can read, too: bursts and marks of phases have them.
+        let mut flags = AttrFlags::DISABLED
+            | AttrFlags::SAMPLE_ID_ALL
+            | AttrFlags::USE_CLOCKID
+            | AttrFlags(u64::from(self.precise & 3) << 15);
         let mut set = |wanted: bool, flag: AttrFlags| {
             if wanted {
                 flags |= flag;
@@ -77,7 +79,6 @@ impl EventSpec {
         set(session.enable_on_exec, AttrFlags::ENABLE_ON_EXEC);
         set(session.exclude_idle, AttrFlags::EXCLUDE_IDLE);
         set(session.watermark > 0, AttrFlags::WATERMARK);
-        set(session.monotonic, AttrFlags::USE_CLOCKID);
         set(self.levels == Levels::User, AttrFlags::EXCLUDE_KERNEL);
         set(self.levels == Levels::Kernel, AttrFlags::EXCLUDE_USER);
         set(self.levels != Levels::All && self.excludes_guests, AttrFlags::EXCLUDE_HV);
@@ -107,7 +108,7 @@ impl EventSpec {
             read_format,
             flags,
             wakeup_events_or_watermark: session.watermark,
-            clockid: if session.monotonic { libc::CLOCK_MONOTONIC } else { 0 },
+            clockid: libc::CLOCK_MONOTONIC,
             branch_sample_type: self.branches.unwrap_or_default(),
             ..EventAttr::default()
         };

@@ -34,6 +34,8 @@ pub struct Request {
     pub ring_pages: Option<usize>,
     /// Only what runs on these CPUs.
     pub cpus: Option<CpuList>,
+    /// Nothing is recorded until somebody switches it on.
+    pub off: bool,
     /// End after this time.
     pub duration: Option<Duration>,
     /// The command line, for the recording.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use formats::metadata::Metadata;
-use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
+use perfdata::{EventAttr, EventDescription, SampleFormat};
 
 use crate::error::RecordError;
 use crate::plan::choice::Choice;
@@ -41,13 +41,7 @@ pub(crate) trait PlannedFollower {
 /// these fields.
 pub(crate) fn agreeing(spec: &EventSpec, first: &EventAttr, fields: SampleFormat) -> EventAttr {
     let of_own = spec.attr(&SessionAttrs::default(), false);
-    EventAttr {
-        sample_format: fields,
-        read_format: first.read_format,
-        clockid: first.clockid,
-        flags: of_own.flags | AttrFlags(first.flags.0 & AttrFlags::USE_CLOCKID.0),
-        ..of_own
-    }
+    EventAttr { sample_format: fields, read_format: first.read_format, ..of_own }
 }
 
 /// A follower at work.

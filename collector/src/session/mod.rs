@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 use formats::metadata::{EventMetadata, FEATURE, Metadata, Provenance, RECORD_TYPE};
 use perfdata::{BuildIdEntry, EventDescription, FeatureBit, Features, RecordType, Writer};
 
+use crate::control::Control;
 use crate::error::RecordError;
 use crate::machine::Machine;
 use crate::plan::choice::{Choice, choose};
@@ -47,6 +48,7 @@ use crate::session::metadata::{features, metadata};
 use crate::session::open::KernelOpener;
 use crate::session::output::{Output, is_stream};
 use crate::session::producer::Producer;
+use crate::session::record_layout::RecordLayout;
 use crate::session::recorder::{Recorder, RingSource, Stop};
 use crate::session::setup::{cpus, open_all, tasks};
 use crate::session::simulating::PlannedSimulation;
@@ -276,7 +278,7 @@ fn begin(
     signals: SignalFd,
     mut file: File,
 ) -> Result<Begun, RecordError> {
-    let (mut command, kernel) = open_all(request, machine, choice, &signals, follower.is_some())?;
+    let (mut command, kernel) = open_all(request, machine, choice, &signals)?;
     let mut followed = None;
     if let (Some(follower), Some(first)) = (follower, kernel.first_attr()) {
         let pid = command.as_ref().map(PreparedCommand::pid);
@@ -301,7 +303,17 @@ fn begin(
         true => Writer::create_stream(out, &events)?,
         false => Writer::create(out, &events)?,
     };
-    let recorder = Recorder::new(writer, burst_id);
+    let roots: Vec<Option<u32>> = match &request.target {
+        Target::Command => command.iter().map(|command| Some(command.pid())).collect(),
+        Target::Processes(ids) | Target::Threads(ids) => {
+            ids.iter().filter_map(|&id| Some(Some(group_and_parent(id)?.0))).collect()
+        }
+        Target::System => vec![None],
+    };
+    let (control, nobody) = Control::new(RecordLayout::of_events(&events), request.off, &roots)?;
+    choice.degradations.extend(nobody);
+    let mut recorder = Recorder::new(writer, burst_id);
+    recorder.control = Some(control);
     Ok(Begun { live: Live::new(producers, signals, request.target.ids()), command, recorder })
 }
 
@@ -328,7 +340,7 @@ fn complete(
         producer.conclude(own, &mut summary);
     }
     summary.counted();
-    summary.metadata.degradations.extend(recorder.degradation());
+    summary.metadata.degradations.extend(recorder.degradations());
     summary.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time()));
     let mut features = features(machine, &summary.metadata, &request.cmdline, build_ids, recorder.tally.sample_time);
     leave_out(recorder.writer.too_large(&features)?, &mut summary.metadata, &mut features);
@@ -363,6 +375,8 @@ impl Summary {
         metadata.throttled = Some(counts.throttled);
         metadata.late = Some(counts.late);
         metadata.before_first_burst = Some(counts.before_first_burst).filter(|&samples| samples > 0);
+        metadata.switched_off = Some(counts.switched_off).filter(|&samples| samples > 0);
+        metadata.phase_marks = Some(counts.phase_marks).filter(|&marks| marks > 0);
         metadata.duration_ns = Some(nanoseconds(self.duration));
     }
 }

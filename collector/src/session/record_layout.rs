@@ -1,6 +1,6 @@
 //! Where in a record the time and the event id are.
 
-use perfdata::{AttrFlags, EventAttr, SampleFormat};
+use perfdata::{AttrFlags, EventAttr, EventDescription, SampleFormat};
 
 /// Bytes of a record's header: type, misc, size.
 pub(crate) const HEADER: usize = 8;
@@ -52,6 +52,7 @@ pub(crate) fn first_record(bytes: &[u8], offset: usize) -> Result<Option<RecordB
 pub(crate) struct RecordLayout {
     sample_time: Option<usize>,
     sample_id: Option<usize>,
+    sample_pid: Option<usize>,
     /// Bytes before the end.
     trailer_time: Option<usize>,
 }
@@ -72,8 +73,14 @@ impl RecordLayout {
             } else {
                 has(F::ID).then(|| words(&[F::IP, F::TID, F::TIME, F::ADDR]))
             },
+            sample_pid: has(F::TID).then(|| words(&[F::IDENTIFIER, F::IP])),
             trailer_time: (has(F::TIME) && with_trailer).then_some(after_time),
         }
+    }
+
+    /// The layout of a recording's records.
+    pub(crate) fn of_events(events: &[EventDescription]) -> Self {
+        events.first().map(|event| Self::of(&event.attr)).unwrap_or_default()
     }
 
     /// When the record was made, if it says so.
@@ -89,6 +96,18 @@ impl RecordLayout {
     /// The event id of a sample.
     pub(crate) fn sample_id(&self, record: &RecordBytes<'_>) -> Option<u64> {
         word(record.body, self.sample_id?)
+    }
+
+    /// The process of a sample.
+    pub(crate) fn sample_pid(&self, record: &RecordBytes<'_>) -> Option<u32> {
+        word(record.body, self.sample_pid?).map(|word| word as u32)
+    }
+}
+
+impl RecordBytes<'_> {
+    /// The bits beside the type in its header, `PERF_RECORD_MISC_*`.
+    pub(crate) fn misc(&self) -> u16 {
+        u16::from_le_bytes([self.all[4], self.all[5]])
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::io::Write;
 
-use perfdata::{Features, Writer};
+use formats::metadata::RECORD_TYPE;
+use perfdata::{Features, RecordType, Writer};
 
+use crate::control::Control;
 use crate::errno::Errno;
 use crate::session::lead::Lead;
 use crate::session::record_layout::{BrokenRecord, RecordLayout, first_record};
@@ -63,6 +65,7 @@ const ROUND_BYTES: usize = 1 << 20;
 /// Takes rounds of records to a writer.
 pub(crate) struct Recorder<W: Write> {
     order: TimeOrder,
+    pub(crate) control: Option<Control>,
     lead: Lead,
     pub(crate) tally: Tally,
     pub(crate) writer: Writer<W>,
@@ -75,10 +78,11 @@ impl<W: Write> Recorder<W> {
     /// Takes records of the writer's events to it. `burst`: the id of the event whose samples are bursts.
     pub(crate) fn new(writer: Writer<W>, burst: Option<u64>) -> Self {
         let events = writer.events();
-        let layout = events.first().map(|event| RecordLayout::of(&event.attr)).unwrap_or_default();
+        let layout = RecordLayout::of_events(events);
         let ids: Vec<Vec<u64>> = events.iter().map(|event| event.ids.clone()).collect();
         Self {
             order: TimeOrder::new(layout),
+            control: None,
             lead: Lead::new(layout, burst),
             tally: Tally::new(layout, &ids),
             writer,
@@ -104,14 +108,19 @@ impl<W: Write> Recorder<W> {
         self.write()?;
         self.tally.counts.late = self.order.late();
         self.tally.counts.before_first_burst = self.lead.left_out();
+        if let Some(control) = &self.control {
+            self.tally.counts.switched_off = control.left_out();
+            self.tally.counts.phase_marks = control.marks();
+        }
         Ok(stop)
     }
 
-    /// What makes the file less than it could be, in a sentence.
-    pub(crate) fn degradation(&self) -> Option<String> {
+    /// What makes the file less than it could be, in sentences.
+    pub(crate) fn degradations(&self) -> impl Iterator<Item = String> {
         let late = "the first burst came late: samples of other events come before it, and tools that judge by the first sample see no \
                     branch stacks (llvm-profgen; give it what `hbbp export --format perf-script --stacks-only` writes)";
-        self.lead.is_full().then(|| late.to_owned())
+        let late = self.lead.is_full().then(|| late.to_owned());
+        late.into_iter().chain(self.control.as_ref().and_then(Control::degradation))
     }
 
     /// Reads every ring once.
@@ -121,12 +130,24 @@ impl<W: Write> Recorder<W> {
             source.drain(ring, &mut self.ring);
             self.order.take(&self.ring)?;
         }
+        self.hear()?;
         self.order.end_round(&mut self.out);
         self.write()
     }
 
+    /// Takes in what programs say, and writes the marks of their phases. What they said before a sample was made is there by now.
+    fn hear(&mut self) -> Result<(), RecorderError> {
+        for mark in self.control.iter_mut().flat_map(Control::hear) {
+            self.writer.write_user_record(RecordType(RECORD_TYPE), &mark.to_record_body())?;
+        }
+        Ok(())
+    }
+
     /// Writes what was let go, and counts it.
     fn write(&mut self) -> Result<(), RecorderError> {
+        if let Some(control) = &mut self.control {
+            control.leave_out(&mut self.out)?;
+        }
         self.lead.hold_back(&mut self.out)?;
         if self.out.is_empty() {
             return Ok(());

@@ -24,7 +24,6 @@ pub(crate) fn open_all(
     machine: &Machine,
     choice: &mut Choice,
     signals: &SignalFd,
-    traced: bool,
 ) -> Result<(Option<PreparedCommand>, KernelEvents), RecordError> {
     let command = match request.command.as_slice() {
         [] => None,
@@ -56,7 +55,6 @@ pub(crate) fn open_all(
         exclude_idle: request.target == Target::System
             && choice.events.iter().all(|event| event.unit == Unit::Nanoseconds),
         // A quarter: three more have room for what comes until the reader is there.
-        monotonic: traced,
         watermark: u32::try_from(pages.saturating_mul(page_size) / 4).unwrap_or(u32::MAX),
     };
     let attrs = attrs(&choice.events, &session, &machine.online);

@@ -19,6 +19,10 @@ pub struct Counts {
     pub late: u64,
     /// Samples of other events that came before the first burst and were left out, so that a burst comes first.
     pub before_first_burst: u64,
+    /// Samples that were left out because what made them was switched off.
+    pub switched_off: u64,
+    /// Marks of phases.
+    pub phase_marks: u64,
 }
 
 /// Sees every record on its way to the file.

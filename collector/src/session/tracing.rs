@@ -154,7 +154,10 @@ impl Follows for Tracing {
         match done {
             None => metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned()),
             Some(mut tracer) => {
-                tracer.complete(clock_samples + summary.counts.before_first_burst, own_cpu_time());
+                tracer.complete(
+                    clock_samples + summary.counts.before_first_burst + summary.counts.switched_off,
+                    own_cpu_time(),
+                );
                 application = tracer.time.application;
                 metadata.degradations.extend(tracer.degradations());
                 metadata.tracer = Some(tracer.metadata());

@@ -1,4 +1,5 @@
 //! Starting programs, signalling them, and waiting for what they do, whatever started the tests and however busy the machine is.
+#![allow(dead_code)] // Each test program uses a part of it.
 
 use std::ffi::OsStr;
 use std::fs;

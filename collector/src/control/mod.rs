@@ -1,0 +1,113 @@
+//! The switch of a recording and the marks of its phases, in the hands of programs and of `hbbp control`.
+
+mod folder;
+mod switch;
+
+use std::path::PathBuf;
+
+use ::control::{ENVIRONMENT, Message, Order, Scope, State};
+use formats::phase_mark::PhaseMark;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::control::folder::Folder;
+use crate::control::switch::Switch;
+use crate::error::RecordError;
+use crate::session::record_layout::{BrokenRecord, RecordLayout};
+
+/// What is said to a recorder, and what comes of it.
+#[derive(Debug)]
+pub(crate) struct Control {
+    /// `None`: it could not be made, and nobody can say anything.
+    folder: Option<Folder>,
+    switch: Switch,
+    state: State,
+    marks: u64,
+    /// Messages that did not reach the recorder.
+    lost: u64,
+}
+
+impl Control {
+    /// `off`: nothing is recorded until somebody says so. `roots`: the processes that are recorded with what they start; `None` is
+    /// everything. Also returns why nobody can say anything, if so.
+    ///
+    /// # Errors
+    /// Nobody could say anything, and the user counts on it.
+    pub(crate) fn new(
+        layout: RecordLayout,
+        off: bool,
+        roots: &[Option<u32>],
+    ) -> Result<(Self, Option<String>), RecordError> {
+        let state = State { on: !off, turns: 0, read: 0 };
+        let named = std::env::var_os(ENVIRONMENT).map(PathBuf::from);
+        let (folder, error) = match Folder::make(named.as_deref(), roots, state) {
+            Ok(folder) => (Some(folder), None),
+            Err(error) if off || named.is_some() => return Err(RecordError::Control(error)),
+            Err(error) => (None, Some(format!("programs and `hbbp control` cannot switch this recording: {error}"))),
+        };
+        let switch = Switch::new(layout, !off);
+        Ok((Self { folder, switch, state, marks: 0, lost: 0 }, error))
+    }
+
+    /// Takes in what was said since the last time, which is everything that was said before the rings were read. Returns the marks.
+    pub(crate) fn hear(&mut self) -> Vec<PhaseMark> {
+        let Some(folder) = &mut self.folder else { return Vec::new() };
+        let messages = folder.messages();
+        if messages.is_empty() {
+            return Vec::new();
+        }
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        self.switch.hear(&messages, now);
+        let before = self.state;
+        for message in &messages {
+            self.lost += u64::from(message.lost);
+            if message.scope == Scope::All {
+                self.state.read += 1;
+                if message.order != Order::Mark {
+                    self.state = State { on: message.order == Order::Start, turns: self.state.turns + 1, ..self.state };
+                }
+            }
+        }
+        if self.state != before {
+            // Who waits for it sees that nothing comes.
+            let _ = folder.say(self.state);
+        }
+        let marks = messages.iter().filter(|message| message.order == Order::Mark);
+        let marks: Vec<PhaseMark> = marks.map(|message| mark(message, now)).collect();
+        self.marks += marks.len() as u64;
+        marks
+    }
+
+    /// Takes samples of what is switched off out of `records`, which are in order of time.
+    pub(crate) fn leave_out(&mut self, records: &mut Vec<u8>) -> Result<(), BrokenRecord> {
+        self.switch.leave_out(records)
+    }
+
+    /// Samples that were left out, because what made them was switched off.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.switch.left_out()
+    }
+
+    /// Marks of phases.
+    pub(crate) fn marks(&self) -> u64 {
+        self.marks
+    }
+
+    /// What is odd about what was said, in a sentence.
+    pub(crate) fn degradation(&self) -> Option<String> {
+        let skipped = self.folder.as_ref().map_or(0, Folder::skipped);
+        let sentence = match (self.lost, skipped) {
+            (0, 0) => return None,
+            (0, skipped) => format!("{skipped} bytes that came by the recording's control pipe were no messages"),
+            (lost, _) => format!(
+                "{lost} messages of programs to the recorder (start, stop, mark) were lost: there was no room for them"
+            ),
+        };
+        Some(sentence)
+    }
+}
+
+fn mark(message: &Message, now: u64) -> PhaseMark {
+    let pid = (message.scope == Scope::Process).then_some(message.pid);
+    PhaseMark { time: message.time.min(now), pid, name: message.name() }
+}

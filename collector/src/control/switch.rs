@@ -1,0 +1,244 @@
+//! Which samples are recorded: what programs and `hbbp control` said of themselves and of all, over time.
+
+use std::collections::{HashMap, VecDeque};
+
+use control::{Message, Order, Scope};
+
+use crate::session::record_layout::{BrokenRecord, RecordBytes, RecordLayout, SAMPLE, first_record, word};
+
+const COMM: u32 = 3;
+const FORK: u32 = 7;
+/// `PERF_RECORD_MISC_COMM_EXEC`: the name is that of a program that was executed.
+const COMM_EXEC: u16 = 1 << 13;
+
+/// Messages that wait for the records of their time, at most: each has its effect sooner then.
+const MOST_WAITING: usize = 1 << 18;
+
+/// Leaves out samples of processes that are switched off.
+///
+/// The latest word counts: what a process said of itself holds until something is said of all, and the other way round. A process that
+/// is forked has its parent's switch; one that executes a program has said nothing.
+///
+/// ```text
+/// all       on                              off        on
+/// pid 7              stop      start                        stop
+/// recorded  --------|         |------------|          |----|
+/// ```
+#[derive(Debug)]
+pub(crate) struct Switch {
+    layout: RecordLayout,
+    /// What was said and does not hold yet, by time.
+    waiting: VecDeque<Said>,
+    all: Turn,
+    own: HashMap<u32, Turn>,
+    turns: u64,
+    left_out: u64,
+}
+
+/// Something that was said.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    time: u64,
+    /// Of whom; `None` of all.
+    pid: Option<u32>,
+    on: bool,
+}
+
+/// A place of the switch, and which turn brought it there.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    number: u64,
+    on: bool,
+}
+
+impl Switch {
+    /// `on`: how it stands in the beginning.
+    pub(crate) fn new(layout: RecordLayout, on: bool) -> Self {
+        let all = Turn { number: 0, on };
+        Self { layout, waiting: VecDeque::new(), all, own: HashMap::new(), turns: 0, left_out: 0 }
+    }
+
+    /// Samples that were left out.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Takes in what was said up to `now`, ns; marks are nothing to it.
+    pub(crate) fn hear(&mut self, messages: &[Message], now: u64) {
+        let turns = messages.iter().filter(|message| message.order != Order::Mark);
+        self.waiting.extend(turns.map(|message| Said {
+            time: message.time.min(now),
+            pid: (message.scope == Scope::Process).then_some(message.pid),
+            on: message.order == Order::Start,
+        }));
+        self.waiting.make_contiguous().sort_by_key(|said| said.time);
+        while self.waiting.len() > MOST_WAITING {
+            self.turn();
+        }
+    }
+
+    /// Takes samples of those that are off out of `records`, which are in order of time.
+    pub(crate) fn leave_out(&mut self, records: &mut Vec<u8>) -> Result<(), BrokenRecord> {
+        if self.waiting.is_empty() && self.own.is_empty() && self.all.on {
+            return Ok(());
+        }
+        // Kept records move to the front.
+        let (mut kept, mut offset) = (0, 0);
+        while let Some(record) = first_record(&records[offset..], offset)? {
+            let keep = self.keeps(&record);
+            let all = offset..offset + record.all.len();
+            offset = all.end;
+            if keep {
+                records.copy_within(all.clone(), kept);
+                kept += all.len();
+            }
+        }
+        records.truncate(kept);
+        Ok(())
+    }
+
+    fn keeps(&mut self, record: &RecordBytes<'_>) -> bool {
+        if let Some(time) = self.layout.time(record) {
+            while self.waiting.front().is_some_and(|said| said.time <= time) {
+                self.turn();
+            }
+        }
+        let pids = word(record.body, 0).map(|word| (word as u32, (word >> 32) as u32));
+        match (record.kind, pids) {
+            (SAMPLE, _) => {
+                let on = self.layout.sample_pid(record).map_or(self.all, |pid| self.place(pid)).on;
+                self.left_out += u64::from(!on);
+                return on;
+            }
+            (FORK, Some((pid, parent))) if pid != parent => match self.own.get(&parent).copied() {
+                Some(turn) => drop(self.own.insert(pid, turn)),
+                None => drop(self.own.remove(&pid)),
+            },
+            (COMM, Some((pid, _))) if record.misc() & COMM_EXEC != 0 => drop(self.own.remove(&pid)),
+            _ => {}
+        }
+        true
+    }
+
+    fn place(&self, pid: u32) -> Turn {
+        self.own.get(&pid).copied().filter(|own| own.number > self.all.number).unwrap_or(self.all)
+    }
+
+    /// What was said first holds now.
+    fn turn(&mut self) {
+        let Some(Said { pid, on, .. }) = self.waiting.pop_front() else { return };
+        self.turns += 1;
+        let turn = Turn { number: self.turns, on };
+        match pid {
+            Some(pid) => drop(self.own.insert(pid, turn)),
+            None => self.all = turn,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use perfdata::{AttrFlags, EventAttr, SampleFormat};
+
+    use super::*;
+
+    fn switch(on: bool) -> Switch {
+        let format = SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME;
+        let attr = EventAttr { sample_format: format, flags: AttrFlags::SAMPLE_ID_ALL, ..EventAttr::default() };
+        Switch::new(RecordLayout::of(&attr), on)
+    }
+
+    fn said(time: u64, order: Order, pid: Option<u32>) -> Message {
+        let mut message = Message::of_all(order, "");
+        message.time = time;
+        if let Some(pid) = pid {
+            (message.scope, message.pid) = (Scope::Process, pid);
+        }
+        message
+    }
+
+    fn record(kind: u32, misc: u16, words: &[u64]) -> Vec<u8> {
+        let header = [&kind.to_le_bytes()[..], &misc.to_le_bytes(), &(8 + words.len() as u16 * 8).to_le_bytes()];
+        header.concat().into_iter().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect()
+    }
+
+    fn sample(pid: u64, time: u64) -> Vec<u8> {
+        record(SAMPLE, 0, &[5, 0x1000, pid | pid << 32, time])
+    }
+
+    fn fork(pid: u64, parent: u64, time: u64) -> Vec<u8> {
+        record(FORK, 0, &[pid | parent << 32, pid | parent << 32, time, pid, time, 5])
+    }
+
+    fn exec(pid: u64, time: u64) -> Vec<u8> {
+        record(COMM, COMM_EXEC, &[pid | pid << 32, 0x78, pid | pid << 32, time, 5])
+    }
+
+    /// Pids and times of the samples that are left.
+    fn kept(switch: &mut Switch, records: &[Vec<u8>]) -> Vec<(u64, u64)> {
+        let mut bytes = records.concat();
+        switch.leave_out(&mut bytes).unwrap();
+        let mut kept = Vec::new();
+        let mut offset = 0;
+        while let Some(record) = first_record(&bytes[offset..], offset).unwrap() {
+            offset += record.all.len();
+            if record.kind == SAMPLE {
+                kept.push((word(record.body, 16).unwrap() as u32 as u64, word(record.body, 24).unwrap()));
+            }
+        }
+        kept
+    }
+
+    #[test]
+    fn the_latest_word_counts() {
+        let mut switch = switch(true);
+        let messages = [
+            said(20, Order::Stop, Some(7)),
+            said(40, Order::Start, Some(7)),
+            said(60, Order::Stop, None),
+            said(80, Order::Start, None),
+            said(90, Order::Stop, Some(7)),
+        ];
+        // What is said need not come in order, nor with the records of its time.
+        switch.hear(&[messages[3].clone(), messages[0].clone(), messages[1].clone()], 100);
+        let first: Vec<Vec<u8>> = (1..=5).map(|at| sample(7, at * 10)).collect();
+        assert_eq!(kept(&mut switch, &first), [(7, 10), (7, 40), (7, 50)]);
+        switch.hear(&[messages[4].clone(), messages[2].clone()], 100);
+        let second: Vec<Vec<u8>> = (6..=10).flat_map(|at| [sample(7, at * 10), sample(8, at * 10)]).collect();
+        assert_eq!(kept(&mut switch, &second), [(7, 80), (8, 80), (8, 90), (8, 100)]);
+        assert_eq!(switch.left_out(), 2 + 6);
+    }
+
+    #[test]
+    fn children_have_their_parents_switch_and_programs_none() {
+        let mut switch = switch(true);
+        switch.hear(&[said(10, Order::Stop, Some(7))], 100);
+        let records =
+            [fork(8, 7, 20), sample(8, 30), exec(8, 40), sample(8, 50), sample(7, 55), fork(9, 8, 60), sample(9, 70)];
+        assert_eq!(kept(&mut switch, &records), [(8, 50), (9, 70)]);
+        // A pid that is used again.
+        let again = [fork(7, 1, 80), sample(7, 90)];
+        assert_eq!(kept(&mut switch, &again), [(7, 90)]);
+    }
+
+    #[test]
+    fn a_recording_that_begins_off_waits_for_a_word() {
+        let mut switch = switch(false);
+        assert_eq!(kept(&mut switch, &[sample(7, 5), fork(8, 7, 6), exec(8, 7)]), []);
+        switch.hear(&[said(10, Order::Start, Some(7))], 100);
+        assert_eq!(kept(&mut switch, &[sample(7, 9), sample(7, 11), sample(8, 12)]), [(7, 11)]);
+        assert_eq!(switch.left_out(), 3);
+    }
+
+    #[test]
+    fn times_to_come_and_floods_are_bounded() {
+        let mut switch = switch(true);
+        switch.hear(&[said(u64::MAX, Order::Stop, None)], 50);
+        assert_eq!(kept(&mut switch, &[sample(7, 49), sample(7, 50)]), [(7, 49)]);
+        let flood: Vec<Message> = (0..10_000).map(|pid| said(60, Order::Start, Some(pid % 100))).collect();
+        for _ in 0..40 {
+            switch.hear(&flood, 60);
+        }
+        assert!(switch.waiting.len() <= MOST_WAITING);
+    }
+}
