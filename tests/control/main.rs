@@ -10,6 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use perfdata::{FeatureBit, Recording};
 use place::Place;
 use processes::{send, wait_for, wait_for_cpu_time};
 use serde_json::Value;
@@ -227,6 +228,25 @@ fn what_is_said_from_outside_holds_for_all() {
     assert_eq!(printed(&output), "1", "{}", errors(&output));
     assert_eq!(place.seen(), ["outside two", "own three"]);
     assert!(place.status().iter().all(|status| status["recorder"] != recording));
+}
+
+#[test]
+fn no_bursts_are_taken_where_it_is_off() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(()) = place.program() else { return };
+    for tracer in ["lookahead", "agent"] {
+        let bursts = |words: &[&str]| {
+            let record = ["record", "--tracer", tracer, "--overhead", "20", "--off", "--", "./program"];
+            let output = place.run(&[&record[..], words].concat());
+            assert!(output.status.success(), "{}", errors(&output));
+            let recording = Recording::open(&place.path("hbbp.data")).unwrap();
+            let metadata = &recording.features().other[&FeatureBit(250)];
+            let metadata: Value = serde_json::from_slice(metadata).unwrap();
+            metadata["tracer"]["bursts"].as_u64().unwrap_or(0)
+        };
+        assert_eq!(bursts(&["one", "two", "three"]), 0, "{tracer}");
+        assert!(bursts(&["one", "start", "two", "three"]) > 3, "{tracer}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -90,6 +91,11 @@ impl Folder {
         let messages = std::iter::from_fn(|| Message::read(&mut unread, &mut self.skipped)).collect();
         self.rest = unread.to_vec();
         messages
+    }
+
+    /// Readable when something was said.
+    pub(super) fn polled(&self) -> Option<OwnedFd> {
+        self.messages.try_clone().ok().map(OwnedFd::from)
     }
 
     /// Tells programs how things are.

@@ -1,18 +1,23 @@
 //! The switch of a recording and the marks of its phases, in the hands of programs and of `hbbp control`.
 
 mod folder;
+mod outlook;
 mod switch;
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ::control::{ENVIRONMENT, Message, Order, Scope, State};
 use formats::phase_mark::PhaseMark;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::control::folder::Folder;
+pub(crate) use crate::control::outlook::Heard;
 use crate::control::switch::Switch;
 use crate::error::RecordError;
 use crate::session::record_layout::{BrokenRecord, RecordLayout};
+use crate::sys::wake_waiting_thread;
+use crate::tracer::{Shared, monotonic_time};
 
 /// What is said to a recorder, and what comes of it.
 #[derive(Debug)]
@@ -20,6 +25,8 @@ pub(crate) struct Control {
     /// `None`: it could not be made, and nobody can say anything.
     folder: Option<Folder>,
     switch: Switch,
+    /// Who makes samples, and need not for what is off.
+    tracer: Option<Arc<Shared>>,
     state: State,
     marks: u64,
     /// Messages that did not reach the recorder.
@@ -45,7 +52,27 @@ impl Control {
             Err(error) => (None, Some(format!("programs and `hbbp control` cannot switch this recording: {error}"))),
         };
         let switch = Switch::new(layout, !off);
-        Ok((Self { folder, switch, state, marks: 0, lost: 0 }, error))
+        Ok((Self { folder, switch, tracer: None, state, marks: 0, lost: 0 }, error))
+    }
+
+    /// From now on `tracer` is told who is off.
+    pub(crate) fn tell(&mut self, tracer: Arc<Shared>) {
+        self.tracer = Some(tracer);
+        if !self.state.on {
+            self.tell_tracer();
+        }
+    }
+
+    fn tell_tracer(&self) {
+        if let Some(tracer) = &self.tracer {
+            tracer.switch.hear(self.switch.outlook());
+            wake_waiting_thread();
+        }
+    }
+
+    /// Readable when something was said.
+    pub(crate) fn polled(&self) -> Option<OwnedFd> {
+        self.folder.as_ref()?.polled()
     }
 
     /// Takes in what was said since the last time, which is everything that was said before the rings were read. Returns the marks.
@@ -55,8 +82,7 @@ impl Control {
         if messages.is_empty() {
             return Vec::new();
         }
-        let now = clock_gettime(ClockId::Monotonic);
-        let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let now = monotonic_time();
         self.switch.hear(&messages, now);
         let before = self.state;
         for message in &messages {
@@ -71,6 +97,9 @@ impl Control {
         if self.state != before {
             // Who waits for it sees that nothing comes.
             let _ = folder.say(self.state);
+        }
+        if messages.iter().any(|message| message.order != Order::Mark) {
+            self.tell_tracer();
         }
         let marks = messages.iter().filter(|message| message.order == Order::Mark);
         let marks: Vec<PhaseMark> = marks.map(|message| mark(message, now)).collect();

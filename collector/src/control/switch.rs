@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use control::{Message, Order, Scope};
 
+use crate::control::outlook::Outlook;
 use crate::session::record_layout::{BrokenRecord, RecordBytes, RecordLayout, SAMPLE, first_record, word};
 
 const COMM: u32 = 3;
@@ -48,13 +49,21 @@ struct Said {
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     number: u64,
+    time: u64,
     on: bool,
+}
+
+impl Turn {
+    /// Since when it is off, ns, if so.
+    fn off_since(&self) -> Option<u64> {
+        (!self.on).then_some(self.time)
+    }
 }
 
 impl Switch {
     /// `on`: how it stands in the beginning.
     pub(crate) fn new(layout: RecordLayout, on: bool) -> Self {
-        let all = Turn { number: 0, on };
+        let all = Turn { number: 0, time: 0, on };
         Self { layout, waiting: VecDeque::new(), all, own: HashMap::new(), turns: 0, left_out: 0 }
     }
 
@@ -97,6 +106,21 @@ impl Switch {
         Ok(())
     }
 
+    /// How things are when all that was heard holds.
+    pub(crate) fn outlook(&self) -> Outlook {
+        let mut outlook = Outlook { all: self.all.off_since(), own: HashMap::new() };
+        let own = self.own.iter().filter(|(_, own)| own.number > self.all.number);
+        outlook.own.extend(own.map(|(pid, own)| (*pid, own.off_since())));
+        for said in &self.waiting {
+            let off = (!said.on).then_some(said.time);
+            match said.pid {
+                Some(pid) => drop(outlook.own.insert(pid, off)),
+                None => outlook = Outlook { all: off, own: HashMap::new() },
+            }
+        }
+        outlook
+    }
+
     fn keeps(&mut self, record: &RecordBytes<'_>) -> bool {
         if let Some(time) = self.layout.time(record) {
             while self.waiting.front().is_some_and(|said| said.time <= time) {
@@ -126,9 +150,9 @@ impl Switch {
 
     /// What was said first holds now.
     fn turn(&mut self) {
-        let Some(Said { pid, on, .. }) = self.waiting.pop_front() else { return };
+        let Some(Said { time, pid, on }) = self.waiting.pop_front() else { return };
         self.turns += 1;
-        let turn = Turn { number: self.turns, on };
+        let turn = Turn { number: self.turns, time, on };
         match pid {
             Some(pid) => drop(self.own.insert(pid, turn)),
             None => self.all = turn,

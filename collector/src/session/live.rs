@@ -23,6 +23,9 @@ const FIRST_TICK: Duration = Duration::from_millis(10);
 /// How often to look whether a process has ended where the kernel has no descriptor for that.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Messages are heard at once after so long without any, else after that time: a program may mark phases all the time.
+const QUIET: Duration = Duration::from_millis(100);
+
 /// A session at work.
 pub(crate) struct Live {
     pub(crate) producers: Vec<Box<dyn Producer>>,
@@ -32,6 +35,10 @@ pub(crate) struct Live {
     watched: Vec<Watched>,
     deadline: Option<Instant>,
     began: Instant,
+    /// Readable when a program, or somebody else, has said something.
+    pub(crate) messages: Option<OwnedFd>,
+    /// When one came.
+    heard: Instant,
     /// Whether records are waited for.
     records: bool,
 }
@@ -47,7 +54,8 @@ impl Live {
     pub(crate) fn new(producers: Vec<Box<dyn Producer>>, signals: SignalFd, watched: &[u32]) -> Self {
         let watched = watched.iter().map(|&id| Watched { id, pidfd: open_pidfd(id), ended: false }).collect();
         let began = Instant::now();
-        Self { producers, signals, command: None, watched, deadline: None, began, records: true }
+        let heard = began.checked_sub(QUIET).unwrap_or(began);
+        Self { producers, signals, command: None, watched, deadline: None, began, messages: None, heard, records: true }
     }
 
     /// Begins to sample what runs already.
@@ -70,13 +78,21 @@ impl Live {
         let (rings, fds): (Vec<(usize, usize)>, Vec<BorrowedFd<'_>>) = polled.unzip();
         let watched = self.watched.iter().filter(|watched| !watched.ended).filter_map(|watched| watched.pidfd.as_ref());
         let command = self.command.as_ref().and_then(|command| command.pidfd.as_ref());
-        let others = watched.chain(command).map(AsFd::as_fd).chain([self.signals.as_fd()]);
+        let until_listening = QUIET.saturating_sub(self.heard.elapsed());
+        let messages = self.messages.as_ref().filter(|_| self.records && until_listening.is_zero());
+        let timeout = if until_listening.is_zero() { timeout } else { timeout.min(until_listening) };
+        let listens = messages.is_some();
+        let others = watched.chain(command).chain(messages).map(AsFd::as_fd).chain([self.signals.as_fd()]);
         let mut fds: Vec<PollFd<'_>> =
             fds.into_iter().chain(others).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
+        }
+        // Before the signals, which are last.
+        if listens && fds.iter().rev().nth(1).is_some_and(|messages| messages.revents().contains(PollFlags::IN)) {
+            self.heard = Instant::now();
         }
         let hung_up = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR);
         let hung_up: Vec<(usize, usize)> =

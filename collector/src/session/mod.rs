@@ -279,7 +279,7 @@ fn begin(
     mut file: File,
 ) -> Result<Begun, RecordError> {
     let (mut command, kernel) = open_all(request, machine, choice, &signals)?;
-    let mut followed = None;
+    let (mut followed, mut tracer) = (None, None);
     if let (Some(follower), Some(first)) = (follower, kernel.first_attr()) {
         let pid = command.as_ref().map(PreparedCommand::pid);
         followed = follower.attach(request, pid, first, choice)?;
@@ -287,8 +287,9 @@ fn begin(
     let mut producers: Vec<Box<dyn Producer>> = vec![Box::new(kernel)];
     if let Some(Attached { producer, shared }) = followed {
         if let (Some(command), Target::Command) = (&mut command, &request.target) {
-            command.leave_to(shared);
+            command.leave_to(shared.clone());
         }
+        tracer = Some(shared);
         producers.push(producer);
     }
     let mut introduction = Metadata::default();
@@ -310,11 +311,14 @@ fn begin(
         }
         Target::System => vec![None],
     };
-    let (control, nobody) = Control::new(RecordLayout::of_events(&events), request.off, &roots)?;
+    let (mut control, nobody) = Control::new(RecordLayout::of_events(&events), request.off, &roots)?;
     choice.degradations.extend(nobody);
     let mut recorder = Recorder::new(writer, burst_id);
+    let mut live = Live::new(producers, signals, request.target.ids());
+    live.messages = control.polled();
+    tracer.into_iter().for_each(|tracer| control.tell(tracer));
     recorder.control = Some(control);
-    Ok(Begun { live: Live::new(producers, signals, request.target.ids()), command, recorder })
+    Ok(Begun { live, command, recorder })
 }
 
 /// Writes what became of the recording, and completes the file. `metadata`: what it was introduced with.

@@ -53,7 +53,7 @@ use crate::tracer::kernel::linux::LinuxKernel;
 pub use crate::tracer::options::{BurstEnd, BurstSize, TracerChoice, TracerKind, TracerOptions};
 use crate::tracer::placement::Placement;
 pub(crate) use crate::tracer::settings::{Clock, Settings};
-pub(crate) use crate::tracer::shared::Shared;
+pub(crate) use crate::tracer::shared::{Shared, monotonic_time};
 pub use crate::tracer::statistics::{Agents, Predictions, Times, TracerStatistics};
 
 /// A thread that cannot be traced.

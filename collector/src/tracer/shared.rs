@@ -8,6 +8,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::control::Heard;
+
 /// Bytes that wake the writer: no more than stays in the caches of a CPU, as it has copies of them.
 const ENOUGH: usize = 256 << 10;
 /// Bytes of memory kept from time to time.
@@ -26,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) status: OnceLock<i32>,
     /// Hands over what is there, before the writer asks for it.
     pub(crate) before_drain: OnceLock<BeforeDrain>,
+    /// Who is switched off.
+    pub(crate) switch: Heard,
     records: Mutex<Vec<u8>>,
     wake: OwnedFd,
 }
@@ -46,6 +50,7 @@ impl Shared {
             stopping: AtomicBool::new(false),
             status: OnceLock::new(),
             before_drain: OnceLock::new(),
+            switch: Heard::default(),
             records: Mutex::new(Vec::new()),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })

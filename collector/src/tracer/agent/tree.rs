@@ -36,6 +36,8 @@ pub(crate) struct Watched {
     pub(crate) will_overflow: bool,
     /// It tells the agent, not the tracer.
     pub(crate) tells_agent: bool,
+    /// Its process is switched off: the clock stands.
+    pub(crate) is_off: bool,
     /// Times in a row that it could not be given the agent just then, or be visited.
     pub(crate) tries: u32,
 }
@@ -59,7 +61,31 @@ impl Watched {
 
     /// The clock goes on until it overflows.
     pub(crate) fn start_once(&mut self) -> Result<(), Errno> {
+        if self.is_off {
+            return Ok(());
+        }
         if std::mem::replace(&mut self.will_overflow, true) { self.clock.enable() } else { self.clock.once() }
+    }
+}
+
+impl Watched {
+    /// The clock goes on.
+    pub(crate) fn go_on(&self) {
+        if !self.is_off {
+            let _ = self.clock.enable();
+        }
+    }
+
+    /// The process is switched off, or on again.
+    pub(crate) fn switch(&mut self, off: bool) {
+        self.is_off = off;
+        if off {
+            let _ = self.clock.disable();
+        } else if self.tells_agent && !self.stands {
+            self.go_on();
+        } else {
+            let _ = self.start_once();
+        }
     }
 }
 
@@ -189,6 +215,11 @@ impl Tree {
         for watched in self.threads.values() {
             let _ = watched.clock.disable();
         }
+    }
+
+    /// All threads.
+    pub(crate) fn threads_mut(&mut self) -> impl Iterator<Item = (i32, &mut Watched)> {
+        self.threads.iter_mut().map(|(thread, watched)| (*thread, watched))
     }
 
     pub(crate) fn threads_of(&self, process: i32) -> Vec<i32> {

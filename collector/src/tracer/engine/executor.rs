@@ -14,7 +14,7 @@ use crate::tracer::burst::taker::{BurstTaker, Standing};
 use crate::tracer::kernel::{Kernel, ThreadEvent};
 use crate::tracer::notice::best_notice;
 use crate::tracer::settings::Settings;
-use crate::tracer::shared::Shared;
+use crate::tracer::shared::{Shared, monotonic_time};
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::Thread;
 use crate::tracer::thread::action::{Action, Release};
@@ -152,6 +152,9 @@ impl<K: Kernel> Executor<K> {
     fn begin_burst(&mut self, thread: &mut Thread<K::Event>) -> Answer {
         self.budget.progress(thread);
         thread.cost = Duration::ZERO;
+        if self.shared.switch.is_off(thread.id.pid, monotonic_time()) {
+            return Answer::NoBurst;
+        }
         self.taker.part(&self.kernel);
         self.statistics.sampling_stops += 1;
         let registers = BurstTaker::registers(&mut self.kernel, &mut self.statistics, thread.id.tid);

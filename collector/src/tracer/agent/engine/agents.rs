@@ -111,7 +111,7 @@ impl AgentEngine {
         self.looks += 1;
         for process in processes.into_iter().skip(turn * LOOKS).take(LOOKS) {
             // The clock that is to stop a thread must not be sent elsewhere.
-            if self.stops.is_under_way(process) {
+            if self.stops.is_under_way(process) || self.is_off(process) {
                 continue;
             }
             let user_time = user_time(process as u32).unwrap_or_default();
@@ -155,7 +155,7 @@ impl AgentEngine {
             }
             if !waits {
                 // If it has overflowed, and the burst failed, this starts it; one that has not is left as it is.
-                let _ = watched.clock.enable();
+                watched.go_on();
             }
             self.standing.push((thread, if waits { since } else { now }));
         }

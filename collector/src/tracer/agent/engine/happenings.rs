@@ -130,6 +130,7 @@ impl AgentEngine {
                 stands: tells_agent,
                 will_overflow: true,
                 tells_agent,
+                is_off: false,
                 tries: 0,
             },
         );

@@ -3,6 +3,7 @@
 mod agents;
 mod happenings;
 mod stopping;
+mod switching;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -154,7 +155,10 @@ impl AgentEngine {
             }
             while let Some((signal, info)) = self.attention.next_signal() {
                 match signal {
-                    libc::SIGCHLD => self.take_reports(),
+                    libc::SIGCHLD => {
+                        self.take_reports();
+                        self.follow_switch();
+                    }
                     _ => self.told(info.fd),
                 }
             }
@@ -183,6 +187,7 @@ impl AgentEngine {
         self.see_happenings();
         self.watch_grown_up();
         self.see_loaded();
+        self.follow_switch();
         self.start_standing();
         self.interrupt_late();
         if let Some(image) = self.collecting.made_image().filter(|image| image.slots.is_crowded()) {
@@ -250,7 +255,7 @@ impl AgentEngine {
         if watched.tells_agent {
             // The burst may be one of before the clock was told to overflow once: the next one is not.
             watched.stands = std::mem::take(&mut watched.will_overflow);
-            let _ = watched.clock.enable();
+            watched.go_on();
         }
         if let Some((_, period)) = self.collecting.held().clocks.get_mut(&watched.clock.number()) {
             *period = mean as u64;

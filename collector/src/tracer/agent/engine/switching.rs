@@ -1,0 +1,29 @@
+//! Processes that are switched off take no bursts.
+
+use crate::tracer::agent::engine::AgentEngine;
+use crate::tracer::shared::monotonic_time;
+
+impl AgentEngine {
+    /// Stops the clocks of processes that are switched off, and lets those go on that are on again.
+    pub(super) fn follow_switch(&mut self) {
+        if !self.shared.switch.is_used() {
+            return;
+        }
+        let now = monotonic_time();
+        let mut on_again = Vec::new();
+        for (thread, watched) in self.tree.threads_mut() {
+            let off = self.shared.switch.is_off(watched.process, now);
+            if off != watched.is_off {
+                watched.switch(off);
+                on_again.extend((!off).then_some(thread));
+            }
+        }
+        // It has computed meanwhile, and was not to have bursts.
+        on_again.into_iter().for_each(|thread| self.tree.saw_burst(thread));
+    }
+
+    /// Whether a process is switched off.
+    pub(super) fn is_off(&self, process: i32) -> bool {
+        self.shared.switch.is_off(process, monotonic_time())
+    }
+}
