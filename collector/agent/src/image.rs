@@ -15,6 +15,7 @@ use crate::inside::context::Tcb;
 use crate::inside::entry;
 use crate::inside::heap::Heap;
 use crate::inside::system::{self, Action};
+use crate::inside::{faults, follow};
 use crate::layout::{BASE, CONTEXT_COUNT, CONTEXTS, SLOTS, STUBS, tcb};
 use crate::slots::{Shared, Slots};
 
@@ -97,6 +98,26 @@ impl Part {
     }
 }
 
+/// A handler of the agent's, by addresses in a program.
+pub(crate) struct Handler {
+    pub(crate) signal: c_int,
+    pub(crate) agents: u64,
+    /// Where the action is that the program had.
+    pub(crate) programs: u64,
+    pub(crate) kept: Kept,
+}
+
+/// When a handler is installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// From the beginning on.
+    Always,
+    /// From when the word at this address is not zero.
+    If(u64),
+    /// While bursts run.
+    ForBursts,
+}
+
 /// What is mapped into programs, made ready.
 pub struct Image {
     file: OwnedFd,
@@ -104,6 +125,8 @@ pub struct Image {
     /// The bursts that come out of programs.
     pub slots: Slots,
     own_start: u64,
+    /// Another one for each image.
+    pub(crate) token: u64,
 }
 
 impl Image {
@@ -133,7 +156,8 @@ impl Image {
         let slots = map(None, file.as_fd(), &shared_part()).map_err(failed("memory for bursts (mmap)"))?;
         // SAFETY: the part is at least as long as what is shared, and stays mapped until the value is dropped.
         let slots = unsafe { Slots::new(slots.cast::<Shared>()) };
-        Ok(Self { file, parts, slots, own_start })
+        let token = u64::from(std::process::id()) << 40 ^ system::monotonic_time();
+        Ok(Self { file, parts, slots, own_start, token })
     }
 
     /// Whether the CPU and the kernel allow agents.
@@ -167,7 +191,22 @@ impl Image {
         self.inside(&raw const entry::PROGRAMS_HANDLER as u64)
     }
 
-    fn inside(&self, own: u64) -> u64 {
+    /// The agent's handlers in a program whose clocks send this signal.
+    pub(crate) fn handlers(&self, signal: c_int) -> Vec<Handler> {
+        let clock = (signal, entry::handler as *const () as u64, &entry::PROGRAMS_HANDLER, Kept::Always);
+        let stays = Kept::If(self.inside(&raw const follow::INSTALLED as u64));
+        let others = follow::handlers().map(|(signal, programs, own)| (signal, own.handler, programs, stays));
+        let of_faults = faults::handlers().map(|(signal, own, programs)| (signal, own, programs, Kept::ForBursts));
+        let all = [clock].into_iter().chain(others).chain(of_faults);
+        all.map(|(signal, own, programs, kept)| {
+            let (agents, programs) = (self.inside(own), self.inside(&raw const *programs as u64));
+            Handler { signal, agents, programs, kept }
+        })
+        .collect()
+    }
+
+    /// Where something of this process is in a program.
+    pub(crate) fn inside(&self, own: u64) -> u64 {
         own - self.own_start + BASE
     }
 }

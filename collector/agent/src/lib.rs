@@ -26,9 +26,11 @@ mod imports;
 mod inside;
 mod layout;
 mod loader;
+mod resident;
 mod slots;
 
 pub use image::{Image, ImageError};
 pub use layout::{REGION, SCRATCH};
 pub use loader::{ENTRY, LoadStatus, Loading, ProgramRegisters, SIGNAL, STATUS, page};
+pub use resident::{InUse, RESTORE, Resident, Restoring, Waiting};
 pub use slots::{Burst, Limits, Slots, Tally};

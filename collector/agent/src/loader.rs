@@ -5,6 +5,7 @@
 //! ```text
 //! SCRATCH   code
 //! DATA      paths of the two files, the parts to map, the action for the signal, the registers of the thread
+//! RESIDENT  what the agent says of itself, and the code that gives the program its handlers back (`resident`)
 //! ```
 
 use std::arch::naked_asm;
@@ -14,12 +15,15 @@ use std::slice;
 use crate::image::{Image, Source};
 use crate::inside::system::Action;
 use crate::layout::SCRATCH;
+use crate::resident::{self, RESIDENT};
 
 /// Where the data begins.
 const DATA: u64 = SCRATCH + 0x400;
+/// Where the path of the recorder's file is.
+pub(crate) const RECORDER: u64 = DATA + offset_of!(Data, memory_path) as u64;
 /// Parts at most; the last is followed by an address of 0.
 const PARTS: usize = 8;
-const PATH: usize = 64;
+pub(crate) const PATH: usize = 64;
 
 /// What the code works with.
 #[repr(C)]
@@ -32,10 +36,17 @@ struct Data {
     place_of_programs_action: u64,
     /// 1: the agent is in. 2: it could not be mapped.
     status: u64,
-    mask: u64,
+    back: Back,
+}
+
+/// What the thread has again when the code has done its work.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Back {
+    pub(crate) mask: u64,
     /// Flags, with nothing below: the stack pointer points here when they are taken.
-    flags: u64,
-    registers: ProgramRegisters,
+    pub(crate) flags: u64,
+    pub(crate) registers: ProgramRegisters,
 }
 
 #[repr(C)]
@@ -129,34 +140,80 @@ pub fn page(image: &Image, memory_path: &str, executable_path: &str, loading: &L
         signal: loading.signal as u64,
         place_of_programs_action: image.place_of_programs_action(),
         status: 0,
-        mask: loading.mask,
-        flags: loading.flags,
-        registers: loading.registers,
+        back: loading.back(),
     };
     (image.parts().len() <= PARTS).then_some(())?;
-    let start = load as *const u8;
-    // SAFETY: `load` begins with its length; what follows is a value without padding.
-    let (code, data) = unsafe {
-        let length = start.cast::<u64>().read_unaligned() as usize;
-        (slice::from_raw_parts(start, length), slice::from_raw_parts((&raw const data).cast::<u8>(), size_of::<Data>()))
-    };
-    let mut page = vec![0; (DATA - SCRATCH) as usize];
-    page.get_mut(..code.len())?.copy_from_slice(code);
-    let (_, target) = page[..code.len()].split_last_chunk_mut::<8>()?;
-    *target = loading.registers.rip.to_ne_bytes();
-    page.extend_from_slice(data);
+    let mut page = vec![0; (RESIDENT - SCRATCH) as usize];
+    // SAFETY: `load` begins with its length.
+    let code = unsafe { code_of(load as *const u8, loading.registers.rip) }?;
+    page.get_mut(..code.len().min((DATA - SCRATCH) as usize))?.copy_from_slice(&code);
+    // SAFETY: a value without padding.
+    let data = unsafe { slice::from_raw_parts((&raw const data).cast::<u8>(), size_of::<Data>()) };
+    page[(DATA - SCRATCH) as usize..].get_mut(..data.len())?.copy_from_slice(data);
+    page.extend_from_slice(&resident::description(image, loading.signal));
     Some(page)
 }
 
-const fn at(offset: usize) -> u64 {
-    DATA + offset as u64
+/// Code as it is copied into a program, where it goes on to `target` in the end.
+///
+/// # Safety
+/// What is at `start` begins with its length, which is followed by code, and ends with a word for the target.
+pub(crate) unsafe fn code_of(start: *const u8, target: u64) -> Option<Vec<u8>> {
+    // SAFETY: the caller's.
+    let mut code = unsafe {
+        let length = start.cast::<u64>().read_unaligned() as usize;
+        slice::from_raw_parts(start, length).to_vec()
+    };
+    let (_, place) = code.split_last_chunk_mut::<8>()?;
+    *place = target.to_ne_bytes();
+    Some(code)
 }
 
-const fn register(number: usize) -> u64 {
-    at(offset_of!(Data, registers)) + 8 * number as u64
+impl Loading {
+    pub(crate) fn back(&self) -> Back {
+        Back { mask: self.mask, flags: self.flags, registers: self.registers }
+    }
 }
 
-const _: () = assert!(DATA + (size_of::<Data>() as u64) < SCRATCH + 0x1000);
+const _: () = assert!(DATA + (size_of::<Data>() as u64) <= RESIDENT);
+
+/// Gives the thread its flags, its mask and its registers again, and goes to the address that is written after this. rbp has the address of
+/// the data that the constants are relative to. Flags first, by a stack that is nobody's: from the program's own stack pointer on a signal
+/// may come.
+macro_rules! go_back {
+    () => {
+        concat!(
+            "lea rsp, [rbp + {flags}]\n",
+            "lea rsi, [rbp + {mask}]\n",
+            "popfq\n",
+            "mov rsp, qword ptr [rbp + {rsp}]\n",
+            "mov eax, {rt_sigprocmask}\n",
+            "mov edi, {set_mask}\n",
+            "mov edx, 0\n",
+            "mov r10d, 8\n",
+            "syscall\n",
+            "mov rcx, qword ptr [rbp + {registers} + 8]\n",
+            "mov rdx, qword ptr [rbp + {registers} + 16]\n",
+            "mov rbx, qword ptr [rbp + {registers} + 24]\n",
+            "mov rsi, qword ptr [rbp + {registers} + 48]\n",
+            "mov rdi, qword ptr [rbp + {registers} + 56]\n",
+            "mov r8, qword ptr [rbp + {registers} + 64]\n",
+            "mov r9, qword ptr [rbp + {registers} + 72]\n",
+            "mov r10, qword ptr [rbp + {registers} + 80]\n",
+            "mov r11, qword ptr [rbp + {registers} + 88]\n",
+            "mov r12, qword ptr [rbp + {registers} + 96]\n",
+            "mov r13, qword ptr [rbp + {registers} + 104]\n",
+            "mov r14, qword ptr [rbp + {registers} + 112]\n",
+            "mov r15, qword ptr [rbp + {registers} + 120]\n",
+            "movabs rax, {rbp_place}\n",
+            "mov rbp, qword ptr [rax]\n",
+            "movabs rax, qword ptr [{rax_place}]\n",
+            "jmp qword ptr [rip]\n",
+            ".quad 0\n",
+        )
+    };
+}
+pub(crate) use go_back;
 
 /// Runs at the start of the scratch page, with all signals blocked. What it uses is at fixed addresses.
 #[unsafe(naked)]
@@ -235,35 +292,7 @@ unsafe extern "C" fn load() {
         "js 8f",
         "syscall",
         "8:",
-        // Flags first, by a stack that is nobody's. From the program's own stack pointer on a signal may come.
-        "lea rsp, [rbp + {flags}]",
-        "lea rsi, [rbp + {mask}]",
-        "popfq",
-        "mov rsp, qword ptr [rbp + {rsp}]",
-        "mov eax, {rt_sigprocmask}",
-        "mov edi, {set_mask}",
-        "mov edx, 0",
-        "mov r10d, 8",
-        "syscall",
-        "mov rcx, qword ptr [rbp + {registers} + 8]",
-        "mov rdx, qword ptr [rbp + {registers} + 16]",
-        "mov rbx, qword ptr [rbp + {registers} + 24]",
-        "mov rsi, qword ptr [rbp + {registers} + 48]",
-        "mov rdi, qword ptr [rbp + {registers} + 56]",
-        "mov r8, qword ptr [rbp + {registers} + 64]",
-        "mov r9, qword ptr [rbp + {registers} + 72]",
-        "mov r10, qword ptr [rbp + {registers} + 80]",
-        "mov r11, qword ptr [rbp + {registers} + 88]",
-        "mov r12, qword ptr [rbp + {registers} + 96]",
-        "mov r13, qword ptr [rbp + {registers} + 104]",
-        "mov r14, qword ptr [rbp + {registers} + 112]",
-        "mov r15, qword ptr [rbp + {registers} + 120]",
-        "movabs rax, {rbp_place}",
-        "mov rbp, qword ptr [rax]",
-        "movabs rax, qword ptr [{rax_place}]",
-        // To the address that is written after this.
-        "jmp qword ptr [rip]",
-        ".quad 0",
+        go_back!(),
         "21:",
         data = const DATA,
         memory_path = const offset_of!(Data, memory_path),
@@ -274,12 +303,12 @@ unsafe extern "C" fn load() {
         signal = const offset_of!(Data, signal),
         place = const offset_of!(Data, place_of_programs_action),
         status = const offset_of!(Data, status),
-        flags = const offset_of!(Data, flags),
-        mask = const offset_of!(Data, mask),
-        registers = const offset_of!(Data, registers),
-        rsp = const offset_of!(Data, registers) + 8 * 4,
-        rbp_place = const register(5),
-        rax_place = const register(0),
+        flags = const offset_of!(Data, back) + offset_of!(Back, flags),
+        mask = const offset_of!(Data, back) + offset_of!(Back, mask),
+        registers = const offset_of!(Data, back) + offset_of!(Back, registers),
+        rsp = const offset_of!(Data, back) + offset_of!(Back, registers) + 8 * 4,
+        rbp_place = const DATA + (offset_of!(Data, back) + offset_of!(Back, registers)) as u64 + 8 * 5,
+        rax_place = const DATA + (offset_of!(Data, back) + offset_of!(Back, registers)) as u64,
         open = const libc::SYS_open,
         mmap = const libc::SYS_mmap,
         munmap = const libc::SYS_munmap,

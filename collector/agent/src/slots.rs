@@ -138,6 +138,9 @@ impl Shared {
         unsafe { &*(crate::layout::SLOTS as *const Self) }
     }
 
+    /// Where the word is that says so.
+    pub(crate) const OFF: u64 = crate::layout::SLOTS + std::mem::offset_of!(Self, off) as u64;
+
     pub(crate) fn is_off(&self) -> bool {
         self.off.load(Relaxed) != 0
     }

@@ -34,6 +34,11 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// The program's handlers, as [`Action`].
 static PROGRAMS: [SharedAction; SIGNALS.len()] = [const { no_action() }; SIGNALS.len()];
 
+/// The signals, the agent's handler, and the program's actions.
+pub(crate) fn handlers() -> [(c_int, u64, &'static SharedAction); SIGNALS.len()] {
+    std::array::from_fn(|place| (SIGNALS[place], own().handler, &PROGRAMS[place]))
+}
+
 fn own() -> Action {
     Action::of_agent(entry::fault_handler as *const () as u64, entry::restorer as *const () as u64, 0)
 }

@@ -26,12 +26,12 @@ use crate::inside::{burst, own};
 use crate::layout::{BASE, CONTEXTS};
 use crate::slots::{HeldSlot, Shared};
 
-const ARMED: u64 = 1;
-const IN_CALL: u64 = 2;
+pub(crate) const ARMED: u64 = 1;
+pub(crate) const IN_CALL: u64 = 2;
 /// No burst waits.
 const NONE: u64 = 0;
 /// Where the thread stands beside the phase.
-const THREAD_SHIFT: u32 = 2;
+pub(crate) const THREAD_SHIFT: u32 = 2;
 const PHASE: u64 = (1 << THREAD_SHIFT) - 1;
 /// Times that a burst goes on.
 pub(crate) const MOST: u64 = 16;
@@ -53,11 +53,15 @@ const INSTALLING: u32 = 1;
 const READY: u32 = 2;
 const NEVER: u32 = 3;
 
+/// Not zero: they have been installed once.
+pub(crate) static INSTALLED: AtomicU64 = AtomicU64::new(0);
+
 static PROGRAMS_SIGSYS: SharedAction = no_action();
 static PROGRAMS_SIGTRAP: SharedAction = no_action();
 
 /// Threads that come out of a system call with the trap flag set, and for which no burst waits any more.
-static FORSAKEN: [AtomicU32; 1024] = [const { AtomicU32::new(0) }; 1024];
+pub(crate) static FORSAKEN: [AtomicU32; MOST_FORSAKEN] = [const { AtomicU32::new(0) }; MOST_FORSAKEN];
+pub(crate) const MOST_FORSAKEN: usize = 1024;
 
 /// Remembers that the trap flag of a thread is the agent's. `false`: there is no room.
 fn forsake(thread: u32) -> bool {
@@ -87,7 +91,7 @@ pub(crate) struct Place {
     blocked: u64,
 }
 
-fn handlers() -> [(c_int, &'static SharedAction, Action); 2] {
+pub(crate) fn handlers() -> [(c_int, &'static SharedAction, Action); 2] {
     let restorer = entry::restorer as *const () as u64;
     let system_call = Action::of_agent(entry::system_call_handler as *const () as u64, restorer, 0);
     let trap = Action::of_agent(entry::trap_handler as *const () as u64, restorer, libc::SA_RESTART);
@@ -132,6 +136,7 @@ fn install() -> bool {
     if before.is_function() && before.handler != PROGRAMS_HANDLER[0].load(Relaxed) {
         return false;
     }
+    INSTALLED.store(1, Release);
     for (signal, programs, own) in handlers() {
         programs::store(programs, system::action(signal));
         exchange_action(signal, &own);

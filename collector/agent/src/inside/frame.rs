@@ -37,6 +37,12 @@ impl Frame {
         self.rflags & TRAP_FLAG != 0
     }
 
+    /// The handler returns by this code: nothing of the agent is on the stack below a handler of the program.
+    pub(crate) fn return_by(&mut self, restorer: u64) {
+        // SAFETY: in `struct rt_sigframe` (asm/sigframe.h) the return address of the handler comes right before this structure.
+        unsafe { (&raw mut *self).cast::<u64>().sub(1).write(restorer) };
+    }
+
     /// The general registers in encoding order: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15.
     pub(crate) fn general(&self) -> [u64; 16] {
         let [r8, r9, r10, r11, r12, r13, r14, r15] = self.r8_to_r15;

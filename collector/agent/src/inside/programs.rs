@@ -29,7 +29,7 @@ pub(crate) fn store(words: &SharedAction, action: Action) {
 /// there is one: it is to be called with what the agent's was called with. 0: nothing is left to be done.
 ///
 /// Nothing here uses thread-local storage.
-pub(crate) fn pass_on(signal: c_int, info: *const libc::siginfo_t, frame: &Frame, action: &SharedAction) -> u64 {
+pub(crate) fn pass_on(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame, action: &SharedAction) -> u64 {
     let programs = load(action);
     // SAFETY: the kernel has written it.
     let is_sent = unsafe { (*info).si_code } <= 0;
@@ -39,6 +39,7 @@ pub(crate) fn pass_on(signal: c_int, info: *const libc::siginfo_t, frame: &Frame
         }
         let own = if programs.flags & libc::SA_NODEFER as u64 != 0 { 0 } else { bit(signal) };
         system::set_mask(frame.blocked | programs.mask | own);
+        frame.return_by(programs.restorer);
         return programs.handler;
     }
     let is_ignored = programs.handler == libc::SIG_IGN as u64 && is_sent;
