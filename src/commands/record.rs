@@ -98,9 +98,12 @@ pub struct Args {
     pmu: String,
     /// How to trace branches in software: agent (an interpreter follows the program's path, inside a command that is started, by its own
     /// threads), lookahead (the same from outside, by stops), breakpoint (a breakpoint at every branch, slow), none, or auto (where
-    /// there are no hardware branch records: agent for commands, lookahead for what runs already)
+    /// there are no hardware branch records: agent for commands, and with --inject; lookahead for what runs already)
     #[arg(long, value_name = "HOW", default_value = "auto")]
     tracer: TracerChoice,
+    /// Put the agent into the processes of -p, which run already, and take it out again at the end
+    #[arg(long)]
+    inject: bool,
     /// Percent of the program's CPU time that software tracing may take, with the samples beside it
     #[arg(long, value_name = "PCT", default_value_t = 1.0)]
     overhead: f64,
@@ -129,6 +132,7 @@ const EXAMPLES: &str = "\
 Examples:
   hbbp record -- ./server --once               the best events this machine has
   hbbp record -p 1234 --duration 30            a running process and what it starts, for 30 seconds
+  hbbp record -p 1234 --inject --duration 30   the same, its bursts taken by an agent inside it
   hbbp record -a -o all.data -- sleep 10       everything that runs meanwhile
   hbbp record -o - -- ./job | hbbp mix -i -    no file; the command prints to stderr
   hbbp record --tracer lookahead --overhead 5 -- make
@@ -291,6 +295,7 @@ fn request(args: Args) -> anyhow::Result<Request> {
             overhead: args.overhead,
             start_credit: Duration::from_secs_f64(args.start_credit / 1e3),
             size: args.depth.map_or(BurstSize::Instructions(args.burst), BurstSize::Branches),
+            inject: args.inject,
         },
         simulation: (args.pmu == "simulated").then(|| args.simulation.options()),
         target,

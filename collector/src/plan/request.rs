@@ -9,7 +9,7 @@ use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::Levels;
 use crate::plan::{EventOption, Options};
 use crate::simulation::PmuSettings;
-use crate::tracer::{BurstSize, TracerChoice, TracerOptions};
+use crate::tracer::{BurstSize, TracerChoice, TracerKind, TracerOptions};
 
 /// A recording to be made.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -107,6 +107,7 @@ impl Request {
         if self.target == Target::System && matches!(self.tracer.kind, TracerChoice::Kind(_)) {
             return refuse("--tracer cannot follow everything that runs: give a command, -p or -t".to_owned());
         }
+        self.check_agents().map_or(Ok(()), |reason| refuse(reason.to_owned()))?;
         if let Some(SimulationOptions { pmu, .. }) = &self.simulation {
             if self.target != Target::Command || self.no_inherit || self.cpus.is_some() {
                 return refuse("the simulated PMU runs a command, all of it: no -p, -t, -a, -C, -i".to_owned());
@@ -131,6 +132,27 @@ impl Request {
         }
         Ok(())
     }
+
+    /// Why agents cannot be where they are asked for.
+    fn check_agents(&self) -> Option<&'static str> {
+        let TracerOptions { kind, inject, .. } = self.tracer;
+        let is_agent = kind == TracerChoice::Kind(TracerKind::Agent);
+        match &self.target {
+            _ if inject && !is_agent && kind != TracerChoice::Auto => {
+                Some("--inject puts agents into processes: it goes with --tracer agent, or without --tracer")
+            }
+            Target::Processes(_) if is_agent && !inject => {
+                Some("--tracer agent puts agents into processes that run already if --inject is added")
+            }
+            Target::Threads(_) if is_agent || inject => Some(
+                "agents are put into whole processes: use -p PID --inject, or leave --tracer agent and --inject out",
+            ),
+            Target::Command | Target::System if inject => {
+                Some("--inject is for processes that run already (-p): commands have agents without it")
+            }
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -153,6 +175,25 @@ mod tests {
         check(Request { ring_pages: Some(0), ..system.clone() }, "-m 0");
         let simulation = Some(SimulationOptions::default());
         check(Request { simulation, ..system.clone() }, "simulated PMU");
+        let traced = |target: &Target, kind: TracerChoice, inject: bool| Request {
+            target: target.clone(),
+            command: vec!["true".into()],
+            tracer: TracerOptions { kind, inject, ..TracerOptions::default() },
+            ..Request::default()
+        };
+        let (auto, agent) = (TracerChoice::Auto, TracerChoice::Kind(TracerKind::Agent));
+        let (processes, threads) = (Target::Processes(vec![1]), Target::Threads(vec![1]));
+        for kind in [auto, agent] {
+            assert!(traced(&processes, kind, true).check().is_ok());
+            check(traced(&Target::Command, kind, true), "--inject is for processes");
+            check(traced(&threads, kind, true), "whole processes");
+        }
+        check(traced(&processes, agent, false), "--inject is added");
+        check(traced(&threads, agent, false), "whole processes");
+        check(traced(&Target::System, auto, true), "--inject is for processes");
+        for kind in [TracerChoice::None, TracerChoice::Kind(TracerKind::Lookahead)] {
+            check(traced(&processes, kind, true), "without --tracer");
+        }
         check(Request { cpus: Some(CpuList::default()), ..system }, "no CPU");
     }
 }

@@ -20,12 +20,13 @@ use crate::session::followed::{Attached, Followed, Follows, PlannedFollower, agr
 use crate::session::metadata::{count_event, event_metadata};
 use crate::session::open::{KernelOpener, Totals};
 use crate::session::placeholder::{placeholder, tracking};
+use crate::session::setup::tasks;
 use crate::session::{Summary, nanoseconds};
 use crate::sys::{EventFd, own_cpu_time};
 use crate::tracer::budget::stop_cost::{SAMPLE, SAMPLE_SHARE, UNSEEN_SHARE};
 use crate::tracer::{
     BurstEvent, BurstSize, Clock, Settings, TraceError, Tracer, TracerChoice, TracerKind, TracerOptions,
-    TracerStatistics,
+    TracerStatistics, obstacle,
 };
 
 /// Tracing that is to be done.
@@ -34,6 +35,8 @@ pub(crate) struct Tracing {
     spec: EventSpec,
     /// The CPUs that are there.
     cpus: CpuList,
+    /// How many threads there are, or one where a command begins.
+    tasks: usize,
     /// Keeps the id of the bursts' event from being given to another one.
     id: (EventFd, u64),
 }
@@ -51,10 +54,6 @@ impl Tracing {
             choice.events.push(tracking());
         }
         let is_agent = kind == TracerKind::Agent;
-        if is_agent && request.target != Target::Command {
-            let why = "it is put into commands that are started, not into what runs already (-p, -t, -a)";
-            return Err(RecordError::Trace(TraceError::Agent(why.to_owned())));
-        }
         let clock = if machine.counts_instructions() && !is_agent { Clock::Instructions } else { Clock::Time };
         let options = &request.tracer;
         sample_less(request, choice);
@@ -70,7 +69,7 @@ impl Tracing {
         };
         let id = placeholder()?;
         let (spec, cpus) = (spec(clock, options.overhead), machine.online.clone());
-        Ok(Some(Self { settings, spec, cpus, id }))
+        Ok(Some(Self { settings, spec, cpus, tasks: tasks(&request.target), id }))
     }
 
     /// The event of the bursts, which agrees with `first` in all that readers expect events to agree in.
@@ -83,9 +82,9 @@ impl Tracing {
 }
 
 impl PlannedFollower for Tracing {
-    /// The records of forks and execs have a ring of each CPU.
+    /// The records of forks and execs have an event on each CPU.
     fn files(&self) -> usize {
-        if self.settings.kind == TracerKind::Agent { self.cpus.len() } else { 0 }
+        if self.settings.kind == TracerKind::Agent { self.tasks * self.cpus.len() } else { 0 }
     }
 
     /// If the tracer was the tool's choice and cannot attach, that is a degradation.
@@ -107,12 +106,14 @@ impl PlannedFollower for Tracing {
         }
         let burst = self.description(first);
         let event = BurstEvent { attr: burst.attr.clone(), id: self.id.1 };
-        let is_open = request.tracer.kind == TracerChoice::Auto;
+        let is_open = request.tracer.kind == TracerChoice::Auto && !request.tracer.inject;
         let mut attached = None;
         if self.settings.kind == TracerKind::Agent {
             // They are put in by ptrace, later.
             let may_trace = KernelOpener.try_trace().map_err(|errno| TraceError::Agent(format!("ptrace: {errno}")));
-            match may_trace.and_then(|()| Tracer::by_agents(self.settings.clone(), event.clone(), self.cpus.clone())) {
+            let running = may_trace.and_then(|()| if whole { open_to_agents(&ids, choice) } else { Ok(Vec::new()) });
+            let begin = |running| Tracer::by_agents(self.settings.clone(), event.clone(), self.cpus.clone(), running);
+            match running.and_then(begin) {
                 Err(error) if is_open => {
                     choice.degradations.push(format!("bursts cost more than they could: {error}"));
                     self.settings.kind = TracerKind::Lookahead;
@@ -134,6 +135,25 @@ impl PlannedFollower for Tracing {
             Err(error) => Err(RecordError::Trace(error)),
         }
     }
+}
+
+/// Those of these processes that may be traced; of the others the degradations say so.
+///
+/// # Errors
+/// There are none.
+fn open_to_agents(processes: &[u32], choice: &mut Choice) -> Result<Vec<u32>, TraceError> {
+    let (mut open, mut obstacles) = (Vec::new(), Vec::new());
+    for &process in processes {
+        match obstacle(process) {
+            None => open.push(process),
+            Some(why) => obstacles.push(format!("process {process} {why}")),
+        }
+    }
+    if open.is_empty() {
+        return Err(TraceError::Agent(obstacles.join("; ")));
+    }
+    choice.degradations.extend(obstacles.iter().map(|obstacle| format!("no bursts: {obstacle}")));
+    Ok(open)
 }
 
 impl Follows for Tracing {
@@ -194,6 +214,7 @@ fn wanted(request: &Request, machine: &Machine, choice: &mut Choice) -> Option<T
     match request.tracer.kind {
         TracerChoice::None => None,
         TracerChoice::Kind(kind) => Some(kind),
+        TracerChoice::Auto if request.tracer.inject => Some(TracerKind::Agent),
         TracerChoice::Auto => {
             let has_stacks = choice.events.iter().any(|event| event.role == Role::Lbr);
             let unwanted = request.options.lbr == EventOption::None || request.options.levels == Some(Levels::Kernel);

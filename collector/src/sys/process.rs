@@ -33,6 +33,11 @@ pub(crate) fn group_and_parent(id: u32) -> Option<(u32, u32)> {
     Some((number("Tgid:")?, number("PPid:")?))
 }
 
+/// The process that traces a thread.
+pub(crate) fn tracer_of(id: u32) -> Option<u32> {
+    field(&status(id), "TracerPid:")?.parse().ok().filter(|&tracer| tracer != 0)
+}
+
 /// Processes that a thread has started, where the kernel says (`CONFIG_PROC_CHILDREN`).
 pub(crate) fn children(pid: u32, tid: u32) -> Vec<u32> {
     let list = fs::read_to_string(proc_path(pid).join(format!("task/{tid}/children"))).unwrap_or_default();
@@ -58,8 +63,7 @@ pub(crate) fn signals_pending_and_blocked(id: u32) -> (u64, u64) {
 /// Whether a thread has to take a signal before it executes anything: one waits for it or its process, and is not blocked.
 #[cfg(feature = "simulated-pmu")]
 pub(crate) fn has_signal_to_take(id: u32) -> bool {
-    let status = status(id);
-    (signals(&status, "SigPnd:") | signals(&status, "ShdPnd:")) & !signals(&status, "SigBlk:") != 0
+    signals_to_take(id) != 0
 }
 
 /// What decides whether a process may get an agent: signals that it has handlers for and ignores, and that the thread blocks; filters of
@@ -106,6 +110,22 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
 /// Whether a thread runs, or could, and does not wait in a system call.
 pub(crate) fn is_computing(id: u32) -> bool {
     stat_field(id, 3).is_some_and(|state| state == "R")
+}
+
+/// Where a thread goes on in user space that sleeps in a system call; `None` if it does not, or it is not known.
+pub(crate) fn sleeps_at(id: u32) -> Option<u64> {
+    (stat_field(id, 3)? == "S").then_some(())?;
+    let text = String::from_utf8(contents(&proc_path(id).join("syscall"))).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    // The number, six arguments, the stack pointer, and where it goes on. Without a number it is not in a system call.
+    words.next()?.parse::<u64>().ok()?;
+    u64::from_str_radix(words.last()?.strip_prefix("0x")?, 16).ok()
+}
+
+/// Signals that wait for a thread or its process and that the thread does not block.
+pub(crate) fn signals_to_take(id: u32) -> u64 {
+    let status = status(id);
+    (signals(&status, "SigPnd:") | signals(&status, "ShdPnd:")) & !signals(&status, "SigBlk:")
 }
 
 /// Time that the threads of a process ran in user space, in steps of 10 ms; `None` if it has ended.

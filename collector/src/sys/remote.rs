@@ -54,21 +54,37 @@ fn is_in_system_call(registers: &libc::user_regs_struct) -> bool {
         libc::SYS_io_uring_enter,
     ];
     let number = registers.orig_rax as i64;
-    // ERESTARTSYS to ERESTART_RESTARTBLOCK (linux/errno.h).
-    let goes_back = (-516..=-512).contains(&(registers.rax as i64));
-    number >= 0 && (goes_back || CHANGE_MASK.contains(&number))
+    number >= 0 && (goes_back(registers) || CHANGE_MASK.contains(&number))
+}
+
+/// ERESTART_RESTARTBLOCK (linux/errno.h).
+const RESTART_BLOCK: i64 = -516;
+
+/// Whether the kernel will make the system call again that a stop has interrupted.
+fn goes_back(registers: &libc::user_regs_struct) -> bool {
+    // From ERESTARTSYS on.
+    registers.orig_rax as i64 >= 0 && (RESTART_BLOCK..=-512).contains(&(registers.rax as i64))
 }
 
 impl HeldThread {
     /// Takes hold of a stopped thread, if it stands in 64-bit code of its own, which it does not step through itself, and not in the middle
     /// of a system call.
     pub(crate) fn hold(thread: i32) -> Result<Option<Self>, Errno> {
+        Self::hold_if(thread, |registers| !is_in_system_call(registers))
+    }
+
+    /// The same, also if it has to go back into a system call.
+    pub(crate) fn hold_waiting(thread: i32) -> Result<Option<Self>, Errno> {
+        Self::hold_if(thread, |registers| goes_back(registers) || !is_in_system_call(registers))
+    }
+
+    fn hold_if(thread: i32, is_fit: impl Fn(&libc::user_regs_struct) -> bool) -> Result<Option<Self>, Errno> {
         const TRAP_FLAG: u64 = 1 << 8;
         // SAFETY: user_regs_struct is plain integers.
         let mut held = Self { thread, registers: unsafe { std::mem::zeroed() }, mask: 0 };
         ask(thread, libc::PTRACE_GETREGS, 0, addr_of_mut!(held.registers).cast())?;
         let r = &held.registers;
-        if r.cs != USER_CS_64 || is_in_system_call(r) || r.eflags & TRAP_FLAG != 0 {
+        if r.cs != USER_CS_64 || !is_fit(r) || r.eflags & TRAP_FLAG != 0 {
             return Ok(None);
         }
         held.mask = signal_mask(thread)?;
@@ -127,8 +143,20 @@ impl HeldThread {
 
     /// What code needs that gives it all this itself, for the agent to come by this signal.
     pub(crate) fn loading(&self, signal: i32) -> Loading {
-        let registers = ProgramRegisters { general: general(&self.registers), rip: self.registers.rip };
-        Loading { signal, registers, flags: self.registers.eflags, mask: self.mask }
+        let mut to_be = self.registers;
+        if goes_back(&to_be) {
+            // In front of the system call: what the kernel would do (`arch_do_signal_or_restart`).
+            to_be.rip -= 2;
+            let is_block = to_be.rax as i64 == RESTART_BLOCK;
+            to_be.rax = if is_block { libc::SYS_restart_syscall as u64 } else { to_be.orig_rax };
+        }
+        let registers = ProgramRegisters { general: general(&to_be), rip: to_be.rip };
+        Loading { signal, registers, flags: to_be.eflags, mask: self.mask }
+    }
+
+    /// Where it stands.
+    pub(crate) fn place(&self) -> u64 {
+        self.registers.rip
     }
 
     /// Has it go on at `entry`, where code is that gives it its registers and its mask again.

@@ -46,6 +46,7 @@ use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
 use crate::sys::{WaitSet, Waiting, realtime_signal, wake_waiting_thread};
 use crate::tracer::agent::engine::AgentEngine;
+pub(crate) use crate::tracer::agent::obstacle::obstacle;
 use crate::tracer::budget::stop_cost::{StopCost, calibrate};
 pub(crate) use crate::tracer::burst::BurstEvent;
 use crate::tracer::engine::Engine;
@@ -119,13 +120,19 @@ impl Tracer {
         })
     }
 
-    /// Takes bursts by agents in a command that is about to begin, and in what comes from it.
+    /// Takes bursts by agents in a command that is about to begin, or in processes that run already, and in what comes from them.
     ///
     /// # Errors
     /// No agent can be made here.
-    pub(crate) fn by_agents(settings: Settings, event: BurstEvent, cpus: CpuList) -> Result<Self, TraceError> {
+    pub(crate) fn by_agents(
+        settings: Settings,
+        event: BurstEvent,
+        cpus: CpuList,
+        running: Vec<u32>,
+    ) -> Result<Self, TraceError> {
         Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), TraceError>>| {
-            let made = AgentEngine::new(settings.clone(), event, shared, LinuxKernel::new(signals), &cpus);
+            let kernel = LinuxKernel::new(signals);
+            let made = AgentEngine::new(settings.clone(), event, shared, kernel, &cpus, &running);
             match made {
                 Ok(engine) => {
                     let _ = result.send(Ok(()));

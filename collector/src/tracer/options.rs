@@ -89,6 +89,8 @@ pub struct TracerOptions {
     pub start_credit: Duration,
     /// How long a burst is to be.
     pub size: BurstSize,
+    /// Put agents into processes that run already.
+    pub inject: bool,
 }
 
 impl TracerOptions {
@@ -103,6 +105,7 @@ impl Default for TracerOptions {
             overhead: 1.0,
             start_credit: Self::DEFAULT_START_CREDIT,
             size: BurstSize::default(),
+            inject: false,
         }
     }
 }

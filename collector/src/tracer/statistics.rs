@@ -108,6 +108,8 @@ pub struct Agents {
     pub visited: u64,
     /// Processes that may not be traced at all.
     pub barred: u64,
+    /// Processes that went on, and in which the agent stays, by reason.
+    pub kept: BTreeMap<String, u64>,
     /// Signals without a burst.
     pub tally: agent::Tally,
     /// Why no agent could be made.
@@ -326,6 +328,10 @@ impl TracerStatistics {
             }
             for (why, processes) in &agents.refused {
                 sentences.push(format!("{} without an agent, stopped for each burst: {why}", counted(*processes)));
+            }
+            for (why, processes) in &agents.kept {
+                let processes = counted(*processes);
+                sentences.push(format!("the agent stays in {processes}, where it does nothing any more: {why}"));
             }
             if agents.barred > 0 {
                 let barred = counted(agents.barred);

@@ -4,7 +4,7 @@
 //! more than the budget. Then it is done in a part of the time only, windows chosen by chance, and what begins in a window gets its first
 //! burst as much sooner: on average every process gets as many as its CPU time gives it.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::Timespec;
@@ -55,11 +55,19 @@ impl Attention {
 
     /// Waits at most so long. Returns whether something happened to a process.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
-        let fd = if self.looks { self.full.as_fd() } else { self.quiet.as_fd() };
+        self.wait_on(if self.looks { self.full.as_fd() } else { self.quiet.as_fd() }, timeout)
+    }
+
+    fn wait_on(&self, fd: BorrowedFd<'_>, timeout: Duration) -> bool {
         let mut events = [epoll::Event { flags: EventFlags::empty(), data: SIGNALS }; 8];
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         let count = epoll::wait(fd, &mut events[..], Some(&timeout)).unwrap_or(0);
         events[..count].iter().any(|event| event.data.u64() == HAPPENINGS.u64())
+    }
+
+    /// Waits at most so long for a signal alone.
+    pub(crate) fn wait_for_signal(&self, timeout: Duration) {
+        self.wait_on(self.quiet.as_fd(), timeout);
     }
 
     /// A signal that has come.

@@ -9,12 +9,13 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::OnceLock;
 
 use addresses::Avma;
-use agent::{ENTRY, Image, LoadStatus, REGION, SCRATCH, SIGNAL, STATUS, page};
+use agent::{ENTRY, Image, LoadStatus, REGION, SCRATCH, STATUS, page};
 
 use crate::errno::Errno;
 use crate::sys::process::{Guards, Mapping, guards, mappings, signals_blocked, signals_pending_and_blocked};
 use crate::sys::{HeldThread, RemoteError, read_memory, write_memory};
-use crate::tracer::notice::{SIGNALS, blocks_all};
+use crate::tracer::agent::residents::taken_by;
+use crate::tracer::notice::blocks_all;
 
 const PAGE: u64 = 4096;
 /// A program may install a handler after it got the agent: more of them do for the size of their window than for urgent data.
@@ -81,16 +82,15 @@ impl Candidate {
             return Err(Refusal::Never("it has memory of a device mapped"));
         }
         if maps.iter().any(|map| map.start < REGION.end && REGION.start < map.end) {
-            return Err(Refusal::Never("the place of the agent is taken"));
+            return Err(Refusal::Never(taken_by(process)));
         }
-        let vdso = maps.iter().find(|map| map.path == b"[vdso]").ok_or(Refusal::Never("it has no vdso"))?;
-        let offset = own_system_call().ok_or(Refusal::Never("the vdso has no system call"))?;
+        let system_call = system_call_in(&maps).ok_or(Refusal::Never("it has no vdso with a system call"))?;
         let free = |used: u64| PREFERRED.into_iter().find(|signal| used & 1 << (signal - 1) == 0);
         // A program that has handlers for both has one for everything, and signals that nobody sent are nothing new to it.
         let Some(signal) = free(caught | ignored | blocked).or_else(|| free(blocked)) else {
             return Err(Refusal::NotNow);
         };
-        Ok(Self { signal, system_call: vdso.start + offset })
+        Ok(Self { signal, system_call })
     }
 
     /// Puts the agent in by a thread that stands still: it maps a page, is given the code that does the rest, and has to be let go. If this
@@ -153,14 +153,6 @@ pub(crate) fn load_status(process: i32) -> LoadStatus {
     }
 }
 
-/// The signal of the agent that a process has from its parent, if it has one.
-pub(crate) fn inherited_signal(process: i32) -> Option<i32> {
-    let mut word = [0; 8];
-    let is_there = load_status(process) == LoadStatus::Loaded && read_memory(process, Avma(SIGNAL), &mut word);
-    let signal = i32::try_from(u64::from_ne_bytes(word)).ok().filter(|signal| SIGNALS.contains(signal));
-    signal.filter(|_| is_there)
-}
-
 /// Whether a process sees the same process ids: it opens the files of this one by its id.
 fn is_in_own_namespace(process: i32) -> bool {
     let namespace = |id: &str| std::fs::read_link(format!("/proc/{id}/ns/pid")).ok();
@@ -204,7 +196,7 @@ fn is_device(map: &Mapping) -> bool {
 
 /// Whether the thread is between the first and the last instruction of a restartable sequence (rseq(2)): the kernel would not notice that it
 /// was elsewhere meanwhile.
-fn is_in_restartable_sequence(held: &HeldThread, process: i32) -> bool {
+pub(crate) fn is_in_restartable_sequence(held: &HeldThread, process: i32) -> bool {
     let Some(area) = held.restartable_sequences() else { return false };
     let mut sequence = [0; 8];
     !read_memory(process, Avma(area + 8), &mut sequence) || u64::from_ne_bytes(sequence) != 0
@@ -212,10 +204,20 @@ fn is_in_restartable_sequence(held: &HeldThread, process: i32) -> bool {
 
 /// Whether a signal of a fault waits for the thread. It would come in place of the end of our step, blocked or not
 /// (`dequeue_synchronous_signal` in the kernel's `signal.c`).
-fn faults(thread: i32) -> bool {
+pub(crate) fn faults(thread: i32) -> bool {
     const FAULTS: [i32; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGTRAP, libc::SIGFPE, libc::SIGSYS];
     let (pending, _) = signals_pending_and_blocked(thread as u32);
     FAULTS.iter().any(|signal| pending & 1 << (signal - 1) != 0)
+}
+
+/// Where a process has an instruction `syscall` in the kernel's shared object.
+pub(crate) fn system_call_instruction(process: i32) -> Option<u64> {
+    system_call_in(&mappings(process as u32))
+}
+
+fn system_call_in(maps: &[Mapping]) -> Option<u64> {
+    let vdso = maps.iter().find(|map| map.path == b"[vdso]")?;
+    Some(vdso.start + own_system_call()?)
 }
 
 /// Where the kernel's shared object has an instruction `syscall`, from its start.

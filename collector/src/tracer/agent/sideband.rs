@@ -1,5 +1,6 @@
 //! Execs, forks and exits of the program, as soon as they happen: the kernel's records of them, from rings of their own.
 
+use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use perf_event_open_sys::bindings as sys;
@@ -36,15 +37,39 @@ impl Happening {
     }
 }
 
+/// How often at most threads are listed to find some that began while events were opened.
+const MOST_LISTS: u32 = 5;
+
 /// The rings, one for each CPU.
 pub(crate) struct Sideband {
     rings: Vec<(EventFd, Ring)>,
+    /// Events of other threads, with the same rings.
+    others: Vec<EventFd>,
     bytes: Vec<u8>,
 }
 
 impl Sideband {
-    /// Of a process that is about to become the program, and all that comes from it. Each record makes a ring readable.
-    pub(crate) fn open(process: i32, cpus: &CpuList) -> Result<Self, Errno> {
+    /// Of the threads that `list` names, and all that comes from them. Each record makes a ring readable. What a thread begins while its
+    /// event is opened may be told twice.
+    pub(crate) fn open(cpus: &CpuList, list: impl Fn() -> Vec<i32>) -> Result<Self, Errno> {
+        let mut sideband = Self { rings: Vec::new(), others: Vec::new(), bytes: Vec::new() };
+        let mut known = HashSet::new();
+        for _ in 0..MOST_LISTS {
+            let new: Vec<i32> = list().into_iter().filter(|thread| known.insert(*thread)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for thread in new {
+                match sideband.add(thread, cpus) {
+                    Ok(()) | Err(Errno::ESRCH) => {}
+                    Err(errno) => return Err(errno),
+                }
+            }
+        }
+        if sideband.rings.is_empty() { Err(Errno::ESRCH) } else { Ok(sideband) }
+    }
+
+    fn add(&mut self, thread: i32, cpus: &CpuList) -> Result<(), Errno> {
         let attr = EventAttr {
             kind: sys::PERF_TYPE_SOFTWARE,
             config: u64::from(sys::PERF_COUNT_SW_DUMMY),
@@ -60,13 +85,17 @@ impl Sideband {
             wakeup_events_or_watermark: 1,
             ..EventAttr::default()
         };
-        let ring = |cpu| {
-            let event = EventFd::open(&attr, Scope::Thread(process, Some(cpu)))?;
-            let ring = Ring::map(&event, PAGES)?;
-            Ok((event, ring))
-        };
-        let rings = cpus.iter().map(ring).collect::<Result<_, Errno>>()?;
-        Ok(Self { rings, bytes: Vec::new() })
+        for (place, cpu) in cpus.iter().enumerate() {
+            let event = EventFd::open(&attr, Scope::Thread(thread, Some(cpu)))?;
+            if let Some((first, _)) = self.rings.get(place) {
+                event.share_ring_of(first)?;
+                self.others.push(event);
+            } else {
+                let ring = Ring::map(&event, PAGES)?;
+                self.rings.push((event, ring));
+            }
+        }
+        Ok(())
     }
 
     /// What becomes readable when something has happened.

@@ -92,6 +92,8 @@ impl Watched {
 struct Process {
     state: State,
     threads: usize,
+    /// Times that one of its threads was not found where it could be stopped.
+    tries: u32,
     /// CPU time that it had used when its program began.
     used_before: Duration,
     /// It has been watched before, by another program perhaps.
@@ -102,7 +104,7 @@ struct Process {
 
 impl Process {
     fn new(state: State) -> Self {
-        Self { state, threads: 0, used_before: Duration::ZERO, was_watched: false, quiet_since: None }
+        Self { state, threads: 0, tries: 0, used_before: Duration::ZERO, was_watched: false, quiet_since: None }
     }
 }
 
@@ -119,6 +121,18 @@ impl Tree {
 
     pub(crate) fn set_state(&mut self, process: i32, state: State) {
         self.processes.entry(process).or_insert(Process::new(state)).state = state;
+    }
+
+    /// One of the threads of a process was put off.
+    pub(crate) fn put_off(&mut self, process: i32) {
+        if let Some(process) = self.processes.get_mut(&process) {
+            process.tries = process.tries.saturating_add(1);
+        }
+    }
+
+    /// How often threads of a process were put off.
+    pub(crate) fn tries(&self, process: i32) -> u32 {
+        self.processes.get(&process).map_or(0, |process| process.tries)
     }
 
     /// A process has another program, and has used so much CPU time.
@@ -169,6 +183,13 @@ impl Tree {
     pub(crate) fn forget(&mut self, process: i32) -> bool {
         self.processes.get(&process).is_some_and(|process| process.threads == 0)
             && self.processes.remove(&process).is_some()
+    }
+
+    /// All processes, ascending.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        let mut processes: Vec<i32> = self.processes.keys().copied().collect();
+        processes.sort_unstable();
+        processes
     }
 
     /// The processes that have the agent, ascending.

@@ -14,6 +14,10 @@ use crate::tracer::statistics::TracerStatistics;
 /// How long a process with an agent may compute without a burst: this, and so many periods. A program's own handler would get the signals.
 const LONGEST_QUIET: Duration = Duration::from_millis(200);
 const QUIET_PERIODS: u32 = 20;
+/// Threads that are turned to the agent at once.
+const MANY: usize = 16;
+/// The first burst of a thread comes as soon after it is turned to the agent as this, ns of CPU time, if its moment was chosen before.
+const FIRST_PERIOD: u64 = 50_000;
 /// Processes that are looked at each time.
 const LOOKS: usize = 8;
 /// How long a clock waits for a first burst,
@@ -26,8 +30,12 @@ impl AgentEngine {
     pub(super) fn has_agent(&mut self, process: i32, signal: i32) {
         self.tree.set_state(process, State::With { signal });
         self.stops.forget_waiting(process);
-        for thread in self.tree.threads_of(process) {
-            if self.tree.get(thread).is_some_and(|watched| watched.tells_agent) {
+        let threads = self.tree.threads_of(process);
+        let are_many = threads.len() > MANY;
+        for thread in threads {
+            let Some(watched) = self.tree.get(thread) else { continue };
+            // Of many, most may not compute: each is looked at when its clock overflows.
+            if watched.tells_agent || are_many && watched.will_overflow {
                 continue;
             }
             if !lets_through(thread, signal) {
@@ -35,6 +43,14 @@ impl AgentEngine {
             } else {
                 self.let_agent_know(thread, signal);
             }
+        }
+    }
+
+    /// The clock of a thread, which has overflowed, tells the agent from now on, at once.
+    pub(super) fn let_agent_know_at_once(&mut self, thread: i32, signal: i32) {
+        self.let_agent_know(thread, signal);
+        if let Some(watched) = self.tree.get_mut(thread) {
+            watched.arm(FIRST_PERIOD);
         }
     }
 
@@ -117,8 +133,9 @@ impl AgentEngine {
             let user_time = user_time(process as u32).unwrap_or_default();
             let why = if filters_system_calls(process) {
                 "it began to filter its system calls (seccomp)"
-            } else if self.tree.quiet_for(process, user_time)
-                > LONGEST_QUIET + self.tree.longest_period(process) * QUIET_PERIODS
+            } else if self.starting.is_over()
+                && self.tree.quiet_for(process, user_time)
+                    > LONGEST_QUIET + self.tree.longest_period(process) * QUIET_PERIODS
             {
                 "the clock's signal does not come through: blocked, or the program has a handler for it now"
             } else {

@@ -21,11 +21,11 @@ impl AgentEngine {
         for (time, happening) in happened {
             match happening {
                 Happening::Exec { process: thread } | Happening::Begin { thread, .. } if ended.contains(&thread) => {}
-                // Nothing but the command's own thread is followed.
-                Happening::Exec { process } | Happening::Begin { process, .. }
-                    if !self.settings.inherit
-                        && (matches!(happening, Happening::Begin { .. }) || self.settings.command != Some(process)) => {
-                }
+                // Nothing is followed but what was there.
+                Happening::Begin { .. } if !self.settings.inherit => {}
+                Happening::Exec { process } if !self.settings.inherit && !self.was_there(process) => {}
+                // It was there already when it was listed.
+                Happening::Begin { thread, .. } if self.tree.get(thread).is_some_and(|watched| watched.begun == 0) => {}
                 Happening::Exec { process } => self.became_another_program(process, time),
                 Happening::Begin { process, thread, parent } if process == parent => {
                     self.watch(process, thread, 1.0, time);
@@ -35,6 +35,10 @@ impl AgentEngine {
             }
         }
         self.looking += self.kernel.own_time().saturating_sub(began);
+    }
+
+    fn was_there(&self, process: i32) -> bool {
+        self.settings.command == Some(process) || self.tree.state(process).is_some()
     }
 
     /// What the process was before is gone with its threads. Those that the new program has begun may be known already.
@@ -64,6 +68,7 @@ impl AgentEngine {
     /// A child of fork has its parent's agent, one of vfork its parent's memory.
     fn forked(&mut self, process: i32, parent: i32) {
         self.tree.set_state(process, State::Young);
+        self.budget.process_begins(process);
         let begun = self.kernel.now();
         self.young.push_back((begun, process, parent));
         self.next_tick = self.next_tick.min(begun + 2 * YOUNG);
@@ -90,7 +95,7 @@ impl AgentEngine {
 
     /// Opens the clock of a thread, which tells the tracer, or the agent if the process has it. The first burst comes within this part
     /// of a period.
-    fn watch(&mut self, process: i32, thread: i32, part: f64, begun: u64) {
+    pub(super) fn watch(&mut self, process: i32, thread: i32, part: f64, begun: u64) {
         let state = self.tree.state(process).unwrap_or(State::Without);
         if matches!(state, State::Barred | State::Young) {
             return;
@@ -161,9 +166,11 @@ impl AgentEngine {
     }
 
     pub(super) fn ended(&mut self, process: i32, thread: i32) {
+        self.starting.ended(thread);
         self.stop_watching(thread);
         if self.tree.forget(process) {
             self.visits.forget_process(process);
+            self.budget.thread_ends(process, &self.kernel);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 mod agents;
 mod happenings;
+mod leaving;
+mod starting;
 mod stopping;
 mod switching;
 
@@ -17,6 +19,7 @@ use crate::machine::cpu_list::CpuList;
 use crate::sys::EventFd;
 use crate::tracer::agent::attention::Attention;
 use crate::tracer::agent::collecting::{Collecting, NewBurst};
+use crate::tracer::agent::engine::starting::Starting;
 use crate::tracer::agent::sideband::Sideband;
 use crate::tracer::agent::stops::Stops;
 use crate::tracer::agent::tree::Tree;
@@ -24,8 +27,8 @@ use crate::tracer::agent::visits::Visits;
 use crate::tracer::budget::Budget;
 use crate::tracer::budget::stop_cost::StopCost;
 use crate::tracer::burst::BurstEvent;
-use crate::tracer::kernel::Kernel;
 use crate::tracer::kernel::linux::LinuxKernel;
+use crate::tracer::kernel::{Kernel, Processes};
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::{BeforeDrain, Shared};
 use crate::tracer::statistics::{Agents, Predictions, TracerStatistics};
@@ -68,6 +71,7 @@ pub(crate) struct AgentEngine {
     /// What looking at processes cost in this window.
     looking: Duration,
     tree: Tree,
+    starting: Starting,
     visits: Visits,
     /// Children of fork that have not become another program yet.
     young: VecDeque<(Instant, i32, i32)>,
@@ -90,7 +94,7 @@ pub(crate) struct AgentEngine {
 }
 
 impl AgentEngine {
-    /// For a command that is about to begin.
+    /// For a command that is about to begin, or for processes that run already.
     ///
     /// # Errors
     /// No agent can be made here, or nothing tells of processes.
@@ -100,19 +104,30 @@ impl AgentEngine {
         shared: Arc<Shared>,
         mut kernel: LinuxKernel,
         cpus: &CpuList,
+        running: &[u32],
     ) -> Result<Self, AgentError> {
         Image::possible()?;
+        let running: Vec<i32> = running.iter().map(|&process| process as i32).collect();
+        leaving::take_out_what_is_left(&running, &mut kernel);
         let end = settings.end;
         let limits = Limits { instructions: end.most_instructions(), branches: end.most_branches() };
-        let command = settings.command.unwrap_or(0);
-        let sideband = Sideband::open(command, cpus).map_err(AgentError::Sideband)?;
+        let list = || match settings.command {
+            Some(command) => vec![command],
+            None => running.iter().flat_map(|&process| kernel.threads(process)).collect(),
+        };
+        let sideband = Sideband::open(cpus, list).map_err(AgentError::Sideband)?;
         let attention = Attention::new(&sideband, kernel.seed()).map_err(AgentError::Sideband)?;
         let cost = StopCost::built_in("agents take few stops");
         let statistics = TracerStatistics::new(&settings, cost);
         let collecting = Arc::new(Collecting::new(event, statistics));
+        if !running.is_empty() {
+            // They have computed for a while, so it is needed at once.
+            let _ = collecting.image(limits);
+        }
         let (now, seed) = (kernel.now(), kernel.seed());
         let mut budget = Budget::new(&settings, seed, now);
-        budget.count_thread(command, &mut kernel);
+        settings.command.into_iter().for_each(|command| budget.count_thread(command, &mut kernel));
+        running.iter().for_each(|&process| budget.count_process(process, &kernel));
         let for_writer = collecting.clone();
         let _ = shared.before_drain.set(BeforeDrain(Box::new(move |shared| for_writer.collect(shared))));
         Ok(Self {
@@ -126,6 +141,7 @@ impl AgentEngine {
             attention,
             looking: Duration::ZERO,
             tree: Tree::default(),
+            starting: Starting::new(running, now),
             visits: Visits::new(end),
             young: VecDeque::new(),
             stops: Stops::default(),
@@ -144,10 +160,7 @@ impl AgentEngine {
 
     /// Works until it is told to stop.
     pub(crate) fn run(mut self) -> TracerStatistics {
-        {
-            let statistics = &mut self.collecting.held().statistics;
-            statistics.starting.took = self.budget.begin(false, &self.kernel, statistics);
-        }
+        self.start();
         while !self.shared.stopping.load(Ordering::Acquire) {
             let now = self.kernel.now();
             if self.attention.wait(self.next_tick.saturating_duration_since(now)) {
@@ -185,6 +198,7 @@ impl AgentEngine {
     /// Takes bursts out, chooses when the next ones come, and looks what it cost.
     fn tick(&mut self) {
         self.see_happenings();
+        self.watch_more();
         self.watch_grown_up();
         self.see_loaded();
         self.follow_switch();
@@ -236,6 +250,7 @@ impl AgentEngine {
         };
         let is_soon = self.last_stand.is_some_and(|since| now < since + OFTEN);
         let next = if is_soon { next.min(SOON_SEEN) } else { next };
+        let next = self.starting.interval().map_or(next, |interval| next.min(interval));
         self.next_look = (2 * self.next_look).min(SELDOM);
         self.next_tick = now + if self.tree.loading().is_empty() { next } else { next.min(self.next_look) };
     }
@@ -274,8 +289,11 @@ impl AgentEngine {
         let mut held = self.collecting.held();
         let inside = held.new.drain(..).map(|burst| burst.cost).sum();
         self.budget.took_inside(inside);
+        self.budget.look_at_all_time(&self.kernel, &mut held.statistics);
+        drop(held);
+        self.leave();
+        let mut held = self.collecting.held();
         let statistics = &mut held.statistics;
-        self.budget.look_at_all_time(&self.kernel, statistics);
         self.budget.end(&self.kernel, statistics);
         let tally = self.collecting.made_image().map(|image| image.slots.tally()).unwrap_or_default();
         statistics.predictions = Predictions { checked: tally.came, diverged: tally.diverged };

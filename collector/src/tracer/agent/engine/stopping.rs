@@ -6,9 +6,8 @@ use crate::sys::process::is_alive;
 use crate::sys::{POLL_HUP, POLL_IN, Report};
 use crate::tracer::agent::collecting::Held;
 use crate::tracer::agent::engine::{AgentEngine, LOADING};
-use crate::tracer::agent::injection::{
-    Candidate, Refusal, blocks, filters_system_calls, inherited_signal, may_filter_system_calls,
-};
+use crate::tracer::agent::injection::{Candidate, Refusal, blocks, filters_system_calls, may_filter_system_calls};
+use crate::tracer::agent::residents::inherited_signal;
 use crate::tracer::agent::stops::Purpose;
 use crate::tracer::agent::tree::{State, Watched};
 use crate::tracer::agent::visits::leave_system_call;
@@ -17,11 +16,13 @@ use crate::tracer::notice::{Notice, best_notice};
 
 /// A process gets the agent when it has computed for so long.
 const SETTLED: Duration = Duration::from_millis(20);
-/// The first burst of a process comes as soon after the agent as this, ns of CPU time: at the moment that chance has chosen.
-const FIRST_PERIOD: u64 = 50_000;
+/// A thread that stands still for the agent costs no more than this, however long it and the tracer wait for a CPU.
+const LONGEST_LOADING: Duration = Duration::from_millis(2);
 /// Where a thread was in a system call when it was to get the agent: so many times it is tried again soon, after so many ns of its CPU time on
 /// average.
 const TRIES: u32 = 4;
+/// The same of all its threads together, of which any will do for the agent.
+const TRIES_OF_PROCESS: u32 = 8;
 const SOON: f64 = 100_000.0;
 /// How long a thread that was asked to stop may be in a system call, before it is interrupted.
 const LONGEST_STOP: Duration = Duration::from_secs(1);
@@ -43,12 +44,15 @@ impl AgentEngine {
                     return self.refused(process, thread, Refusal::Never("no agent could be made"));
                 }
             },
-            Some(State::With { signal }) if !blocks(thread, signal) => return self.let_agent_know(thread, signal),
+            Some(State::With { signal }) if !blocks(thread, signal) => {
+                return self.let_agent_know_at_once(thread, signal);
+            }
             Some(State::With { .. } | State::Visited) => Purpose::Visit,
             _ => return,
         };
         if purpose == Purpose::Agent {
-            if let Some(signal) = inherited_signal(process).filter(|_| !may_filter_system_calls(process)) {
+            let inherited = self.collecting.made_image().and_then(|image| inherited_signal(process, image));
+            if let Some(signal) = inherited.filter(|_| !may_filter_system_calls(process)) {
                 return self.has_agent(process, signal);
             }
             match Candidate::of(process, thread) {
@@ -58,7 +62,8 @@ impl AgentEngine {
             }
         }
         // Only what runs is stopped, or one that never is when it is looked at: it is traced until it comes out of the system call.
-        let is_never = tries >= TRIES && self.stops_by_its_clock(process, thread);
+        let is_often = tries >= TRIES || purpose == Purpose::Agent && self.tree.tries(process) >= TRIES_OF_PROCESS;
+        let is_never = is_often && self.stops_by_its_clock(process, thread);
         if !is_never && !self.kernel.is_computing(thread) {
             return self.try_again(thread);
         }
@@ -90,11 +95,13 @@ impl AgentEngine {
         let mean = self.budget.period();
         let Some(watched) = self.tree.get_mut(thread) else { return };
         watched.tries += 1;
+        let process = watched.process;
         let next = match watched.tries.checked_sub(TRIES) {
             None => mean.min(SOON),
             // Each try costs something: they become rare.
             Some(more) => mean * f64::from(more + 1),
         };
+        self.tree.put_off(process);
         let next = self.by_chance(2.0 * next);
         if let Some(watched) = self.tree.get_mut(thread) {
             watched.arm(next);
@@ -171,16 +178,12 @@ impl AgentEngine {
             self.next_look = LOADING;
             self.next_tick = self.next_tick.min(self.kernel.now() + LOADING);
             self.tree.set_state(process, State::Loading { signal });
-            self.let_agent_know(thread, signal);
-            // Its moment was chosen before.
-            if let Some(watched) = self.tree.get_mut(thread) {
-                watched.arm(FIRST_PERIOD);
-            }
+            self.let_agent_know_at_once(thread, signal);
         }
         let signal = if let Err(Refusal::Signal(signal)) = done { signal } else { 0 };
         self.release(thread, signal);
         // What the program's side of it took; the tracer's own is known.
-        let waited = (self.kernel.now() - began).saturating_sub(self.kernel.own_time() - own);
+        let waited = (self.kernel.now() - began).saturating_sub(self.kernel.own_time() - own).min(LONGEST_LOADING);
         {
             let statistics = &mut self.collecting.held().statistics;
             statistics.time.stops += waited;

@@ -1,0 +1,136 @@
+//! Processes that ran before the recording: the clocks of their threads, the first at once, the others as the budget allows.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::tracer::agent::engine::AgentEngine;
+use crate::tracer::kernel::{Kernel, Processes};
+
+/// How often to look at least whether there is room for more of them,
+const OFTEN: Duration = Duration::from_millis(20);
+/// and where there is none for long.
+const SELDOM: Duration = Duration::from_millis(250);
+/// How often at most the threads of processes are listed to find some that have no clock.
+const MOST_LISTS: u32 = 4;
+/// So many of them at once at most.
+const AT_ONCE: usize = 16;
+/// What it is taken to cost to open the clock of a thread, and to have it tell the agent.
+const CLOCK: Duration = Duration::from_micros(50);
+
+/// The threads that were there before.
+#[derive(Debug)]
+pub(super) struct Starting {
+    /// Those that have no clock yet, with their process.
+    waiting: VecDeque<(i32, i32)>,
+    /// The processes whose threads are listed, until none is found that has no clock.
+    processes: Vec<i32>,
+    lists: u32,
+    began: Instant,
+    interval: Duration,
+    /// Times in a row that there was no room.
+    waits: u32,
+    next: Instant,
+}
+
+impl Starting {
+    pub(super) fn new(processes: Vec<i32>, now: Instant) -> Self {
+        Self { waiting: VecDeque::new(), processes, lists: 0, began: now, interval: OFTEN, waits: 0, next: now }
+    }
+
+    /// How long to wait before it is time for the next ones; `None` if there are none any more.
+    pub(super) fn interval(&self) -> Option<Duration> {
+        (!self.is_over()).then_some(self.interval)
+    }
+
+    /// Whether all threads have a clock.
+    pub(super) fn is_over(&self) -> bool {
+        self.waiting.is_empty() && self.processes.is_empty()
+    }
+
+    fn wait_longer(&mut self) {
+        self.interval = (OFTEN * 2_u32.saturating_pow(self.waits.min(8))).min(SELDOM);
+        self.waits += 1;
+    }
+
+    /// A thread has ended; its id may be another's soon.
+    pub(super) fn ended(&mut self, thread: i32) {
+        self.waiting.retain(|(waiting, _)| *waiting != thread);
+    }
+}
+
+impl AgentEngine {
+    /// Recording begins: with what runs already when the recorder says so, with a command when that does.
+    pub(super) fn start(&mut self) {
+        let is_running = !self.starting.is_over();
+        while is_running
+            && !self.shared.started.load(Ordering::Acquire)
+            && !self.shared.stopping.load(Ordering::Acquire)
+        {
+            self.attention.wait_for_signal(SELDOM);
+            while self.attention.next_signal().is_some() {}
+        }
+        {
+            let statistics = &mut self.collecting.held().statistics;
+            statistics.starting.took = self.budget.begin(is_running, &self.kernel, statistics);
+        }
+        if is_running {
+            self.starting.began = self.kernel.now();
+            self.list_running();
+            self.watch_more();
+        }
+    }
+
+    /// Opens the clocks of more of the threads that were there, if it is time to look, as the budget allows.
+    pub(super) fn watch_more(&mut self) {
+        let now = self.kernel.now();
+        if self.starting.is_over() || now < self.starting.next {
+            return;
+        }
+        self.starting.interval = OFTEN;
+        while !self.starting.is_over() {
+            let next = self.starting.waiting.len().min(AT_ONCE);
+            if !self.budget.governor.affords(CLOCK * next as u32) && self.tree.thread_count() > 0 {
+                // Where little CPU time passes that could pay for it, looking often would cost more than what is waited for.
+                self.starting.wait_longer();
+                break;
+            }
+            self.watch_so_many(next);
+        }
+        self.starting.next = now + self.starting.interval;
+    }
+
+    fn watch_so_many(&mut self, next: usize) {
+        let mut begun = 0;
+        for _ in 0..next {
+            let Some((thread, process)) = self.starting.waiting.pop_front() else { break };
+            // One that was started by a thread with a clock has one.
+            if self.tree.get(thread).is_none() {
+                self.watch(process, thread, 1.0, 0);
+                begun += 1;
+            }
+        }
+        if self.starting.waiting.is_empty() {
+            self.list_running();
+        }
+        let statistics = &mut self.collecting.held().statistics;
+        let took = self.budget.charge_the_rest(&self.kernel, &mut statistics.time.other);
+        statistics.starting.took += took;
+        statistics.starting.threads += begun;
+        statistics.starting.lasted = self.kernel.now() - self.starting.began;
+        self.starting.waits = 0;
+    }
+
+    /// Looks for threads that have no clock.
+    fn list_running(&mut self) {
+        self.starting.lists += 1;
+        for &process in &self.starting.processes {
+            let without = self.kernel.threads(process).into_iter().filter(|&thread| self.tree.get(thread).is_none());
+            self.starting.waiting.extend(without.map(|thread| (thread, process)));
+        }
+        // What is there still cannot have one.
+        if self.starting.waiting.is_empty() || self.starting.lists == MOST_LISTS {
+            self.starting.processes.clear();
+        }
+    }
+}

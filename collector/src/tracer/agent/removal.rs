@@ -1,0 +1,359 @@
+//! Taking the agent out of a process that goes on.
+//!
+//! ```text
+//! no burst begins any more (`off`)
+//! bursts end; threads that are to come back to the agent do, or their trap flag is taken away
+//! one thread gives the program its handlers back, by code of the agent's (`agent::Resident`)
+//! every thread is seen outside of the agent: it will not come there again
+//! one thread unmaps it
+//! ```
+//!
+//! A thread that computes is stopped by a clock, where it executes its own code; one that sleeps is not stopped to see where it is. One that
+//! waits in a system call is interrupted only if it has to come back to the agent, or if no thread computes; the call is made again. One
+//! thread at a time is traced. The recorder may be killed at any moment: what is left then is an agent that does nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::mem::offset_of;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use addresses::Avma;
+use agent::{REGION, RESTORE, Resident, Restoring, Waiting};
+use libc::user_regs_struct as Fields;
+
+use crate::sys::process::{is_alive, signals_pending_and_blocked, signals_to_take, sleeps_at};
+use crate::sys::{EventFd, HeldThread, POLL_HUP, POLL_IN, Report, read_memory, write_memory};
+use crate::tracer::agent::injection::{
+    faults, filters_system_calls, is_in_restartable_sequence, system_call_instruction,
+};
+use crate::tracer::agent::visits::leave_system_call;
+use crate::tracer::kernel::linux::LinuxKernel;
+use crate::tracer::kernel::{Kernel, Processes};
+use crate::tracer::notice::{Notice, best_notice};
+use crate::tracer::settings::Clock;
+
+/// How long it may take in a process.
+const LONGEST: Duration = Duration::from_millis(1500);
+/// How long threads may take to come back by themselves, and some thread to compute.
+const PATIENCE: Duration = Duration::from_millis(150);
+/// How long a thread that computes may take to stop by its clock, before it is interrupted.
+const BY_CLOCK: Duration = Duration::from_millis(20);
+/// How often to look.
+const LOOK: Duration = Duration::from_micros(200);
+/// A clock overflows after so many ns of CPU time.
+const AT_ONCE: u64 = 10_000;
+/// EFLAGS.TF.
+const TRAP_FLAG: u64 = 1 << 8;
+
+/// Why an agent stays in a process.
+type Why = &'static str;
+
+const TOO_LONG: Why = "its threads did not come to a place where it could be taken out";
+
+struct Removal<'a> {
+    process: i32,
+    resident: &'a Resident,
+    kernel: &'a mut LinuxKernel,
+    /// The thread that is traced.
+    traced: Option<i32>,
+    began: Instant,
+    /// Threads that will not come back to the agent though it waits for them.
+    freed: HashSet<i32>,
+}
+
+/// Takes the agent out of a process. No clock of it may run.
+///
+/// # Errors
+/// Why it stays there. It does nothing any more.
+pub(crate) fn take_out(process: i32, resident: &Resident, kernel: &mut LinuxKernel) -> Result<(), Why> {
+    let began = kernel.now();
+    let mut removal = Removal { process, resident, kernel, traced: None, began, freed: HashSet::new() };
+    let done = removal.run();
+    removal.let_go();
+    // It has ended, or has another program now.
+    done.or_else(|why| if Resident::of(super::residents::reader(process)).is_none() { Ok(()) } else { Err(why) })
+}
+
+/// Lets go threads that were asked to stop by their clocks: the threads, and the descriptors of these.
+pub(crate) fn release_asked(asked: &HashMap<i32, i32>, kernel: &mut LinuxKernel) {
+    let since = kernel.now();
+    let mut left: HashSet<i32> = asked.keys().copied().collect();
+    for &thread in &left {
+        let _ = kernel.interrupt(thread);
+    }
+    while !left.is_empty() && kernel.now() < since + PATIENCE {
+        match kernel.next_report() {
+            Some((thread, report)) => {
+                release(kernel, thread, report, asked.get(&thread).copied());
+                left.remove(&thread);
+            }
+            None => {
+                left.retain(|&thread| is_alive(thread as u32));
+                sleep(LOOK);
+            }
+        }
+    }
+}
+
+/// A thread that was to be stopped, by this clock perhaps, goes on.
+fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, clock: Option<i32>) {
+    let signal = match report {
+        Report::Signal(signal) if !clock.is_some_and(|clock| is_of_clock(kernel, thread, clock)) => signal,
+        _ => 0,
+    };
+    leave_system_call(thread, kernel);
+    let _ = kernel.detach(thread, signal);
+}
+
+/// Whether a thread has stopped for the signal of the clock with this descriptor.
+fn is_of_clock(kernel: &LinuxKernel, thread: i32, clock: i32) -> bool {
+    kernel.signal_info(thread).is_ok_and(|info| (POLL_IN..=POLL_HUP).contains(&info.code) && info.fd == clock)
+}
+
+impl Removal<'_> {
+    fn run(&mut self) -> Result<(), Why> {
+        if write_memory(self.process, &[(Avma(self.resident.off()), &1_u32.to_ne_bytes())]).is_err() {
+            return Err("its memory cannot be written");
+        }
+        if filters_system_calls(self.process) {
+            return Err("it filters its system calls (seccomp)");
+        }
+        self.wait_for_bursts()?;
+        self.restore_handlers()?;
+        self.see_all_outside()?;
+        self.unmap()
+    }
+
+    fn threads(&self) -> Vec<i32> {
+        let mut threads = self.kernel.threads(self.process);
+        threads.retain(|&thread| is_alive(thread as u32));
+        threads
+    }
+
+    fn has_time(&self) -> Result<(), Why> {
+        if self.kernel.now() < self.began + LONGEST { Ok(()) } else { Err(TOO_LONG) }
+    }
+
+    fn is_patient(&self, since: Instant) -> bool {
+        self.kernel.now() < since + PATIENCE
+    }
+
+    /// Until no thread is in a burst, or has to come back to the agent.
+    fn wait_for_bursts(&mut self) -> Result<(), Why> {
+        let mut clocks = HashMap::new();
+        loop {
+            let in_use = self.resident.in_use(self.process, super::residents::reader(self.process));
+            let mut in_use = in_use.ok_or("its memory cannot be read")?;
+            let threads = self.threads();
+            in_use.waiting.retain(|(thread, _)| threads.contains(thread) && !self.freed.contains(thread));
+            if !in_use.bursts && in_use.waiting.is_empty() {
+                return Ok(());
+            }
+            self.has_time()?;
+            for &(thread, how) in &in_use.waiting {
+                match how {
+                    // The clock's signal ends that.
+                    Waiting::Armed => {
+                        clocks.entry(thread).or_insert_with(|| self.clock(thread, self.agents_signal()));
+                    }
+                    Waiting::InCall if self.is_patient(self.began) => {}
+                    Waiting::InCall => self.free(thread)?,
+                }
+            }
+            sleep(5 * LOOK);
+        }
+    }
+
+    fn agents_signal(&self) -> Option<i32> {
+        let mut word = [0; 8];
+        let is_read = read_memory(self.process, Avma(agent::SIGNAL), &mut word);
+        i32::try_from(u64::from_ne_bytes(word)).ok().filter(|_| is_read)
+    }
+
+    /// A clock that overflows soon if the thread computes, and sends it this signal.
+    fn clock(&mut self, thread: i32, signal: Option<i32>) -> Option<EventFd> {
+        let clock = self.kernel.open(&Clock::Time.attr(), thread).ok()?;
+        clock.signal_to(thread, signal?).and_then(|()| clock.set_period(AT_ONCE)).and_then(|()| clock.once()).ok()?;
+        Some(clock)
+    }
+
+    /// A thread that waits in a system call does not come to the agent when it comes out of it.
+    fn free(&mut self, thread: i32) -> Result<(), Why> {
+        if !self.stop(thread)? {
+            return Ok(());
+        }
+        let (pending, _) = signals_pending_and_blocked(thread as u32);
+        // One that has come out of it is on its way to the agent.
+        if pending & 1 << (libc::SIGTRAP - 1) == 0 {
+            let (flags, r11) = (offset_of!(Fields, eflags), offset_of!(Fields, r11));
+            let before = self.kernel.register(thread, flags);
+            let copy = self.kernel.register(thread, r11);
+            // `syscall` leaves a copy of the flags there.
+            let is_copy = copy & !TRAP_FLAG == before & !TRAP_FLAG;
+            let changed = self.kernel.set_register(thread, flags, before & !TRAP_FLAG);
+            if changed.is_ok() && is_copy {
+                let _ = self.kernel.set_register(thread, r11, copy & !TRAP_FLAG);
+            }
+            if changed.is_ok() {
+                self.freed.insert(thread);
+            }
+        }
+        self.let_go();
+        Ok(())
+    }
+
+    /// One of the threads gives the program its handlers back, if none has done so.
+    fn restore_handlers(&mut self) -> Result<(), Why> {
+        loop {
+            match self.restoring()? {
+                Restoring::No => self.begin_restoring()?,
+                Restoring::UnderWay => self.has_time()?,
+                Restoring::Done { taken: false } => return Ok(()),
+                Restoring::Done { taken: true } => {
+                    return Err("it has installed handlers of its own in place of the agent's, which they may call");
+                }
+            }
+            sleep(LOOK);
+        }
+    }
+
+    fn restoring(&self) -> Result<Restoring, Why> {
+        let restoring = self.resident.restoring(super::residents::reader(self.process));
+        restoring.ok_or("its memory cannot be read")
+    }
+
+    fn begin_restoring(&mut self) -> Result<(), Why> {
+        self.by_some_thread(|removal, thread| {
+            // A signal that comes now would be handled before the system call is made again, and not interrupt it.
+            if signals_to_take(thread as u32) != 0 {
+                return Ok(false);
+            }
+            let Ok(Some(held)) = HeldThread::hold_waiting(thread) else { return Ok(false) };
+            if removal.is_unfit(&held, thread) {
+                let _ = held.give_back();
+                return Ok(false);
+            }
+            let pieces = Resident::code_to_restore(&held.loading(0)).ok_or("no code")?;
+            let pieces = pieces.each_ref().map(|(address, bytes)| (Avma(*address), bytes.as_slice()));
+            if write_memory(removal.process, &pieces).is_err() {
+                let _ = held.give_back();
+                return Err("its memory cannot be written");
+            }
+            held.leave_to(RESTORE).map_err(|_| TOO_LONG)?;
+            Ok(true)
+        })
+    }
+
+    /// Whether a thread that is held must not be made to do something.
+    fn is_unfit(&self, held: &HeldThread, thread: i32) -> bool {
+        REGION.contains(&held.place()) || is_in_restartable_sequence(held, self.process) || faults(thread)
+    }
+
+    /// Until every thread was seen outside of the agent.
+    fn see_all_outside(&mut self) -> Result<(), Why> {
+        let mut left: Vec<i32> = self.threads();
+        let rip = offset_of!(Fields, rip);
+        while !left.is_empty() {
+            for thread in std::mem::take(&mut left) {
+                let is_outside = match sleeps_at(thread as u32) {
+                    Some(place) => !REGION.contains(&place),
+                    None if !self.stop(thread)? => !is_alive(thread as u32),
+                    None => !REGION.contains(&self.kernel.register(thread, rip)),
+                };
+                self.let_go();
+                if !is_outside {
+                    left.push(thread);
+                }
+            }
+            if !left.is_empty() {
+                self.has_time()?;
+                sleep(LOOK);
+            }
+        }
+        Ok(())
+    }
+
+    fn unmap(&mut self) -> Result<(), Why> {
+        let system_call = system_call_instruction(self.process).ok_or("it has no vdso")?;
+        let all = [REGION.start, REGION.end - REGION.start, 0, 0, 0, 0];
+        self.by_some_thread(|removal, thread| {
+            let Ok(Some(mut held)) = HeldThread::hold_waiting(thread) else { return Ok(false) };
+            let is_done = !removal.is_unfit(&held, thread) && held.call(system_call, libc::SYS_munmap, all).is_ok();
+            let _ = held.give_back();
+            Ok(is_done)
+        })
+    }
+
+    /// Stops one thread after the other until `done` says that one has done it: threads that compute, and when there are none for a while,
+    /// those that wait.
+    fn by_some_thread(&mut self, mut done: impl FnMut(&mut Self, i32) -> Result<bool, Why>) -> Result<(), Why> {
+        let since = self.kernel.now();
+        loop {
+            for thread in self.threads() {
+                if self.is_patient(since) && !self.kernel.is_computing(thread) {
+                    continue;
+                }
+                if self.stop(thread)? {
+                    let is_done = done(self, thread);
+                    self.let_go();
+                    if is_done? {
+                        return Ok(());
+                    }
+                }
+                self.has_time()?;
+            }
+            self.has_time()?;
+            sleep(LOOK);
+        }
+    }
+
+    /// Stops a thread; whether it stands still. Nothing else is traced meanwhile.
+    fn stop(&mut self, thread: i32) -> Result<bool, Why> {
+        match self.kernel.seize(thread, 0) {
+            Ok(()) => self.traced = Some(thread),
+            Err(errno) if errno.is_permission() && is_alive(thread as u32) => return Err("somebody else traces it"),
+            Err(_) => return Ok(false),
+        }
+        let notice = best_notice(self.kernel.signals_blocked(thread), self.kernel.signals_caught(thread));
+        let signal = match notice {
+            Notice::Signal(signal) if self.kernel.is_computing(thread) => Some(signal),
+            _ => None,
+        };
+        let clock = signal.and_then(|signal| self.clock(thread, Some(signal)));
+        let since = self.kernel.now();
+        let mut is_interrupted = false;
+        loop {
+            if !is_interrupted && (clock.is_none() || self.kernel.now() > since + BY_CLOCK) {
+                let _ = self.kernel.interrupt(thread);
+                is_interrupted = true;
+            }
+            match self.kernel.next_report() {
+                Some((other, report)) if other != thread => release(self.kernel, other, report, None),
+                Some((_, Report::Ended(_))) => {
+                    self.traced = None;
+                    return Ok(false);
+                }
+                Some((_, Report::Signal(signal)))
+                    if !clock.as_ref().is_some_and(|clock| is_of_clock(self.kernel, thread, clock.number())) =>
+                {
+                    let _ = self.kernel.resume(thread, signal);
+                }
+                Some(_) => {
+                    leave_system_call(thread, self.kernel);
+                    return Ok(true);
+                }
+                None => {
+                    self.has_time()?;
+                    sleep(LOOK);
+                }
+            }
+        }
+    }
+
+    /// The thread that stands still goes on, and nobody traces it.
+    fn let_go(&mut self) {
+        if let Some(thread) = self.traced.take() {
+            let _ = self.kernel.detach(thread, 0);
+        }
+    }
+}
