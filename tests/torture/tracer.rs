@@ -19,10 +19,10 @@ pub fn kind() -> Option<String> {
 /// `hbbp record` with stops as frequent as can be had, and the options `more` (the output file is `hbbp.data`).
 pub fn record(more: &[&str]) -> Vec<String> {
     let mut words = vec![hbbp().display().to_string(), "record".to_owned()];
-    // Agents are put into commands only.
-    let attaches = more.contains(&"-p");
-    match kind().map(|kind| if attaches && kind == "agent" { DEFAULT_TRACER.to_owned() } else { kind }) {
+    match kind() {
         Some(kind) => {
+            // Into what runs already, agents are put if that is asked for.
+            words.extend((kind == "agent" && more.contains(&"-p")).then(|| "--inject".to_owned()));
             words.extend(["--tracer".to_owned(), kind]);
             let options = env::var("HBBP_TORTURE_OPTIONS").unwrap_or_else(|_| DEFAULT_OPTIONS.to_owned());
             words.extend(options.split_whitespace().map(str::to_owned));

@@ -231,5 +231,13 @@ fn agents_are_not_put_into_what_runs_already() {
     let Some(place) = Place::to_trace() else { return };
     let output = place.record(&["--tracer", "agent", "-p", "1"]);
     assert!(!output.status.success());
-    assert!(errors(&output).contains("it is put into commands that are started"), "{}", errors(&output));
+    assert!(errors(&output).contains("if --inject is added"), "{}", errors(&output));
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    let mut target = Command::new(hot).arg("60000").spawn().unwrap();
+    let output = place.record(&["-p", &target.id().to_string(), "--duration", "1"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let traced = Traced::read(&place.recording());
+    assert_ne!(traced.metadata["tracer"]["kind"], "agent");
+    target.kill().unwrap();
+    target.wait().unwrap();
 }

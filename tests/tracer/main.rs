@@ -9,6 +9,7 @@ mod budget;
 mod bursts;
 mod code;
 mod counts;
+mod injected;
 mod other_tools;
 mod paths;
 #[path = "../support/place.rs"]
