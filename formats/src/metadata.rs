@@ -28,7 +28,8 @@ use serde_json::{Map, Value};
 pub use crate::simulation::SimulationMetadata;
 use crate::tolerant::{Tolerant, object, plain_values, tolerant_objects};
 pub use crate::tracer::{
-    AgentsMetadata, Percent, PredictionCounts, StartingMetadata, StopCostMetadata, TracerMetadata, TracerTimes,
+    AgentsMetadata, ChecksMetadata, Percent, PredictionCounts, StartingMetadata, StopCostMetadata, TracerMetadata,
+    TracerTimes,
 };
 
 /// The document's shape and its version.

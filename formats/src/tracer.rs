@@ -9,7 +9,7 @@ use crate::tolerant::{Tolerant, objects, tolerant_objects};
 tolerant_objects! {
     /// The `tracer` object of a recording's metadata. While the tracer runs, only how it was told to work is known.
     pub struct TracerMetadata {
-        /// How paths are found: `lookahead`, `agent`, `breakpoint` or `check`.
+        /// How paths are found: `lookahead`, `agent`, `agent-check`, `breakpoint` or `check`.
         pub kind: Option<String>,
         /// Instructions after which a burst ends.
         pub burst_instructions: Option<u64>,
@@ -67,6 +67,8 @@ tolerant_objects! {
         pub unsupported: Option<BTreeMap<String, u64>>,
         /// Registers as predicted, where the thread could be looked at again.
         pub predictions: Option<PredictionCounts>,
+        /// Bursts of agents beside what their threads did then, if that was compared.
+        pub checks: Option<ChecksMetadata>,
         /// What it took until all threads were traced.
         pub starting: Option<StartingMetadata>,
         /// CPU time of the collector after tracing ended, ns; it is in `time`, too.
@@ -113,6 +115,26 @@ tolerant_objects! {
         pub checked: Option<u64>,
         /// Not as predicted: other threads or the kernel changed memory meanwhile, or a handler ran.
         pub diverged: Option<u64>,
+    }
+
+    /// Bursts of agents beside what their threads did then.
+    pub struct ChecksMetadata {
+        /// Bursts that were compared to the end, or as far as the thread went the same way.
+        pub bursts: Option<u64>,
+        /// Instructions that threads executed as their bursts say.
+        pub instructions: Option<u64>,
+        /// Taken branches among them.
+        pub branches: Option<u64>,
+        /// Bursts that their threads did not do, without a change of memory that would explain it.
+        pub diverged: Option<u64>,
+        /// Those that read memory which others changed meanwhile.
+        pub raced: Option<u64>,
+        /// Bursts that were not compared to the end, by reason.
+        pub unfinished: Option<BTreeMap<String, u64>>,
+        /// What the first ones that diverged did, in words,
+        pub divergences: Vec<String>,
+        /// and the first ones that read memory which others changed.
+        pub races: Vec<String>,
     }
 
     /// What it took until all threads were traced.
@@ -181,4 +203,4 @@ impl Tolerant for Percent {
     }
 }
 
-objects! { TracerMetadata AgentsMetadata PredictionCounts StartingMetadata StopCostMetadata TracerTimes }
+objects! { TracerMetadata AgentsMetadata PredictionCounts ChecksMetadata StartingMetadata StopCostMetadata TracerTimes }

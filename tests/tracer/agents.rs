@@ -75,6 +75,63 @@ fn no_sample_of_the_agents_own_code_is_counted() {
     }
 }
 
+#[test]
+fn threads_do_what_their_bursts_say() {
+    let Some(place) = Place::to_trace() else { return };
+    let (Some(hot), Some(mixed)) = (place.program("hot", programs::HOT), place.program("mixed", MIXED)) else { return };
+    for command in [&[text(&hot), "300"][..], &[text(&mixed), "300000"]] {
+        let alone = Command::new(command[0]).args(&command[1..]).output().unwrap();
+        let output = place.record(&[&["--tracer", "agent-check", "--overhead", "100", "--"], command].concat());
+        assert_eq!((output.status.code(), &output.stdout), (alone.status.code(), &alone.stdout), "{}", errors(&output));
+        assert!(errors(&output).contains("that were compared with their threads diverged"), "{}", errors(&output));
+        let traced = Traced::read(&place.recording());
+        let tracer = traced.tracer();
+        assert_eq!((&tracer["kind"], traced.number("/agents/given_up")), (&"agent-check".into(), 0), "{tracer:#}");
+        assert!(traced.number("/checks/instructions") > 5000, "{tracer:#}");
+        assert!(traced.number("/checks/branches") > 500, "{tracer:#}");
+        assert_eq!(traced.number("/checks/diverged"), 0, "{tracer:#}");
+        assert_eq!(traced.number("/checks/raced"), 0, "{tracer:#}");
+    }
+}
+
+/// Calls through pointers, strings, vectors, x87, signals of its own, and faults that it goes on after.
+const MIXED: &str = r#"
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+static volatile sig_atomic_t ticks, faults;
+static char *page;
+static void tick(int signal) { (void)signal; ticks++; }
+static void fault(int signal) { (void)signal; faults++; mprotect(page, 4096, PROT_READ | PROT_WRITE); }
+static double half(double x) { return x / 2; }
+static double twice(double x) { return x * 2; }
+static double (*const functions[])(double) = { half, twice };
+int main(int argc, char **argv) {
+    long count = atol(argv[1]);
+    signal(SIGALRM, tick);
+    signal(SIGSEGV, fault);
+    struct itimerval timer = { { 0, 3000 }, { 0, 3000 } };
+    setitimer(ITIMER_REAL, &timer, NULL);
+    page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    double x = 1; long double y = 1; unsigned long sum = 0; char text[64];
+    for (long i = 0; i < count; i++) {
+        x = functions[(i >> 3) & 1](x) + i;
+        y = y / 3 + x;
+        sprintf(text, "%ld %.3f", i, x);
+        sum = sum * 31 + strlen(text) + (unsigned long)y;
+        memmove(text + 1, text, 40);
+        if (i % 5000 == 0) mprotect(page, 4096, PROT_READ);
+        page[i % 4096]++;
+    }
+    printf("%lu %d\n", sum, faults > 0);
+    return argc;
+}
+"#;
+
 /// As much code before each system call as after it, in two functions.
 const AROUND: &str = r#"
 #include <pthread.h>

@@ -4,6 +4,7 @@
 //! BASE      code and constants | data of the executable
 //! CONTEXTS  16 times: thread-local storage, stack, heap
 //! STUBS     16 times: executable memory for single instructions
+//! COPIES    16 times: executable memory for the copy of a path, when bursts are checked
 //! SLOTS     shared with the recorder
 //! SCRATCH   a page for what system calls are given while the image is mapped
 //! ```
@@ -27,7 +28,10 @@ pub(crate) const HEAP: u64 = 0x8_0000 - TCB_OFFSET;
 pub(crate) const HEAP_BYTES: u64 = CONTEXT_BYTES - 0x8_0000;
 pub(crate) const STUBS: u64 = CONTEXTS + CONTEXT_COUNT * CONTEXT_BYTES;
 pub(crate) const STUBS_BYTES: u64 = lookahead::StubMemory::BYTES as u64;
-pub(crate) const SLOTS: u64 = STUBS + CONTEXT_COUNT * STUBS_BYTES;
+pub(crate) const COPIES: u64 = STUBS + CONTEXT_COUNT * STUBS_BYTES;
+/// Bytes for a copy: twelve to thirty are what an instruction takes.
+pub(crate) const COPY_BYTES: u64 = 1 << 20;
+pub(crate) const SLOTS: u64 = COPIES + CONTEXT_COUNT * COPY_BYTES;
 /// For the strings and structures of the system calls that map the image.
 pub const SCRATCH: u64 = SLOTS + 0x800_0000;
 /// All of it.

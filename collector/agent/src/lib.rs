@@ -26,6 +26,7 @@ mod imports;
 mod inside;
 mod layout;
 mod loader;
+mod path_copy;
 mod resident;
 mod slots;
 
@@ -33,4 +34,4 @@ pub use image::{Image, ImageError};
 pub use layout::{REGION, SCRATCH};
 pub use loader::{ENTRY, LoadStatus, Loading, ProgramRegisters, SIGNAL, STATUS, page};
 pub use resident::{InUse, RESTORE, Resident, Restoring, Waiting};
-pub use slots::{Burst, Limits, Slots, Tally};
+pub use slots::{Burst, Checked, Difference, Limits, MemoryChange, Outcome, Slots, Tally};

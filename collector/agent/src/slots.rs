@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) tally: SharedTally,
     instructions: AtomicU64,
     branches: AtomicU64,
+    /// Not zero: threads execute the paths of their bursts under observation.
+    checks: AtomicU32,
     /// Numbers of holds.
     holds: AtomicU32,
     /// Of each slot, side by side: they are looked at more often than the slots.
@@ -108,6 +110,8 @@ pub(crate) struct Slot {
     end: AtomicU64,
     /// Instructions of which all data is known; all ones: of all.
     known_until: AtomicU64,
+    /// What came of the comparison with the thread.
+    checked: [AtomicU64; 8],
     branches: [AtomicU64; 2 * BRANCHES],
     uses: [AtomicU64; USES],
     forwarded: [AtomicU64; FORWARDED],
@@ -145,6 +149,10 @@ impl Shared {
         self.off.load(Relaxed) != 0
     }
 
+    pub(crate) fn checks(&self) -> bool {
+        self.checks.load(Relaxed) != 0
+    }
+
     pub(crate) fn limits(&self) -> Limits {
         let branches = self.branches.load(Relaxed).min(BRANCHES as u64);
         Limits { instructions: self.instructions.load(Relaxed), branches }
@@ -158,6 +166,7 @@ impl Shared {
         let index = self.states.iter().position(free)?;
         let (slot, state) = (&self.slots[index], &self.states[index]);
         slot.event.store(event, Relaxed);
+        slot.checked[0].store(0, Relaxed);
         Some(TakenSlot { slot, state })
     }
 }
@@ -226,6 +235,13 @@ impl<'a> HeldSlot<'a> {
 }
 
 impl Slot {
+    /// Says what came of the comparison with the thread.
+    pub(crate) fn set_checked(&self, checked: &Checked) {
+        for (word, value) in self.checked.iter().zip(checked.words()) {
+            word.store(value, Relaxed);
+        }
+    }
+
     /// Fills it. [`TakenSlot::hand_over`] makes it the recorder's.
     pub(crate) fn fill(&self, burst: &Taken<'_>) {
         let branches = &burst.branches[..burst.branches.len().min(BRANCHES)];
@@ -295,6 +311,189 @@ pub struct Burst {
     pub forwarded: Vec<(u32, u32)>,
     /// Instructions for which both are known; `None` if for all.
     pub known_until: Option<u32>,
+    /// What came of the comparison with the thread, if there was one ([`Slots::check`]).
+    pub checked: Option<Checked>,
+}
+
+/// A burst beside what its thread did then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Instructions that the thread executed as the burst says.
+    pub instructions: u64,
+    /// Taken branches among them.
+    pub branches: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What came of comparing a burst with its thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outcome {
+    /// The same branches, and the same registers and memory at the end.
+    #[default]
+    Same,
+    /// It was not compared to the end, for this reason.
+    Unfinished(&'static str),
+    /// The thread did something else.
+    Different(Difference),
+}
+
+/// What a thread did otherwise than its burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// `branch`, `memory` or the name of a register.
+    pub what: &'static str,
+    /// Address of the branch, or of the last instruction that wrote to the register; where the memory is. 0: not known.
+    pub at: Avma,
+    /// By the burst: where the branch goes, or the content: of a vector register, the first eight bytes that differ.
+    pub expected: u64,
+    /// By the thread.
+    pub found: u64,
+    /// Memory that is not what the burst has there.
+    pub changed: Option<MemoryChange>,
+    /// The branch comes soon after an instruction that reads and writes memory at once: what that found there is seen no more.
+    pub is_after_atomic: bool,
+}
+
+/// Memory that is not what a burst has there: others have written to it, or the burst is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryChange {
+    /// Where it is.
+    pub at: Avma,
+    /// The burst has changed it, too.
+    pub is_of_path: bool,
+}
+
+/// Why bursts are not compared to the end.
+pub(crate) const REASONS: [&str; 8] = [
+    "its path is too long for a copy",
+    "an instruction cannot be copied",
+    "its code has changed",
+    "the program handles or blocks SIGTRAP",
+    "a fault",
+    "nothing to compare",
+    "it reads a clock",
+    "an unknown reason",
+];
+
+/// What can differ: general registers in encoding order first, then vector registers.
+pub(crate) const NAMES: [&str; 73] = [
+    "rax",
+    "rcx",
+    "rdx",
+    "rbx",
+    "rsp",
+    "rbp",
+    "rsi",
+    "rdi",
+    "r8",
+    "r9",
+    "r10",
+    "r11",
+    "r12",
+    "r13",
+    "r14",
+    "r15",
+    "zmm0",
+    "zmm1",
+    "zmm2",
+    "zmm3",
+    "zmm4",
+    "zmm5",
+    "zmm6",
+    "zmm7",
+    "zmm8",
+    "zmm9",
+    "zmm10",
+    "zmm11",
+    "zmm12",
+    "zmm13",
+    "zmm14",
+    "zmm15",
+    "zmm16",
+    "zmm17",
+    "zmm18",
+    "zmm19",
+    "zmm20",
+    "zmm21",
+    "zmm22",
+    "zmm23",
+    "zmm24",
+    "zmm25",
+    "zmm26",
+    "zmm27",
+    "zmm28",
+    "zmm29",
+    "zmm30",
+    "zmm31",
+    "k0",
+    "k1",
+    "k2",
+    "k3",
+    "k4",
+    "k5",
+    "k6",
+    "k7",
+    "st0",
+    "st1",
+    "st2",
+    "st3",
+    "st4",
+    "st5",
+    "st6",
+    "st7",
+    "mxcsr",
+    "x87 control",
+    "x87 status",
+    "x87 tags",
+    "rflags",
+    "fs",
+    "gs",
+    "branch",
+    "memory",
+];
+
+impl Checked {
+    const SAME: u64 = 1;
+    const UNFINISHED: u64 = 2;
+    const DIFFERENT: u64 = 3;
+    /// Addresses of programs have fewer bits.
+    const OF_PATH_SHIFT: u32 = 63;
+    const ATOMIC_SHIFT: u32 = 62;
+
+    fn words(&self) -> [u64; 8] {
+        let place = |list: &[&str], name: &str| list.iter().position(|n| *n == name).unwrap_or(list.len() - 1) as u64;
+        let Self { instructions, branches, outcome } = *self;
+        match outcome {
+            Outcome::Same => [Self::SAME, instructions, branches, 0, 0, 0, 0, 0],
+            Outcome::Unfinished(why) => [Self::UNFINISHED, instructions, branches, place(&REASONS, why), 0, 0, 0, 0],
+            Outcome::Different(Difference { what, at, expected, found, changed, is_after_atomic }) => {
+                let word = |change: MemoryChange| change.at.0 | u64::from(change.is_of_path) << Self::OF_PATH_SHIFT;
+                let changed = changed.map_or(0, word) | u64::from(is_after_atomic) << Self::ATOMIC_SHIFT;
+                [Self::DIFFERENT, instructions, branches, place(&NAMES, what), at.0, expected, found, changed]
+            }
+        }
+    }
+
+    fn of_words(words: [u64; 8]) -> Option<Self> {
+        let [how, instructions, branches, number, place, expected, found, changed] = words;
+        let name = |list: &'static [&'static str]| list[(number as usize).min(list.len() - 1)];
+        let outcome = match how {
+            Self::SAME => Outcome::Same,
+            Self::UNFINISHED => Outcome::Unfinished(name(&REASONS)),
+            Self::DIFFERENT => {
+                let is_after_atomic = changed >> Self::ATOMIC_SHIFT & 1 != 0;
+                let changed = changed & !(1 << Self::ATOMIC_SHIFT);
+                let is_of_path = changed >> Self::OF_PATH_SHIFT != 0;
+                let at = Avma(changed & !(1 << Self::OF_PATH_SHIFT));
+                let changed = (changed != 0).then_some(MemoryChange { at, is_of_path });
+                let at = Avma(place);
+                Outcome::Different(Difference { what: name(&NAMES), at, expected, found, changed, is_after_atomic })
+            }
+            _ => return None,
+        };
+        Some(Self { instructions, branches, outcome })
+    }
 }
 
 /// What came of signals without a burst, since the recording began.
@@ -346,6 +545,11 @@ impl Slots {
         self.shared().branches.store(limits.branches, Relaxed);
     }
 
+    /// Whether threads are compared with their bursts from now on.
+    pub fn check(&self, on: bool) {
+        self.shared().checks.store(u32::from(on), Relaxed);
+    }
+
     /// Whether bursts are to be taken.
     pub fn switch(&self, on: bool) {
         self.shared().off.store(u32::from(!on), Relaxed);
@@ -379,13 +583,15 @@ impl Slots {
         self.shared().states.iter().filter(|state| state.load(Relaxed) & STATE == HELD).count() > SLOTS / 2
     }
 
-    /// Frees what threads have left behind that have ended.
-    pub fn reclaim(&self, has_ended: impl Fn(i32) -> bool) {
-        for (slot, state) in self.shared().slots.iter().zip(&self.shared().states) {
-            if state.load(Acquire) == TAKEN && has_ended(slot.event.load(Relaxed) as i32) {
-                let _ = state.compare_exchange(TAKEN, FREE, Acquire, Relaxed);
-            }
-        }
+    /// Frees what threads have left behind that have ended. Returns how many slots these were.
+    pub fn reclaim(&self, has_ended: impl Fn(i32) -> bool) -> u64 {
+        let slots = self.shared().slots.iter().zip(&self.shared().states);
+        let left = slots.filter(|(slot, state)| {
+            state.load(Acquire) == TAKEN
+                && has_ended(slot.event.load(Relaxed) as i32)
+                && state.compare_exchange(TAKEN, FREE, Acquire, Relaxed).is_ok()
+        });
+        left.count() as u64
     }
 
     /// What came of signals without a burst.
@@ -462,6 +668,7 @@ impl Burst {
         self.decoding = slot.decoding.load(Relaxed).min(self.took);
         self.pages = slot.pages.load(Relaxed);
         self.system_calls = slot.system_calls.load(Relaxed);
+        self.checked = Checked::of_words(slot.checked.each_ref().map(|word| word.load(Relaxed)));
         is_whole && self.instructions() >= self.branches.len() as u64 && self.instructions() <= MOST_INSTRUCTIONS
     }
 }

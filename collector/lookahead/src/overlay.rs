@@ -148,6 +148,14 @@ impl Overlay {
         })
     }
 
+    /// Of a page that the interpreted code wrote to: the lines of 64 bytes that were copied, as bits, and a page with their present content,
+    /// in which the other lines mean nothing. `None` if it was not written to.
+    pub fn copied_lines(&self, address: Avma) -> Option<(u64, &Page)> {
+        let index = self.table[self.probe(address.0 >> 12)].checked_sub(1)?;
+        let held = &self.held[index as usize];
+        held.written.then(|| (held.lines, &self.frames[held.frame as usize]))
+    }
+
     pub(crate) fn is_written(&self, page: u64) -> bool {
         match self.table[self.probe(page)] {
             0 => false,

@@ -138,6 +138,9 @@ impl Request {
         let TracerOptions { kind, inject, .. } = self.tracer;
         let is_agent = kind == TracerChoice::Kind(TracerKind::Agent);
         match &self.target {
+            target if kind == TracerChoice::Kind(TracerKind::AgentCheck) && *target != Target::Command => {
+                Some("--tracer agent-check is for commands that are started")
+            }
             _ if inject && !is_agent && kind != TracerChoice::Auto => {
                 Some("--inject puts agents into processes: it goes with --tracer agent, or without --tracer")
             }
@@ -194,6 +197,11 @@ mod tests {
         for kind in [TracerChoice::None, TracerChoice::Kind(TracerKind::Lookahead)] {
             check(traced(&processes, kind, true), "without --tracer");
         }
+        let checked = TracerChoice::Kind(TracerKind::AgentCheck);
+        for target in [&processes, &threads, &Target::System] {
+            check(traced(target, checked, false), "agent-check is for commands");
+        }
+        assert!(traced(&Target::Command, checked, false).check().is_ok());
         check(Request { cpus: Some(CpuList::default()), ..system }, "no CPU");
     }
 }

@@ -53,7 +53,7 @@ impl Tracing {
             // Something has to tell of mappings, names, forks and exits.
             choice.events.push(tracking());
         }
-        let is_agent = kind == TracerKind::Agent;
+        let is_agent = kind.has_agents();
         let clock = if machine.counts_instructions() && !is_agent { Clock::Instructions } else { Clock::Time };
         let options = &request.tracer;
         sample_less(request, choice);
@@ -84,7 +84,7 @@ impl Tracing {
 impl PlannedFollower for Tracing {
     /// The records of forks and execs have an event on each CPU.
     fn files(&self) -> usize {
-        if self.settings.kind == TracerKind::Agent { self.tasks * self.cpus.len() } else { 0 }
+        if self.settings.kind.has_agents() { self.tasks * self.cpus.len() } else { 0 }
     }
 
     /// If the tracer was the tool's choice and cannot attach, that is a degradation.
@@ -108,7 +108,7 @@ impl PlannedFollower for Tracing {
         let event = BurstEvent { attr: burst.attr.clone(), id: self.id.1 };
         let is_open = request.tracer.kind == TracerChoice::Auto && !request.tracer.inject;
         let mut attached = None;
-        if self.settings.kind == TracerKind::Agent {
+        if self.settings.kind.has_agents() {
             // They are put in by ptrace, later.
             let may_trace = KernelOpener.try_trace().map_err(|errno| TraceError::Agent(format!("ptrace: {errno}")));
             let running = may_trace.and_then(|()| if whole { open_to_agents(&ids, choice) } else { Ok(Vec::new()) });

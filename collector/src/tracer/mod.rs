@@ -55,7 +55,7 @@ pub use crate::tracer::options::{BurstEnd, BurstSize, TracerChoice, TracerKind, 
 use crate::tracer::placement::Placement;
 pub(crate) use crate::tracer::settings::{Clock, Settings};
 pub(crate) use crate::tracer::shared::{Shared, monotonic_time};
-pub use crate::tracer::statistics::{Agents, Predictions, Times, TracerStatistics};
+pub use crate::tracer::statistics::{Agents, Checks, Predictions, Times, TracerStatistics};
 
 /// A thread that cannot be traced.
 #[derive(Clone, Copy, Debug, thiserror::Error)]

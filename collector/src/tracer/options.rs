@@ -38,6 +38,9 @@ pub enum TracerKind {
     Breakpoint,
     /// The same interpreter, run by the thread itself inside its process. Threads of processes where it cannot be are stopped for each burst.
     Agent,
+    /// Agents, and after each burst the thread is compared with it: a test of the tracer.
+    #[serde(rename = "agent-check")]
+    AgentCheck,
     /// Both, one after the other from the same stop, and compared: a test of the tracer: lookahead and breakpoints.
     Check,
 }
@@ -124,7 +127,7 @@ impl BurstSize {
     /// was asked for.
     pub(crate) fn end(self, kind: TracerKind) -> BurstEnd {
         match (self, kind) {
-            (Self::Instructions(instructions), TracerKind::Lookahead | TracerKind::Agent) => {
+            (Self::Instructions(instructions), TracerKind::Lookahead | TracerKind::Agent | TracerKind::AgentCheck) => {
                 BurstEnd::Instructions { instructions }
             }
             (Self::Instructions(instructions), TracerKind::Breakpoint | TracerKind::Check) => {
@@ -148,7 +151,7 @@ impl BurstEnd {
             burst_instructions,
             depth,
             overhead_allowed: Some(overhead_allowed),
-            agents: (kind == TracerKind::Agent).then(Agents::place),
+            agents: kind.has_agents().then(Agents::place),
             ..TracerMetadata::default()
         }
     }
@@ -173,7 +176,7 @@ impl BurstEnd {
 
 /// A word that names no way to trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is none of auto, agent, lookahead, breakpoint, none")]
+#[error("`{0}` is none of auto, agent, agent-check, lookahead, breakpoint, none")]
 pub struct UnknownTracer(pub String);
 
 impl FromStr for TracerChoice {
@@ -186,9 +189,17 @@ impl FromStr for TracerChoice {
             "lookahead" => Self::Kind(TracerKind::Lookahead),
             "breakpoint" => Self::Kind(TracerKind::Breakpoint),
             "agent" => Self::Kind(TracerKind::Agent),
+            "agent-check" => Self::Kind(TracerKind::AgentCheck),
             "check" => Self::Kind(TracerKind::Check),
             other => return Err(UnknownTracer(other.to_owned())),
         })
+    }
+}
+
+impl TracerKind {
+    /// Whether bursts are taken inside the program.
+    pub fn has_agents(self) -> bool {
+        matches!(self, Self::Agent | Self::AgentCheck)
     }
 }
 
@@ -197,6 +208,7 @@ impl fmt::Display for TracerKind {
         f.write_str(match self {
             Self::Lookahead => "lookahead",
             Self::Agent => "agent",
+            Self::AgentCheck => "agent-check",
             Self::Breakpoint => "breakpoint",
             Self::Check => "check",
         })

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use addresses::Avma;
+use agent::{Difference, Outcome};
 use formats::metadata::{
-    AgentsMetadata, Percent, PredictionCounts, StartingMetadata, StopCostMetadata, TracerMetadata, TracerTimes,
+    AgentsMetadata, ChecksMetadata, Percent, PredictionCounts, StartingMetadata, StopCostMetadata, TracerMetadata,
+    TracerTimes,
 };
 
 use crate::tracer::budget::stop_cost::{Calibration, SAMPLE, StopCost, UNSEEN_SHARE};
@@ -70,6 +73,8 @@ pub struct TracerStatistics {
     pub unsupported: BTreeMap<String, u64>,
     /// Registers as predicted, where the thread could be looked at again.
     pub predictions: Predictions,
+    /// What came of comparing bursts with their threads, if agents did that.
+    pub checks: Option<Checks>,
     /// What it took until all threads were traced that were there.
     pub starting: Starting,
     /// What agents did, if they took the bursts.
@@ -123,6 +128,79 @@ pub struct Predictions {
     pub checked: u64,
     /// Not as predicted: other threads or the kernel changed memory meanwhile, or a handler ran.
     pub diverged: u64,
+}
+
+/// What came of comparing bursts of agents with what their threads did then.
+#[derive(Clone, Debug, Default)]
+pub struct Checks {
+    /// Bursts that were compared to the end, or as far as the thread went the same way.
+    pub bursts: u64,
+    /// Instructions that threads executed as their bursts say.
+    pub instructions: u64,
+    /// Taken branches among them.
+    pub branches: u64,
+    /// Bursts that their threads did not do, without a change of memory that would explain it.
+    pub diverged: u64,
+    /// Those that read memory which others changed meanwhile.
+    pub raced: u64,
+    /// Bursts that were not compared to the end, by reason.
+    pub unfinished: BTreeMap<String, u64>,
+    /// What the first ones that diverged did, in words,
+    pub divergences: Vec<String>,
+    /// and the first ones that read memory which others changed.
+    pub races: Vec<String>,
+}
+
+impl Checks {
+    const EXAMPLES: usize = 16;
+
+    /// Adds what came of a burst of `thread`, which began at `start`.
+    pub(crate) fn add(&mut self, checked: &agent::Checked, start: Avma, is_alone: bool) {
+        self.instructions += checked.instructions;
+        self.branches += checked.branches;
+        let different = match checked.outcome {
+            Outcome::Unfinished(why) => return TracerStatistics::count(&mut self.unfinished, why),
+            Outcome::Same => {
+                self.bursts += 1;
+                return;
+            }
+            Outcome::Different(different) => different,
+        };
+        self.bursts += 1;
+        let is_of_path = different.changed.is_none_or(|change| change.is_of_path);
+        let is_memory = different.what == "memory";
+        if is_memory && !is_of_path && !is_alone {
+            // What others have stored beside what the path stores.
+            return;
+        }
+        // Where there is one thread only, who else would write to what it writes to?
+        let is_explained = different.changed.is_some() && (!is_alone || !is_of_path && !is_memory);
+        let is_race = is_explained || different.is_after_atomic && !is_alone;
+        *if is_race { &mut self.raced } else { &mut self.diverged } += 1;
+        let examples = if is_race { &mut self.races } else { &mut self.divergences };
+        if examples.len() < Self::EXAMPLES {
+            let Difference { what, at, expected, found, changed, .. } = different;
+            let changed = changed.map_or(String::new(), |change| format!("; memory at {:#x} has changed", change.at.0));
+            let others = if is_alone { "" } else { "; several threads" };
+            examples.push(format!(
+                "{what} at {:#x}: {expected:#x} expected, {found:#x} found, {} instructions after {:#x}{changed}{others}",
+                at.0, checked.instructions, start.0
+            ));
+        }
+    }
+
+    fn metadata(&self) -> ChecksMetadata {
+        ChecksMetadata {
+            bursts: Some(self.bursts),
+            instructions: Some(self.instructions),
+            branches: Some(self.branches),
+            diverged: Some(self.diverged),
+            raced: Some(self.raced),
+            unfinished: Some(self.unfinished.clone()),
+            divergences: self.divergences.clone(),
+            races: self.races.clone(),
+        }
+    }
 }
 
 /// Where CPU time went, of the program and of the recording.
@@ -268,6 +346,7 @@ impl TracerStatistics {
             continued: BTreeMap::new(),
             unsupported: BTreeMap::new(),
             predictions: Predictions::default(),
+            checks: (settings.kind == TracerKind::AgentCheck).then(Checks::default),
             starting: Starting::default(),
             agents: None,
             stop_cost,
@@ -306,6 +385,7 @@ impl TracerStatistics {
             continued: Some(self.continued.clone()),
             unsupported: Some(self.unsupported.clone()),
             predictions: Some(PredictionCounts { checked: Some(checked), diverged: Some(diverged) }),
+            checks: self.checks.as_ref().map(Checks::metadata),
             starting: Some(self.starting.metadata()),
             ending_ns: nanoseconds(self.ending),
             agents: self.agents.as_ref().map(Agents::metadata),
@@ -374,5 +454,42 @@ impl TracerStatistics {
             Some(count) => *count += more,
             None => drop(counts.insert(name.to_owned(), more)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent::{Checked, MemoryChange};
+
+    use super::*;
+
+    #[test]
+    fn what_memory_of_others_explains_is_no_divergence() {
+        let different = |what, changed: Option<bool>, is_after_atomic| {
+            let changed = changed.map(|is_of_path| MemoryChange { at: Avma(64), is_of_path });
+            let difference = Difference { what, at: Avma(1), expected: 2, found: 3, changed, is_after_atomic };
+            Checked { instructions: 10, branches: 1, outcome: Outcome::Different(difference) }
+        };
+        // (diverged, raced) of a program of one thread, and of one of several.
+        for (checked, alone, of_several) in [
+            (different("branch", None, false), (1, 0), (1, 0)),
+            (different("branch", None, true), (1, 0), (0, 1)),
+            (different("branch", Some(false), false), (0, 1), (0, 1)),
+            (different("rax", Some(true), false), (1, 0), (0, 1)),
+            (different("memory", Some(true), false), (1, 0), (0, 1)),
+            (different("memory", Some(false), false), (1, 0), (0, 0)),
+        ] {
+            for (is_alone, counted) in [(true, alone), (false, of_several)] {
+                let mut checks = Checks::default();
+                checks.add(&checked, Avma(0x1000), is_alone);
+                assert_eq!((checks.diverged, checks.raced), counted, "{checked:?} {is_alone}");
+                assert_eq!((checks.bursts, checks.instructions, checks.branches), (1, 10, 1));
+                assert_eq!((checks.divergences.len(), checks.races.len()), (counted.0 as usize, counted.1 as usize));
+            }
+        }
+        let mut checks = Checks::default();
+        checks.add(&Checked { outcome: Outcome::Unfinished("a fault"), ..Checked::default() }, Avma(0), true);
+        checks.add(&Checked { instructions: 7, ..Checked::default() }, Avma(0), true);
+        assert_eq!((checks.bursts, checks.diverged, checks.unfinished["a fault"], checks.instructions), (1, 0, 1, 7));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use collector::tracer::{Agents, TracerKind, TracerStatistics};
+use collector::tracer::{Agents, Checks, TracerKind, TracerStatistics};
 
 use crate::output::{count, share};
 
@@ -38,6 +38,7 @@ pub fn lines(statistics: &TracerStatistics) -> Vec<String> {
         let [diverged, checked] = [predictions.diverged, predictions.checked].map(number);
         sentences.push(format!("{diverged} of {checked} predictions that could be checked were wrong"));
     }
+    sentences.extend(statistics.checks.iter().flat_map(what_checks_gave));
     sentences.iter().flat_map(|sentence| wrapped(sentence)).collect()
 }
 
@@ -45,6 +46,7 @@ fn what_was_traced(statistics: &TracerStatistics) -> String {
     let way = match statistics.kind {
         TracerKind::Lookahead => "looking ahead",
         TracerKind::Agent => "agents inside the program",
+        TracerKind::AgentCheck => "agents inside the program, and compared",
         TracerKind::Breakpoint => "breakpoints",
         TracerKind::Check => "looking ahead and by breakpoints",
     };
@@ -86,6 +88,22 @@ fn what_agents_missed(agents: &Agents) -> Option<String> {
         ));
     }
     (!missed.is_empty()).then(|| missed.join("; "))
+}
+
+/// Bursts beside what their threads did then.
+fn what_checks_gave(checks: &Checks) -> Vec<String> {
+    let mut sentences = vec![format!(
+        "{} of {} that were compared with their threads diverged, and {} read memory that others changed: {} \
+         instructions, {} branches were the same",
+        number(checks.diverged),
+        counted(checks.bursts, "burst", "bursts"),
+        number(checks.raced),
+        number(checks.instructions),
+        number(checks.branches)
+    )];
+    sentences.extend(histogram("not compared to the end: ", &checks.unfinished));
+    sentences.extend(checks.divergences.iter().map(|example| format!("diverged: {example}")));
+    sentences
 }
 
 /// *Break Dancing*, figure 3.

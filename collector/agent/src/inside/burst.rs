@@ -2,13 +2,14 @@
 
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use lookahead::{
     Branch, CodeCache, DataLines, Fuel, Overlay, Registers, SingleStep, StopReason, StubMemory, VectorState,
     run_with_lines,
 };
 
+use crate::inside::check::{self, Check};
 use crate::inside::context::{self, Tcb};
 use crate::inside::follow::Hold;
 use crate::inside::frame::Frame;
@@ -16,7 +17,8 @@ use crate::inside::heap::Heap;
 use crate::inside::own::OwnMemory;
 use crate::inside::{entry, faults, follow, system};
 use crate::layout::{STUBS, STUBS_BYTES};
-use crate::slots::{Limits, PIECE, PIECES, Shared, Taken, TakenSlot};
+use crate::path_copy;
+use crate::slots::{Checked, Limits, Outcome, PIECE, PIECES, Shared, Taken, TakenSlot};
 
 /// Pages of memory that a burst may touch, and instructions that are kept decoded: what the heap of a context has room for.
 pub(crate) const PAGES: usize = 1024;
@@ -30,26 +32,28 @@ const SIZE_AT: usize = 480;
 
 /// What bursts of a context are taken with.
 pub(crate) struct Agent {
-    overlay: Overlay,
-    code: CodeCache,
+    pub(crate) overlay: Overlay,
+    pub(crate) code: CodeCache,
     lines: DataLines,
-    branches: Vec<Branch>,
-    path: Path,
+    pub(crate) branches: Vec<Branch>,
+    pub(crate) path: Path,
     /// The slot that is being filled.
-    slot: Option<TakenSlot<'static>>,
-    process: u32,
+    pub(crate) slot: Option<TakenSlot<'static>>,
+    pub(crate) process: u32,
     /// The clock's signal here.
-    signal: i32,
-    has_handlers: bool,
+    pub(crate) signal: i32,
+    pub(crate) has_handlers: bool,
+    /// What bursts are compared with their thread by, if they are.
+    pub(crate) check: Option<Box<Check>>,
 }
 
 /// How far a burst has come.
 #[derive(Clone, Copy, Debug, Default)]
-struct Path {
-    start: u64,
+pub(crate) struct Path {
+    pub(crate) start: u64,
     /// Instructions of each piece of as many branches as a sample has.
     pieces: [u64; PIECES],
-    executed: u64,
+    pub(crate) executed: u64,
     not_taken: u64,
     decoding: u64,
     pages: u64,
@@ -57,7 +61,7 @@ struct Path {
     /// Branches that are in the slot.
     written: usize,
     /// CPU time of the handler, ns.
-    took: u64,
+    pub(crate) took: u64,
 }
 
 impl Agent {
@@ -69,9 +73,11 @@ impl Agent {
             code = code.with_stub_memory(unsafe { StubMemory::new(stubs) });
         }
         let branches = Vec::with_capacity(4096);
-        let (overlay, lines) = (Overlay::new(PAGES), DataLines::default());
+        let check = Shared::inside().checks().then(|| Box::new(Check::new()));
+        let pages = if check.is_some() { check::PAGES } else { PAGES };
+        let (overlay, lines) = (Overlay::new(pages), DataLines::default());
         let path = Path::default();
-        Self { overlay, code, lines, branches, path, slot: None, process: 0, signal: 0, has_handlers: false }
+        Self { overlay, code, lines, branches, path, slot: None, process: 0, signal: 0, has_handlers: false, check }
     }
 
     /// The piece that the next instructions belong to.
@@ -176,6 +182,9 @@ fn take(
     began: u64,
 ) {
     let limits = Shared::inside().limits();
+    if agent.check.is_some() {
+        return take_and_check(tcb, agent, registers, slot, frame, began);
+    }
     let stop = look_ahead(agent, &mut registers, limits);
     let goes_on = stop == StopReason::SystemCall
         && agent.path.system_calls < follow::MOST
@@ -189,8 +198,40 @@ fn take(
     tcb.hold = Some(Hold { slot: slot.hold(agent.path.took), place });
 }
 
+/// The same, and has the thread execute a copy of the path. The burst ends at a system call.
+fn take_and_check(
+    tcb: &mut Tcb,
+    agent: &mut Agent,
+    mut registers: Registers,
+    slot: TakenSlot<'static>,
+    frame: &mut Frame,
+    began: u64,
+) {
+    let context = tcb.index;
+    if let Some(check) = &mut agent.check {
+        check.redirect(context, frame, &registers);
+    }
+    let stop = look_ahead(agent, &mut registers, Shared::inside().limits());
+    fill(agent, slot, stop);
+    let Agent { check, branches, path, .. } = agent;
+    let Some(check) = check else { return complete(agent, slot, began) };
+    let path = path_copy::Path { start: path.start, instructions: path.executed, branches };
+    match check::begin(check, context, path, registers) {
+        Ok(()) => {
+            system::set_mask(u64::MAX);
+            agent.path.took += system::thread_time().saturating_sub(began);
+            tcb.waits.store(follow::of_thread(follow::CHECKED), Release);
+        }
+        Err(why) => {
+            check.undo();
+            slot.slot.set_checked(&Checked { outcome: Outcome::Unfinished(why), ..Checked::default() });
+            complete(agent, slot, began);
+        }
+    }
+}
+
 /// The burst is the recorder's.
-fn complete(agent: &mut Agent, slot: TakenSlot<'static>, began: u64) {
+pub(crate) fn complete(agent: &mut Agent, slot: TakenSlot<'static>, began: u64) {
     system::set_mask(u64::MAX);
     agent.has_handlers = false;
     faults::end(agent.process);
@@ -215,7 +256,10 @@ fn look_ahead(agent: &mut Agent, registers: &mut Registers, limits: Limits) -> S
         let piece = agent.piece();
         let (overlay, code) = (&mut agent.overlay, &mut agent.code);
         let (branches, lines) = (&mut agent.branches, &mut agent.lines);
-        let outcome = run_with_lines(registers, overlay, &mut OwnMemory, code, fuel, branches, lines);
+        let outcome = match &mut agent.check {
+            None => run_with_lines(registers, overlay, &mut OwnMemory, code, fuel, branches, lines),
+            Some(check) => run_with_lines(registers, overlay, &mut check.memory(), code, fuel, branches, lines),
+        };
         agent.executed(piece, outcome.instructions);
         agent.path.not_taken += outcome.not_taken;
         if outcome.stop != StopReason::Branches {
@@ -246,7 +290,7 @@ fn fill(agent: &mut Agent, slot: TakenSlot<'_>, stop: StopReason) {
 }
 
 /// The registers of the interrupted thread; `None` if it is not in 64-bit code.
-fn registers(frame: &Frame, fs_base: u64) -> Option<Registers> {
+pub(crate) fn registers(frame: &Frame, fs_base: u64) -> Option<Registers> {
     if frame.segments & 0xffff != USER_CS_64 || frame.vector.is_null() {
         return None;
     }
@@ -276,6 +320,9 @@ pub(crate) extern "C" fn give_up(at: u64) -> ! {
         if let Some(agent) = tcb.agent.map(|mut agent| agent.as_mut()) {
             if let Some(slot) = agent.slot.take() {
                 slot.free();
+            }
+            if let Some(check) = &mut agent.check {
+                check.undo();
             }
             if std::mem::take(&mut agent.has_handlers) {
                 faults::end(agent.process);

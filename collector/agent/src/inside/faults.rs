@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::inside::frame::Frame;
 use crate::inside::programs::{SharedAction, no_action};
 use crate::inside::system::{self, Action, exchange_action};
-use crate::inside::{entry, follow, programs};
+use crate::inside::{check, entry, follow, programs};
 
 const SIGNALS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 /// Nothing but these comes through while a burst runs.
@@ -119,6 +119,9 @@ fn give_back() {
 /// A fault of the program while the handlers are the agent's. Returns the program's handler, if that is to be called. Nothing here uses
 /// thread-local storage: fs is the program's.
 pub(crate) extern "C" fn of_the_program(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame) -> u64 {
+    if check::faulted(signal, info, frame) {
+        return 0;
+    }
     follow::interrupted(frame);
     let process = system::process_id();
     // A burst that begins just now has written down the program's handlers when it lets the lock go.

@@ -22,17 +22,19 @@ use crate::inside::faults::{self, bit};
 use crate::inside::frame::{Frame, TRAP_FLAG};
 use crate::inside::programs::{self, SharedAction, no_action};
 use crate::inside::system::{self, Action, exchange_action};
-use crate::inside::{burst, own};
+use crate::inside::{burst, check, own};
 use crate::layout::{BASE, CONTEXTS};
 use crate::slots::{HeldSlot, Shared};
 
 pub(crate) const ARMED: u64 = 1;
 pub(crate) const IN_CALL: u64 = 2;
+/// The thread executes a copy of its path ([`super::check`]).
+pub(crate) const CHECKED: u64 = 3;
 /// No burst waits.
 const NONE: u64 = 0;
 /// Where the thread stands beside the phase.
 pub(crate) const THREAD_SHIFT: u32 = 2;
-const PHASE: u64 = (1 << THREAD_SHIFT) - 1;
+pub(crate) const PHASE: u64 = (1 << THREAD_SHIFT) - 1;
 /// Times that a burst goes on.
 pub(crate) const MOST: u64 = 16;
 /// Sleeps of 5 us until the handlers are installed.
@@ -99,7 +101,7 @@ pub(crate) fn handlers() -> [(c_int, &'static SharedAction, Action); 2] {
 }
 
 /// Whether SIGSYS and SIGTRAP are the agent's. They stay so; if the program takes one of them for itself, it keeps it.
-fn is_ready() -> bool {
+pub(crate) fn is_ready() -> bool {
     match STATE.load(Acquire) {
         READY => {
             let is_ours = handlers().iter().all(|(signal, _, own)| system::action(*signal).handler == own.handler);
@@ -199,7 +201,7 @@ fn comes_back(general: &[u64; 16]) -> bool {
 }
 
 /// What a context says whose burst waits for the calling thread in this phase.
-fn of_thread(phase: u64) -> u64 {
+pub(crate) fn of_thread(phase: u64) -> u64 {
     u64::from(system::thread_id()) << THREAD_SHIFT | phase
 }
 
@@ -348,6 +350,9 @@ pub(crate) extern "C" fn at_system_call(signal: c_int, info: *const libc::siginf
 /// SIGTRAP. Returns the control block of the context whose burst is to go on, or the program's handler, if the signal is not the agent's
 /// and there is one. Nothing here uses thread-local storage.
 pub(crate) extern "C" fn trapped(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame) -> u64 {
+    if let Some(tcb) = check::trapped(info, frame) {
+        return tcb as u64;
+    }
     // SAFETY: the kernel has written it.
     let code = unsafe { (*info).si_code };
     if code == TRAP_TRACE {
@@ -389,6 +394,9 @@ impl Hold {
 
 /// The burst that waited in `tcb` goes on where `frame` says.
 pub(crate) extern "C" fn go_on(tcb: &mut Tcb, _: *const libc::siginfo_t, frame: &mut Frame) {
+    if check::is_under_way(tcb) {
+        return check::ended(tcb, frame);
+    }
     let Some(hold) = tcb.hold.take() else { return };
     burst::go_on(tcb, &hold, frame);
 }

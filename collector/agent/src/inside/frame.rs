@@ -51,4 +51,20 @@ impl Frame {
             r14, r15,
         ]
     }
+
+    /// Sets a general register, by its number in encoding order.
+    pub(crate) fn set_general(&mut self, register: u8, value: u64) {
+        let place = match register {
+            0 => &mut self.rax,
+            1 => &mut self.rcx,
+            2 => &mut self.rdx,
+            3 => &mut self.rbx,
+            4 => &mut self.rsp,
+            5 => &mut self.rbp,
+            6 => &mut self.rsi,
+            7 => &mut self.rdi,
+            other => &mut self.r8_to_r15[usize::from(other & 7)],
+        };
+        *place = value;
+    }
 }

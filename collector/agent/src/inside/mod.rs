@@ -6,6 +6,7 @@
 //! own       the program's memory, where it is; the first touch of a page is a probe
 //! faults    handlers of SIGSEGV, SIGBUS, SIGFPE and SIGILL while bursts run
 //! follow    on after a system call
+//! check     the thread executes a copy of the burst's path, and what it leaves is compared
 //! programs  signals that are not the agent's: the program's handlers
 //! ```
 //!
@@ -13,6 +14,7 @@
 //! the program's libraries is called.
 
 pub(crate) mod burst;
+pub(crate) mod check;
 pub(crate) mod context;
 pub(crate) mod entry;
 pub(crate) mod faults;

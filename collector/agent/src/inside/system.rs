@@ -143,6 +143,14 @@ fn set_dispatch([mode, start, length, selector]: [u64; 4]) -> bool {
     unsafe { call(libc::SYS_prctl, [PR_SET_SYSCALL_USER_DISPATCH, mode, start, length, selector]) == 0 }
 }
 
+/// Takes a signal that waits for the thread, which has to block it.
+pub(crate) fn take_waiting(signal: c_int, info: &mut libc::siginfo_t) -> bool {
+    let (set, time) = (1_u64 << (signal - 1), libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    let arguments = [&raw const set as u64, &raw mut *info as u64, &raw const time as u64, 8];
+    // SAFETY: the kernel reads a mask of 8 bytes and a time, and writes one structure.
+    unsafe { call(libc::SYS_rt_sigtimedwait, arguments) == i64::from(signal) }
+}
+
 /// Sleeps for some microseconds.
 pub(crate) fn sleep(microseconds: i64) {
     let time = libc::timespec { tv_sec: 0, tv_nsec: microseconds * 1000 };

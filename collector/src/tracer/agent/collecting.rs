@@ -79,7 +79,11 @@ impl Collecting {
         if !self.is_making.swap(true, Ordering::Relaxed) {
             let own = self.clone();
             let make = move || {
-                let made = Image::make().inspect(|image| image.slots.set_limits(limits));
+                let checks = own.held().statistics.checks.is_some();
+                let made = Image::make().inspect(|image| {
+                    image.slots.set_limits(limits);
+                    image.slots.check(checks);
+                });
                 let _ = own.image.set(made);
             };
             // It is tried again where there is no thread to be had.
@@ -127,6 +131,10 @@ impl Collecting {
                 taken.unsupported.and_then(|number| iced_x86::Mnemonic::try_from(usize::from(number)).ok())
             {
                 TracerStatistics::count(&mut statistics.unsupported, &format!("{mnemonic:?}").to_lowercase());
+            }
+            if let (Some(checks), Some(checked)) = (&mut statistics.checks, &taken.checked) {
+                let is_alone = clocks.values().filter(|(other, _)| other.pid == thread.pid).count() < 2;
+                checks.add(checked, taken.start, is_alone);
             }
             if taken.instructions() == 0 {
                 return;

@@ -11,6 +11,7 @@ use crate::tracer::agent::sideband::Happening;
 use crate::tracer::agent::tree::{State, Watched};
 use crate::tracer::burst::ThreadId;
 use crate::tracer::kernel::{Kernel, Processes};
+use crate::tracer::statistics::TracerStatistics;
 
 impl AgentEngine {
     pub(super) fn see_happenings(&mut self) {
@@ -160,7 +161,12 @@ impl AgentEngine {
         if let Some(number) = self.tree.remove(thread) {
             self.collecting.held().clocks.remove(&number);
             if let Some(image) = self.collecting.made_image() {
-                image.slots.reclaim(|event| event == number);
+                let left = image.slots.reclaim(|event| event == number);
+                if left > 0
+                    && let Some(checks) = &mut self.collecting.held().statistics.checks
+                {
+                    TracerStatistics::add(&mut checks.unfinished, "its thread has ended", left);
+                }
             }
         }
     }
