@@ -23,6 +23,8 @@ use crate::slots::{Checked, Limits, Outcome, PIECE, PIECES, Shared, Taken, Taken
 /// Pages of memory that a burst may touch, and instructions that are kept decoded: what the heap of a context has room for.
 pub(crate) const PAGES: usize = 1024;
 const DECODED: usize = 40_000;
+/// Where bursts are checked, other things need the room.
+const DECODED_IN_CHECKS: usize = 20_000;
 /// The code segment of 64-bit code.
 const USER_CS_64: u64 = 0x33;
 /// In the last words of the legacy area of a frame: an XSAVE area follows, of this size (asm/sigcontext.h).
@@ -67,14 +69,14 @@ pub(crate) struct Path {
 impl Agent {
     fn new(context: u64) -> Self {
         let stubs = (STUBS + context * STUBS_BYTES) as *mut u8;
-        let mut code = CodeCache::comparing(DECODED);
+        let check = Shared::inside().checks().then(|| Box::new(Check::new()));
+        let (pages, decoded) = if check.is_some() { (check::PAGES, DECODED_IN_CHECKS) } else { (PAGES, DECODED) };
+        let mut code = CodeCache::comparing(decoded);
         if let Some(stubs) = NonNull::new(stubs) {
             // SAFETY: mapped with the image, writable and executable, a part for each context.
             code = code.with_stub_memory(unsafe { StubMemory::new(stubs) });
         }
         let branches = Vec::with_capacity(4096);
-        let check = Shared::inside().checks().then(|| Box::new(Check::new()));
-        let pages = if check.is_some() { check::PAGES } else { PAGES };
         let (overlay, lines) = (Overlay::new(pages), DataLines::default());
         let path = Path::default();
         Self { overlay, code, lines, branches, path, slot: None, process: 0, signal: 0, has_handlers: false, check }

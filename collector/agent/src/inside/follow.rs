@@ -100,15 +100,22 @@ pub(crate) fn handlers() -> [(c_int, &'static SharedAction, Action); 2] {
     [(libc::SIGSYS, &PROGRAMS_SIGSYS, system_call), (libc::SIGTRAP, &PROGRAMS_SIGTRAP, trap)]
 }
 
+/// Those that are installed: where bursts are checked, system calls are not followed, and SIGSYS is left to the program.
+fn needed() -> impl Iterator<Item = (c_int, &'static SharedAction, Action)> {
+    handlers().into_iter().skip(usize::from(Shared::inside().checks()))
+}
+
 /// Whether SIGSYS and SIGTRAP are the agent's. They stay so; if the program takes one of them for itself, it keeps it.
 pub(crate) fn is_ready() -> bool {
     match STATE.load(Acquire) {
         READY => {
-            let is_ours = handlers().iter().all(|(signal, _, own)| system::action(*signal).handler == own.handler);
-            if !is_ours {
+            let is_ours = needed().all(|(signal, _, own)| system::action(signal).handler == own.handler);
+            // A program may have a reason for its own, but not where it is to be checked.
+            let is_ready = is_ours || Shared::inside().checks() && install();
+            if !is_ready {
                 STATE.store(NEVER, Release);
             }
-            is_ours
+            is_ready
         }
         UNKNOWN if STATE.compare_exchange(UNKNOWN, INSTALLING, AcqRel, Relaxed).is_ok() => {
             let is_ready = install();
@@ -135,11 +142,11 @@ fn install() -> bool {
     // A program that has a handler for this signal in particular may dispatch system calls itself; one that has the same handler for
     // every signal does not.
     let before = system::action(libc::SIGSYS);
-    if before.is_function() && before.handler != PROGRAMS_HANDLER[0].load(Relaxed) {
+    if !Shared::inside().checks() && before.is_function() && before.handler != PROGRAMS_HANDLER[0].load(Relaxed) {
         return false;
     }
     INSTALLED.store(1, Release);
-    for (signal, programs, own) in handlers() {
+    for (signal, programs, own) in needed() {
         programs::store(programs, system::action(signal));
         exchange_action(signal, &own);
     }
