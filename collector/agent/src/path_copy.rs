@@ -435,6 +435,12 @@ fn is_atomic(instruction: &Instruction) -> bool {
     of_memory && (instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg)
 }
 
+/// Whether the instruction with these bytes repeats itself.
+pub(crate) fn is_repeated(bytes: &[u8]) -> bool {
+    let instruction = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+    instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
+}
+
 /// Whether an instruction may give something else the next time: of clocks, of chance, of the CPU it runs on.
 fn is_unsteady(mnemonic: Mnemonic) -> bool {
     use Mnemonic as M;
@@ -660,6 +666,13 @@ mod tests {
         let (place, address) = (copy.copy.places[1], copy.area.as_ptr() as u64);
         let stop = copy.copy.stop(copy.area, address, address + u64::from(place.offset));
         assert_eq!(stop, Stop::Inside { rip: CODE, saved: Some((2, 0)), instructions: 0 });
+    }
+
+    #[test]
+    fn repeated_instructions_are_known() {
+        // rep stosb; repne scasb; stosb; rep ret; nothing
+        let codes = [&[0xf3, 0xaa][..], &[0xf2, 0xae], &[0xaa], &[0xf3, 0xc3], &[]];
+        assert_eq!(codes.map(is_repeated), [true, true, false, false, false]);
     }
 
     #[test]

@@ -365,7 +365,7 @@ pub struct MemoryChange {
 }
 
 /// Why bursts are not compared to the end.
-pub(crate) const REASONS: [&str; 8] = [
+pub(crate) const REASONS: [&str; 9] = [
     "its path is too long for a copy",
     "an instruction cannot be copied",
     "its code has changed",
@@ -373,6 +373,7 @@ pub(crate) const REASONS: [&str; 8] = [
     "a fault",
     "nothing to compare",
     "it reads a clock",
+    "it ends within a repeated instruction",
     "an unknown reason",
 ];
 

@@ -41,6 +41,7 @@ const NO_TRAP: &str = REASONS[3];
 const FAULT: &str = REASONS[4];
 const NOTHING: &str = REASONS[5];
 const UNSTEADY: &str = REASONS[6];
+const REPEATING: &str = REASONS[7];
 
 /// What a context has for checks.
 pub(crate) struct Check {
@@ -290,6 +291,13 @@ pub(crate) fn ended(tcb: &mut Tcb, frame: &mut Frame) {
         (Stop::Inside { instructions, .. }, ..) => Checked { instructions, branches: 0, outcome: unfinished },
         (Stop::End, ..) => Checked { outcome: unfinished, ..Checked::default() },
     };
+    let checked = match checked.outcome {
+        // Part of its repetitions are in the registers and the memory of the burst.
+        Outcome::Different(different) if stop == Stop::End && is_of_repetition(end, different.what) => {
+            Checked { outcome: Outcome::Unfinished(REPEATING), ..checked }
+        }
+        _ => checked,
+    };
     let checked = match check.copy.unsteady {
         // What came after it may differ.
         Some((instructions, branches))
@@ -303,6 +311,14 @@ pub(crate) fn ended(tcb: &mut Tcb, frame: &mut Frame) {
     forget_clock(agent.signal);
     tcb.waits.store(0, Release);
     burst::complete(agent, slot, began);
+}
+
+/// Whether a difference at the end of a path can be one of a repeated instruction that stands there: a burst may end within it, where it comes
+/// to memory that it cannot have. The thread has not begun with it.
+fn is_of_repetition(end: u64, what: &str) -> bool {
+    let mut bytes = [0; LONGEST_INSTRUCTION];
+    let length = fetch(end, &mut bytes);
+    path_copy::is_repeated(&bytes[..length]) && matches!(what, "rax" | "rcx" | "rsi" | "rdi" | "rflags" | "memory")
 }
 
 /// Overflows of the clock during a check start no burst: the next one would begin where this one ends.
