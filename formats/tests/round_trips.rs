@@ -92,13 +92,14 @@ fn event() -> BoxedStrategy<Value> {
 
 fn tracer() -> BoxedStrategy<Value> {
     let mut fields = vec![
-        ("kind", word(&["lookahead", "breakpoint", "check", "another"])),
+        ("kind", word(&["lookahead", "agent", "agent-check", "breakpoint", "check", "another"])),
         ("overhead_allowed", share()),
         ("overhead", prop_oneof![0.0..1e5, any::<f64>()].prop_map(Value::from).boxed()),
         ("ends", histogram()),
         ("continued", histogram()),
         ("unsupported", histogram()),
         ("predictions", object(numbers(&["checked", "diverged"]))),
+        ("checks", checks()),
         ("starting", object(numbers(&["took_ns", "threads", "lasted_ns"]))),
         ("stop_cost", stop_cost()),
         ("time", object(numbers(&["application_ns", "stops_ns", "state_ns", "lookahead_ns", "samples_ns"]))),
@@ -107,6 +108,13 @@ fn tracer() -> BoxedStrategy<Value> {
         fields.push((name, share()));
     }
     fields.extend(numbers(&["burst_instructions", "depth", "bursts", "lost_bursts", "instructions", "backed_off"]));
+    object(fields)
+}
+
+fn checks() -> BoxedStrategy<Value> {
+    let texts = || vec(field(text()), 0..4).prop_map(Value::from).boxed();
+    let mut fields = vec![("unfinished", histogram()), ("divergences", texts()), ("races", texts())];
+    fields.extend(numbers(&["bursts", "instructions", "branches", "diverged", "raced"]));
     object(fields)
 }
 
