@@ -198,7 +198,7 @@ mod tests {
             check(traced(&processes, kind, true), "without --tracer");
         }
         let checked = TracerChoice::Kind(TracerKind::AgentCheck);
-        for target in [&processes, &threads, &Target::System] {
+        for target in [&processes, &threads] {
             check(traced(target, checked, false), "agent-check is for commands");
         }
         assert!(traced(&Target::Command, checked, false).check().is_ok());
