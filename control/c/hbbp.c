@@ -42,6 +42,10 @@ struct guarded {
 /* The recording's pipe and state. They stay open when it has ended. */
 static struct guarded messages, state;
 static _Atomic int has_recording;
+/* The folder that the environment names, as it was when the program began: others may change the environment later. */
+static char named[MOST_PATH / 2];
+/* The folder that this process was found in: whose parents have ended finds it no more. Of the one thread that looks. */
+static char known[MOST_PATH / 2];
 static _Atomic uint64_t next_look;
 /* Messages that did not fit. */
 static _Atomic uint32_t lost;
@@ -50,6 +54,13 @@ static _Atomic uint32_t lost;
 static _Atomic uint64_t own;
 /* The process that looks for a recording; a child of fork is not taken for its parent. */
 static _Atomic int looking;
+
+__attribute__((constructor)) static void read_environment(void)
+{
+    const char *folder = secure_getenv("HBBP_CONTROL");
+    if (folder && strlen(folder) < sizeof named)
+        strcpy(named, folder);
+}
 
 static uint64_t now(void)
 {
@@ -104,16 +115,24 @@ static int open_recording(const char *folder)
     char path[MOST_PATH];
     struct stat file, pipe;
     snprintf(path, sizeof path, "%s/state", folder);
-    int state_fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* It may lie in a folder that others chose. */
+    int state_fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     if (state_fd < 0)
         return 0;
     snprintf(path, sizeof path, "%s/messages", folder);
     /* Open for reading, too: a write to a pipe that nobody reads any more would end the program (SIGPIPE). */
     int pipe_fd = is_locked(state_fd) ? open(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (pipe_fd >= 0 && fstat(state_fd, &file) == 0 && fstat(pipe_fd, &pipe) == 0 && S_ISFIFO(pipe.st_mode)) {
+        /* The program may have closed the descriptors of the recording that it is in. */
+        if (atomic_load(&state.device) != file.st_dev || atomic_load(&state.inode) != file.st_ino) {
+            atomic_store(&own, 0);
+            atomic_store(&lost, 0);
+        }
         put(&state, state_fd, &file);
         put(&messages, pipe_fd, &pipe);
         atomic_store(&has_recording, 1);
+        if (folder != known)
+            strcpy(known, folder);
         return 1;
     }
     if (pipe_fd >= 0)
@@ -143,12 +162,12 @@ static void find_recording(void)
     char base[MOST_PATH / 4], folder[MOST_PATH / 2];
     struct stat file;
     uid_t user = geteuid();
-    const char *named = getenv("HBBP_CONTROL");
-    if (named) {
-        if (strlen(named) < sizeof folder)
-            open_recording(named);
+    if (*named) {
+        open_recording(named);
         return;
     }
+    if (*known && open_recording(known))
+        return;
     snprintf(base, sizeof base, "/run/user/%u", (unsigned)user);
     if (stat(base, &file) == 0 && S_ISDIR(file.st_mode) && file.st_uid == user)
         snprintf(base, sizeof base, "/run/user/%u/hbbp", (unsigned)user);
@@ -174,8 +193,6 @@ static void look(uint64_t time)
         return;
     if (!atomic_load(&has_recording) || !is_alive()) {
         atomic_store(&has_recording, 0);
-        atomic_store(&own, 0);
-        atomic_store(&lost, 0);
         find_recording();
     }
     atomic_store(&next_look, time + (atomic_load(&has_recording) ? look_after : look_for));
@@ -207,8 +224,11 @@ static int recorded(void)
 static void say(uint8_t order, const char *name)
 {
     int fd = recorded() ? fd_of(&messages) : -1;
-    if (fd < 0)
+    if (fd < 0) {
+        if (atomic_load(&has_recording))
+            atomic_fetch_add(&lost, 1);
         return;
+    }
     struct message message = {.magic = {'H', 'B', 'M', '1'}, .order = order, .time = now()};
     message.name_length = (uint8_t)strnlen(name, MOST_NAME);
     memcpy(message.name, name, message.name_length);

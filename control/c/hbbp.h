@@ -13,11 +13,11 @@
  * of its ancestors, or everything (`hbbp record -a`) is being recorded by the same user.
  *
  * What a call says holds for the process that makes it, with all its threads, and for processes that it forks after that. A
- * process that executes another program is recorded again as the recording began. `hbbp control` says the same for all
- * processes of a recording; the latest word counts.
+ * process that executes another program has said nothing. `hbbp control` says the same for all processes of a recording; the
+ * latest word counts.
  *
  * A call is one write(2) of 128 bytes to a pipe and never waits. Messages for which there is no room are lost, and the
- * recording says how many. All functions may be called from all threads and from signal handlers, and leave errno as it was. */
+ * recording says how many. All functions may be called from all threads and leave errno as it was. */
 #ifndef HBBP_H
 #define HBBP_H
 

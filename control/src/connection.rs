@@ -15,18 +15,30 @@ use crate::state::State;
 /// An open way to the recorder of one recording.
 #[derive(Debug)]
 pub struct Connection {
+    folder: PathBuf,
     messages: Guarded,
     state: Guarded,
 }
 
 impl Connection {
-    /// To the recorder whose recording this process is part of.
-    pub(crate) fn to_recorder() -> Option<Self> {
-        let folder = match env::var_os(ENVIRONMENT) {
-            Some(folder) => PathBuf::from(folder),
-            None => Recordings::of_user().of_this_process()?,
-        };
-        Self::open(&folder).ok()
+    /// To the recorder whose recording this process is part of. `known`: the folder that it was in before: whose parents have ended finds
+    /// it no more.
+    pub(crate) fn to_recorder(known: Option<&Path>) -> Option<Self> {
+        let named = env::var_os(ENVIRONMENT).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        let known = || known.and_then(|folder| Self::open(folder).ok());
+        named
+            .map(|folder| Self::open(&folder).ok())
+            .unwrap_or_else(|| known().or_else(|| Self::open(&Recordings::of_user().of_this_process()?).ok()))
+    }
+
+    /// The folder of its recording.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What is the same of all ways to one recorder.
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        (self.state.device, self.state.inode)
     }
 
     /// To the recorder of the recording in that folder.
@@ -34,18 +46,19 @@ impl Connection {
     /// # Errors
     /// There is none, it is not at work any more, or this user may not speak to it.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        let state = File::open(folder.join(STATE))?;
+        // It may lie in a folder that others chose.
+        let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits() as i32;
+        let state = OpenOptions::new().read(true).custom_flags(flags).open(folder.join(STATE))?;
         if !is_locked(&state) {
             return Err(io::Error::new(io::ErrorKind::NotFound, "its recorder is not at work any more"));
         }
         // Open for reading, too: a write to a pipe that nobody reads any more would end the program (SIGPIPE).
         let mut options = OpenOptions::new();
-        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
-        let messages = options.read(true).write(true).custom_flags(flags.bits() as i32).open(folder.join(MESSAGES))?;
+        let messages = options.read(true).write(true).custom_flags(flags).open(folder.join(MESSAGES))?;
         if !messages.metadata()?.file_type().is_fifo() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "what should be a pipe is none"));
         }
-        Ok(Self { messages: Guarded::new(messages)?, state: Guarded::new(state)? })
+        Ok(Self { folder: folder.to_owned(), messages: Guarded::new(messages)?, state: Guarded::new(state)? })
     }
 
     /// Says something. False: the recorder has not read what was said before, and there is no room.

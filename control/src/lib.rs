@@ -11,12 +11,12 @@
 //! ```
 //!
 //! Without a recording all calls do nothing, so they can stay in what is delivered: a look at the clock, and once in a second a look for
-//! a recording. A process is recorded if it, one of its ancestors, or everything (`hbbp record -a`) is being recorded by the same user. There is a
-//! C library that does the same, `c/hbbp.h` of this package.
+//! a recording. A process is recorded if it, one of its ancestors, or everything (`hbbp record -a`) is being recorded by the same user.
+//! There is a C library that does the same, `c/hbbp.h` of this package.
 //!
 //! What a call says holds for the process that makes it, with all its threads, and for processes that it forks after that. A
-//! process that executes another program is recorded again as the recording began. `hbbp control` says the same for all processes of
-//! a recording; the latest word counts.
+//! process that executes another program has said nothing. `hbbp control` says the same for all processes of a recording; the latest
+//! word counts.
 //!
 //! A call is one `write` of 128 bytes to a pipe and never waits. If the recorder does not read them fast enough, some 8,000 in half a
 //! second, messages are lost, and the recording says how many.
@@ -106,15 +106,29 @@ fn with_recording(action: impl FnOnce(&Connection)) {
 
 /// Looks for a recording, and whether the one that is known is still there.
 fn look(now: u64) {
-    let is_there = RECORDING.try_read().ok().and_then(|known| known.as_ref().map(Connection::is_alive));
-    if is_there != Some(true)
-        && let Ok(mut known) = RECORDING.try_write()
-    {
-        *known = Connection::to_recorder();
-        OWN.store(0, Ordering::Relaxed);
-        LOST.store(0, Ordering::Relaxed);
+    // Others need not look meanwhile.
+    NEXT_LOOK.store(now + LOOK_AFTER, Ordering::Relaxed);
+    // A child that is forked while it is locked would find it so for ever: it is locked for moments only.
+    let Ok(known) = RECORDING.try_read() else { return };
+    let (mut is_there, before) = (
+        known.as_ref().is_some_and(Connection::is_alive),
+        known.as_ref().map(|known| (known.folder().to_owned(), known.identity())),
+    );
+    drop(known);
+    if !is_there {
+        let found = Connection::to_recorder(before.as_ref().map(|(folder, _)| folder.as_path()));
+        let is_same = before.map(|(_, identity)| identity) == found.as_ref().map(Connection::identity);
+        is_there = found.is_some();
+        if let Ok(mut known) = RECORDING.try_write() {
+            let before = std::mem::replace(&mut *known, found);
+            drop(known);
+            drop(before);
+            if !is_same {
+                OWN.store(0, Ordering::Relaxed);
+                LOST.store(0, Ordering::Relaxed);
+            }
+        }
     }
-    let is_there = RECORDING.try_read().is_ok_and(|known| known.is_some());
     NEXT_LOOK.store(now + if is_there { LOOK_AFTER } else { LOOK_FOR }, Ordering::Relaxed);
 }
 

@@ -1,5 +1,6 @@
 //! `hbbp control`: the switch of a recording that is being made.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -12,6 +13,7 @@ use control::{Connection, ENVIRONMENT, Message, Order, Recordings, State};
 use serde_json::json;
 
 use crate::output::{Align, Table, terminal_width, write_to};
+use crate::usage::wrong_usage;
 
 /// Switch a recording that is being made on or off, or mark a phase of it
 ///
@@ -76,6 +78,9 @@ struct Found {
 
 /// Says it, and waits until it was heard.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.recorder.is_some() && named_folder().is_some() {
+        wrong_usage::<Args>("hbbp control", format!("--recorder and {ENVIRONMENT} both say which recording is meant"));
+    }
     let message = match &args.action {
         Action::On => Message::of_all(Order::Start, ""),
         Action::Off => Message::of_all(Order::Stop, ""),
@@ -83,9 +88,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             bail!("a name has at most {} bytes, this one has {}", Message::MOST_NAME, name.len())
         }
         Action::Mark { name } => Message::of_all(Order::Mark, name),
-        Action::Status { format } => return status(*format, &found(args.recorder)),
+        Action::Status { format } => return status(*format, &found(args.recorder)?),
     };
-    let recordings = found(args.recorder);
+    let recordings = found(args.recorder)?;
     let recording = match recordings.as_slice() {
         [] => bail!("{}", nothing(args.recorder)),
         [one] => one,
@@ -99,13 +104,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let name = recording.folder.display();
     let connection = Connection::open(&recording.folder).with_context(|| format!("cannot speak to {name}"))?;
-    let read = |connection: &Connection| connection.state().map_or(0, |state| state.read);
-    let before = read(&connection);
+    let read = |connection: &Connection| connection.state().map(|state| state.read);
+    let Some(before) = read(&connection) else { bail!("{name}: what the recorder says cannot be read") };
     if !connection.send(&message) {
         bail!("{name}: the recorder has not read what was said before; try again");
     }
     let sent = Instant::now();
-    while read(&connection) == before {
+    while read(&connection).is_none_or(|read| read == before) {
         if !connection.is_alive() {
             bail!("{name}: the recording has ended");
         }
@@ -119,23 +124,30 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn nothing(recorder: Option<u32>) -> String {
     let by = recorder.map_or(String::new(), |pid| format!(" by process {pid}"));
-    let place = match env::var_os(ENVIRONMENT) {
-        Some(folder) => format!("in {} ({ENVIRONMENT})", PathBuf::from(folder).display()),
+    let place = match named_folder() {
+        Some(folder) => format!("in {} ({ENVIRONMENT})", folder.display()),
         None => format!("of this user ({})", Recordings::of_user().folder().display()),
     };
     format!("no recording is being made{by} {place}")
 }
 
+/// The folder of the user's choice.
+fn named_folder() -> Option<PathBuf> {
+    env::var_os(ENVIRONMENT).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
 /// The recordings that are meant.
-fn found(recorder: Option<u32>) -> Vec<Found> {
-    if let Some(folder) = env::var_os(ENVIRONMENT) {
-        let folder = PathBuf::from(folder);
-        let is_alive = Connection::open(&folder).is_ok();
-        return is_alive.then_some(Found { recorder: None, folder }).into_iter().collect();
+fn found(recorder: Option<u32>) -> anyhow::Result<Vec<Found>> {
+    if let Some(folder) = named_folder() {
+        return match Connection::open(&folder) {
+            Ok(_) => Ok(vec![Found { recorder: None, folder }]),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error).with_context(|| format!("cannot speak to {}", folder.display())),
+        };
     }
     let recordings = Recordings::of_user();
     let alive = recordings.recorders().into_iter().filter(|&pid| recorder.is_none_or(|wanted| wanted == pid));
-    alive.map(|pid| Found { recorder: Some(pid), folder: recordings.of_recorder(pid) }).collect()
+    Ok(alive.map(|pid| Found { recorder: Some(pid), folder: recordings.of_recorder(pid) }).collect())
 }
 
 fn status(format: Format, recordings: &[Found]) -> anyhow::Result<ExitCode> {

@@ -43,6 +43,14 @@ int main(int argc, char **argv) {
         if (!strcmp(word, "fork") && fork()) { wait(0); break; }
         if (!strcmp(word, "exec")) { argv[i] = argv[0]; execv("/proc/self/exe", argv + i); return 9; }
         if (!strcmp(word, "daemon")) {
+            pid_t child = fork(), parent = getpid();
+            if (child) {
+                waitpid(child, 0, 0);
+                while (access("done", F_OK)) usleep(10000);
+                _exit(0);
+            }
+            if (fork()) _exit(0);
+            while (getppid() == parent) usleep(1000);
             for (int fd = 3; fd < 64; fd++) close(fd);
             for (int fd = 3; fd < 16; fd++) open("log", O_RDWR | O_CREAT, 0600);
         }
@@ -52,6 +60,7 @@ int main(int argc, char **argv) {
         }
         if (!strcmp(word, "again")) i = 0;
     }
+    close(open("done", O_RDWR | O_CREAT, 0600));
     return 0;
 }
 "#;
@@ -192,7 +201,7 @@ fn without_a_recording_nothing_happens() {
 }
 
 #[test]
-fn children_are_as_their_parents_and_programs_as_the_recording_began() {
+fn children_are_as_their_parents_and_programs_have_said_nothing() {
     let Some(place) = Place::to_record() else { return };
     let Some(()) = place.program() else { return };
     let record = ["record", "--tracer", "none", "--ebs-period", "1000003", "--", "./program"];
@@ -246,6 +255,9 @@ fn no_bursts_are_taken_where_it_is_off() {
         };
         assert_eq!(bursts(&["one", "two", "three"]), 0, "{tracer}");
         assert!(bursts(&["one", "start", "two", "three"]) > 3, "{tracer}");
+        // A child is on as its parent is, and takes bursts when the recorder has heard of it.
+        let long = ["two"; 12];
+        assert!(bursts(&[&["start", "fork"], &long[..]].concat()) > 3, "{tracer}");
     }
 }
 
@@ -290,17 +302,17 @@ fn a_program_outlives_its_recorder() {
     assert!(!folder.exists());
 }
 
-/// A daemon closes all descriptors, and what it opens after that has their numbers.
+/// A daemon has no parent that is recorded, closes all descriptors, and what it opens after that has their numbers.
 #[test]
-fn files_of_the_program_are_not_written_to() {
+fn a_daemon_finds_its_recording_again_and_its_files_are_not_written_to() {
     let Some(place) = Place::to_record() else { return };
     let Some(()) = place.program() else { return };
-    let words = ["=a", "daemon", "=b", "stop", "?", "one", "=c", "two"];
+    let words = ["=a", "daemon", "one", "=b", "two", "stop", "?", "three"];
     let output = place.run(&[&["record", "--tracer", "none", "--", "./program"], &words[..]].concat());
     assert!(output.status.success(), "{}", errors(&output));
     assert_eq!(fs::read(place.path("log")).unwrap(), b"");
-    // It finds its recording again: the last mark is there.
-    assert!(place.seen().iter().any(|seen| seen.ends_with("one")), "{:?}", place.seen());
+    assert_eq!(printed(&output), "0", "{}", errors(&output));
+    assert_eq!(place.seen(), ["a one", "b two"]);
 }
 
 #[test]
@@ -317,8 +329,13 @@ fn a_folder_of_the_users_choice() {
     let recorder = Recorder(Some(with_folder(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()));
     wait_for("the program", || place.path("waiting").exists());
     let second = with_folder(&["record", "-o", "other.data", "--", "true"]).output().unwrap();
-    assert_eq!(second.status.code(), Some(1));
+    // As a recorder within a recording, which has the same environment.
+    assert!(second.status.success(), "{}", errors(&second));
     assert!(errors(&second).contains("another recorder uses it"), "{}", errors(&second));
+    let second = with_folder(&["record", "--off", "-o", "other.data", "--", "true"]).output().unwrap();
+    assert_eq!(second.status.code(), Some(1), "{}", errors(&second));
+    let both = with_folder(&["control", "--recorder", "1", "on"]).output().unwrap();
+    assert_eq!(both.status.code(), Some(2), "{}", errors(&both));
     assert!(with_folder(&["control", "mark", "b"]).status().unwrap().success());
     fs::write(place.path("go"), "").unwrap();
     let output = recorder.end();

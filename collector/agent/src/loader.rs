@@ -180,8 +180,9 @@ const _: () = assert!(DATA + (size_of::<Data>() as u64) <= RESIDENT);
 /// Gives the thread its flags, its mask and its registers again, and goes to the address that is written after this. rbp has the address of
 /// the data that the constants are relative to. Flags first, by a stack that is nobody's: from the program's own stack pointer on a signal
 /// may come.
+/// `$at_last`: what else is to be done, when signals may come again; only the last of all registers are still to be given back then.
 macro_rules! go_back {
-    () => {
+    ($at_last:literal) => {
         concat!(
             "lea rsp, [rbp + {flags}]\n",
             "lea rsi, [rbp + {mask}]\n",
@@ -205,6 +206,7 @@ macro_rules! go_back {
             "mov r13, qword ptr [rbp + {registers} + 104]\n",
             "mov r14, qword ptr [rbp + {registers} + 112]\n",
             "mov r15, qword ptr [rbp + {registers} + 120]\n",
+            $at_last,
             "movabs rax, {rbp_place}\n",
             "mov rbp, qword ptr [rax]\n",
             "movabs rax, qword ptr [{rax_place}]\n",
@@ -292,7 +294,7 @@ unsafe extern "C" fn load() {
         "js 8f",
         "syscall",
         "8:",
-        go_back!(),
+        go_back!(""),
         "21:",
         data = const DATA,
         memory_path = const offset_of!(Data, memory_path),

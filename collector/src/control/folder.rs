@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use control::{MESSAGES, Message, Recordings, STATE, State};
@@ -23,6 +23,8 @@ pub(super) struct Folder {
     messages: File,
     state: File,
     links: Vec<PathBuf>,
+    /// Some program has the link to another recorder.
+    is_second: bool,
     /// What was read of a message that is not whole yet.
     rest: Vec<u8>,
     /// Bytes that were no messages.
@@ -49,7 +51,11 @@ impl Folder {
         let mut folder = Self::make_at(path.clone(), state).map_err(place)?;
         if named.is_none() {
             let links = roots.iter().map(|root| recordings.link(*root));
-            folder.links = links.filter(|link| make_link(link, &folder.path)).collect();
+            (folder.links, folder.is_second) = links.fold((Vec::new(), false), |(mut made, is_second), link| {
+                let is_made = make_link(&link, &folder.path);
+                made.extend(is_made.then_some(link));
+                (made, is_second || !is_made)
+            });
         }
         Ok(folder)
     }
@@ -61,23 +67,37 @@ impl Folder {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
-        let state_file = options.clone().create(true).mode(0o600).open(path.join(STATE))?;
+        let mut state_file = options.clone().create(true).mode(0o600).open(path.join(STATE))?;
+        let mut before = Vec::new();
+        (&mut state_file).take(State::SIZE as u64).read_to_end(&mut before)?;
+        if !before.is_empty() && State::of_line(&before).is_none() {
+            return Err(io::Error::other(format!("the file `{STATE}` in it is not a recorder's")));
+        }
         flock(&state_file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| match errno {
-            rustix::io::Errno::WOULDBLOCK => io::Error::other("another recorder uses it"),
+            rustix::io::Errno::WOULDBLOCK => io::Error::new(io::ErrorKind::ResourceBusy, "another recorder uses it"),
             errno => errno.into(),
         })?;
         let pipe = path.join(MESSAGES);
         // What is left of a recorder that was killed: programs see that it has gone, and look again.
-        match fs::remove_file(&pipe) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        match fs::symlink_metadata(&pipe) {
+            Ok(there) if there.file_type().is_fifo() => fs::remove_file(&pipe)?,
+            Ok(_) => return Err(io::Error::other(format!("the file `{MESSAGES}` in it is not a recorder's"))),
+            Err(_) => {}
         }
         mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600))?;
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let messages = options.custom_flags(flags.bits() as i32).open(&pipe)?;
         // Smaller where the user has used up what pipes may have.
         let _ = fcntl_setpipe_size(&messages, ROOM);
-        let mut folder = Self { path, messages, state: state_file, links: Vec::new(), rest: Vec::new(), skipped: 0 };
+        let mut folder = Self {
+            path,
+            messages,
+            state: state_file,
+            links: Vec::new(),
+            is_second: false,
+            rest: Vec::new(),
+            skipped: 0,
+        };
         folder.say(state)?;
         Ok(folder)
     }
@@ -101,6 +121,11 @@ impl Folder {
     /// Tells programs how things are.
     pub(super) fn say(&mut self, state: State) -> io::Result<()> {
         self.state.write_all_at(state.to_line().as_bytes(), 0)
+    }
+
+    /// Whether a program hears another recorder.
+    pub(super) fn is_second(&self) -> bool {
+        self.is_second
     }
 
     /// Bytes that were no messages.
@@ -142,6 +167,10 @@ fn sweep(recordings: &Path) {
         let pid = to.to_str().and_then(|name| name.parse().ok());
         let Some(pid) = pid.filter(|&pid: &u32| !is_running(pid)) else { continue };
         let folder = recordings.join(pid.to_string());
+        // Of another PID namespace, perhaps.
+        if is_at_work(&folder) {
+            continue;
+        }
         for file in [&path, &folder.join(MESSAGES), &folder.join(STATE)] {
             let _ = fs::remove_file(file);
         }
@@ -190,6 +219,17 @@ mod tests {
         let new = Connection::open(place.path()).unwrap();
         new.send(&Message::of_all(Order::Stop, ""));
         assert_eq!(second.messages().len(), 1);
+    }
+
+    #[test]
+    fn files_of_others_are_left_as_they_are() {
+        for (name, content) in [(MESSAGES, "kernel: all is well\n"), (STATE, "CA\n")] {
+            let place = tempfile::tempdir().unwrap();
+            fs::write(place.path().join(name), content).unwrap();
+            let error = Folder::make(Some(place.path()), &[], STATE_NOW).unwrap_err().to_string();
+            assert!(error.contains("is not a recorder's") && error.contains(name), "{error}");
+            assert_eq!(fs::read_to_string(place.path().join(name)).unwrap(), content);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod folder;
 mod outlook;
 mod switch;
 
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use formats::phase_mark::PhaseMark;
 
 use crate::control::folder::Folder;
 pub(crate) use crate::control::outlook::Heard;
-use crate::control::switch::Switch;
+use crate::control::switch::{LeftOut, Switch};
 use crate::error::RecordError;
 use crate::session::record_layout::{BrokenRecord, RecordLayout};
 use crate::sys::wake_waiting_thread;
@@ -35,7 +36,7 @@ pub(crate) struct Control {
 
 impl Control {
     /// `off`: nothing is recorded until somebody says so. `roots`: the processes that are recorded with what they start; `None` is
-    /// everything. Also returns why nobody can say anything, if so.
+    /// everything. `burst`: the id of the event whose samples are bursts. Also returns, in a sentence, who cannot say anything, if so.
     ///
     /// # Errors
     /// Nobody could say anything, and the user counts on it.
@@ -43,16 +44,26 @@ impl Control {
         layout: RecordLayout,
         off: bool,
         roots: &[Option<u32>],
+        burst: Option<u64>,
     ) -> Result<(Self, Option<String>), RecordError> {
         let state = State { on: !off, turns: 0, read: 0 };
-        let named = std::env::var_os(ENVIRONMENT).map(PathBuf::from);
-        let (folder, error) = match Folder::make(named.as_deref(), roots, state) {
-            Ok(folder) => (Some(folder), None),
-            Err(error) if off || named.is_some() => return Err(RecordError::Control(error)),
+        let named = std::env::var_os(ENVIRONMENT).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        let (folder, deaf) = match Folder::make(named.as_deref(), roots, state) {
+            Ok(folder) => {
+                let deaf = folder.is_second().then(|| {
+                    "the program is being recorded by another recorder, too: that one hears what the program says"
+                        .to_owned()
+                });
+                (Some(folder), deaf)
+            }
+            // A recorder within a recording has the same environment.
+            Err(error) if off || named.is_some() && error.kind() != ErrorKind::ResourceBusy => {
+                return Err(RecordError::Control(error));
+            }
             Err(error) => (None, Some(format!("programs and `hbbp control` cannot switch this recording: {error}"))),
         };
-        let switch = Switch::new(layout, !off);
-        Ok((Self { folder, switch, tracer: None, state, marks: 0, lost: 0 }, error))
+        let switch = Switch::new(layout, !off, burst);
+        Ok((Self { folder, switch, tracer: None, state, marks: 0, lost: 0 }, deaf))
     }
 
     /// From now on `tracer` is told who is off.
@@ -109,11 +120,15 @@ impl Control {
 
     /// Takes samples of what is switched off out of `records`, which are in order of time.
     pub(crate) fn leave_out(&mut self, records: &mut Vec<u8>) -> Result<(), BrokenRecord> {
-        self.switch.leave_out(records)
+        self.switch.leave_out(records)?;
+        if self.switch.take_news() {
+            self.tell_tracer();
+        }
+        Ok(())
     }
 
     /// Samples that were left out, because what made them was switched off.
-    pub(crate) fn left_out(&self) -> u64 {
+    pub(crate) fn left_out(&self) -> LeftOut {
         self.switch.left_out()
     }
 

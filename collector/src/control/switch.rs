@@ -8,12 +8,15 @@ use crate::control::outlook::Outlook;
 use crate::session::record_layout::{BrokenRecord, RecordBytes, RecordLayout, SAMPLE, first_record, word};
 
 const COMM: u32 = 3;
+const EXIT: u32 = 4;
 const FORK: u32 = 7;
 /// `PERF_RECORD_MISC_COMM_EXEC`: the name is that of a program that was executed.
 const COMM_EXEC: u16 = 1 << 13;
 
 /// Messages that wait for the records of their time, at most: each has its effect sooner then.
 const MOST_WAITING: usize = 1 << 18;
+/// Processes that may have said something of themselves.
+const MOST_PROCESSES: usize = 1 << 20;
 
 /// Leaves out samples of processes that are switched off.
 ///
@@ -33,7 +36,20 @@ pub(crate) struct Switch {
     all: Turn,
     own: HashMap<u32, Turn>,
     turns: u64,
-    left_out: u64,
+    /// Id of the bursts' event.
+    burst: Option<u64>,
+    left_out: LeftOut,
+    /// A process has another place of the switch than was heard: it was forked, or has executed a program.
+    has_news: bool,
+}
+
+/// Samples that were left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    /// Of all events.
+    pub(crate) samples: u64,
+    /// Bursts among them.
+    pub(crate) bursts: u64,
 }
 
 /// Something that was said.
@@ -61,15 +77,29 @@ impl Turn {
 }
 
 impl Switch {
-    /// `on`: how it stands in the beginning.
-    pub(crate) fn new(layout: RecordLayout, on: bool) -> Self {
+    /// `on`: how it stands in the beginning. `burst`: the id of the event whose samples are bursts.
+    pub(crate) fn new(layout: RecordLayout, on: bool, burst: Option<u64>) -> Self {
         let all = Turn { number: 0, time: 0, on };
-        Self { layout, waiting: VecDeque::new(), all, own: HashMap::new(), turns: 0, left_out: 0 }
+        Self {
+            layout,
+            waiting: VecDeque::new(),
+            all,
+            own: HashMap::new(),
+            turns: 0,
+            burst,
+            left_out: LeftOut::default(),
+            has_news: false,
+        }
     }
 
     /// Samples that were left out.
-    pub(crate) fn left_out(&self) -> u64 {
+    pub(crate) fn left_out(&self) -> LeftOut {
         self.left_out
+    }
+
+    /// Whether a process has another place of the switch than was heard since this was asked last.
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
     }
 
     /// Takes in what was said up to `now`, ns; marks are nothing to it.
@@ -109,8 +139,7 @@ impl Switch {
     /// How things are when all that was heard holds.
     pub(crate) fn outlook(&self) -> Outlook {
         let mut outlook = Outlook { all: self.all.off_since(), own: HashMap::new() };
-        let own = self.own.iter().filter(|(_, own)| own.number > self.all.number);
-        outlook.own.extend(own.map(|(pid, own)| (*pid, own.off_since())));
+        outlook.own.extend(self.own.iter().map(|(pid, own)| (*pid, own.off_since())));
         for said in &self.waiting {
             let off = (!said.on).then_some(said.time);
             match said.pid {
@@ -131,21 +160,33 @@ impl Switch {
         match (record.kind, pids) {
             (SAMPLE, _) => {
                 let on = self.layout.sample_pid(record).map_or(self.all, |pid| self.place(pid)).on;
-                self.left_out += u64::from(!on);
+                if !on {
+                    let is_burst = self.burst.is_some() && self.layout.sample_id(record) == self.burst;
+                    self.left_out.samples += 1;
+                    self.left_out.bursts += u64::from(is_burst);
+                }
                 return on;
             }
-            (FORK, Some((pid, parent))) if pid != parent => match self.own.get(&parent).copied() {
-                Some(turn) => drop(self.own.insert(pid, turn)),
-                None => drop(self.own.remove(&pid)),
-            },
-            (COMM, Some((pid, _))) if record.misc() & COMM_EXEC != 0 => drop(self.own.remove(&pid)),
+            (FORK, Some((pid, parent))) if pid != parent => self.set_own(pid, self.own.get(&parent).copied()),
+            (COMM, Some((pid, _))) if record.misc() & COMM_EXEC != 0 => self.set_own(pid, None),
+            (EXIT, Some((pid, _))) if word(record.body, 8).is_some_and(|word| word as u32 == pid) => {
+                self.set_own(pid, None);
+            }
             _ => {}
         }
         true
     }
 
+    fn set_own(&mut self, pid: u32, turn: Option<Turn>) {
+        let before = match turn {
+            Some(turn) => self.own.insert(pid, turn),
+            None => self.own.remove(&pid),
+        };
+        self.has_news |= before.map(|before| before.number) != turn.map(|turn| turn.number);
+    }
+
     fn place(&self, pid: u32) -> Turn {
-        self.own.get(&pid).copied().filter(|own| own.number > self.all.number).unwrap_or(self.all)
+        self.own.get(&pid).copied().unwrap_or(self.all)
     }
 
     /// What was said first holds now.
@@ -154,8 +195,13 @@ impl Switch {
         self.turns += 1;
         let turn = Turn { number: self.turns, time, on };
         match pid {
-            Some(pid) => drop(self.own.insert(pid, turn)),
-            None => self.all = turn,
+            // Pids are what was said. There are fewer processes.
+            Some(pid) if self.own.len() < MOST_PROCESSES => drop(self.own.insert(pid, turn)),
+            Some(_) => {}
+            None => {
+                self.all = turn;
+                self.own.clear();
+            }
         }
     }
 }
@@ -169,7 +215,7 @@ mod tests {
     fn switch(on: bool) -> Switch {
         let format = SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME;
         let attr = EventAttr { sample_format: format, flags: AttrFlags::SAMPLE_ID_ALL, ..EventAttr::default() };
-        Switch::new(RecordLayout::of(&attr), on)
+        Switch::new(RecordLayout::of(&attr), on, Some(5))
     }
 
     fn said(time: u64, order: Order, pid: Option<u32>) -> Message {
@@ -192,6 +238,10 @@ mod tests {
 
     fn fork(pid: u64, parent: u64, time: u64) -> Vec<u8> {
         record(FORK, 0, &[pid | parent << 32, pid | parent << 32, time, pid, time, 5])
+    }
+
+    fn exit(pid: u64, time: u64) -> Vec<u8> {
+        record(EXIT, 0, &[pid | 1 << 32, pid | pid << 32, time, pid, time, 5])
     }
 
     fn exec(pid: u64, time: u64) -> Vec<u8> {
@@ -230,7 +280,7 @@ mod tests {
         switch.hear(&[messages[4].clone(), messages[2].clone()], 100);
         let second: Vec<Vec<u8>> = (6..=10).flat_map(|at| [sample(7, at * 10), sample(8, at * 10)]).collect();
         assert_eq!(kept(&mut switch, &second), [(7, 80), (8, 80), (8, 90), (8, 100)]);
-        assert_eq!(switch.left_out(), 2 + 6);
+        assert_eq!(switch.left_out(), LeftOut { samples: 2 + 6, bursts: 2 + 6 });
     }
 
     #[test]
@@ -240,9 +290,11 @@ mod tests {
         let records =
             [fork(8, 7, 20), sample(8, 30), exec(8, 40), sample(8, 50), sample(7, 55), fork(9, 8, 60), sample(9, 70)];
         assert_eq!(kept(&mut switch, &records), [(8, 50), (9, 70)]);
-        // A pid that is used again.
-        let again = [fork(7, 1, 80), sample(7, 90)];
+        assert!(switch.take_news() && !switch.take_news());
+        // What has ended has said nothing, and a pid that is used again is another process.
+        let again = [exit(7, 75), fork(7, 1, 80), sample(7, 90)];
         assert_eq!(kept(&mut switch, &again), [(7, 90)]);
+        assert!(switch.own.is_empty() && switch.take_news());
     }
 
     #[test]
@@ -251,7 +303,7 @@ mod tests {
         assert_eq!(kept(&mut switch, &[sample(7, 5), fork(8, 7, 6), exec(8, 7)]), []);
         switch.hear(&[said(10, Order::Start, Some(7))], 100);
         assert_eq!(kept(&mut switch, &[sample(7, 9), sample(7, 11), sample(8, 12)]), [(7, 11)]);
-        assert_eq!(switch.left_out(), 3);
+        assert_eq!(switch.left_out().samples, 3);
     }
 
     #[test]

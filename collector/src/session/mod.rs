@@ -311,7 +311,7 @@ fn begin(
         }
         Target::System => vec![None],
     };
-    let (mut control, nobody) = Control::new(RecordLayout::of_events(&events), request.off, &roots)?;
+    let (mut control, nobody) = Control::new(RecordLayout::of_events(&events), request.off, &roots, burst_id)?;
     choice.degradations.extend(nobody);
     let mut recorder = Recorder::new(writer, burst_id);
     let mut live = Live::new(producers, signals, request.target.ids());

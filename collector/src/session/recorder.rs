@@ -109,7 +109,9 @@ impl<W: Write> Recorder<W> {
         self.tally.counts.late = self.order.late();
         self.tally.counts.before_first_burst = self.lead.left_out();
         if let Some(control) = &self.control {
-            self.tally.counts.switched_off = control.left_out();
+            let left_out = control.left_out();
+            self.tally.counts.switched_off = left_out.samples;
+            self.tally.counts.bursts_switched_off = left_out.bursts;
             self.tally.counts.phase_marks = control.marks();
         }
         Ok(stop)

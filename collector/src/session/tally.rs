@@ -21,6 +21,8 @@ pub struct Counts {
     pub before_first_burst: u64,
     /// Samples that were left out because what made them was switched off.
     pub switched_off: u64,
+    /// Bursts among them.
+    pub bursts_switched_off: u64,
     /// Marks of phases.
     pub phase_marks: u64,
 }

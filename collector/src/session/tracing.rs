@@ -174,10 +174,8 @@ impl Follows for Tracing {
         match done {
             None => metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned()),
             Some(mut tracer) => {
-                tracer.complete(
-                    clock_samples + summary.counts.before_first_burst + summary.counts.switched_off,
-                    own_cpu_time(),
-                );
+                let switched_off = summary.counts.switched_off - summary.counts.bursts_switched_off;
+                tracer.complete(clock_samples + summary.counts.before_first_burst + switched_off, own_cpu_time());
                 application = tracer.time.application;
                 metadata.degradations.extend(tracer.degradations());
                 metadata.tracer = Some(tracer.metadata());

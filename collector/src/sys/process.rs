@@ -21,6 +21,11 @@ pub(crate) fn is_running(id: u32) -> bool {
     is_alive(id) || threads(id).into_iter().any(is_alive)
 }
 
+/// Whether there is such a thread, or what is left of one that has ended.
+pub(crate) fn exists(tid: u32) -> bool {
+    !status(tid).is_empty()
+}
+
 /// Whether a thread has not ended.
 pub(crate) fn is_alive(tid: u32) -> bool {
     field(&status(tid), "State:").is_some_and(|state| !state.starts_with(['Z', 'X']))

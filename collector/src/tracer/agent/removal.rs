@@ -21,8 +21,8 @@ use addresses::Avma;
 use agent::{REGION, RESTORE, Resident, Restoring, Waiting};
 use libc::user_regs_struct as Fields;
 
-use crate::sys::process::{is_alive, signals_pending_and_blocked, signals_to_take, sleeps_at};
-use crate::sys::{EventFd, HeldThread, POLL_HUP, POLL_IN, Report, read_memory, write_memory};
+use crate::sys::process::{exists, is_alive, signals_pending_and_blocked, signals_to_take, sleeps_at};
+use crate::sys::{EventFd, HeldThread, POLL_HUP, POLL_IN, RemoteError, Report, read_memory, write_memory};
 use crate::tracer::agent::injection::{
     faults, filters_system_calls, is_in_restartable_sequence, system_call_instruction,
 };
@@ -56,6 +56,8 @@ struct Removal<'a> {
     kernel: &'a mut LinuxKernel,
     /// The thread that is traced.
     traced: Option<i32>,
+    /// What it is to get when it is let go.
+    signal: i32,
     began: Instant,
     /// Threads that will not come back to the agent though it waits for them.
     freed: HashSet<i32>,
@@ -67,7 +69,7 @@ struct Removal<'a> {
 /// Why it stays there. It does nothing any more.
 pub(crate) fn take_out(process: i32, resident: &Resident, kernel: &mut LinuxKernel) -> Result<(), Why> {
     let began = kernel.now();
-    let mut removal = Removal { process, resident, kernel, traced: None, began, freed: HashSet::new() };
+    let mut removal = Removal { process, resident, kernel, traced: None, signal: 0, began, freed: HashSet::new() };
     let done = removal.run();
     removal.let_go();
     // It has ended, or has another program now.
@@ -81,28 +83,31 @@ pub(crate) fn release_asked(asked: &HashMap<i32, i32>, kernel: &mut LinuxKernel)
     for &thread in &left {
         let _ = kernel.interrupt(thread);
     }
-    while !left.is_empty() && kernel.now() < since + PATIENCE {
+    while !left.is_empty() && kernel.now() < since + LONGEST {
         match kernel.next_report() {
             Some((thread, report)) => {
-                release(kernel, thread, report, asked.get(&thread).copied());
-                left.remove(&thread);
+                if release(kernel, thread, report, asked.get(&thread).copied()) {
+                    left.remove(&thread);
+                }
             }
             None => {
-                left.retain(|&thread| is_alive(thread as u32));
+                left.retain(|&thread| exists(thread as u32));
                 sleep(LOOK);
             }
         }
     }
 }
 
-/// A thread that was to be stopped, by this clock perhaps, goes on.
-fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, clock: Option<i32>) {
+/// A thread that was to be stopped, by this clock perhaps, goes on. Returns whether it is not traced any more. One that is about to end is,
+/// until that has been reported: a thread in execve(2) waits for it, and would keep others from being seized.
+fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, clock: Option<i32>) -> bool {
     let signal = match report {
+        Report::Ended(_) => return true,
         Report::Signal(signal) if !clock.is_some_and(|clock| is_of_clock(kernel, thread, clock)) => signal,
         _ => 0,
     };
     leave_system_call(thread, kernel);
-    let _ = kernel.detach(thread, signal);
+    kernel.detach(thread, signal).is_ok()
 }
 
 /// Whether a thread has stopped for the signal of the clock with this descriptor.
@@ -278,9 +283,16 @@ impl Removal<'_> {
         let all = [REGION.start, REGION.end - REGION.start, 0, 0, 0, 0];
         self.by_some_thread(|removal, thread| {
             let Ok(Some(mut held)) = HeldThread::hold_waiting(thread) else { return Ok(false) };
-            let is_done = !removal.is_unfit(&held, thread) && held.call(system_call, libc::SYS_munmap, all).is_ok();
+            let done = match removal.is_unfit(&held, thread) {
+                true => None,
+                false => Some(held.call(system_call, libc::SYS_munmap, all)),
+            };
             let _ = held.give_back();
-            Ok(is_done)
+            if let Some(Err(RemoteError::Signal(signal))) = done {
+                // SIGSTOP, which it gets when it is let go.
+                removal.signal = signal;
+            }
+            Ok(matches!(done, Some(Ok(_))))
         })
     }
 
@@ -328,7 +340,7 @@ impl Removal<'_> {
                 is_interrupted = true;
             }
             match self.kernel.next_report() {
-                Some((other, report)) if other != thread => release(self.kernel, other, report, None),
+                Some((other, report)) if other != thread => drop(release(self.kernel, other, report, None)),
                 Some((_, Report::Ended(_))) => {
                     self.traced = None;
                     return Ok(false);
@@ -350,10 +362,24 @@ impl Removal<'_> {
         }
     }
 
-    /// The thread that stands still goes on, and nobody traces it.
+    /// The thread that was seized goes on, and nobody traces it.
     fn let_go(&mut self) {
-        if let Some(thread) = self.traced.take() {
-            let _ = self.kernel.detach(thread, 0);
+        let Some(thread) = self.traced.take() else { return };
+        if self.kernel.detach(thread, std::mem::take(&mut self.signal)).is_ok() {
+            return;
+        }
+        // It does not stand still yet, or is about to end. A first thread that ends is not reported, and not waited for.
+        let since = self.kernel.now();
+        let is_to_come = |thread| if thread == self.process { is_alive(thread as u32) } else { exists(thread as u32) };
+        while is_to_come(thread) && self.kernel.now() < since + LONGEST {
+            match self.kernel.next_report() {
+                Some((reported, report)) => {
+                    if release(self.kernel, reported, report, None) && reported == thread {
+                        return;
+                    }
+                }
+                None => sleep(LOOK),
+            }
         }
     }
 }

@@ -48,10 +48,16 @@ pub(crate) fn taken_by(process: i32) -> &'static str {
 /// Whether the recorder lives that has put an agent in: the file that both map is open there.
 fn is_alive(process: i32, resident: &Resident) -> bool {
     let shared = mappings(process as u32).into_iter().find(|map| map.shared && REGION.contains(&map.start));
-    let file = std::fs::metadata(&resident.recorder).ok();
-    resident.recorder.starts_with("/proc/")
-        && shared.zip(file).is_some_and(|(map, file)| {
+    if !resident.recorder.starts_with("/proc/") {
+        return false;
+    }
+    match (shared, std::fs::metadata(&resident.recorder)) {
+        (Some(map), Ok(file)) => {
             let device = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
             map.inode == file.ino() && map.device == device
-        })
+        }
+        (None, Ok(_)) => false,
+        // It may be another user's, into whose files nobody looks.
+        (_, Err(error)) => error.kind() != std::io::ErrorKind::NotFound,
+    }
 }

@@ -67,8 +67,8 @@ impl<E: ThreadEvent> Budget<E> {
         self.cpu_time.ends(thread, kernel);
     }
 
-    /// What the collector did so far was preparing, which is charged where the program is running. Before a program begins, it is
-    /// no reason for rare bursts in its first moments, and only the tracer's own part is told of. Returns how long it took.
+    /// What the collector did so far was preparing, which is told of, and is charged where the program is running. Before a program
+    /// begins, it is no reason for rare bursts in its first moments. Returns how long it took.
     pub(crate) fn begin(
         &mut self,
         is_program_running: bool,
@@ -77,9 +77,8 @@ impl<E: ThreadEvent> Budget<E> {
     ) -> Duration {
         self.charged = kernel.own_time();
         self.charged_to_recorder = recorder_time(kernel);
-        let mut took = self.charged;
+        let took = self.charged + self.charged_to_recorder;
         if is_program_running {
-            took += self.charged_to_recorder;
             self.governor.prepared(took);
         }
         statistics.time.other += took;

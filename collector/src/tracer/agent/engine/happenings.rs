@@ -119,7 +119,8 @@ impl AgentEngine {
             _ => (own_thread(), realtime_signal(), false),
         };
         let started = clock.signal_to(whom, signal).and_then(|()| clock.set_period(first));
-        if started.and_then(|()| clock.once()).is_err() {
+        let is_off = self.is_off(process);
+        if started.and_then(|()| if is_off { Ok(()) } else { clock.once() }).is_err() {
             return;
         }
         if self.tree.get(thread).is_some() {
@@ -134,9 +135,9 @@ impl AgentEngine {
                 clock,
                 period: first,
                 stands: tells_agent,
-                will_overflow: true,
+                will_overflow: !is_off,
                 tells_agent,
-                is_off: false,
+                is_off,
                 tries: 0,
             },
         );

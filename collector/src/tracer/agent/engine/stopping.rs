@@ -267,9 +267,12 @@ impl AgentEngine {
     pub(super) fn interrupt_late(&mut self) {
         for (process, thread) in self.stops.asked_before(self.kernel.now().checked_sub(LONGEST_STOP)) {
             if !is_alive(thread as u32) {
-                // A first thread that ends alone is not reported before the last one has ended.
-                self.stops.ended(process, thread);
-                self.next_turn(process);
+                // A first thread that ends alone is not reported before the last one has ended. Any other is, soon: until then a thread in
+                // execve(2) waits for it, and would keep the next one from being seized.
+                if thread == process {
+                    self.stops.ended(process, thread);
+                    self.next_turn(process);
+                }
             } else if !filters_system_calls(process) {
                 let _ = self.kernel.interrupt(thread);
             }
