@@ -7,7 +7,7 @@ use agent::LoadStatus;
 
 use crate::sys::share_memory;
 use crate::tracer::agent::engine::AgentEngine;
-use crate::tracer::agent::injection::load_status;
+use crate::tracer::agent::injection::{filters_system_calls, load_status};
 use crate::tracer::agent::removal::{release_asked, take_out};
 use crate::tracer::agent::residents::{left_over, own_agent};
 use crate::tracer::agent::tree::State;
@@ -37,7 +37,9 @@ impl AgentEngine {
         }
         let Some(image) = self.collecting.made_image() else { return };
         let (began, parents) = (self.kernel.now(), &self.young);
+        // Where system calls are filtered, making one again could kill, and nothing is taken out: the kernel lets these threads go.
         let asked = self.stops.asked_before(Some(began)).into_iter();
+        let asked = asked.filter(|(process, _)| !filters_system_calls(*process));
         let clocks =
             asked.map(|(_, thread)| (thread, self.tree.get(thread).map_or(-1, |watched| watched.clock.number())));
         release_asked(&clocks.collect(), &mut self.kernel);

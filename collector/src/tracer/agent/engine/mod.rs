@@ -264,9 +264,11 @@ impl AgentEngine {
     /// Chooses when the next burst of a thread comes, whose clock counts so many ns of a burst, too.
     fn arm(&mut self, thread: i32, counted: f64) {
         let mean = self.budget.period();
-        let next = (mean * self.budget.governor.jitter() + counted) as u64;
         let Some(watched) = self.tree.get_mut(thread) else { return };
-        watched.arm(next);
+        // A clock that tells the agent repeats its period until the next tick: all together are to be as random as if each were chosen.
+        let repeats = if watched.tells_agent { (OFTEN.as_nanos() as f64 / mean).max(1.0) } else { 1.0 };
+        let jitter = 1.0 + (self.budget.governor.jitter() - 1.0) / repeats.sqrt();
+        watched.arm((mean * jitter + counted) as u64);
         if watched.tells_agent {
             // The burst may be one of before the clock was told to overflow once: the next one is not.
             watched.stands = std::mem::take(&mut watched.will_overflow);
