@@ -3,6 +3,7 @@
 import collections
 import json
 import re
+import socket
 import statistics
 import subprocess
 import sys
@@ -31,6 +32,13 @@ def run(command, environment=None):
     if int(code) != 0:
         sys.exit(f"{' '.join(command)[:200]}: exit code {code}: {started.stderr[-500:]}")
     return Usage(*map(float, figures))
+
+
+def free_port():
+    """A port of 127.0.0.1 that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def tracer(recording):

@@ -1,6 +1,5 @@
 //! The way to a recorder.
 
-use std::env;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use crate::message::Message;
-use crate::place::{ENVIRONMENT, MESSAGES, Recordings, STATE, is_locked};
+use crate::place::{MESSAGES, Recordings, STATE, is_locked, named_folder};
 use crate::state::State;
 
 /// An open way to the recorder of one recording.
@@ -24,11 +23,11 @@ impl Connection {
     /// To the recorder whose recording this process is part of. `known`: the folder that it was in before: whose parents have ended finds
     /// it no more.
     pub(crate) fn to_recorder(known: Option<&Path>) -> Option<Self> {
-        let named = env::var_os(ENVIRONMENT).filter(|folder| !folder.is_empty()).map(PathBuf::from);
-        let known = || known.and_then(|folder| Self::open(folder).ok());
-        named
-            .map(|folder| Self::open(&folder).ok())
-            .unwrap_or_else(|| known().or_else(|| Self::open(&Recordings::of_user().of_this_process()?).ok()))
+        if let Some(folder) = named_folder() {
+            return Self::open(&folder).ok();
+        }
+        let known = known.and_then(|folder| Self::open(folder).ok());
+        known.or_else(|| Self::open(&Recordings::of_user().of_this_process()?).ok())
     }
 
     /// The folder of its recording.

@@ -32,7 +32,7 @@ use std::sync::{RwLock, TryLockError};
 
 pub use crate::connection::Connection;
 pub use crate::message::{Message, Order, Scope};
-pub use crate::place::{ENVIRONMENT, MESSAGES, Recordings, STATE};
+pub use crate::place::{ENVIRONMENT, MESSAGES, Recordings, STATE, is_recorded, named_folder};
 pub use crate::state::State;
 
 /// The recording that this process is part of, if there is one.

@@ -8,9 +8,8 @@
 //! ```
 //! All numbers are little-endian. 128 bytes are written to a pipe at once or not at all (pipe(7): `PIPE_BUF` is 4,096).
 
-use std::fmt;
+use std::{fmt, process};
 
-use rustix::process::getpid;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -66,7 +65,7 @@ impl Message {
 
     /// What this process says of itself, now.
     pub fn of_process(order: Order, name: &str) -> Self {
-        let (pid, tid) = (getpid().as_raw_nonzero().get() as u32, gettid().as_raw_nonzero().get() as u32);
+        let (pid, tid) = (process::id(), gettid().as_raw_nonzero().get() as u32);
         let lost = crate::take_lost();
         let cut = (0..=name.len().min(Self::MOST_NAME)).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
         Self { order, scope: Scope::Process, time: now(), pid, tid, lost, name: name.as_bytes()[..cut].to_vec() }

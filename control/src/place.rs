@@ -13,9 +13,10 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::{env, process};
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::{geteuid, getpid};
+use rustix::process::geteuid;
 
 /// The pipe in a recording's folder.
 pub const MESSAGES: &str = "messages";
@@ -95,7 +96,7 @@ impl Recordings {
         if !self.is_safe() {
             return None;
         }
-        let mut pid = Some(getpid().as_raw_nonzero().get() as u32);
+        let mut pid = Some(process::id());
         for _ in 0..MOST_ANCESTORS {
             let Some(ancestor) = pid.filter(|&pid| pid > 0) else { break };
             let link = self.link(Some(ancestor));
@@ -108,8 +109,13 @@ impl Recordings {
     }
 }
 
+/// The folder that the environment names ([`ENVIRONMENT`]).
+pub fn named_folder() -> Option<PathBuf> {
+    env::var_os(ENVIRONMENT).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
 /// Whether the recorder of the recording in that folder is at work.
-pub(crate) fn is_recorded(folder: &Path) -> bool {
+pub fn is_recorded(folder: &Path) -> bool {
     File::open(folder.join(STATE)).is_ok_and(|state| is_locked(&state))
 }
 

@@ -1,15 +1,15 @@
 //! `hbbp control`: the switch of a recording that is being made.
 
+use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use std::{env, fs};
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
-use control::{Connection, ENVIRONMENT, Message, Order, Recordings, State};
+use control::{Connection, ENVIRONMENT, Message, Order, Recordings, State, named_folder};
 use serde_json::json;
 
 use crate::output::{Align, Table, terminal_width, write_to};
@@ -129,11 +129,6 @@ fn nothing(recorder: Option<u32>) -> String {
         None => format!("of this user ({})", Recordings::of_user().folder().display()),
     };
     format!("no recording is being made{by} {place}")
-}
-
-/// The folder of the user's choice.
-fn named_folder() -> Option<PathBuf> {
-    env::var_os(ENVIRONMENT).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 /// The recordings that are meant.

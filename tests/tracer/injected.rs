@@ -99,6 +99,16 @@ impl Running {
         place.record(&[&["-p", &self.pid(), "--inject"], options].concat())
     }
 
+    /// The same, by an agent that is put in once, in so many threads at least, and is taken out again: the handlers are as they were before.
+    fn record_and_leave(&self, place: &Place, options: &[&str], least: usize, before: u64) -> Traced {
+        let traced = self.record(place, options);
+        assert_eq!(traced.number("/agents/injected"), 1, "{:#}", traced.tracer());
+        assert!(threads(&traced) >= least, "{:#}", traced.tracer());
+        assert!(!self.has_agent(), "it is taken out: {}", traced.metadata["degradations"]);
+        assert_eq!(self.handlers(), before);
+        traced
+    }
+
     /// Whether the agent is mapped.
     fn has_agent(&self) -> bool {
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.pid())).unwrap();
@@ -132,11 +142,8 @@ fn all_threads_have_bursts_again_and_again() {
     let Some(running) = Running::steady(&place, &["6"]) else { return };
     let before = running.handlers();
     for _ in 0..3 {
-        let traced = running.record(&place, &["--overhead", "20", "--duration", "1.5"]);
-        assert_eq!(traced.number("/agents/injected"), 1, "{:#}", traced.tracer());
-        assert!(threads(&traced) >= 6 && traced.bursts.len() > 30, "{:#}", traced.tracer());
-        assert!(!running.has_agent(), "it is taken out: {}", traced.metadata["degradations"]);
-        assert_eq!(running.handlers(), before);
+        let traced = running.record_and_leave(&place, &["--overhead", "20", "--duration", "1.5"], 6, before);
+        assert!(traced.bursts.len() > 30, "{:#}", traced.tracer());
     }
     running.ends_right();
 }
@@ -168,11 +175,7 @@ fn a_recorder_that_was_killed_is_no_harm_and_no_obstacle() {
         recorder.wait().unwrap();
         assert!(running.has_agent(), "nobody takes it out");
     }
-    let traced = running.record(&place, &["--overhead", "20", "--duration", "1.5"]);
-    assert_eq!(traced.number("/agents/injected"), 1, "{}", traced.metadata["degradations"]);
-    assert!(threads(&traced) >= 4, "{:#}", traced.tracer());
-    assert!(!running.has_agent(), "{}", traced.metadata["degradations"]);
-    assert_eq!(running.handlers(), before);
+    running.record_and_leave(&place, &["--overhead", "20", "--duration", "1.5"], 4, before);
     running.ends_right();
 }
 

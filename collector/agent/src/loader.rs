@@ -27,6 +27,7 @@ pub(crate) const PATH: usize = 64;
 
 /// What the code works with.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Data {
     memory_path: [u8; PATH],
     executable_path: [u8; PATH],
@@ -48,6 +49,9 @@ pub(crate) struct Back {
     pub(crate) flags: u64,
     pub(crate) registers: ProgramRegisters,
 }
+
+// What `go_back` has in numbers.
+const _: () = assert!(offset_of!(Back, mask) == 0 && offset_of!(Back, flags) == 8 && offset_of!(Back, registers) == 16);
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -147,11 +151,16 @@ pub fn page(image: &Image, memory_path: &str, executable_path: &str, loading: &L
     // SAFETY: `load` begins with its length.
     let code = unsafe { code_of(load as *const u8, loading.registers.rip) }?;
     page.get_mut(..code.len().min((DATA - SCRATCH) as usize))?.copy_from_slice(&code);
-    // SAFETY: a value without padding.
-    let data = unsafe { slice::from_raw_parts((&raw const data).cast::<u8>(), size_of::<Data>()) };
-    page[(DATA - SCRATCH) as usize..].get_mut(..data.len())?.copy_from_slice(data);
+    let data = bytes_of(&data);
+    page[(DATA - SCRATCH) as usize..].get_mut(..data.len())?.copy_from_slice(&data);
     page.extend_from_slice(&resident::description(image, loading.signal));
     Some(page)
+}
+
+/// The bytes of a value of words, or bytes, without padding.
+pub(crate) fn bytes_of<T: Copy>(value: &T) -> Vec<u8> {
+    // SAFETY: those for which this is called have none.
+    unsafe { slice::from_raw_parts((&raw const *value).cast::<u8>(), size_of::<T>()) }.to_vec()
 }
 
 /// Code as it is copied into a program, where it goes on to `target` in the end.
@@ -177,39 +186,38 @@ impl Loading {
 
 const _: () = assert!(DATA + (size_of::<Data>() as u64) <= RESIDENT);
 
-/// Gives the thread its flags, its mask and its registers again, and goes to the address that is written after this. rbp has the address of
-/// the data that the constants are relative to. Flags first, by a stack that is nobody's: from the program's own stack pointer on a signal
+/// Gives the thread its flags, its mask and its registers again, and goes to the address that is written after this. `back` is where the
+/// [`Back`] is, from rbp on. Flags first, by a stack that is nobody's: from the program's own stack pointer on a signal
 /// may come.
 /// `$at_last`: what else is to be done, when signals may come again; only the last of all registers are still to be given back then.
 macro_rules! go_back {
     ($at_last:literal) => {
         concat!(
-            "lea rsp, [rbp + {flags}]\n",
-            "lea rsi, [rbp + {mask}]\n",
+            "lea rsp, [rbp + {back} + 8]\n",
+            "lea rsi, [rbp + {back}]\n",
             "popfq\n",
-            "mov rsp, qword ptr [rbp + {rsp}]\n",
+            "mov rsp, qword ptr [rbp + {back} + 48]\n",
             "mov eax, {rt_sigprocmask}\n",
             "mov edi, {set_mask}\n",
             "mov edx, 0\n",
             "mov r10d, 8\n",
             "syscall\n",
-            "mov rcx, qword ptr [rbp + {registers} + 8]\n",
-            "mov rdx, qword ptr [rbp + {registers} + 16]\n",
-            "mov rbx, qword ptr [rbp + {registers} + 24]\n",
-            "mov rsi, qword ptr [rbp + {registers} + 48]\n",
-            "mov rdi, qword ptr [rbp + {registers} + 56]\n",
-            "mov r8, qword ptr [rbp + {registers} + 64]\n",
-            "mov r9, qword ptr [rbp + {registers} + 72]\n",
-            "mov r10, qword ptr [rbp + {registers} + 80]\n",
-            "mov r11, qword ptr [rbp + {registers} + 88]\n",
-            "mov r12, qword ptr [rbp + {registers} + 96]\n",
-            "mov r13, qword ptr [rbp + {registers} + 104]\n",
-            "mov r14, qword ptr [rbp + {registers} + 112]\n",
-            "mov r15, qword ptr [rbp + {registers} + 120]\n",
+            "mov rcx, qword ptr [rbp + {back} + 24]\n",
+            "mov rdx, qword ptr [rbp + {back} + 32]\n",
+            "mov rbx, qword ptr [rbp + {back} + 40]\n",
+            "mov rsi, qword ptr [rbp + {back} + 64]\n",
+            "mov rdi, qword ptr [rbp + {back} + 72]\n",
+            "mov r8, qword ptr [rbp + {back} + 80]\n",
+            "mov r9, qword ptr [rbp + {back} + 88]\n",
+            "mov r10, qword ptr [rbp + {back} + 96]\n",
+            "mov r11, qword ptr [rbp + {back} + 104]\n",
+            "mov r12, qword ptr [rbp + {back} + 112]\n",
+            "mov r13, qword ptr [rbp + {back} + 120]\n",
+            "mov r14, qword ptr [rbp + {back} + 128]\n",
+            "mov r15, qword ptr [rbp + {back} + 136]\n",
             $at_last,
-            "movabs rax, {rbp_place}\n",
-            "mov rbp, qword ptr [rax]\n",
-            "movabs rax, qword ptr [{rax_place}]\n",
+            "mov rax, qword ptr [rbp + {back} + 16]\n",
+            "mov rbp, qword ptr [rbp + {back} + 56]\n",
             "jmp qword ptr [rip]\n",
             ".quad 0\n",
         )
@@ -305,12 +313,7 @@ unsafe extern "C" fn load() {
         signal = const offset_of!(Data, signal),
         place = const offset_of!(Data, place_of_programs_action),
         status = const offset_of!(Data, status),
-        flags = const offset_of!(Data, back) + offset_of!(Back, flags),
-        mask = const offset_of!(Data, back) + offset_of!(Back, mask),
-        registers = const offset_of!(Data, back) + offset_of!(Back, registers),
-        rsp = const offset_of!(Data, back) + offset_of!(Back, registers) + 8 * 4,
-        rbp_place = const DATA + (offset_of!(Data, back) + offset_of!(Back, registers)) as u64 + 8 * 5,
-        rax_place = const DATA + (offset_of!(Data, back) + offset_of!(Back, registers)) as u64,
+        back = const offset_of!(Data, back),
         open = const libc::SYS_open,
         mmap = const libc::SYS_mmap,
         munmap = const libc::SYS_munmap,

@@ -9,14 +9,13 @@
 
 use std::arch::naked_asm;
 use std::mem::offset_of;
-use std::slice;
 
 use crate::image::{Image, Kept};
 use crate::inside::context::Tcb;
 use crate::inside::follow;
 use crate::inside::system::Action;
 use crate::layout::{CONTEXT_BYTES, CONTEXT_COUNT, SCRATCH, tcb};
-use crate::loader::{Back, Loading, PATH, RECORDER, code_of, go_back};
+use crate::loader::{Back, Loading, PATH, RECORDER, bytes_of, code_of, go_back};
 use crate::slots::Shared;
 
 /// Where the description is.
@@ -75,12 +74,6 @@ struct Data {
 
 const _: () = assert!(RESIDENT + (size_of::<Description>() as u64) <= CODE);
 const _: () = assert!(DATA + (size_of::<Data>() as u64) <= SCRATCH + 0x1000);
-
-/// The bytes of a value without padding.
-fn bytes_of<T: Copy>(value: &T) -> Vec<u8> {
-    // SAFETY: the types above have words only.
-    unsafe { slice::from_raw_parts((&raw const *value).cast::<u8>(), size_of::<T>()) }.to_vec()
-}
 
 /// What stands at [`RESIDENT`].
 pub(crate) fn description(image: &Image, signal: i32) -> Vec<u8> {
@@ -286,12 +279,7 @@ unsafe extern "C" fn restore() {
         rt_sigaction = const libc::SYS_rt_sigaction,
         rt_sigprocmask = const libc::SYS_rt_sigprocmask,
         set_mask = const libc::SIG_SETMASK,
-        flags = const offset_of!(Data, back) + offset_of!(Back, flags),
-        mask = const offset_of!(Data, back) + offset_of!(Back, mask),
-        registers = const offset_of!(Data, back) + offset_of!(Back, registers),
-        rsp = const offset_of!(Data, back) + offset_of!(Back, registers) + 8 * 4,
-        rbp_place = const DATA + (offset_of!(Data, back) + offset_of!(Back, registers)) as u64 + 8 * 5,
-        rax_place = const DATA + (offset_of!(Data, back) + offset_of!(Back, registers)) as u64,
+        back = const offset_of!(Data, back),
     )
 }
 

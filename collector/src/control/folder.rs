@@ -5,11 +5,11 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process;
 
-use control::{MESSAGES, Message, Recordings, STATE, State};
+use control::{MESSAGES, Message, Recordings, STATE, State, is_recorded};
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, mkfifoat};
 use rustix::pipe::fcntl_setpipe_size;
-use rustix::process::getpid;
 
 use crate::sys::process::is_running;
 
@@ -44,18 +44,15 @@ impl Folder {
             None => {
                 recordings.make()?;
                 sweep(recordings.folder());
-                recordings.of_recorder(getpid().as_raw_nonzero().get() as u32)
+                recordings.of_recorder(process::id())
             }
         };
         let place = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let mut folder = Self::make_at(path.clone(), state).map_err(place)?;
         if named.is_none() {
             let links = roots.iter().map(|root| recordings.link(*root));
-            (folder.links, folder.is_second) = links.fold((Vec::new(), false), |(mut made, is_second), link| {
-                let is_made = make_link(&link, &folder.path);
-                made.extend(is_made.then_some(link));
-                (made, is_second || !is_made)
-            });
+            let (made, taken): (Vec<PathBuf>, Vec<PathBuf>) = links.partition(|link| make_link(link, &folder.path));
+            (folder.links, folder.is_second) = (made, !taken.is_empty());
         }
         Ok(folder)
     }
@@ -145,14 +142,9 @@ impl Drop for Folder {
     }
 }
 
-/// Whether the recorder of the recording in that folder is at work.
-fn is_at_work(folder: &Path) -> bool {
-    File::open(folder.join(STATE)).is_ok_and(|state| flock(state, FlockOperation::NonBlockingLockShared).is_err())
-}
-
 /// Links to a recording's folder, unless that is the place of a recorder that is at work.
 fn make_link(link: &Path, folder: &Path) -> bool {
-    if is_at_work(link) {
+    if is_recorded(link) {
         return false;
     }
     let _ = fs::remove_file(link);
@@ -168,7 +160,7 @@ fn sweep(recordings: &Path) {
         let Some(pid) = pid.filter(|&pid: &u32| !is_running(pid)) else { continue };
         let folder = recordings.join(pid.to_string());
         // Of another PID namespace, perhaps.
-        if is_at_work(&folder) {
+        if is_recorded(&folder) {
             continue;
         }
         for file in [&path, &folder.join(MESSAGES), &folder.join(STATE)] {

@@ -6,10 +6,9 @@ mod switch;
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use ::control::{ENVIRONMENT, Message, Order, Scope, State};
+use ::control::{Message, Order, Scope, State, named_folder};
 use formats::phase_mark::PhaseMark;
 
 use crate::control::folder::Folder;
@@ -47,7 +46,7 @@ impl Control {
         burst: Option<u64>,
     ) -> Result<(Self, Option<String>), RecordError> {
         let state = State { on: !off, turns: 0, read: 0 };
-        let named = std::env::var_os(ENVIRONMENT).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        let named = named_folder();
         let (folder, deaf) = match Folder::make(named.as_deref(), roots, state) {
             Ok(folder) => {
                 let deaf = folder.is_second().then(|| {
