@@ -130,7 +130,7 @@ impl<W: Write> Recorder<W> {
         for ring in 0..source.rings() {
             self.ring.clear();
             source.drain(ring, &mut self.ring);
-            self.order.take(&self.ring)?;
+            self.order.take(&mut self.ring)?;
         }
         self.hear()?;
         self.order.end_round(&mut self.out);

@@ -20,11 +20,10 @@ const MOST_SPARE: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct TimeOrder {
     layout: RecordLayout,
-    /// Records that are held back, as they were read.
-    bytes: Vec<u8>,
-    /// What held them in the round before: new memory costs more than what is done with it.
-    spare: Vec<u8>,
-    /// Their times and places in `bytes`.
+    /// What rings held of which records are held back, and memory that can be used for more: new memory costs more than what is done
+    /// with it.
+    batches: Vec<Batch>,
+    /// Times and places of these records.
     index: Vec<Held>,
     /// Newest time of the round that is being read, and of the one before.
     newest: u64,
@@ -34,9 +33,18 @@ pub(crate) struct TimeOrder {
     late: u64,
 }
 
+/// What a ring held.
+#[derive(Debug, Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Records that are held back. Where there are none, its memory is free.
+    held: usize,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Held {
     time: u64,
+    batch: usize,
     start: usize,
     length: u16,
 }
@@ -45,8 +53,7 @@ impl TimeOrder {
     pub(crate) fn new(layout: RecordLayout) -> Self {
         Self {
             layout,
-            bytes: Vec::new(),
-            spare: Vec::new(),
+            batches: Vec::new(),
             index: Vec::new(),
             newest: 0,
             newest_before: None,
@@ -55,19 +62,28 @@ impl TimeOrder {
         }
     }
 
-    /// Takes what one ring held. A record without a time counts as made when the one before it was.
+    /// Takes what one ring held, and gives other memory for it. A record without a time counts as made when the one before it was.
     ///
     /// # Errors
     /// When the bytes are not whole records; those before the break are taken.
-    pub(crate) fn take(&mut self, ring: &[u8]) -> Result<(), BrokenRecord> {
-        let mut offset = 0;
-        let mut time = 0;
-        while let Some(record) = first_record(&ring[offset..], offset)? {
+    pub(crate) fn take(&mut self, ring: &mut Vec<u8>) -> Result<(), BrokenRecord> {
+        if ring.is_empty() {
+            return Ok(());
+        }
+        let batch = self.batches.iter().position(|batch| batch.held == 0).unwrap_or_else(|| {
+            self.batches.push(Batch::default());
+            self.batches.len() - 1
+        });
+        let Batch { bytes, held } = &mut self.batches[batch];
+        bytes.clear();
+        std::mem::swap(bytes, ring);
+        let (mut offset, mut time) = (0, 0);
+        while let Some(record) = first_record(&bytes[offset..], offset)? {
             time = self.layout.time(&record).unwrap_or(time);
             // Its size is a u16 in the record's header.
             let length = record.all.len() as u16;
-            self.index.push(Held { time, start: self.bytes.len(), length });
-            self.bytes.extend_from_slice(record.all);
+            self.index.push(Held { time, batch, start: offset, length });
+            *held += 1;
             self.newest = self.newest.max(time);
             offset += record.all.len();
         }
@@ -95,21 +111,20 @@ impl TimeOrder {
     fn release(&mut self, limit: u64, out: &mut Vec<u8>) {
         self.index.sort_by_key(|held| held.time);
         let count = self.index.partition_point(|held| held.time <= limit);
-        for held in &self.index[..count] {
+        for held in self.index.drain(..count) {
             self.late += u64::from(held.time < self.let_go);
             self.let_go = self.let_go.max(held.time);
-            out.extend_from_slice(&self.bytes[held.start..held.start + usize::from(held.length)]);
+            let batch = &mut self.batches[held.batch];
+            out.extend_from_slice(&batch.bytes[held.start..held.start + usize::from(held.length)]);
+            batch.held -= 1;
         }
-        self.index.drain(..count);
-        self.spare.clear();
-        for held in &mut self.index {
-            let start = self.spare.len();
-            self.spare.extend_from_slice(&self.bytes[held.start..held.start + usize::from(held.length)]);
-            held.start = start;
+        let mut spare = 0;
+        for batch in self.batches.iter_mut().filter(|batch| batch.held == 0) {
+            spare += batch.bytes.capacity();
+            if spare > MOST_SPARE {
+                batch.bytes = Vec::new();
+            }
         }
-        std::mem::swap(&mut self.bytes, &mut self.spare);
-        self.spare.clear();
-        self.spare.shrink_to(MOST_SPARE);
     }
 }
 
@@ -138,7 +153,7 @@ mod tests {
         let mut order = TimeOrder::new(RecordLayout::of(&attr()));
         let mut got = Vec::new();
         for rings in rounds {
-            rings.iter().for_each(|ring| order.take(&samples(ring)).unwrap());
+            rings.iter().for_each(|ring| order.take(&mut samples(ring)).unwrap());
             let mut out = Vec::new();
             order.end_round(&mut out);
             got.push(times(&out));
@@ -173,8 +188,8 @@ mod tests {
     fn records_without_time_stay_behind_the_one_before() {
         let mut order = TimeOrder::new(RecordLayout::of(&attr()));
         let timeless = [68, 0, 0, 0, 0, 0, 8, 0];
-        order.take(&[samples(&[30]), timeless.to_vec(), samples(&[40])].concat()).unwrap();
-        order.take(&samples(&[35])).unwrap();
+        order.take(&mut [samples(&[30]), timeless.to_vec(), samples(&[40])].concat()).unwrap();
+        order.take(&mut samples(&[35])).unwrap();
         let mut out = Vec::new();
         order.finish(&mut out);
         assert_eq!(out, [samples(&[30]), timeless.to_vec(), samples(&[35, 40])].concat());
@@ -185,9 +200,9 @@ mod tests {
         let mut order = TimeOrder::new(RecordLayout::of(&attr()));
         let mut out = Vec::new();
         for round in 0..1000 {
-            order.take(&samples(&[round * 2, round * 2 + 1])).unwrap();
+            order.take(&mut samples(&[round * 2, round * 2 + 1])).unwrap();
             order.end_round(&mut out);
-            assert!(order.bytes.len() <= 4 * 16 && order.bytes.capacity() <= 16 * 16);
+            assert!(order.batches.len() <= 3 && order.index.len() <= 4);
         }
     }
 }
