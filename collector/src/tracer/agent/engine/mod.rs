@@ -34,7 +34,7 @@ use crate::tracer::shared::{BeforeDrain, Shared};
 use crate::tracer::statistics::{Agents, Predictions, TracerStatistics};
 
 /// How often bursts are taken out, while there are some; and where there are none.
-const OFTEN: Duration = Duration::from_millis(200);
+const OFTEN: Duration = Duration::from_millis(400);
 /// The first time; then twice as long, and so on.
 const FIRST_TICK: Duration = Duration::from_millis(5);
 const SELDOM: Duration = Duration::from_millis(400);
