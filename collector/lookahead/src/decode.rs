@@ -1,6 +1,9 @@
 //! From bytes to operations.
 
-use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, OpKind};
+use iced_x86::{
+    Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, OpAccess,
+    OpKind,
+};
 
 use crate::native::{StubId, Stubs};
 use crate::op::{Handler, MemoryUse, Op};
@@ -96,7 +99,8 @@ fn access(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> (b
     use OpAccess::{CondRead, CondWrite, Read, ReadCondWrite, ReadWrite, Write};
     let operand = (0..instruction.op_count()).find(|&operand| instruction.op_kind(operand) == OpKind::Memory);
     let Some(operand) = operand else { return (false, false) };
-    match factory.info(instruction).op_access(operand) {
+    let only_accesses = InstructionInfoOptions::NO_REGISTER_USAGE | InstructionInfoOptions::NO_MEMORY_USAGE;
+    match factory.info_options(instruction, only_accesses).op_access(operand) {
         Read | CondRead => (true, false),
         Write | CondWrite => (false, true),
         ReadWrite | ReadCondWrite => (true, true),

@@ -51,15 +51,7 @@ struct Held {
 
 impl TimeOrder {
     pub(crate) fn new(layout: RecordLayout) -> Self {
-        Self {
-            layout,
-            batches: Vec::new(),
-            index: Vec::new(),
-            newest: 0,
-            newest_before: None,
-            let_go: 0,
-            late: 0,
-        }
+        Self { layout, batches: Vec::new(), index: Vec::new(), newest: 0, newest_before: None, let_go: 0, late: 0 }
     }
 
     /// Takes what one ring held, and gives other memory for it. A record without a time counts as made when the one before it was.
