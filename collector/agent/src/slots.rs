@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use addresses::Avma;
-use lookahead::{Branch, BranchKind, DataLines, StopReason};
+use lookahead::{Branch, BranchKind, Branches, DataLines, StopReason};
 
 use crate::inside::{burst, follow};
 
@@ -112,7 +112,8 @@ pub(crate) struct Slot {
     known_until: AtomicU64,
     /// What came of the comparison with the thread.
     checked: [AtomicU64; 8],
-    branches: [AtomicU64; 2 * BRANCHES],
+    /// Kind and address of each, and where it went.
+    branches: [[AtomicU64; 2]; BRANCHES],
     uses: [AtomicU64; USES],
     forwarded: [AtomicU64; FORWARDED],
 }
@@ -181,9 +182,8 @@ pub(crate) struct Taken<'a> {
     pub(crate) pages: u64,
     pub(crate) system_calls: u64,
     pub(crate) stop: StopReason,
-    pub(crate) branches: &'a [Branch],
-    /// How many of them the slot has already.
-    pub(crate) written: usize,
+    /// Taken branches, which [`SlotBranches`] has written.
+    pub(crate) branches: usize,
     pub(crate) lines: &'a DataLines,
 }
 
@@ -242,13 +242,8 @@ impl Slot {
         }
     }
 
-    /// Fills it. [`TakenSlot::hand_over`] makes it the recorder's.
+    /// Fills in all but the branches. [`TakenSlot::hand_over`] makes it the recorder's.
     pub(crate) fn fill(&self, burst: &Taken<'_>) {
-        let branches = &burst.branches[..burst.branches.len().min(BRANCHES)];
-        for (words, branch) in self.branches.chunks_exact(2).zip(branches).skip(burst.written) {
-            words[0].store(branch.from.0 & !(0xff << KIND_SHIFT) | (branch.kind as u64) << KIND_SHIFT, Relaxed);
-            words[1].store(branch.to.0, Relaxed);
-        }
         let (uses, forwarded) = (burst.lines.uses(), burst.lines.forwarded());
         for (word, used) in self.uses.iter().zip(uses) {
             word.store(u64::from(used.instruction) << 32 | used.line & 0xffff_ffff, Relaxed);
@@ -261,7 +256,7 @@ impl Slot {
             _ => 0,
         };
         let end = ENDS.iter().position(|name| *name == burst.stop.name()).unwrap_or(ENDS.len() - 1);
-        self.branch_count.store(branches.len() as u32, Relaxed);
+        self.branch_count.store(burst.branches.min(BRANCHES) as u32, Relaxed);
         self.use_count.store(uses.len() as u32, Relaxed);
         self.forwarded_count.store(forwarded.len() as u32, Relaxed);
         self.start.store(burst.start, Relaxed);
@@ -275,6 +270,29 @@ impl Slot {
         self.system_calls.store(burst.system_calls, Relaxed);
         self.end.store(mnemonic << 8 | end as u64, Relaxed);
         self.known_until.store(burst.lines.known_until().map_or(u64::MAX, u64::from), Relaxed);
+    }
+}
+
+/// Writes the branches of a burst to its slot when they are taken.
+pub(crate) struct SlotBranches<'a> {
+    pub(crate) slot: &'a Slot,
+    /// How many there are.
+    pub(crate) count: &'a mut usize,
+    /// Where they are kept, too, if the burst is to be checked.
+    pub(crate) kept: Option<&'a mut Vec<Branch>>,
+}
+
+impl Branches for SlotBranches<'_> {
+    #[inline(always)]
+    fn taken(&mut self, branch: Branch) {
+        if let Some([from, to]) = self.slot.branches.get(*self.count) {
+            from.store(branch.from.0 & !(0xff << KIND_SHIFT) | (branch.kind as u64) << KIND_SHIFT, Relaxed);
+            to.store(branch.to.0, Relaxed);
+        }
+        *self.count += 1;
+        if let Some(kept) = &mut self.kept {
+            kept.push(branch);
+        }
     }
 }
 
@@ -639,11 +657,11 @@ impl Burst {
             let word = word.load(Relaxed);
             ((word >> 32) as u32, word as u32)
         };
-        let branches = slot.branches.chunks_exact(2).take(slot.branch_count.load(Relaxed) as usize);
+        let branches = slot.branches.iter().take(slot.branch_count.load(Relaxed) as usize);
         self.branches.clear();
         let mut is_whole = true;
-        self.branches.extend(branches.map(|words| {
-            let (from, to) = (words[0].load(Relaxed), words[1].load(Relaxed));
+        self.branches.extend(branches.map(|[from, to]| {
+            let (from, to) = (from.load(Relaxed), to.load(Relaxed));
             let kind = KINDS.get((from >> KIND_SHIFT) as usize).copied().flatten();
             is_whole &= kind.is_some();
             let kind = kind.unwrap_or(BranchKind::Conditional);

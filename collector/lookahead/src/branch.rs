@@ -13,6 +13,19 @@ pub struct Branch {
     pub kind: BranchKind,
 }
 
+/// What taken branches are given to, in execution order.
+pub trait Branches {
+    /// This one was taken.
+    fn taken(&mut self, branch: Branch);
+}
+
+impl Branches for Vec<Branch> {
+    #[inline(always)]
+    fn taken(&mut self, branch: Branch) {
+        self.push(branch);
+    }
+}
+
 /// One executed instruction, in execution order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executed {

@@ -46,7 +46,7 @@ mod undefined;
 mod warm_up;
 mod xsave;
 
-pub use branch::{Branch, BranchKind, Executed};
+pub use branch::{Branch, BranchKind, Branches, Executed};
 pub use code_cache::{CodeCache, LONGEST_INSTRUCTION};
 pub use lines::{DataLines, DataUse, Forwarded};
 pub use memory::{Fault, Memory, PAGE, Page};

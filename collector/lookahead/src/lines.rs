@@ -1,9 +1,9 @@
 //! The data that a path uses, as far as it says how long the path takes.
 
-use crate::Branch;
 use crate::machine::Machine;
 use crate::op::{MemoryUse, Op};
 use crate::sink::Sink;
+use crate::{Branch, Branches};
 
 /// Places for lines that are known to have been used. A path of 10,000 instructions uses 50 to 500 lines.
 const KNOWN: usize = 1024;
@@ -148,12 +148,12 @@ impl DataLines {
 }
 
 /// Keeps taken branches and lines of data.
-pub(crate) struct Path<'t> {
-    pub(crate) branches: &'t mut Vec<Branch>,
+pub(crate) struct Path<'t, B> {
+    pub(crate) branches: &'t mut B,
     pub(crate) lines: &'t mut DataLines,
 }
 
-impl Sink for Path<'_> {
+impl<B: Branches> Sink for Path<'_, B> {
     #[inline(always)]
     fn before(&mut self, m: &Machine<'_>, op: &Op, index: usize) {
         if op.memory.none() {
@@ -180,6 +180,6 @@ impl Sink for Path<'_> {
 
     #[inline(always)]
     fn taken(&mut self, branch: Branch) {
-        self.branches.push(branch);
+        self.branches.taken(branch);
     }
 }

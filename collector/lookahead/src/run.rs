@@ -14,7 +14,7 @@ use crate::overlay::Overlay;
 use crate::registers::Registers;
 use crate::sink::{Sink, Trace};
 use crate::spin::SpinDetector;
-use crate::{Branch, BranchKind, Executed};
+use crate::{Branch, BranchKind, Branches, Executed};
 
 /// Runs the thread's code ahead from `registers` until `fuel` is used up or something ends the burst, and appends the taken
 /// branches to `sink`. On return `registers` are those in front of the first instruction that was not executed.
@@ -35,14 +35,14 @@ pub fn run(
     run_into(registers, overlay, memory, cache, fuel, forbidden, sink)
 }
 
-/// Like [`run()`] without forbidden ranges, but appends the lines of data that are used to `lines`, too.
+/// Like [`run()`] without forbidden ranges and with any place for the branches, but appends the lines of data that are used to `lines`, too.
 pub fn run_with_lines(
     registers: &mut Registers,
     overlay: &mut Overlay,
     memory: &mut dyn Memory,
     cache: &mut CodeCache,
     fuel: Fuel,
-    branches: &mut Vec<Branch>,
+    branches: &mut impl Branches,
     lines: &mut DataLines,
 ) -> Outcome {
     run_into(registers, overlay, memory, cache, fuel, &[], &mut Path { branches, lines })

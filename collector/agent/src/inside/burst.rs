@@ -5,7 +5,7 @@ use std::slice;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use lookahead::{
-    Branch, CodeCache, DataLines, Fuel, Overlay, Registers, SingleStep, StopReason, StubMemory, VectorState,
+    Branch, Branches, CodeCache, DataLines, Fuel, Overlay, Registers, SingleStep, StopReason, StubMemory, VectorState,
     run_with_lines,
 };
 
@@ -18,7 +18,7 @@ use crate::inside::own::OwnMemory;
 use crate::inside::{entry, faults, follow, system};
 use crate::layout::{STUBS, STUBS_BYTES};
 use crate::path_copy;
-use crate::slots::{Checked, Limits, Outcome, PIECE, PIECES, Shared, Taken, TakenSlot};
+use crate::slots::{Checked, Limits, Outcome, PIECE, PIECES, Shared, SlotBranches, Taken, TakenSlot};
 
 /// Pages of memory that a burst may touch, and instructions that are kept decoded: what the heap of a context has room for.
 pub(crate) const PAGES: usize = 1024;
@@ -37,6 +37,7 @@ pub(crate) struct Agent {
     pub(crate) overlay: Overlay,
     pub(crate) code: CodeCache,
     lines: DataLines,
+    /// Taken branches, if they are to be checked.
     pub(crate) branches: Vec<Branch>,
     pub(crate) path: Path,
     /// The slot that is being filled.
@@ -60,8 +61,8 @@ pub(crate) struct Path {
     decoding: u64,
     pages: u64,
     system_calls: u64,
-    /// Branches that are in the slot.
-    written: usize,
+    /// Taken branches.
+    branches: usize,
     /// CPU time of the handler, ns.
     pub(crate) took: u64,
 }
@@ -76,7 +77,7 @@ impl Agent {
             // SAFETY: mapped with the image, writable and executable, a part for each context.
             code = code.with_stub_memory(unsafe { StubMemory::new(stubs) });
         }
-        let branches = Vec::with_capacity(4096);
+        let branches = Vec::new();
         let (overlay, lines) = (Overlay::new(pages), DataLines::default());
         let path = Path::default();
         Self { overlay, code, lines, branches, path, slot: None, process: 0, signal: 0, has_handlers: false, check }
@@ -84,7 +85,7 @@ impl Agent {
 
     /// The piece that the next instructions belong to.
     fn piece(&self) -> usize {
-        (self.branches.len() / PIECE).min(PIECES - 1)
+        (self.path.branches / PIECE).min(PIECES - 1)
     }
 
     /// So many instructions of a piece were executed.
@@ -161,7 +162,9 @@ pub(crate) fn go_on(tcb: &mut Tcb, hold: &Hold, frame: &mut Frame) {
     match step {
         Some(SingleStep::Next | SingleStep::Repeats) => {}
         Some(SingleStep::NotTaken) => agent.path.not_taken += 1,
-        Some(SingleStep::Taken(branch)) => agent.branches.push(branch),
+        Some(SingleStep::Taken(branch)) => {
+            SlotBranches { slot: slot.slot, count: &mut agent.path.branches, kept: None }.taken(branch);
+        }
         None => {
             fill(agent, slot, StopReason::SystemCall);
             return complete(agent, slot, began);
@@ -187,11 +190,11 @@ fn take(
     if agent.check.is_some() {
         return take_and_check(tcb, agent, registers, slot, frame, began);
     }
-    let stop = look_ahead(agent, &mut registers, limits);
+    let stop = look_ahead(agent, slot, &mut registers, limits);
     let goes_on = stop == StopReason::SystemCall
         && agent.path.system_calls < follow::MOST
         && agent.path.executed + 2 < limits.instructions
-        && (agent.branches.len() as u64) + 1 < limits.branches;
+        && (agent.path.branches as u64) + 1 < limits.branches;
     fill(agent, slot, stop);
     let place = if goes_on { follow::arm(tcb, agent.signal, agent.process, frame, &registers) } else { None };
     let Some(place) = place else { return complete(agent, slot, began) };
@@ -213,7 +216,7 @@ fn take_and_check(
     if let Some(check) = &mut agent.check {
         check.redirect(context, frame, &registers);
     }
-    let stop = look_ahead(agent, &mut registers, Shared::inside().limits());
+    let stop = look_ahead(agent, slot, &mut registers, Shared::inside().limits());
     fill(agent, slot, stop);
     let Agent { check, branches, path, .. } = agent;
     let Some(check) = check else { return complete(agent, slot, began) };
@@ -241,11 +244,11 @@ pub(crate) fn complete(agent: &mut Agent, slot: TakenSlot<'static>, began: u64) 
     slot.hand_over(agent.path.took + system::thread_time().saturating_sub(began));
 }
 
-fn look_ahead(agent: &mut Agent, registers: &mut Registers, limits: Limits) -> StopReason {
+fn look_ahead(agent: &mut Agent, slot: TakenSlot<'_>, registers: &mut Registers, limits: Limits) -> StopReason {
     agent.overlay.clear();
     let decoding = agent.code.decoding();
     let stop = loop {
-        let (executed, branches) = (agent.path.executed, agent.branches.len());
+        let (executed, branches) = (agent.path.executed, agent.path.branches);
         let left = limits.branches.saturating_sub(branches as u64);
         let fuel = Fuel {
             instructions: limits.instructions.saturating_sub(executed),
@@ -256,11 +259,12 @@ fn look_ahead(agent: &mut Agent, registers: &mut Registers, limits: Limits) -> S
         }
         agent.lines.continue_at(executed);
         let piece = agent.piece();
-        let (overlay, code) = (&mut agent.overlay, &mut agent.code);
-        let (branches, lines) = (&mut agent.branches, &mut agent.lines);
-        let outcome = match &mut agent.check {
-            None => run_with_lines(registers, overlay, &mut OwnMemory, code, fuel, branches, lines),
-            Some(check) => run_with_lines(registers, overlay, &mut check.memory(), code, fuel, branches, lines),
+        let Agent { overlay, code, lines, check, branches, path, .. } = agent;
+        let kept = check.is_some().then_some(branches);
+        let mut branches = SlotBranches { slot: slot.slot, count: &mut path.branches, kept };
+        let outcome = match check {
+            None => run_with_lines(registers, overlay, &mut OwnMemory, code, fuel, &mut branches, lines),
+            Some(check) => run_with_lines(registers, overlay, &mut check.memory(), code, fuel, &mut branches, lines),
         };
         agent.executed(piece, outcome.instructions);
         agent.path.not_taken += outcome.not_taken;
@@ -274,7 +278,7 @@ fn look_ahead(agent: &mut Agent, registers: &mut Registers, limits: Limits) -> S
 }
 
 fn fill(agent: &mut Agent, slot: TakenSlot<'_>, stop: StopReason) {
-    let Path { start, pieces, not_taken, decoding, pages, system_calls, written, .. } = agent.path;
+    let Path { start, pieces, not_taken, decoding, pages, system_calls, branches, .. } = agent.path;
     slot.slot.fill(&Taken {
         start,
         time: system::monotonic_time(),
@@ -284,11 +288,9 @@ fn fill(agent: &mut Agent, slot: TakenSlot<'_>, stop: StopReason) {
         pages,
         system_calls,
         stop,
-        branches: &agent.branches,
-        written,
+        branches,
         lines: &agent.lines,
     });
-    agent.path.written = agent.branches.len();
 }
 
 /// The registers of the interrupted thread; `None` if it is not in 64-bit code.
