@@ -7,7 +7,10 @@ use crate::{Branch, Branches};
 
 /// Places for lines that are known to have been used. A path of 10,000 instructions uses 50 to 500 lines.
 const KNOWN: usize = 1024;
-/// No line: addresses have 64 bits, lines 58.
+/// Bits of a line: addresses have 64.
+const LINE_BITS: u32 = 58;
+/// Above the line: which path has used it, so that not all has to be forgotten for each. The last number is that of none.
+const PATHS: u64 = 63;
 const NONE: u64 = u64::MAX;
 /// The last line of the address space.
 const LAST: u64 = u64::MAX >> 6;
@@ -42,6 +45,8 @@ pub struct DataLines {
     uses: Vec<DataUse>,
     forwarded: Vec<Forwarded>,
     known: Box<[u64; KNOWN]>,
+    /// The number of the path at hand.
+    number: u64,
     /// Addresses, and instructions executed before.
     stored: Box<[(u64, u32); STORED]>,
     /// Instructions executed so far.
@@ -56,6 +61,7 @@ impl Default for DataLines {
             uses: Vec::new(),
             forwarded: Vec::new(),
             known: Box::new([NONE; KNOWN]),
+            number: 0,
             stored: Box::new([(0, 0); STORED]),
             executed: 0,
             known_until: None,
@@ -75,7 +81,10 @@ impl DataLines {
     pub fn clear(&mut self) {
         self.uses.clear();
         self.forwarded.clear();
-        self.known.fill(NONE);
+        self.number = (self.number + 1) % PATHS;
+        if self.number == 0 {
+            self.known.fill(NONE);
+        }
         self.stored.fill((0, 0));
         (self.executed, self.known_until) = (0, None);
     }
@@ -104,8 +113,9 @@ impl DataLines {
     fn add_new(&mut self, line: u64, instruction: u32) {
         // Rows of tables whose distance is a power of two have places of their own.
         let known = &mut self.known[(line ^ line >> 10) as usize % KNOWN];
-        if *known != line {
-            *known = line;
+        let of_path = line | self.number << LINE_BITS;
+        if *known != of_path {
+            *known = of_path;
             self.add(line, instruction);
         }
     }
@@ -181,5 +191,25 @@ impl<B: Branches> Sink for Path<'_, B> {
     #[inline(always)]
     fn taken(&mut self, branch: Branch) {
         self.branches.taken(branch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_path_has_first_uses_of_its_own() {
+        let mut lines = DataLines::default();
+        for path in 0..3 * PATHS as u32 {
+            // The last line of all has all its bits.
+            for line in [7, LAST] {
+                lines.add_new(line, path);
+                lines.add_new(line, path + 1);
+            }
+            let expected = [7, LAST].map(|line| DataUse { instruction: path, line });
+            assert_eq!(lines.uses(), expected);
+            lines.clear();
+        }
     }
 }
