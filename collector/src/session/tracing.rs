@@ -23,7 +23,7 @@ use crate::session::placeholder::{placeholder, tracking};
 use crate::session::setup::tasks;
 use crate::session::{Summary, nanoseconds};
 use crate::sys::{EventFd, own_cpu_time};
-use crate::tracer::budget::stop_cost::{SAMPLE, SAMPLE_SHARE, UNSEEN_SHARE};
+use crate::tracer::budget::stop_cost::{SAMPLE, SAMPLE_SHARE, SAMPLE_SHARE_BESIDE_AGENTS, UNSEEN_SHARE};
 use crate::tracer::{
     BurstEvent, BurstSize, Clock, Settings, TraceError, Tracer, TracerChoice, TracerKind, TracerOptions,
     TracerStatistics, obstacle,
@@ -56,13 +56,13 @@ impl Tracing {
         let is_agent = kind.has_agents();
         let clock = if machine.counts_instructions() && !is_agent { Clock::Instructions } else { Clock::Time };
         let options = &request.tracer;
-        sample_less(request, choice);
+        sample_less(request, kind, choice);
         let settings = Settings {
             kind,
             end: options.size.end(kind),
             overhead: options.overhead,
             start_credit: if request.target == Target::Command { options.start_credit } else { Duration::ZERO },
-            burst_share: 1.0 - UNSEEN_SHARE - if samples { SAMPLE_SHARE } else { 0.0 },
+            burst_share: 1.0 - UNSEEN_SHARE - if samples { sample_share(kind) } else { 0.0 },
             inherit: !request.no_inherit,
             command: None,
             clock,
@@ -192,15 +192,19 @@ impl Follows for Tracing {
 pub(crate) fn by_default(machine: &Machine, choice: &mut Choice) -> Option<(TracerKind, TracerOptions)> {
     let request = Request::default();
     let kind = wanted(&request, machine, choice)?;
-    sample_less(&request, choice);
+    sample_less(&request, kind, choice);
     Some((kind, request.tracer))
 }
 
+fn sample_share(kind: TracerKind) -> f64 {
+    if kind.has_agents() { SAMPLE_SHARE_BESIDE_AGENTS } else { SAMPLE_SHARE }
+}
+
 /// Makes event samples so rare that bursts have most of the budget, where the user left it open.
-fn sample_less(request: &Request, choice: &mut Choice) {
+fn sample_less(request: &Request, kind: TracerKind, choice: &mut Choice) {
     let rate_is_open = request.options.ebs_period.is_none() && request.options.frequency.is_none();
     for event in choice.events.iter_mut().filter(|event| rate_is_open && event.unit == Unit::Nanoseconds) {
-        let period = SAMPLE.as_nanos() as f64 / (SAMPLE_SHARE * request.tracer.overhead / 100.0);
+        let period = SAMPLE.as_nanos() as f64 / (sample_share(kind) * request.tracer.overhead / 100.0);
         event.period = Period::Every(prime_from((period as u64).clamp(1_000_000, 1_000_000_000)));
     }
 }

@@ -33,8 +33,10 @@ pub(crate) const RARE_STOP: PerCpu<Duration> =
 const CHILD_STOP: Duration = Duration::from_micros(4);
 /// CPU time that a sample of the clock costs (`benches/record-overhead`).
 pub(crate) const SAMPLE: Duration = Duration::from_micros(20);
-/// The part of the budget that event samples beside the bursts may take.
+/// The part of the budget that event samples beside the bursts may take,
 pub(crate) const SAMPLE_SHARE: f64 = 0.2;
+/// and where agents take the bursts. They are so many then that the moments they start at tell as much of time as samples do.
+pub(crate) const SAMPLE_SHARE_BESIDE_AGENTS: f64 = 0.1;
 /// The part of the budget that is kept for what comes too late to be made up for: the end.
 pub(crate) const UNSEEN_SHARE: f64 = 0.1;
 /// What it is taken to cost to begin with a thread that is there already: to trace it, to look what it blocks, to open its clock.
