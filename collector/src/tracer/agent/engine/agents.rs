@@ -1,6 +1,6 @@
 //! Which processes have the agent, and whether the clocks of their threads come through to it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent::LoadStatus;
 
@@ -18,12 +18,22 @@ const QUIET_PERIODS: u32 = 20;
 const MANY: usize = 16;
 /// The first burst of a thread comes as soon after it is turned to the agent as this, ns of CPU time, if its moment was chosen before.
 const FIRST_PERIOD: u64 = 50_000;
-/// Processes that are looked at each time.
+/// Processes that are looked at each time,
 const LOOKS: usize = 8;
+/// and how often at most.
+const LOOK_AFTER: Duration = Duration::from_millis(200);
 /// How long a clock waits for a first burst,
 const LONGEST_STAND: Duration = Duration::from_secs(1);
-/// and how long before it is looked whether the thread blocks the signal.
+/// and how long before it is looked whether the thread blocks the signal; then twice as long, and so on.
 const BLOCKED: Duration = Duration::from_millis(20);
+
+/// A thread whose clock overflows once and stands then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    thread: i32,
+    since: Instant,
+    next_look: Instant,
+}
 
 impl AgentEngine {
     /// From now on its clocks tell the agent.
@@ -122,6 +132,7 @@ impl AgentEngine {
 
     /// Looks whether processes with an agent have begun to filter their system calls: the agent's might not be let through.
     pub(super) fn look_after(&mut self) {
+        self.next_look_after = self.kernel.now() + LOOK_AFTER;
         let processes = self.tree.with_agent();
         let turn = self.looks % processes.len().div_ceil(LOOKS).max(1);
         self.looks += 1;
@@ -148,7 +159,7 @@ impl AgentEngine {
     /// The clock of a thread overflows once, until its burst is seen, which is soon.
     pub(super) fn stands(&mut self, thread: i32) {
         let now = self.kernel.now();
-        self.standing.push((thread, now));
+        self.standing.push(Standing { thread, since: now, next_look: now + BLOCKED });
         self.last_stand = Some(now);
         self.next_tick = self.next_tick.min(now + SOON_SEEN);
     }
@@ -157,10 +168,9 @@ impl AgentEngine {
     pub(super) fn start_standing(&mut self) {
         let now = self.kernel.now();
         let mut looks = LOOKS;
-        for (thread, since) in std::mem::take(&mut self.standing) {
+        for Standing { thread, since, mut next_look } in std::mem::take(&mut self.standing) {
             let Some(watched) = self.tree.get(thread).filter(|watched| watched.stands) else { continue };
-            let waits = now < since + LONGEST_STAND;
-            if now >= since + BLOCKED
+            if now >= next_look
                 && looks > 0
                 && let Some(State::With { signal }) = self.tree.state(watched.process)
             {
@@ -169,12 +179,14 @@ impl AgentEngine {
                     self.begin_visits(thread);
                     continue;
                 }
+                next_look = now + (now - since);
             }
+            let waits = now < since + LONGEST_STAND;
             if !waits {
                 // If it has overflowed, and the burst failed, this starts it; one that has not is left as it is.
                 watched.go_on();
             }
-            self.standing.push((thread, if waits { since } else { now }));
+            self.standing.push(Standing { thread, since: if waits { since } else { now }, next_look });
         }
     }
 }

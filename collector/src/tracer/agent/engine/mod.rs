@@ -19,6 +19,7 @@ use crate::machine::cpu_list::CpuList;
 use crate::sys::EventFd;
 use crate::tracer::agent::attention::Attention;
 use crate::tracer::agent::collecting::{Collecting, NewBurst};
+use crate::tracer::agent::engine::agents::Standing;
 use crate::tracer::agent::engine::starting::Starting;
 use crate::tracer::agent::sideband::Sideband;
 use crate::tracer::agent::stops::Stops;
@@ -44,6 +45,8 @@ const FEW: f64 = 64.0;
 const YOUNG: Duration = Duration::from_millis(3);
 /// How soon first bursts are looked for while threads have begun lately.
 const SOON_SEEN: Duration = Duration::from_millis(10);
+/// and how long ago is lately.
+const LONG_AGO: Duration = Duration::from_millis(200);
 /// How soon it is looked for an agent that is being mapped.
 const LOADING: Duration = Duration::from_millis(1);
 /// The kernel's own least period is not much shorter, ns.
@@ -84,8 +87,9 @@ pub(crate) struct AgentEngine {
     /// How soon it is looked again for agents that are being mapped.
     next_look: Duration,
     looks: usize,
-    /// Threads whose clocks overflow once and stand then, and since when.
-    standing: Vec<(i32, Instant)>,
+    /// When processes with agents are looked at next.
+    next_look_after: Instant,
+    standing: Vec<Standing>,
     /// When the last of them was added.
     last_stand: Option<Instant>,
     /// Times that bursts were taken out, of the first few.
@@ -151,6 +155,7 @@ impl AgentEngine {
             agents: Agents::default(),
             next_look: LOADING,
             looks: 0,
+            next_look_after: now,
             standing: Vec::new(),
             last_stand: None,
             ticks: 0,
@@ -223,7 +228,9 @@ impl AgentEngine {
                 self.arm(thread, self.burst_took);
             }
         }
-        self.look_after();
+        if self.kernel.now() >= self.next_look_after {
+            self.look_after();
+        }
         let passed = {
             let mut held = self.collecting.held();
             let statistics = &mut held.statistics;
@@ -248,7 +255,7 @@ impl AgentEngine {
             bursts if often < OFTEN || bursts > FEW as usize => often.min(self.until_few()),
             _ => often,
         };
-        let is_soon = self.last_stand.is_some_and(|since| now < since + OFTEN);
+        let is_soon = self.last_stand.is_some_and(|since| now < since + LONG_AGO);
         let next = if is_soon { next.min(SOON_SEEN) } else { next };
         let next = self.starting.interval().map_or(next, |interval| next.min(interval));
         self.next_look = (2 * self.next_look).min(SELDOM);
