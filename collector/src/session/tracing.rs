@@ -62,7 +62,7 @@ impl Tracing {
             end: options.size.end(kind),
             overhead: options.overhead,
             start_credit: if request.target == Target::Command { options.start_credit } else { Duration::ZERO },
-            burst_share: 1.0 - UNSEEN_SHARE - if samples { sample_share(kind) } else { 0.0 },
+            burst_share: 1.0 - unseen_share(kind) - if samples { sample_share(kind) } else { 0.0 },
             inherit: !request.no_inherit,
             command: None,
             clock,
@@ -117,6 +117,7 @@ impl PlannedFollower for Tracing {
                 Err(error) if is_open => {
                     choice.degradations.push(format!("bursts cost more than they could: {error}"));
                     self.settings.kind = TracerKind::Lookahead;
+                    self.settings.burst_share -= unseen_share(TracerKind::Lookahead);
                     self.settings.end = request.tracer.size.end(TracerKind::Lookahead);
                 }
                 made => attached = Some(made),
@@ -194,6 +195,10 @@ pub(crate) fn by_default(machine: &Machine, choice: &mut Choice) -> Option<(Trac
     let kind = wanted(&request, machine, choice)?;
     sample_less(&request, kind, choice);
     Some((kind, request.tracer))
+}
+
+fn unseen_share(kind: TracerKind) -> f64 {
+    if kind.has_agents() { 0.0 } else { UNSEEN_SHARE }
 }
 
 fn sample_share(kind: TracerKind) -> f64 {

@@ -39,6 +39,8 @@ pub(crate) const SAMPLE_SHARE: f64 = 0.2;
 pub(crate) const SAMPLE_SHARE_BESIDE_AGENTS: f64 = 0.1;
 /// The part of the budget that is kept for what comes too late to be made up for: the end.
 pub(crate) const UNSEEN_SHARE: f64 = 0.1;
+/// The same beside agents, whose stops need no allowance: what the end takes, kept back in the first seconds.
+pub(crate) const END: Duration = Duration::from_millis(5);
 /// What it is taken to cost to begin with a thread that is there already: to trace it, to look what it blocks, to open its clock.
 pub(crate) const NEW_THREAD: Duration = Duration::from_micros(100);
 /// What a burst is taken to cost before one was seen.

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::tracer::agent::engine::AgentEngine;
+use crate::tracer::budget::stop_cost::END;
 use crate::tracer::kernel::{Kernel, Processes};
 
 /// How often to look at least whether there is room for more of them,
@@ -74,6 +75,7 @@ impl AgentEngine {
             let statistics = &mut self.collecting.held().statistics;
             statistics.starting.took = self.budget.begin(is_running, &self.kernel, statistics);
         }
+        self.budget.governor.spread(END);
         if is_running {
             self.starting.began = self.kernel.now();
             self.list_running();
