@@ -28,7 +28,7 @@ fn json_has_its_fixed_shape() {
     assert!(report["branch_records"]["available"].is_boolean());
     let tracing = &report["software_tracing"];
     assert!(tracing["available"].is_boolean() && tracing["running_processes"].is_boolean(), "{tracing}");
-    assert!(tracing["agents"].is_boolean(), "{tracing}");
+    assert!(tracing["agents"].is_boolean() && tracing["timers"].is_boolean(), "{tracing}");
     assert!(report["would_use"]["events"].is_array() && report["advice"].is_array());
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
     assert!(cpuinfo.contains(report["cpu"]["vendor"].as_str().unwrap()));

@@ -7,6 +7,7 @@ use crate::plan::choice::{Choice, CountsFrom, choose};
 use crate::plan::event_spec::{Role, Unit};
 use crate::plan::microarchitecture::Microarchitecture;
 use crate::plan::{BranchRecords, Options, branch_records};
+use crate::session::timing::{by_timers, is_possible};
 use crate::session::tracing::by_default;
 use crate::tracer::{BurstEnd, TracerKind};
 
@@ -73,7 +74,7 @@ pub struct BranchReport {
 /// Branches traced in software.
 #[derive(Clone, Debug, Serialize)]
 pub struct TracingReport {
-    /// Whether a command's branches can be traced.
+    /// Whether a command's branches can be traced in any way.
     pub available: bool,
     /// Whether a child of this process could be traced when it was tried.
     pub ptrace: Probe,
@@ -81,6 +82,8 @@ pub struct TracingReport {
     pub running_processes: bool,
     /// Whether agents inside a command's processes can take the bursts, which costs less.
     pub agents: bool,
+    /// Whether timers of CPU time can start the bursts of a command's processes, which needs neither perf events nor ptrace.
+    pub timers: bool,
     /// Whether a path that is traced from outside can go on after system calls, which takes a breakpoint.
     pub behind_system_calls: bool,
 }
@@ -175,16 +178,27 @@ fn tracing_report(machine: &Machine, opener: &mut dyn EventOpener) -> TracingRep
     let probes = &machine.probes;
     let clock = probes.task_clock.works() || machine.counts_instructions();
     let unrestricted = machine.kernel.ptrace_scope.unwrap_or(0) == 0 || machine.privileges.sys_ptrace;
+    let timers = is_possible(opener);
     TracingReport {
-        available: ptrace.works() && clock,
+        available: ptrace.works() && clock || timers,
         ptrace,
         running_processes: ptrace.works() && clock && unrestricted,
         agents: ptrace.works() && probes.task_clock.works() && agent::Image::possible().is_ok(),
+        timers,
         behind_system_calls: probes.breakpoint.works(),
     }
 }
 
 fn would_use(machine: &Machine, tracing: &TracingReport, opener: &mut dyn EventOpener) -> WouldUse {
+    if let Some((choice, end, overhead)) = by_timers(machine, opener) {
+        return WouldUse {
+            source: Some(choice.source),
+            events: Vec::new(),
+            tracer: Some(WouldTrace { kind: TracerKind::Timer, end, overhead }),
+            degradations: choice.degradations,
+            error: None,
+        };
+    }
     match choose(machine, &Options::default(), opener) {
         Err(error) => WouldUse {
             source: None,
@@ -195,7 +209,7 @@ fn would_use(machine: &Machine, tracing: &TracingReport, opener: &mut dyn EventO
         },
         Ok(mut choice) => WouldUse {
             source: Some(choice.source),
-            tracer: if tracing.available { would_trace(machine, &mut choice) } else { None },
+            tracer: if tracing.ptrace.works() { would_trace(machine, &mut choice) } else { None },
             events: choice
                 .events
                 .iter()
@@ -275,7 +289,7 @@ fn advice(machine: &Machine, tracing: &TracingReport) -> Vec<String> {
         "Set kernel.yama.ptrace_scope to 1 or lower (3 holds until the next boot): branches can then be traced in software.",
     );
     say(
-        usable && !records && tracing.available && !tracing.behind_system_calls,
+        usable && !records && tracing.ptrace.works() && !tracing.behind_system_calls,
         "Let hardware breakpoints open: branches traced in software, from outside, end at system calls without them.",
     );
     say(

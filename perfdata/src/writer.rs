@@ -112,6 +112,22 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
+    /// Writes records alone, for others to put them into a recording ([`Self::write_raw`]).
+    ///
+    /// # Errors
+    /// When there is no event, or records could not be told apart by their sample ids.
+    pub fn of_records(out: W, events: &[EventDescription]) -> Result<Self, Error> {
+        EventLookup::new(events, &mut Vec::new())?;
+        let attr_size = events.iter().map(|event| event.attr.needed_size()).max().unwrap_or(0);
+        let container = Container::Stream;
+        Ok(Self { out, container, events: events.to_vec(), attr_size, written: 0, record: Vec::new() })
+    }
+
+    /// What it writes to.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// The events it was created with.
     pub fn events(&self) -> &[EventDescription] {
         &self.events

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use collector::KernelOpener;
 use collector::doctor::{Report, TracingReport, examine};
-use collector::machine::Machine;
+use collector::machine::{Machine, Probe};
 use collector::tracer::BurstEnd;
 
 use crate::output::write_to;
@@ -79,7 +79,7 @@ fn text(report: &Report) -> String {
     line(&mut out, "Instructions", &format!("counted in hardware: {}", probes.instructions));
     line(&mut out, "Clock", &format!("task-clock: {}", probes.task_clock));
     line(&mut out, "Breakpoints", &probes.breakpoint.to_string());
-    line(&mut out, "Branch tracing", &software_tracing(&report.software_tracing));
+    line(&mut out, "Branch tracing", &software_tracing(&report.software_tracing, probes.task_clock));
     let paranoid = report.kernel.perf_event_paranoid.map_or("unknown".to_owned(), |level| level.to_string());
     let held: Vec<&str> = [
         (report.privileges.perfmon, "CAP_PERFMON"),
@@ -126,19 +126,20 @@ fn text(report: &Report) -> String {
     out
 }
 
-fn software_tracing(tracing: &TracingReport) -> String {
-    match (tracing.available, tracing.running_processes) {
-        (true, running) => {
-            let agents = match tracing.agents {
-                true => "yes",
-                false => "by stops only (agents need FSGSBASE, Linux 5.9, and a clock)",
-            };
-            let running = if running { "" } else { "; of running processes: no" };
-            format!("in software: {agents}{running}")
+/// Which ways there are, and why not the others.
+fn software_tracing(tracing: &TracingReport, clock: Probe) -> String {
+    let stops = tracing.ptrace.works() && clock.works();
+    let ways = match (tracing.agents, tracing.timers) {
+        (true, _) => "yes",
+        (false, _) if stops || tracing.running_processes => {
+            "by stops only (agents need FSGSBASE, Linux 5.9, and a clock)"
         }
-        (false, _) if tracing.ptrace.works() => "in software: no, there is no clock".to_owned(),
-        (false, _) => format!("in software: {}", tracing.ptrace),
-    }
+        (false, true) => "by timers only",
+        (false, false) => "no",
+    };
+    let running = if tracing.running_processes { "" } else { "; of running processes: no" };
+    let timers = if tracing.timers { "works" } else { "no (they need timer_create and FSGSBASE, Linux 5.9)" };
+    format!("in software: {ways}{running} (perf events: {clock}; ptrace: {}; timers: {timers})", tracing.ptrace)
 }
 
 fn line(out: &mut String, label: &str, value: &str) {

@@ -17,12 +17,12 @@ pub struct Place {
 impl Place {
     /// `None`, said on stderr, where nothing can be recorded.
     pub fn to_record() -> Option<Self> {
-        Self::if_possible(|doctor| match doctor["would_use"]["error"].as_str() {
-            None => true,
-            Some(reason) => {
-                testing::skip!(NoSampling, "{reason}");
-                false
+        Self::if_possible(|doctor| {
+            let can = opens_events(doctor) && doctor["would_use"]["error"].is_null();
+            if !can {
+                testing::skip!(NoSampling, "{}", doctor["would_use"]);
             }
+            can
         })
     }
 
@@ -31,7 +31,18 @@ impl Place {
         Self::if_possible(can_trace)
     }
 
-    /// The same, and `None` where `record` does not trace unless it is told to.
+    /// `None`, said on stderr, where timers cannot start bursts.
+    pub fn to_time() -> Option<Self> {
+        Self::if_possible(|doctor| {
+            let can = doctor["software_tracing"]["timers"] == true;
+            if !can {
+                testing::skip!(NoTracing, "no bursts by timers here: {}", doctor["software_tracing"]);
+            }
+            can
+        })
+    }
+
+    /// As [`Self::to_trace`], and `None` where `record` does not trace unless it is told to.
     pub fn to_trace_by_default() -> Option<Self> {
         Self::if_possible(|doctor| {
             if doctor["would_use"]["tracer"].is_null() {
@@ -63,8 +74,14 @@ impl Place {
     }
 }
 
+fn opens_events(doctor: &Value) -> bool {
+    doctor["probes"]["dummy"] == "works"
+}
+
 fn can_trace(doctor: &Value) -> bool {
-    let can = doctor["software_tracing"]["available"] == true && !doctor["would_use"]["error"].is_string();
+    let tracing = &doctor["software_tracing"];
+    let can = tracing["available"] == true && tracing["ptrace"] == "works" && opens_events(doctor);
+    let can = can && !doctor["would_use"]["error"].is_string();
     if !can {
         testing::skip!(NoTracing, "no software tracing here: {}", doctor["software_tracing"]);
     }

@@ -120,7 +120,7 @@ pub(crate) enum Kept {
 
 /// What is mapped into programs, made ready.
 pub struct Image {
-    file: OwnedFd,
+    pub(crate) file: OwnedFd,
     parts: Vec<Part>,
     /// The bursts that come out of programs.
     pub slots: Slots,

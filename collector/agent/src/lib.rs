@@ -27,11 +27,15 @@ mod inside;
 mod layout;
 mod loader;
 mod path_copy;
+mod preload;
 mod resident;
 mod slots;
+mod timers;
 
 pub use image::{Image, ImageError};
 pub use layout::{REGION, SCRATCH};
 pub use loader::{ENTRY, LoadStatus, Loading, ProgramRegisters, SIGNAL, STATUS, page};
+pub use preload::{Clock, Preload, SIGNAL_OF_TIMERS};
 pub use resident::{InUse, RESTORE, Resident, Restoring, Waiting};
 pub use slots::{Burst, Checked, Difference, Limits, MemoryChange, Outcome, Slots, Tally};
+pub use timers::{Part, Signals, Timers};

@@ -18,7 +18,7 @@ use crate::layout::SCRATCH;
 use crate::resident::{self, RESIDENT};
 
 /// Where the data begins.
-const DATA: u64 = SCRATCH + 0x400;
+pub(crate) const DATA: u64 = SCRATCH + 0x400;
 /// Where the path of the recorder's file is.
 pub(crate) const RECORDER: u64 = DATA + offset_of!(Data, memory_path) as u64;
 /// Parts at most; the last is followed by an address of 0.
@@ -38,6 +38,9 @@ struct Data {
     /// 1: the agent is in. 2: it could not be mapped.
     status: u64,
     back: Back,
+    /// The process that has put itself here, and its timer ([`crate::preload`]).
+    owner: u64,
+    timer: u64,
 }
 
 /// What the thread has again when the code has done its work.
@@ -145,6 +148,8 @@ pub fn page(image: &Image, memory_path: &str, executable_path: &str, loading: &L
         place_of_programs_action: image.place_of_programs_action(),
         status: 0,
         back: loading.back(),
+        owner: 0,
+        timer: 0,
     };
     (image.parts().len() <= PARTS).then_some(())?;
     let mut page = vec![0; (RESIDENT - SCRATCH) as usize];
@@ -185,6 +190,28 @@ impl Loading {
 }
 
 const _: () = assert!(DATA + (size_of::<Data>() as u64) <= RESIDENT);
+
+/// Where, from [`DATA`] on, what is that a program needs which maps the image by itself.
+pub(crate) mod at {
+    use super::*;
+
+    pub(crate) const STATUS: usize = offset_of!(Data, status);
+    pub(crate) const OWNER: usize = offset_of!(Data, owner);
+    pub(crate) const TIMER: usize = offset_of!(Data, timer);
+    const BACK: usize = offset_of!(Data, back);
+    pub(crate) const MASK: usize = BACK + offset_of!(Back, mask);
+    pub(crate) const FLAGS: usize = BACK + offset_of!(Back, flags);
+    const REGISTERS: usize = BACK + offset_of!(Back, registers);
+    pub(crate) const RSP: usize = REGISTERS + 8 * 4;
+    pub(crate) const RBP: usize = REGISTERS + 8 * 5;
+}
+
+/// The process that has put itself here, and its timer. Only where the image is mapped.
+pub(crate) fn preloaded() -> (u32, u32) {
+    // SAFETY: the scratch page is mapped with the image; nobody writes these words any more.
+    let word = |place: usize| unsafe { ((DATA + place as u64) as *const u64).read_volatile() };
+    (word(at::OWNER) as u32, word(at::TIMER) as u32)
+}
 
 /// Gives the thread its flags, its mask and its registers again, and goes to the address that is written after this. `back` is where the
 /// [`Back`] is, from rbp on. Flags first, by a stack that is nobody's: from the program's own stack pointer on a signal

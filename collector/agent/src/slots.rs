@@ -13,6 +13,7 @@ use addresses::Avma;
 use lookahead::{Branch, BranchKind, Branches, DataLines, StopReason};
 
 use crate::inside::{burst, follow};
+use crate::timers::{SharedTimers, Timers};
 
 /// Slots there are: for some 50 ms of bursts on a machine of many CPUs.
 const SLOTS: usize = 128;
@@ -59,6 +60,9 @@ pub(crate) struct Shared {
     checks: AtomicU32,
     /// Numbers of holds.
     holds: AtomicU32,
+    pub(crate) timers: SharedTimers,
+    /// The signal of timers.
+    signal: AtomicU32,
     /// Of each slot, side by side: they are looked at more often than the slots.
     states: [AtomicU32; SLOTS],
     slots: [Slot; SLOTS],
@@ -91,8 +95,9 @@ pub(crate) struct Slot {
     branch_count: AtomicU32,
     use_count: AtomicU32,
     forwarded_count: AtomicU32,
-    /// The event whose signal started the burst: the number of its descriptor in the recorder.
-    event: AtomicU64,
+    /// The event whose signal started the burst: the number of its descriptor in the recorder. If a timer did, the thread.
+    event: AtomicU32,
+    process: AtomicU32,
     start: AtomicU64,
     /// When it ended, by `CLOCK_MONOTONIC`, ns.
     time: AtomicU64,
@@ -150,6 +155,11 @@ impl Shared {
         self.off.load(Relaxed) != 0
     }
 
+    /// The signal of timers.
+    pub(crate) fn signal(&self) -> i32 {
+        self.signal.load(Relaxed) as i32
+    }
+
     pub(crate) fn checks(&self) -> bool {
         self.checks.load(Relaxed) != 0
     }
@@ -160,13 +170,14 @@ impl Shared {
     }
 
     /// A slot to fill, the first that is free: it is the warmest.
-    pub(crate) fn take(&self, event: u64) -> Option<TakenSlot<'_>> {
+    pub(crate) fn take(&self, event: u32, process: u32) -> Option<TakenSlot<'_>> {
         let free = |state: &AtomicU32| {
             state.load(Relaxed) == FREE && state.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_ok()
         };
         let index = self.states.iter().position(free)?;
         let (slot, state) = (&self.slots[index], &self.states[index]);
         slot.event.store(event, Relaxed);
+        slot.process.store(process, Relaxed);
         slot.checked[0].store(0, Relaxed);
         Some(TakenSlot { slot, state })
     }
@@ -299,8 +310,10 @@ impl Branches for SlotBranches<'_> {
 /// A burst that has come out of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Burst {
-    /// The event whose signal started it: the number of its descriptor in the recorder.
+    /// The event whose signal started it: the number of its descriptor in the recorder. If a timer did, the thread.
     pub event: i32,
+    /// The process that has taken it.
+    pub process: i32,
     /// Address of its first instruction.
     pub start: Avma,
     /// When it ended, by `CLOCK_MONOTONIC`, ns.
@@ -569,6 +582,16 @@ impl Slots {
         self.shared().checks.store(u32::from(on), Relaxed);
     }
 
+    /// What processes have to say whose bursts are started by timers.
+    pub fn timers(&self) -> Timers<'_> {
+        Timers { shared: &self.shared().timers }
+    }
+
+    /// Timers are to send this signal.
+    pub(crate) fn set_signal(&self, signal: i32) {
+        self.shared().signal.store(signal as u32, Relaxed);
+    }
+
     /// Whether bursts are to be taken.
     pub fn switch(&self, on: bool) {
         self.shared().off.store(u32::from(!on), Relaxed);
@@ -676,6 +699,7 @@ impl Burst {
         self.unsupported = (self.end == "unsupported instruction").then_some((end >> 8) as u16);
         self.known_until = u32::try_from(slot.known_until.load(Relaxed)).ok();
         self.event = slot.event.load(Relaxed) as i32;
+        self.process = slot.process.load(Relaxed) as i32;
         self.start = Avma(slot.start.load(Relaxed));
         self.time = slot.time.load(Relaxed);
         let pieces = self.branches.len() / PIECE + 1;

@@ -16,7 +16,6 @@ pub(crate) use crate::control::outlook::Heard;
 use crate::control::switch::{LeftOut, Switch};
 use crate::error::RecordError;
 use crate::session::record_layout::{BrokenRecord, RecordLayout};
-use crate::sys::wake_waiting_thread;
 use crate::tracer::{Shared, monotonic_time};
 
 /// What is said to a recorder, and what comes of it.
@@ -76,7 +75,7 @@ impl Control {
     fn tell_tracer(&self) {
         if let Some(tracer) = &self.tracer {
             tracer.switch.hear(self.switch.outlook());
-            wake_waiting_thread();
+            tracer.wake_tracer();
         }
     }
 

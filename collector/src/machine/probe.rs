@@ -6,7 +6,7 @@ use perfdata::{AttrFlags, BranchSampleType, EventAttr, ReadFormat, SampleFormat}
 use super::{Probe, Probes};
 use crate::errno::Errno;
 
-/// Something that opens perf events and traces children: the kernel, or a simulated one.
+/// Something that opens perf events, traces children and has timers: the kernel, or a simulated one.
 pub trait EventOpener {
     /// Opens `attr` for a moment: for this process on any CPU, for this process on `cpu`, or (`all_tasks`) for everything on `cpu`.
     ///
@@ -19,6 +19,12 @@ pub trait EventOpener {
     /// # Errors
     /// What `ptrace` answered.
     fn try_trace(&mut self) -> Result<(), Errno>;
+
+    /// Has a timer of this process's CPU time for a moment.
+    ///
+    /// # Errors
+    /// What `timer_create` answered.
+    fn try_timer(&mut self) -> Result<(), Errno>;
 }
 
 /// Tries each event of [`Probes`].

@@ -196,6 +196,10 @@ mod tests {
         fn try_trace(&mut self) -> Result<(), Errno> {
             Err(Errno::ENOSYS)
         }
+
+        fn try_timer(&mut self) -> Result<(), Errno> {
+            Err(Errno::ENOSYS)
+        }
     }
 
     fn write(root: &Path, files: &[(&str, &str)]) {

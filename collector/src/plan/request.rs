@@ -108,6 +108,16 @@ impl Request {
             return refuse("--tracer cannot follow everything that runs: give a command, -p or -t".to_owned());
         }
         self.check_agents().map_or(Ok(()), |reason| refuse(reason.to_owned()))?;
+        let Options { ebs, lbr, levels, .. } = &self.options;
+        let other_events = *ebs != EventOption::Best || *lbr != EventOption::Best || *levels == Some(Levels::Kernel);
+        if self.tracer.kind == TracerChoice::Kind(TracerKind::Timer)
+            && (other_events || self.no_inherit || self.cpus.is_some())
+        {
+            return refuse(
+                "--tracer timer has bursts of a command and all that it starts, and no events: no --ebs-event, --lbr-event, -k, -i, -C"
+                    .to_owned(),
+            );
+        }
         if let Some(SimulationOptions { pmu, .. }) = &self.simulation {
             if self.target != Target::Command || self.no_inherit || self.cpus.is_some() {
                 return refuse("the simulated PMU runs a command, all of it: no -p, -t, -a, -C, -i".to_owned());
@@ -138,6 +148,9 @@ impl Request {
         let TracerOptions { kind, inject, .. } = self.tracer;
         let is_agent = kind == TracerChoice::Kind(TracerKind::Agent);
         match &self.target {
+            target if kind == TracerChoice::Kind(TracerKind::Timer) && *target != Target::Command => {
+                Some("--tracer timer is for commands that are started")
+            }
             target if kind == TracerChoice::Kind(TracerKind::AgentCheck) && *target != Target::Command => {
                 Some("--tracer agent-check is for commands that are started")
             }
@@ -202,6 +215,15 @@ mod tests {
             check(traced(target, checked, false), "agent-check is for commands");
         }
         assert!(traced(&Target::Command, checked, false).check().is_ok());
+        let timed = TracerChoice::Kind(TracerKind::Timer);
+        for target in [&processes, &threads] {
+            check(traced(target, timed, false), "timer is for commands");
+        }
+        let command = traced(&Target::Command, timed, false);
+        assert!(command.check().is_ok());
+        let named = Options { ebs: EventOption::None, ..Options::default() };
+        check(Request { options: named, ..command.clone() }, "no --ebs-event");
+        check(Request { no_inherit: true, ..command }, "-i");
         check(Request { cpus: Some(CpuList::default()), ..system }, "no CPU");
     }
 }

@@ -1,7 +1,7 @@
 //! The command that is recorded, from before its start to its end.
 
 use std::env;
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -37,19 +37,22 @@ pub(crate) struct PreparedCommand {
 }
 
 impl PreparedCommand {
-    /// Forks; nothing of the command runs yet.
+    /// Forks; nothing of the command runs yet. `added`: a variable of its environment, in place of what this process has.
     pub(crate) fn fork(
         arguments: &[OsString],
+        added: Option<(&str, OsString)>,
         signals: &SignalFd,
         stdout_to_stderr: bool,
     ) -> Result<Self, RecordError> {
         let program = PathBuf::from(&arguments[0]);
-        let arguments = match c_strings(arguments) {
-            Ok(arguments) => arguments,
-            Err(source) => return Err(CommandError { program, source }.into()),
+        let environment = added.map(|(name, value)| environment(name, &value));
+        let both = (c_strings(arguments), environment.as_deref().map(c_strings).transpose());
+        let (arguments, environment) = match both {
+            (Ok(arguments), Ok(environment)) => (arguments, environment),
+            (Err(source), _) | (_, Err(source)) => return Err(CommandError { program, source }.into()),
         };
         // What fails here is a matter of limits of this process, not of the command.
-        let child = StoppedChild::fork(&arguments, signals, stdout_to_stderr);
+        let child = StoppedChild::fork(&arguments, environment.as_deref(), signals, stdout_to_stderr);
         let child = child.map_err(RecordError::system("starting a process for the command"))?;
         Ok(Self { program, child, tracer: None })
     }
@@ -71,6 +74,13 @@ impl PreparedCommand {
         let pid = self.child.start().map_err(|source| CommandError { program, source })?;
         Ok(Command { pid, pidfd: pidfd_open(pid, PidfdFlags::empty()).ok(), status: None, tracer })
     }
+}
+
+/// The environment of this process with one variable of another value.
+fn environment(name: &str, value: &OsStr) -> Vec<OsString> {
+    let variable = |name: &OsStr, value: &OsStr| [name, OsStr::new("="), value].into_iter().collect::<OsString>();
+    let others = env::vars_os().filter(|(other, _)| other != name);
+    others.map(|(other, value)| variable(&other, &value)).chain([variable(OsStr::new(name), value)]).collect()
 }
 
 impl Command {

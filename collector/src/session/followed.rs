@@ -1,5 +1,6 @@
 //! Samples made by a thread of the collector that follows the program: the software tracer, or the simulated PMU.
 
+use std::ffi::OsString;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::tracer::{Follower, Shared};
 /// A follower that is to be attached.
 pub(crate) trait PlannedFollower {
     /// Attaches it to what `request` asks for, of which `command` is the process of the command, if there is one. Its events agree with
-    /// `first` in all that readers expect events to agree in. Nothing is sampled yet. `None`: it is done without, which is among the
+    /// `first`, that of the kernel's events which tells of mappings, if there are any, in all that readers expect events to agree in. Nothing is sampled yet. `None`: it is done without, which is among the
     /// degradations of `choice` then.
     ///
     /// # Errors
@@ -27,9 +28,14 @@ pub(crate) trait PlannedFollower {
         self: Box<Self>,
         request: &Request,
         command: Option<u32>,
-        first: &EventAttr,
+        first: Option<&EventAttr>,
         choice: &mut Choice,
     ) -> Result<Option<Attached>, RecordError>;
+
+    /// A variable that the command has to have in its environment.
+    fn environment(&self) -> Option<(&'static str, OsString)> {
+        None
+    }
 
     /// Files that it has open besides those that every follower has.
     fn files(&self) -> usize {
@@ -47,8 +53,9 @@ pub(crate) fn agreeing(spec: &EventSpec, first: &EventAttr, fields: SampleFormat
 /// A follower at work.
 pub(crate) struct Attached {
     pub(crate) producer: Box<dyn Producer>,
-    /// What it shares; it is told first how a command ends that it follows.
     pub(crate) shared: Arc<Shared>,
+    /// It traces the command, and is told first how that ends.
+    pub(crate) traces: bool,
 }
 
 /// What a follower of some kind says of itself.
@@ -77,7 +84,7 @@ impl<F: Follows + 'static> Followed<F> {
     pub(crate) fn attached(plan: F, events: Vec<EventDescription>, follower: Follower<F::Statistics>) -> Attached {
         let shared = follower.shared();
         let producer = Self { plan, events, shared: shared.clone(), follower: Some(follower), done: None };
-        Attached { producer: Box::new(producer), shared }
+        Attached { producer: Box::new(producer), shared, traces: true }
     }
 }
 

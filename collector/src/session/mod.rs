@@ -19,9 +19,10 @@ pub(crate) mod recorder;
 mod setup;
 #[cfg_attr(not(feature = "simulated-pmu"), path = "simulating_absent.rs")]
 mod simulating;
-mod synthesize;
+pub(crate) mod synthesize;
 pub(crate) mod tally;
 mod time_order;
+pub(crate) mod timing;
 pub(crate) mod tracing;
 
 use std::fs::File;
@@ -42,6 +43,7 @@ use crate::session::build_id::build_ids;
 use crate::session::command::{PreparedCommand, find_program};
 use crate::session::command_outcome::CommandStatus;
 use crate::session::followed::{Attached, PlannedFollower};
+use crate::session::kernel_events::KernelEvents;
 use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
 use crate::session::metadata::{features, metadata};
@@ -53,6 +55,7 @@ use crate::session::recorder::{Recorder, RingSource, Stop};
 use crate::session::setup::{cpus, open_all, tasks};
 use crate::session::simulating::PlannedSimulation;
 use crate::session::tally::Counts;
+use crate::session::timing::Timing;
 use crate::session::tracing::Tracing;
 use crate::simulation::SimulationStatistics;
 use crate::sys::process::{all_processes, group_and_parent};
@@ -257,6 +260,10 @@ fn plan(request: &Request, machine: &Machine) -> Result<(Choice, Option<Box<dyn 
         let (planned, choice) = PlannedSimulation::plan(simulation.pmu, simulation.only_steps, &request.options)?;
         return Ok((choice, Some(Box::new(planned))));
     }
+    if let Some(why) = Timing::wanted(request, machine, &mut KernelOpener) {
+        let (timing, choice) = Timing::plan(request, machine, why)?;
+        return Ok((choice, Some(Box::new(timing))));
+    }
     let mut choice = choose(machine, &request.options, &mut KernelOpener)?;
     let tracing = Tracing::plan(request, machine, &mut choice)?;
     Ok((choice, tracing.map(|tracing| Box::new(tracing) as Box<dyn PlannedFollower>)))
@@ -278,15 +285,18 @@ fn begin(
     signals: SignalFd,
     mut file: File,
 ) -> Result<Begun, RecordError> {
-    let (mut command, kernel) = open_all(request, machine, choice, &signals)?;
+    let added = follower.as_ref().and_then(|follower| follower.environment());
+    let (mut command, kernel) = open_all(request, machine, choice, &signals, added)?;
     let (mut followed, mut tracer) = (None, None);
-    if let (Some(follower), Some(first)) = (follower, kernel.first_attr()) {
+    let first = kernel.as_ref().and_then(KernelEvents::first_attr);
+    if let Some(follower) = follower {
         let pid = command.as_ref().map(PreparedCommand::pid);
         followed = follower.attach(request, pid, first, choice)?;
     }
-    let mut producers: Vec<Box<dyn Producer>> = vec![Box::new(kernel)];
-    if let Some(Attached { producer, shared }) = followed {
-        if let (Some(command), Target::Command) = (&mut command, &request.target) {
+    let mut producers: Vec<Box<dyn Producer>> = Vec::new();
+    producers.extend(kernel.map(|kernel| Box::new(kernel) as Box<dyn Producer>));
+    if let Some(Attached { producer, shared, traces }) = followed {
+        if let (true, Some(command), Target::Command) = (traces, &mut command, &request.target) {
             command.leave_to(shared.clone());
         }
         tracer = Some(shared);

@@ -8,7 +8,7 @@ use crate::errno::Errno;
 use crate::machine::EventOpener;
 use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::{EventSpec, SessionAttrs};
-use crate::sys::{EventFd, Ring, Scope, SignalFd, StoppedChild, seize};
+use crate::sys::{EventFd, Ring, Scope, SignalFd, StoppedChild, seize, try_timer};
 
 /// Opens on the running kernel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,8 +27,12 @@ impl EventOpener for KernelOpener {
         let of_system = |error: io::Error| Errno(error.raw_os_error().unwrap_or(0));
         let signals = SignalFd::block(&[]).map_err(of_system)?;
         // It is never let go, so nothing is executed.
-        let child = StoppedChild::fork(&[], &signals, false).map_err(of_system)?;
+        let child = StoppedChild::fork(&[], None, &signals, false).map_err(of_system)?;
         seize(child.pid().as_raw_nonzero().get(), 0)
+    }
+
+    fn try_timer(&mut self) -> Result<(), Errno> {
+        try_timer()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Opening the events of a session on what is to be recorded.
 
+use std::ffi::OsString;
+
 use crate::error::RecordError;
 use crate::machine::Machine;
 use crate::machine::cpu_list::CpuList;
@@ -18,17 +20,21 @@ const RING_BYTES: usize = 512 << 10;
 /// How often to look again whether threads started while events were being opened.
 const ATTEMPTS: usize = 5;
 
-/// Forks the command and opens the events on what is to be recorded.
+/// Forks the command, with this variable in its environment, and opens the events on what is to be recorded; `None` if there are none.
 pub(crate) fn open_all(
     request: &Request,
     machine: &Machine,
     choice: &mut Choice,
     signals: &SignalFd,
-) -> Result<(Option<PreparedCommand>, KernelEvents), RecordError> {
+    added: Option<(&str, OsString)>,
+) -> Result<(Option<PreparedCommand>, Option<KernelEvents>), RecordError> {
     let command = match request.command.as_slice() {
         [] => None,
-        command => Some(PreparedCommand::fork(command, signals, request.stdout_to_stderr)?),
+        command => Some(PreparedCommand::fork(command, added, signals, request.stdout_to_stderr)?),
     };
+    if choice.events.is_empty() {
+        return Ok((command, None));
+    }
     let page_size = rustix::param::page_size();
     let usual = request.ring_pages.unwrap_or((RING_BYTES / page_size).max(1));
     let cpus = cpus(request, machine);
@@ -80,7 +86,7 @@ pub(crate) fn open_all(
         ));
     }
     missing_cpus(request, &machine.online, choice);
-    Ok((command, KernelEvents::new(request, machine, &choice.events, attrs, opened)))
+    Ok((command, Some(KernelEvents::new(request, machine, &choice.events, attrs, opened))))
 }
 
 /// The CPUs to record on.

@@ -82,11 +82,11 @@ impl PlannedFollower for PlannedSimulation {
         self: Box<Self>,
         _: &Request,
         command: Option<u32>,
-        first: &EventAttr,
+        first: Option<&EventAttr>,
         _: &mut Choice,
     ) -> Result<Option<Attached>, RecordError> {
         // A request without a command is refused before.
-        let Some(command) = command else { return Ok(None) };
+        let (Some(command), Some(first)) = (command, first) else { return Ok(None) };
         let events = self.descriptions(first);
         let settings = SimulationSettings {
             pmu: self.pmu,
@@ -173,6 +173,10 @@ impl EventOpener for OpensAll {
     }
 
     fn try_trace(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn try_timer(&mut self) -> Result<(), Errno> {
         Ok(())
     }
 }

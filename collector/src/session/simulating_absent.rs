@@ -25,7 +25,7 @@ impl PlannedFollower for PlannedSimulation {
         self: Box<Self>,
         _: &Request,
         _: Option<u32>,
-        _: &EventAttr,
+        _: Option<&EventAttr>,
         _: &mut Choice,
     ) -> Result<Option<Attached>, RecordError> {
         match *self {}

@@ -53,10 +53,15 @@ pub(crate) fn process<W: Write + Seek>(writer: &mut Writer<W>, tally: &mut Tally
 }
 
 fn mapping<W: Write + Seek>(writer: &mut Writer<W>, pid: u32, map: &Mapping) -> Result<(), Error> {
+    let sample_id = sample_id(writer, pid, pid);
+    writer.write_mmap2(&mmap(pid, map, sample_id))
+}
+
+/// The record of a mapping of a process.
+pub(crate) fn mmap(pid: u32, map: &Mapping, sample_id: SampleId) -> Mmap<'_> {
     const MAP_SHARED: u32 = 1;
     const MAP_PRIVATE: u32 = 2;
-    let sample_id = sample_id(writer, pid, pid);
-    writer.write_mmap2(&Mmap {
+    Mmap {
         cpu_mode: CpuMode::User,
         pid,
         tid: pid,
@@ -69,7 +74,7 @@ fn mapping<W: Write + Seek>(writer: &mut Writer<W>, pid: u32, map: &Mapping) -> 
         path: &map.path,
         sample_id,
         ..Mmap::default()
-    })
+    }
 }
 
 /// Time 0: before everything that is recorded.

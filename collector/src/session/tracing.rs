@@ -92,9 +92,10 @@ impl PlannedFollower for Tracing {
         mut self: Box<Self>,
         request: &Request,
         command: Option<u32>,
-        first: &EventAttr,
+        first: Option<&EventAttr>,
         choice: &mut Choice,
     ) -> Result<Option<Attached>, RecordError> {
+        let Some(first) = first else { return Ok(None) };
         let (ids, whole) = match &request.target {
             Target::Command => (command.into_iter().collect(), false),
             Target::Processes(ids) => (ids.clone(), true),
@@ -157,36 +158,46 @@ fn open_to_agents(processes: &[u32], choice: &mut Choice) -> Result<Vec<u32>, Tr
     Ok(open)
 }
 
+/// Adds the event of bursts to the metadata, and how they are taken.
+pub(crate) fn introduce(spec: &EventSpec, settings: &Settings, metadata: &mut Metadata) {
+    let provenance = Some(Provenance::Software);
+    metadata.events.push(EventMetadata { provenance, ..event_metadata(spec) });
+    metadata.tracer = Some(settings.metadata());
+}
+
 impl Follows for Tracing {
     type Statistics = TracerStatistics;
 
     /// Without these, readers would take bursts for stacks of the hardware.
     fn introduce(&self, metadata: &mut Metadata) {
-        let provenance = Some(Provenance::Software);
-        metadata.events.push(EventMetadata { provenance, ..event_metadata(&self.spec) });
-        metadata.tracer = Some(self.settings.metadata());
+        introduce(&self.spec, &self.settings, metadata);
     }
 
     fn conclude(&self, done: Option<TracerStatistics>, own: Range<usize>, summary: &mut Summary) {
-        let metadata = &mut summary.metadata;
-        let clocks = metadata.events[..own.start].iter().filter(|event| event.unit == Some(Unit::Nanoseconds));
-        let clock_samples: u64 = clocks.filter_map(|event| event.samples).sum();
-        let mut application = Duration::ZERO;
-        match done {
-            None => metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned()),
-            Some(mut tracer) => {
-                let switched_off = summary.counts.switched_off - summary.counts.bursts_switched_off;
-                tracer.complete(clock_samples + summary.counts.before_first_burst + switched_off, own_cpu_time());
-                application = tracer.time.application;
-                metadata.degradations.extend(tracer.degradations());
-                metadata.tracer = Some(tracer.metadata());
-                summary.tracer = Some(tracer);
-            }
-        }
-        let nanoseconds = nanoseconds(application);
-        let totals = Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 };
-        metadata.events[own].iter_mut().for_each(|event| count_event(event, &totals));
+        conclude(done, own, summary);
     }
+}
+
+/// Completes a summary with what a tracer did. `own`: the place of the bursts' event.
+pub(crate) fn conclude(done: Option<TracerStatistics>, own: Range<usize>, summary: &mut Summary) {
+    let metadata = &mut summary.metadata;
+    let clocks = metadata.events[..own.start].iter().filter(|event| event.unit == Some(Unit::Nanoseconds));
+    let clock_samples: u64 = clocks.filter_map(|event| event.samples).sum();
+    let mut application = Duration::ZERO;
+    match done {
+        None => metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned()),
+        Some(mut tracer) => {
+            let switched_off = summary.counts.switched_off - summary.counts.bursts_switched_off;
+            tracer.complete(clock_samples + summary.counts.before_first_burst + switched_off, own_cpu_time());
+            application = tracer.time.application;
+            metadata.degradations.extend(tracer.degradations());
+            metadata.tracer = Some(tracer.metadata());
+            summary.tracer = Some(tracer);
+        }
+    }
+    let nanoseconds = nanoseconds(application);
+    let totals = Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 };
+    metadata.events[own].iter_mut().for_each(|event| count_event(event, &totals));
 }
 
 /// What would trace a command without options, if it can be; the choice becomes what would be opened beside it.
@@ -248,7 +259,8 @@ fn has_agents(request: &Request, machine: &Machine) -> bool {
     request.target == Target::Command && !machine.counts_instructions() && has_room && is_possible
 }
 
-fn spec(clock: Clock, overhead: f64) -> EventSpec {
+/// The event of bursts.
+pub(crate) fn spec(clock: Clock, overhead: f64) -> EventSpec {
     let (unit, kind, config, period) = match clock {
         Clock::Time => {
             (Unit::Nanoseconds, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_TASK_CLOCK, 25_000_000.0 / overhead)

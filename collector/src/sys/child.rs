@@ -25,26 +25,34 @@ pub(crate) struct StoppedChild {
 
 impl StoppedChild {
     /// Forks. The child will run `arguments[0]`, searched in `PATH`, with the signal mask the caller had before `signals`;
-    /// with `stdout_to_stderr` what it prints goes where its errors go.
-    pub(crate) fn fork(arguments: &[CString], signals: &SignalFd, stdout_to_stderr: bool) -> io::Result<Self> {
-        let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|argument| argument.as_ptr()).collect();
-        pointers.push(ptr::null());
+    /// with `stdout_to_stderr` what it prints goes where its errors go. `environment`: what it has of that, `NAME=value` each; `None`: what
+    /// this process has.
+    pub(crate) fn fork(
+        arguments: &[CString],
+        environment: Option<&[CString]>,
+        signals: &SignalFd,
+        stdout_to_stderr: bool,
+    ) -> io::Result<Self> {
+        let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+            strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+        };
+        let (pointers, environment) = (pointers(arguments), environment.map(pointers));
         let (go_read, go_write) = pipe_with(PipeFlags::CLOEXEC)?;
         let (failure_read, failure_write) = pipe_with(PipeFlags::CLOEXEC)?;
         // Who starts us may ignore SIGCHLD; the kernel would then throw the child's exit status away.
         // SAFETY: the default action is no handler that could be called.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-        // SAFETY: the child calls only what is async-signal-safe (and `execvp`, which glibc makes so) and ends in `run_child`.
+        // SAFETY: the child calls only what is async-signal-safe (and `execvp` and `execvpe`, which glibc makes so) and ends in `run_child`.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 drop(go_write);
-                // SAFETY: we are in the forked child, `pointers` ends with a null and its strings live on.
+                // SAFETY: we are in the forked child; both lists of pointers end with a null, and the strings live on.
                 unsafe {
                     if stdout_to_stderr {
                         libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
                     }
-                    run_child(&pointers, &go_read, &failure_write, &signals.before)
+                    run_child(&pointers, environment.as_deref(), &go_read, &failure_write, &signals.before)
                 }
             }
             pid => match Pid::from_raw(pid) {
@@ -93,8 +101,14 @@ impl Drop for StoppedChild {
 /// What the forked child does: wait, restore signals, `exec`.
 ///
 /// # Safety
-/// Only in a forked child; `arguments` must be pointers to strings, and a null.
-unsafe fn run_child(arguments: &[*const libc::c_char], go: &OwnedFd, failure: &OwnedFd, mask: &libc::sigset_t) -> ! {
+/// Only in a forked child; `arguments` and `environment` must be pointers to strings, and a null.
+unsafe fn run_child(
+    arguments: &[*const libc::c_char],
+    environment: Option<&[*const libc::c_char]>,
+    go: &OwnedFd,
+    failure: &OwnedFd,
+    mask: &libc::sigset_t,
+) -> ! {
     // SAFETY: the callee's contract; all pointers are to live locals or to the caller's strings.
     unsafe {
         let mut byte = 0_u8;
@@ -103,7 +117,10 @@ unsafe fn run_child(arguments: &[*const libc::c_char], go: &OwnedFd, failure: &O
         }
         inherited::restore();
         libc::pthread_sigmask(libc::SIG_SETMASK, mask, ptr::null_mut());
-        libc::execvp(arguments[0], arguments.as_ptr());
+        match environment {
+            Some(environment) => libc::execvpe(arguments[0], arguments.as_ptr(), environment.as_ptr()),
+            None => libc::execvp(arguments[0], arguments.as_ptr()),
+        };
         let errno = (*libc::__errno_location()).to_ne_bytes();
         libc::write(failure.as_raw_fd(), errno.as_ptr().cast(), errno.len());
         libc::_exit(127)

@@ -1,9 +1,13 @@
-//! Memory of another process, and pages of this one that may not be there.
+//! Memory of another process, pages of this one that may not be there, and whether code can be mapped from a file.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::ptr;
 
 use addresses::Avma;
 use lookahead::{PAGE, Page};
+
+use crate::sys::process::Mapping;
 
 /// `process_vm_readv`: reads the pages at `addresses` into `pages`, in order, up to the first that cannot be read. Returns how many
 /// were read.
@@ -64,4 +68,19 @@ pub(crate) fn copy_own_page(pipe: &(OwnedFd, OwnedFd), address: Avma, page: &mut
     // SAFETY: `write` only hands an address to the kernel, which answers EFAULT if there is no page.
     let written = unsafe { libc::write(pipe.1.as_raw_fd(), address.0 as *const libc::c_void, PAGE) };
     written > 0 && rustix::io::read(&pipe.0, &mut page[..]) == Ok(PAGE)
+}
+
+/// Whether code can be mapped from a file: not from a file system that is mounted with `noexec`.
+pub(crate) fn can_be_executed(file: &File) -> bool {
+    // SAFETY: a new mapping of one page at a place that the kernel chooses; nothing refers to it when it is unmapped.
+    unsafe {
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE);
+        let page = libc::mmap(ptr::null_mut(), PAGE, protection, flags, file.as_raw_fd(), 0);
+        page != libc::MAP_FAILED && libc::munmap(page, PAGE) == 0
+    }
+}
+
+/// Whether a mapping is of this file.
+pub(crate) fn is_same_file(file: &impl AsFd, map: &Mapping) -> bool {
+    rustix::fs::fstat(file).is_ok_and(|file| file.st_ino == map.inode)
 }

@@ -18,11 +18,11 @@ mod stopping_child;
 mod thread;
 
 pub(crate) use child::{StoppedChild, c_strings, is_executable};
-pub(crate) use cpu_clock::{cpu_time, own_cpu_time, thread_cpu_time};
+pub(crate) use cpu_clock::{children_time, cpu_time, own_cpu_time, thread_cpu_time, tick, try_timer};
 pub(crate) use event::{EventFd, Scope};
 pub(crate) use inherited::{allocate_from_one_arena, is_ignored};
 pub use inherited::{ignore_file_size_signal, raise_limits, with_inherited};
-pub(crate) use memory::{copy_own_page, read_memory, read_pages, write_memory};
+pub(crate) use memory::{can_be_executed, copy_own_page, is_same_file, read_memory, read_pages, write_memory};
 #[cfg(feature = "simulated-pmu")]
 pub(crate) use ptrace::single_step;
 pub(crate) use ptrace::{
@@ -34,7 +34,7 @@ pub(crate) use remote::{HeldThread, RemoteError, share_memory};
 pub(crate) use restartable_sequences::section_of_sequences;
 pub(crate) use ring::Ring;
 pub(crate) use signals::{
-    POLL_HUP, POLL_IN, SignalFd, SignalInfo, WaitSet, Waiting, realtime_signal, wake_waiting_thread,
+    POLL_HUP, POLL_IN, SignalFd, SignalInfo, WaitSet, Waiting, queue_signal, realtime_signal, wake_waiting_thread,
 };
 pub(crate) use stopping_child::StoppingChild;
 pub(crate) use thread::{own_thread, policy, set_policy};

@@ -38,6 +38,16 @@ pub(crate) fn group_and_parent(id: u32) -> Option<(u32, u32)> {
     Some((number("Tgid:")?, number("PPid:")?))
 }
 
+/// Whether a thread waits for something that no signal ends: for its child of vfork, or for a disk.
+pub(crate) fn is_in_uninterruptible_sleep(tid: u32) -> bool {
+    field(&status(tid), "State:").is_some_and(|state| state.starts_with('D'))
+}
+
+/// The environment that a process was started with; empty if it is another user's.
+pub(crate) fn environment(pid: u32) -> Vec<u8> {
+    contents(&proc_path(pid).join("environ"))
+}
+
 /// The process that traces a thread.
 pub(crate) fn tracer_of(id: u32) -> Option<u32> {
     field(&status(id), "TracerPid:")?.parse().ok().filter(|&tracer| tracer != 0)

@@ -5,6 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, addr_of_mut};
 use std::time::Duration;
 
+use crate::errno::Errno;
+
 /// Signals kept from their handlers and read from a descriptor instead, as long as it lives.
 pub(crate) struct SignalFd {
     fd: OwnedFd,
@@ -144,6 +146,19 @@ impl WaitSet {
 pub(crate) fn wake_waiting_thread() {
     // SAFETY: a signal to this process, which blocks it.
     unsafe { libc::kill(libc::getpid(), libc::SIGCHLD) };
+}
+
+/// Sends a thread a signal that carries a value.
+pub(crate) fn queue_signal(process: i32, thread: i32, signal: i32, value: u64) -> Result<(), Errno> {
+    // `siginfo_t`: signal, errno, code; the sender's process and user; the value.
+    let mut info = [0_u64; 16];
+    info[0] = signal as u64;
+    info[1] = u64::from(libc::SI_QUEUE as u32);
+    info[2] = u64::from(std::process::id());
+    info[3] = value;
+    // SAFETY: the kernel reads one siginfo_t, which has 128 bytes.
+    let result = unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, info.as_ptr()) };
+    if result < 0 { Err(Errno::last()) } else { Ok(()) }
 }
 
 /// A realtime signal the C library leaves free.

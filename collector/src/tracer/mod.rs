@@ -12,6 +12,7 @@
 //!
 //! budget: what was spent, of how much CPU time      governor, cpu_time
 //! agent: bursts that the sampled thread takes itself; an engine of its own
+//! timer: the same where neither events nor ptrace are to be had: timers of the processes start the bursts
 //! kernel: everything that is asked of the kernel    linux; a script in tests
 //! ```
 //!
@@ -36,6 +37,7 @@ mod settings;
 pub(crate) mod shared;
 mod statistics;
 pub(crate) mod thread;
+mod timer;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,7 +46,7 @@ use std::thread::{Builder, JoinHandle};
 
 use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
-use crate::sys::{WaitSet, Waiting, realtime_signal, wake_waiting_thread};
+use crate::sys::{WaitSet, Waiting, realtime_signal};
 use crate::tracer::agent::engine::AgentEngine;
 pub(crate) use crate::tracer::agent::obstacle::obstacle;
 use crate::tracer::budget::stop_cost::{StopCost, calibrate};
@@ -56,6 +58,8 @@ use crate::tracer::placement::Placement;
 pub(crate) use crate::tracer::settings::{Clock, Settings};
 pub(crate) use crate::tracer::shared::{Shared, monotonic_time};
 pub use crate::tracer::statistics::{Agents, Checks, Predictions, Times, TracerStatistics};
+use crate::tracer::timer::TimerEngine;
+pub(crate) use crate::tracer::timer::{PreloadFile, TimedBursts};
 
 /// A thread that cannot be traced.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -120,6 +124,22 @@ impl Tracer {
         })
     }
 
+    /// Takes the bursts that timers start in a command that is about to begin, which has the environment of `preload`.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub(crate) fn by_timers(
+        settings: Settings,
+        bursts: Arc<TimedBursts>,
+        preload: PreloadFile,
+    ) -> Result<Self, TraceError> {
+        Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), TraceError>>| {
+            let engine = TimerEngine::new(settings, bursts, preload, shared, LinuxKernel::new(signals));
+            let _ = result.send(Ok(()));
+            engine.run()
+        })
+    }
+
     /// Takes bursts by agents in a command that is about to begin, or in processes that run already, and in what comes from them.
     ///
     /// # Errors
@@ -180,7 +200,7 @@ impl<F> Follower<F> {
     /// From now on threads are sampled.
     pub(crate) fn start(&self) {
         self.shared.started.store(true, Ordering::Release);
-        wake_waiting_thread();
+        self.shared.wake_tracer();
     }
 
     /// Ends: the threads go on untraced. Returns what was done; `None` if the tracer failed.
@@ -190,7 +210,7 @@ impl<F> Follower<F> {
 
     fn end(&mut self) -> Option<F> {
         self.shared.stopping.store(true, Ordering::Release);
-        wake_waiting_thread();
+        self.shared.wake_tracer();
         self.thread.take()?.join().ok()
     }
 }

@@ -38,6 +38,8 @@ pub enum TracerKind {
     Breakpoint,
     /// The same interpreter, run by the thread itself inside its process. Threads of processes where it cannot be are stopped for each burst.
     Agent,
+    /// Agents that programs load by themselves, and timers of CPU time in place of perf events: it needs neither these nor ptrace.
+    Timer,
     /// Agents, and after each burst the thread is compared with it: a test of the tracer.
     #[serde(rename = "agent-check")]
     AgentCheck,
@@ -127,12 +129,10 @@ impl BurstSize {
     /// was asked for.
     pub(crate) fn end(self, kind: TracerKind) -> BurstEnd {
         match (self, kind) {
-            (Self::Instructions(instructions), TracerKind::Lookahead | TracerKind::Agent | TracerKind::AgentCheck) => {
-                BurstEnd::Instructions { instructions }
-            }
             (Self::Instructions(instructions), TracerKind::Breakpoint | TracerKind::Check) => {
                 BurstEnd::Either { instructions, branches: BREAKPOINT_BRANCHES }
             }
+            (Self::Instructions(instructions), _) => BurstEnd::Instructions { instructions },
             (Self::Branches(branches), _) => BurstEnd::Branches { branches },
         }
     }
@@ -176,7 +176,7 @@ impl BurstEnd {
 
 /// A word that names no way to trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is none of auto, agent, agent-check, lookahead, breakpoint, none")]
+#[error("`{0}` is none of auto, agent, agent-check, timer, lookahead, breakpoint, none")]
 pub struct UnknownTracer(pub String);
 
 impl FromStr for TracerChoice {
@@ -189,6 +189,7 @@ impl FromStr for TracerChoice {
             "lookahead" => Self::Kind(TracerKind::Lookahead),
             "breakpoint" => Self::Kind(TracerKind::Breakpoint),
             "agent" => Self::Kind(TracerKind::Agent),
+            "timer" => Self::Kind(TracerKind::Timer),
             "agent-check" => Self::Kind(TracerKind::AgentCheck),
             "check" => Self::Kind(TracerKind::Check),
             other => return Err(UnknownTracer(other.to_owned())),
@@ -199,7 +200,7 @@ impl FromStr for TracerChoice {
 impl TracerKind {
     /// Whether bursts are taken inside the program.
     pub fn has_agents(self) -> bool {
-        matches!(self, Self::Agent | Self::AgentCheck)
+        matches!(self, Self::Agent | Self::AgentCheck | Self::Timer)
     }
 }
 
@@ -208,6 +209,7 @@ impl fmt::Display for TracerKind {
         f.write_str(match self {
             Self::Lookahead => "lookahead",
             Self::Agent => "agent",
+            Self::Timer => "timer",
             Self::AgentCheck => "agent-check",
             Self::Breakpoint => "breakpoint",
             Self::Check => "check",

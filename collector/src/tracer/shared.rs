@@ -9,6 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::control::Heard;
+use crate::sys::wake_waiting_thread;
 
 /// Bytes that wake the writer: no more than stays in the caches of a CPU, as it has copies of them.
 const ENOUGH: usize = 256 << 10;
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) status: OnceLock<i32>,
     /// Hands over what is there, before the writer asks for it.
     pub(crate) before_drain: OnceLock<BeforeDrain>,
+    /// Wakes the tracer, if it waits for something else than signals.
+    pub(crate) wake_tracer: OnceLock<Wake>,
     /// Who is switched off.
     pub(crate) switch: Heard,
     records: Mutex<Vec<u8>>,
@@ -43,6 +46,15 @@ impl fmt::Debug for BeforeDrain {
     }
 }
 
+/// Wakes the tracer.
+pub(crate) struct Wake(pub(crate) Box<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Wake")
+    }
+}
+
 impl Shared {
     pub(crate) fn new() -> Result<Self, rustix::io::Errno> {
         Ok(Self {
@@ -50,6 +62,7 @@ impl Shared {
             stopping: AtomicBool::new(false),
             status: OnceLock::new(),
             before_drain: OnceLock::new(),
+            wake_tracer: OnceLock::new(),
             switch: Heard::default(),
             records: Mutex::new(Vec::new()),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -86,6 +99,14 @@ impl Shared {
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
         true
+    }
+
+    /// Wakes the tracer's thread.
+    pub(crate) fn wake_tracer(&self) {
+        match self.wake_tracer.get() {
+            Some(Wake(wake)) => wake(),
+            None => wake_waiting_thread(),
+        }
     }
 
     /// Appends what was handed over since the last time.

@@ -407,7 +407,11 @@ impl TracerStatistics {
                 sentences.push(format!("bursts cost more than they could: no agent could be made: {why}"));
             }
             for (why, processes) in &agents.refused {
-                sentences.push(format!("{} without an agent, stopped for each burst: {why}", counted(*processes)));
+                let processes = counted(*processes);
+                sentences.push(match self.kind {
+                    TracerKind::Timer => format!("no bursts of {processes}: {why}"),
+                    _ => format!("{processes} without an agent, stopped for each burst: {why}"),
+                });
             }
             for (why, processes) in &agents.kept {
                 let processes = counted(*processes);

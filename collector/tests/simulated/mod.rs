@@ -103,6 +103,10 @@ impl EventOpener for SimulatedKernel<'_> {
             scope == 3 || scope == 2 && !privileges.sys_ptrace || probes.dummy == Probe::Fails(Errno::EPERM);
         if forbidden { Err(Errno::EPERM) } else { Ok(()) }
     }
+
+    fn try_timer(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
 }
 
 impl SimulatedKernel<'_> {

@@ -46,6 +46,7 @@ fn what_was_traced(statistics: &TracerStatistics) -> String {
     let way = match statistics.kind {
         TracerKind::Lookahead => "looking ahead",
         TracerKind::Agent => "agents inside the program",
+        TracerKind::Timer => "agents inside the program, started by timers",
         TracerKind::AgentCheck => "agents inside the program, and compared",
         TracerKind::Breakpoint => "breakpoints",
         TracerKind::Check => "looking ahead and by breakpoints",

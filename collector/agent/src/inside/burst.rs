@@ -106,15 +106,17 @@ pub(crate) extern "C" fn burst(tcb: &mut Tcb, info: *const libc::siginfo_t, fram
     if !follow::begin_anew(frame) || shared.is_off() {
         return;
     }
-    // SAFETY: the kernel has written both; `si_fd` follows `si_band`.
-    let (signal, event) = unsafe { ((*info).si_signo, info.cast::<i32>().add(6).read()) };
+    // SAFETY: the kernel has written all of it; `si_fd` follows `si_band`.
+    let (signal, code, number) = unsafe { ((*info).si_signo, (*info).si_code, info.cast::<i32>().add(6).read()) };
+    // A timer is not of a thread.
+    let event = if code < 0 { system::thread_id() } else { number as u32 };
     // A fault of a probe would end the process: a blocked signal of a fault cannot be handled.
     if frame.blocked & faults::OF_PROBES != 0 || frame.is_stepped() {
         return;
     }
     let Some(registers) = registers(frame, tcb.fs_base) else { return };
     let process = tcb.busy.load(Relaxed);
-    let Some(slot) = shared.take(event as u64) else {
+    let Some(slot) = shared.take(event, process) else {
         shared.tally.no_slot.fetch_add(1, Relaxed);
         return;
     };

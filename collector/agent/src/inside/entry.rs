@@ -7,6 +7,7 @@ use std::mem::offset_of;
 use crate::inside::context::Tcb;
 use crate::inside::frame::Frame;
 use crate::inside::programs::{self, SharedAction, no_action};
+use crate::inside::timer::{self, Led};
 use crate::inside::{burst, faults, follow, own};
 use crate::layout::{CONTEXT_BYTES, CONTEXT_COUNT, CONTEXTS, SLOTS, STACK_TOP, tcb};
 use crate::slots::{Shared, SharedTally};
@@ -65,7 +66,7 @@ macro_rules! leave_context {
     };
 }
 
-/// The handler of the clock's signal. It finds a free context, changes to its stack and thread pointer, and takes a burst. A signal that
+/// The handler of the signal of a clock, or of a timer. It finds a free context, changes to its stack and thread pointer, and takes a burst. A signal that
 /// is not the clock's is the program's own.
 ///
 /// # Safety
@@ -78,6 +79,7 @@ pub(crate) unsafe extern "C" fn handler(_: c_int, _: *mut c_void, _: *mut c_void
         "dec eax",
         "cmp eax, 5",
         "ja 9f",
+        "6:",
         "mov eax, {getpid}",
         "syscall",
         "mov r8d, eax",
@@ -110,7 +112,14 @@ pub(crate) unsafe extern "C" fn handler(_: c_int, _: *mut c_void, _: *mut c_void
         "call {burst}",
         "jmp {leave}",
         "9:",
-        ask_first!("programs"),
+        ask!("others"),
+        "cmp rax, {a_burst}",
+        "je 6b",
+        "test rax, rax",
+        "jz 8f",
+        "jmp rax",
+        "8:",
+        "ret",
         getpid = const libc::SYS_getpid,
         // The first context is that of preparing.
         first = const tcb(1),
@@ -124,12 +133,25 @@ pub(crate) unsafe extern "C" fn handler(_: c_int, _: *mut c_void, _: *mut c_void
         burst = sym burst::burst,
         leave = sym leave,
         of_waiting = sym follow::context_of_waiting,
-        programs = sym of_the_program,
+        others = sym of_others,
+        a_burst = const A_BURST,
     )
 }
 
-/// A signal of the clock's number that is not the clock's.
-extern "C" fn of_the_program(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame) -> u64 {
+/// What [`of_others`] says of a signal by which a burst begins. No handler is there.
+const A_BURST: u64 = 1;
+
+/// A signal of the clock's number that no event has sent: a timer's, or the program's own. Returns the program's handler, if that is to
+/// be called, or 0.
+extern "C" fn of_others(signal: c_int, info: *const libc::siginfo_t, frame: &mut Frame) -> u64 {
+    match timer::signalled(info, frame) {
+        Led::Burst => return A_BURST,
+        Led::Nowhere => {
+            follow::interrupted(frame);
+            return 0;
+        }
+        Led::Elsewhere => {}
+    }
     follow::interrupted(frame);
     programs::pass_on(signal, info, frame, &PROGRAMS_HANDLER)
 }

@@ -7,6 +7,7 @@
 //! faults    handlers of SIGSEGV, SIGBUS, SIGFPE and SIGILL while bursts run
 //! follow    on after a system call
 //! check     the thread executes a copy of the burst's path, and what it leaves is compared
+//! timer     signals of a timer in place of a clock's: whether a burst is due, when the next one comes
 //! programs  signals that are not the agent's: the program's handlers
 //! ```
 //!
@@ -24,3 +25,4 @@ pub(crate) mod heap;
 pub(crate) mod own;
 pub(crate) mod programs;
 pub(crate) mod system;
+pub(crate) mod timer;

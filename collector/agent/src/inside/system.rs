@@ -1,7 +1,7 @@
 //! System calls, without the C library.
 
 use std::ffi::c_int;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicU8, AtomicU32};
 
 /// Makes a system call of up to five arguments; what comes back is the kernel's: a negative number is an error.
 ///
@@ -34,11 +34,12 @@ pub(crate) struct Action {
 }
 
 impl Action {
+    /// Of all handlers of the agent's.
+    pub(crate) const FLAGS: u64 = (libc::SA_SIGINFO | libc::SA_ONSTACK) as u64 | 0x0400_0000; // SA_RESTORER
+
     /// A handler of the agent's: on the alternate stack if there is one, with all signals blocked.
     pub(crate) fn of_agent(handler: u64, restorer: u64, more_flags: c_int) -> Self {
-        const SA_RESTORER: u64 = 0x0400_0000;
-        let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK | more_flags) as u64 | SA_RESTORER;
-        Self { handler, flags, restorer, mask: u64::MAX }
+        Self { handler, flags: Self::FLAGS | more_flags as u64, restorer, mask: u64::MAX }
     }
 
     /// Whether a function is called, and not what the kernel does itself.
@@ -149,6 +150,55 @@ pub(crate) fn take_waiting(signal: c_int, info: &mut libc::siginfo_t) -> bool {
     let arguments = [&raw const set as u64, &raw mut *info as u64, &raw const time as u64, 8];
     // SAFETY: the kernel reads a mask of 8 bytes and a time, and writes one structure.
     unsafe { call(libc::SYS_rt_sigtimedwait, arguments) == i64::from(signal) }
+}
+
+/// What a clock shows, ns.
+pub(crate) fn time_of(clock: c_int) -> u64 {
+    nanoseconds(clock)
+}
+
+/// A timer whose signal carries `value`. That of a thread's clock signals this thread.
+pub(crate) fn create_timer(clock: c_int, signal: c_int, value: u64) -> Option<u32> {
+    let of_thread = clock == libc::CLOCK_THREAD_CPUTIME_ID;
+    let notify = if of_thread { libc::SIGEV_SIGNAL | libc::SIGEV_THREAD_ID } else { libc::SIGEV_SIGNAL };
+    // `struct sigevent` (asm-generic/siginfo.h): value, signal, how, thread.
+    let mut event = [0_u64; 8];
+    event[0] = value;
+    event[1] = signal as u64 | (notify as u64) << 32;
+    event[2] = u64::from(thread_id());
+    let mut timer = 0_i32;
+    // SAFETY: the kernel reads one structure and writes a number.
+    let result =
+        unsafe { call(libc::SYS_timer_create, [clock as u64, &raw const event as u64, &raw mut timer as u64]) };
+    (result == 0).then_some(timer as u32)
+}
+
+/// Lets a timer send one signal after so many ns of its clock, 1 at least.
+pub(crate) fn set_timer(timer: u32, after: u64) {
+    const SECOND: u64 = 1_000_000_000;
+    let after = after.max(1);
+    // `struct itimerspec`: no interval, and the first time.
+    let setting = [0, 0, after / SECOND, after % SECOND];
+    // SAFETY: the kernel reads one structure.
+    unsafe { call(libc::SYS_timer_settime, [u64::from(timer), 0, &raw const setting as u64, 0]) };
+}
+
+pub(crate) fn delete_timer(timer: u32) {
+    // SAFETY: it takes a number.
+    unsafe { call(libc::SYS_timer_delete, [u64::from(timer)]) };
+}
+
+/// Wakes all that wait for a word to change, in whatever process.
+pub(crate) fn wake_all(word: &AtomicU32) {
+    // SAFETY: the kernel looks up the word, and writes nothing.
+    unsafe { call(libc::SYS_futex, [&raw const *word as u64, libc::FUTEX_WAKE as u64, i32::MAX as u64]) };
+}
+
+/// The beginning of what a link says whose path is at this address, and ends with a zero; whether it is as long as `name`.
+pub(crate) fn read_link(path: u64, name: &mut [u8]) -> bool {
+    // SAFETY: the kernel reads the path, and writes to `name` no more than it has room for.
+    let length = unsafe { call(libc::SYS_readlink, [path, name.as_mut_ptr() as u64, name.len() as u64]) };
+    length == name.len() as i64
 }
 
 /// Sleeps for some microseconds.

@@ -118,48 +118,73 @@ impl Collecting {
                 statistics.lost_bursts += 1;
                 return;
             };
-            // The program could have written anything.
-            let took = Duration::from_nanos(taken.took).min(LONGEST);
-            let decoding = Duration::from_nanos(taken.decoding).min(took);
-            let time = taken.time.clamp(*last, monotonic_time().max(*last));
-            let system_calls = taken.system_calls.min(agent::Burst::SYSTEM_CALLS);
-            let unseen = SIGNAL + took.mul_f64(COLD) + SYSTEM_CALL * system_calls as u32;
-            statistics.time.stops += unseen;
-            statistics.time.decoding += decoding;
-            statistics.time.lookahead += took - decoding;
-            statistics.sampling_stops += 1;
-            new.push(NewBurst { clock: taken.event, cost: took + unseen, period });
-            TracerStatistics::count(&mut statistics.ends, taken.end);
-            if let Some(mnemonic) =
-                taken.unsupported.and_then(|number| iced_x86::Mnemonic::try_from(usize::from(number)).ok())
-            {
-                TracerStatistics::count(&mut statistics.unsupported, &format!("{mnemonic:?}").to_lowercase());
-            }
             if let (Some(checks), Some(checked)) = (&mut statistics.checks, &taken.checked) {
                 let is_alone = clocks.values().filter(|(other, _)| other.pid == thread.pid).count() < 2;
                 checks.add(checked, taken.start, is_alone);
             }
-            if taken.instructions() == 0 {
-                return;
-            }
-            burst.take_over(taken, period);
-            let mut unwritable = 0;
-            let is_written = shared.push_at(|records| unwritable = burst.write(&self.event, thread, time, records));
-            statistics.unwritable_samples += unwritable;
-            if !is_written {
-                statistics.lost_bursts += 1;
-                return;
-            }
-            statistics.bursts += 1;
-            statistics.instructions += taken.instructions();
-            statistics.taken_branches += burst.branches.len() as u64;
-            statistics.static_branches += burst.static_branches();
-            statistics.not_taken += taken.not_taken.min(taken.instructions());
-            statistics.pages += taken.pages.min(agent::Burst::PAGES as u64 * (system_calls + 1));
-            if system_calls > 0 {
-                TracerStatistics::add(&mut statistics.continued, StopReason::SystemCall.name(), system_calls);
-            }
+            let time = taken.time.clamp(*last, monotonic_time().max(*last));
+            let source = Source { thread, period, time };
+            new.push(source.take_in(taken, burst, statistics, &self.event, shared));
         });
         *last = began;
+    }
+}
+
+/// Where a burst comes from, and when it was taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    pub(crate) thread: ThreadId,
+    pub(crate) period: u64,
+    pub(crate) time: u64,
+}
+
+impl Source {
+    /// Makes samples of what an agent has taken, counts them and what they cost.
+    pub(crate) fn take_in(
+        self,
+        taken: &mut agent::Burst,
+        burst: &mut Burst,
+        statistics: &mut TracerStatistics,
+        event: &BurstEvent,
+        shared: &Shared,
+    ) -> NewBurst {
+        let Self { thread, period, time } = self;
+        // The program could have written anything.
+        let took = Duration::from_nanos(taken.took).min(LONGEST);
+        let decoding = Duration::from_nanos(taken.decoding).min(took);
+        let system_calls = taken.system_calls.min(agent::Burst::SYSTEM_CALLS);
+        let unseen = SIGNAL + took.mul_f64(COLD) + SYSTEM_CALL * system_calls as u32;
+        statistics.time.stops += unseen;
+        statistics.time.decoding += decoding;
+        statistics.time.lookahead += took - decoding;
+        statistics.sampling_stops += 1;
+        let new = NewBurst { clock: taken.event, cost: took + unseen, period };
+        TracerStatistics::count(&mut statistics.ends, taken.end);
+        if let Some(mnemonic) =
+            taken.unsupported.and_then(|number| iced_x86::Mnemonic::try_from(usize::from(number)).ok())
+        {
+            TracerStatistics::count(&mut statistics.unsupported, &format!("{mnemonic:?}").to_lowercase());
+        }
+        if taken.instructions() == 0 {
+            return new;
+        }
+        burst.take_over(taken, period);
+        let mut unwritable = 0;
+        let is_written = shared.push_at(|records| unwritable = burst.write(event, thread, time, records));
+        statistics.unwritable_samples += unwritable;
+        if !is_written {
+            statistics.lost_bursts += 1;
+            return new;
+        }
+        statistics.bursts += 1;
+        statistics.instructions += taken.instructions();
+        statistics.taken_branches += burst.branches.len() as u64;
+        statistics.static_branches += burst.static_branches();
+        statistics.not_taken += taken.not_taken.min(taken.instructions());
+        statistics.pages += taken.pages.min(agent::Burst::PAGES as u64 * (system_calls + 1));
+        if system_calls > 0 {
+            TracerStatistics::add(&mut statistics.continued, StopReason::SystemCall.name(), system_calls);
+        }
+        new
     }
 }

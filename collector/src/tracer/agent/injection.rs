@@ -56,30 +56,21 @@ pub(crate) struct Candidate {
 impl Candidate {
     /// Looks whether the agent would do no harm in a process.
     pub(crate) fn of(process: i32, thread: i32) -> Result<Self, Refusal> {
-        let Guards { caught, ignored, blocked, filters, shadow_stack } = guards(thread as u32);
+        let guards = guards(thread as u32);
+        let Guards { caught, ignored, blocked, .. } = guards;
         if !is_in_own_namespace(process) {
             return Err(Refusal::Never("it is in another namespace of processes"));
-        }
-        if filters > own_filters() {
-            return Err(Refusal::Never("it filters its system calls (seccomp)"));
         }
         // The signal of a step would end that.
         if ignored & 1 << (libc::SIGTRAP - 1) != 0 {
             return Err(Refusal::Never("it ignores SIGTRAP"));
         }
-        if shadow_stack {
-            return Err(Refusal::Never("it has a shadow stack"));
-        }
         let maps = mappings(process as u32);
         if maps.is_empty() {
             return Err(Refusal::NotNow);
         }
-        // A filter that comes later might end the process for the agent's own system calls.
-        if maps.iter().any(is_filter_library) {
-            return Err(Refusal::Never("it can make filters of system calls (libseccomp)"));
-        }
-        if maps.iter().any(is_device) {
-            return Err(Refusal::Never("it has memory of a device mapped"));
+        if let Some(why) = harm(&guards, &maps) {
+            return Err(Refusal::Never(why));
         }
         if maps.iter().any(|map| map.start < REGION.end && REGION.start < map.end) {
             return Err(Refusal::Never(taken_by(process)));
@@ -128,6 +119,21 @@ impl Candidate {
     }
 }
 
+/// What harm an agent would do in a process.
+pub(crate) fn harm(guards: &Guards, maps: &[Mapping]) -> Option<&'static str> {
+    if guards.filters > own_filters() {
+        return Some("it filters its system calls (seccomp)");
+    }
+    if guards.shadow_stack {
+        return Some("it has a shadow stack");
+    }
+    // A filter that comes later might end the process for the agent's own system calls.
+    if maps.iter().any(is_filter_library) {
+        return Some("it can make filters of system calls (libseccomp)");
+    }
+    maps.iter().any(is_device).then_some("it has memory of a device mapped")
+}
+
 /// Filters of system calls that this process has as well let through what the agent does, as the recorder does the same.
 fn own_filters() -> u64 {
     static FILTERS: OnceLock<u64> = OnceLock::new();
@@ -154,7 +160,7 @@ pub(crate) fn load_status(process: i32) -> LoadStatus {
 }
 
 /// Whether a process sees the same process ids: it opens the files of this one by its id.
-fn is_in_own_namespace(process: i32) -> bool {
+pub(crate) fn is_in_own_namespace(process: i32) -> bool {
     let namespace = |id: &str| std::fs::read_link(format!("/proc/{id}/ns/pid")).ok();
     namespace("self").is_some_and(|own| namespace(&process.to_string()) == Some(own))
 }

@@ -20,7 +20,7 @@
 mod attention;
 pub(crate) mod collecting;
 pub(crate) mod engine;
-mod injection;
+pub(crate) mod injection;
 pub(crate) mod obstacle;
 mod removal;
 mod residents;

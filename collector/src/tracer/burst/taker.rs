@@ -56,7 +56,9 @@ impl BurstTaker {
         on.path.burst.begin(Avma(registers.rip), on.period);
         on.space.refresh(on.kernel);
         match self.kind {
-            TracerKind::Lookahead | TracerKind::Agent | TracerKind::AgentCheck => self.look_ahead(on, registers),
+            TracerKind::Lookahead | TracerKind::Agent | TracerKind::AgentCheck | TracerKind::Timer => {
+                self.look_ahead(on, registers)
+            }
             TracerKind::Breakpoint => self.seek_next_branch(on, &registers),
             TracerKind::Check => {
                 self.predict(on, registers.clone());

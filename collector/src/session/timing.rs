@@ -1,0 +1,262 @@
+//! Whether timers of CPU time start the bursts of a session: where no perf event opens, or if the user asks for it.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata as FileMetadata};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent::{Clock as TimerClock, Limits, Preload};
+use formats::metadata::Metadata;
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, ReadCache, elf};
+use perfdata::{EventAttr, EventDescription, SampleFormat};
+
+use crate::errno::Errno;
+use crate::error::RecordError;
+use crate::machine::{EventOpener, Machine, Probe};
+use crate::plan::EventOption;
+use crate::plan::choice::{Choice, CountsFrom};
+use crate::plan::event_spec::{EventSpec, Levels, SessionAttrs};
+use crate::plan::request::{Request, Target};
+use crate::session::Summary;
+use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
+use crate::session::tracing::{conclude, introduce, spec};
+use crate::sys::tick;
+use crate::tracer::budget::stop_cost::{StopCost, UNSEEN_SHARE};
+use crate::tracer::{
+    BurstEnd, Clock, PreloadFile, Settings, TimedBursts, TraceError, Tracer, TracerChoice, TracerKind, TracerStatistics,
+};
+
+/// The id of the bursts' event. There is no other.
+const ID: u64 = 1;
+/// Since this release the kernel prefers the thread that computes for the signal of a timer of its process.
+const PREFERS_CURRENT: (u32, u32) = (6, 4);
+
+/// Tracing by timers that is to be done.
+pub(crate) struct Timing {
+    settings: Settings,
+    spec: EventSpec,
+    event: EventDescription,
+    /// What is handed over when tracing begins.
+    made: Option<(Arc<TimedBursts>, PreloadFile)>,
+    environment: (&'static str, OsString),
+    program: OsString,
+}
+
+/// Why timers start the bursts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Because {
+    /// The user wants it.
+    Asked,
+    /// No perf event opens.
+    NoEvents(Errno),
+}
+
+impl Timing {
+    /// Whether a request is met in this way, and why.
+    pub(crate) fn wanted(request: &Request, machine: &Machine, opener: &mut dyn EventOpener) -> Option<Because> {
+        if request.tracer.kind == TracerChoice::Kind(TracerKind::Timer) {
+            return Some(Because::Asked);
+        }
+        let Probe::Fails(errno) = machine.probes.dummy else { return None };
+        let options = &request.options;
+        let is_open = request.tracer.kind == TracerChoice::Auto
+            && !request.tracer.inject
+            && request.simulation.is_none()
+            && request.target == Target::Command
+            && request.cpus.is_none()
+            && options.ebs == EventOption::Best
+            && options.lbr == EventOption::Best
+            && options.levels != Some(Levels::Kernel)
+            && !request.no_inherit;
+        (is_open && is_possible(opener)).then_some(Because::NoEvents(errno))
+    }
+
+    /// Makes what programs are to load.
+    ///
+    /// # Errors
+    /// No agent can be made here, or there is no place for its file.
+    pub(crate) fn plan(request: &Request, machine: &Machine, why: Because) -> Result<(Self, Choice), RecordError> {
+        let options = &request.tracer;
+        let kind = TracerKind::Timer;
+        let settings = Settings {
+            kind,
+            end: options.size.end(kind),
+            overhead: options.overhead,
+            start_credit: options.start_credit,
+            burst_share: 1.0 - UNSEEN_SHARE,
+            inherit: true,
+            command: None,
+            clock: Clock::Time,
+        };
+        let spec = spec(Clock::Time, options.overhead);
+        let event = EventDescription { attr: attr(&spec), name: spec.name(), ids: vec![ID] };
+        let limits = Limits { instructions: settings.end.most_instructions(), branches: settings.end.most_branches() };
+        let clock = clock(&machine.kernel.release);
+        let statistics = TracerStatistics::new(&settings, StopCost::built_in("timers stop nobody"));
+        let agent = |error: String| RecordError::Trace(TraceError::Agent(error));
+        let (bursts, preload): (TimedBursts, Preload) =
+            TimedBursts::new(&event, statistics, limits, clock).map_err(|error| agent(error.to_string()))?;
+        let file =
+            PreloadFile::write(&preload).map_err(|error| agent(format!("a place for its shared object: {error}")))?;
+        let choice = choice(why, machine, clock);
+        let environment = file.environment();
+        let program = request.command.first().cloned().unwrap_or_default();
+        let made = Some((Arc::new(bursts), file));
+        Ok((Self { settings, spec, event, made, environment, program }, choice))
+    }
+}
+
+/// What would be recorded of a command without options, if timers would start its bursts.
+pub(crate) fn by_timers(machine: &Machine, opener: &mut dyn EventOpener) -> Option<(Choice, BurstEnd, f64)> {
+    let request = Request::default();
+    let why = Timing::wanted(&request, machine, opener)?;
+    let options = &request.tracer;
+    let choice = choice(why, machine, clock(&machine.kernel.release));
+    Some((choice, options.size.end(TracerKind::Timer), options.overhead))
+}
+
+/// There are no events but that of bursts.
+fn choice(why: Because, machine: &Machine, clock: TimerClock) -> Choice {
+    let degradations = vec![sentence(why, machine, clock)];
+    Choice { source: CountsFrom::Clock, events: Vec::new(), degradations }
+}
+
+/// Whether the machine allows it.
+pub(crate) fn is_possible(opener: &mut dyn EventOpener) -> bool {
+    opener.try_timer().is_ok() && agent::Image::possible().is_ok()
+}
+
+/// What bursts are without perf events, in a sentence for every report.
+fn sentence(why: Because, machine: &Machine, clock: TimerClock) -> String {
+    let why = match why {
+        Because::Asked => String::new(),
+        Because::NoEvents(errno) if errno.is_permission() => {
+            let place = if machine.container.is_some() { " in this container" } else { " here" };
+            format!("perf_event_open is not permitted{place} ({errno}): ")
+        }
+        Because::NoEvents(errno) => format!("this kernel does not open perf events ({errno}): "),
+    };
+    let threads = match clock {
+        TimerClock::Process => "",
+        TimerClock::Thread => ", of the first thread of each process only (Linux 6.4 has more)",
+    };
+    format!(
+        "{why}bursts are started by timers of CPU time: no samples of a clock, no bursts of programs without a dynamic \
+         loader, mappings as /proc shows them, and a resolution of {} ms{threads}",
+        tick().as_millis()
+    )
+}
+
+/// Whose CPU time is to be counted on a kernel of this release.
+fn clock(release: &str) -> TimerClock {
+    let mut numbers = release.split(|character: char| !character.is_ascii_digit()).map(|number| number.parse().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(major), Some(minor)) if (major, minor) >= PREFERS_CURRENT => TimerClock::Process,
+        _ => TimerClock::Thread,
+    }
+}
+
+/// The attributes of the bursts' event, which also tells of mappings, names, forks and exits.
+fn attr(spec: &EventSpec) -> EventAttr {
+    let attr = spec.attr(&SessionAttrs::default(), true);
+    let fields = attr.sample_format | SampleFormat::RAW | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT;
+    EventAttr { sample_format: fields, ..attr }
+}
+
+impl PlannedFollower for Timing {
+    fn environment(&self) -> Option<(&'static str, OsString)> {
+        Some(self.environment.clone())
+    }
+
+    fn attach(
+        mut self: Box<Self>,
+        _: &Request,
+        command: Option<u32>,
+        _: Option<&EventAttr>,
+        _: &mut Choice,
+    ) -> Result<Option<Attached>, RecordError> {
+        self.settings.command = command.map(|pid| pid as i32);
+        let Some((bursts, file)) = self.made.take() else { return Ok(None) };
+        let tracer = Tracer::by_timers(self.settings.clone(), bursts, file).map_err(RecordError::Trace)?;
+        let event = self.event.clone();
+        Ok(Some(Attached { traces: false, ..Followed::attached(*self, vec![event], tracer) }))
+    }
+}
+
+impl Follows for Timing {
+    type Statistics = TracerStatistics;
+
+    fn introduce(&self, metadata: &mut Metadata) {
+        introduce(&self.spec, &self.settings, metadata);
+    }
+
+    fn conclude(&self, done: Option<TracerStatistics>, own: Range<usize>, summary: &mut Summary) {
+        let agents = done.as_ref().and_then(|done| done.agents.as_ref());
+        if agents.is_some_and(|agents| agents.injected == 0) {
+            let program = self.program.to_string_lossy();
+            summary.metadata.degradations.push(format!("no process took part: {program} {}", why_not(&self.program)));
+        }
+        conclude(done, own, summary);
+    }
+}
+
+/// Why a command may have had no agent, in words that follow its name.
+fn why_not(program: &OsStr) -> &'static str {
+    const RIGHTS_OF_FILE: u32 = libc::S_ISUID | libc::S_ISGID;
+    const SHORT: &str = "ended before its timer's first signal";
+    let Some(path) = path_of(program) else { return SHORT };
+    let Ok(file) = File::open(path) else { return "may not be read: is it static?" };
+    if file.metadata().is_ok_and(|file: FileMetadata| file.mode() & RIGHTS_OF_FILE != 0) {
+        return "has rights of its file (setuid): the dynamic loader takes nothing from its environment";
+    }
+    let cache = ReadCache::new(file);
+    match has_loader(&cache) {
+        Some(false) => "is static: it has no dynamic loader",
+        _ => SHORT,
+    }
+}
+
+/// Whether an ELF file names a dynamic loader.
+fn has_loader(data: &ReadCache<File>) -> Option<bool> {
+    let elf = ElfFile64::<Endianness, _>::parse(data).ok()?;
+    let segments = elf.elf_header().program_headers(elf.endian(), data).ok()?;
+    Some(segments.iter().any(|segment| segment.p_type(elf.endian()) == elf::PT_INTERP))
+}
+
+/// The file of a command, as `execvp` finds it.
+fn path_of(program: &OsStr) -> Option<PathBuf> {
+    if program.as_encoded_bytes().contains(&b'/') {
+        return Some(program.into());
+    }
+    let folders = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_follows_the_release() {
+        for (release, expected) in [
+            ("6.4.0", TimerClock::Process),
+            ("6.18.44-fc", TimerClock::Process),
+            ("10.0", TimerClock::Process),
+            ("6.3.9", TimerClock::Thread),
+            ("5.15.0-100-generic", TimerClock::Thread),
+            ("", TimerClock::Thread),
+        ] {
+            assert_eq!(clock(release), expected, "{release}");
+        }
+    }
+
+    #[test]
+    fn what_keeps_an_agent_out_is_named() {
+        assert_eq!(why_not(OsStr::new("sh")), "ended before its timer's first signal");
+        assert_eq!(why_not(OsStr::new("/nonexistent/program")), "may not be read: is it static?");
+    }
+}

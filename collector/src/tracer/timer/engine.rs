@@ -1,0 +1,347 @@
+//! The tracer whose bursts timers start: admits processes, keeps the budget, looks after all.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use agent::Part;
+
+use crate::sys::process::{exists, user_time};
+use crate::sys::{EventFd, children_time, cpu_time, tick};
+use crate::tracer::agent::collecting::NewBurst;
+use crate::tracer::agent::injection::filters_system_calls;
+use crate::tracer::budget::Budget;
+use crate::tracer::kernel::Kernel;
+use crate::tracer::kernel::linux::LinuxKernel;
+use crate::tracer::settings::Settings;
+use crate::tracer::shared::{BeforeDrain, Shared, Wake, monotonic_time};
+use crate::tracer::statistics::{Agents, Predictions, TracerStatistics};
+use crate::tracer::timer::census::Census;
+use crate::tracer::timer::preload_file::PreloadFile;
+use crate::tracer::timer::processes::NoPart;
+use crate::tracer::timer::timed_bursts::TimedBursts;
+
+/// How often bursts are taken out; in the beginning sooner.
+const OFTEN: Duration = Duration::from_millis(200);
+const FIRST_TICK: Duration = Duration::from_millis(5);
+/// What a signal costs by which no burst begins, and what it costs a process to map the image and begin: measured, see decision 028.
+const SIGNAL: Duration = Duration::from_micros(6);
+const BEGINNING: Duration = Duration::from_micros(150);
+/// Processes that are looked after each time.
+const LOOKS: usize = 8;
+/// How long a process may compute without a burst: this, and so many periods.
+const LONGEST_QUIET: Duration = Duration::from_millis(200);
+const QUIET_PERIODS: u32 = 20;
+
+pub(crate) struct TimerEngine {
+    settings: Settings,
+    bursts: Arc<TimedBursts>,
+    preload: PreloadFile,
+    shared: Arc<Shared>,
+    kernel: LinuxKernel,
+    budget: Budget<EventFd>,
+    census: Census,
+    agents: Agents,
+    /// Processes and what they had computed in user space at their last burst.
+    last_bursts: Vec<(i32, Duration)>,
+    looks: usize,
+    /// What signals were counted already.
+    signals: agent::Signals,
+    /// CPU time of a handler, ns, on average.
+    took: f64,
+    tick: Duration,
+    next_tick: Instant,
+    ticks: u32,
+}
+
+impl TimerEngine {
+    pub(crate) fn new(
+        settings: Settings,
+        bursts: Arc<TimedBursts>,
+        preload: PreloadFile,
+        shared: Arc<Shared>,
+        kernel: LinuxKernel,
+    ) -> Self {
+        let (now, seed) = (kernel.now(), kernel.seed());
+        let budget = Budget::new(&settings, seed, now);
+        let (for_writer, to_wake) = (bursts.clone(), bursts.clone());
+        let _ = shared.before_drain.set(BeforeDrain(Box::new(move |shared| for_writer.collect(shared))));
+        let _ = shared.wake_tracer.set(Wake(Box::new(move || to_wake.wake())));
+        let census = Census::new(bursts.image.token_of_timers(), now);
+        let mut engine = Self {
+            settings,
+            bursts,
+            preload,
+            shared,
+            kernel,
+            budget,
+            census,
+            agents: Agents::default(),
+            last_bursts: Vec::new(),
+            looks: 0,
+            signals: agent::Signals::default(),
+            took: 0.0,
+            tick: tick(),
+            next_tick: now,
+            ticks: 0,
+        };
+        if let Some(command) = engine.settings.command {
+            engine.budget.count_process(command, &engine.kernel);
+        }
+        engine.choose_period();
+        engine.bursts.image.slots.timers().is_there(monotonic_time());
+        engine
+    }
+
+    /// Works until it is told to stop.
+    pub(crate) fn run(mut self) -> TracerStatistics {
+        {
+            let statistics = &mut self.bursts.held().statistics;
+            self.budget.begin(false, &self.kernel, statistics);
+        }
+        while !self.shared.stopping.load(Ordering::Acquire) {
+            let rung = self.bursts.image.slots.timers().bell().load(Ordering::Acquire);
+            self.admit_new();
+            let now = self.kernel.now();
+            if now >= self.next_tick {
+                self.tick();
+            } else {
+                self.bursts.wait(rung, self.next_tick - now);
+            }
+        }
+        self.finish()
+    }
+
+    /// Processes that wait to be looked at.
+    fn admit_new(&mut self) {
+        let timers = self.bursts.image.slots.timers();
+        let new: Vec<(usize, i32)> = timers
+            .entries()
+            .filter(|(_, _, part)| *part == Part::New)
+            .map(|(place, process, _)| (place, process as i32))
+            .collect();
+        for (place, process) in new {
+            let was_known = self.bursts.held().processes.contains_key(&process);
+            match self.bursts.admit(process, place, &self.shared) {
+                Ok(()) => {
+                    self.agents.injected += 1;
+                    self.spent(BEGINNING);
+                    if !was_known {
+                        // It was forked by one that is counted, and counts from its beginning on.
+                        self.budget.process_begins(process);
+                        let statistics = &mut self.bursts.held().statistics;
+                        statistics.processes += 1;
+                        statistics.threads += 1;
+                    }
+                    self.saw_burst(process);
+                }
+                Err(NoPart::Ended) => {
+                    TracerStatistics::count(&mut self.agents.refused, "they ended before they could be looked at");
+                    self.bursts.image.slots.timers().free(place);
+                }
+                Err(NoPart::Because(why)) => TracerStatistics::count(&mut self.agents.refused, why),
+            }
+        }
+    }
+
+    fn spent(&mut self, cost: Duration) {
+        self.bursts.held().statistics.time.stops += cost;
+        self.budget.governor.spent(cost);
+        self.budget.took_inside(cost);
+    }
+
+    fn saw_burst(&mut self, process: i32) {
+        let used = user_time(process as u32).unwrap_or_default();
+        match self.last_bursts.iter_mut().find(|(known, _)| *known == process) {
+            Some((_, at)) => *at = used,
+            None => self.last_bursts.push((process, used)),
+        }
+    }
+
+    /// Takes bursts out, sees who has ended, and chooses when the next bursts come.
+    fn tick(&mut self) {
+        self.bursts.image.slots.timers().is_there(monotonic_time());
+        self.bursts.collect(&self.shared);
+        self.see_ended();
+        self.follow_switch();
+        self.take_signals();
+        self.charge_bursts();
+        self.look_after();
+        let known: Vec<i32> = self.bursts.held().processes.keys().copied().collect();
+        let entries: Vec<u32> = self.bursts.image.slots.timers().entries().map(|(_, process, _)| process).collect();
+        let takes_part = |process: i32| entries.contains(&(process as u32));
+        let without =
+            self.census.look(takes_part, self.longest_period(), &self.preload, &self.kernel, self.kernel.now());
+        if without > 0 {
+            TracerStatistics::add(
+                &mut self.agents.refused,
+                "they have no dynamic loader (static), or rights of their file",
+                without,
+            );
+        }
+        {
+            let mut held = self.bursts.held();
+            self.budget.governor.threads = known.len().max(1);
+            self.budget.look_at_time(OFTEN, &self.kernel, &mut held.statistics);
+            self.budget.charge_the_rest(&self.kernel, &mut held.statistics.time.other);
+        }
+        self.choose_period();
+        let next = OFTEN.min(FIRST_TICK * 2_u32.saturating_pow(self.ticks));
+        self.ticks += u32::from(next < OFTEN);
+        self.next_tick = self.kernel.now() + next;
+    }
+
+    /// CPU time within which a process with a timer has its first signal.
+    fn longest_period(&self) -> Duration {
+        Duration::from_nanos(self.budget.period() as u64) + 2 * self.tick
+    }
+
+    /// The kernel is half a tick late on average.
+    fn choose_period(&mut self) {
+        let period = self.budget.period() as u64;
+        let set = period.saturating_sub(self.tick.as_nanos() as u64 / 2).max(1);
+        self.bursts.image.slots.timers().set_period(set);
+        self.preload.set_period(set);
+        let mut held = self.bursts.held();
+        if held.period == 0 {
+            held.period = period.max(self.tick.as_nanos() as u64);
+        }
+    }
+
+    /// How much CPU time passes between two signals in truth: each burst stands for that, without what the bursts themselves took.
+    fn take_signals(&mut self) {
+        let signals = self.bursts.image.slots.timers().signals();
+        let (count, passed) = (signals.count - self.signals.count, signals.passed - self.signals.passed);
+        let without = signals.after_calls - self.signals.after_calls;
+        self.spent(SIGNAL * u32::try_from(without).unwrap_or(u32::MAX));
+        self.agents.put_off = signals.after_calls;
+        self.signals = signals;
+        if count == 0 {
+            return;
+        }
+        let mean = (passed as f64 / count as f64 - self.took).max(1.0);
+        let mut held = self.bursts.held();
+        // What is new counts as much as there is of it.
+        let weight = (count as f64 / 16.0).min(1.0);
+        held.period = (held.period as f64 + (mean - held.period as f64) * weight) as u64;
+    }
+
+    fn charge_bursts(&mut self) {
+        let new = std::mem::take(&mut self.bursts.held().new);
+        for &NewBurst { clock: process, cost, period } in &new {
+            self.budget.governor.spent(cost);
+            self.budget.governor.burst(cost, period as f64);
+            self.budget.took_inside(cost);
+            self.took += (cost.as_nanos() as f64 - self.took) / 16.0;
+            self.saw_burst(process);
+        }
+    }
+
+    fn see_ended(&mut self) {
+        let known: Vec<i32> = self.bursts.held().processes.keys().copied().collect();
+        for process in known {
+            if cpu_time(process).is_none() {
+                self.bursts.ended(process, &self.shared);
+                self.budget.thread_ends(process, &self.kernel);
+                self.last_bursts.retain(|(known, _)| *known != process);
+            }
+        }
+        // Of those that were refused, the entries only.
+        let timers = self.bursts.image.slots.timers();
+        let gone: Vec<usize> = timers
+            .entries()
+            .filter(|(_, process, part)| *part == Part::Barred && cpu_time(*process as i32).is_none())
+            .map(|(place, ..)| place)
+            .collect();
+        gone.into_iter().for_each(|place| timers.free(place));
+        self.bursts.image.slots.reclaim(|thread| !exists(thread as u32));
+        if self.bursts.image.slots.is_crowded() {
+            self.bursts.image.slots.release(|_| true);
+        }
+    }
+
+    fn follow_switch(&mut self) {
+        if !self.shared.switch.is_used() {
+            return;
+        }
+        let now = monotonic_time();
+        let bursts = self.bursts.clone();
+        let timers = bursts.image.slots.timers();
+        let entries: Vec<(usize, u32, Part)> = timers.entries().collect();
+        for (place, process, part) in entries {
+            match (self.shared.switch.is_off(process as i32, now), part) {
+                (true, Part::Allowed) => timers.set(place, Part::Off),
+                (false, Part::Off) => {
+                    timers.set(place, Part::Allowed);
+                    // It has computed meanwhile, and was not to have bursts.
+                    self.saw_burst(process as i32);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Looks whether processes have begun to filter their system calls, or have no bursts though they compute.
+    fn look_after(&mut self) {
+        let timers = self.bursts.image.slots.timers();
+        let entries: Vec<(usize, u32, Part)> = timers.entries().collect();
+        for (place, process, _) in entries.iter().filter(|(_, _, part)| *part == Part::Asleep) {
+            TracerStatistics::count(&mut self.agents.refused, "threads that compute block the timer's signal");
+            self.last_bursts.retain(|(known, _)| *known != *process as i32);
+            timers.set(*place, Part::Barred);
+        }
+        let allowed: Vec<_> = entries.iter().filter(|(_, _, part)| *part == Part::Allowed).collect();
+        let turn = self.looks % allowed.len().div_ceil(LOOKS).max(1);
+        self.looks += 1;
+        let longest = LONGEST_QUIET + self.longest_period() * QUIET_PERIODS;
+        for &(place, process, _) in allowed.into_iter().skip(turn * LOOKS).take(LOOKS) {
+            let process = process as i32;
+            let at = self.last_bursts.iter().find(|(known, _)| *known == process).map(|(_, at)| *at);
+            let quiet = user_time(process as u32).zip(at).map(|(used, at)| used.saturating_sub(at));
+            let why = if filters_system_calls(process) {
+                "they began to filter their system calls (seccomp)"
+            } else if quiet.is_some_and(|quiet| quiet > longest) {
+                "the timer's signal does not come through: blocked, or the program has a handler for it now"
+            } else {
+                continue;
+            };
+            TracerStatistics::count(&mut self.agents.refused, why);
+            timers.set(place, Part::Barred);
+        }
+    }
+
+    /// No more bursts. Programs that go on have an agent that is never called again.
+    fn finish(mut self) -> TracerStatistics {
+        let slots = &self.bursts.image.slots;
+        slots.timers().end();
+        slots.switch(false);
+        slots.release(|_| true);
+        let late = slots.timers().entries().filter(|(_, _, part)| *part == Part::New).count() as u64;
+        if late > 0 {
+            TracerStatistics::add(&mut self.agents.refused, "they ended before they could be looked at", late);
+        }
+        self.bursts.collect(&self.shared);
+        self.take_signals();
+        self.charge_bursts();
+        let mut held = self.bursts.held();
+        let statistics = &mut held.statistics;
+        self.budget.look_at_all_time(&self.kernel, statistics);
+        // What has ended was seen up to the last look only.
+        let inside = statistics.time.stops + statistics.time.lookahead + statistics.time.decoding;
+        statistics.time.application = statistics.time.application.max(children_time().saturating_sub(inside));
+        self.budget.end(&self.kernel, statistics);
+        let tally = self.bursts.image.slots.tally();
+        statistics.predictions = Predictions { checked: tally.came, diverged: tally.diverged };
+        self.agents.tally = tally;
+        let no_entry = self.signals.no_entry;
+        if no_entry > 0 {
+            TracerStatistics::add(&mut self.agents.refused, "there were too many at a time", no_entry);
+        }
+        if let Some((processes, path)) = self.preload.leave() {
+            let why = format!("what they start looks for {}, which stays, too", path.display());
+            TracerStatistics::add(&mut self.agents.kept, &why, processes);
+        }
+        statistics.agents = Some(self.agents);
+        statistics.clone()
+    }
+}

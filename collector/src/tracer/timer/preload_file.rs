@@ -1,0 +1,113 @@
+//! The file of the shared object that programs load.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::PathBuf;
+
+use agent::Preload;
+use rustix::fs::{MemfdFlags, memfd_create};
+use tempfile::TempDir;
+
+use crate::sys::can_be_executed;
+use crate::sys::process::{Mapping, all_processes, environment};
+
+/// The variable by which dynamic loaders are told of it.
+const VARIABLE: &str = "LD_PRELOAD";
+
+/// A file that programs of this user can map.
+#[derive(Debug)]
+pub(crate) struct PreloadFile {
+    path: PathBuf,
+    file: File,
+    inode: u64,
+    device: (u32, u32),
+    /// `None`: it is in memory.
+    folder: Option<TempDir>,
+}
+
+impl PreloadFile {
+    /// Writes it: into a folder for temporary files, or into memory where no code may be mapped from there. What is in memory is gone with this
+    /// process: the loader would complain of it in programs that outlive that.
+    ///
+    /// # Errors
+    /// Neither can be.
+    pub(crate) fn write(preload: &Preload) -> io::Result<Self> {
+        Self::in_folder(preload).or_else(|_| Self::in_memory(preload))
+    }
+
+    fn in_folder(preload: &Preload) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("hbbp-").permissions(Permissions::from_mode(0o700)).tempdir()?;
+        let path = folder.path().join("agent.so");
+        // The loader takes these for the end of a path.
+        if path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b' ')) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        Self::fill(path, file, Some(folder), preload)
+    }
+
+    fn in_memory(preload: &Preload) -> io::Result<Self> {
+        const EXECUTABLE: MemfdFlags = MemfdFlags::from_bits_retain(0x10);
+        let file = memfd_create("hbbp-preload", MemfdFlags::CLOEXEC | EXECUTABLE)
+            .or_else(|_| memfd_create("hbbp-preload", MemfdFlags::CLOEXEC))?;
+        let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        Self::fill(path, file.into(), None, preload)
+    }
+
+    fn fill(path: PathBuf, mut file: File, folder: Option<TempDir>, preload: &Preload) -> io::Result<Self> {
+        file.write_all(&preload.bytes)?;
+        if !can_be_executed(&file) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let metadata = file.metadata()?;
+        let device = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
+        Ok(Self { path, file, inode: metadata.ino(), device, folder })
+    }
+
+    /// What a command needs in its environment, beside what this process has: the file comes after those that are there already.
+    pub(crate) fn environment(&self) -> (&'static str, OsString) {
+        let before = env::var_os(VARIABLE).filter(|paths| !paths.is_empty());
+        let value = match before {
+            Some(paths) => [paths.as_bytes(), b":", self.path.as_os_str().as_bytes()].concat(),
+            None => self.path.as_os_str().as_bytes().to_vec(),
+        };
+        (VARIABLE, OsString::from_vec(value))
+    }
+
+    /// Processes that begin from now on have their first signal within so much CPU time, ns.
+    pub(crate) fn set_period(&self, period: u64) {
+        let _ = self.file.write_all_at(&period.to_ne_bytes(), Preload::PERIOD);
+    }
+
+    /// Whether a mapping is one of it.
+    pub(crate) fn is_of(&self, map: &Mapping) -> bool {
+        // File systems in layers state another device than the file has.
+        map.inode == self.inode && (map.device == self.device || map.path == self.path.as_os_str().as_bytes())
+    }
+
+    /// Whether a process was started with it in its environment.
+    pub(crate) fn is_in_environment_of(&self, process: u32) -> bool {
+        let path = self.path.as_os_str().as_bytes();
+        let names_it = |variable: &[u8]| {
+            let value = variable.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+            value.is_some_and(|paths| paths.split(|byte| matches!(byte, b':' | b' ')).any(|one| one == path))
+        };
+        environment(process).split(|&byte| byte == 0).any(names_it)
+    }
+
+    /// The recording is over. The file stays if processes go on that were started with it: what they start would look for it. Returns how many,
+    /// and where it is.
+    pub(crate) fn leave(self) -> Option<(u64, PathBuf)> {
+        let own = std::process::id();
+        let users = all_processes().into_iter().filter(|&process| process != own && self.is_in_environment_of(process));
+        let count = users.count() as u64;
+        let folder = self.folder.filter(|_| count > 0)?;
+        let _ = folder.keep();
+        Some((count, self.path))
+    }
+}

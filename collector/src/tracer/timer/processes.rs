@@ -1,0 +1,195 @@
+//! The processes that take part, as far as `/proc` shows them, and the records that say so.
+
+use std::collections::HashSet;
+
+use addresses::Avma;
+use agent::{Image, REGION};
+use perfdata::{Comm, EventDescription, SampleId, Task, Writer};
+
+use crate::session::synthesize::mmap;
+use crate::sys::is_same_file;
+use crate::sys::process::{Mapping, group_and_parent, guards, mappings, thread_name};
+use crate::tracer::agent::injection::{harm, is_in_own_namespace};
+
+/// A process that may take bursts.
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// Its entry.
+    pub(crate) place: usize,
+    /// Its executable mappings, by ascending address.
+    maps: Vec<Mapping>,
+    /// Its threads that are in the recording.
+    threads: HashSet<i32>,
+    /// When its mappings were read, ns.
+    read: u64,
+}
+
+/// Why a process takes no bursts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoPart {
+    /// It has ended.
+    Ended,
+    /// It is not what it says, or it would do harm.
+    Because(&'static str),
+}
+
+/// How long the mappings of a process are believed where an address is in none of them, ns.
+const BELIEVED: u64 = 20_000_000;
+
+impl Process {
+    /// The process that has an entry, if it may take bursts; with the records of what it is.
+    pub(crate) fn look(
+        process: i32,
+        place: usize,
+        image: &Image,
+        is_known: bool,
+        now: u64,
+        records: &mut Records,
+    ) -> Result<Self, NoPart> {
+        let pid = process as u32;
+        let maps = mappings(pid);
+        if maps.is_empty() {
+            return Err(NoPart::Ended);
+        }
+        // In another namespace of processes, this one is another.
+        let has_agent = maps.iter().any(|map| map.shared && REGION.contains(&map.start) && is_same_file(image, map));
+        if !has_agent || !is_in_own_namespace(process) {
+            return Err(NoPart::Because("in another namespace of processes"));
+        }
+        if let Some(why) = harm(&guards(pid), &maps) {
+            return Err(NoPart::Because(why));
+        }
+        let (Some((_, parent)), Some(name)) = (group_and_parent(pid), thread_name(pid, pid)) else {
+            return Err(NoPart::Ended);
+        };
+        let task = Task { pid, ppid: parent, tid: pid, ptid: parent, time: now, sample_id: SampleId::default() };
+        if !is_known {
+            records.task(&task, now, false);
+        }
+        records.name(pid, pid, is_known, &name, now);
+        let maps: Vec<Mapping> = maps.into_iter().filter(|map| map.prot & 4 != 0).collect();
+        maps.iter().for_each(|map| records.mapping(pid, map, now));
+        Ok(Self { place, maps, threads: [process].into(), read: now })
+    }
+
+    /// Whether all of these addresses are in mappings that are known.
+    pub(crate) fn covers(&self, addresses: impl Iterator<Item = Avma>) -> bool {
+        let mut last = 0..0;
+        for Avma(address) in addresses {
+            if last.contains(&address) {
+                continue;
+            }
+            let after = self.maps.partition_point(|map| map.start <= address);
+            match after.checked_sub(1).map(|at| &self.maps[at]).filter(|map| address < map.end) {
+                Some(map) => last = map.start..map.end,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Reads what it has mapped by now, unless that was just done. What is new is of before `time`.
+    pub(crate) fn look_again(&mut self, process: i32, time: u64, now: u64, records: &mut Records) {
+        if now < self.read.saturating_add(BELIEVED) {
+            return;
+        }
+        self.read = now;
+        let maps: Vec<Mapping> = mappings(process as u32).into_iter().filter(|map| map.prot & 4 != 0).collect();
+        // It may have ended: what was known stays.
+        if maps.is_empty() {
+            return;
+        }
+        for map in maps.iter().filter(|map| !self.maps.contains(map)) {
+            records.mapping(process as u32, map, time);
+        }
+        self.maps = maps;
+    }
+
+    /// A thread of it has taken a burst. Returns whether that is its first.
+    pub(crate) fn thread(&mut self, process: i32, thread: i32, time: u64, records: &mut Records) -> bool {
+        let is_new = self.threads.insert(thread);
+        if is_new && let Some(name) = thread_name(process as u32, thread as u32) {
+            let (pid, tid) = (process as u32, thread as u32);
+            let task = Task { pid, ppid: pid, tid, ptid: pid, time, sample_id: SampleId::default() };
+            records.task(&task, time, false);
+            records.name(pid, tid, false, &name, time);
+        }
+        is_new
+    }
+}
+
+/// Records of processes, on their way to the recording.
+pub(crate) struct Records {
+    writer: Writer<Vec<u8>>,
+    id: u64,
+}
+
+impl Records {
+    /// For a recording of this event.
+    pub(crate) fn of(event: &EventDescription) -> Result<Self, perfdata::Error> {
+        let id = event.ids.first().copied().unwrap_or_default();
+        Ok(Self { writer: Writer::of_records(Vec::new(), std::slice::from_ref(event))?, id })
+    }
+
+    /// What was added since this was asked last.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(self.writer.get_mut())
+    }
+
+    fn sample_id(&self, pid: u32, tid: u32, time: u64) -> SampleId {
+        let id = Some(self.id);
+        SampleId { pid: Some(pid), tid: Some(tid), time: Some(time), id, stream_id: id, cpu: Some(0), identifier: id }
+    }
+
+    // A vector takes everything; one with a name or path that is too long is left out, which the kernel's never are.
+
+    fn task(&mut self, task: &Task, time: u64, is_end: bool) {
+        let task = Task { sample_id: self.sample_id(task.pid, task.tid, time), ..*task };
+        let _ = if is_end { self.writer.write_exit(&task) } else { self.writer.write_fork(&task) };
+    }
+
+    fn name(&mut self, pid: u32, tid: u32, exec: bool, name: &[u8], time: u64) {
+        let sample_id = self.sample_id(pid, tid, time);
+        let _ = self.writer.write_comm(&Comm { pid, tid, exec, name, sample_id });
+    }
+
+    fn mapping(&mut self, pid: u32, map: &Mapping, time: u64) {
+        let _ = self.writer.write_mmap2(&mmap(pid, map, self.sample_id(pid, pid, time)));
+    }
+
+    /// A process has ended by this time.
+    pub(crate) fn end(&mut self, process: i32, time: u64) {
+        let pid = process as u32;
+        let task = Task { pid, ppid: pid, tid: pid, ptid: pid, time, sample_id: SampleId::default() };
+        self.task(&task, time, true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(ranges: &[(u64, u64)]) -> Process {
+        let map = |&(start, end)| Mapping {
+            start,
+            end,
+            prot: 5,
+            shared: false,
+            offset: 0,
+            device: (0, 0),
+            inode: 0,
+            path: Vec::new(),
+        };
+        Process { place: 0, maps: ranges.iter().map(map).collect(), threads: HashSet::new(), read: 0 }
+    }
+
+    #[test]
+    fn addresses_are_covered_by_mappings() {
+        let process = process(&[(0x1000, 0x2000), (0x3000, 0x4000)]);
+        let covers = |addresses: &[u64]| process.covers(addresses.iter().map(|&address| Avma(address)));
+        assert!(covers(&[]) && covers(&[0x1000, 0x1fff, 0x3000, 0x1234]));
+        for outside in [0xfff, 0x2000, 0x2fff, 0x4000] {
+            assert!(!covers(&[0x1000, outside]), "{outside:#x}");
+        }
+    }
+}
