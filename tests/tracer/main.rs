@@ -18,6 +18,7 @@ mod processes;
 mod programs;
 mod settings;
 mod system_calls;
+mod timers;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
