@@ -137,9 +137,9 @@ fn software_tracing(tracing: &TracingReport, clock: Probe) -> String {
         (false, true) => "by timers only",
         (false, false) => "no",
     };
+    let timers = if tracing.timers { "works" } else { "no (they need timer_create, and FSGSBASE, Linux 5.9)" };
     let running = if tracing.running_processes { "" } else { "; of running processes: no" };
-    let timers = if tracing.timers { "works" } else { "no (they need timer_create and FSGSBASE, Linux 5.9)" };
-    format!("in software: {ways}{running} (perf events: {clock}; ptrace: {}; timers: {timers})", tracing.ptrace)
+    format!("in software: {ways}; ptrace: {}; timers: {timers}{running}", tracing.ptrace)
 }
 
 fn line(out: &mut String, label: &str, value: &str) {

@@ -43,6 +43,12 @@ pub(crate) fn is_in_uninterruptible_sleep(tid: u32) -> bool {
     field(&status(tid), "State:").is_some_and(|state| state.starts_with('D'))
 }
 
+/// Whether a process has a timer that sends this signal; `false`, too, where the kernel does not show timers (`CONFIG_CHECKPOINT_RESTORE`).
+pub(crate) fn has_timer(pid: u32, signal: i32) -> bool {
+    let timers = String::from_utf8(contents(&proc_path(pid).join("timers"))).unwrap_or_default();
+    timers.lines().any(|line| line.starts_with(&format!("signal: {signal}/")))
+}
+
 /// The environment that a process was started with; empty if it is another user's.
 pub(crate) fn environment(pid: u32) -> Vec<u8> {
     contents(&proc_path(pid).join("environ"))

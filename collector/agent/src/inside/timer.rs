@@ -28,8 +28,10 @@ const SOON: u64 = 1;
 const SILENCE: u64 = 2_000_000_000;
 /// One that is only stopped may come back: it is looked for again after so much CPU time, ns.
 const LOOK: u64 = 1_000_000_000;
-/// Signals one after the other that may come to threads which slept: the one that computes blocks it.
-const MOST_ASLEEP: u32 = 4;
+/// A signal that comes to a thread which slept weighs so much, and any other takes one off. The thread that computes blocks the signal then, and
+/// the kernel has sent it to another: four in a row, or one of ten again and again, are too many.
+const WEIGHT_ASLEEP: u32 = 16;
+const MOST_ASLEEP: u32 = 4 * WEIGHT_ASLEEP;
 /// EFLAGS.RF: the kernel sets it as it likes.
 const RESUME_FLAG: u64 = 1 << 16;
 /// Bytes of `syscall`.
@@ -128,21 +130,24 @@ fn due(timers: &SharedTimers, frame: &Frame) -> Led {
     let now = system::time_of(timers.clock());
     let before = SET_AT.swap(now, Relaxed);
     timers.count((before != 0).then(|| now.saturating_sub(before)));
-    let Some(answer) = after_system_call(frame) else {
-        ASLEEP.store(0, Relaxed);
-        set(next(timers));
-        return Led::Burst;
-    };
-    timers.count_after_call();
-    if answer == Answer::Interrupted && ASLEEP.fetch_add(1, Relaxed) + 1 >= MOST_ASLEEP {
-        timers.fall_asleep(ENTRY.load(Relaxed));
-        system::delete_timer(TIMER.load(Relaxed));
-        return Led::Nowhere;
-    }
-    if answer == Answer::Other {
-        ASLEEP.store(0, Relaxed);
+    let answer = after_system_call(frame);
+    let asleep = ASLEEP.load(Relaxed);
+    if answer == Some(Answer::Interrupted) {
+        let asleep = asleep + WEIGHT_ASLEEP;
+        ASLEEP.store(asleep, Relaxed);
+        if asleep >= MOST_ASLEEP {
+            timers.fall_asleep(ENTRY.load(Relaxed));
+            system::delete_timer(TIMER.load(Relaxed));
+            return Led::Nowhere;
+        }
+    } else {
+        ASLEEP.store(asleep.saturating_sub(1), Relaxed);
     }
     set(next(timers));
+    if answer.is_none() {
+        return Led::Burst;
+    }
+    timers.count_after_call();
     Led::Nowhere
 }
 

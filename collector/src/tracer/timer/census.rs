@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::sys::process::{
-    all_processes, group_and_parent, is_in_uninterruptible_sleep, mappings, signals_blocked, threads,
+    all_processes, group_and_parent, has_timer, is_in_uninterruptible_sleep, mappings, signals_blocked, threads,
 };
 use crate::sys::{cpu_time, queue_signal, thread_cpu_time};
 use crate::tracer::kernel::Processes;
@@ -16,6 +16,8 @@ use crate::tracer::timer::preload_file::PreloadFile;
 const GROWN_UP: Duration = Duration::from_millis(20);
 /// One that was asked, and does not begin, is asked again after so much more.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// So many times at most: the program may have a handler of its own for the signal.
+const MOST_TIMES: u32 = 3;
 /// Looking takes this small a share of the time.
 const SHARE: u32 = 500;
 /// How often it is looked at most.
@@ -33,6 +35,8 @@ struct Seen {
     what: What,
     /// Its CPU time then: one that shows less has the same id only.
     at: Duration,
+    /// How often it was asked to begin.
+    asked: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +45,19 @@ enum What {
     Foreign,
     /// It has no agent, and cannot get one.
     Without,
-    /// It has the agent of its parent, and was asked to begin.
-    Asked,
+    /// It has a timer, and its signal did not come through.
+    Deaf,
+    /// It has its parent's agent, and no timer.
+    Forked,
+}
+
+/// Processes that were found for the first time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    /// Those that have no agent, and cannot get one.
+    pub(crate) without: u64,
+    /// Those whose timer's signal did not come through.
+    pub(crate) deaf: u64,
 }
 
 impl Census {
@@ -51,46 +66,49 @@ impl Census {
         Self { seen: HashMap::new(), next: now + OFTEN, token }
     }
 
-    /// Looks if it is time. A process has its first signal after `period` of CPU time at the latest, if it has a timer. Returns how many were found that
-    /// cannot take part.
+    /// Looks if it is time. A process that begins now has its first signal after `period` of CPU time at the latest, one that has begun before
+    /// after `longest`.
     pub(crate) fn look(
         &mut self,
         takes_part: impl Fn(i32) -> bool,
-        period: Duration,
+        [period, longest]: [Duration; 2],
         preload: &PreloadFile,
         kernel: &LinuxKernel,
         now: Instant,
-    ) -> u64 {
+    ) -> Found {
+        let mut found = Found::default();
         if now < self.next {
-            return 0;
+            return found;
         }
         let began = thread_cpu_time();
         let own = std::process::id();
-        let mut without = 0;
         let mut still = HashMap::new();
         for process in all_processes().into_iter().filter(|&process| process != own) {
             if takes_part(process as i32) {
                 continue;
             }
             let Some(used) = cpu_time(process as i32).filter(|used| *used >= GROWN_UP.max(period)) else { continue };
-            let known = self.seen.get(&process).filter(|seen| seen.at <= used);
+            let known = self.seen.get(&process).filter(|seen| seen.at <= used).copied();
             let seen = match known {
-                Some(seen) if seen.what != What::Asked || used < seen.at + PATIENCE => *seen,
+                Some(seen) if seen.what != What::Forked || seen.asked >= MOST_TIMES || used < seen.at + PATIENCE => {
+                    seen
+                }
                 _ => {
-                    let what = what(process, preload);
+                    let Some(what) = what(process, preload, used > longest) else { continue };
                     let is_new = known.is_none_or(|seen| seen.what != what);
-                    without += u64::from(is_new && what == What::Without);
-                    let is_asked = what == What::Asked && self.ask(process, kernel);
+                    found.without += u64::from(is_new && what == What::Without);
+                    found.deaf += u64::from(is_new && what == What::Deaf);
+                    let is_asked = what == What::Forked && self.ask(process, kernel);
                     // One that cannot be asked now is asked the next time.
-                    let at = if what == What::Asked && !is_asked { used.saturating_sub(PATIENCE) } else { used };
-                    Seen { what, at }
+                    let at = if what == What::Forked && !is_asked { used.saturating_sub(PATIENCE) } else { used };
+                    Seen { what, at, asked: known.map_or(0, |seen| seen.asked) + u32::from(is_asked) }
                 }
             };
             still.insert(process, seen);
         }
         self.seen = still;
         self.next = now + (thread_cpu_time().saturating_sub(began) * SHARE).max(OFTEN);
-        without
+        found
     }
 
     /// Asks a process to begin: by a signal to a thread that computes, so that no system call is interrupted. Returns whether there is one.
@@ -108,12 +126,14 @@ impl Census {
     }
 }
 
-fn what(process: u32, preload: &PreloadFile) -> What {
-    if mappings(process).iter().any(|map| preload.is_of(map)) {
-        What::Asked
-    } else if preload.is_in_environment_of(process) {
-        What::Without
-    } else {
-        What::Foreign
+/// `None`: its timer may still send its first signal.
+fn what(process: u32, preload: &PreloadFile, is_late: bool) -> Option<What> {
+    if !mappings(process).iter().any(|map| preload.is_of(map)) {
+        let without = preload.is_in_environment_of(process);
+        return Some(if without { What::Without } else { What::Foreign });
+    }
+    match has_timer(process, agent::SIGNAL_OF_TIMERS) {
+        true => is_late.then_some(What::Deaf),
+        false => Some(What::Forked),
     }
 }

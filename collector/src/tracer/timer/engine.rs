@@ -16,7 +16,7 @@ use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::{BeforeDrain, Shared, Wake, monotonic_time};
 use crate::tracer::statistics::{Agents, Predictions, TracerStatistics};
-use crate::tracer::timer::census::Census;
+use crate::tracer::timer::census::{Census, Found};
 use crate::tracer::timer::preload_file::PreloadFile;
 use crate::tracer::timer::processes::NoPart;
 use crate::tracer::timer::timed_bursts::TimedBursts;
@@ -26,12 +26,16 @@ const OFTEN: Duration = Duration::from_millis(200);
 const FIRST_TICK: Duration = Duration::from_millis(5);
 /// What a signal costs by which no burst begins, and what it costs a process to map the image and begin: measured, see decision 028.
 const SIGNAL: Duration = Duration::from_micros(6);
-const BEGINNING: Duration = Duration::from_micros(150);
+const BEGINNING: Duration = Duration::from_micros(250);
 /// Processes that are looked after each time.
 const LOOKS: usize = 8;
 /// How long a process may compute without a burst: this, and so many periods.
 const LONGEST_QUIET: Duration = Duration::from_millis(200);
 const QUIET_PERIODS: u32 = 20;
+
+/// Why processes have no bursts.
+const WITHOUT: &str = "no dynamic loader (static), or rights of the file (setuid)";
+const DEAF: &str = "the timer's signal does not come through: blocked, or the program has a handler for it";
 
 pub(crate) struct TimerEngine {
     settings: Settings,
@@ -49,6 +53,8 @@ pub(crate) struct TimerEngine {
     signals: agent::Signals,
     /// CPU time of a handler, ns, on average.
     took: f64,
+    /// The longest that this was.
+    longest: Duration,
     tick: Duration,
     next_tick: Instant,
     ticks: u32,
@@ -81,6 +87,7 @@ impl TimerEngine {
             looks: 0,
             signals: agent::Signals::default(),
             took: 0.0,
+            longest: Duration::ZERO,
             tick: tick(),
             next_tick: now,
             ticks: 0,
@@ -136,7 +143,7 @@ impl TimerEngine {
                     self.saw_burst(process);
                 }
                 Err(NoPart::Ended) => {
-                    TracerStatistics::count(&mut self.agents.refused, "they ended before they could be looked at");
+                    TracerStatistics::count(&mut self.agents.refused, "ended before it could be looked at");
                     self.bursts.image.slots.timers().free(place);
                 }
                 Err(NoPart::Because(why)) => TracerStatistics::count(&mut self.agents.refused, why),
@@ -170,14 +177,17 @@ impl TimerEngine {
         let known: Vec<i32> = self.bursts.held().processes.keys().copied().collect();
         let entries: Vec<u32> = self.bursts.image.slots.timers().entries().map(|(_, process, _)| process).collect();
         let takes_part = |process: i32| entries.contains(&(process as u32));
-        let without =
-            self.census.look(takes_part, self.longest_period(), &self.preload, &self.kernel, self.kernel.now());
-        if without > 0 {
-            TracerStatistics::add(
-                &mut self.agents.refused,
-                "they have no dynamic loader (static), or rights of their file",
-                without,
-            );
+        let Found { without, deaf } = self.census.look(
+            takes_part,
+            [self.first_signal(), LONGEST_QUIET + self.longest],
+            &self.preload,
+            &self.kernel,
+            self.kernel.now(),
+        );
+        for (why, processes) in [(WITHOUT, without), (DEAF, deaf)] {
+            if processes > 0 {
+                TracerStatistics::add(&mut self.agents.refused, why, processes);
+            }
         }
         {
             let mut held = self.bursts.held();
@@ -191,8 +201,8 @@ impl TimerEngine {
         self.next_tick = self.kernel.now() + next;
     }
 
-    /// CPU time within which a process with a timer has its first signal.
-    fn longest_period(&self) -> Duration {
+    /// CPU time within which a process that begins now has its first signal.
+    fn first_signal(&self) -> Duration {
         Duration::from_nanos(self.budget.period() as u64) + 2 * self.tick
     }
 
@@ -200,6 +210,7 @@ impl TimerEngine {
     fn choose_period(&mut self) {
         let period = self.budget.period() as u64;
         let set = period.saturating_sub(self.tick.as_nanos() as u64 / 2).max(1);
+        self.longest = self.longest.max(self.first_signal());
         self.bursts.image.slots.timers().set_period(set);
         self.preload.set_period(set);
         let mut held = self.bursts.held();
@@ -286,22 +297,25 @@ impl TimerEngine {
         let timers = self.bursts.image.slots.timers();
         let entries: Vec<(usize, u32, Part)> = timers.entries().collect();
         for (place, process, _) in entries.iter().filter(|(_, _, part)| *part == Part::Asleep) {
-            TracerStatistics::count(&mut self.agents.refused, "threads that compute block the timer's signal");
+            TracerStatistics::count(
+                &mut self.agents.refused,
+                "threads that compute block the timer's signal, and others were interrupted by it",
+            );
             self.last_bursts.retain(|(known, _)| *known != *process as i32);
             timers.set(*place, Part::Barred);
         }
         let allowed: Vec<_> = entries.iter().filter(|(_, _, part)| *part == Part::Allowed).collect();
         let turn = self.looks % allowed.len().div_ceil(LOOKS).max(1);
         self.looks += 1;
-        let longest = LONGEST_QUIET + self.longest_period() * QUIET_PERIODS;
+        let longest = LONGEST_QUIET + self.first_signal() * QUIET_PERIODS;
         for &(place, process, _) in allowed.into_iter().skip(turn * LOOKS).take(LOOKS) {
             let process = process as i32;
             let at = self.last_bursts.iter().find(|(known, _)| *known == process).map(|(_, at)| *at);
             let quiet = user_time(process as u32).zip(at).map(|(used, at)| used.saturating_sub(at));
             let why = if filters_system_calls(process) {
-                "they began to filter their system calls (seccomp)"
+                "it began to filter its system calls (seccomp)"
             } else if quiet.is_some_and(|quiet| quiet > longest) {
-                "the timer's signal does not come through: blocked, or the program has a handler for it now"
+                DEAF
             } else {
                 continue;
             };
@@ -318,7 +332,7 @@ impl TimerEngine {
         slots.release(|_| true);
         let late = slots.timers().entries().filter(|(_, _, part)| *part == Part::New).count() as u64;
         if late > 0 {
-            TracerStatistics::add(&mut self.agents.refused, "they ended before they could be looked at", late);
+            TracerStatistics::add(&mut self.agents.refused, "ended before it could be looked at", late);
         }
         self.bursts.collect(&self.shared);
         self.take_signals();
@@ -335,7 +349,7 @@ impl TimerEngine {
         self.agents.tally = tally;
         let no_entry = self.signals.no_entry;
         if no_entry > 0 {
-            TracerStatistics::add(&mut self.agents.refused, "there were too many at a time", no_entry);
+            TracerStatistics::add(&mut self.agents.refused, "too many at a time", no_entry);
         }
         if let Some((processes, path)) = self.preload.leave() {
             let why = format!("what they start looks for {}, which stays, too", path.display());
