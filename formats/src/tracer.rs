@@ -9,7 +9,7 @@ use crate::tolerant::{Tolerant, objects, tolerant_objects};
 tolerant_objects! {
     /// The `tracer` object of a recording's metadata. While the tracer runs, only how it was told to work is known.
     pub struct TracerMetadata {
-        /// How paths are found: `lookahead`, `agent`, `agent-check`, `breakpoint` or `check`.
+        /// How paths are found: `lookahead`, `agent`, `agent-check`, `timer`, `breakpoint` or `check`.
         pub kind: Option<String>,
         /// Instructions after which a burst ends.
         pub burst_instructions: Option<u64>,

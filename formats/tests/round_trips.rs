@@ -92,7 +92,7 @@ fn event() -> BoxedStrategy<Value> {
 
 fn tracer() -> BoxedStrategy<Value> {
     let mut fields = vec![
-        ("kind", word(&["lookahead", "agent", "agent-check", "breakpoint", "check", "another"])),
+        ("kind", word(&["lookahead", "agent", "agent-check", "timer", "breakpoint", "check", "another"])),
         ("overhead_allowed", share()),
         ("overhead", prop_oneof![0.0..1e5, any::<f64>()].prop_map(Value::from).boxed()),
         ("ends", histogram()),
