@@ -202,7 +202,7 @@ fn programs_without_a_loader_say_so() {
     assert!(said.contains("no process took part") && said.contains("static: it has no dynamic loader"), "{said}");
     // A short one had no time.
     let (_, output) = denied.trace(&[], &["true"]);
-    assert!(errors(&output).contains("no process took part: true ended before"), "{}", errors(&output));
+    assert!(errors(&output).contains("no process took part: true has taken no signal"), "{}", errors(&output));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use agent::Part;
+use agent::{Clock, Part};
 
 use crate::sys::process::{exists, user_time};
 use crate::sys::{EventFd, children_time, cpu_time, tick};
@@ -35,6 +35,7 @@ const QUIET_PERIODS: u32 = 20;
 
 /// Why processes have no bursts.
 const WITHOUT: &str = "no dynamic loader (static), or rights of the file (setuid)";
+const OTHER_THREADS: &str = "the first thread of it does not compute, or does not let the timer's signal through";
 const DEAF: &str = "the timer's signal does not come through: blocked, or the program has a handler for it";
 
 pub(crate) struct TimerEngine {
@@ -184,7 +185,7 @@ impl TimerEngine {
             &self.kernel,
             self.kernel.now(),
         );
-        for (why, processes) in [(WITHOUT, without), (DEAF, deaf)] {
+        for (why, processes) in [(WITHOUT, without), (self.deaf(), deaf)] {
             if processes > 0 {
                 TracerStatistics::add(&mut self.agents.refused, why, processes);
             }
@@ -315,12 +316,20 @@ impl TimerEngine {
             let why = if filters_system_calls(process) {
                 "it began to filter its system calls (seccomp)"
             } else if quiet.is_some_and(|quiet| quiet > longest) {
-                DEAF
+                self.deaf()
             } else {
                 continue;
             };
             TracerStatistics::count(&mut self.agents.refused, why);
             timers.set(place, Part::Barred);
+        }
+    }
+
+    /// Why a process that computes takes no signal of its timer.
+    fn deaf(&self) -> &'static str {
+        match self.bursts.clock {
+            Clock::Process => DEAF,
+            Clock::Thread => OTHER_THREADS,
         }
     }
 

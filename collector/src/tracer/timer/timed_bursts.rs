@@ -18,6 +18,7 @@ use crate::tracer::timer::processes::{NoPart, Process, Records};
 /// Bursts of a recording, and the processes they come from.
 pub(crate) struct TimedBursts {
     pub(crate) image: Image,
+    pub(crate) clock: Clock,
     event: BurstEvent,
     held: Mutex<Held>,
 }
@@ -64,7 +65,7 @@ impl TimedBursts {
         };
         let id = event.ids.first().copied().unwrap_or_default();
         let event = BurstEvent { attr: event.attr.clone(), id };
-        Ok((Self { image, event, held: Mutex::new(held) }, preload))
+        Ok((Self { image, clock, event, held: Mutex::new(held) }, preload))
     }
 
     pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
