@@ -1,5 +1,6 @@
 //! The tracer whose bursts timers start: admits processes, keeps the budget, looks after all.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -223,8 +224,10 @@ impl TimerEngine {
     /// How much CPU time passes between two signals in truth: each burst stands for that, without what the bursts themselves took.
     fn take_signals(&mut self) {
         let signals = self.bursts.image.slots.timers().signals();
-        let (count, passed) = (signals.count - self.signals.count, signals.passed - self.signals.passed);
-        let without = signals.after_calls - self.signals.after_calls;
+        // A program could have written anything.
+        let count = signals.count.saturating_sub(self.signals.count);
+        let passed = signals.passed.saturating_sub(self.signals.passed);
+        let without = signals.after_calls.saturating_sub(self.signals.after_calls);
         self.spent(SIGNAL * u32::try_from(without).unwrap_or(u32::MAX));
         self.agents.put_off = signals.after_calls;
         self.signals = signals;
@@ -240,11 +243,13 @@ impl TimerEngine {
 
     fn charge_bursts(&mut self) {
         let new = std::mem::take(&mut self.bursts.held().new);
-        for &NewBurst { clock: process, cost, period } in &new {
+        for &NewBurst { cost, period, .. } in &new {
             self.budget.governor.spent(cost);
             self.budget.governor.burst(cost, period as f64);
             self.budget.took_inside(cost);
             self.took += (cost.as_nanos() as f64 - self.took) / 16.0;
+        }
+        for process in new.iter().map(|burst| burst.clock).collect::<HashSet<i32>>() {
             self.saw_burst(process);
         }
     }
