@@ -25,8 +25,9 @@ use crate::tracer::timer::timed_bursts::TimedBursts;
 /// How often bursts are taken out; in the beginning sooner.
 const OFTEN: Duration = Duration::from_millis(200);
 const FIRST_TICK: Duration = Duration::from_millis(5);
-/// What a signal costs by which no burst begins, and what it costs a process to map the image and begin: measured, see decision 028.
+/// What a signal costs by which no burst begins: an estimate.
 const SIGNAL: Duration = Duration::from_micros(6);
+/// What it costs a process to map the image and begin: see decision 028.
 const BEGINNING: Duration = Duration::from_micros(250);
 /// Processes that are looked after each time.
 const LOOKS: usize = 8;
