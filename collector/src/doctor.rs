@@ -7,7 +7,7 @@ use crate::plan::choice::{Choice, CountsFrom, choose};
 use crate::plan::event_spec::{Role, Unit};
 use crate::plan::microarchitecture::Microarchitecture;
 use crate::plan::{BranchRecords, Options, branch_records};
-use crate::session::timing::{by_timers, is_possible};
+use crate::session::timing::is_possible;
 use crate::session::tracing::by_default;
 use crate::tracer::{BurstEnd, TracerKind};
 
@@ -190,15 +190,6 @@ fn tracing_report(machine: &Machine, opener: &mut dyn EventOpener) -> TracingRep
 }
 
 fn would_use(machine: &Machine, tracing: &TracingReport, opener: &mut dyn EventOpener) -> WouldUse {
-    if let Some((choice, end, overhead)) = by_timers(machine, opener) {
-        return WouldUse {
-            source: Some(choice.source),
-            events: Vec::new(),
-            tracer: Some(WouldTrace { kind: TracerKind::Timer, end, overhead }),
-            degradations: choice.degradations,
-            error: None,
-        };
-    }
     match choose(machine, &Options::default(), opener) {
         Err(error) => WouldUse {
             source: None,

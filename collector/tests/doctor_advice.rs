@@ -27,15 +27,10 @@ fn check(machine: &Machine, source: &str, records: Option<&str>, advice: &[&str]
 fn check_tracing(machine: &Machine, report: &Value) {
     let (used, tracing) = (&report["would_use"], &report["software_tracing"]);
     let wanted = used["source"].is_string() && used["source"] != "branch-records";
-    let by_timers = machine.probes.dummy != Probe::Works;
-    if wanted && (tracing["ptrace"] == "works" || by_timers) {
+    if wanted && tracing["ptrace"] == "works" {
         assert_eq!(tracing["available"], true, "{tracing}");
         let by_agents = tracing["agents"] == true && !machine.counts_instructions();
-        let kind = match (by_timers, by_agents) {
-            (true, _) => "timer",
-            (false, true) => "agent",
-            (false, false) => "lookahead",
-        };
+        let kind = if by_agents { "agent" } else { "lookahead" };
         let expected = json!({"kind": kind, "burst_instructions": 10_000, "overhead": 1.0});
         assert_eq!(used["tracer"], expected, "{report:#}");
     } else {
@@ -99,10 +94,10 @@ fn advice_by_machine() {
     sandbox.probes.dummy = Probe::Fails(Errno::EPERM);
     sandbox.container = Some("docker".into());
     sandbox.kernel.kernel_symbols = true;
-    check(&sandbox, "clock", None, &["seccomp"]);
+    check(&sandbox, "nothing", None, &["seccomp"]);
 
     let mut old = machine("GenuineIntel", 6, 0x55, Vec::new());
     old.probes.dummy = Probe::Fails(Errno::ENOSYS);
     old.kernel.kernel_symbols = true;
-    check(&old, "clock", None, &["CONFIG_PERF_EVENTS"]);
+    check(&old, "nothing", None, &["CONFIG_PERF_EVENTS"]);
 }

@@ -131,10 +131,8 @@ fn software_tracing(tracing: &TracingReport, clock: Probe) -> String {
     let stops = tracing.ptrace.works() && clock.works();
     let ways = match (tracing.agents, tracing.timers) {
         (true, _) => "yes",
-        (false, _) if stops || tracing.running_processes => {
-            "by stops only (agents need FSGSBASE, Linux 5.9, and a clock)"
-        }
-        (false, true) => "by timers only",
+        (false, _) if stops => "by stops only (agents need FSGSBASE, Linux 5.9, and a clock)",
+        (false, true) => "with --tracer timer only",
         (false, false) => "no",
     };
     let timers = if tracing.timers { "works" } else { "no (they need timer_create, and FSGSBASE, Linux 5.9)" };

@@ -100,7 +100,7 @@ pub struct Args {
     /// threads), agent-check (the same, and each burst is compared with what its thread does then: slow), timer (agents without perf
     /// events and ptrace, as in containers: the dynamic loader puts them in, and timers of CPU time start the bursts), lookahead (the
     /// interpreter from outside, by stops), breakpoint (a breakpoint at every branch, slow), none, or auto (where there are no hardware
-    /// branch records: agent for commands, and with --inject; timer where no perf event opens; lookahead for what runs already)
+    /// branch records: agent for commands, and with --inject; lookahead for what runs already)
     #[arg(long, value_name = "HOW", default_value = "auto")]
     tracer: TracerChoice,
     /// Put the agent into the processes of -p, which run already, and take it out again at the end

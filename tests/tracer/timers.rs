@@ -54,7 +54,7 @@ impl Denied {
     }
 
     fn record(&self, options: &[&str], command: &[&str]) -> Output {
-        self.command(&[&["record"], options, &["--"], command].concat()).output().unwrap()
+        self.command(&[&["record", "--tracer", "timer"], options, &["--"], command].concat()).output().unwrap()
     }
 
     /// A recording without a word of how; what the command writes, and its exit status, are those that it has alone.
@@ -88,7 +88,10 @@ fn where_neither_events_nor_ptrace_are_to_be_had_timers_start_bursts() {
     let Some(hot) = denied.place.program("hot", programs::HOT) else { return };
     let doctor = denied.command(&["doctor", "--format", "json"]).output().unwrap();
     let doctor: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
-    assert_eq!(doctor["would_use"]["tracer"]["kind"], "timer", "{doctor:#}");
+    assert_eq!(doctor["software_tracing"]["timers"], true, "{doctor:#}");
+    let without = denied.command(&["record", "--", text(&hot), "1"]).output().unwrap();
+    assert_eq!(without.status.code(), Some(1), "{}", errors(&without));
+    assert!(errors(&without).contains("`--tracer timer` does without"), "{}", errors(&without));
     assert_ne!(doctor["software_tracing"]["ptrace"], "works", "{doctor:#}");
 
     let (traced, output) = denied.trace(&["--overhead", "10"], &[text(&hot), "800"]);
@@ -155,6 +158,39 @@ fn threads_forks_and_execs_take_part() {
         assert!(functions.iter().any(|found| found == function), "{function}: {functions:?}");
     }
 }
+
+/// What a process maps after it was looked at first.
+#[test]
+fn what_is_mapped_later_is_in_the_recording() {
+    let Some(denied) = Denied::new() else { return };
+    let Some(loads) = denied.place.program("loads", LOADS) else { return };
+    let library = denied.place.path("late.so");
+    let source = denied.place.path("late.c");
+    fs::write(&source, LATE).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
+    assert!(compiler.status().unwrap().success());
+    for _ in 0..3 {
+        let (traced, _) = denied.trace(&["--overhead", "20"], &[text(&loads), text(&library)]);
+        assert!(traced.bursts.len() >= 20, "{:#}", traced.tracer());
+        assert_eq!(denied.functions()[0], "late", "{:?}", denied.functions());
+    }
+}
+
+/// Computes for a moment and then for ten times as long in a library.
+const LOADS: &str = r#"
+#include <dlfcn.h>
+int main(int argc, char **argv) {
+    volatile unsigned long sum = 0;
+    for (long end = used() + 40; used() < end;) for (int i = 0; i < 1000; i++) sum += i;
+    void *library = dlopen(argv[1], RTLD_NOW);
+    unsigned (*late)(unsigned) = (unsigned (*)(unsigned))dlsym(library, "late");
+    unsigned x = 1;
+    for (long end = used() + 400; used() < end;) for (int i = 0; i < 100; i++) x = late(x);
+    return x == 0;
+}
+"#;
+const LATE: &str = "unsigned late(unsigned x) { for (int i = 0; i < 1000; i++) x = x * 3 + i; return x; }\n";
 
 /// Three threads, and a child of fork that executes nothing.
 const CROWD: &str = r#"
@@ -278,7 +314,7 @@ fn a_program_goes_on_without_its_recorder_and_its_timer_goes() {
         return;
     }
     fs::create_dir(denied.place.path("tmp")).unwrap();
-    let mut command = denied.command(&["record", "--overhead", "20", "--", text(&program)]);
+    let mut command = denied.command(&["record", "--tracer", "timer", "--overhead", "20", "--", text(&program)]);
     command.env("TMPDIR", denied.place.path("tmp")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut recorder = command.spawn().unwrap();
     let mut lines = BufReader::new(recorder.stdout.take().unwrap()).lines();
@@ -324,7 +360,7 @@ fn nothing_is_left_of_a_recording() {
     // The first program looks at its environment.
     let script = "stat -c %a:%u \"$LD_PRELOAD\" \"${LD_PRELOAD%/*}\"; id -u; exec \"$0\" 300";
     let output = denied
-        .command(&["record", "--", "sh", "-c", script, text(&hot)])
+        .command(&["record", "--tracer", "timer", "--", "sh", "-c", script, text(&hot)])
         .env("TMPDIR", denied.place.path("tmp"))
         .output()
         .unwrap();

@@ -33,6 +33,9 @@ const HELD: u32 = 3;
 const STATE_BITS: u32 = 2;
 const STATE: u32 = (1 << STATE_BITS) - 1;
 
+/// Where nobody has said yet whose burst a slot is for.
+const NOBODY: u32 = u32::MAX;
+
 /// More than any burst has.
 const MOST_INSTRUCTIONS: u64 = 1 << 31;
 
@@ -208,6 +211,7 @@ pub(crate) struct TakenSlot<'a> {
 impl<'a> TakenSlot<'a> {
     /// Gives it back as it was.
     pub(crate) fn free(self) {
+        self.slot.event.store(NOBODY, Relaxed);
         self.state.store(FREE, Release);
     }
 
@@ -602,6 +606,7 @@ impl Slots {
         for (slot, state) in self.shared().slots.iter().zip(&self.shared().states) {
             if state.load(Acquire) == FULL {
                 let is_whole = burst.read(slot);
+                slot.event.store(NOBODY, Relaxed);
                 state.store(FREE, Release);
                 if is_whole {
                     each(burst);
@@ -628,9 +633,11 @@ impl Slots {
     /// Frees what threads have left behind that have ended. Returns how many slots these were.
     pub fn reclaim(&self, has_ended: impl Fn(i32) -> bool) -> u64 {
         let slots = self.shared().slots.iter().zip(&self.shared().states);
+        // One that was taken just now may be nobody's yet.
+        let is_left = |event: u32| event != NOBODY && has_ended(event as i32);
         let left = slots.filter(|(slot, state)| {
             state.load(Acquire) == TAKEN
-                && has_ended(slot.event.load(Relaxed) as i32)
+                && is_left(slot.event.load(Relaxed))
                 && state.compare_exchange(TAKEN, FREE, Acquire, Relaxed).is_ok()
         });
         left.count() as u64

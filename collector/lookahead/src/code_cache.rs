@@ -83,7 +83,8 @@ impl CodeCache {
             lent: false,
             factory: InstructionInfoFactory::new(),
             limit: instructions.clamp(1024, 1 << 26),
-            untimed: 0,
+            // The first finds everything cold.
+            untimed: TIMED / 2,
             decoding: Duration::ZERO,
         }
     }

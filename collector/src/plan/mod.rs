@@ -89,11 +89,11 @@ pub enum PlanError {
     #[error("--lbr-event {0}: only events of the core's PMU come with branch records")]
     NotOnCore(String),
     /// perf events are missing altogether.
-    #[error("this kernel does not open perf events ({0}); it needs CONFIG_PERF_EVENTS")]
+    #[error("this kernel does not open perf events ({0}); it needs CONFIG_PERF_EVENTS; `--tracer timer` does without")]
     NoPerfEvents(Errno),
     /// Not allowed to open anything.
     #[error(
-        "perf_event_open is not permitted here ({errno}): {}",
+        "perf_event_open is not permitted here ({errno}): {}; `--tracer timer` does without",
         if *.container { "the container's seccomp profile must allow it" } else { "kernel.perf_event_paranoid or a security module forbids it" }
     )]
     Forbidden {

@@ -108,13 +108,14 @@ impl Request {
             return refuse("--tracer cannot follow everything that runs: give a command, -p or -t".to_owned());
         }
         self.check_agents().map_or(Ok(()), |reason| refuse(reason.to_owned()))?;
-        let Options { ebs, lbr, levels, .. } = &self.options;
+        let Options { ebs, lbr, levels, frequency, filter, ebs_period, lbr_period, .. } = &self.options;
         let other_events = *ebs != EventOption::Best || *lbr != EventOption::Best || *levels == Some(Levels::Kernel);
+        let rates = frequency.is_some() || ebs_period.is_some() || lbr_period.is_some() || filter.is_some();
         if self.tracer.kind == TracerChoice::Kind(TracerKind::Timer)
-            && (other_events || self.no_inherit || self.cpus.is_some())
+            && (other_events || rates || self.no_inherit || self.cpus.is_some())
         {
             return refuse(
-                "--tracer timer has bursts of a command and all that it starts, and no events: no --ebs-event, --lbr-event, -k, -i, -C"
+                "--tracer timer has bursts of a command and all that it starts, and no events: no --ebs-event, --lbr-event, -F, -j, -k, -i, -C"
                     .to_owned(),
             );
         }

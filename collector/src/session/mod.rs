@@ -260,8 +260,8 @@ fn plan(request: &Request, machine: &Machine) -> Result<(Choice, Option<Box<dyn 
         let (planned, choice) = PlannedSimulation::plan(simulation.pmu, simulation.only_steps, &request.options)?;
         return Ok((choice, Some(Box::new(planned))));
     }
-    if let Some(why) = Timing::wanted(request, machine, &mut KernelOpener) {
-        let (timing, choice) = Timing::plan(request, machine, why)?;
+    if Timing::wanted(request) {
+        let (timing, choice) = Timing::plan(request, machine)?;
         return Ok((choice, Some(Box::new(timing))));
     }
     let mut choice = choose(machine, &request.options, &mut KernelOpener)?;

@@ -23,6 +23,8 @@ pub(crate) struct TimeOrder {
     /// What rings held of which records are held back, and memory that can be used for more: new memory costs more than what is done
     /// with it.
     batches: Vec<Batch>,
+    /// Those of which nothing is held back.
+    free: Vec<usize>,
     /// Times and places of these records.
     index: Vec<Held>,
     /// Newest time of the round that is being read, and of the one before.
@@ -51,7 +53,16 @@ struct Held {
 
 impl TimeOrder {
     pub(crate) fn new(layout: RecordLayout) -> Self {
-        Self { layout, batches: Vec::new(), index: Vec::new(), newest: 0, newest_before: None, let_go: 0, late: 0 }
+        Self {
+            layout,
+            batches: Vec::new(),
+            free: Vec::new(),
+            index: Vec::new(),
+            newest: 0,
+            newest_before: None,
+            let_go: 0,
+            late: 0,
+        }
     }
 
     /// Takes what one ring held, and gives other memory for it. A record without a time counts as made when the one before it was.
@@ -62,7 +73,7 @@ impl TimeOrder {
         if ring.is_empty() {
             return Ok(());
         }
-        let batch = self.batches.iter().position(|batch| batch.held == 0).unwrap_or_else(|| {
+        let batch = self.free.pop().unwrap_or_else(|| {
             self.batches.push(Batch::default());
             self.batches.len() - 1
         });
@@ -110,11 +121,14 @@ impl TimeOrder {
             out.extend_from_slice(&batch.bytes[held.start..held.start + usize::from(held.length)]);
             batch.held -= 1;
         }
+        // From what was let go.
+        self.free.clear();
         let mut spare = 0;
-        for batch in self.batches.iter_mut().filter(|batch| batch.held == 0) {
-            spare += batch.bytes.capacity();
-            if spare > MOST_SPARE {
-                batch.bytes = Vec::new();
+        for (place, batch) in self.batches.iter_mut().enumerate().filter(|(_, batch)| batch.held == 0) {
+            self.free.push(place);
+            match batch.bytes.capacity() {
+                bytes if spare + bytes > MOST_SPARE => batch.bytes = Vec::new(),
+                bytes => spare += bytes,
             }
         }
     }
@@ -194,7 +208,8 @@ mod tests {
         for round in 0..1000 {
             order.take(&mut samples(&[round * 2, round * 2 + 1])).unwrap();
             order.end_round(&mut out);
-            assert!(order.batches.len() <= 3 && order.index.len() <= 4);
+            let bytes: usize = order.batches.iter().map(|batch| batch.bytes.capacity()).sum();
+            assert!(order.batches.len() <= 3 && order.index.len() <= 4 && bytes <= 3 * 32, "{bytes}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether timers of CPU time start the bursts of a session: where no perf event opens, or if the user asks for it.
+//! Timers of CPU time that start the bursts of a session, if the user asks for it.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -14,20 +14,18 @@ use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, elf};
 use perfdata::{EventAttr, EventDescription, SampleFormat};
 
-use crate::errno::Errno;
 use crate::error::RecordError;
 use crate::machine::{EventOpener, Machine, Probe};
-use crate::plan::EventOption;
 use crate::plan::choice::{Choice, CountsFrom};
-use crate::plan::event_spec::{EventSpec, Levels, SessionAttrs};
-use crate::plan::request::{Request, Target};
+use crate::plan::event_spec::{EventSpec, SessionAttrs};
+use crate::plan::request::Request;
 use crate::session::Summary;
 use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
 use crate::session::tracing::{conclude, introduce, spec};
 use crate::sys::tick;
 use crate::tracer::budget::stop_cost::{StopCost, UNSEEN_SHARE};
 use crate::tracer::{
-    BurstEnd, Clock, PreloadFile, Settings, TimedBursts, TraceError, Tracer, TracerChoice, TracerKind, TracerStatistics,
+    Clock, PreloadFile, Settings, TimedBursts, TraceError, Tracer, TracerChoice, TracerKind, TracerStatistics,
 };
 
 /// The id of the bursts' event. There is no other.
@@ -46,40 +44,17 @@ pub(crate) struct Timing {
     program: OsString,
 }
 
-/// Why timers start the bursts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Because {
-    /// The user wants it.
-    Asked,
-    /// No perf event opens.
-    NoEvents(Errno),
-}
-
 impl Timing {
-    /// Whether a request is met in this way, and why.
-    pub(crate) fn wanted(request: &Request, machine: &Machine, opener: &mut dyn EventOpener) -> Option<Because> {
-        if request.tracer.kind == TracerChoice::Kind(TracerKind::Timer) {
-            return Some(Because::Asked);
-        }
-        let Probe::Fails(errno) = machine.probes.dummy else { return None };
-        let options = &request.options;
-        let is_open = request.tracer.kind == TracerChoice::Auto
-            && !request.tracer.inject
-            && request.simulation.is_none()
-            && request.target == Target::Command
-            && request.cpus.is_none()
-            && options.ebs == EventOption::Best
-            && options.lbr == EventOption::Best
-            && options.levels != Some(Levels::Kernel)
-            && !request.no_inherit;
-        (is_open && is_possible(opener)).then_some(Because::NoEvents(errno))
+    /// Whether a request is met in this way: only if the user wants it. A program that filters its own system calls strictly can be killed.
+    pub(crate) fn wanted(request: &Request) -> bool {
+        request.tracer.kind == TracerChoice::Kind(TracerKind::Timer)
     }
 
     /// Makes what programs are to load.
     ///
     /// # Errors
     /// No agent can be made here, or there is no place for its file.
-    pub(crate) fn plan(request: &Request, machine: &Machine, why: Because) -> Result<(Self, Choice), RecordError> {
+    pub(crate) fn plan(request: &Request, machine: &Machine) -> Result<(Self, Choice), RecordError> {
         let options = &request.tracer;
         let kind = TracerKind::Timer;
         let settings = Settings {
@@ -102,7 +77,7 @@ impl Timing {
             TimedBursts::new(&event, statistics, limits, clock).map_err(|error| agent(error.to_string()))?;
         let file =
             PreloadFile::write(&preload).map_err(|error| agent(format!("a place for its shared object: {error}")))?;
-        let choice = choice(why, machine, clock);
+        let choice = choice(machine, clock);
         let environment = file.environment();
         let program = request.command.first().cloned().unwrap_or_default();
         let made = Some((Arc::new(bursts), file));
@@ -110,18 +85,9 @@ impl Timing {
     }
 }
 
-/// What would be recorded of a command without options, if timers would start its bursts.
-pub(crate) fn by_timers(machine: &Machine, opener: &mut dyn EventOpener) -> Option<(Choice, BurstEnd, f64)> {
-    let request = Request::default();
-    let why = Timing::wanted(&request, machine, opener)?;
-    let options = &request.tracer;
-    let choice = choice(why, machine, clock(&machine.kernel.release));
-    Some((choice, options.size.end(TracerKind::Timer), options.overhead))
-}
-
 /// There are no events but that of bursts.
-fn choice(why: Because, machine: &Machine, clock: TimerClock) -> Choice {
-    let degradations = vec![sentence(why, machine, clock)];
+fn choice(machine: &Machine, clock: TimerClock) -> Choice {
+    let degradations = vec![sentence(machine, clock)];
     Choice { source: CountsFrom::Clock, events: Vec::new(), degradations }
 }
 
@@ -131,14 +97,14 @@ pub(crate) fn is_possible(opener: &mut dyn EventOpener) -> bool {
 }
 
 /// What bursts are without perf events, in a sentence for every report.
-fn sentence(why: Because, machine: &Machine, clock: TimerClock) -> String {
-    let why = match why {
-        Because::Asked => String::new(),
-        Because::NoEvents(errno) if errno.is_permission() => {
+fn sentence(machine: &Machine, clock: TimerClock) -> String {
+    let why = match machine.probes.dummy {
+        Probe::Fails(errno) if errno.is_permission() => {
             let place = if machine.container.is_some() { " in this container" } else { " here" };
             format!("perf_event_open is not permitted{place} ({errno}): ")
         }
-        Because::NoEvents(errno) => format!("this kernel does not open perf events ({errno}): "),
+        Probe::Fails(errno) => format!("this kernel does not open perf events ({errno}): "),
+        _ => String::new(),
     };
     let threads = match clock {
         TimerClock::Process => "",

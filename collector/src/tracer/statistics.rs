@@ -441,7 +441,7 @@ impl TracerStatistics {
         self.usefulness = share(self.taken_branches, evaluated + self.not_taken);
     }
 
-    /// What starting took, in per cent of the threads' CPU time, if it is more than the part of the budget that is kept for it.
+    /// What starting took, in per cent of the threads' CPU time, if it is more than a tenth of the budget.
     pub fn starting_exceeded(&self) -> Option<f64> {
         let share = self.starting.took.as_secs_f64() / self.time.application.as_secs_f64() * 100.0;
         (share > self.overhead_allowed * UNSEEN_SHARE).then_some(share)

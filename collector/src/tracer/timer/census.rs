@@ -98,6 +98,9 @@ impl Census {
                     let is_new = known.is_none_or(|seen| seen.what != what);
                     found.without += u64::from(is_new && what == What::Without);
                     found.deaf += u64::from(is_new && what == What::Deaf);
+                    // It was asked for the last time, and has no timer all the same.
+                    let is_lost = known.is_some_and(|seen| seen.what == What::Forked && seen.asked + 1 == MOST_TIMES);
+                    found.deaf += u64::from(is_lost && what == What::Forked);
                     let is_asked = what == What::Forked && self.ask(process, kernel);
                     // One that cannot be asked now is asked the next time.
                     let at = if what == What::Forked && !is_asked { used.saturating_sub(PATIENCE) } else { used };

@@ -132,10 +132,11 @@ impl TimerEngine {
             .collect();
         for (place, process) in new {
             let was_known = self.bursts.held().processes.contains_key(&process);
+            // It has mapped the image, whether it may take bursts or not.
+            self.spent(BEGINNING);
             match self.bursts.admit(process, place, &self.shared) {
                 Ok(()) => {
                     self.agents.injected += 1;
-                    self.spent(BEGINNING);
                     if !was_known {
                         // It was forked by one that is counted, and counts from its beginning on.
                         self.budget.process_begins(process);

@@ -4,17 +4,16 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agent::Preload;
-use rustix::fs::{MemfdFlags, memfd_create};
 use tempfile::TempDir;
 
 use crate::sys::can_be_executed;
-use crate::sys::process::{Mapping, all_processes, environment};
+use crate::sys::process::{Mapping, all_processes, environment, mappings};
 
 /// The variable by which dynamic loaders are told of it.
 const VARIABLE: &str = "LD_PRELOAD";
@@ -26,40 +25,41 @@ pub(crate) struct PreloadFile {
     file: File,
     inode: u64,
     device: (u32, u32),
-    /// `None`: it is in memory.
-    folder: Option<TempDir>,
+    folder: TempDir,
 }
 
 impl PreloadFile {
-    /// Writes it: into a folder for temporary files, or into memory where no code may be mapped from there. What is in memory is gone with this
-    /// process: the loader would complain of it in programs that outlive that.
+    /// Writes it into a folder of its own: in the one for temporary files, or, where no code may be mapped from there, in that for files of
+    /// the session.
     ///
     /// # Errors
     /// Neither can be.
     pub(crate) fn write(preload: &Preload) -> io::Result<Self> {
-        Self::in_folder(preload).or_else(|_| Self::in_memory(preload))
+        let of_session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let folders = [Some(env::temp_dir()), of_session, Some("/var/tmp".into()), env::current_dir().ok()];
+        let mut failed = io::Error::from(io::ErrorKind::NotFound);
+        for folder in folders.into_iter().flatten() {
+            match Self::in_folder(&folder, preload) {
+                Ok(file) => return Ok(file),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
     }
 
-    fn in_folder(preload: &Preload) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("hbbp-").permissions(Permissions::from_mode(0o700)).tempdir()?;
+    fn in_folder(place: &Path, preload: &Preload) -> io::Result<Self> {
+        let folder =
+            tempfile::Builder::new().prefix("hbbp-").permissions(Permissions::from_mode(0o700)).tempdir_in(place)?;
         let path = folder.path().join("agent.so");
         // The loader takes these for the end of a path.
         if path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b' ')) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        Self::fill(path, file, Some(folder), preload)
+        Self::fill(path, file, folder, preload)
     }
 
-    fn in_memory(preload: &Preload) -> io::Result<Self> {
-        const EXECUTABLE: MemfdFlags = MemfdFlags::from_bits_retain(0x10);
-        let file = memfd_create("hbbp-preload", MemfdFlags::CLOEXEC | EXECUTABLE)
-            .or_else(|_| memfd_create("hbbp-preload", MemfdFlags::CLOEXEC))?;
-        let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
-        Self::fill(path, file.into(), None, preload)
-    }
-
-    fn fill(path: PathBuf, mut file: File, folder: Option<TempDir>, preload: &Preload) -> io::Result<Self> {
+    fn fill(path: PathBuf, mut file: File, folder: TempDir, preload: &Preload) -> io::Result<Self> {
         file.write_all(&preload.bytes)?;
         if !can_be_executed(&file) {
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -100,14 +100,21 @@ impl PreloadFile {
         environment(process).split(|&byte| byte == 0).any(names_it)
     }
 
-    /// The recording is over. The file stays if processes go on that were started with it: what they start would look for it. Returns how many,
-    /// and where it is.
+    /// The recording is over: the file does nothing any more. It stays if processes go on that have it, or were started with it, for what
+    /// they start would look for it. Returns how many, and where it is.
     pub(crate) fn leave(self) -> Option<(u64, PathBuf)> {
+        let Range { start, end } = Preload::SIGNAL_AND_TOKEN;
+        let _ = self.file.write_all_at(&vec![0; (end - start) as usize], start);
         let own = std::process::id();
-        let users = all_processes().into_iter().filter(|&process| process != own && self.is_in_environment_of(process));
+        // What daemons write over their arguments may be their environment.
+        let has_it =
+            |process| self.is_in_environment_of(process) || mappings(process).iter().any(|map| self.is_of(map));
+        let users = all_processes().into_iter().filter(|&process| process != own && has_it(process));
         let count = users.count() as u64;
-        let folder = self.folder.filter(|_| count > 0)?;
-        let _ = folder.keep();
+        if count == 0 {
+            return None;
+        }
+        let _ = self.folder.keep();
         Some((count, self.path))
     }
 }

@@ -8,7 +8,7 @@ use perfdata::{Comm, EventDescription, SampleId, Task, Writer};
 
 use crate::session::synthesize::mmap;
 use crate::sys::is_same_file;
-use crate::sys::process::{Mapping, group_and_parent, guards, mappings, thread_name};
+use crate::sys::process::{Mapping, group_and_parent, guards, is_alive, mappings, thread_name};
 use crate::tracer::agent::injection::{harm, is_in_own_namespace};
 
 /// A process that may take bursts.
@@ -20,7 +20,9 @@ pub(crate) struct Process {
     maps: Vec<Mapping>,
     /// Its threads that are in the recording.
     threads: HashSet<i32>,
-    /// When its mappings were read, ns.
+    /// When it came into the recording, ns,
+    began: u64,
+    /// and when its mappings were read.
     read: u64,
 }
 
@@ -49,12 +51,16 @@ impl Process {
         let pid = process as u32;
         let maps = mappings(pid);
         if maps.is_empty() {
-            return Err(NoPart::Ended);
+            let may_not = NoPart::Because("its mappings may not be read: another user's");
+            return Err(if is_alive(pid) { may_not } else { NoPart::Ended });
         }
         // In another namespace of processes, this one is another.
         let has_agent = maps.iter().any(|map| map.shared && REGION.contains(&map.start) && is_same_file(image, map));
-        if !has_agent || !is_in_own_namespace(process) {
+        if !is_in_own_namespace(process) {
             return Err(NoPart::Because("in another namespace of processes"));
+        }
+        if !has_agent {
+            return Err(NoPart::Because("it executes another program by now"));
         }
         if let Some(why) = harm(&guards(pid), &maps) {
             return Err(NoPart::Because(why));
@@ -69,7 +75,7 @@ impl Process {
         records.name(pid, pid, is_known, &name, now);
         let maps: Vec<Mapping> = maps.into_iter().filter(|map| map.prot & 4 != 0).collect();
         maps.iter().for_each(|map| records.mapping(pid, map, now));
-        Ok(Self { place, maps, threads: [process].into(), read: now })
+        Ok(Self { place, maps, threads: [process].into(), began: now, read: now })
     }
 
     /// Whether all of these addresses are in mappings that are known.
@@ -93,6 +99,8 @@ impl Process {
         if now < self.read.saturating_add(BELIEVED) {
             return;
         }
+        // What began after that time has no mappings before.
+        let time = time.max(self.read);
         self.read = now;
         let maps: Vec<Mapping> = mappings(process as u32).into_iter().filter(|map| map.prot & 4 != 0).collect();
         // It may have ended: what was known stays.
@@ -107,6 +115,7 @@ impl Process {
 
     /// A thread of it has taken a burst. Returns whether that is its first.
     pub(crate) fn thread(&mut self, process: i32, thread: i32, time: u64, records: &mut Records) -> bool {
+        let time = time.max(self.began);
         let is_new = self.threads.insert(thread);
         if is_new && let Some(name) = thread_name(process as u32, thread as u32) {
             let (pid, tid) = (process as u32, thread as u32);
@@ -134,6 +143,11 @@ impl Records {
     /// What was added since this was asked last.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(self.writer.get_mut())
+    }
+
+    /// Gives back what could not be handed over.
+    pub(crate) fn put_back(&mut self, bytes: Vec<u8>) {
+        *self.writer.get_mut() = bytes;
     }
 
     fn sample_id(&self, pid: u32, tid: u32, time: u64) -> SampleId {
@@ -180,7 +194,7 @@ mod tests {
             inode: 0,
             path: Vec::new(),
         };
-        Process { place: 0, maps: ranges.iter().map(map).collect(), threads: HashSet::new(), read: 0 }
+        Process { place: 0, maps: ranges.iter().map(map).collect(), threads: HashSet::new(), began: 0, read: 0 }
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl TimedBursts {
 
 fn hand_over(records: &mut Records, shared: &Shared) {
     let bytes = records.take();
-    if !bytes.is_empty() {
-        shared.push_at(|records| records.extend(bytes));
+    if !bytes.is_empty() && !shared.push_at(|records| records.extend_from_slice(&bytes)) {
+        records.put_back(bytes);
     }
 }

@@ -34,11 +34,10 @@ use crate::tracer::settings::Settings;
 use crate::tracer::shared::{BeforeDrain, Shared};
 use crate::tracer::statistics::{Agents, Predictions, TracerStatistics};
 
-/// How often bursts are taken out, while there are some; and where there are none.
+/// How often bursts are taken out.
 const OFTEN: Duration = Duration::from_millis(400);
 /// The first time; then twice as long, and so on.
 const FIRST_TICK: Duration = Duration::from_millis(5);
-const SELDOM: Duration = Duration::from_millis(400);
 /// So many bursts at a time are no reason to come sooner.
 const FEW: f64 = 64.0;
 /// How long a child of fork is left alone: most become another program at once.
@@ -250,7 +249,7 @@ impl AgentEngine {
         self.ticks += u32::from(!new.is_empty() && often < OFTEN);
         let next = match new.len() {
             _ if !self.young.is_empty() => 2 * YOUNG,
-            0 => SELDOM,
+            0 => OFTEN,
             // In the first moments nothing else tells how many there will be.
             bursts if often < OFTEN || bursts > FEW as usize => often.min(self.until_few()),
             _ => often,
@@ -258,7 +257,7 @@ impl AgentEngine {
         let is_soon = self.last_stand.is_some_and(|since| now < since + LONG_AGO);
         let next = if is_soon { next.min(SOON_SEEN) } else { next };
         let next = self.starting.interval().map_or(next, |interval| next.min(interval));
-        self.next_look = (2 * self.next_look).min(SELDOM);
+        self.next_look = (2 * self.next_look).min(OFTEN);
         self.next_tick = now + if self.tree.loading().is_empty() { next } else { next.min(self.next_look) };
     }
 
