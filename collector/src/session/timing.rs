@@ -75,8 +75,10 @@ impl Timing {
         let agent = |error: String| RecordError::Trace(TraceError::Agent(error));
         let (bursts, preload): (TimedBursts, Preload) =
             TimedBursts::new(&event, statistics, limits, clock).map_err(|error| agent(error.to_string()))?;
-        let file =
-            PreloadFile::write(&preload).map_err(|error| agent(format!("a place for its shared object: {error}")))?;
+        let file = PreloadFile::write(&preload).map_err(|error| {
+            let advice = "TMPDIR should be one that code can be mapped from (no `noexec`)";
+            agent(format!("no folder for its shared object: {error}; {advice}"))
+        })?;
         let choice = choice(machine, clock);
         let environment = file.environment();
         let program = request.command.first().cloned().unwrap_or_default();
