@@ -247,8 +247,9 @@ fn programs_without_a_loader_say_so() {
 fn system_calls_are_not_interrupted_and_code_around_them_counts_alike() {
     let Some(denied) = Denied::new() else { return };
     let Some(program) = denied.place.program("around", AROUND) else { return };
-    let (traced, _) = denied.trace(&["--overhead", "20"], &[text(&program), "20000"]);
-    assert!(traced.bursts.len() >= 10, "{:#}", traced.tracer());
+    let (traced, _) = denied.trace(&["--overhead", "50"], &[text(&program), "80000"]);
+    // So many that chance does not make twice as many of one as of the other.
+    assert!(traced.bursts.len() >= 60, "{:#}", traced.tracer());
     assert!(traced.number("/agents/put_off") > 0, "no signal came in a system call: {:#}", traced.tracer());
     let mix = denied.place.json(&["mix", "--rows", "function", "--format", "json"]);
     let count = |name: &str| {
@@ -256,7 +257,7 @@ fn system_calls_are_not_interrupted_and_code_around_them_counts_alike() {
         row.unwrap_or_else(|| panic!("{name}: {mix:#}"))["count"].as_f64().unwrap()
     };
     let ratio = count("before") / count("after");
-    assert!((0.5..2.0).contains(&ratio), "{ratio}");
+    assert!((0.5..2.0).contains(&ratio), "{ratio}, {} bursts", traced.bursts.len());
 }
 
 /// As much code before system calls as after them; says how many were interrupted.
