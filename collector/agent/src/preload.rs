@@ -15,7 +15,6 @@
 
 use std::arch::naked_asm;
 use std::mem::offset_of;
-use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 use object::elf;
@@ -100,12 +99,9 @@ impl Preload {
     /// Where the period stands in the file, in 8 bytes: what is written there holds for the processes that begin then.
     pub const PERIOD: u64 = GIVEN + offset_of!(Given, period) as u64;
 
-    /// Where the file has the signal and what it carries. Once there are zeros, processes that have the object do nothing: none that begins
-    /// then, and none that has not mapped the image.
-    pub const SIGNAL_AND_TOKEN: Range<u64> = {
-        let start = GIVEN + offset_of!(Given, signal) as u64;
-        start..start + 16
-    };
+    /// Where the file has the signal and what it carries, in 16 bytes. Once there are zeros, processes that have the object do nothing:
+    /// none that begins then, and none that has not mapped the image.
+    pub const SIGNAL_AND_TOKEN: u64 = GIVEN + offset_of!(Given, signal) as u64;
 
     /// One by which processes get this image, whose timers are from now on of this clock. `None` if its code has no room.
     pub fn of(image: &Image, clock: Clock) -> Option<Self> {

@@ -8,11 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent::{Clock as TimerClock, Limits, Preload};
+use agent::{Clock as TimerClock, Preload};
 use formats::metadata::Metadata;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, elf};
-use perfdata::{EventAttr, EventDescription, SampleFormat};
+use perfdata::{EventAttr, EventDescription};
 
 use crate::error::RecordError;
 use crate::machine::{EventOpener, Machine, Probe};
@@ -21,7 +21,7 @@ use crate::plan::event_spec::{EventSpec, SessionAttrs};
 use crate::plan::request::Request;
 use crate::session::Summary;
 use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
-use crate::session::tracing::{conclude, introduce, spec};
+use crate::session::tracing::{conclude, introduce, spec, with_burst};
 use crate::sys::tick;
 use crate::tracer::budget::stop_cost::{StopCost, UNSEEN_SHARE};
 use crate::tracer::{
@@ -69,7 +69,7 @@ impl Timing {
         };
         let spec = spec(Clock::Time, options.overhead);
         let event = EventDescription { attr: attr(&spec), name: spec.name(), ids: vec![ID] };
-        let limits = Limits { instructions: settings.end.most_instructions(), branches: settings.end.most_branches() };
+        let limits = settings.end.limits();
         let clock = clock(&machine.kernel.release);
         let statistics = TracerStatistics::new(&settings, StopCost::built_in("timers stop nobody"));
         let agent = |error: String| RecordError::Trace(TraceError::Agent(error));
@@ -131,8 +131,7 @@ fn clock(release: &str) -> TimerClock {
 /// The attributes of the bursts' event, which also tells of mappings, names, forks and exits.
 fn attr(spec: &EventSpec) -> EventAttr {
     let attr = spec.attr(&SessionAttrs::default(), true);
-    let fields = attr.sample_format | SampleFormat::RAW | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT;
-    EventAttr { sample_format: fields, ..attr }
+    EventAttr { sample_format: with_burst(attr.sample_format), ..attr }
 }
 
 impl PlannedFollower for Timing {

@@ -75,8 +75,7 @@ impl Tracing {
     /// The event of the bursts, which agrees with `first` in all that readers expect events to agree in.
     fn description(&self, first: &EventAttr) -> EventDescription {
         let shared = SampleFormat(first.sample_format.0 & !SampleFormat::BRANCH_STACK.0);
-        let fields = shared | SampleFormat::RAW | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT;
-        let attr = agreeing(&self.spec, first, fields);
+        let attr = agreeing(&self.spec, first, with_burst(shared));
         EventDescription { attr, name: self.spec.name(), ids: vec![self.id.1] }
     }
 }
@@ -206,6 +205,11 @@ pub(crate) fn by_default(machine: &Machine, choice: &mut Choice) -> Option<(Trac
     let kind = wanted(&request, machine, choice)?;
     sample_less(&request, kind, choice);
     Some((kind, request.tracer))
+}
+
+/// With what samples of bursts have.
+pub(crate) fn with_burst(fields: SampleFormat) -> SampleFormat {
+    fields | SampleFormat::RAW | SampleFormat::BRANCH_STACK | SampleFormat::WEIGHT
 }
 
 fn unseen_share(kind: TracerKind) -> f64 {

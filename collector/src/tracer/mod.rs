@@ -38,6 +38,7 @@ pub(crate) mod shared;
 mod statistics;
 pub(crate) mod thread;
 mod timer;
+mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -172,6 +172,11 @@ impl BurstEnd {
             Self::Branches { branches } | Self::Either { branches, .. } => branches.max(1),
         }
     }
+
+    /// The same for agents.
+    pub(crate) fn limits(self) -> agent::Limits {
+        agent::Limits { instructions: self.most_instructions(), branches: self.most_branches() }
+    }
 }
 
 /// A word that names no way to trace.

@@ -447,6 +447,12 @@ impl TracerStatistics {
         (share > self.overhead_allowed * UNSEEN_SHARE).then_some(share)
     }
 
+    /// What agents did, and what they counted themselves.
+    pub(crate) fn conclude(&mut self, agents: Agents, tally: agent::Tally) {
+        self.predictions = Predictions { checked: tally.came, diverged: tally.diverged };
+        self.agents = Some(Agents { tally, ..agents });
+    }
+
     /// Adds one to a count that has a name.
     pub(crate) fn count(counts: &mut BTreeMap<String, u64>, name: &str) {
         Self::add(counts, name, 1);

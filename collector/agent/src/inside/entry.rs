@@ -66,8 +66,8 @@ macro_rules! leave_context {
     };
 }
 
-/// The handler of the signal of a clock, or of a timer. It finds a free context, changes to its stack and thread pointer, and takes a burst. A signal that
-/// is not the clock's is the program's own.
+/// The handler of the signal of a clock, or of a timer. It finds a free context, changes to its stack and thread pointer, and takes a
+/// burst. A signal that is neither's is the program's own.
 ///
 /// # Safety
 /// Called by the kernel only, where the image is mapped.

@@ -97,15 +97,16 @@ pub(crate) fn clock_gettime(clock: c_int, time: *mut libc::timespec) -> c_int {
 
 /// CPU time of the thread, ns.
 pub(crate) fn thread_time() -> u64 {
-    nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID)
+    time_of(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// The time that records have, ns.
 pub(crate) fn monotonic_time() -> u64 {
-    nanoseconds(libc::CLOCK_MONOTONIC)
+    time_of(libc::CLOCK_MONOTONIC)
 }
 
-fn nanoseconds(clock: c_int) -> u64 {
+/// What a clock shows, ns.
+pub(crate) fn time_of(clock: c_int) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     clock_gettime(clock, &raw mut time);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -150,11 +151,6 @@ pub(crate) fn take_waiting(signal: c_int, info: &mut libc::siginfo_t) -> bool {
     let arguments = [&raw const set as u64, &raw mut *info as u64, &raw const time as u64, 8];
     // SAFETY: the kernel reads a mask of 8 bytes and a time, and writes one structure.
     unsafe { call(libc::SYS_rt_sigtimedwait, arguments) == i64::from(signal) }
-}
-
-/// What a clock shows, ns.
-pub(crate) fn time_of(clock: c_int) -> u64 {
-    nanoseconds(clock)
 }
 
 /// A timer whose signal carries `value`. That of a thread's clock signals this thread.

@@ -7,9 +7,8 @@
 //! Nothing here uses thread-local storage: it runs before there is a context.
 
 use std::ffi::c_int;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::inside::frame::Frame;
 use crate::inside::system;

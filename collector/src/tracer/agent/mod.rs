@@ -22,6 +22,7 @@ pub(crate) mod collecting;
 pub(crate) mod engine;
 pub(crate) mod injection;
 pub(crate) mod obstacle;
+pub(crate) mod quiet;
 mod removal;
 mod residents;
 mod sideband;

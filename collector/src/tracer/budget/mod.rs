@@ -26,6 +26,8 @@ pub(crate) struct Budget<E> {
     clock: Clock,
     /// What recording took of the threads' own CPU time, and was not taken off yet.
     inside: Duration,
+    /// What bursts inside programs cost lately, ns.
+    burst_took: f64,
     /// Counts of the clock per ns, where it is no clock.
     rate: f64,
     /// The burst of the stop that is being dealt with is complete.
@@ -41,6 +43,7 @@ impl<E: ThreadEvent> Budget<E> {
             charged: Duration::ZERO,
             charged_to_recorder: Duration::ZERO,
             inside: Duration::ZERO,
+            burst_took: 0.0,
             clock: settings.clock,
             rate: 1.0,
             burst_is_over: false,
@@ -129,6 +132,19 @@ impl<E: ThreadEvent> Budget<E> {
     /// Recording took so much of the threads' own CPU time, which is not the program's then.
     pub(crate) fn took_inside(&mut self, time: Duration) {
         self.inside += time;
+    }
+
+    /// A thread has taken a burst itself, which cost so much and stood for so much CPU time in user space, ns.
+    pub(crate) fn burst_inside(&mut self, cost: Duration, period: u64) {
+        self.governor.spent(cost);
+        self.governor.burst(cost, period as f64);
+        self.took_inside(cost);
+        self.burst_took += (cost.as_nanos() as f64 - self.burst_took) / 16.0;
+    }
+
+    /// What such bursts cost lately, ns.
+    pub(crate) fn burst_took(&self) -> f64 {
+        self.burst_took
     }
 
     /// What of the CPU time of the threads was the program's.

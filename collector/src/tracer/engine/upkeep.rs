@@ -6,6 +6,7 @@ use crate::tracer::engine::executor::Executor;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::thread::Thread;
 use crate::tracer::thread::event::Event;
+use crate::tracer::turns::Turns;
 
 /// How often threads are looked after.
 pub(crate) const HOUSEKEEPING: Duration = Duration::from_millis(250);
@@ -22,13 +23,13 @@ pub(crate) struct Upkeep {
     next: Instant,
     /// Until then, what is charged is part of starting, where the program is running.
     starting_until: Option<Instant>,
-    looks: u32,
+    turns: Turns,
 }
 
 impl Upkeep {
     /// `is_program_running`: it is not a command that the recording starts.
     pub(crate) fn new(now: Instant, is_program_running: bool) -> Self {
-        Self { next: now, starting_until: is_program_running.then_some(now + STARTING), looks: 0 }
+        Self { next: now, starting_until: is_program_running.then_some(now + STARTING), turns: Turns::default() }
     }
 
     /// Looks after the threads, if it is time. `all_attached`: all threads are traced that were there before.
@@ -54,10 +55,8 @@ impl Upkeep {
     /// Finds threads whose signal does not come through because they block it.
     fn find_blocked_signals<K: Kernel>(&mut self, executor: &mut Executor<K>) {
         // Not all at once: there may be many.
-        let turn = self.looks as usize % executor.threads.len().div_ceil(LOOKS).max(1);
-        self.looks = self.looks.wrapping_add(1);
         let Executor { kernel, threads, .. } = executor;
-        let threads = threads.iter_mut().skip(turn * LOOKS).take(LOOKS);
+        let threads = self.turns.next(threads.iter_mut(), LOOKS);
         let blocking: Vec<i32> =
             threads.filter_map(|thread| thread.blocks_its_signal(kernel).then_some(thread.id.tid)).collect();
         for tid in blocking {

@@ -92,7 +92,7 @@ impl<E: ThreadEvent> ThreadTable<E> {
         self.threads.values()
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Thread<E>> {
+    pub(crate) fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Thread<E>> {
         self.threads.values_mut()
     }
 

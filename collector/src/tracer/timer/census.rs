@@ -45,7 +45,7 @@ enum What {
     Foreign,
     /// It has no agent, and cannot get one.
     Without,
-    /// It has a timer, and its signal did not come through.
+    /// Its timer's signal did not come through, or it was asked to begin and did not.
     Deaf,
     /// It has its parent's agent, and no timer.
     Forked,
@@ -90,17 +90,17 @@ impl Census {
             let Some(used) = cpu_time(process as i32).filter(|used| *used >= GROWN_UP.max(period)) else { continue };
             let known = self.seen.get(&process).filter(|seen| seen.at <= used).copied();
             let seen = match known {
-                Some(seen) if seen.what != What::Forked || seen.asked >= MOST_TIMES || used < seen.at + PATIENCE => {
-                    seen
+                Some(seen) if seen.what != What::Forked || used < seen.at + PATIENCE => seen,
+                // It was asked for the last time, and has no timer all the same.
+                Some(seen) if seen.asked >= MOST_TIMES => {
+                    found.deaf += 1;
+                    Seen { what: What::Deaf, ..seen }
                 }
                 _ => {
                     let Some(what) = what(process, preload, used > longest) else { continue };
                     let is_new = known.is_none_or(|seen| seen.what != what);
                     found.without += u64::from(is_new && what == What::Without);
                     found.deaf += u64::from(is_new && what == What::Deaf);
-                    // It was asked for the last time, and has no timer all the same.
-                    let is_lost = known.is_some_and(|seen| seen.what == What::Forked && seen.asked + 1 == MOST_TIMES);
-                    found.deaf += u64::from(is_lost && what == What::Forked);
                     let is_asked = what == What::Forked && self.ask(process, kernel);
                     // One that cannot be asked now is asked the next time.
                     let at = if what == What::Forked && !is_asked { used.saturating_sub(PATIENCE) } else { used };

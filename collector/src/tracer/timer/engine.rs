@@ -1,6 +1,6 @@
 //! The tracer whose bursts timers start: admits processes, keeps the budget, looks after all.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,16 +11,18 @@ use crate::sys::process::{exists, user_time};
 use crate::sys::{EventFd, children_time, cpu_time, tick};
 use crate::tracer::agent::collecting::NewBurst;
 use crate::tracer::agent::injection::filters_system_calls;
+use crate::tracer::agent::quiet::{LONGEST_QUIET, LOOKS, longest_quiet};
 use crate::tracer::budget::Budget;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::{BeforeDrain, Shared, Wake, monotonic_time};
-use crate::tracer::statistics::{Agents, Predictions, TracerStatistics};
+use crate::tracer::statistics::{Agents, TracerStatistics};
 use crate::tracer::timer::census::{Census, Found};
 use crate::tracer::timer::preload_file::PreloadFile;
 use crate::tracer::timer::processes::NoPart;
 use crate::tracer::timer::timed_bursts::TimedBursts;
+use crate::tracer::turns::Turns;
 
 /// How often bursts are taken out; in the beginning sooner.
 const OFTEN: Duration = Duration::from_millis(200);
@@ -29,11 +31,6 @@ const FIRST_TICK: Duration = Duration::from_millis(5);
 const SIGNAL: Duration = Duration::from_micros(6);
 /// What it costs a process to map the image and begin: see decision 028.
 const BEGINNING: Duration = Duration::from_micros(250);
-/// Processes that are looked after each time.
-const LOOKS: usize = 8;
-/// How long a process may compute without a burst: this, and so many periods.
-const LONGEST_QUIET: Duration = Duration::from_millis(200);
-const QUIET_PERIODS: u32 = 20;
 
 /// Why processes have no bursts.
 const WITHOUT: &str = "no dynamic loader (static), or rights of the file (setuid)";
@@ -50,12 +47,10 @@ pub(crate) struct TimerEngine {
     census: Census,
     agents: Agents,
     /// Processes and what they had computed in user space at their last burst.
-    last_bursts: Vec<(i32, Duration)>,
-    looks: usize,
+    last_bursts: HashMap<i32, Duration>,
+    turns: Turns,
     /// What signals were counted already.
     signals: agent::Signals,
-    /// CPU time of a handler, ns, on average.
-    took: f64,
     /// The longest that this was.
     longest: Duration,
     tick: Duration,
@@ -86,10 +81,9 @@ impl TimerEngine {
             budget,
             census,
             agents: Agents::default(),
-            last_bursts: Vec::new(),
-            looks: 0,
+            last_bursts: HashMap::new(),
+            turns: Turns::default(),
             signals: agent::Signals::default(),
-            took: 0.0,
             longest: Duration::ZERO,
             tick: tick(),
             next_tick: now,
@@ -163,10 +157,7 @@ impl TimerEngine {
 
     fn saw_burst(&mut self, process: i32) {
         let used = user_time(process as u32).unwrap_or_default();
-        match self.last_bursts.iter_mut().find(|(known, _)| *known == process) {
-            Some((_, at)) => *at = used,
-            None => self.last_bursts.push((process, used)),
-        }
+        self.last_bursts.insert(process, used);
     }
 
     /// Takes bursts out, sees who has ended, and chooses when the next bursts come.
@@ -178,8 +169,7 @@ impl TimerEngine {
         self.take_signals();
         self.charge_bursts();
         self.look_after();
-        let known: Vec<i32> = self.bursts.held().processes.keys().copied().collect();
-        let entries: Vec<u32> = self.bursts.image.slots.timers().entries().map(|(_, process, _)| process).collect();
+        let entries: HashSet<u32> = self.bursts.image.slots.timers().entries().map(|(_, process, _)| process).collect();
         let takes_part = |process: i32| entries.contains(&(process as u32));
         let Found { without, deaf } = self.census.look(
             takes_part,
@@ -195,7 +185,7 @@ impl TimerEngine {
         }
         {
             let mut held = self.bursts.held();
-            self.budget.governor.threads = known.len().max(1);
+            self.budget.governor.threads = held.processes.len().max(1);
             self.budget.look_at_time(OFTEN, &self.kernel, &mut held.statistics);
             self.budget.charge_the_rest(&self.kernel, &mut held.statistics.time.other);
         }
@@ -236,7 +226,7 @@ impl TimerEngine {
         if count == 0 {
             return;
         }
-        let mean = (passed as f64 / count as f64 - self.took).max(1.0);
+        let mean = (passed as f64 / count as f64 - self.budget.burst_took()).max(1.0);
         let mut held = self.bursts.held();
         // What is new counts as much as there is of it.
         let weight = (count as f64 / 16.0).min(1.0);
@@ -246,10 +236,7 @@ impl TimerEngine {
     fn charge_bursts(&mut self) {
         let new = std::mem::take(&mut self.bursts.held().new);
         for &NewBurst { cost, period, .. } in &new {
-            self.budget.governor.spent(cost);
-            self.budget.governor.burst(cost, period as f64);
-            self.budget.took_inside(cost);
-            self.took += (cost.as_nanos() as f64 - self.took) / 16.0;
+            self.budget.burst_inside(cost, period);
         }
         for process in new.iter().map(|burst| burst.clock).collect::<HashSet<i32>>() {
             self.saw_burst(process);
@@ -262,7 +249,7 @@ impl TimerEngine {
             if cpu_time(process).is_none() {
                 self.bursts.ended(process, &self.shared);
                 self.budget.thread_ends(process, &self.kernel);
-                self.last_bursts.retain(|(known, _)| *known != process);
+                self.last_bursts.remove(&process);
             }
         }
         // Of those that were refused, the entries only.
@@ -309,16 +296,14 @@ impl TimerEngine {
                 &mut self.agents.refused,
                 "threads that compute block the timer's signal, and others were interrupted by it",
             );
-            self.last_bursts.retain(|(known, _)| *known != *process as i32);
+            self.last_bursts.remove(&(*process as i32));
             timers.set(*place, Part::Barred);
         }
         let allowed: Vec<_> = entries.iter().filter(|(_, _, part)| *part == Part::Allowed).collect();
-        let turn = self.looks % allowed.len().div_ceil(LOOKS).max(1);
-        self.looks += 1;
-        let longest = LONGEST_QUIET + self.first_signal() * QUIET_PERIODS;
-        for &(place, process, _) in allowed.into_iter().skip(turn * LOOKS).take(LOOKS) {
+        let longest = longest_quiet(self.first_signal());
+        for &(place, process, _) in self.turns.next(allowed.into_iter(), LOOKS) {
             let process = process as i32;
-            let at = self.last_bursts.iter().find(|(known, _)| *known == process).map(|(_, at)| *at);
+            let at = self.last_bursts.get(&process).copied();
             let quiet = user_time(process as u32).zip(at).map(|(used, at)| used.saturating_sub(at));
             let why = if filters_system_calls(process) {
                 "it began to filter its system calls (seccomp)"
@@ -360,9 +345,6 @@ impl TimerEngine {
         let inside = statistics.time.stops + statistics.time.lookahead + statistics.time.decoding;
         statistics.time.application = statistics.time.application.max(children_time().saturating_sub(inside));
         self.budget.end(&self.kernel, statistics);
-        let tally = self.bursts.image.slots.tally();
-        statistics.predictions = Predictions { checked: tally.came, diverged: tally.diverged };
-        self.agents.tally = tally;
         let no_entry = self.signals.no_entry;
         if no_entry > 0 {
             TracerStatistics::add(&mut self.agents.refused, "too many at a time", no_entry);
@@ -371,7 +353,7 @@ impl TimerEngine {
             let why = format!("what they start looks for {}, which stays, too", path.display());
             TracerStatistics::add(&mut self.agents.kept, &why, processes);
         }
-        statistics.agents = Some(self.agents);
+        statistics.conclude(self.agents, self.bursts.image.slots.tally());
         statistics.clone()
     }
 }

@@ -4,7 +4,6 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -29,11 +28,11 @@ pub(crate) struct PreloadFile {
 }
 
 impl PreloadFile {
-    /// Writes it into a folder of its own: in the one for temporary files, or, where no code may be mapped from there, in that for files of
-    /// the session.
+    /// Writes it into a folder of its own: in the one for temporary files, or, where no code may be mapped from there, in the next that
+    /// allows it.
     ///
     /// # Errors
-    /// Neither can be.
+    /// None does.
     pub(crate) fn write(preload: &Preload) -> io::Result<Self> {
         let of_session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
         let folders = [Some(env::temp_dir()), of_session, Some("/var/tmp".into()), env::current_dir().ok()];
@@ -55,11 +54,7 @@ impl PreloadFile {
         if path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b' ')) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        Self::fill(path, file, folder, preload)
-    }
-
-    fn fill(path: PathBuf, mut file: File, folder: TempDir, preload: &Preload) -> io::Result<Self> {
+        let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         file.write_all(&preload.bytes)?;
         if !can_be_executed(&file) {
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -103,8 +98,7 @@ impl PreloadFile {
     /// The recording is over: the file does nothing any more. It stays if processes go on that have it, or were started with it, for what
     /// they start would look for it. Returns how many, and where it is.
     pub(crate) fn leave(self) -> Option<(u64, PathBuf)> {
-        let Range { start, end } = Preload::SIGNAL_AND_TOKEN;
-        let _ = self.file.write_all_at(&vec![0; (end - start) as usize], start);
+        let _ = self.file.write_all_at(&[0; 16], Preload::SIGNAL_AND_TOKEN);
         let own = std::process::id();
         // What daemons write over their arguments may be their environment.
         let has_it =

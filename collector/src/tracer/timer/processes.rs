@@ -18,6 +18,8 @@ pub(crate) struct Process {
     pub(crate) place: usize,
     /// Its executable mappings, by ascending address.
     maps: Vec<Mapping>,
+    /// What it is called, and its threads if they call themselves nothing else.
+    name: Vec<u8>,
     /// Its threads that are in the recording.
     threads: HashSet<i32>,
     /// When it came into the recording, ns,
@@ -75,7 +77,7 @@ impl Process {
         records.name(pid, pid, is_known, &name, now);
         let maps: Vec<Mapping> = maps.into_iter().filter(|map| map.prot & 4 != 0).collect();
         maps.iter().for_each(|map| records.mapping(pid, map, now));
-        Ok(Self { place, maps, threads: [process].into(), began: now, read: now })
+        Ok(Self { place, maps, name, threads: [process].into(), began: now, read: now })
     }
 
     /// Whether all of these addresses are in mappings that are known.
@@ -117,8 +119,10 @@ impl Process {
     pub(crate) fn thread(&mut self, process: i32, thread: i32, time: u64, records: &mut Records) -> bool {
         let time = time.max(self.began);
         let is_new = self.threads.insert(thread);
-        if is_new && let Some(name) = thread_name(process as u32, thread as u32) {
+        if is_new {
             let (pid, tid) = (process as u32, thread as u32);
+            // That of one that has ended by now cannot be read any more.
+            let name = thread_name(pid, tid).unwrap_or_else(|| self.name.clone());
             let task = Task { pid, ppid: pid, tid, ptid: pid, time, sample_id: SampleId::default() };
             records.task(&task, time, false);
             records.name(pid, tid, false, &name, time);
@@ -181,6 +185,8 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
+    use perfdata::{EventAttr, SampleFormat};
+
     use super::*;
 
     fn process(ranges: &[(u64, u64)]) -> Process {
@@ -194,7 +200,20 @@ mod tests {
             inode: 0,
             path: Vec::new(),
         };
-        Process { place: 0, maps: ranges.iter().map(map).collect(), threads: HashSet::new(), began: 0, read: 0 }
+        let maps = ranges.iter().map(map).collect();
+        Process { place: 0, maps, name: b"server".to_vec(), threads: HashSet::new(), began: 0, read: 0 }
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_called_as_its_process() {
+        let attr = EventAttr { sample_format: SampleFormat::TID, ..EventAttr::default() };
+        let mut records = Records::of(&EventDescription { attr, ..EventDescription::default() }).unwrap();
+        // No process has this number.
+        let mut process = process(&[]);
+        assert!(process.thread(i32::MAX, i32::MAX, 5, &mut records));
+        let bytes = records.take();
+        assert!(bytes.windows(6).any(|name| name == b"server"), "{bytes:02x?}");
+        assert!(!process.thread(i32::MAX, i32::MAX, 6, &mut records) && records.take().is_empty());
     }
 
     #[test]

@@ -7,20 +7,16 @@ use agent::LoadStatus;
 use crate::sys::process::user_time;
 use crate::tracer::agent::engine::{AgentEngine, SOON_SEEN};
 use crate::tracer::agent::injection::{Refusal, filters_system_calls, lets_through, load_status, waits_for};
+use crate::tracer::agent::quiet::{LOOKS, longest_quiet};
 use crate::tracer::agent::tree::State;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::statistics::TracerStatistics;
 
-/// How long a process with an agent may compute without a burst: this, and so many periods. A program's own handler would get the signals.
-const LONGEST_QUIET: Duration = Duration::from_millis(200);
-const QUIET_PERIODS: u32 = 20;
 /// Threads that are turned to the agent at once.
 const MANY: usize = 16;
 /// The first burst of a thread comes as soon after it is turned to the agent as this, ns of CPU time, if its moment was chosen before.
 const FIRST_PERIOD: u64 = 50_000;
-/// Processes that are looked at each time,
-const LOOKS: usize = 8;
-/// and how often at most.
+/// How often at most processes are looked after.
 const LOOK_AFTER: Duration = Duration::from_millis(200);
 /// How long a clock waits for a first burst,
 const LONGEST_STAND: Duration = Duration::from_secs(1);
@@ -133,10 +129,7 @@ impl AgentEngine {
     /// Looks whether processes with an agent have begun to filter their system calls: the agent's might not be let through.
     pub(super) fn look_after(&mut self) {
         self.next_look_after = self.kernel.now() + LOOK_AFTER;
-        let processes = self.tree.with_agent();
-        let turn = self.looks % processes.len().div_ceil(LOOKS).max(1);
-        self.looks += 1;
-        for process in processes.into_iter().skip(turn * LOOKS).take(LOOKS) {
+        for process in self.turns.next(self.tree.with_agent().into_iter(), LOOKS) {
             // The clock that is to stop a thread must not be sent elsewhere.
             if self.stops.is_under_way(process) || self.is_off(process) {
                 continue;
@@ -145,8 +138,7 @@ impl AgentEngine {
             let why = if filters_system_calls(process) {
                 "it began to filter its system calls (seccomp)"
             } else if self.starting.is_over()
-                && self.tree.quiet_for(process, user_time)
-                    > LONGEST_QUIET + self.tree.longest_period(process) * QUIET_PERIODS
+                && self.tree.quiet_for(process, user_time) > longest_quiet(self.tree.longest_period(process))
             {
                 "the clock's signal does not come through: blocked, or the program has a handler for it now"
             } else {

@@ -32,7 +32,8 @@ use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::kernel::{Kernel, Processes};
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::{BeforeDrain, Shared};
-use crate::tracer::statistics::{Agents, Predictions, TracerStatistics};
+use crate::tracer::statistics::{Agents, TracerStatistics};
+use crate::tracer::turns::Turns;
 
 /// How often bursts are taken out.
 const OFTEN: Duration = Duration::from_millis(400);
@@ -79,13 +80,11 @@ pub(crate) struct AgentEngine {
     young: VecDeque<(Instant, i32, i32)>,
     stops: Stops,
     budget: Budget<EventFd>,
-    /// What bursts cost lately, ns.
-    burst_took: f64,
     seed: fastrand::Rng,
     agents: Agents,
     /// How soon it is looked again for agents that are being mapped.
     next_look: Duration,
-    looks: usize,
+    turns: Turns,
     /// When processes with agents are looked at next.
     next_look_after: Instant,
     standing: Vec<Standing>,
@@ -113,7 +112,7 @@ impl AgentEngine {
         let running: Vec<i32> = running.iter().map(|&process| process as i32).collect();
         leaving::take_out_what_is_left(&running, &mut kernel);
         let end = settings.end;
-        let limits = Limits { instructions: end.most_instructions(), branches: end.most_branches() };
+        let limits = end.limits();
         let list = || match settings.command {
             Some(command) => vec![command],
             None => running.iter().flat_map(|&process| kernel.threads(process)).collect(),
@@ -149,11 +148,10 @@ impl AgentEngine {
             young: VecDeque::new(),
             stops: Stops::default(),
             budget,
-            burst_took: 0.0,
             seed: fastrand::Rng::with_seed(seed),
             agents: Agents::default(),
             next_look: LOADING,
-            looks: 0,
+            turns: Turns::default(),
             next_look_after: now,
             standing: Vec::new(),
             last_stand: None,
@@ -214,17 +212,14 @@ impl AgentEngine {
         self.collecting.collect(&self.shared);
         let new = std::mem::take(&mut self.collecting.held().new);
         for &NewBurst { cost, period, .. } in &new {
-            self.budget.governor.spent(cost);
-            self.budget.governor.burst(cost, period as f64);
-            self.budget.took_inside(cost);
-            self.burst_took += (cost.as_nanos() as f64 - self.burst_took) / 16.0;
+            self.budget.burst_inside(cost, period);
         }
         // Not for each burst: the CPU that a thread runs on is interrupted for it.
         for number in new.iter().map(|burst| burst.clock).collect::<HashSet<i32>>() {
             if let Some(thread) = self.collecting.thread_of_clock(number) {
                 self.tree.saw_burst(thread);
                 // The clock goes on while the agent works. Without that, a thread might come to nothing else.
-                self.arm(thread, self.burst_took);
+                self.arm(thread, self.budget.burst_took());
             }
         }
         if self.kernel.now() >= self.next_look_after {
@@ -304,9 +299,7 @@ impl AgentEngine {
         let statistics = &mut held.statistics;
         self.budget.end(&self.kernel, statistics);
         let tally = self.collecting.made_image().map(|image| image.slots.tally()).unwrap_or_default();
-        statistics.predictions = Predictions { checked: tally.came, diverged: tally.diverged };
-        self.agents.tally = tally;
-        statistics.agents = Some(self.agents);
+        statistics.conclude(self.agents, tally);
         statistics.clone()
     }
 }
