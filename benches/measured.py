@@ -47,6 +47,13 @@ def tracer(recording):
     return json.loads(found[-1])
 
 
+def in_turn(ways, number):
+    """The ways in the order of the round with this number: each is first once in as many rounds, so that none is always before another."""
+    ways = list(ways)
+    first = number % len(ways)
+    return ways[first:] + ways[:first]
+
+
 def quartiles(values, digits):
     """The median with the quartiles in brackets."""
     low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
