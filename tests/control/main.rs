@@ -15,8 +15,8 @@ use place::Place;
 use processes::{send, wait_for, wait_for_cpu_time};
 use serde_json::Value;
 
-/// Functions that take some time, by their names, and a program that calls them as its arguments say: names of functions, `stop`,
-/// `start`, `=NAME` for a mark, `?` prints whether it is being recorded; and some that change what the process is.
+/// Functions that take 250 ms of CPU time, longer than it takes until a recorder's end is seen, by their names, and a program that calls
+/// them as its arguments say: names of functions, `stop`, `start`, `=NAME` for a mark, `?` prints whether it is being recorded; and some that change what the process is.
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include "hbbp.h"
@@ -25,9 +25,13 @@ const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 static volatile double sum;
-#define WORK(name) __attribute__((noipa)) static void name(void) { for (long i = 0; i < 40000000; i++) sum += i; }
+#define WORK(name) __attribute__((noipa)) static void name(void) { \
+    for (clock_t end = clock() + CLOCKS_PER_SEC / 4; clock() < end;) \
+        for (long i = 0; i < 1000000; i++) sum += i; \
+}
 WORK(one) WORK(two) WORK(three)
 int main(int argc, char **argv) {
     setbuf(stdout, 0);
@@ -288,6 +292,8 @@ fn a_program_outlives_its_recorder() {
     let mut recorder =
         place.record(&["record", "--tracer", "none", "--", "./program", "=a", "wait", "=b", "one", "=c", "?", "fork"]);
     wait_for("the program", || place.path("waiting").exists());
+    let folder = control::Recordings::of_user().of_recorder(recorder.pid());
+    assert!(folder.exists());
     let child = recorder.0.as_mut().unwrap();
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
@@ -295,9 +301,7 @@ fn a_program_outlives_its_recorder() {
     let mut text = String::new();
     std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut text).unwrap();
     assert_eq!(text, "0", "it came to its end");
-    // What the recorder left is removed by the next.
-    let folder = control::Recordings::of_user().of_recorder(recorder.pid());
-    assert!(folder.exists());
+    // What the recorder left is removed by the next, perhaps one of another test.
     place.run(&["record", "--tracer", "none", "-q", "--", "true"]);
     assert!(!folder.exists());
 }
