@@ -107,6 +107,16 @@ tolerant_objects! {
         pub given_up: Option<u64>,
         /// Threads that took another way than their burst, and came to another system call or on another stack.
         pub strayed: Option<u64>,
+        /// What the signal of a burst was taken to cost beside its handler, ns,
+        pub signal_ns: Option<u64>,
+        /// and how far the quartiles of what was timed when tracing began are apart.
+        pub signal_spread_ns: Option<u64>,
+        /// The same of a system call that a burst goes on after,
+        pub system_call_ns: Option<u64>,
+        /// and its quartiles.
+        pub system_call_spread_ns: Option<u64>,
+        /// Why these were not timed: they are of another machine.
+        pub not_calibrated_because: Option<String>,
     }
 
     /// Predictions compared with what happened.

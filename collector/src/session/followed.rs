@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use formats::metadata::Metadata;
 use perfdata::{EventAttr, EventDescription, SampleFormat};
@@ -109,6 +110,10 @@ impl<F: Follows> Producer for Followed<F> {
 
     fn drain(&mut self, _ring: usize, records: &mut Vec<u8>) {
         self.shared.drain(records);
+    }
+
+    fn until_much(&self) -> Duration {
+        self.shared.until_enough()
     }
 
     fn polled(&self) -> Vec<(usize, BorrowedFd<'_>)> {

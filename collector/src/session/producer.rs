@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use formats::metadata::Metadata;
 use perfdata::EventDescription;
@@ -39,6 +40,11 @@ pub(crate) trait Producer {
 
     /// Appends what ring `ring` holds to `records`, and empties it.
     fn drain(&mut self, ring: usize, records: &mut Vec<u8>);
+
+    /// How soon there will be much to be drained that does not tell.
+    fn until_much(&self) -> Duration {
+        Duration::MAX
+    }
 
     /// What becomes readable when there is much to be drained, with its ring.
     fn polled(&self) -> Vec<(usize, BorrowedFd<'_>)>;

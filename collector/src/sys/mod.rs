@@ -6,6 +6,7 @@ mod child;
 mod cpu_clock;
 mod event;
 mod inherited;
+mod measuring_child;
 mod memory;
 pub(crate) mod process;
 mod ptrace;
@@ -14,7 +15,6 @@ mod remote;
 mod restartable_sequences;
 mod ring;
 mod signals;
-mod stopping_child;
 mod thread;
 
 pub(crate) use child::{StoppedChild, c_strings, is_executable};
@@ -22,6 +22,7 @@ pub(crate) use cpu_clock::{children_time, cpu_time, own_cpu_time, thread_cpu_tim
 pub(crate) use event::{EventFd, Scope};
 pub(crate) use inherited::{allocate_from_one_arena, is_ignored};
 pub use inherited::{ignore_file_size_signal, raise_limits, with_inherited};
+pub(crate) use measuring_child::{Measuring, MeasuringChild};
 pub(crate) use memory::{can_be_executed, copy_own_page, is_same_file, read_memory, read_pages, write_memory};
 #[cfg(feature = "simulated-pmu")]
 pub(crate) use ptrace::single_step;
@@ -36,5 +37,4 @@ pub(crate) use ring::Ring;
 pub(crate) use signals::{
     POLL_HUP, POLL_IN, SignalFd, SignalInfo, WaitSet, Waiting, queue_signal, realtime_signal, wake_waiting_thread,
 };
-pub(crate) use stopping_child::StoppingChild;
 pub(crate) use thread::{own_thread, policy, set_policy};

@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{ClockId, clock_gettime};
@@ -11,8 +13,10 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::control::Heard;
 use crate::sys::wake_waiting_thread;
 
-/// Bytes that wake the writer: no more than stays in the caches of a CPU, as it has copies of them.
+/// Bytes that the writer is to take at a time: no more than stays in the caches of a CPU, as it has copies of them.
 const ENOUGH: usize = 256 << 10;
+/// It does not come sooner than this.
+const SOONEST: Duration = Duration::from_millis(20);
 /// Bytes of memory kept from time to time.
 const MOST_SPARE: usize = 4 << 20;
 /// Bytes held at most; a burst that finds no room is counted as lost.
@@ -34,6 +38,9 @@ pub(crate) struct Shared {
     /// Who is switched off.
     pub(crate) switch: Heard,
     records: Mutex<Vec<u8>>,
+    /// When the writer last took what was there, and after how long there will be enough again, ns.
+    taken: AtomicU64,
+    until_enough: AtomicU64,
     wake: OwnedFd,
 }
 
@@ -65,6 +72,8 @@ impl Shared {
             wake_tracer: OnceLock::new(),
             switch: Heard::default(),
             records: Mutex::new(Vec::new()),
+            taken: AtomicU64::new(monotonic_time()),
+            until_enough: AtomicU64::new(u64::MAX),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })
     }
@@ -109,13 +118,22 @@ impl Shared {
         }
     }
 
+    /// How long it takes until there is enough for the writer, if as much comes as lately.
+    pub(crate) fn until_enough(&self) -> Duration {
+        Duration::from_nanos(self.until_enough.load(Relaxed)).max(SOONEST)
+    }
+
     /// Appends what was handed over since the last time.
     pub(crate) fn drain(&self, records: &mut Vec<u8>) {
-        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
         if let Some(BeforeDrain(hand_over)) = self.before_drain.get() {
             hand_over(self);
         }
         let mut held = self.records();
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        let now = monotonic_time();
+        let passed = now.saturating_sub(self.taken.swap(now, Relaxed));
+        let until_enough = passed.saturating_mul(ENOUGH as u64).checked_div(held.len() as u64).unwrap_or(u64::MAX);
+        self.until_enough.store(until_enough, Relaxed);
         if records.is_empty() {
             std::mem::swap(records, &mut held);
         } else {

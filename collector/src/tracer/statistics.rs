@@ -10,6 +10,7 @@ use formats::metadata::{
     TracerTimes,
 };
 
+use crate::tracer::budget::signal_cost::{self, SignalCost};
 use crate::tracer::budget::stop_cost::{Calibration, SAMPLE, StopCost, UNSEEN_SHARE};
 use crate::tracer::options::{BurstEnd, TracerKind};
 use crate::tracer::settings::Settings;
@@ -81,6 +82,8 @@ pub struct TracerStatistics {
     pub agents: Option<Agents>,
     /// What a stop is charged on this machine.
     pub(crate) stop_cost: StopCost,
+    /// What bursts of agents are charged on this machine.
+    pub(crate) signal_cost: SignalCost,
     /// Where the CPU time of the program and of the collector went.
     pub time: Times,
     /// CPU time of the collector until tracing ended, of which all that was spent on this recording is in `time`.
@@ -268,7 +271,13 @@ fn counted(processes: u64) -> String {
 }
 
 impl Agents {
-    fn metadata(&self) -> AgentsMetadata {
+    fn metadata(&self, cost: &SignalCost) -> AgentsMetadata {
+        let (signal_spread, system_call_spread, why) = match &cost.calibration {
+            signal_cost::Calibration::Measured { signal, system_call } => {
+                (nanoseconds(signal.spread), nanoseconds(system_call.spread), None)
+            }
+            signal_cost::Calibration::BuiltIn(why) => (None, None, Some(why.clone())),
+        };
         AgentsMetadata {
             injected: Some(self.injected),
             put_off: Some(self.put_off),
@@ -280,6 +289,11 @@ impl Agents {
             waiting: Some(self.tally.waiting),
             given_up: Some(self.tally.given_up),
             strayed: Some(self.tally.strayed),
+            signal_ns: nanoseconds(cost.signal),
+            signal_spread_ns: signal_spread,
+            system_call_ns: nanoseconds(cost.system_call),
+            system_call_spread_ns: system_call_spread,
+            not_calibrated_because: why,
             ..Self::place()
         }
     }
@@ -350,6 +364,7 @@ impl TracerStatistics {
             starting: Starting::default(),
             agents: None,
             stop_cost,
+            signal_cost: SignalCost::built_in("only agents take signals"),
             time: Times::default(),
             collector_until_end: Duration::ZERO,
             ending: Duration::ZERO,
@@ -388,7 +403,7 @@ impl TracerStatistics {
             checks: self.checks.as_ref().map(Checks::metadata),
             starting: Some(self.starting.metadata()),
             ending_ns: nanoseconds(self.ending),
-            agents: self.agents.as_ref().map(Agents::metadata),
+            agents: self.agents.as_ref().map(|agents| agents.metadata(&self.signal_cost)),
             stop_cost: Some(stop_cost(&self.stop_cost)),
             time: Some(self.time.metadata()),
             ..self.end.metadata(self.kind, self.overhead_allowed)

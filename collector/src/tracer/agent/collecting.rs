@@ -13,16 +13,6 @@ use crate::tracer::burst::{Burst, BurstEvent, ThreadId};
 use crate::tracer::shared::{Shared, monotonic_time};
 use crate::tracer::statistics::TracerStatistics;
 
-/// What a burst costs beside the CPU time that its handler sees itself use: the overflow, the delivery of the signal, the return from it;
-const SIGNAL: Duration = Duration::from_micros(30);
-/// and the caches of the program that are cold after it, as a part of the handler's time: what takes the handler time is memory that was not in
-/// them, and what it takes the place of is fetched again. From `benches/budget` at 20 %: with the signal alone, a burst of a loop over
-/// 16 KiB cost 17 us more than was charged, where the handler takes 67 us, and one of bzip2 102 us, where it takes 300.
-const COLD: f64 = 0.3;
-
-/// What going on after a system call costs beside that: SIGSYS, SIGTRAP, and the returns from them.
-const SYSTEM_CALL: Duration = Duration::from_micros(17);
-
 /// More than any burst takes.
 const LONGEST: Duration = Duration::from_secs(1);
 
@@ -153,7 +143,7 @@ impl Source {
         let took = Duration::from_nanos(taken.took).min(LONGEST);
         let decoding = Duration::from_nanos(taken.decoding).min(took);
         let system_calls = taken.system_calls.min(agent::Burst::SYSTEM_CALLS);
-        let unseen = SIGNAL + took.mul_f64(COLD) + SYSTEM_CALL * system_calls as u32;
+        let unseen = statistics.signal_cost.of_burst(took, system_calls as u32);
         statistics.time.stops += unseen;
         statistics.time.decoding += decoding;
         statistics.time.lookahead += took - decoding;

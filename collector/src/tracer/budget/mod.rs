@@ -4,6 +4,7 @@ pub(crate) mod cpu_time;
 #[cfg(test)]
 pub(crate) mod first_seconds;
 pub(crate) mod governor;
+pub(crate) mod signal_cost;
 pub(crate) mod stop_cost;
 
 use std::time::{Duration, Instant};

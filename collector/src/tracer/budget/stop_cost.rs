@@ -21,7 +21,7 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::errno::Errno;
-use crate::sys::{Report, StoppingChild};
+use crate::sys::{Measuring, MeasuringChild, Report};
 use crate::tracer::kernel::Kernel;
 use crate::tracer::notice::SIGNALS;
 
@@ -90,7 +90,7 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    fn of(times: &[Duration]) -> Self {
+    pub(crate) fn of(times: &[Duration]) -> Self {
         let mut times = times.to_vec();
         times.sort_unstable();
         let at = |quarter: usize| times.get((times.len().saturating_sub(1)) * quarter / 4).copied().unwrap_or_default();
@@ -161,7 +161,8 @@ enum NotTimed {
 
 /// The times that the child stood still.
 fn timed_stops(kernel: &mut impl Kernel, allowed: Option<&CpuSet>) -> Result<Vec<Duration>, NotTimed> {
-    let mut child = StoppingChild::fork(SIGNALS[0], 2 * STOPS).map_err(NotTimed::Fork)?;
+    let stops = Measuring::Stops { signal: SIGNALS[0] };
+    let mut child = MeasuringChild::fork(stops, 2 * STOPS).map_err(NotTimed::Fork)?;
     let pid = child.pid();
     kernel.seize(pid, libc::PTRACE_O_EXITKILL).map_err(NotTimed::Seize)?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_some_and(|allowed| allowed.is_set(cpu)));
@@ -191,7 +192,8 @@ fn timed_stops(kernel: &mut impl Kernel, allowed: Option<&CpuSet>) -> Result<Vec
             None => drop(kernel.wait(PATIENCE / 10)),
         }
     }
-    Ok(child.stood_still())
+    child.has_ended();
+    Ok(child.times(PATIENCE))
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ use crate::tracer::agent::stops::Stops;
 use crate::tracer::agent::tree::Tree;
 use crate::tracer::agent::visits::Visits;
 use crate::tracer::budget::Budget;
+use crate::tracer::budget::signal_cost::SignalCost;
 use crate::tracer::budget::stop_cost::StopCost;
 use crate::tracer::burst::BurstEvent;
 use crate::tracer::kernel::linux::LinuxKernel;
@@ -120,7 +121,8 @@ impl AgentEngine {
         let sideband = Sideband::open(cpus, list).map_err(AgentError::Sideband)?;
         let attention = Attention::new(&sideband, kernel.seed()).map_err(AgentError::Sideband)?;
         let cost = StopCost::built_in("agents take few stops");
-        let statistics = TracerStatistics::new(&settings, cost);
+        let signal_cost = SignalCost::measure();
+        let statistics = TracerStatistics { signal_cost, ..TracerStatistics::new(&settings, cost) };
         let collecting = Arc::new(Collecting::new(event, statistics));
         if !running.is_empty() {
             // They have computed for a while, so it is needed at once.
