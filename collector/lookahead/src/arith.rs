@@ -14,25 +14,25 @@ const SBB: u8 = 3;
 const AND: u8 = 4;
 const SUB: u8 = 5;
 const XOR: u8 = 6;
-const CMP: u8 = 7;
-const TEST: u8 = 8;
+pub(crate) const CMP: u8 = 7;
+pub(crate) const TEST: u8 = 8;
 
-const INC: u8 = 0;
-const DEC: u8 = 1;
-const NEG: u8 = 2;
-const NOT: u8 = 3;
+pub(crate) const INC: u8 = 0;
+pub(crate) const DEC: u8 = 1;
+pub(crate) const NEG: u8 = 2;
+pub(crate) const NOT: u8 = 3;
 
 pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> {
-    let binary: fn(Form) -> Option<Handler> = match instruction.mnemonic() {
-        Mnemonic::Add => binary::<ADD>,
-        Mnemonic::Or => binary::<OR>,
-        Mnemonic::Adc => binary::<ADC>,
-        Mnemonic::Sbb => binary::<SBB>,
-        Mnemonic::And => binary::<AND>,
-        Mnemonic::Sub => binary::<SUB>,
-        Mnemonic::Xor => binary::<XOR>,
-        Mnemonic::Cmp => binary::<CMP>,
-        Mnemonic::Test => binary::<TEST>,
+    let of_form: fn(Form) -> Option<Handler> = match instruction.mnemonic() {
+        Mnemonic::Add => |form| by_number(ADD, form),
+        Mnemonic::Or => |form| by_number(OR, form),
+        Mnemonic::Adc => |form| by_number(ADC, form),
+        Mnemonic::Sbb => |form| by_number(SBB, form),
+        Mnemonic::And => |form| by_number(AND, form),
+        Mnemonic::Sub => |form| by_number(SUB, form),
+        Mnemonic::Xor => |form| by_number(XOR, form),
+        Mnemonic::Cmp => |form| by_number(CMP, form),
+        Mnemonic::Test => |form| by_number(TEST, form),
         Mnemonic::Inc => unary::<INC>,
         Mnemonic::Dec => unary::<DEC>,
         Mnemonic::Neg => unary::<NEG>,
@@ -41,7 +41,22 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
         Mnemonic::Cmpxchg => compare_exchange,
         _ => return None,
     };
-    binary(operands(instruction, op)?)
+    of_form(operands(instruction, op)?)
+}
+
+/// By the number of the operation, which is that of opcodes 00 to 3f and of 80 to 83; and `TEST`.
+pub(crate) fn by_number(operation: u8, form: Form) -> Option<Handler> {
+    match operation {
+        ADD => binary::<ADD>(form),
+        OR => binary::<OR>(form),
+        ADC => binary::<ADC>(form),
+        SBB => binary::<SBB>(form),
+        AND => binary::<AND>(form),
+        SUB => binary::<SUB>(form),
+        XOR => binary::<XOR>(form),
+        CMP => binary::<CMP>(form),
+        _ => binary::<TEST>(form),
+    }
 }
 
 fn binary<const OP: u8>(form: Form) -> Option<Handler> {
@@ -86,7 +101,7 @@ fn run<const OP: u8, const N: usize, const DST: u8, const SRC: u8>(m: &mut Machi
     Ok(())
 }
 
-fn unary<const OP: u8>(form: Form) -> Option<Handler> {
+pub(crate) fn unary<const OP: u8>(form: Form) -> Option<Handler> {
     by_size!(form.size, N => if form.dst == REG { run_unary::<OP, N, REG> } else { run_unary::<OP, N, MEM> })
 }
 

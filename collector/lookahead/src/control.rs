@@ -4,7 +4,7 @@ use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind};
 
 use crate::BranchKind;
 use crate::exit::{Exit, Step};
-use crate::form::{MEM, REG, by_condition, operands};
+use crate::form::{Form, MEM, REG, by_condition, operands};
 use crate::machine::Machine;
 use crate::op::{Handler, Op};
 use crate::operand::{RCX, RSP};
@@ -23,12 +23,12 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
     match instruction.mnemonic() {
         Mnemonic::Jmp => match instruction.code() {
             Code::Jmp_rel8_64 | Code::Jmp_rel32_64 => Some(jump),
-            Code::Jmp_rm64 => indirect(instruction, op, jump_indirect::<REG>, jump_indirect::<MEM>),
+            Code::Jmp_rm64 => indirect_by(false, operands(instruction, op)?),
             _ => None,
         },
         Mnemonic::Call => match instruction.code() {
             Code::Call_rel32_64 => Some(call),
-            Code::Call_rm64 => indirect(instruction, op, call_indirect::<REG>, call_indirect::<MEM>),
+            Code::Call_rm64 => indirect_by(true, operands(instruction, op)?),
             _ => None,
         },
         Mnemonic::Ret => match instruction.code() {
@@ -59,14 +59,25 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
             if instruction.op0_kind() != OpKind::NearBranch64 {
                 return None;
             }
-            by_condition!(instruction.condition_code() as u8 - 1, CC => Some(conditional::<CC> as Handler))
+            jump_by(instruction.condition_code() as u8 - 1)
         }
         _ => None,
     }
 }
 
-fn indirect(instruction: &Instruction, op: &mut Op, register: Handler, memory: Handler) -> Option<Handler> {
-    Some(if operands(instruction, op)?.dst == REG { register } else { memory })
+/// A conditional jump, by the number of its condition.
+pub(crate) fn jump_by(condition: u8) -> Option<Handler> {
+    by_condition!(condition, CC => Some(conditional::<CC> as Handler))
+}
+
+/// A jump or a call to where its operand says.
+pub(crate) fn indirect_by(is_call: bool, form: Form) -> Option<Handler> {
+    Some(match (is_call, form.dst) {
+        (false, REG) => jump_indirect::<REG>,
+        (false, _) => jump_indirect::<MEM>,
+        (true, REG) => call_indirect::<REG>,
+        (true, _) => call_indirect::<MEM>,
+    })
 }
 
 fn taken(m: &mut Machine<'_>, target: u64, kind: BranchKind) -> Step {
@@ -78,7 +89,7 @@ fn conditional<const CC: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     if m.flags.condition::<CC>() { taken(m, op.imm, BranchKind::Conditional) } else { Err(Exit::NotTaken) }
 }
 
-fn jump(m: &mut Machine<'_>, op: &Op) -> Step {
+pub(crate) fn jump(m: &mut Machine<'_>, op: &Op) -> Step {
     taken(m, op.imm, BranchKind::Jump)
 }
 
@@ -95,7 +106,7 @@ fn jump_indirect<const SRC: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     taken(m, target, BranchKind::IndirectJump)
 }
 
-fn call(m: &mut Machine<'_>, op: &Op) -> Step {
+pub(crate) fn call(m: &mut Machine<'_>, op: &Op) -> Step {
     push_value::<8>(m, op.next())?;
     taken(m, op.imm, BranchKind::Call)
 }
@@ -106,7 +117,7 @@ fn call_indirect<const SRC: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     taken(m, target, BranchKind::IndirectCall)
 }
 
-fn ret(m: &mut Machine<'_>, op: &Op) -> Step {
+pub(crate) fn ret(m: &mut Machine<'_>, op: &Op) -> Step {
     let top = m.reg(RSP);
     let target = m.load::<8>(top)?;
     m.set_reg(RSP, top.wrapping_add(8).wrapping_add(op.imm));

@@ -5,12 +5,12 @@ use iced_x86::{
     OpKind,
 };
 
-use crate::native::{StubId, Stubs};
+use crate::native::Stubs;
 use crate::op::{Handler, MemoryUse, Op};
-use crate::operand::Address;
 use crate::system::unsupported;
 use crate::{
-    arith, bits, control, foreign, gather, moves, multiply, save_restore, segment_base, shift, stack, string, system,
+    arith, bits, control, foreign, frequent, gather, moves, multiply, save_restore, segment_base, shift, stack, string,
+    system,
 };
 
 /// Instructions of a block at most.
@@ -25,10 +25,19 @@ pub(crate) fn decode_block(
     factory: &mut InstructionInfoFactory,
     stubs: &mut Stubs,
 ) -> u64 {
-    let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
     let mut end = pc;
     for _ in 0..BLOCK {
+        let rest = &bytes[end.wrapping_sub(pc) as usize..];
+        if let Some((op, ends)) = frequent::decode(rest, end) {
+            end = op.next();
+            ops.push(op);
+            if ends {
+                break;
+            }
+            continue;
+        }
+        let mut decoder = Decoder::with_ip(64, rest, end, DecoderOptions::NONE);
         if !decoder.can_decode() {
             break;
         }
@@ -45,20 +54,8 @@ pub(crate) fn decode_block(
     end
 }
 
-fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, stubs: &mut Stubs) -> Op {
-    let blank = Op {
-        run: unsupported,
-        imm: 0,
-        address: Address::NONE,
-        ip: instruction.ip(),
-        dst: 0,
-        src: 0,
-        extra: 0,
-        length: instruction.len().max(1) as u8,
-        stub: StubId::NONE,
-        memory: MemoryUse::default(),
-        width: 1,
-    };
+pub(crate) fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory, stubs: &mut Stubs) -> Op {
+    let blank = Op { length: instruction.len().max(1) as u8, ..Op::blank(instruction.ip()) };
     if instruction.is_invalid() {
         return blank;
     }

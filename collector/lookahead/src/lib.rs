@@ -15,6 +15,7 @@ mod features;
 mod flags;
 mod foreign;
 mod form;
+mod frequent;
 mod gather;
 mod lines;
 mod machine;

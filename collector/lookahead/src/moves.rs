@@ -15,10 +15,10 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
         Mnemonic::Lea => {
             let size = instruction.op0_register().size();
             operands(instruction, op)?;
-            by_size!(size, N => lea::<N>)
+            lea_of(size)
         }
-        Mnemonic::Movzx => extend::<false>(instruction, op),
-        Mnemonic::Movsx | Mnemonic::Movsxd => extend::<true>(instruction, op),
+        Mnemonic::Movzx => extend(instruction, op, extend_by::<false>),
+        Mnemonic::Movsx | Mnemonic::Movsxd => extend(instruction, op, extend_by::<true>),
         Mnemonic::Xchg => {
             let form = operands(instruction, op)?;
             if form.dst == REG && form.src == MEM {
@@ -32,11 +32,11 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
             _ => None,
         },
         Mnemonic::Cbw => Some(widen::<1>),
-        Mnemonic::Cwde => Some(widen::<2>),
-        Mnemonic::Cdqe => Some(widen::<4>),
+        Mnemonic::Cwde => widen_to(4),
+        Mnemonic::Cdqe => widen_to(8),
         Mnemonic::Cwd => Some(spread::<2>),
-        Mnemonic::Cdq => Some(spread::<4>),
-        Mnemonic::Cqo => Some(spread::<8>),
+        Mnemonic::Cdq => spread_of(4),
+        Mnemonic::Cqo => spread_of(8),
         _ => conditional(instruction, op),
     }
 }
@@ -54,12 +54,22 @@ fn conditional(instruction: &Instruction, op: &mut Op) -> Option<Handler> {
     }
     let form = operands(instruction, op)?;
     if instruction.op_count() == 1 {
-        return by_condition!(code, CC => Some(if form.dst == REG { setcc::<CC, REG> } else { setcc::<CC, MEM> } as Handler));
+        return set_by(code, form);
     }
     if instruction.op0_kind() != OpKind::Register {
         return None;
     }
-    by_condition!(code, CC => match (form.size, form.src) {
+    move_by(code, form)
+}
+
+/// `setcc`, by the number of its condition.
+pub(crate) fn set_by(condition: u8, form: Form) -> Option<Handler> {
+    by_condition!(condition, CC => Some(if form.dst == REG { setcc::<CC, REG> } else { setcc::<CC, MEM> } as Handler))
+}
+
+/// `cmovcc`, by the number of its condition.
+pub(crate) fn move_by(condition: u8, form: Form) -> Option<Handler> {
+    by_condition!(condition, CC => match (form.size, form.src) {
         (2, REG) => Some(cmov::<CC, 2, REG> as Handler),
         (4, REG) => Some(cmov::<CC, 4, REG>),
         (8, REG) => Some(cmov::<CC, 8, REG>),
@@ -70,7 +80,7 @@ fn conditional(instruction: &Instruction, op: &mut Op) -> Option<Handler> {
     })
 }
 
-fn mov(form: Form) -> Option<Handler> {
+pub(crate) fn mov(form: Form) -> Option<Handler> {
     by_size!(form.size, N => match (form.dst, form.src) {
         (REG, REG) => mov_run::<N, REG, REG>,
         (REG, IMM) => mov_run::<N, REG, IMM>,
@@ -98,15 +108,24 @@ fn mov_run<const N: usize, const DST: u8, const SRC: u8>(m: &mut Machine<'_>, op
     }
 }
 
+pub(crate) fn lea_of(size: usize) -> Option<Handler> {
+    by_size!(size, N => lea::<N>)
+}
+
 fn lea<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
     let offset = m.offset(&op.address);
     m.set::<N>(op.dst, offset);
     Ok(())
 }
 
-fn extend<const SIGNED: bool>(instruction: &Instruction, op: &mut Op) -> Option<Handler> {
+fn extend(instruction: &Instruction, op: &mut Op, by: fn(Form, usize) -> Option<Handler>) -> Option<Handler> {
     let form = operands(instruction, op)?;
     let from = if form.src == MEM { instruction.memory_size().size() } else { instruction.op1_register().size() };
+    by(form, from)
+}
+
+/// `movzx`, `movsx`, `movsxd` from so many bytes.
+pub(crate) fn extend_by<const SIGNED: bool>(form: Form, from: usize) -> Option<Handler> {
     let handler: Handler = match (form.size, from, form.src) {
         (2, 1, REG) => extend_run::<SIGNED, 2, 1, REG>,
         (4, 1, REG) => extend_run::<SIGNED, 4, 1, REG>,
@@ -158,6 +177,16 @@ fn bswap<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
     let value = m.get::<N>(op.dst);
     m.set::<N>(op.dst, value.swap_bytes() >> (64 - 8 * N));
     Ok(())
+}
+
+/// `cwde`, `cdqe`: to so many bytes.
+pub(crate) fn widen_to(size: usize) -> Option<Handler> {
+    Some(if size == 8 { widen::<4> } else { widen::<2> })
+}
+
+/// `cdq`, `cqo`: of so many bytes.
+pub(crate) fn spread_of(size: usize) -> Option<Handler> {
+    Some(if size == 8 { spread::<8> } else { spread::<4> })
 }
 
 /// `cbw`, `cwde`, `cdqe`: sign-extends the low half of the accumulator, `N` bytes, in place.

@@ -4,6 +4,7 @@ use crate::exit::Step;
 use crate::machine::Machine;
 use crate::native::StubId;
 use crate::operand::{Address, RBP, RSP, ZERO};
+use crate::system::unsupported;
 
 /// Executes one instruction. It either completes, or changes nothing that could be seen (apart from completed repetitions of a
 /// string instruction) and returns [`Exit::Stop`](crate::exit::Exit::Stop).
@@ -69,6 +70,23 @@ pub(crate) struct Op {
 }
 
 impl Op {
+    /// Nothing is known of it but its address.
+    pub(crate) fn blank(ip: u64) -> Self {
+        Self {
+            run: unsupported,
+            imm: 0,
+            address: Address::NONE,
+            ip,
+            dst: 0,
+            src: 0,
+            extra: 0,
+            length: 1,
+            stub: StubId::NONE,
+            memory: MemoryUse::default(),
+            width: 1,
+        }
+    }
+
     /// Address of the instruction after this one.
     #[inline(always)]
     pub(crate) fn next(&self) -> u64 {

@@ -37,6 +37,18 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
     handler(operands(instruction, op)?)
 }
 
+/// By the number of the operation, that of opcodes c0, c1, and d0 to d3.
+pub(crate) fn by_number(operation: u8, form: Form) -> Option<Handler> {
+    match operation {
+        0 => by::<ROL>(form),
+        1 => by::<ROR>(form),
+        4 => by::<SHL>(form),
+        5 => by::<SHR>(form),
+        7 => by::<SAR>(form),
+        _ => None,
+    }
+}
+
 fn by<const OP: u8>(form: Form) -> Option<Handler> {
     by_size!(form.size, N => match (form.dst, form.src) {
         (REG, IMM) => run::<OP, N, REG, IMM>,

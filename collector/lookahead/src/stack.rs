@@ -44,7 +44,7 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
     }
 }
 
-fn push(form: Form) -> Option<Handler> {
+pub(crate) fn push(form: Form) -> Option<Handler> {
     match (form.size, form.dst) {
         (8, REG) => Some(run_push::<8, 0>),
         (8, IMM) => Some(run_push::<8, 2>),
@@ -77,7 +77,7 @@ fn run_push<const N: usize, const SRC: u8>(m: &mut Machine<'_>, op: &Op) -> Step
     push_value::<N>(m, value)
 }
 
-fn pop<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
+pub(crate) fn pop<const N: usize>(m: &mut Machine<'_>, op: &Op) -> Step {
     let top = m.reg(RSP);
     let value = m.load::<N>(top)?;
     m.set_reg(RSP, top.wrapping_add(N as u64));

@@ -93,7 +93,7 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
     Some(handler)
 }
 
-fn nothing(_: &mut Machine<'_>, _: &Op) -> Step {
+pub(crate) fn nothing(_: &mut Machine<'_>, _: &Op) -> Step {
     Ok(())
 }
 

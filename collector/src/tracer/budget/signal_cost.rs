@@ -46,7 +46,10 @@ pub(crate) struct SignalCost {
 /// Whether costs were measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Calibration {
-    Measured { signal: Timing, system_call: Timing },
+    Measured {
+        signal: Timing,
+        system_call: Timing,
+    },
     /// Not at all: the constants hold. Why.
     BuiltIn(String),
 }
