@@ -25,9 +25,9 @@ const BUILT_IN: (Duration, Duration) = (Duration::from_micros(30), Duration::fro
 const COLD: f64 = 0.3;
 
 /// Overflows and system calls that are timed.
-const TIMES: usize = 24;
+const TIMES: usize = 16;
 /// CPU time between two of the overflows, ns.
-const PERIOD: u64 = 60_000;
+const PERIOD: u64 = 30_000;
 /// How long the child is waited for.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// What is believed: beyond, something else had the CPU.
