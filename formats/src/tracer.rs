@@ -115,7 +115,7 @@ tolerant_objects! {
         pub system_call_ns: Option<u64>,
         /// and its quartiles.
         pub system_call_spread_ns: Option<u64>,
-        /// Why these were not timed: they are of another machine.
+        /// Why not all of these were timed: such a figure is another machine's.
         pub not_calibrated_because: Option<String>,
     }
 

@@ -55,7 +55,8 @@ pub(crate) fn by_number(operation: u8, form: Form) -> Option<Handler> {
         SUB => binary::<SUB>(form),
         XOR => binary::<XOR>(form),
         CMP => binary::<CMP>(form),
-        _ => binary::<TEST>(form),
+        TEST => binary::<TEST>(form),
+        _ => None,
     }
 }
 

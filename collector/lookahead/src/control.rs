@@ -89,6 +89,7 @@ fn conditional<const CC: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     if m.flags.condition::<CC>() { taken(m, op.imm, BranchKind::Conditional) } else { Err(Exit::NotTaken) }
 }
 
+#[inline(never)]
 pub(crate) fn jump(m: &mut Machine<'_>, op: &Op) -> Step {
     taken(m, op.imm, BranchKind::Jump)
 }
@@ -106,6 +107,7 @@ fn jump_indirect<const SRC: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     taken(m, target, BranchKind::IndirectJump)
 }
 
+#[inline(never)]
 pub(crate) fn call(m: &mut Machine<'_>, op: &Op) -> Step {
     push_value::<8>(m, op.next())?;
     taken(m, op.imm, BranchKind::Call)
@@ -117,6 +119,7 @@ fn call_indirect<const SRC: u8>(m: &mut Machine<'_>, op: &Op) -> Step {
     taken(m, target, BranchKind::IndirectCall)
 }
 
+#[inline(never)]
 pub(crate) fn ret(m: &mut Machine<'_>, op: &Op) -> Step {
     let top = m.reg(RSP);
     let target = m.load::<8>(top)?;

@@ -93,6 +93,7 @@ pub(crate) fn select(instruction: &Instruction, op: &mut Op) -> Option<Handler> 
     Some(handler)
 }
 
+#[inline(never)]
 pub(crate) fn nothing(_: &mut Machine<'_>, _: &Op) -> Step {
     Ok(())
 }

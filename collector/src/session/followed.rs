@@ -112,7 +112,7 @@ impl<F: Follows> Producer for Followed<F> {
         self.shared.drain(records);
     }
 
-    fn until_much(&self) -> Duration {
+    fn until_drain(&self) -> Duration {
         self.shared.until_enough()
     }
 

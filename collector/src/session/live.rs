@@ -125,7 +125,7 @@ impl Live {
             || self.command.as_ref().is_some_and(|command| command.pidfd.is_none());
         let tick = (self.began.elapsed() / 4).clamp(FIRST_TICK, if blind { LOOK } else { TICK });
         let producers = self.producers.iter().filter(|_| self.records);
-        let tick = producers.map(|producer| producer.until_much()).fold(tick, Duration::min);
+        let tick = producers.map(|producer| producer.until_drain()).fold(tick, Duration::min);
         self.deadline.map_or(tick, |deadline| tick.min(deadline.saturating_duration_since(Instant::now())))
     }
 

@@ -41,8 +41,8 @@ pub(crate) trait Producer {
     /// Appends what ring `ring` holds to `records`, and empties it.
     fn drain(&mut self, ring: usize, records: &mut Vec<u8>);
 
-    /// How soon there will be much to be drained that does not tell.
-    fn until_much(&self) -> Duration {
+    /// After how long it is to be drained although nothing has become readable.
+    fn until_drain(&self) -> Duration {
         Duration::MAX
     }
 

@@ -23,6 +23,7 @@ use crate::session::Summary;
 use crate::session::followed::{Attached, Followed, Follows, PlannedFollower};
 use crate::session::tracing::{conclude, introduce, spec, with_burst};
 use crate::sys::tick;
+use crate::tracer::budget::signal_cost::SignalCost;
 use crate::tracer::budget::stop_cost::{StopCost, UNSEEN_SHARE};
 use crate::tracer::{
     Clock, PreloadFile, Settings, TimedBursts, TraceError, Tracer, TracerChoice, TracerKind, TracerStatistics,
@@ -71,7 +72,8 @@ impl Timing {
         let event = EventDescription { attr: attr(&spec), name: spec.name(), ids: vec![ID] };
         let limits = settings.end.limits();
         let clock = clock(&machine.kernel.release);
-        let statistics = TracerStatistics::new(&settings, StopCost::built_in("timers stop nobody"));
+        let mut statistics = TracerStatistics::new(&settings, StopCost::built_in("timers stop nobody"));
+        statistics.signal_cost = SignalCost::built_in("signals of timers are not timed");
         let agent = |error: String| RecordError::Trace(TraceError::Agent(error));
         let (bursts, preload): (TimedBursts, Preload) =
             TimedBursts::new(&event, statistics, limits, clock).map_err(|error| agent(error.to_string()))?;

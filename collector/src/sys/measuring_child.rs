@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::time::Timespec;
@@ -31,8 +32,8 @@ const LENGTH: i64 = 2;
 pub(crate) enum Measuring {
     /// It sends itself this signal, which does nothing to it unless someone traces it: how long it stands still. Then it exits.
     Stops { signal: i32 },
-    /// First it makes system calls as threads do whose bursts go on after them: how long each takes. Then it computes, and somebody lets a
-    /// clock of it overflow that sends it this signal: how long it is kept from computing.
+    /// First it makes system calls as threads do whose bursts go on after them: how long each takes. Then it computes, while a clock that
+    /// somebody has opened for it sends it this signal: how long it is kept from computing.
     Signals { signal: i32 },
 }
 
@@ -87,7 +88,7 @@ impl MeasuringChild {
     pub(crate) fn times(&self, patience: Duration) -> Vec<Duration> {
         let timeout = Timespec::try_from(patience).ok();
         let mut polled = [PollFd::new(&self.results, PollFlags::IN)];
-        let is_there = poll(&mut polled, timeout.as_ref()).is_ok_and(|ready| ready > 0);
+        let is_there = retry_on_intr(|| poll(&mut polled, timeout.as_ref())).is_ok_and(|ready| ready > 0);
         let mut bytes = [0; MOST * size_of::<u64>()];
         let length = if is_there { rustix::io::read(&self.results, &mut bytes).unwrap_or(0) } else { 0 };
         let (times, _) = bytes.get(..length).unwrap_or_default().as_chunks::<8>();
@@ -104,7 +105,7 @@ impl Drop for MeasuringChild {
     fn drop(&mut self) {
         if !self.reaped {
             let _ = kill_process(self.pid, Signal::KILL);
-            let _ = waitpid(Some(self.pid), WaitOptions::empty());
+            let _ = retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::empty()));
         }
     }
 }
@@ -185,7 +186,7 @@ extern "C" fn overflowed(_: i32, _: *mut libc::siginfo_t, _: *mut libc::ucontext
     OVERFLOWS.fetch_add(1, Relaxed);
 }
 
-/// Computes, and notes how long it does not when a signal comes. Returns how many came.
+/// Computes, and notes how long it does not when a signal comes. Returns how many times it noted.
 fn wait_for_overflows(times: &mut [u64]) -> usize {
     let mut seen = OVERFLOWS.load(Relaxed);
     let (mut count, mut before) = (0, now());
@@ -194,9 +195,10 @@ fn wait_for_overflows(times: &mut [u64]) -> usize {
         let time = now();
         let overflows = OVERFLOWS.load(Relaxed);
         if overflows != seen {
-            // It may have come after the time was taken.
+            // It may have come after the time was taken. Two at once tell nothing of one.
             times[count] = now().saturating_sub(before);
-            (seen, count) = (overflows, count + 1);
+            count += usize::from(overflows == seen.wrapping_add(1));
+            seen = overflows;
         }
         before = time;
     }

@@ -15,7 +15,7 @@ use crate::sys::wake_waiting_thread;
 
 /// Bytes that the writer is to take at a time: no more than stays in the caches of a CPU, as it has copies of them.
 const ENOUGH: usize = 256 << 10;
-/// It does not come sooner than this.
+/// It is not told to come sooner than this.
 const SOONEST: Duration = Duration::from_millis(20);
 /// Bytes of memory kept from time to time.
 const MOST_SPARE: usize = 4 << 20;
@@ -132,8 +132,7 @@ impl Shared {
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
         let now = monotonic_time();
         let passed = now.saturating_sub(self.taken.swap(now, Relaxed));
-        let until_enough = passed.saturating_mul(ENOUGH as u64).checked_div(held.len() as u64).unwrap_or(u64::MAX);
-        self.until_enough.store(until_enough, Relaxed);
+        self.until_enough.store(until_enough(held.len(), passed), Relaxed);
         if records.is_empty() {
             std::mem::swap(records, &mut held);
         } else {
@@ -141,6 +140,11 @@ impl Shared {
         }
         held.shrink_to(MOST_SPARE);
     }
+}
+
+/// After how long there is enough, if so many bytes came in so many ns.
+fn until_enough(bytes: usize, passed: u64) -> u64 {
+    passed.saturating_mul(ENOUGH as u64).checked_div(bytes as u64).unwrap_or(u64::MAX)
 }
 
 /// The time that records have, ns.
@@ -153,5 +157,23 @@ impl AsFd for Shared {
     /// Readable when there is much to be drained.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_writer_comes_when_there_is_enough() {
+        let second = 1_000_000_000;
+        assert_eq!(until_enough(4 * ENOUGH, second), second / 4);
+        assert_eq!(until_enough(ENOUGH / 2, second), 2 * second);
+        assert_eq!(until_enough(0, second), u64::MAX);
+        let shared = Shared::new().unwrap();
+        assert!(shared.until_enough() > Duration::from_secs(3600), "nothing came yet");
+        assert!(shared.push(|_, records| records.resize(8 * ENOUGH, 0)));
+        shared.drain(&mut Vec::new());
+        assert_eq!(shared.until_enough(), SOONEST, "much came in no time");
     }
 }

@@ -10,7 +10,7 @@ use formats::metadata::{
     TracerTimes,
 };
 
-use crate::tracer::budget::signal_cost::{self, SignalCost};
+use crate::tracer::budget::signal_cost::{Charge, SignalCost};
 use crate::tracer::budget::stop_cost::{Calibration, SAMPLE, StopCost, UNSEEN_SHARE};
 use crate::tracer::options::{BurstEnd, TracerKind};
 use crate::tracer::settings::Settings;
@@ -272,12 +272,7 @@ fn counted(processes: u64) -> String {
 
 impl Agents {
     fn metadata(&self, cost: &SignalCost) -> AgentsMetadata {
-        let (signal_spread, system_call_spread, why) = match &cost.calibration {
-            signal_cost::Calibration::Measured { signal, system_call } => {
-                (nanoseconds(signal.spread), nanoseconds(system_call.spread), None)
-            }
-            signal_cost::Calibration::BuiltIn(why) => (None, None, Some(why.clone())),
-        };
+        let spread = |charge: &Charge| charge.spread.as_ref().ok().copied().and_then(nanoseconds);
         AgentsMetadata {
             injected: Some(self.injected),
             put_off: Some(self.put_off),
@@ -289,11 +284,11 @@ impl Agents {
             waiting: Some(self.tally.waiting),
             given_up: Some(self.tally.given_up),
             strayed: Some(self.tally.strayed),
-            signal_ns: nanoseconds(cost.signal),
-            signal_spread_ns: signal_spread,
-            system_call_ns: nanoseconds(cost.system_call),
-            system_call_spread_ns: system_call_spread,
-            not_calibrated_because: why,
+            signal_ns: nanoseconds(cost.signal.cost),
+            signal_spread_ns: spread(&cost.signal),
+            system_call_ns: nanoseconds(cost.system_call.cost),
+            system_call_spread_ns: spread(&cost.system_call),
+            not_calibrated_because: cost.not_measured(),
             ..Self::place()
         }
     }

@@ -122,7 +122,9 @@ impl AgentEngine {
         let attention = Attention::new(&sideband, kernel.seed()).map_err(AgentError::Sideband)?;
         let cost = StopCost::built_in("agents take few stops");
         let signal_cost = SignalCost::measure();
-        let statistics = TracerStatistics { signal_cost, ..TracerStatistics::new(&settings, cost) };
+        let mut statistics = TracerStatistics::new(&settings, cost);
+        statistics.time.other += signal_cost.took;
+        statistics.signal_cost = signal_cost;
         let collecting = Arc::new(Collecting::new(event, statistics));
         if !running.is_empty() {
             // They have computed for a while, so it is needed at once.
