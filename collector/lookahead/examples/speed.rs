@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use addresses::Avma;
-use lookahead::{CodeCache, Fault, Fuel, Memory, Overlay, PAGE, Page, Registers, run};
+use lookahead::{
+    CodeCache, DataLines, Fault, Fuel, Memory, Overlay, PAGE, Page, Registers, StopReason, run, run_with_lines,
+};
 
 const CODE: u64 = 0x40_0000;
 const DATA: u64 = 0x80_0000;
@@ -35,25 +37,34 @@ fn registers() -> Registers {
     registers
 }
 
-/// Best of several bursts over a loop.
+/// Best of several bursts over a loop: by the interpreter alone, and with compiled blocks.
 fn cached(name: &str, code: &[u8]) {
+    let (interpreted, stop) = best_of(code, 0);
+    let (compiled, _) = best_of(code, 1);
+    println!("{name}: {interpreted:.1}, compiled {compiled:.1} ns per instruction ({stop:?})");
+}
+
+fn best_of(code: &[u8], compiled_after: u32) -> (f64, Option<StopReason>) {
     let mut memory = Pages(HashMap::new());
     memory.put(CODE, code);
     memory.put(DATA, &[1; 0x10000]);
-    let (mut overlay, mut cache, mut sink) = (Overlay::new(1024), CodeCache::new(1 << 16), Vec::new());
+    let (mut overlay, mut lines, mut sink) = (Overlay::new(1024), DataLines::default(), Vec::new());
+    let mut cache = CodeCache::new(1 << 16).compiling_after(compiled_after);
     let mut best = f64::MAX;
     let mut stop = None;
     for _ in 0..20 {
         let mut registers = registers();
         overlay.clear();
+        lines.clear();
         sink.clear();
         let fuel = Fuel { instructions: 200_000, branches: u64::MAX };
         let started = Instant::now();
-        let outcome = run(&mut registers, &mut overlay, &mut memory, &mut cache, fuel, &[], &mut sink);
+        let outcome =
+            run_with_lines(&mut registers, &mut overlay, &mut memory, &mut cache, fuel, &mut sink, &mut lines);
         best = best.min(started.elapsed().as_nanos() as f64 / outcome.instructions as f64);
         stop = Some(outcome.stop);
     }
-    println!("{name}: {best:.1} ns per instruction ({stop:?})");
+    (best, stop)
 }
 
 /// New code every time: much of it once.

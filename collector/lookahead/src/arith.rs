@@ -7,13 +7,13 @@ use crate::form::{Form, IMM, MEM, REG, by_size, operands};
 use crate::machine::Machine;
 use crate::op::{Handler, Op};
 
-const ADD: u8 = 0;
-const OR: u8 = 1;
-const ADC: u8 = 2;
-const SBB: u8 = 3;
-const AND: u8 = 4;
-const SUB: u8 = 5;
-const XOR: u8 = 6;
+pub(crate) const ADD: u8 = 0;
+pub(crate) const OR: u8 = 1;
+pub(crate) const ADC: u8 = 2;
+pub(crate) const SBB: u8 = 3;
+pub(crate) const AND: u8 = 4;
+pub(crate) const SUB: u8 = 5;
+pub(crate) const XOR: u8 = 6;
 pub(crate) const CMP: u8 = 7;
 pub(crate) const TEST: u8 = 8;
 

@@ -57,3 +57,18 @@ pub enum BranchKind {
     /// `syscall`; never recorded here, as a burst ends in front of one, but callers that go on need the number.
     SystemCall = 7,
 }
+
+impl BranchKind {
+    /// By the number that compiled code has written.
+    #[inline(always)]
+    pub(crate) fn of_compiled(kind: u64) -> Self {
+        match kind {
+            2 => Self::Jump,
+            3 => Self::IndirectJump,
+            4 => Self::Call,
+            5 => Self::IndirectCall,
+            6 => Self::Return,
+            _ => Self::Conditional,
+        }
+    }
+}

@@ -9,11 +9,13 @@ use foldhash::{HashMap, HashMapExt};
 use iced_x86::InstructionInfoFactory;
 
 use crate::code_lines::Resident;
+use crate::compiled::Compiler;
+use crate::compiled::targets::{Target, Targets};
 use crate::decode::decode_block;
 use crate::exit::Exit;
 use crate::machine::Machine;
 use crate::memory::PAGE;
-use crate::native::StubMemory;
+use crate::native::{CompiledId, StubMemory};
 use crate::op::Op;
 use crate::outcome::StopReason;
 
@@ -22,6 +24,8 @@ pub const LONGEST_INSTRUCTION: usize = 15;
 /// Bytes looked at for one block.
 const WINDOW: usize = 256;
 const RECENT: usize = 2048;
+/// Runs of a block in a burst until its compiled code is used: before, that is not in the caches.
+const COMPILED_AFTER: u32 = 16;
 /// One in so many decodings is timed.
 const TIMED: u32 = 16;
 const NO_BLOCK: u32 = u32::MAX;
@@ -44,6 +48,9 @@ pub(crate) struct Block {
     /// Where the branch went last, and the block there.
     taken: u32,
     taken_to: u64,
+    /// How often it still is to run before it is compiled; 0: that was done.
+    runs: u32,
+    pub(crate) compiled: Option<CompiledId>,
 }
 
 /// Blocks of decoded code. It must be told of every change of the code (see [`invalidate`](Self::invalidate)), or be one that
@@ -51,7 +58,7 @@ pub(crate) struct Block {
 pub struct CodeCache {
     pub(crate) ops: Vec<Op>,
     pub(crate) blocks: Vec<Block>,
-    /// What the blocks were decoded from, if it is compared.
+    /// What the blocks were decoded from.
     bytes: Vec<u8>,
     compares: bool,
     /// Number of the burst, if code is compared in each; else always the same.
@@ -62,6 +69,9 @@ pub struct CodeCache {
     /// A burst has what is resident.
     lent: bool,
     factory: InstructionInfoFactory,
+    compiler: Compiler,
+    pub(crate) targets: Targets,
+    compiled_after: u32,
     limit: usize,
     /// Decodings until one is timed.
     untimed: u32,
@@ -82,6 +92,9 @@ impl CodeCache {
             resident: Resident::default(),
             lent: false,
             factory: InstructionInfoFactory::new(),
+            compiler: Compiler::default(),
+            targets: Targets::default(),
+            compiled_after: COMPILED_AFTER,
             limit: instructions.clamp(1024, 1 << 26),
             // The first finds everything cold.
             untimed: TIMED / 2,
@@ -99,6 +112,11 @@ impl CodeCache {
     pub fn with_stub_memory(self, memory: StubMemory) -> Self {
         let resident = Resident { stubs: memory.into(), ..Resident::default() };
         Self { resident, ..self }
+    }
+
+    /// The same, with blocks that are compiled after so many runs; 0: never.
+    pub fn compiling_after(self, runs: u32) -> Self {
+        Self { compiled_after: runs, ..self }
     }
 
     /// Number of decoded instructions held.
@@ -124,6 +142,7 @@ impl CodeCache {
             return self.clear();
         }
         self.recent.fill((NO_ADDRESS, NO_BLOCK));
+        self.targets.clear();
         for block in &mut self.blocks {
             (block.fall, block.taken, block.taken_to) = (NO_BLOCK, NO_BLOCK, NO_ADDRESS);
         }
@@ -150,6 +169,7 @@ impl CodeCache {
         if self.compares {
             self.burst = self.burst.wrapping_add(1);
         }
+        self.resident.tables.begin();
         mem::take(&mut self.resident)
     }
 
@@ -162,6 +182,7 @@ impl CodeCache {
     fn forget(&mut self) {
         self.ops.clear();
         self.blocks.clear();
+        self.targets.clear();
         self.bytes.clear();
         self.by_address.clear();
         self.recent.fill((NO_ADDRESS, NO_BLOCK));
@@ -210,6 +231,40 @@ impl CodeCache {
         Ok(id)
     }
 
+    /// A block is about to run in a way that its compiled code could, too. Returns that code, if there is some.
+    #[inline(always)]
+    pub(crate) fn compiled(&mut self, id: u32, m: &mut Machine<'_>) -> Option<CompiledId> {
+        let block = &mut self.blocks[id as usize];
+        if block.runs > 0 {
+            block.runs -= 1;
+            if block.runs > 0 {
+                return None;
+            }
+            if block.compiled.is_none() {
+                self.compile(id, m);
+            }
+        }
+        let block = &self.blocks[id as usize];
+        let compiled = block.compiled?;
+        let code = m.resident.stubs.entry(compiled)?;
+        self.targets.put(Target { start: block.start, code, seen: self.burst, count: block.count });
+        Some(compiled)
+    }
+
+    /// Number of the burst, by which it is known which blocks were compared with memory.
+    pub(crate) fn burst(&self) -> u32 {
+        self.burst
+    }
+
+    #[cold]
+    fn compile(&mut self, id: u32, m: &mut Machine<'_>) {
+        let Block { first, count, start, end, bytes, .. } = self.blocks[id as usize];
+        let ops = &self.ops[first as usize..][..count as usize];
+        let bytes = &self.bytes[bytes as usize..][..end.wrapping_sub(start) as usize];
+        let code = self.compiler.compile(first, ops, bytes);
+        self.blocks[id as usize].compiled = code.and_then(|code| m.resident.stubs.add_compiled(&code));
+    }
+
     /// Whether the code of a block is still what it was decoded from.
     #[inline(always)]
     fn is_seen(&mut self, id: u32, m: &mut Machine<'_>) -> bool {
@@ -223,7 +278,7 @@ impl CodeCache {
         let before = self.bytes.get(block.bytes as usize..block.bytes as usize + length);
         let same = before.is_some_and(|before| m.has_bytes(block.start, before));
         if same {
-            block.seen = self.burst;
+            (block.seen, block.runs) = (self.burst, self.compiled_after);
         }
         same
     }
@@ -257,9 +312,7 @@ impl CodeCache {
         m.resident.lines.mark(pc, end);
         let id = self.blocks.len() as u32;
         let bytes = self.bytes.len() as u32;
-        if self.compares {
-            self.bytes.extend_from_slice(&window[..end.wrapping_sub(pc) as usize]);
-        }
+        self.bytes.extend_from_slice(&window[..end.wrapping_sub(pc) as usize]);
         self.blocks.push(Block {
             first: first as u32,
             count: count as u32,
@@ -270,6 +323,8 @@ impl CodeCache {
             fall: NO_BLOCK,
             taken: NO_BLOCK,
             taken_to: NO_ADDRESS,
+            runs: self.compiled_after,
+            compiled: None,
         });
         self.by_address.insert(pc, id);
         Ok(id)

@@ -2,6 +2,7 @@
 
 use foldhash::HashMap;
 
+use crate::line_tables::LineTables;
 use crate::native::Stubs;
 
 /// Per page (4 KiB), one bit per 64-byte line that holds decoded code.
@@ -15,6 +16,7 @@ pub(crate) struct CodeLines {
 pub(crate) struct Resident {
     pub(crate) lines: CodeLines,
     pub(crate) stubs: Stubs,
+    pub(crate) tables: LineTables,
 }
 
 impl CodeLines {

@@ -29,10 +29,10 @@ pub(crate) fn decode_block(
     let mut end = pc;
     for _ in 0..BLOCK {
         let rest = &bytes[end.wrapping_sub(pc) as usize..];
-        if let Some((op, ends)) = frequent::decode(rest, end) {
-            end = op.next();
-            ops.push(op);
-            if ends {
+        if let Some(frequent) = frequent::decode(rest, end) {
+            end = frequent.op.next();
+            ops.push(frequent.op);
+            if frequent.kind.ends() {
                 break;
             }
             continue;

@@ -28,6 +28,15 @@ const AUX_PO: u64 = 1 << 62;
 const AUX_AF: u64 = 1 << 3;
 const AUX_SF: u64 = 1;
 
+/// What `lahf` has of them.
+const LAHF: u64 = STATUS & !OF;
+
+/// The status flags that `lahf` and `seto al` have left in `ax`.
+#[inline(always)]
+pub(crate) fn status_of(saved: u16) -> u64 {
+    u64::from(saved >> 8) & LAHF | if saved & 1 != 0 { OF } else { 0 }
+}
+
 /// Lazily evaluated status flags.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flags {
@@ -58,6 +67,19 @@ impl Flags {
         flags.aux |= if rflags & AF != 0 { AUX_AF } else { 0 };
         flags.set_carry_overflow(rflags & CF != 0, rflags & OF != 0);
         flags
+    }
+
+    /// From what `lahf` and `seto al` leave in `ax`.
+    #[inline(always)]
+    pub(crate) fn from_saved(saved: u16) -> Self {
+        Self::from_rflags(status_of(saved))
+    }
+
+    /// What `lahf` and `seto al` would leave in `ax`.
+    #[inline(always)]
+    pub(crate) fn saved(self) -> u16 {
+        let status = self.status();
+        ((status & LAHF | 2) << 8) as u16 | u16::from(status & OF != 0)
     }
 
     pub(crate) fn status(self) -> u64 {
@@ -162,7 +184,9 @@ mod tests {
     fn every_combination_survives() {
         for bits in 0..64u64 {
             let rflags = [CF, PF, AF, ZF, SF, OF].iter().enumerate().map(|(i, f)| ((bits >> i) & 1) * f).sum();
-            assert_eq!(Flags::from_rflags(rflags).status(), rflags);
+            let flags = Flags::from_rflags(rflags);
+            assert_eq!(flags.status(), rflags);
+            assert_eq!((Flags::from_saved(flags.saved()).status(), status_of(flags.saved())), (rflags, rflags));
         }
     }
 

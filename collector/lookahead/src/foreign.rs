@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::masked;
 use crate::memory::PAGE;
 use crate::mxcsr::ignores_mxcsr;
-use crate::native::{Stubs, made_by_amd};
+use crate::native::{StubId, Stubs, made_by_amd};
 use crate::op::{Handler, Op};
 use crate::outcome::StopReason;
 use crate::stub::Plan;
@@ -21,6 +21,11 @@ use crate::stub_call::{FLOAT, GIVES_FLAGS, READS, TAKES_FLAGS, WRITES, X87, call
 
 /// The context beyond general registers and flags may change.
 const CHANGES: u8 = 64;
+
+/// Whether an operation is known to neither read nor change the status flags: it is that of a stub that does not.
+pub(crate) fn leaves_status(op: &Op) -> bool {
+    op.stub != StubId::NONE && op.extra & (TAKES_FLAGS | GIVES_FLAGS) == 0
+}
 
 /// Finds or makes the stub for an instruction; `None` if it is not one that may run in a stub.
 pub(crate) fn select(

@@ -15,9 +15,63 @@ const REX_R: u8 = 4;
 const REX_X: u8 = 2;
 const REX_B: u8 = 1;
 
-/// Decodes the instruction at `ip`, with which `bytes` begin, if it is one of these and all of it is there. Also says whether it ends a block.
+/// What one of these instructions is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// By the number that [`arith::by_number`] knows.
+    Arithmetic(u8),
+    /// By the number that [`arith::unary`] knows.
+    Unary(u8),
+    /// By the number that [`shift::by_number`] knows.
+    Shift(u8),
+    Move,
+    /// Of so many bytes.
+    Extend {
+        from: usize,
+        signed: bool,
+    },
+    Lea,
+    Push,
+    Pop,
+    /// `cwde`, `cdqe`
+    Widen,
+    /// `cdq`, `cqo`
+    Spread,
+    Nothing,
+    /// By the number of the condition, as are the two after it.
+    JumpIf(u8),
+    SetIf(u8),
+    MoveIf(u8),
+    Jump,
+    Call,
+    IndirectJump,
+    IndirectCall,
+    Return,
+}
+
+impl Kind {
+    /// Whether it ends a block.
+    pub(crate) fn ends(self) -> bool {
+        use Kind::{Call, IndirectCall, IndirectJump, Jump, JumpIf, Return};
+        matches!(self, JumpIf(_) | Jump | Call | IndirectJump | IndirectCall | Return)
+    }
+}
+
+/// An instruction that was decoded.
+pub(crate) struct Frequent {
+    pub(crate) op: Op,
+    pub(crate) kind: Kind,
+    /// Its operands, if it has some.
+    pub(crate) form: Form,
+}
+
+/// Where an instruction has no operands that can be told apart.
+const NO_FORM: Form = Form { size: 8, dst: REG, src: REG };
+
+/// Decodes the instruction at `ip`, with which `bytes` begin, if it is one of these and all of it is there.
 #[inline(never)]
-pub(crate) fn decode(bytes: &[u8], ip: u64) -> Option<(Op, bool)> {
+pub(crate) fn decode(bytes: &[u8], ip: u64) -> Option<Frequent> {
+    use Kind::{Arithmetic, Extend, Shift, Unary};
     let mut it = Decoding { bytes, at: 0, rex: 0, is_relative: false, op: Op::blank(ip) };
     let mut opcode = it.byte()?;
     if opcode & 0xf0 == 0x40 {
@@ -37,28 +91,32 @@ pub(crate) fn decode(bytes: &[u8], ip: u64) -> Option<(Op, bool)> {
                 }
             };
             let operation = opcode >> 3;
-            it.changes(arith::by_number(operation, form), form, operation != arith::CMP)
+            it.changes(arith::by_number(operation, form), Arithmetic(operation), form, operation != arith::CMP)
         }
         0x50..=0x5f => {
             it.op.dst = it.register(opcode & 7, REX_B, 8);
-            let run = if opcode < 0x58 {
-                stack::push(Form { size: 8, dst: REG, src: REG })
+            let (run, kind) = if opcode < 0x58 {
+                (stack::push(NO_FORM), Kind::Push)
             } else {
-                Some(stack::pop::<8> as Handler)
+                (Some(stack::pop::<8> as Handler), Kind::Pop)
             };
-            it.done(run)
+            it.done(run, kind, NO_FORM)
         }
         0x63 if word == 8 => {
             let form = it.reg_rm(8, 4)?;
-            it.loads(moves::extend_by::<true>(form, 4), form)
+            it.loads(moves::extend_by::<true>(form, 4), Extend { from: 4, signed: true }, form)
         }
         0x68 | 0x6a => {
             it.op.imm = if opcode == 0x68 { it.signed::<4>()? } else { it.signed::<1>()? };
-            it.done(stack::push(Form { size: 8, dst: IMM, src: REG }))
+            let form = Form { size: 8, dst: IMM, src: REG };
+            it.done(stack::push(form), Kind::Push, form)
         }
         0x70..=0x7f | 0xeb => {
             let distance = it.signed::<1>()?;
-            it.branch(if opcode == 0xeb { Some(control::jump) } else { control::jump_by(opcode & 15) }, distance)
+            match opcode {
+                0xeb => it.branch(Some(control::jump), Kind::Jump, distance),
+                _ => it.branch(control::jump_by(opcode & 15), Kind::JumpIf(opcode & 15), distance),
+            }
         }
         0x80 | 0x81 | 0x83 => {
             let size = if opcode == 0x80 { 1 } else { word };
@@ -66,34 +124,34 @@ pub(crate) fn decode(bytes: &[u8], ip: u64) -> Option<(Op, bool)> {
             let form = it.rm(modrm, size, IMM)?;
             let form = if opcode == 0x83 { it.short_immediate(form)? } else { it.immediate(form)? };
             let operation = modrm >> 3 & 7;
-            it.changes(arith::by_number(operation, form), form, operation != arith::CMP)
+            it.changes(arith::by_number(operation, form), Arithmetic(operation), form, operation != arith::CMP)
         }
         0x84 | 0x85 => {
             let form = it.rm_reg(size)?;
-            it.changes(arith::by_number(arith::TEST, form), form, false)
+            it.changes(arith::by_number(arith::TEST, form), Arithmetic(arith::TEST), form, false)
         }
         0x88 | 0x89 => {
             let form = it.rm_reg(size)?;
-            it.stores(moves::mov(form), form)
+            it.stores(moves::mov(form), Kind::Move, form)
         }
         0x8a | 0x8b => {
             let form = it.reg_rm(size, size)?;
-            it.loads(moves::mov(form), form)
+            it.loads(moves::mov(form), Kind::Move, form)
         }
         0x8d => {
             let form = it.reg_rm(word, 1)?;
             if form.src != MEM {
                 return None;
             }
-            it.done(moves::lea_of(word))
+            it.done(moves::lea_of(word), Kind::Lea, form)
         }
-        0x90 if it.rex == 0 => it.done(Some(system::nothing)),
-        0x98 => it.done(moves::widen_to(word)),
-        0x99 => it.done(moves::spread_of(word)),
+        0x90 if it.rex == 0 => it.done(Some(system::nothing), Kind::Nothing, NO_FORM),
+        0x98 => it.done(moves::widen_to(word), Kind::Widen, Form { size: word, ..NO_FORM }),
+        0x99 => it.done(moves::spread_of(word), Kind::Spread, Form { size: word, ..NO_FORM }),
         0xa8 | 0xa9 => {
             it.op.dst = RAX;
             let form = it.immediate(Form { size, dst: REG, src: IMM })?;
-            it.done(arith::by_number(arith::TEST, form))
+            it.done(arith::by_number(arith::TEST, form), Arithmetic(arith::TEST), form)
         }
         0xb0..=0xbf => {
             let size = if opcode < 0xb8 { 1 } else { word };
@@ -103,7 +161,8 @@ pub(crate) fn decode(bytes: &[u8], ip: u64) -> Option<(Op, bool)> {
                 4 => it.unsigned::<4>()?,
                 _ => it.unsigned::<8>()?,
             };
-            it.done(moves::mov(Form { size, dst: REG, src: IMM }))
+            let form = Form { size, dst: REG, src: IMM };
+            it.done(moves::mov(form), Kind::Move, form)
         }
         0xc0 | 0xc1 | 0xd0 | 0xd1 | 0xd2 | 0xd3 => {
             let modrm = it.byte()?;
@@ -114,19 +173,23 @@ pub(crate) fn decode(bytes: &[u8], ip: u64) -> Option<(Op, bool)> {
                 0xd0 | 0xd1 => it.op.imm = 1,
                 _ => it.op.src = RCX,
             }
-            it.changes(shift::by_number(modrm >> 3 & 7, form), form, true)
+            let number = modrm >> 3 & 7;
+            it.changes(shift::by_number(number, form), Shift(number), form, true)
         }
-        0xc3 => it.ends(Some(control::ret)),
+        0xc3 => it.done(Some(control::ret), Kind::Return, NO_FORM),
         0xc6 | 0xc7 => {
             let modrm = it.byte()?;
             let form = it.rm(modrm, size, IMM)?;
             let form = it.immediate(form)?;
             let run = if modrm >> 3 & 7 == 0 { moves::mov(form) } else { None };
-            it.stores(run, form)
+            it.stores(run, Kind::Move, form)
         }
         0xe8 | 0xe9 => {
             let distance = it.signed::<4>()?;
-            it.branch(Some(if opcode == 0xe8 { control::call } else { control::jump }), distance)
+            match opcode {
+                0xe8 => it.branch(Some(control::call), Kind::Call, distance),
+                _ => it.branch(Some(control::jump), Kind::Jump, distance),
+            }
         }
         0xf6 | 0xf7 => {
             let modrm = it.byte()?;
@@ -135,10 +198,10 @@ pub(crate) fn decode(bytes: &[u8], ip: u64) -> Option<(Op, bool)> {
             match number {
                 0 => {
                     let form = it.immediate(form)?;
-                    it.changes(arith::by_number(arith::TEST, form), form, false)
+                    it.changes(arith::by_number(arith::TEST, form), Arithmetic(arith::TEST), form, false)
                 }
-                2 => it.changes(arith::unary::<{ arith::NOT }>(form), form, true),
-                3 => it.changes(arith::unary::<{ arith::NEG }>(form), form, true),
+                2 => it.changes(arith::unary::<{ arith::NOT }>(form), Unary(arith::NOT), form, true),
+                3 => it.changes(arith::unary::<{ arith::NEG }>(form), Unary(arith::NEG), form, true),
                 _ => None,
             }
         }
@@ -147,21 +210,22 @@ pub(crate) fn decode(bytes: &[u8], ip: u64) -> Option<(Op, bool)> {
             match (modrm >> 3 & 7, opcode) {
                 (0, _) => {
                     let form = it.rm(modrm, size, REG)?;
-                    it.changes(arith::unary::<{ arith::INC }>(form), form, true)
+                    it.changes(arith::unary::<{ arith::INC }>(form), Unary(arith::INC), form, true)
                 }
                 (1, _) => {
                     let form = it.rm(modrm, size, REG)?;
-                    it.changes(arith::unary::<{ arith::DEC }>(form), form, true)
+                    it.changes(arith::unary::<{ arith::DEC }>(form), Unary(arith::DEC), form, true)
                 }
                 (number @ (2 | 4), 0xff) => {
                     let form = it.rm(modrm, 8, REG)?;
                     it.uses(form.dst == MEM, false);
-                    it.ends(control::indirect_by(number == 2, form))
+                    let kind = if number == 2 { Kind::IndirectCall } else { Kind::IndirectJump };
+                    it.done(control::indirect_by(number == 2, form), kind, form)
                 }
                 (6, 0xff) => {
                     let form = it.rm(modrm, 8, REG)?;
                     it.uses(form.dst == MEM, false);
-                    it.done(stack::push(form))
+                    it.done(stack::push(form), Kind::Push, form)
                 }
                 _ => None,
             }
@@ -182,7 +246,8 @@ struct Decoding<'b> {
 
 impl Decoding<'_> {
     /// Opcodes that begin with 0f.
-    fn two_bytes(mut self, word: usize) -> Option<(Op, bool)> {
+    fn two_bytes(mut self, word: usize) -> Option<Frequent> {
+        use Kind::{Extend, MoveIf, SetIf};
         let opcode = self.byte()?;
         match opcode {
             0x1f => {
@@ -190,30 +255,29 @@ impl Decoding<'_> {
                 self.place(modrm, word)?;
                 // Its operand is not used.
                 (self.op.address, self.is_relative) = (Address::NONE, false);
-                if modrm >> 3 & 7 == 0 { self.done(Some(system::nothing)) } else { None }
+                let run = if modrm >> 3 & 7 == 0 { Some(system::nothing as Handler) } else { None };
+                self.done(run, Kind::Nothing, NO_FORM)
             }
             0x40..=0x4f => {
                 let form = self.reg_rm(word, word)?;
-                self.loads(moves::move_by(opcode & 15, form), form)
+                self.loads(moves::move_by(opcode & 15, form), MoveIf(opcode & 15), form)
             }
             0x80..=0x8f => {
                 let distance = self.signed::<4>()?;
-                self.branch(control::jump_by(opcode & 15), distance)
+                self.branch(control::jump_by(opcode & 15), Kind::JumpIf(opcode & 15), distance)
             }
             0x90..=0x9f => {
                 let modrm = self.byte()?;
                 let form = self.rm(modrm, 1, REG)?;
-                self.stores(moves::set_by(opcode & 15, form), form)
+                self.stores(moves::set_by(opcode & 15, form), SetIf(opcode & 15), form)
             }
             0xb6 | 0xb7 | 0xbe | 0xbf => {
                 let from = 1 + usize::from(opcode & 1);
                 let form = self.reg_rm(word, from)?;
-                let run = if opcode < 0xb8 {
-                    moves::extend_by::<false>(form, from)
-                } else {
-                    moves::extend_by::<true>(form, from)
-                };
-                self.loads(run, form)
+                let signed = opcode >= 0xb8;
+                let run =
+                    if signed { moves::extend_by::<true>(form, from) } else { moves::extend_by::<false>(form, from) };
+                self.loads(run, Extend { from, signed }, form)
             }
             _ => None,
         }
@@ -331,41 +395,37 @@ impl Decoding<'_> {
     }
 
     /// It reads its second operand.
-    fn loads(mut self, run: Option<Handler>, form: Form) -> Option<(Op, bool)> {
+    fn loads(mut self, run: Option<Handler>, kind: Kind, form: Form) -> Option<Frequent> {
         self.uses(form.src == MEM, false);
-        self.done(run)
+        self.done(run, kind, form)
     }
 
     /// It writes its first operand.
-    fn stores(mut self, run: Option<Handler>, form: Form) -> Option<(Op, bool)> {
+    fn stores(mut self, run: Option<Handler>, kind: Kind, form: Form) -> Option<Frequent> {
         self.uses(false, form.dst == MEM);
-        self.done(run)
+        self.done(run, kind, form)
     }
 
     /// It reads both operands, and writes the first if `writes`.
-    fn changes(mut self, run: Option<Handler>, form: Form, writes: bool) -> Option<(Op, bool)> {
+    fn changes(mut self, run: Option<Handler>, kind: Kind, form: Form, writes: bool) -> Option<Frequent> {
         self.uses(form.dst == MEM || form.src == MEM, form.dst == MEM && writes);
-        self.done(run)
+        self.done(run, kind, form)
     }
 
     /// It goes so far, or may.
-    fn branch(mut self, run: Option<Handler>, distance: u64) -> Option<(Op, bool)> {
+    fn branch(mut self, run: Option<Handler>, kind: Kind, distance: u64) -> Option<Frequent> {
         self.op.imm = self.op.ip.wrapping_add(self.at as u64).wrapping_add(distance);
-        self.ends(run)
+        self.done(run, kind, NO_FORM)
     }
 
-    fn ends(self, run: Option<Handler>) -> Option<(Op, bool)> {
-        Some((self.done(run)?.0, true))
-    }
-
-    fn done(mut self, run: Option<Handler>) -> Option<(Op, bool)> {
+    fn done(mut self, run: Option<Handler>, kind: Kind, form: Form) -> Option<Frequent> {
         self.op.run = run?;
         self.op.length = self.at as u8;
         if self.is_relative {
             let address = &mut self.op.address;
             address.displacement = address.displacement.wrapping_add(self.op.ip).wrapping_add(self.at as u64);
         }
-        Some((self.op, false))
+        Some(Frequent { op: self.op, kind, form })
     }
 }
 
@@ -405,11 +465,11 @@ mod tests {
                     for sib in [0x24, 0xe5, 0x8d, 0x51] {
                         let tail = [modrm, sib, 0x87, 0x65, 0x43, 0xa1, 0x12, 0x34, 0x56, 0x78, 0x9a];
                         let bytes: Vec<u8> = head.iter().chain(&tail).copied().collect();
-                        let Some((op, ends)) = decode(&bytes, IP) else { break };
+                        let Some(Frequent { op, kind, .. }) = decode(&bytes, IP) else { break };
                         let instruction = Decoder::with_ip(64, &bytes, IP, DecoderOptions::NONE).decode();
                         let expected = operation(&instruction, &mut factory, &mut stubs);
                         assert_eq!(fields(&op), fields(&expected), "{bytes:02x?} {instruction:?}");
-                        assert_eq!(ends, control::ends_block(&instruction), "{bytes:02x?} {instruction:?}");
+                        assert_eq!(kind.ends(), control::ends_block(&instruction), "{bytes:02x?} {instruction:?}");
                         decoded.insert(opcode);
                         let cut = &bytes[..usize::from(op.length) - 1];
                         assert!(decode(cut, IP).is_none(), "{cut:02x?}: it is not all there");

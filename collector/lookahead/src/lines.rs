@@ -1,21 +1,16 @@
 //! The data that a path uses, as far as it says how long the path takes.
 
+use crate::line_tables::{KNOWN, LINE_BITS, LineTables, place};
 use crate::machine::Machine;
 use crate::op::{MemoryUse, Op};
 use crate::sink::Sink;
 use crate::{Branch, Branches};
 
-/// Places for lines that are known to have been used. A path of 10,000 instructions uses 50 to 500 lines.
-const KNOWN: usize = 1024;
-/// Bits of a line: addresses have 64.
-const LINE_BITS: u32 = 58;
 /// Above the line: which path has used it, so that not all has to be forgotten for each. The last number is that of none.
 const PATHS: u64 = 63;
 const NONE: u64 = u64::MAX;
 /// The last line of the address space.
 const LAST: u64 = u64::MAX >> 6;
-/// Places for addresses that were stored to last.
-const STORED: usize = 64;
 
 /// The first use of a line of data (64 bytes). An operand across the border of two is a use of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +30,15 @@ pub struct Forwarded {
     pub distance: u32,
 }
 
+/// An address that was stored to.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Stored {
+    pub(crate) address: u64,
+    /// Instructions executed before.
+    pub(crate) instruction: u32,
+}
+
 /// What a path does with operands in memory: lines of data in the order of their first use, and uses of what was stored shortly before.
 ///
 /// It is a filter, made to be cheap: a line may come again when another one took its place, a store may be forgotten for one after it.
@@ -44,11 +48,11 @@ pub struct Forwarded {
 pub struct DataLines {
     uses: Vec<DataUse>,
     forwarded: Vec<Forwarded>,
+    /// A path of 10,000 instructions uses 50 to 500 lines.
     known: Box<[u64; KNOWN]>,
     /// The number of the path at hand.
     number: u64,
-    /// Addresses, and instructions executed before.
-    stored: Box<[(u64, u32); STORED]>,
+    stored: Box<[Stored; DataLines::STORED]>,
     /// Instructions executed so far.
     executed: u32,
     /// Instructions until there was no room for more.
@@ -62,7 +66,7 @@ impl Default for DataLines {
             forwarded: Vec::new(),
             known: Box::new([NONE; KNOWN]),
             number: 0,
-            stored: Box::new([(0, 0); STORED]),
+            stored: Box::new([Stored::default(); Self::STORED]),
             executed: 0,
             known_until: None,
         }
@@ -76,6 +80,10 @@ impl DataLines {
     pub const MOST_FORWARDED: usize = 900;
     /// Instructions from a store to a use that counts.
     pub const FARTHEST: u32 = 255;
+    /// Places for addresses that were stored to last,
+    pub(crate) const STORED: usize = 64;
+    /// which their higher bits help to choose: neighbours in an array of any kind have places of their own.
+    pub(crate) const STORED_FOLDED: u8 = 6;
 
     /// Forgets everything: another path begins.
     pub fn clear(&mut self) {
@@ -85,7 +93,7 @@ impl DataLines {
         if self.number == 0 {
             self.known.fill(NONE);
         }
-        self.stored.fill((0, 0));
+        self.stored.fill(Stored::default());
         (self.executed, self.known_until) = (0, None);
     }
 
@@ -109,13 +117,46 @@ impl DataLines {
         &self.forwarded
     }
 
+    /// An operation is executed next, so many instructions after those that are counted.
     #[inline(always)]
-    fn add_new(&mut self, line: u64, instruction: u32) {
-        // Rows of tables whose distance is a power of two have places of their own.
-        let known = &mut self.known[(line ^ line >> 10) as usize % KNOWN];
+    pub(crate) fn before(&mut self, m: &mut Machine<'_>, op: &Op, index: usize) {
+        if op.memory.none() {
+            return;
+        }
+        let address = m.address(&op.address);
+        let instruction = self.executed.wrapping_add(index as u32);
+        self.add_new(&mut m.resident.tables, address >> 6, instruction);
+        if (address & 63) + u64::from(op.width) > 64 {
+            self.add_second(&mut m.resident.tables, (address >> 6).wrapping_add(1) & LAST, instruction);
+        }
+        if op.memory.elsewhere() {
+            self.pass(address, op.memory, instruction);
+        }
+    }
+
+    /// So many instructions were executed.
+    #[inline(always)]
+    pub(crate) fn passed(&mut self, instructions: usize) {
+        self.executed = self.executed.wrapping_add(instructions as u32);
+    }
+
+    /// Instructions executed so far.
+    pub(crate) fn executed(&self) -> u32 {
+        self.executed
+    }
+
+    /// Where compiled code finds what was stored.
+    pub(crate) fn stored(&mut self) -> *mut Stored {
+        self.stored.as_mut_ptr()
+    }
+
+    #[inline(always)]
+    fn add_new(&mut self, tables: &mut LineTables, line: u64, instruction: u32) {
+        let place = place(line);
         let of_path = line | self.number << LINE_BITS;
-        if *known != of_path {
-            *known = of_path;
+        if self.known[place] != of_path {
+            self.known[place] = of_path;
+            tables.forget_place(place);
             self.add(line, instruction);
         }
     }
@@ -128,17 +169,16 @@ impl DataLines {
     }
 
     #[cold]
-    fn add_second(&mut self, line: u64, instruction: u32) {
-        self.add_new(line, instruction);
+    fn add_second(&mut self, tables: &mut LineTables, line: u64, instruction: u32) {
+        self.add_new(tables, line, instruction);
     }
 
     #[inline(always)]
     fn pass(&mut self, address: u64, memory: MemoryUse, instruction: u32) {
-        // Neighbours in an array of any kind have places of their own.
-        let stored = &mut self.stored[(address ^ address >> 6) as usize % STORED];
-        let (last, before) = *stored;
+        let stored = &mut self.stored[(address ^ address >> Self::STORED_FOLDED) as usize % Self::STORED];
+        let Stored { address: last, instruction: before } = *stored;
         if memory.stores() {
-            *stored = (address, instruction);
+            *stored = Stored { address, instruction };
         }
         if last == address && memory.loads() {
             let distance = instruction.wrapping_sub(before);
@@ -165,24 +205,18 @@ pub(crate) struct Path<'t, B> {
 
 impl<B: Branches> Sink for Path<'_, B> {
     #[inline(always)]
-    fn before(&mut self, m: &Machine<'_>, op: &Op, index: usize) {
-        if op.memory.none() {
-            return;
-        }
-        let address = m.address(&op.address);
-        let instruction = self.lines.executed.wrapping_add(index as u32);
-        self.lines.add_new(address >> 6, instruction);
-        if (address & 63) + u64::from(op.width) > 64 {
-            self.lines.add_second((address >> 6).wrapping_add(1) & LAST, instruction);
-        }
-        if op.memory.elsewhere() {
-            self.lines.pass(address, op.memory, instruction);
-        }
+    fn lines(&mut self) -> Option<&mut DataLines> {
+        Some(self.lines)
+    }
+
+    #[inline(always)]
+    fn before(&mut self, m: &mut Machine<'_>, op: &Op, index: usize) {
+        self.lines.before(m, op, index);
     }
 
     #[inline(always)]
     fn passed(&mut self, instructions: usize) {
-        self.lines.executed = self.lines.executed.wrapping_add(instructions as u32);
+        self.lines.passed(instructions);
     }
 
     #[inline(always)]
@@ -200,13 +234,13 @@ mod tests {
 
     #[test]
     fn each_path_has_first_uses_of_its_own() {
-        let mut lines = DataLines::default();
+        let (mut lines, mut tables) = (DataLines::default(), LineTables::default());
         // Numbers of paths come again: the line of the first path of a number is new to the next.
         for path in 0..2 * PATHS as u32 {
             // The last line of all has all its bits.
             for line in [7 + u64::from(path) % PATHS, LAST] {
-                lines.add_new(line, path);
-                lines.add_new(line, path + 1);
+                lines.add_new(&mut tables, line, path);
+                lines.add_new(&mut tables, line, path + 1);
             }
             let expected = [7 + u64::from(path) % PATHS, LAST].map(|line| DataUse { instruction: path, line });
             assert_eq!(lines.uses(), expected);

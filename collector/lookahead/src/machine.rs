@@ -5,7 +5,8 @@ use addresses::Avma;
 use crate::code_lines::{Resident, mask};
 use crate::context::Context;
 use crate::exit::{Exit, Step};
-use crate::flags::{Flags, STATUS};
+use crate::flags::{Flags, STATUS, status_of};
+use crate::line_tables::Table;
 use crate::memory::{Memory, PAGE};
 use crate::native::{PageBytes, Quirks, quirks};
 use crate::operand::{Address, FS, GS, ZERO};
@@ -31,6 +32,8 @@ fn is_within_line<const N: usize>(at: usize) -> bool {
 pub(crate) struct Machine<'m> {
     pub(crate) context: Context,
     pub(crate) flags: Flags,
+    /// The status flags are in the context, as compiled blocks have them, and not in `flags`.
+    pub(crate) status_is_saved: bool,
     /// Flags that no arithmetic changes.
     pub(crate) other_flags: u64,
     /// Where a taken branch goes.
@@ -62,6 +65,7 @@ impl<'m> Machine<'m> {
         Self {
             context,
             flags: Flags::from_rflags(registers.rflags),
+            status_is_saved: false,
             other_flags: registers.rflags & !STATUS,
             target: 0,
             stop: StopReason::Fuel,
@@ -85,7 +89,32 @@ impl<'m> Machine<'m> {
     }
 
     pub(crate) fn rflags(&self) -> u64 {
-        self.flags.status() | self.other_flags
+        let status = if self.status_is_saved { status_of(self.context.blocks.status) } else { self.flags.status() };
+        status | self.other_flags
+    }
+
+    /// The status flags are where operations of the interpreter look for them.
+    #[inline(always)]
+    pub(crate) fn interpreter_has_status(&mut self) {
+        if self.status_is_saved {
+            self.flags = Flags::from_saved(self.context.blocks.status);
+            self.status_is_saved = false;
+        }
+    }
+
+    /// The status flags are where compiled blocks look for them.
+    #[inline(always)]
+    pub(crate) fn blocks_have_status(&mut self) {
+        if !self.status_is_saved {
+            self.context.blocks.status = self.flags.saved();
+            self.status_is_saved = true;
+        }
+    }
+
+    /// A table gets the line that has `address`, if it is open for that.
+    pub(crate) fn put_line(&mut self, address: u64, table: Table) {
+        let slot = &self.overlay.slots[(address >> 12) as usize % SLOTS as usize];
+        self.resident.tables.put(address, slot, table);
     }
 
     #[inline(always)]
@@ -246,7 +275,7 @@ impl<'m> Machine<'m> {
         let bytes = if slot.page == page && lines & !slot.readable == 0 {
             slot.bytes
         } else {
-            match self.overlay.open(page, lines, self.memory) {
+            match self.overlay.open(page, lines, self.memory, &mut self.resident.tables) {
                 Ok(bytes) => bytes,
                 Err(miss) => return self.missed(miss, address),
             }
@@ -268,7 +297,7 @@ impl<'m> Machine<'m> {
             self.stop = StopReason::SelfModifying;
             return Err(Exit::Stop);
         }
-        match self.overlay.open_for_writing(page, lines, code == 0, self.memory) {
+        match self.overlay.open_for_writing(page, lines, code == 0, self.memory, &mut self.resident.tables) {
             Ok(frame) => Ok(frame as usize),
             Err(miss) => self.missed(miss, address),
         }

@@ -9,9 +9,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use foldhash::{HashMap, HashMapExt};
 
-use crate::context::Context;
+use crate::compiled;
+use crate::compiled::exit_code::ExitCode;
+use crate::compiled::targets::Targets;
+use crate::context::{BRANCHES, Context};
 use crate::flags::{AF, OF, STATUS};
+use crate::lines::DataLines;
+use crate::machine::Machine;
 use crate::memory::{PAGE, Page};
+use crate::op::Op;
 use crate::stub::code::{Code, Traits};
 
 /// Bytes of executable memory; about 20,000 stubs.
@@ -113,6 +119,12 @@ impl Stubs {
 
     /// Keeps `code`; `None` if there is no room, or the system grants no executable memory.
     pub(crate) fn add(&mut self, key: [u8; 16], code: &Code, traits: Traits) -> Option<StubId> {
+        let id = self.write(code.bytes())?;
+        self.known.insert(key, (id, traits));
+        Some(id)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Option<StubId> {
         if self.mapping.is_none() {
             self.mapping = map();
         }
@@ -120,7 +132,6 @@ impl Stubs {
         if self.generation == EMPTY {
             self.generation = next_generation()?;
         }
-        let bytes = code.bytes();
         let start = self.used;
         let end = start.checked_add(bytes.len()).filter(|&end| end <= SIZE)?;
         // SAFETY: `start..end` lies inside the writable mapping, which no reference points into.
@@ -128,9 +139,18 @@ impl Stubs {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), mapping.writable.as_ptr().add(start), bytes.len());
         }
         self.used = end.next_multiple_of(16).min(SIZE);
-        let id = StubId { start: start as u32, generation: self.generation };
-        self.known.insert(key, (id, traits));
-        Some(id)
+        Some(StubId { start: start as u32, generation: self.generation })
+    }
+
+    /// Keeps the code of a block; `None` as for [`add`](Self::add).
+    pub(crate) fn add_compiled(&mut self, code: &compiled::Code<'_>) -> Option<CompiledId> {
+        self.write(code.bytes()).map(CompiledId)
+    }
+
+    /// Where a compiled block is entered from another one; `None` for an id that names none.
+    pub(crate) fn entry(&self, id: CompiledId) -> Option<u64> {
+        let mapping = self.mapping.as_ref().filter(|_| id.0.generation == self.generation)?;
+        Some(mapping.executable.as_ptr() as u64 + u64::from(id.0.start) + compiled::Code::ENTRY as u64)
     }
 
     /// Whether a block of new instructions might not find room any more.
@@ -166,6 +186,89 @@ impl Stubs {
     }
 }
 
+/// Names a compiled block, as [`StubId`] names a stub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CompiledId(StubId);
+
+/// What compiled blocks hand on to [`step`].
+struct Frame<'f, 'm> {
+    machine: *mut Machine<'m>,
+    lines: *mut DataLines,
+    ops: &'f [Op],
+}
+
+/// Called by compiled blocks.
+extern "sysv64" fn step(frame: &Frame<'_, '_>, at: u32, asked: u32) -> u32 {
+    // SAFETY: `run_compiled` has made the frame of references that it has alone, and waits for the blocks' code, which has none.
+    let (machine, lines) = unsafe { (&mut *frame.machine, &mut *frame.lines) };
+    compiled::step::step(machine, lines, frame.ops, at, asked).0
+}
+
+/// What blocks may do before they come back.
+pub(crate) struct Allowed {
+    /// Instructions after the first block.
+    pub(crate) left: u32,
+    /// Taken branches; 1 to [`BRANCHES`].
+    pub(crate) until: u32,
+    /// Where a branch must not lead if this register has this value and no memory has changed.
+    pub(crate) suspect: (u64, usize, u64),
+    /// In which they have to have been compared with memory.
+    pub(crate) burst: u32,
+}
+
+/// Runs a compiled block, and those that follow. `ops` are all that they were compiled from, `targets` what they may follow to: blocks of the
+/// stubs at hand.
+pub(crate) fn run_compiled(
+    id: CompiledId,
+    m: &mut Machine<'_>,
+    lines: &mut DataLines,
+    ops: &[Op],
+    targets: &mut Targets,
+    allowed: &Allowed,
+) -> Option<ExitCode> {
+    let stubs = &m.resident.stubs;
+    let mapping = stubs.mapping.as_ref().filter(|_| id.0.generation == stubs.generation)?;
+    let code = mapping.executable.as_ptr().wrapping_add(id.0.start as usize);
+    m.blocks_have_status();
+    let tag = m.resident.tables.tag();
+    let tables = m.resident.tables.start() as u64;
+    let machine: *mut Machine<'_> = m;
+    let frame = Frame { machine, lines, ops };
+    // SAFETY: as for a stub, the id names code that `add_compiled` has written, which comes from the module `compiled` only, and so do the
+    // targets, which are forgotten with the stubs. The contract of such code is: it is complete, returns, keeps what the calling convention
+    // wants kept, and touches no memory but the stack below, the context, the places of the tables, of `stored` and of the targets, which
+    // are as large as it believes, and lines that the tables say are there: they get in by `LineTables::put`, and are taken out when
+    // they move, so they are readable, and those of the tables for writing belong to a frame of the overlay. It writes as
+    // many branches to the context as it is allowed, for which there is room. What it calls is `step`, with the frame, while nothing else
+    // uses what that refers to.
+    unsafe {
+        let context = &raw mut (*machine).context;
+        let blocks = &mut (*context).blocks;
+        blocks.tables = tables;
+        blocks.tag = tag;
+        blocks.stored = (*frame.lines).stored() as u64;
+        blocks.targets = targets.first() as u64;
+        blocks.next_branch = blocks.branches.as_mut_ptr() as u64;
+        blocks.step = step as *const () as u64;
+        blocks.frame = &raw const frame as u64;
+        (blocks.spin_target, blocks.witness, blocks.witness_value) =
+            (allowed.suspect.0, allowed.suspect.1 as u64, allowed.suspect.2);
+        blocks.burst = allowed.burst;
+        blocks.left = allowed.left;
+        blocks.until = allowed.until.clamp(1, BRANCHES as u32);
+        blocks.not_taken = 0;
+        blocks.executed = (*frame.lines).executed();
+        blocks.changed = u8::from((*machine).changed);
+        let run: unsafe extern "sysv64" fn(*mut Context) -> u32 = std::mem::transmute(code);
+        let exit = run(context);
+        let m = &mut *machine;
+        m.changed = m.context.blocks.changed != 0;
+        m.target = m.context.blocks.target;
+        (*frame.lines).continue_at(u64::from(m.context.blocks.executed));
+        Some(ExitCode(exit))
+    }
+}
+
 /// A page of memory that can be read where it is, as it belongs to the process that runs the interpreter.
 #[derive(Clone, Copy, Debug)]
 pub struct InPlace(NonNull<Page>);
@@ -196,6 +299,11 @@ unsafe impl Sync for PageBytes {}
 impl PageBytes {
     /// Bytes of no page, which nothing asks for.
     pub(crate) const NONE: Self = Self(NonNull::dangling());
+
+    /// Where the page begins.
+    pub(crate) fn address(self) -> u64 {
+        self.0.as_ptr() as u64
+    }
 
     /// `N` bytes from `at` on; they lie within the page.
     #[inline(always)]

@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use addresses::Avma;
 
+use crate::line_tables::LineTables;
 use crate::memory::{Fault, Memory, PAGE, Page};
 use crate::native::{Frames, PageBytes};
 
@@ -178,20 +179,27 @@ impl Overlay {
 
     /// Where `lines` of `page` are, which is read now if it is new. They are opened for reading in its slot.
     #[cold]
-    pub(crate) fn open(&mut self, page: u64, lines: u64, memory: &mut dyn Memory) -> Result<PageBytes, Miss> {
+    pub(crate) fn open(
+        &mut self,
+        page: u64,
+        lines: u64,
+        memory: &mut dyn Memory,
+        tables: &mut LineTables,
+    ) -> Result<PageBytes, Miss> {
         let index = self.hold(page, memory)?;
-        self.bring(index, lines);
+        self.bring(index, lines, tables);
         Ok(self.held[index].bytes)
     }
 
     /// Has lines of a page where the others are that were used since it was written.
-    fn bring(&mut self, index: usize, lines: u64) {
+    fn bring(&mut self, index: usize, lines: u64, tables: &mut LineTables) {
         let Held { page, lines: there, below, frame, .. } = self.held[index];
         if lines & !there == 0 {
             return;
         }
         copy_lines(below, lines & !there, &mut self.frames[frame as usize]);
         self.held[index].lines |= lines;
+        tables.moved(page, lines & !there);
         let slot = &mut self.slots[page as usize % SLOTS];
         if slot.page == page {
             slot.readable |= lines;
@@ -206,6 +214,7 @@ impl Overlay {
         lines: u64,
         fast: bool,
         memory: &mut dyn Memory,
+        tables: &mut LineTables,
     ) -> Result<u32, Miss> {
         // Asked before a new page is read: one that is in use only when it is written to is brought in once, and not for reading before.
         if !self.is_written(page) && !memory.writable(Avma(page << 12)) {
@@ -221,7 +230,7 @@ impl Overlay {
                 (held.frame, held.bytes, held.lines) = (frame as u32, self.frames.bytes(frame), 0);
             }
             if self.originals.is_some() {
-                self.bring(index, ALL_LINES);
+                self.bring(index, ALL_LINES, tables);
             }
             if let Some(originals) = &mut self.originals {
                 let frame = self.held[index].frame as usize;
@@ -231,7 +240,7 @@ impl Overlay {
                 originals[frame] = self.frames[frame];
             }
         }
-        self.bring(index, lines);
+        self.bring(index, lines, tables);
         let Held { bytes, frame, lines: readable, .. } = self.held[index];
         let writable = if fast { readable } else { 0 };
         self.slots[page as usize % SLOTS] = Slot { page, readable, writable, bytes, frame };
@@ -341,8 +350,14 @@ mod tests {
         for round in 0..3u64 {
             for page in 0..500u64 {
                 let page = page * 256 + round; // all in one slot
-                assert_eq!(overlay.open(page, ALL_LINES, &mut Numbered).unwrap().load(0), [page as u8]);
-                assert_eq!(overlay.open(page, ALL_LINES, &mut Numbered).unwrap().load(PAGE - 1), [page as u8]);
+                assert_eq!(
+                    overlay.open(page, ALL_LINES, &mut Numbered, &mut LineTables::default()).unwrap().load(0),
+                    [page as u8]
+                );
+                assert_eq!(
+                    overlay.open(page, ALL_LINES, &mut Numbered, &mut LineTables::default()).unwrap().load(PAGE - 1),
+                    [page as u8]
+                );
                 assert_eq!(overlay.pages() as u64, page / 256 + 1);
             }
             assert_eq!(overlay.pages(), 500);
@@ -356,13 +371,14 @@ mod tests {
     fn changes_are_what_differs_from_the_originals() {
         let mut overlay = Overlay::with_originals(8);
         for round in 1..3 {
-            overlay.open(9, 1, &mut Numbered).unwrap();
-            let frame = overlay.open_for_writing(4, 1, true, &mut Numbered).unwrap() as usize;
+            overlay.open(9, 1, &mut Numbered, &mut LineTables::default()).unwrap();
+            let frame =
+                overlay.open_for_writing(4, 1, true, &mut Numbered, &mut LineTables::default()).unwrap() as usize;
             overlay.frames[frame][17..20].fill(50 + round);
             overlay.frames[frame][21] = 60;
             overlay.frames[frame][22] = 4; // what was there
             overlay.frames[frame][PAGE - 1] = 61;
-            overlay.open_for_writing(5, 1, true, &mut Numbered).unwrap();
+            overlay.open_for_writing(5, 1, true, &mut Numbered, &mut LineTables::default()).unwrap();
             let changes: Vec<(Avma, Vec<u8>)> = overlay.changes().map(|(at, bytes)| (at, bytes.to_vec())).collect();
             assert_eq!(
                 changes,
@@ -377,7 +393,7 @@ mod tests {
     fn few_pages_are_cleared_one_by_one() {
         let mut overlay = Overlay::new(1000);
         for page in 0..20 {
-            overlay.open(page << 20, 1, &mut Numbered).unwrap();
+            overlay.open(page << 20, 1, &mut Numbered, &mut LineTables::default()).unwrap();
         }
         overlay.clear();
         assert!(overlay.table.iter().all(|&at| at == 0));

@@ -5,10 +5,13 @@ use std::ops::Range;
 use addresses::Avma;
 
 use crate::code_cache::CodeCache;
+use crate::compiled::exit_code::ExitCode;
+use crate::context::BRANCHES;
 use crate::exit::Exit;
 use crate::lines::{DataLines, Path};
 use crate::machine::Machine;
 use crate::memory::Memory;
+use crate::native::{Allowed, run_compiled};
 use crate::outcome::{Fuel, Outcome, StopReason};
 use crate::overlay::Overlay;
 use crate::registers::Registers;
@@ -103,8 +106,48 @@ fn burst(
         let block = &cache.blocks[id as usize];
         let wanted = block.count as usize;
         let count = wanted.min(left as usize);
-        let ops = &cache.ops[block.first as usize..block.first as usize + count];
-        let after = block.end;
+        let (first, after) = (block.first as usize, block.end);
+        if count == wanted
+            && let Some(lines) = sink.lines()
+            && let Some(compiled) = cache.compiled(id, m)
+        {
+            let allowed = Allowed {
+                left: (left - count as u64).min(u64::from(MOST_LEFT)) as u32,
+                until: fuel.branches.wrapping_sub(branches).min(spin.until()).min(BRANCHES as u64) as u32,
+                suspect: spin.suspect(),
+                burst: cache.burst(),
+            };
+            if let Some(exit) = run_compiled(compiled, m, lines, &cache.ops, &mut cache.targets, &allowed) {
+                let blocks = &m.context.blocks;
+                left -= u64::from(allowed.left) + count as u64 - u64::from(blocks.left);
+                not_taken += u64::from(blocks.not_taken);
+                let taken = blocks.taken();
+                for &[from, to, kind] in taken {
+                    sink.taken(Branch { from: Avma(from), to: Avma(to), kind: BranchKind::of_compiled(kind) });
+                }
+                branches += taken.len() as u64;
+                spin.passed(taken.len() as u64 - u64::from(exit == ExitCode::TAKEN));
+                let (target, stopped_at) = (blocks.target, blocks.stopped_at);
+                let stop = match exit {
+                    ExitCode::TAKEN => {
+                        let stop = why_not_on(&mut spin, m, target, branches == fuel.branches, left, forbidden);
+                        stop.map(|stop| (stop, target))
+                    }
+                    ExitCode::PASSED => (left == 0).then_some((StopReason::Fuel, target)),
+                    _ => Some((m.stop, cache.ops[stopped_at as usize].ip)),
+                };
+                if let Some((stop, rip)) = stop {
+                    return end(left, branches, not_taken, stop, rip);
+                }
+                id = match cache.at(target, m) {
+                    Ok(id) => id,
+                    Err(stop) => return end(left, branches, not_taken, stop, target),
+                };
+                continue;
+            }
+        }
+        let ops = &cache.ops[first..first + count];
+        m.interpreter_has_status();
         let mut exit = None;
         for (index, op) in ops.iter().enumerate() {
             sink.before(m, op, index);
@@ -142,17 +185,7 @@ fn burst(
                 branches += 1;
                 let target = m.target;
                 sink.taken(Branch { from: Avma(ops[index].ip), to: Avma(target), kind });
-                let stop = if branches == fuel.branches {
-                    Some(StopReason::Branches)
-                } else if forbidden.iter().any(|range| range.contains(&Avma(target))) {
-                    Some(StopReason::Forbidden)
-                } else if left == 0 {
-                    Some(StopReason::Fuel)
-                } else if spin.repeats(target, m) {
-                    Some(StopReason::Spinning)
-                } else {
-                    None
-                };
+                let stop = why_not_on(&mut spin, m, target, branches == fuel.branches, left, forbidden);
                 if let Some(stop) = stop {
                     return end(left, branches, not_taken, stop, target);
                 }
@@ -168,5 +201,31 @@ fn burst(
         };
     }
 }
+
+/// Why a burst does not go on at the target of a branch that was taken.
+#[inline(always)]
+fn why_not_on(
+    spin: &mut SpinDetector,
+    m: &mut Machine<'_>,
+    target: u64,
+    is_last: bool,
+    left: u64,
+    forbidden: &[Range<Avma>],
+) -> Option<StopReason> {
+    if is_last {
+        Some(StopReason::Branches)
+    } else if forbidden.iter().any(|range| range.contains(&Avma(target))) {
+        Some(StopReason::Forbidden)
+    } else if left == 0 {
+        Some(StopReason::Fuel)
+    } else if spin.repeats(target, m) {
+        Some(StopReason::Spinning)
+    } else {
+        None
+    }
+}
+
+/// Instructions that compiled blocks are given at most.
+const MOST_LEFT: u32 = 1 << 30;
 
 const _: () = assert!(BranchKind::Return as u8 == 6);

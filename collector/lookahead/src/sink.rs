@@ -2,6 +2,7 @@
 
 use addresses::Avma;
 
+use crate::lines::DataLines;
 use crate::machine::Machine;
 use crate::op::Op;
 use crate::{Branch, Executed};
@@ -9,8 +10,13 @@ use crate::{Branch, Executed};
 /// Is told of every instruction. An instruction is either `executed` or `taken`, or could not be executed. Then it is told how many there
 /// were.
 pub(crate) trait Sink {
+    /// Where lines of data are kept, if that, with taken branches, is all that it wants to know: compiled blocks do that by themselves.
+    #[inline(always)]
+    fn lines(&mut self) -> Option<&mut DataLines> {
+        None
+    }
     /// It is about to be executed, so many instructions after those of which it was told the number.
-    fn before(&mut self, m: &Machine<'_>, op: &Op, index: usize);
+    fn before(&mut self, m: &mut Machine<'_>, op: &Op, index: usize);
     /// So many instructions were executed.
     fn passed(&mut self, instructions: usize);
     /// It was executed and the next one in memory follows.
@@ -22,7 +28,7 @@ pub(crate) trait Sink {
 /// Keeps taken branches.
 impl Sink for Vec<Branch> {
     #[inline(always)]
-    fn before(&mut self, _: &Machine<'_>, _: &Op, _: usize) {}
+    fn before(&mut self, _: &mut Machine<'_>, _: &Op, _: usize) {}
 
     #[inline(always)]
     fn passed(&mut self, _: usize) {}
@@ -51,7 +57,7 @@ impl<'t> Trace<'t> {
 
 impl Sink for Trace<'_> {
     #[inline(always)]
-    fn before(&mut self, m: &Machine<'_>, op: &Op, _: usize) {
+    fn before(&mut self, m: &mut Machine<'_>, op: &Op, _: usize) {
         self.operand = Avma(m.address(&op.address));
     }
 

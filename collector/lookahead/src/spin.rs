@@ -10,11 +10,13 @@ pub(crate) struct SpinDetector {
     rflags: u64,
     branches: u64,
     renew_at: u64,
+    /// A register that was another one when all were last compared.
+    witness: usize,
 }
 
 impl Default for SpinDetector {
     fn default() -> Self {
-        Self { target: u64::MAX, registers: [0; 32], rflags: 0, branches: 0, renew_at: 8 }
+        Self { target: u64::MAX, registers: [0; 32], rflags: 0, branches: 0, renew_at: 8, witness: 0 }
     }
 }
 
@@ -24,13 +26,32 @@ impl SpinDetector {
     #[inline(always)]
     pub(crate) fn repeats(&mut self, target: u64, m: &mut Machine<'_>) -> bool {
         self.branches += 1;
-        if target == self.target && !m.changed && m.context.registers == self.registers && m.rflags() == self.rflags {
-            return true;
+        if target == self.target && !m.changed {
+            match m.context.registers.iter().zip(&self.registers).position(|(now, then)| now != then) {
+                Some(register) => self.witness = register,
+                None if m.rflags() == self.rflags => return true,
+                None => {}
+            }
         }
         if self.branches == self.renew_at {
             self.renew(target, m);
         }
         false
+    }
+
+    /// Compiled blocks have looked at so many branches by themselves.
+    pub(crate) fn passed(&mut self, branches: u64) {
+        self.branches += branches;
+    }
+
+    /// Branches until the state is kept anew.
+    pub(crate) fn until(&self) -> u64 {
+        self.renew_at - self.branches
+    }
+
+    /// Where a branch has to lead, and which register has to have which value, so that it may be the state kept.
+    pub(crate) fn suspect(&self) -> (u64, usize, u64) {
+        (self.target, self.witness, self.registers[self.witness])
     }
 
     #[cold]
