@@ -10,7 +10,7 @@ use iced_x86::InstructionInfoFactory;
 
 use crate::code_lines::Resident;
 use crate::compiled::Compiler;
-use crate::compiled::targets::{Target, Targets};
+use crate::compiled::targets::Targets;
 use crate::decode::decode_block;
 use crate::exit::Exit;
 use crate::machine::Machine;
@@ -28,6 +28,8 @@ const RECENT: usize = 2048;
 const COMPILED_AFTER: u32 = 16;
 /// One in so many decodings is timed.
 const TIMED: u32 = 16;
+/// No burst has this number, but for one in four thousand million.
+const NEVER: u32 = u32::MAX;
 const NO_BLOCK: u32 = u32::MAX;
 const NO_ADDRESS: u64 = u64::MAX;
 
@@ -41,8 +43,6 @@ pub(crate) struct Block {
     pub(crate) end: u64,
     /// Where its bytes are in [`CodeCache::bytes`].
     bytes: u32,
-    /// The burst in which its bytes were last seen in memory.
-    seen: u32,
     /// The block at `end`, if known.
     fall: u32,
     /// Where the branch went last, and the block there.
@@ -53,6 +53,16 @@ pub(crate) struct Block {
     pub(crate) compiled: Option<CompiledId>,
 }
 
+/// What compiled blocks of a cache look at.
+pub(crate) struct ForBlocks<'c> {
+    pub(crate) ops: &'c [Op],
+    pub(crate) blocks: &'c [Block],
+    /// By number of the block, the burst in which its bytes were last seen in memory.
+    pub(crate) seen: &'c [u32],
+    pub(crate) targets: &'c Targets,
+    pub(crate) burst: u32,
+}
+
 /// Blocks of decoded code. It must be told of every change of the code (see [`invalidate`](Self::invalidate)), or be one that
 /// [looks for itself](Self::comparing).
 pub struct CodeCache {
@@ -60,6 +70,8 @@ pub struct CodeCache {
     pub(crate) blocks: Vec<Block>,
     /// What the blocks were decoded from.
     bytes: Vec<u8>,
+    /// By number of the block, the burst in which its bytes were last seen in memory.
+    seen: Vec<u32>,
     compares: bool,
     /// Number of the burst, if code is compared in each; else always the same.
     burst: u32,
@@ -70,7 +82,7 @@ pub struct CodeCache {
     lent: bool,
     factory: InstructionInfoFactory,
     compiler: Compiler,
-    pub(crate) targets: Targets,
+    targets: Targets,
     compiled_after: u32,
     limit: usize,
     /// Decodings until one is timed.
@@ -85,6 +97,7 @@ impl CodeCache {
             ops: Vec::new(),
             blocks: Vec::new(),
             bytes: Vec::new(),
+            seen: Vec::new(),
             compares: false,
             burst: 0,
             by_address: HashMap::new(),
@@ -132,9 +145,16 @@ impl CodeCache {
     /// Forgets the code in `range`, because another mapping was put there or the code was rewritten.
     pub fn invalidate(&mut self, range: Range<Avma>) {
         let hit = |block: &Block| block.start < range.end.0 && range.start.0 < block.end;
-        let blocks = &self.blocks;
+        let (blocks, seen) = (&self.blocks, &mut self.seen);
         let before = self.by_address.len();
-        self.by_address.retain(|_, id| blocks.get(*id as usize).is_some_and(|block| !hit(block)));
+        self.by_address.retain(|_, id| {
+            let keeps = blocks.get(*id as usize).is_some_and(|block| !hit(block));
+            if !keeps && let Some(seen) = seen.get_mut(*id as usize) {
+                // Compiled blocks may be linked to it.
+                *seen = NEVER;
+            }
+            keeps
+        });
         if self.by_address.len() == before {
             return;
         }
@@ -182,6 +202,7 @@ impl CodeCache {
     fn forget(&mut self) {
         self.ops.clear();
         self.blocks.clear();
+        self.seen.clear();
         self.targets.clear();
         self.bytes.clear();
         self.by_address.clear();
@@ -237,23 +258,11 @@ impl CodeCache {
         let block = &mut self.blocks[id as usize];
         if block.runs > 0 {
             block.runs -= 1;
-            if block.runs > 0 {
-                return None;
-            }
-            if block.compiled.is_none() {
+            if block.runs == 0 {
                 self.compile(id, m);
             }
         }
-        let block = &self.blocks[id as usize];
-        let compiled = block.compiled?;
-        let code = m.resident.stubs.entry(compiled)?;
-        self.targets.put(Target { start: block.start, code, seen: self.burst, count: block.count });
-        Some(compiled)
-    }
-
-    /// Number of the burst, by which it is known which blocks were compared with memory.
-    pub(crate) fn burst(&self) -> u32 {
-        self.burst
+        self.blocks[id as usize].compiled
     }
 
     #[cold]
@@ -261,24 +270,46 @@ impl CodeCache {
         let Block { first, count, start, end, bytes, .. } = self.blocks[id as usize];
         let ops = &self.ops[first as usize..][..count as usize];
         let bytes = &self.bytes[bytes as usize..][..end.wrapping_sub(start) as usize];
-        let code = self.compiler.compile(first, ops, bytes);
-        self.blocks[id as usize].compiled = code.and_then(|code| m.resident.stubs.add_compiled(&code));
+        let code = m.resident.stubs.code_place().and_then(|place| self.compiler.compile(id, ops, bytes, place));
+        let compiled = code.and_then(|code| m.resident.stubs.add_compiled(&code));
+        if let Some(code) = compiled.and_then(|compiled| m.resident.stubs.address(compiled)) {
+            self.targets.put(start, code);
+        }
+        self.blocks[id as usize].compiled = compiled;
+    }
+
+    /// Compiled code goes on to the block by itself from now on, from where it said that none was linked.
+    #[cold]
+    pub(crate) fn link(&mut self, site: u64, id: u32, m: &mut Machine<'_>) {
+        if let Some(compiled) = self.blocks[id as usize].compiled {
+            m.resident.stubs.link(site, compiled);
+        }
+    }
+
+    /// Where a block begins.
+    pub(crate) fn start_of(&self, id: u32) -> u64 {
+        self.blocks[id as usize].start
+    }
+
+    /// What compiled blocks look at, for which they have been made.
+    pub(crate) fn for_blocks(&self) -> ForBlocks<'_> {
+        ForBlocks { ops: &self.ops, blocks: &self.blocks, seen: &self.seen, targets: &self.targets, burst: self.burst }
     }
 
     /// Whether the code of a block is still what it was decoded from.
     #[inline(always)]
     fn is_seen(&mut self, id: u32, m: &mut Machine<'_>) -> bool {
-        self.blocks[id as usize].seen == self.burst || self.is_same(id, m)
+        self.seen[id as usize] == self.burst || self.is_same(id, m)
     }
 
     #[inline(never)]
     fn is_same(&mut self, id: u32, m: &mut Machine<'_>) -> bool {
-        let block = &mut self.blocks[id as usize];
+        let block = &self.blocks[id as usize];
         let length = block.end.wrapping_sub(block.start) as usize;
         let before = self.bytes.get(block.bytes as usize..block.bytes as usize + length);
         let same = before.is_some_and(|before| m.has_bytes(block.start, before));
         if same {
-            (block.seen, block.runs) = (self.burst, self.compiled_after);
+            self.seen[id as usize] = self.burst;
         }
         same
     }
@@ -319,13 +350,13 @@ impl CodeCache {
             start: pc,
             end,
             bytes,
-            seen: self.burst,
             fall: NO_BLOCK,
             taken: NO_BLOCK,
             taken_to: NO_ADDRESS,
             runs: self.compiled_after,
             compiled: None,
         });
+        self.seen.push(self.burst);
         self.by_address.insert(pc, id);
         Ok(id)
     }

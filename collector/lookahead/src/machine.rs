@@ -89,7 +89,7 @@ impl<'m> Machine<'m> {
     }
 
     pub(crate) fn rflags(&self) -> u64 {
-        let status = if self.status_is_saved { status_of(self.context.blocks.status) } else { self.flags.status() };
+        let status = if self.status_is_saved { status_of(self.context.hot.status) } else { self.flags.status() };
         status | self.other_flags
     }
 
@@ -97,7 +97,7 @@ impl<'m> Machine<'m> {
     #[inline(always)]
     pub(crate) fn interpreter_has_status(&mut self) {
         if self.status_is_saved {
-            self.flags = Flags::from_saved(self.context.blocks.status);
+            self.flags = Flags::from_saved(self.context.hot.status);
             self.status_is_saved = false;
         }
     }
@@ -106,7 +106,7 @@ impl<'m> Machine<'m> {
     #[inline(always)]
     pub(crate) fn blocks_have_status(&mut self) {
         if !self.status_is_saved {
-            self.context.blocks.status = self.flags.saved();
+            self.context.hot.status = self.flags.saved();
             self.status_is_saved = true;
         }
     }

@@ -9,15 +9,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use foldhash::{HashMap, HashMapExt};
 
+use crate::code_cache::ForBlocks;
 use crate::compiled;
+use crate::compiled::CodePlace;
 use crate::compiled::exit_code::ExitCode;
-use crate::compiled::targets::Targets;
+use crate::compiled::routines::Routine;
 use crate::context::{BRANCHES, Context};
 use crate::flags::{AF, OF, STATUS};
 use crate::lines::DataLines;
 use crate::machine::Machine;
 use crate::memory::{PAGE, Page};
-use crate::op::Op;
 use crate::stub::code::{Code, Traits};
 
 /// Bytes of executable memory; about 20,000 stubs.
@@ -53,11 +54,13 @@ pub(crate) struct Stubs {
     used: usize,
     generation: u32,
     known: HashMap<[u8; 16], (StubId, Traits)>,
+    /// Where the routines of compiled blocks begin, if they are there.
+    routines: Option<u32>,
 }
 
 impl Default for Stubs {
     fn default() -> Self {
-        Self { mapping: None, used: 0, generation: EMPTY, known: HashMap::new() }
+        Self { mapping: None, used: 0, generation: EMPTY, known: HashMap::new(), routines: None }
     }
 }
 
@@ -142,15 +145,52 @@ impl Stubs {
         Some(StubId { start: start as u32, generation: self.generation })
     }
 
-    /// Keeps the code of a block; `None` as for [`add`](Self::add).
+    /// Where the code of the next block has to be made for; `None` as for [`add`](Self::add).
+    pub(crate) fn code_place(&mut self) -> Option<CodePlace> {
+        let routines = match self.routines {
+            Some(routines) => routines,
+            None => self.write(routines())?.start,
+        };
+        self.routines = Some(routines);
+        Some(CodePlace { start: self.used, routines: routines as usize })
+    }
+
+    /// Keeps the code of a block; `None` if there is no room, or something else was put at its place.
     pub(crate) fn add_compiled(&mut self, code: &compiled::Code<'_>) -> Option<CompiledId> {
+        let CodePlace { start, routines } = code.place();
+        if start != self.used || self.routines.is_none_or(|there| there as usize != routines) {
+            return None;
+        }
         self.write(code.bytes()).map(CompiledId)
     }
 
-    /// Where a compiled block is entered from another one; `None` for an id that names none.
-    pub(crate) fn entry(&self, id: CompiledId) -> Option<u64> {
-        let mapping = self.mapping.as_ref().filter(|_| id.0.generation == self.generation)?;
-        Some(mapping.executable.as_ptr() as u64 + u64::from(id.0.start) + compiled::Code::ENTRY as u64)
+    /// The mapping, if it has the code of a block.
+    fn mapping_of(&self, CompiledId(id): CompiledId) -> Option<&Mapping> {
+        self.mapping.as_ref().filter(|_| id.generation == self.generation)
+    }
+
+    /// Where the code of a block is; `None` for an id that names none.
+    pub(crate) fn address(&self, id: CompiledId) -> Option<u64> {
+        let mapping = self.mapping_of(id)?;
+        Some(mapping.executable.as_ptr() as u64 + u64::from(id.0.start))
+    }
+
+    /// The jump of which compiled code said, at `site`, that it leads nowhere yet, leads to a block from now on.
+    pub(crate) fn link(&mut self, site: u64, to: CompiledId) {
+        let Some(mapping) = self.mapping_of(to) else { return };
+        let site = site.wrapping_sub(mapping.executable.as_ptr() as u64) as usize;
+        if site > self.used.saturating_sub(4) {
+            return;
+        }
+        // SAFETY: `site`, where a block has the distance of its jump, and the jump in front of it lie in what is in use of the mapping, which
+        // no reference points into. The jump leads to the start of a block's code afterwards, which is one of the same memory.
+        unsafe {
+            let before = mapping.writable.as_ptr().add(site).cast::<u32>().read_unaligned() as usize;
+            if before <= site {
+                let distance = u64::from(to.0.start).wrapping_sub((site - before) as u64 + 4) as u32;
+                mapping.writable.as_ptr().add(site - before).cast::<u32>().write_unaligned(distance);
+            }
+        }
     }
 
     /// Whether a block of new instructions might not find room any more.
@@ -161,6 +201,7 @@ impl Stubs {
     /// Forgets every stub; ids given out before are refused from now on.
     pub(crate) fn clear(&mut self) {
         self.known.clear();
+        self.routines = None;
         self.used = 0;
         self.generation = EMPTY;
     }
@@ -190,81 +231,93 @@ impl Stubs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CompiledId(StubId);
 
+/// The routines of compiled blocks, which begin with where each of them is.
+pub(crate) fn routines() -> &'static [u8] {
+    unsafe extern "C" {
+        static hbbp_lookahead_routines: u8;
+        static hbbp_lookahead_routines_end: u8;
+    }
+    // SAFETY: `compiled::routines` defines both, the second one behind the last byte of the first; they are constants.
+    unsafe {
+        let (first, end) = (&raw const hbbp_lookahead_routines, &raw const hbbp_lookahead_routines_end);
+        std::slice::from_raw_parts(first, end as usize - first as usize)
+    }
+}
+
 /// What compiled blocks hand on to [`step`].
 struct Frame<'f, 'm> {
     machine: *mut Machine<'m>,
     lines: *mut DataLines,
-    ops: &'f [Op],
+    blocks: ForBlocks<'f>,
 }
 
 /// Called by compiled blocks.
-extern "sysv64" fn step(frame: &Frame<'_, '_>, at: u32, asked: u32) -> u32 {
+extern "sysv64" fn step(frame: &Frame<'_, '_>, asked: u32) -> u32 {
     // SAFETY: `run_compiled` has made the frame of references that it has alone, and waits for the blocks' code, which has none.
     let (machine, lines) = unsafe { (&mut *frame.machine, &mut *frame.lines) };
-    compiled::step::step(machine, lines, frame.ops, at, asked).0
+    let block = frame.blocks.blocks.get(machine.context.hot.current as usize);
+    compiled::step::step(machine, lines, frame.blocks.ops, block.map_or(u32::MAX, |block| block.first), asked).0
 }
 
 /// What blocks may do before they come back.
 pub(crate) struct Allowed {
-    /// Instructions after the first block.
+    /// Instructions.
     pub(crate) left: u32,
     /// Taken branches; 1 to [`BRANCHES`].
     pub(crate) until: u32,
     /// Where a branch must not lead if this register has this value and no memory has changed.
     pub(crate) suspect: (u64, usize, u64),
-    /// In which they have to have been compared with memory.
-    pub(crate) burst: u32,
 }
 
-/// Runs a compiled block, and those that follow. `ops` are all that they were compiled from, `targets` what they may follow to: blocks of the
-/// stubs at hand.
+/// Runs a compiled block, and those that follow. `None`, with nothing done, if the id names none of the stubs at hand.
 pub(crate) fn run_compiled(
     id: CompiledId,
     m: &mut Machine<'_>,
     lines: &mut DataLines,
-    ops: &[Op],
-    targets: &mut Targets,
+    blocks: ForBlocks<'_>,
     allowed: &Allowed,
 ) -> Option<ExitCode> {
     let stubs = &m.resident.stubs;
-    let mapping = stubs.mapping.as_ref().filter(|_| id.0.generation == stubs.generation)?;
-    let code = mapping.executable.as_ptr().wrapping_add(id.0.start as usize);
+    let base = stubs.mapping_of(id)?.executable.as_ptr();
+    let start = base.wrapping_add(stubs.routines? as usize + Routine::START.offset());
+    let code = base.wrapping_add(id.0.start as usize);
     m.blocks_have_status();
-    let tag = m.resident.tables.tag();
-    let tables = m.resident.tables.start() as u64;
+    let (tag, tables) = (m.resident.tables.tag(), m.resident.tables.start() as u64);
+    let executed = lines.executed();
     let machine: *mut Machine<'_> = m;
-    let frame = Frame { machine, lines, ops };
+    let frame = Frame { machine, lines, blocks };
     // SAFETY: as for a stub, the id names code that `add_compiled` has written, which comes from the module `compiled` only, and so do the
-    // targets, which are forgotten with the stubs. The contract of such code is: it is complete, returns, keeps what the calling convention
-    // wants kept, and touches no memory but the stack below, the context, the places of the tables, of `stored` and of the targets, which
-    // are as large as it believes, and lines that the tables say are there: they get in by `LineTables::put`, and are taken out when
-    // they move, so they are readable, and those of the tables for writing belong to a frame of the overlay. It writes as
-    // many branches to the context as it is allowed, for which there is room. What it calls is `step`, with the frame, while nothing else
-    // uses what that refers to.
+    // routines and the targets, which are forgotten with the stubs. The contract of such code is: it is complete, returns, keeps what the
+    // calling convention wants kept, and touches no memory but the stack below, the context, `seen` at the number of its block, the places
+    // of the tables, of `stored` and of the targets, which are as large as it believes, and lines that the tables say are there: they get in
+    // by `LineTables::put`, and are taken out when they move, so they are readable, and those of the tables for writing belong
+    // to a frame of the overlay. It writes as many branches to the context as it is allowed, for which there is room. What it calls is
+    // `step`, with the frame, while nothing else uses what that refers to.
     unsafe {
         let context = &raw mut (*machine).context;
-        let blocks = &mut (*context).blocks;
-        blocks.tables = tables;
-        blocks.tag = tag;
-        blocks.stored = (*frame.lines).stored() as u64;
-        blocks.targets = targets.first() as u64;
-        blocks.next_branch = blocks.branches.as_mut_ptr() as u64;
-        blocks.step = step as *const () as u64;
-        blocks.frame = &raw const frame as u64;
-        (blocks.spin_target, blocks.witness, blocks.witness_value) =
-            (allowed.suspect.0, allowed.suspect.1 as u64, allowed.suspect.2);
-        blocks.burst = allowed.burst;
-        blocks.left = allowed.left;
-        blocks.until = allowed.until.clamp(1, BRANCHES as u32);
-        blocks.not_taken = 0;
-        blocks.executed = (*frame.lines).executed();
-        blocks.changed = u8::from((*machine).changed);
-        let run: unsafe extern "sysv64" fn(*mut Context) -> u32 = std::mem::transmute(code);
-        let exit = run(context);
+        let hot = &mut (*context).hot;
+        hot.tables = tables;
+        hot.tag = tag;
+        hot.stored = (*frame.lines).stored() as u64;
+        hot.targets = frame.blocks.targets.first();
+        hot.seen = frame.blocks.seen.as_ptr() as u64;
+        hot.next_branch = &raw mut (*context).branches as u64;
+        hot.step = step as *const () as u64;
+        hot.frame = &raw const frame as u64;
+        (hot.spin_target, hot.witness, hot.witness_value) =
+            (allowed.suspect.0, allowed.suspect.1 as u32 & 31, allowed.suspect.2);
+        hot.burst = frame.blocks.burst;
+        hot.left = allowed.left;
+        hot.end = executed.wrapping_add(allowed.left);
+        hot.until = allowed.until.clamp(1, BRANCHES as u32);
+        hot.not_taken = 0;
+        hot.changed = u8::from((*machine).changed);
+        let run: unsafe extern "sysv64" fn(*mut Context, *const u8) -> u32 = std::mem::transmute(start);
+        let exit = run(context, code);
         let m = &mut *machine;
-        m.changed = m.context.blocks.changed != 0;
-        m.target = m.context.blocks.target;
-        (*frame.lines).continue_at(u64::from(m.context.blocks.executed));
+        m.changed = m.context.hot.changed != 0;
+        m.target = m.context.hot.target;
+        (*frame.lines).continue_at(u64::from(m.context.hot.end.wrapping_sub(m.context.hot.left)));
         Some(ExitCode(exit))
     }
 }

@@ -112,37 +112,40 @@ fn burst(
             && let Some(compiled) = cache.compiled(id, m)
         {
             let allowed = Allowed {
-                left: (left - count as u64).min(u64::from(MOST_LEFT)) as u32,
+                left: left.min(u64::from(MOST_LEFT)) as u32,
                 until: fuel.branches.wrapping_sub(branches).min(spin.until()).min(BRANCHES as u64) as u32,
                 suspect: spin.suspect(),
-                burst: cache.burst(),
             };
-            if let Some(exit) = run_compiled(compiled, m, lines, &cache.ops, &mut cache.targets, &allowed) {
-                let blocks = &m.context.blocks;
-                left -= u64::from(allowed.left) + count as u64 - u64::from(blocks.left);
-                not_taken += u64::from(blocks.not_taken);
-                let taken = blocks.taken();
-                for &[from, to, kind] in taken {
+            if let Some(exit) = run_compiled(compiled, m, lines, cache.for_blocks(), &allowed) {
+                left -= u64::from(allowed.left - m.context.hot.left);
+                not_taken += u64::from(m.context.hot.not_taken);
+                let taken = m.context.taken().min(BRANCHES);
+                for &[from, to, kind] in &m.context.branches[..taken] {
                     sink.taken(Branch { from: Avma(from), to: Avma(to), kind: BranchKind::of_compiled(kind) });
                 }
-                branches += taken.len() as u64;
-                spin.passed(taken.len() as u64 - u64::from(exit == ExitCode::TAKEN));
-                let (target, stopped_at) = (blocks.target, blocks.stopped_at);
-                let stop = match exit {
-                    ExitCode::TAKEN => {
-                        let stop = why_not_on(&mut spin, m, target, branches == fuel.branches, left, forbidden);
-                        stop.map(|stop| (stop, target))
-                    }
-                    ExitCode::PASSED => (left == 0).then_some((StopReason::Fuel, target)),
-                    _ => Some((m.stop, cache.ops[stopped_at as usize].ip)),
+                branches += taken as u64;
+                // The last one is looked at below.
+                spin.passed(taken as u64 - u64::from(exit == ExitCode::TAKEN));
+                let target = match exit {
+                    ExitCode::NOT_ENTERED => cache.start_of(m.context.hot.current),
+                    _ => m.context.hot.target,
                 };
-                if let Some((stop, rip)) = stop {
-                    return end(left, branches, not_taken, stop, rip);
+                let stop = match exit {
+                    ExitCode::TAKEN => why_not_on(&mut spin, m, target, branches == fuel.branches, left, forbidden),
+                    ExitCode::STOPPED => Some(m.stop),
+                    _ => (left == 0).then_some(StopReason::Fuel),
+                };
+                if let Some(stop) = stop {
+                    return end(left, branches, not_taken, stop, target);
                 }
+                let site = m.context.hot.site;
                 id = match cache.at(target, m) {
                     Ok(id) => id,
                     Err(stop) => return end(left, branches, not_taken, stop, target),
                 };
+                if exit == ExitCode::UNLINKED {
+                    cache.link(site, id, m);
+                }
                 continue;
             }
         }

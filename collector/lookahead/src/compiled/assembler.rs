@@ -1,7 +1,7 @@
 //! Machine code of the host: as many forms of as few instructions as compiled blocks are made of (SDM volume 2, chapter 2).
 
-/// Registers of the host. Values are in `DX`, a second one or a count in `CX`, addresses of the program in `SI`, of the host in `DI`. `AX` is
-/// for flags and in between. `BX` has the context.
+/// Registers of the host. Values are in `DX`, a count in `CX`, addresses of the program in `SI`, of the host in `DI`. `AX` is for flags, and for
+/// what is asked. `BX` has the registers of the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Host {
     Ax = 0,
@@ -16,26 +16,16 @@ pub(super) enum Host {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Register(Host),
-    /// So many bytes after the start of the context.
-    Context(usize),
+    /// So many bytes after the registers of the context, or before.
+    Context(i32),
     /// Where a register points, and so many bytes on.
     At(Host, i32),
-}
-
-/// Conditions, as `jcc` has them.
-#[derive(Clone, Copy)]
-pub(super) enum If {
-    Below = 2,
-    Equal = 4,
-    NotEqual = 5,
-    BelowOrEqual = 6,
-    Above = 7,
 }
 
 /// A jump whose target is not known yet: where its distance stands.
 #[derive(Clone, Copy)]
 #[must_use]
-pub(super) struct Jump(usize);
+pub(super) struct Jump(pub(super) usize);
 
 #[derive(Default)]
 pub(super) struct Assembler {
@@ -61,7 +51,7 @@ impl Assembler {
         self.bytes(opcode);
         match place {
             Place::Register(host) => self.byte(0xc0 | register << 3 | host as u8),
-            Place::Context(offset) => self.based(register, Host::Bx, offset as i32),
+            Place::Context(offset) => self.based(register, Host::Bx, offset),
             Place::At(host, 0) => self.byte(register << 3 | host as u8),
             Place::At(host, offset) => self.based(register, host, offset),
         }
@@ -149,13 +139,15 @@ impl Assembler {
     }
 
     /// A jump leads to where the code ends now.
-    pub(super) fn lands(&mut self, jump: Jump) {
-        let to = self.code.len();
-        self.lands_at(jump, to);
+    pub(super) fn lands(&mut self, Jump(at): Jump) {
+        let distance = (self.code.len() - (at + 4)) as u32;
+        self.code[at..at + 4].copy_from_slice(&distance.to_le_bytes());
     }
 
-    pub(super) fn lands_at(&mut self, Jump(at): Jump, to: usize) {
-        let distance = to.wrapping_sub(at + 4) as u32;
-        self.code[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+    /// A call, or a jump, of what begins so many bytes before the code does.
+    pub(super) fn far(&mut self, opcode: u8, before: usize) {
+        self.byte(opcode);
+        let distance = (before + self.code.len() + 4).wrapping_neg() as u32;
+        self.bytes(&distance.to_le_bytes());
     }
 }

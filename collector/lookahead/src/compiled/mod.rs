@@ -12,6 +12,8 @@
 
 mod assembler;
 pub(crate) mod exit_code;
+#[allow(unsafe_code)] // assembly
+pub(crate) mod routines;
 mod status;
 pub(crate) mod step;
 pub(crate) mod targets;
@@ -22,15 +24,28 @@ use crate::op::Op;
 use assembler::Assembler;
 use translation::Translation;
 
-/// Machine code of a block that keeps the contract `native` calls it under: a function `extern "sysv64" fn(*mut Context) -> u32`.
-pub(crate) struct Code<'c>(&'c [u8]);
+/// Machine code of a block that keeps the contract `native` calls it under, at a place that was chosen before.
+pub(crate) struct Code<'c> {
+    bytes: &'c [u8],
+    place: CodePlace,
+}
+
+/// Where code of a block can be.
+#[derive(Clone, Copy)]
+pub(crate) struct CodePlace {
+    /// Bytes from the start of the memory.
+    pub(crate) start: usize,
+    /// From there to the routines.
+    pub(crate) routines: usize,
+}
 
 impl Code<'_> {
-    /// Where it is entered from another block.
-    pub(crate) const ENTRY: usize = translation::ENTRY;
-
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.0
+        self.bytes
+    }
+
+    pub(crate) fn place(&self) -> CodePlace {
+        self.place
     }
 }
 
@@ -42,22 +57,28 @@ pub(crate) struct Compiler {
     saves: Vec<bool>,
 }
 
+/// Blocks have numbers of so many bits.
+const NUMBER_BITS: u32 = 24;
+
 impl Compiler {
-    /// The code of a block of these operations, which were decoded from `bytes`. `first` is the place of the first one among all.
-    pub(crate) fn compile(&mut self, first: u32, ops: &[Op], bytes: &[u8]) -> Option<Code<'_>> {
+    /// The code of the block of this number, of these operations, which were decoded from `bytes`. `None` if it would be too long.
+    pub(crate) fn compile(&mut self, number: u32, ops: &[Op], bytes: &[u8], place: CodePlace) -> Option<Code<'_>> {
         let (start, after) = (ops.first()?.ip, ops.last()?.next());
-        let count = u8::try_from(ops.len()).ok()?;
+        let count = u8::try_from(ops.len()).ok().filter(|_| number < 1 << NUMBER_BITS)?;
         self.instructions.clear();
         for op in ops {
             let rest = bytes.get(op.ip.wrapping_sub(start) as usize..)?;
             self.instructions.push((*op, frequent::decode(rest, op.ip)));
         }
         status::saves(&self.instructions, &mut self.saves);
-        let mut translation = Translation::begin(&mut self.assembler, first, count);
+        let distance = place.start - place.routines;
+        let mut translation = Translation::begin(&mut self.assembler, distance, number, count);
+        let mut ends = false;
         for (index, ((op, frequent), saves)) in self.instructions.iter().zip(&self.saves).enumerate() {
             translation.add(index as u8, op, frequent.as_ref(), *saves);
+            ends = frequent.as_ref().is_some_and(|frequent| frequent.kind.ends());
         }
-        translation.end(after);
-        Some(Code(&self.assembler.code))
+        translation.end(ends, after)?;
+        Some(Code { bytes: &self.assembler.code, place })
     }
 }

@@ -42,27 +42,30 @@ pub(crate) struct Asked {
     pub(super) status: bool,
     /// The line of its operand is to be looked up the next time.
     pub(super) data: Option<Data>,
-    /// Instructions of the block.
-    pub(super) count: u8,
+    /// Instructions of the block from this one on.
+    pub(super) remaining: u8,
+    /// How far after the call that asks the code of the next instruction is.
+    pub(super) back: u8,
 }
 
 impl Asked {
     pub(super) fn encode(self) -> u32 {
         let data = self.data.map_or(0, |data| data as u32);
-        u32::from(self.index) | u32::from(self.count) << 8 | u32::from(self.status) << 16 | data << 17
+        u32::from_le_bytes([self.index, self.remaining, u8::from(self.status) | (data as u8) << 1, self.back])
     }
 
     fn decode(asked: u32) -> Self {
         const ALL: [Data; 5] = [Data::Read, Data::Stored, Data::Written, Data::Popped, Data::Pushed];
-        let data = (asked as usize >> 17).checked_sub(1).and_then(|data| ALL.get(data)).copied();
-        Self { index: asked as u8, count: (asked >> 8) as u8, status: asked >> 16 & 1 != 0, data }
+        let [index, remaining, bits, back] = asked.to_le_bytes();
+        let data = usize::from(bits >> 1).checked_sub(1).and_then(|data| ALL.get(data)).copied();
+        Self { index, remaining, status: bits & 1 != 0, data, back }
     }
 }
 
-/// Executes an operation that a block asks for; it is `ops[at]`.
-pub(crate) fn step(m: &mut Machine<'_>, lines: &mut DataLines, ops: &[Op], at: u32, asked: u32) -> ExitCode {
-    let Asked { index, status, data, count } = Asked::decode(asked);
-    let Some(op) = ops.get(at as usize) else { return stopped(m, at, index, count) };
+/// Executes an operation that the block at hand, which begins at `ops[first]`, asks for.
+pub(crate) fn step(m: &mut Machine<'_>, lines: &mut DataLines, ops: &[Op], first: u32, asked: u32) -> ExitCode {
+    let Asked { index, remaining, status, data, .. } = Asked::decode(asked);
+    let Some(op) = ops.get(first as usize + usize::from(index)) else { return stopped(m, 0, remaining) };
     if status {
         m.interpreter_has_status();
     }
@@ -71,13 +74,14 @@ pub(crate) fn step(m: &mut Machine<'_>, lines: &mut DataLines, ops: &[Op], at: u
         Data::Pushed => (data, m.reg(RSP).wrapping_sub(8), 8),
         _ => (data, m.address(&op.address), usize::from(op.width)),
     });
-    lines.continue_at(u64::from(m.context.blocks.executed));
-    lines.before(m, op, usize::from(index));
+    let hot = &m.context.hot;
+    lines.continue_at(u64::from(hot.end.wrapping_sub(hot.left).wrapping_sub(u32::from(remaining))));
+    lines.before(m, op, 0);
     let result = (op.run)(m, op);
     if status {
         m.blocks_have_status();
     }
-    m.context.blocks.changed |= u8::from(m.changed);
+    m.context.hot.changed |= u8::from(m.changed);
     match result {
         Ok(()) => {
             if let Some((data, address, width)) = line
@@ -88,28 +92,24 @@ pub(crate) fn step(m: &mut Machine<'_>, lines: &mut DataLines, ops: &[Op], at: u
             ExitCode::NONE
         }
         Err(Exit::Taken(kind)) => {
-            m.context.blocks.executed += u32::from(index) + 1;
-            m.context.blocks.target = m.target;
-            m.context.blocks.take([op.ip, m.target, kind as u64]);
+            m.context.hot.target = m.target;
+            m.context.take([op.ip, m.target, kind as u64]);
             ExitCode::TAKEN
         }
         Err(Exit::NotTaken) => {
-            m.context.blocks.executed += u32::from(index) + 1;
-            m.context.blocks.target = op.next();
-            m.context.blocks.not_taken += 1;
+            m.context.hot.target = op.next();
+            m.context.hot.not_taken += 1;
             ExitCode::PASSED
         }
-        Err(Exit::Stop) => stopped(m, at, index, count),
+        Err(Exit::Stop) => stopped(m, op.ip, remaining),
     }
 }
 
-/// The path ends in front of an operation.
+/// The path ends in front of the operation at `ip`, with which this many of the block were not executed.
 #[cold]
-fn stopped(m: &mut Machine<'_>, at: u32, index: u8, count: u8) -> ExitCode {
-    let blocks = &mut m.context.blocks;
-    blocks.stopped_at = at;
-    blocks.executed += u32::from(index);
-    blocks.left += u32::from(count.saturating_sub(index));
+fn stopped(m: &mut Machine<'_>, ip: u64, remaining: u8) -> ExitCode {
+    m.context.hot.target = ip;
+    m.context.hot.left += u32::from(remaining);
     ExitCode::STOPPED
 }
 
@@ -121,8 +121,8 @@ mod tests {
     fn what_is_asked_for_comes_out_as_it_went_in() {
         let all = [Data::Read, Data::Stored, Data::Written, Data::Popped, Data::Pushed];
         for data in all.map(Some).into_iter().chain([None]) {
-            for (index, count, status) in [(0, 1, false), (63, 64, true), (254, 255, false)] {
-                let asked = Asked { index, status, data, count };
+            for (index, remaining, status, back) in [(0, 1, false, 255), (63, 64, true, 0), (254, 255, false, 17)] {
+                let asked = Asked { index, status, data, remaining, back };
                 assert_eq!(Asked::decode(asked.encode()), asked);
             }
         }

@@ -1,24 +1,19 @@
-//! Where compiled blocks are that others go on to: a table by address, looked at by the blocks themselves.
+//! Where compiled blocks are to which branches lead whose targets the code does not say: a table by address.
 
-const PLACES: usize = 1024;
-const FOLDED: u8 = 11;
+const PLACES: usize = 512;
 const NO_ADDRESS: u64 = u64::MAX;
 
 /// A compiled block.
 #[derive(Clone, Copy)]
-#[repr(C, align(32))]
-pub(crate) struct Target {
+#[repr(C)]
+struct Target {
     /// Address of its first instruction.
-    pub(crate) start: u64,
-    /// Where its code is entered from another block.
-    pub(crate) code: u64,
-    /// The burst in which its bytes were last seen in memory.
-    pub(crate) seen: u32,
-    /// Instructions it has.
-    pub(crate) count: u32,
+    start: u64,
+    /// Where its code is.
+    code: u64,
 }
 
-const NONE: Target = Target { start: NO_ADDRESS, code: 0, seen: 0, count: 0 };
+const NONE: Target = Target { start: NO_ADDRESS, code: 0 };
 
 /// The last block of each place that the burst's loop has run.
 pub(crate) struct Targets(Box<[Target; PLACES]>);
@@ -30,18 +25,14 @@ impl Default for Targets {
 }
 
 impl Targets {
-    /// Bits of an address that are folded onto the lowest for its place, and how many places there are.
-    pub(super) const FOLDED: u8 = FOLDED;
+    /// So many bits of an address are not folded onto others to choose its place.
+    pub(super) const FOLDED: u8 = 11;
     pub(super) const PLACES: usize = PLACES;
 
-    pub(super) fn place(start: u64) -> usize {
-        (start ^ start >> FOLDED) as usize % PLACES
-    }
-
-    /// Others may go on to this block.
+    /// Others may go on to the block that begins at `start`, whose code is at `code`.
     #[inline(always)]
-    pub(crate) fn put(&mut self, target: Target) {
-        self.0[Self::place(target.start)] = target;
+    pub(crate) fn put(&mut self, start: u64, code: u64) {
+        self.0[(start ^ start >> Self::FOLDED) as usize % PLACES] = Target { start, code };
     }
 
     /// Nobody goes on to any block.
@@ -50,7 +41,7 @@ impl Targets {
     }
 
     /// Where compiled code finds the first place.
-    pub(crate) fn first(&mut self) -> *mut Target {
-        self.0.as_mut_ptr()
+    pub(crate) fn first(&self) -> u64 {
+        self.0.as_ptr() as u64
     }
 }

@@ -8,99 +8,60 @@ use std::mem::offset_of;
 
 use crate::BranchKind;
 use crate::arith::{self, ADC, CMP, SBB, TEST};
-use crate::compiled::assembler::{Assembler, Host, If, Jump, Place};
-use crate::compiled::exit_code::ExitCode;
+use crate::compiled::assembler::{Assembler, Host, Jump, Place};
+use crate::compiled::routines::{Routine, at};
 use crate::compiled::status::Status;
 use crate::compiled::step::{Asked, Data};
-use crate::compiled::targets::{Target, Targets};
-use crate::context::{Context, ForBlocks};
+use crate::context::Hot;
 use crate::form::{Form, IMM, MEM};
 use crate::frequent::{Frequent, Kind};
-use crate::line_tables::{self, Table};
-use crate::lines::{DataLines, Stored};
-use crate::op::{MemoryUse, Op};
+use crate::op::Op;
 use crate::operand::{Address, RAX, RCX, RDX, RSP, ZERO};
-use crate::overlay::LINE;
 
-const BLOCKS: usize = offset_of!(Context, blocks);
-const TABLES: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, tables));
-const TAG: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, tag));
-const STORED: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, stored));
-const TARGET: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, target));
-const STEP: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, step));
-const FRAME: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, frame));
-const EXECUTED: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, executed));
-const STATUS: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, status));
-const CHANGED: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, changed));
-const TARGETS: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, targets));
-const NEXT_BRANCH: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, next_branch));
-const SPIN_TARGET: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, spin_target));
-const WITNESS: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, witness));
-const WITNESS_VALUE: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, witness_value));
-const BURST: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, burst));
-const LEFT: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, left));
-const UNTIL: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, until));
-const NOT_TAKEN: Place = Place::Context(BLOCKS + offset_of!(ForBlocks, not_taken));
+const STATUS: Place = Place::Context(at(offset_of!(Hot, status)));
+const CHANGED: Place = Place::Context(at(offset_of!(Hot, changed)));
+const NOT_TAKEN: Place = Place::Context(at(offset_of!(Hot, not_taken)));
 
 /// The operand in memory, once it is known where it is.
 const OPERAND: Place = Place::At(Host::Di, 0);
 const VALUE: Place = Place::Register(Host::Dx);
 
-/// Bits of a place of the tables: 16 bytes.
-const PLACE_BITS: u8 = 4;
-const LINE_SHIFT: u8 = LINE.trailing_zeros() as u8;
+const CALL: u8 = 0xe8;
+const JUMP: u8 = 0xe9;
 
-/// Where a block is entered from another one: `BX` has the context already.
-pub(super) const ENTRY: usize = 4;
-/// pop rbx; ret
-const LEAVE: [u8; 2] = [0x5b, 0xc3];
-
-/// What is done where an instruction cannot go on by itself.
-struct Detour {
+/// A call of a routine that asks the interpreter where it cannot help.
+struct Asking {
     asked: Asked,
-    jumps: [Option<Jump>; 3],
-    /// A load of what was stored may be so soon after it that it counts: the place in the table is in `CX`.
-    soon: Option<(Jump, usize)>,
-    /// Where the code goes on.
-    back: usize,
-    /// The CPU has the status flags there.
-    status: bool,
+    /// Where that is said, and where the call ends.
+    at: usize,
+    end: usize,
 }
 
-/// A branch leads to where an earlier one did: it may be that nothing has changed since.
-struct Spin {
+/// A way out of the block: what leads there, and where, if that is not in `DX`.
+struct Way {
     jump: Jump,
-    back: usize,
-}
-
-/// Jumps to where the code goes back to the burst's loop,
-#[derive(Default)]
-struct Leaving {
-    /// with what it returns in `AX`,
-    with_code: Vec<Jump>,
-    /// or with where the path goes on in `DX`: after a taken branch,
-    taken: Vec<Jump>,
-    /// or without one.
-    passed: Vec<Jump>,
+    target: Option<u64>,
 }
 
 /// A block that is being translated.
 pub(super) struct Translation<'a> {
     assembler: &'a mut Assembler,
-    /// The place of its first operation among all, and how many it has.
-    first: u32,
+    /// Bytes from the routines to the code.
+    distance: usize,
+    /// Instructions of the block.
     count: u8,
-    detours: Vec<Detour>,
-    spins: Vec<Spin>,
-    leaving: Leaving,
+    asking: Option<Asking>,
+    ways: Vec<Way>,
     /// The CPU has the status flags: the instruction before left them.
     has_status: bool,
+    /// Some code is longer than a routine can go over.
+    failed: bool,
 }
 
 /// Where a register is.
 fn register(number: u8) -> Place {
     // The second byte of one of the first four has a number of its own.
-    Place::Context(8 * usize::from(number & 31) + usize::from(number >> 5))
+    Place::Context(8 * i32::from(number & 31) + i32::from(number >> 5))
 }
 
 /// Whether its operand in memory is where a base, an index and a displacement say.
@@ -109,13 +70,14 @@ fn is_plain(address: &Address) -> bool {
 }
 
 impl<'a> Translation<'a> {
-    pub(super) fn begin(assembler: &'a mut Assembler, first: u32, count: u8) -> Self {
+    /// Begins the block of this number, whose code will be so many bytes after the routines.
+    pub(super) fn begin(assembler: &'a mut Assembler, distance: usize, number: u32, count: u8) -> Self {
         assembler.code.clear();
-        assembler.byte(0x53); // push rbx
-        assembler.form(8, &[0x8b], Host::Bx as u8, Place::Register(Host::Di));
-        debug_assert_eq!(assembler.code.len(), ENTRY);
-        let (detours, spins) = (Vec::new(), Vec::new());
-        Self { assembler, first, count, detours, spins, leaving: Leaving::default(), has_status: false }
+        let (asking, ways) = (None, Vec::new());
+        let mut block = Self { assembler, distance, count, asking, ways, has_status: false, failed: false };
+        block.assembler.set(Host::Ax, u64::from(number | u32::from(count) << 24));
+        block.routine(CALL, Routine::ENTER);
+        block
     }
 
     /// Adds an instruction; `index` is its place in the block. `saves`: its status flags are needed after it.
@@ -123,33 +85,31 @@ impl<'a> Translation<'a> {
         let Some(Frequent { kind, form, .. }) = frequent.filter(|_| is_plain(&op.address)) else {
             return self.ask(index, Status::is_touched(op));
         };
-        if self.translate(index, op, *kind, *form, saves).is_none() {
-            self.ask(index, Status::of(*kind, *form, op).is_used());
+        match self.translate(index, op, *kind, *form, saves) {
+            Some(()) => self.answer(Status::of(*kind, *form, op).is_used()),
+            None => self.ask(index, Status::of(*kind, *form, op).is_used()),
         }
     }
 
-    /// Ends the block, after which comes the code at `after`.
-    pub(super) fn end(mut self, after: u64) {
-        self.pass(self.count, after);
-        for detour in std::mem::take(&mut self.detours) {
-            self.detour(detour);
+    /// Ends the block, after which comes the code at `after`. `None` if it has become too long.
+    pub(super) fn end(mut self, ends: bool, after: u64) -> Option<()> {
+        if !ends {
+            self.goes_on(Some(after));
         }
-        for spin in std::mem::take(&mut self.spins) {
-            self.spin(spin);
-        }
-        let Leaving { with_code, taken, passed } = std::mem::take(&mut self.leaving);
-        for (jumps, code) in [(taken, ExitCode::TAKEN), (passed, ExitCode::PASSED)] {
-            for jump in jumps {
-                self.assembler.lands(jump);
-            }
-            self.assembler.store(8, TARGET, Host::Dx);
-            self.assembler.set(Host::Ax, u64::from(code.0));
-            self.assembler.bytes(&LEAVE);
-        }
-        for jump in with_code {
+        for Way { jump, target } in std::mem::take(&mut self.ways) {
             self.assembler.lands(jump);
+            if let Some(target) = target {
+                self.assembler.set(Host::Dx, target);
+            }
+            self.routine(CALL, Routine::UNLINKED);
+            let before = self.assembler.code.len() - jump.0;
+            self.assembler.bytes(&(before as u32).to_le_bytes());
         }
-        self.assembler.bytes(&LEAVE);
+        (!self.failed).then_some(())
+    }
+
+    fn routine(&mut self, opcode: u8, routine: Routine) {
+        self.assembler.far(opcode, self.distance - routine.offset());
     }
 
     /// `None`, with nothing written, if it is left to the interpreter.
@@ -224,22 +184,22 @@ impl<'a> Translation<'a> {
             Kind::JumpIf(condition) => {
                 self.take_status();
                 let taken = self.assembler.jump_if(condition);
-                self.assembler.immediate(4, arith::ADD, NOT_TAKEN, 1);
-                self.pass(index + 1, op.next());
+                self.assembler.sized(4, 0xfe, 0, NOT_TAKEN); // inc
+                self.goes_on(Some(op.next()));
                 self.assembler.lands(taken);
-                self.take(index, op, BranchKind::Conditional, Some(op.imm));
+                self.take(op, BranchKind::Conditional, op.imm);
             }
-            Kind::Jump => self.take(index, op, BranchKind::Jump, Some(op.imm)),
+            Kind::Jump => self.take(op, BranchKind::Jump, op.imm),
             Kind::Call => {
                 self.top_of_stack(index, Data::Pushed);
                 self.push_return(op);
-                self.take(index, op, BranchKind::Call, Some(op.imm));
+                self.take(op, BranchKind::Call, op.imm);
             }
             Kind::IndirectJump => {
                 self.destination(index, op, form, 8);
                 let place = if form.dst == MEM { OPERAND } else { register(op.dst) };
                 self.assembler.load(8, Host::Dx, place);
-                self.take(index, op, BranchKind::IndirectJump, None);
+                self.take_to(op, BranchKind::IndirectJump);
             }
             Kind::IndirectCall if form.dst == MEM => return None,
             Kind::IndirectCall => {
@@ -248,20 +208,14 @@ impl<'a> Translation<'a> {
                 self.assembler.load(8, Host::Cx, register(op.dst));
                 self.push_return(op);
                 self.assembler.load(8, Host::Dx, Place::Register(Host::Cx));
-                self.take(index, op, BranchKind::IndirectCall, None);
+                self.take_to(op, BranchKind::IndirectCall);
             }
             Kind::Return => {
                 self.top_of_stack(index, Data::Popped);
                 self.assembler.load(8, Host::Dx, OPERAND);
                 self.drop_from_stack(8);
-                self.take(index, op, BranchKind::Return, None);
+                self.take_to(op, BranchKind::Return);
             }
-        }
-        if let Some(detour) = self.detours.last_mut()
-            && detour.asked.index == index
-        {
-            (detour.back, detour.status) = (self.assembler.code.len(), self.has_status);
-            detour.asked.status = Status::of(kind, form, op).is_used();
         }
         Some(())
     }
@@ -467,27 +421,50 @@ impl<'a> Translation<'a> {
     /// `DI` gets the place of an operand that the instruction names, with `SI` its address.
     fn operand(&mut self, index: u8, op: &Op, data: Data, size: usize) {
         self.address(&op.address);
-        let mut detour = self.find(index, op.memory, data, size);
-        if op.memory.elsewhere() {
-            self.after_store(index, op.memory, &mut detour);
-        }
-        self.detours.push(detour);
-        self.has_status = false;
+        self.find(index, data, Routine::find(data, size, op.memory.elsewhere()));
     }
 
     /// The same of the top of the stack, or of what is pushed on it.
     fn top_of_stack(&mut self, index: u8, data: Data) {
         self.assembler.load(8, Host::Si, register(RSP));
         if data == Data::Pushed {
-            self.assembler.immediate(8, 5, Place::Register(Host::Si), 8);
+            self.assembler.immediate(8, arith::SUB, Place::Register(Host::Si), 8);
         }
-        let detour = self.find(index, MemoryUse::default(), data, 8);
-        self.detours.push(detour);
+        self.find(index, data, Routine::find(data, 8, false));
+    }
+
+    fn find(&mut self, index: u8, data: Data, routine: Routine) {
+        let asked = Asked { index, remaining: self.count - index, status: false, data: Some(data), back: 0 };
+        self.call(asked, routine);
+    }
+
+    /// The interpreter executes an operation.
+    fn ask(&mut self, index: u8, status: bool) {
+        self.call(Asked { index, remaining: self.count - index, status, data: None, back: 0 }, Routine::ASK);
+        self.answer(status);
         self.has_status = false;
     }
 
+    fn call(&mut self, asked: Asked, routine: Routine) {
+        let at = self.assembler.code.len() + 1;
+        self.assembler.byte(0xb8); // mov eax
+        self.assembler.bytes(&[0; 4]);
+        self.routine(CALL, routine);
+        self.asking = Some(Asking { asked, at, end: self.assembler.code.len() });
+        self.has_status = false;
+    }
+
+    /// The instruction ends here: what was asked for in it is known now.
+    fn answer(&mut self, status: bool) {
+        let Some(Asking { asked, at, end }) = self.asking.take() else { return };
+        let back = u8::try_from(self.assembler.code.len() - end);
+        self.failed |= back.is_err();
+        let asked = Asked { status, back: back.unwrap_or(0), ..asked };
+        self.assembler.code[at..at + 4].copy_from_slice(&asked.encode().to_le_bytes());
+    }
+
     fn drop_from_stack(&mut self, bytes: i32) {
-        self.assembler.immediate(8, 0, Place::Register(Host::Si), bytes);
+        self.assembler.immediate(8, arith::ADD, Place::Register(Host::Si), bytes);
         self.assembler.store(8, register(RSP), Host::Si);
         self.has_status = false;
     }
@@ -498,183 +475,25 @@ impl<'a> Translation<'a> {
         self.assembler.store(8, register(RSP), Host::Si);
     }
 
-    /// Looks up the line of `SI`.
-    fn find(&mut self, index: u8, memory: MemoryUse, data: Data, size: usize) -> Detour {
-        let Table { first, places } = data.table();
-        let known = !memory.none();
-        let asm = &mut *self.assembler;
-        let (ax, cx) = (Place::Register(Host::Ax), Place::Register(Host::Cx));
-        asm.load(8, Host::Ax, Place::Register(Host::Si));
-        asm.shift(8, 5, Host::Ax, LINE_SHIFT);
-        asm.load(8, Host::Cx, ax);
-        if known {
-            asm.shift(8, 5, Host::Cx, line_tables::FOLDED);
-            asm.operation(4, arith::XOR, Host::Cx, ax);
-        }
-        asm.immediate(4, arith::AND, cx, places as i32 - 1);
-        asm.shift(4, 4, Host::Cx, PLACE_BITS);
-        asm.operation(8, arith::ADD, Host::Cx, TABLES);
-        asm.operation(8, arith::OR, Host::Ax, TAG);
-        let place = |offset: usize| Place::At(Host::Cx, ((first << PLACE_BITS) + offset) as i32);
-        asm.operation(8, CMP, Host::Ax, place(offset_of!(line_tables::Place, tag)));
-        let mut jumps = [Some(asm.jump_if(If::NotEqual as u8)), None, None];
-        if size > 1 {
-            asm.load(4, Host::Ax, Place::Register(Host::Si));
-            asm.immediate(4, arith::AND, ax, LINE as i32 - 1);
-            asm.immediate(4, CMP, ax, (LINE - size) as i32);
-            jumps[1] = Some(asm.jump_if(If::Above as u8));
-        }
-        asm.load(8, Host::Di, place(offset_of!(line_tables::Place, distance)));
-        asm.operation(8, arith::ADD, Host::Di, Place::Register(Host::Si));
-        let asked = Asked { index, status: false, data: Some(data), count: self.count };
-        Detour { asked, jumps, soon: None, back: 0, status: false }
-    }
-
-    /// What [`DataLines`] does with stores, and with loads after them.
-    fn after_store(&mut self, index: u8, memory: MemoryUse, detour: &mut Detour) {
-        let asm = &mut *self.assembler;
-        let cx = Place::Register(Host::Cx);
-        asm.load(8, Host::Cx, Place::Register(Host::Si));
-        asm.shift(8, 5, Host::Cx, DataLines::STORED_FOLDED);
-        asm.operation(4, arith::XOR, Host::Cx, Place::Register(Host::Si));
-        asm.immediate(4, arith::AND, cx, DataLines::STORED as i32 - 1);
-        asm.shift(4, 4, Host::Cx, PLACE_BITS);
-        asm.operation(8, arith::ADD, Host::Cx, STORED);
-        let place = |offset: usize| Place::At(Host::Cx, offset as i32);
-        if memory.loads() {
-            asm.operation(8, CMP, Host::Si, place(offset_of!(Stored, address)));
-            let jump = asm.jump_if(If::Equal as u8);
-            detour.soon = Some((jump, asm.code.len()));
-        }
-        if memory.stores() {
-            asm.store(8, place(offset_of!(Stored, address)), Host::Si);
-            asm.load(4, Host::Ax, EXECUTED);
-            asm.immediate(4, arith::ADD, Place::Register(Host::Ax), i32::from(index));
-            asm.store(4, place(offset_of!(Stored, instruction)), Host::Ax);
-        }
-    }
-
-    fn detour(&mut self, detour: Detour) {
-        let Detour { asked, mut jumps, soon, back, status } = detour;
-        if let Some((jump, resume)) = soon {
-            let ax = Place::Register(Host::Ax);
-            self.assembler.lands(jump);
-            self.assembler.load(4, Host::Ax, EXECUTED);
-            self.assembler.immediate(4, arith::ADD, ax, i32::from(asked.index));
-            self.assembler.operation(
-                4,
-                arith::SUB,
-                Host::Ax,
-                Place::At(Host::Cx, offset_of!(Stored, instruction) as i32),
-            );
-            self.assembler.immediate(4, arith::SUB, ax, 1);
-            self.assembler.immediate(4, CMP, ax, DataLines::FARTHEST as i32 - 1);
-            jumps[2] = Some(self.assembler.jump_if(If::BelowOrEqual as u8));
-            let jump = self.assembler.jump();
-            self.assembler.lands_at(jump, resume);
-        }
-        for jump in jumps.into_iter().flatten() {
-            self.assembler.lands(jump);
-        }
-        self.call(asked);
-        if status {
-            self.load_status();
-        }
-        let jump = self.assembler.jump();
-        self.assembler.lands_at(jump, back);
-    }
-
-    /// The interpreter executes an operation.
-    fn ask(&mut self, index: u8, status: bool) {
-        self.call(Asked { index, status, data: None, count: self.count });
-        self.has_status = false;
-    }
-
-    fn call(&mut self, asked: Asked) {
-        self.assembler.load(8, Host::Di, FRAME);
-        self.assembler.set(Host::Si, u64::from(self.first + u32::from(asked.index)));
-        self.assembler.set(Host::Dx, u64::from(asked.encode()));
-        self.assembler.form(4, &[0xff], 2, STEP); // call
-        self.assembler.sized(4, 0x84, Host::Ax as u8, Place::Register(Host::Ax)); // test
-        let jump = self.assembler.jump_if(If::NotEqual as u8);
-        self.leaving.with_code.push(jump);
-    }
-
-    /// The block ends with a taken branch, to `target` or to where `DX` says.
-    fn take(&mut self, index: u8, op: &Op, kind: BranchKind, target: Option<u64>) {
-        if let Some(target) = target {
-            self.assembler.set(Host::Dx, target);
-        }
-        let asm = &mut *self.assembler;
-        let ax = Place::Register(Host::Ax);
-        asm.load(8, Host::Ax, NEXT_BRANCH);
-        asm.set(Host::Cx, op.ip);
-        asm.store(8, Place::At(Host::Ax, 0), Host::Cx);
-        asm.store(8, Place::At(Host::Ax, 8), Host::Dx);
-        asm.set(Host::Cx, kind as u64);
-        asm.store(8, Place::At(Host::Ax, 16), Host::Cx);
-        asm.immediate(8, arith::ADD, ax, size_of::<[u64; 3]>() as i32);
-        asm.store(8, NEXT_BRANCH, Host::Ax);
-        asm.immediate(4, arith::ADD, EXECUTED, i32::from(index) + 1);
-        asm.immediate(4, arith::SUB, UNTIL, 1);
-        self.leaving.taken.push(asm.jump_if(If::Equal as u8));
-        asm.operation(8, CMP, Host::Dx, SPIN_TARGET);
-        let jump = asm.jump_if(If::Equal as u8);
-        self.spins.push(Spin { jump, back: asm.code.len() });
-        let leaving = self.go_on(target);
-        self.leaving.taken.extend(leaving);
-    }
-
-    /// So many instructions of the block were executed, and the path goes on at `target`.
-    fn pass(&mut self, instructions: u8, target: u64) {
+    /// The block ends with a branch that was taken to where the code says.
+    fn take(&mut self, op: &Op, kind: BranchKind, target: u64) {
         self.assembler.set(Host::Dx, target);
-        self.assembler.immediate(4, arith::ADD, EXECUTED, i32::from(instructions));
-        let leaving = self.go_on(Some(target));
-        self.leaving.passed.extend(leaving);
+        self.assembler.set(Host::Cx, u64::from(op.ip.wrapping_sub(target) as u32));
+        self.assembler.set(Host::Ax, kind as u64);
+        self.routine(CALL, Routine::TAKE);
+        self.goes_on(None);
     }
 
-    /// Enters the block at the address in `DX`, if it is compiled, and is as it was, and all of it may be executed.
-    fn go_on(&mut self, target: Option<u64>) -> [Jump; 3] {
-        const PLACE: usize = size_of::<Target>();
-        let asm = &mut *self.assembler;
-        let ax = Place::Register(Host::Ax);
-        asm.load(8, Host::Cx, TARGETS);
-        if target.is_none() {
-            asm.load(8, Host::Ax, Place::Register(Host::Dx));
-            asm.shift(8, 5, Host::Ax, Targets::FOLDED);
-            asm.operation(4, arith::XOR, Host::Ax, Place::Register(Host::Dx));
-            asm.immediate(4, arith::AND, ax, Targets::PLACES as i32 - 1);
-            asm.shift(4, 4, Host::Ax, PLACE.trailing_zeros() as u8);
-            asm.operation(8, arith::ADD, Host::Cx, ax);
-        }
-        let known = target.map_or(0, Targets::place) * PLACE;
-        let place = |offset: usize| Place::At(Host::Cx, (known + offset) as i32);
-        asm.operation(8, CMP, Host::Dx, place(offset_of!(Target, start)));
-        let other = asm.jump_if(If::NotEqual as u8);
-        asm.load(4, Host::Ax, BURST);
-        asm.operation(4, CMP, Host::Ax, place(offset_of!(Target, seen)));
-        let unseen = asm.jump_if(If::NotEqual as u8);
-        asm.load(4, Host::Ax, LEFT);
-        asm.operation(4, arith::SUB, Host::Ax, place(offset_of!(Target, count)));
-        let too_long = asm.jump_if(If::Below as u8);
-        asm.store(4, LEFT, Host::Ax);
-        asm.form(4, &[0xff], 4, place(offset_of!(Target, code))); // jmp
-        self.has_status = false;
-        [other, unseen, too_long]
+    /// The block ends with a branch that was taken to where `DX` says.
+    fn take_to(&mut self, op: &Op, kind: BranchKind) {
+        self.assembler.set(Host::Cx, op.ip);
+        self.assembler.set(Host::Ax, kind as u64);
+        self.routine(JUMP, Routine::TAKE_TO);
     }
 
-    /// Leaves the block if the state may be one that it was in before.
-    fn spin(&mut self, Spin { jump, back }: Spin) {
-        let asm = &mut *self.assembler;
-        asm.lands(jump);
-        asm.immediate(1, CMP, CHANGED, 0);
-        let changed = asm.jump_if(If::NotEqual as u8);
-        asm.lands_at(changed, back);
-        asm.load(8, Host::Ax, WITNESS);
-        asm.bytes(&[0x48, 0x8b, 0x04, 0xc3]); // mov rax, [rbx + rax * 8]
-        asm.operation(8, CMP, Host::Ax, WITNESS_VALUE);
-        let other = asm.jump_if(If::NotEqual as u8);
-        asm.lands_at(other, back);
-        self.leaving.taken.push(asm.jump());
+    /// The path goes on at `target`, or where `DX` says.
+    fn goes_on(&mut self, target: Option<u64>) {
+        let jump = self.assembler.jump();
+        self.ways.push(Way { jump, target });
     }
 }

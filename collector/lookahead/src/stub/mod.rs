@@ -166,7 +166,7 @@ impl Writer {
             self.put(Ok(Instruction::with(C::Popfq)))?;
         }
         for &(register, number, _) in &used.general {
-            self.put(Instruction::with2(C::Mov_r64_rm64, register, self.at(8 * number)))?;
+            self.put(Instruction::with2(C::Mov_r64_rm64, register, self.at(Context::register(number))))?;
         }
         self.put(Ok(*instruction))?;
         if traits.gives_flags {
@@ -174,7 +174,7 @@ impl Writer {
             self.put(Instruction::with1(C::Pop_rm64, self.at(FLAGS)))?;
         }
         for &(register, number, _) in used.general.iter().filter(|(.., written)| *written) {
-            self.put(Instruction::with2(C::Mov_rm64_r64, self.at(8 * number), register))?;
+            self.put(Instruction::with2(C::Mov_rm64_r64, self.at(Context::register(number)), register))?;
         }
         for &(register, _) in used.mask.iter().filter(|(_, written)| *written) {
             let place = self.at(mask_place(register));
