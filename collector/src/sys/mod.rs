@@ -14,6 +14,7 @@ mod registers;
 mod remote;
 mod restartable_sequences;
 mod ring;
+mod sharing_child;
 mod signals;
 mod thread;
 
