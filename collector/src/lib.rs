@@ -28,4 +28,4 @@ pub use session::tally::Counts;
 pub use simulation::SimulationStatistics;
 #[cfg(feature = "simulated-pmu")]
 pub use simulation::Truth;
-pub use sys::{ignore_file_size_signal, raise_limits, with_inherited};
+pub use sys::{allocate_in_large_steps, ignore_file_size_signal, raise_limits, with_inherited};

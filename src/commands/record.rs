@@ -22,7 +22,7 @@ use collector::plan::request::{Request, Target};
 use collector::plan::{EventOption, Options};
 use collector::session::{Outcome, Session, Summary};
 use collector::tracer::{BurstSize, TracerChoice, TracerOptions};
-use collector::{KernelOpener, Stop, is_standard_output, raise_limits};
+use collector::{KernelOpener, Stop, allocate_in_large_steps, is_standard_output, raise_limits};
 use perfdata::Recording;
 
 use crate::commands::record::simulation::{SimulationArgs, TruthFile};
@@ -144,6 +144,7 @@ const MORE_EXAMPLES: &str = "  hbbp record --ebs-event cycles:u --lbr-event none
 
 /// Records, and returns what the process should exit with.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    allocate_in_large_steps();
     let quiet = args.quiet;
     let say = |text: &str| {
         if !quiet {

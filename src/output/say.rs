@@ -14,6 +14,7 @@ macro_rules! say {
 pub fn say(text: impl AsRef<str>) {
     let mut errors = io::stderr().lock();
     for line in text.as_ref().lines() {
-        let _ = writeln!(errors, "hbbp: {}", printable(line));
+        // Standard error has no buffer: each piece would be a system call.
+        let _ = errors.write_all(format!("hbbp: {}\n", printable(line)).as_bytes());
     }
 }

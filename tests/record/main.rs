@@ -654,8 +654,9 @@ fn memory_does_not_grow_with_the_recording() {
         assert!(forks >= children as usize, "{forks} forks of {children} children");
         peak
     };
-    let (few, many) = (peak_kb(10), peak_kb(1500));
-    assert!(many < few + 2_500, "{few} KiB with 10 children, {many} KiB with 1,500");
+    // The decoder's tables, a megabyte and a half, are made when a thread that is stopped needs them: among few, none may.
+    let (few, many) = (peak_kb(10), peak_kb(2400));
+    assert!(many < few + 4_000, "{few} KiB with 10 children, {many} KiB with 2,400");
 }
 
 /// Without privileges: user space only, said; and what needs more is refused.

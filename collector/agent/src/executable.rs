@@ -1,12 +1,14 @@
 //! The recorder's own executable, as far as an image is made of it.
 
 use std::fs::File;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::os::unix::fs::FileExt;
+use std::ptr;
 
+use object::Endianness;
 use object::elf;
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
-use object::{Endianness, ReadCache, ReadRef};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::image::ImageError;
 
@@ -22,7 +24,7 @@ pub(crate) struct Executable {
     changing: Vec<Segment>,
     /// The initial thread-local variables: where they are stated to be, bytes in the file, bytes in memory, alignment.
     pub(crate) tls: Tls,
-    relocations: Vec<Relocation>,
+    bytes: FileBytes,
     /// Where constants and code end and data begins, a multiple of a page.
     pub(crate) data: u64,
     /// Where it all ends.
@@ -56,17 +58,48 @@ pub(crate) struct Tls {
     pub(crate) bytes: u64,
 }
 
-/// A word to be written: at this address, relative to the start.
-pub(crate) struct Relocation {
-    pub(crate) at: u64,
-    pub(crate) value: Value,
-}
-
-pub(crate) enum Value {
+/// What is written to a word.
+pub(crate) enum Value<'data> {
     /// An address of the executable, relative to the start.
     Own(u64),
-    /// A function of a library.
-    Import(String),
+    /// A function of a library, by its name.
+    Import(&'data [u8]),
+}
+
+/// A file, mapped: most of it is never looked at, and what is has been read when this process began.
+struct FileBytes {
+    start: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: memory that nobody writes to.
+unsafe impl Send for FileBytes {}
+// SAFETY: as above.
+unsafe impl Sync for FileBytes {}
+
+impl FileBytes {
+    fn of(file: &File) -> std::io::Result<Self> {
+        let bytes = usize::try_from(file.metadata()?.len()).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
+        // SAFETY: a new mapping changes no memory that is in use.
+        let start = unsafe { mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, file, 0) }?;
+        Ok(Self { start: start.cast(), bytes })
+    }
+}
+
+impl Deref for FileBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: mapped as long as this lives. The kernel lets nobody write to an executable that runs.
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
+    }
+}
+
+impl Drop for FileBytes {
+    fn drop(&mut self) {
+        // SAFETY: what `of` has mapped; nothing refers to it any more.
+        let _ = unsafe { munmap(self.start.cast(), self.bytes) };
+    }
 }
 
 fn bad(why: &'static str) -> ImageError {
@@ -78,15 +111,13 @@ impl Executable {
     pub(crate) fn own() -> Result<Self, ImageError> {
         let io = |error: std::io::Error| ImageError::Executable(error.to_string());
         let file = File::open("/proc/self/exe").map_err(io)?;
-        let cache = ReadCache::new(file.try_clone().map_err(io)?);
-        Self::read(&cache, file).map_err(|error| match error {
-            Problem::Object(error) => ImageError::Executable(error.to_string()),
-            Problem::Image(error) => error,
-        })
+        let bytes = FileBytes::of(&file).map_err(io)?;
+        Ok(Self::read(file, bytes)?)
     }
 
-    fn read<'data, R: ReadRef<'data>>(data: R, file: File) -> Result<Self, Problem> {
-        let elf = ElfFile64::<Endianness, R>::parse(data)?;
+    fn read(file: File, bytes: FileBytes) -> Result<Self, Problem> {
+        let data: &[u8] = &bytes;
+        let elf = ElfFile64::<Endianness, &[u8]>::parse(data)?;
         let endian = elf.endian();
         let header: &Header = elf.elf_header();
         if header.e_machine.get(endian) != elf::EM_X86_64 || header.e_type.get(endian) != elf::ET_DYN {
@@ -125,8 +156,7 @@ impl Executable {
         if fixed_end > data_page || end == 0 {
             return Err(bad("its data does not follow its code on pages of its own").into());
         }
-        let relocations = relocations(&elf, data)?;
-        Ok(Self { file, fixed, changing, tls, relocations, data: data_page, end: end.next_multiple_of(PAGE) })
+        Ok(Self { file, fixed, changing, tls, bytes, data: data_page, end: end.next_multiple_of(PAGE) })
     }
 
     /// Copies its data to `memory`, which is zero, begins at [`Self::data`] and is as long as all of it.
@@ -142,9 +172,16 @@ impl Executable {
         Ok(())
     }
 
-    /// The words that depend on where it is.
-    pub(crate) fn relocations(&self) -> &[Relocation] {
-        &self.relocations
+    /// Calls `write` with the words that depend on where it is: the address of each, relative to the start, and what is there.
+    ///
+    /// # Errors
+    /// Its relocations are not as expected, or what `write` says.
+    pub(crate) fn relocate(
+        &self,
+        mut write: impl FnMut(u64, Value<'_>) -> Result<(), ImageError>,
+    ) -> Result<(), ImageError> {
+        let data: &[u8] = &self.bytes;
+        Ok(relocate(data, &mut write)?)
     }
 }
 
@@ -153,10 +190,11 @@ fn address_range(segment: &elf::ProgramHeader64<Endianness>, endian: Endianness)
     start..start.saturating_add(segment.p_memsz(endian))
 }
 
-fn relocations<'data, R: ReadRef<'data>>(
-    elf: &ElfFile64<'data, Endianness, R>,
-    data: R,
-) -> Result<Vec<Relocation>, Problem> {
+fn relocate<'data>(
+    data: &'data [u8],
+    write: &mut impl FnMut(u64, Value<'data>) -> Result<(), ImageError>,
+) -> Result<(), Problem> {
+    let elf = ElfFile64::<Endianness, &[u8]>::parse(data)?;
     let endian = elf.endian();
     let sections = elf.elf_section_table();
     let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
@@ -167,7 +205,6 @@ fn relocations<'data, R: ReadRef<'data>>(
             }
         }
     }
-    let mut all = Vec::new();
     for section in sections.iter() {
         // Those that the loader applies are loaded.
         let Some((entries, _)) = section.rela(endian, data)? else { continue };
@@ -182,8 +219,7 @@ fn relocations<'data, R: ReadRef<'data>>(
                     let index = object::SymbolIndex(entry.r_sym(endian, false) as usize);
                     let symbol = symbols.symbol(index)?;
                     if symbol.is_undefined(endian) {
-                        let name = symbol.name(endian, symbols.strings())?;
-                        Value::Import(String::from_utf8_lossy(name).into_owned())
+                        Value::Import(symbol.name(endian, symbols.strings())?)
                     } else {
                         Value::Own(symbol.st_value(endian).wrapping_add(addend))
                     }
@@ -194,10 +230,10 @@ fn relocations<'data, R: ReadRef<'data>>(
                 }
                 _ => return Err(bad("it has relocations of an unknown kind").into()),
             };
-            all.push(Relocation { at, value });
+            write(at, value)?;
         }
     }
-    Ok(all)
+    Ok(())
 }
 
 enum Problem {
@@ -208,6 +244,15 @@ enum Problem {
 impl From<object::Error> for Problem {
     fn from(error: object::Error) -> Self {
         Self::Object(error)
+    }
+}
+
+impl From<Problem> for ImageError {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::Object(error) => Self::Executable(error.to_string()),
+            Problem::Image(error) => error,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{Advice, madvise};
 
 use crate::executable::{Executable, Tls, Value};
 use crate::imports;
@@ -16,11 +17,14 @@ use crate::inside::entry;
 use crate::inside::heap::Heap;
 use crate::inside::system::{self, Action};
 use crate::inside::{faults, follow};
-use crate::layout::{BASE, CONTEXT_COUNT, CONTEXTS, SLOTS, STUBS, tcb};
+use crate::layout::{BASE, CONTEXT_COUNT, CONTEXTS, HEAP, SLOTS, STUBS, tcb};
 use crate::slots::{Shared, Slots};
 
 /// Bytes of the file: up to where the scratch page begins.
 const FILE_BYTES: u64 = crate::layout::SCRATCH - BASE;
+
+/// What preparing takes of the first context's heap, in whole pages: the tables of the decoder and of the encoder.
+const PREPARED: usize = 310 * 4096;
 
 /// Why there is no image.
 #[derive(Debug, thiserror::Error)]
@@ -272,6 +276,13 @@ fn map(at: Option<u64>, file: BorrowedFd<'_>, part: &Part) -> io::Result<NonNull
     NonNull::new(start.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
+/// Has the kernel find pages for memory that is to be written to, all at once. Where it cannot (before Linux 5.14) each comes when it is
+/// touched.
+fn populate(start: u64, bytes: usize) {
+    // SAFETY: memory of the image that is mapped; what is in it stays as it is.
+    let _ = unsafe { madvise(start as *mut _, bytes, Advice::LinuxPopulateWrite) };
+}
+
 /// All parts, mapped in this process where programs will have them.
 struct Mapped {
     parts: Vec<Part>,
@@ -296,28 +307,30 @@ impl Mapped {
     /// Writes the executable's data, with all addresses as they will be.
     fn fill(&self, executable: &Executable, own_start: u64) -> Result<(), ImageError> {
         let (start, bytes) = (BASE + executable.data, (executable.end - executable.data) as usize);
+        populate(start, bytes);
         // SAFETY: new memory of this length that nothing else refers to.
         let memory = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, bytes) };
         executable.load(memory)?;
         let replacements = imports::replacements();
-        for relocation in executable.relocations() {
-            let value = match &relocation.value {
-                Value::Own(address) => BASE.wrapping_add(*address),
+        executable.relocate(|at, value| {
+            let value = match value {
+                Value::Own(address) => BASE.wrapping_add(address),
                 Value::Import(name) => {
-                    let replaced = replacements.iter().find(|(replaced, _)| replaced == name);
+                    let replaced = replacements.iter().find(|(replaced, _)| replaced.as_bytes() == name);
                     replaced.map_or_else(imports::refused, |(_, function)| *function) - own_start + BASE
                 }
             };
-            let at = relocation.at.checked_sub(executable.data).and_then(|at| usize::try_from(at).ok());
+            let at = at.checked_sub(executable.data).and_then(|at| usize::try_from(at).ok());
             let word = at.and_then(|at| memory.get_mut(at..at.checked_add(8)?));
             let word = word.ok_or_else(|| ImageError::Executable("a relocation is not in its data".to_owned()))?;
             word.copy_from_slice(&value.to_ne_bytes());
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Makes the contexts, and calls the image's own `prepare` in the first of them.
     fn prepare(&self, tls: &Tls, own_start: u64) {
+        populate(tcb(0) + HEAP, PREPARED);
         for context in 0..CONTEXT_COUNT {
             let at = tcb(context);
             let variables = (at - tls.bytes) as *mut u8;

@@ -136,7 +136,7 @@ fn kernel(files: &Files) -> Kernel {
 fn shows_addresses(kallsyms: &Path) -> bool {
     use std::io::{BufRead, BufReader};
     let Ok(file) = fs::File::open(kallsyms) else { return false };
-    let lines = BufReader::new(file).lines().map_while(Result::ok).take(64);
+    let lines = BufReader::with_capacity(512, file).lines().map_while(Result::ok).take(64);
     lines.filter_map(|line| u64::from_str_radix(line.split_whitespace().next()?, 16).ok()).any(|address| address != 0)
 }
 

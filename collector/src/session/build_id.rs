@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use object::{Object, ReadCache};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
+use object::{Endianness, FileKind, Object, ReadCache, ReadRef, elf};
 use perfdata::{BuildId, BuildIdEntry};
 
 use crate::session::tally::MappedBy;
@@ -62,8 +63,31 @@ fn find_file(path: &[u8], by: MappedBy) -> Option<PathBuf> {
 
 fn file_build_id(path: &Path) -> Option<Vec<u8>> {
     let file = ReadCache::new(File::open(path).ok()?);
-    let id = object::File::parse(&file).ok()?.build_id().ok()??.to_vec();
-    Some(id)
+    match FileKind::parse(&file).ok()? {
+        FileKind::Elf32 => elf_build_id::<elf::FileHeader32<Endianness>, _>(&file),
+        FileKind::Elf64 => elf_build_id::<elf::FileHeader64<Endianness>, _>(&file),
+        _ => None,
+    }
+}
+
+/// From the notes alone: to parse the file as a whole would be to read its symbols.
+fn elf_build_id<'data, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(data: R) -> Option<Vec<u8>> {
+    let header = Elf::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let id = |mut notes: NoteIterator<'data, Elf>| {
+        while let Ok(Some(note)) = notes.next() {
+            if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
+                return Some(note.desc().to_vec());
+            }
+        }
+        None
+    };
+    let segments = header.program_headers(endian, data).unwrap_or_default();
+    let of_segments = segments.iter().find_map(|segment| id(segment.notes(endian, data).ok()??));
+    of_segments.or_else(|| {
+        let sections = header.section_headers(endian, data).ok()?;
+        sections.iter().find_map(|section| id(section.notes(endian, data).ok()??))
+    })
 }
 
 /// The vDSO is the same in all processes: this one's will do.
@@ -77,13 +101,14 @@ fn vdso_build_id() -> Option<Vec<u8>> {
     Some(id)
 }
 
+/// Those of the modules that were loaded: `/sys/module` has what is built in, too.
 fn module_ids() -> Vec<(String, Vec<u8>)> {
-    let modules = fs::read_dir("/sys/module").into_iter().flatten().flatten();
-    let id = |module: fs::DirEntry| {
-        let notes = fs::read(module.path().join("notes/.note.gnu.build-id")).ok()?;
-        Some((format!("[{}]", module.file_name().to_str()?), note_build_id(&notes)?))
+    let list = fs::read_to_string("/proc/modules").unwrap_or_default();
+    let id = |module: &str| {
+        let notes = fs::read(format!("/sys/module/{module}/notes/.note.gnu.build-id")).ok()?;
+        Some((format!("[{module}]"), note_build_id(&notes)?))
     };
-    let mut ids: Vec<_> = modules.filter_map(id).collect();
+    let mut ids: Vec<_> = list.lines().filter_map(|line| id(line.split(' ').next()?)).collect();
     ids.sort();
     ids
 }

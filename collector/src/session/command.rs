@@ -29,7 +29,6 @@ pub(crate) struct Command {
 }
 
 /// A command that waits to be started.
-#[derive(Debug)]
 pub(crate) struct PreparedCommand {
     program: PathBuf,
     child: StoppedChild,
@@ -52,7 +51,7 @@ impl PreparedCommand {
             (Err(source), _) | (_, Err(source)) => return Err(CommandError { program, source }.into()),
         };
         // What fails here is a matter of limits of this process, not of the command.
-        let child = StoppedChild::fork(&arguments, environment.as_deref(), signals, stdout_to_stderr);
+        let child = StoppedChild::start_waiting(arguments, environment, signals, stdout_to_stderr);
         let child = child.map_err(RecordError::system("starting a process for the command"))?;
         Ok(Self { program, child, tracer: None })
     }

@@ -22,7 +22,8 @@ const IMAGE_END: u64 = 0xffff_ffff_c000_0000;
 ///
 /// Its symbol `_etext` would tell where code ends, but the kernel takes 40 ms to print all symbols before it.
 pub(crate) fn kernel_text(kallsyms: &Path) -> Option<KernelMapping> {
-    for line in BufReader::new(fs::File::open(kallsyms).ok()?).lines() {
+    // The kernel writes as many lines as are asked for, and the first few are enough.
+    for line in BufReader::with_capacity(512, fs::File::open(kallsyms).ok()?).lines() {
         let line = line.ok()?;
         let mut fields = line.split_whitespace();
         let (address, _, name) = (fields.next()?, fields.next()?, fields.next()?);

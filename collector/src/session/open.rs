@@ -1,14 +1,12 @@
 //! Opening the events of a session on every CPU and thread, and mapping the rings.
 
-use std::io;
-
 use perfdata::{EventAttr, EventDescription, ReadFormat};
 
 use crate::errno::Errno;
 use crate::machine::EventOpener;
 use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::{EventSpec, SessionAttrs};
-use crate::sys::{EventFd, Ring, Scope, SignalFd, StoppedChild, seize, try_timer};
+use crate::sys::{EventFd, Measuring, MeasuringChild, Ring, Scope, seize, try_timer};
 
 /// Opens on the running kernel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,11 +22,10 @@ impl EventOpener for KernelOpener {
     }
 
     fn try_trace(&mut self) -> Result<(), Errno> {
-        let of_system = |error: io::Error| Errno(error.raw_os_error().unwrap_or(0));
-        let signals = SignalFd::block(&[]).map_err(of_system)?;
-        // It is never let go, so nothing is executed.
-        let child = StoppedChild::fork(&[], None, &signals, false).map_err(of_system)?;
-        seize(child.pid().as_raw_nonzero().get(), 0)
+        // It never begins.
+        let child = MeasuringChild::start(Measuring::Stops { signal: libc::SIGURG }, 0)
+            .map_err(|error| Errno(error.raw_os_error().unwrap_or(0)))?;
+        seize(child.pid(), 0)
     }
 
     fn try_timer(&mut self) -> Result<(), Errno> {

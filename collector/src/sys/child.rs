@@ -1,18 +1,19 @@
-//! A forked child that waits before its `exec`.
+//! A child that waits before its `exec`.
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::ptr::{self, addr_of_mut};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr;
 
+use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::sys::inherited;
+use crate::sys::sharing_child::SharingChild;
 use crate::sys::signals::SignalFd;
 
 /// A child that waits before its `exec`.
-#[derive(Debug)]
 pub(crate) struct StoppedChild {
     pid: Pid,
     /// A byte here lets it go; closing it without one makes it exit.
@@ -21,45 +22,67 @@ pub(crate) struct StoppedChild {
     failure: OwnedFd,
     /// A tracer waits for its end: this thread must not, or it would take the tracer's reports.
     traced: bool,
+    /// What it works with, until its exec or its end.
+    own: Option<SharingChild<Task>>,
+}
+
+/// What a child is to do. The descriptors are those that it has, too.
+struct Task {
+    arguments: Strings,
+    environment: Option<Strings>,
+    stdout_to_stderr: bool,
+    go: RawFd,
+    not_its_own: RawFd,
+    failure: RawFd,
+    mask: libc::sigset_t,
+}
+
+/// Strings as `execvp` wants them.
+struct Strings {
+    /// Of each of the strings, and a null.
+    pointers: Vec<*const libc::c_char>,
+    _strings: Vec<CString>,
+}
+
+impl From<Vec<CString>> for Strings {
+    fn from(strings: Vec<CString>) -> Self {
+        let pointers = strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect();
+        Self { pointers, _strings: strings }
+    }
 }
 
 impl StoppedChild {
-    /// Forks. The child will run `arguments[0]`, searched in `PATH`, with the signal mask the caller had before `signals`;
+    /// Starts it. The child will run `arguments[0]`, searched in `PATH`, with the signal mask the caller had before `signals`;
     /// with `stdout_to_stderr` what it prints goes where its errors go. `environment`: what it has of that, `NAME=value` each; `None`: what
     /// this process has.
-    pub(crate) fn fork(
-        arguments: &[CString],
-        environment: Option<&[CString]>,
+    pub(crate) fn start_waiting(
+        arguments: Vec<CString>,
+        environment: Option<Vec<CString>>,
         signals: &SignalFd,
         stdout_to_stderr: bool,
     ) -> io::Result<Self> {
-        let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
-            strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
-        };
-        let (pointers, environment) = (pointers(arguments), environment.map(pointers));
         let (go_read, go_write) = pipe_with(PipeFlags::CLOEXEC)?;
         let (failure_read, failure_write) = pipe_with(PipeFlags::CLOEXEC)?;
         // Who starts us may ignore SIGCHLD; the kernel would then throw the child's exit status away.
         // SAFETY: the default action is no handler that could be called.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-        // SAFETY: the child calls only what is async-signal-safe (and `execvp` and `execvpe`, which glibc makes so) and ends in `run_child`.
-        match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
-            0 => {
-                drop(go_write);
-                // SAFETY: we are in the forked child; both lists of pointers end with a null, and the strings live on.
-                unsafe {
-                    if stdout_to_stderr {
-                        libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
-                    }
-                    run_child(&pointers, environment.as_deref(), &go_read, &failure_write, &signals.before)
-                }
-            }
-            pid => match Pid::from_raw(pid) {
-                Some(pid) => Ok(Self { pid, go: Some(go_write), failure: failure_read, traced: false }),
-                None => Err(io::Error::other("fork returned no process id")),
-            },
-        }
+        // `execvp` has the path on the stack, and for scripts a copy of the arguments' addresses.
+        let path = std::env::var_os("PATH").map_or(0, |path| path.len());
+        let more = path + (arguments.len() + 8) * size_of::<*const libc::c_char>();
+        let task = Task {
+            arguments: arguments.into(),
+            environment: environment.map(Strings::from),
+            stdout_to_stderr,
+            go: go_read.as_raw_fd(),
+            not_its_own: go_write.as_raw_fd(),
+            failure: failure_write.as_raw_fd(),
+            mask: signals.before,
+        };
+        let mut own = SharingChild::new(task, run, more);
+        // SAFETY: the child calls only what is async-signal-safe (and `execvp` and `execvpe`, which glibc makes so). Its calls fail only
+        // while this thread waits in `start`. What it works with is kept until it has gone: see `start` and `drop`.
+        let pid = unsafe { own.start() }?;
+        Ok(Self { pid, go: Some(go_write), failure: failure_read, traced: false, own: Some(own) })
     }
 
     /// The child's process id, before and after its `exec`.
@@ -78,11 +101,9 @@ impl StoppedChild {
             rustix::io::write(&go, &[1])?;
         }
         let mut errno = [0; 4];
-        match rustix::io::retry_on_intr(|| rustix::io::read(&self.failure, &mut errno)) {
+        match retry_on_intr(|| rustix::io::read(&self.failure, &mut errno)) {
             Ok(4) => {
-                if !self.traced {
-                    let _ = waitpid(Some(self.pid), WaitOptions::empty());
-                }
+                self.wait_for_end();
                 Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))
             }
             _ => Ok(self.pid),
@@ -90,39 +111,49 @@ impl StoppedChild {
     }
 }
 
-impl Drop for StoppedChild {
-    fn drop(&mut self) {
-        if self.go.take().is_some() && !self.traced {
-            let _ = waitpid(Some(self.pid), WaitOptions::empty());
+impl StoppedChild {
+    /// It ends by itself. Where only a tracer may wait for that, what it works with stays.
+    fn wait_for_end(&mut self) {
+        if self.traced {
+            std::mem::forget(self.own.take());
+        } else {
+            let _ = retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::empty()));
         }
     }
 }
 
-/// What the forked child does: wait, restore signals, `exec`.
+impl Drop for StoppedChild {
+    fn drop(&mut self) {
+        if self.go.take().is_some() {
+            self.wait_for_end();
+        }
+    }
+}
+
+/// What the child does: wait, restore signals, `exec`.
 ///
 /// # Safety
-/// Only in a forked child; `arguments` and `environment` must be pointers to strings, and a null.
-unsafe fn run_child(
-    arguments: &[*const libc::c_char],
-    environment: Option<&[*const libc::c_char]>,
-    go: &OwnedFd,
-    failure: &OwnedFd,
-    mask: &libc::sigset_t,
-) -> ! {
+/// Only in a child; the pointers of the task are to strings, and a null, and the descriptors are open there.
+unsafe fn run(task: &Task) -> ! {
     // SAFETY: the callee's contract; all pointers are to live locals or to the caller's strings.
     unsafe {
-        let mut byte = 0_u8;
-        if libc::read(go.as_raw_fd(), addr_of_mut!(byte).cast(), 1) != 1 {
+        rustix::io::close(task.not_its_own);
+        if task.stdout_to_stderr {
+            libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
+        }
+        let mut byte = [0_u8];
+        if rustix::io::read(BorrowedFd::borrow_raw(task.go), &mut byte) != Ok(1) {
             libc::_exit(0);
         }
         inherited::restore();
-        libc::pthread_sigmask(libc::SIG_SETMASK, mask, ptr::null_mut());
-        match environment {
-            Some(environment) => libc::execvpe(arguments[0], arguments.as_ptr(), environment.as_ptr()),
+        libc::pthread_sigmask(libc::SIG_SETMASK, &task.mask, ptr::null_mut());
+        let arguments = &task.arguments.pointers;
+        match &task.environment {
+            Some(environment) => libc::execvpe(arguments[0], arguments.as_ptr(), environment.pointers.as_ptr()),
             None => libc::execvp(arguments[0], arguments.as_ptr()),
         };
         let errno = (*libc::__errno_location()).to_ne_bytes();
-        libc::write(failure.as_raw_fd(), errno.as_ptr().cast(), errno.len());
+        let _ = rustix::io::write(BorrowedFd::borrow_raw(task.failure), &errno);
         libc::_exit(127)
     }
 }

@@ -1,12 +1,13 @@
-//! A forked child that measures for how long the kernel keeps it from its own code.
+//! A child that measures for how long the kernel keeps it from its own code.
 
 use std::arch::asm;
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -14,6 +15,8 @@ use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::time::Timespec;
+
+use crate::sys::sharing_child::SharingChild;
 
 /// Times that one child measures of a kind at most: they go through the pipe at once.
 const MOST: usize = 256;
@@ -32,42 +35,50 @@ const LENGTH: i64 = 2;
 pub(crate) enum Measuring {
     /// It sends itself this signal, which does nothing to it unless someone traces it: how long it stands still. Then it exits.
     Stops { signal: i32 },
-    /// First it makes system calls as threads do whose bursts go on after them: how long each takes. Then it computes, while a clock that
-    /// somebody has opened for it sends it this signal: how long it is kept from computing.
+    /// First it makes system calls as threads do whose bursts go on after them: how long each takes. Then it waits to be told to go on, and
+    /// computes while a clock that somebody has opened for it sends it this signal: how long it is kept from computing.
     Signals { signal: i32 },
 }
 
 /// A child of the calling thread that measures.
-#[derive(Debug)]
 pub(crate) struct MeasuringChild {
     pid: Pid,
-    /// A byte here lets it begin; closing it without one makes it exit.
-    go: Option<OwnedFd>,
+    /// A byte here lets it begin, another go on.
+    go: OwnedFd,
     results: OwnedFd,
     reaped: bool,
+    /// What it works with, until it is gone.
+    _own: SharingChild<Task>,
+    /// It has this process's memory, and what signals count there: only one at a time.
+    _only: MutexGuard<'static, ()>,
+}
+
+/// What a child is to do. The descriptors are those that it has, too.
+struct Task {
+    what: Measuring,
+    times: usize,
+    go: RawFd,
+    not_its_own: RawFd,
+    results: RawFd,
 }
 
 impl MeasuringChild {
-    /// Forks. The child waits until it is told to begin; then it measures so many times (256 at most) of each kind.
+    /// Starts it. The child waits until it is told to begin; then it measures so many times (256 at most) of each kind.
     ///
     /// # Errors
     /// There can be no more processes, or no more open files.
-    pub(crate) fn fork(what: Measuring, times: usize) -> io::Result<Self> {
+    pub(crate) fn start(what: Measuring, times: usize) -> io::Result<Self> {
+        static ONE: Mutex<()> = Mutex::new(());
+        let only = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let (go_read, go_write) = pipe_with(PipeFlags::CLOEXEC)?;
         let (results, results_write) = pipe_with(PipeFlags::CLOEXEC)?;
-        // SAFETY: the child calls only what is async-signal-safe, and ends in `run`.
-        match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
-            0 => {
-                drop(go_write);
-                // SAFETY: we are in the forked child.
-                unsafe { run(what, times.min(MOST), &go_read, &results_write) }
-            }
-            pid => match Pid::from_raw(pid) {
-                Some(pid) => Ok(Self { pid, go: Some(go_write), results, reaped: false }),
-                None => Err(io::Error::other("fork returned no process id")),
-            },
-        }
+        let numbers = [&go_read, &go_write, &results_write].map(AsRawFd::as_raw_fd);
+        let [go, not_its_own, results_number] = numbers;
+        let task = Task { what, times: times.min(MOST), go, not_its_own, results: results_number };
+        let mut own = SharingChild::new(task, run, 0);
+        // SAFETY: the child calls only what is async-signal-safe. The value is dropped when it is gone: see `drop` and `has_ended`.
+        let pid = unsafe { own.start() }?;
+        Ok(Self { pid, go: go_write, results, reaped: false, _own: own, _only: only })
     }
 
     /// The child's process id, which is its only thread's.
@@ -75,12 +86,12 @@ impl MeasuringChild {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Lets it begin.
+    /// Lets it begin, or go on.
     ///
     /// # Errors
     /// It is not there any more.
-    pub(crate) fn begin(&mut self) -> io::Result<()> {
-        self.go.take().map_or(Ok(0), |go| rustix::io::write(&go, &[1]))?;
+    pub(crate) fn go_on(&self) -> io::Result<()> {
+        rustix::io::write(&self.go, &[1])?;
         Ok(())
     }
 
@@ -110,25 +121,29 @@ impl Drop for MeasuringChild {
     }
 }
 
-/// What the forked child does.
+/// What the child does.
 ///
 /// # Safety
-/// Only in a forked child; `count` is at most `MOST`.
-unsafe fn run(what: Measuring, count: usize, go: &OwnedFd, results: &OwnedFd) -> ! {
+/// Only in a child; at most `MOST` times, and the descriptors are open there.
+unsafe fn run(task: &Task) -> ! {
     // SAFETY: the pointers are to live locals; all calls are async-signal-safe; no more is written than there is.
     unsafe {
-        let mut byte = 0_u8;
-        if libc::read(go.as_raw_fd(), ptr::addr_of_mut!(byte).cast(), 1) != 1 {
-            libc::_exit(0);
-        }
+        rustix::io::close(task.not_its_own);
+        let wait = || {
+            if rustix::io::read(BorrowedFd::borrow_raw(task.go), &mut [0_u8]) != Ok(1) {
+                libc::_exit(0);
+            }
+        };
+        wait();
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         let say = |times: &[u64]| {
-            libc::write(results.as_raw_fd(), times.as_ptr().cast(), size_of_val(times));
+            let bytes = std::slice::from_raw_parts(times.as_ptr().cast::<u8>(), size_of_val(times));
+            let _ = rustix::io::write(BorrowedFd::borrow_raw(task.results), bytes);
         };
         let mut times = [0_u64; MOST];
-        let times = &mut times[..count];
-        match what {
+        let times = &mut times[..task.times];
+        match task.what {
             Measuring::Stops { signal } => {
                 libc::signal(signal, libc::SIG_DFL);
                 libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
@@ -141,6 +156,7 @@ unsafe fn run(what: Measuring, count: usize, go: &OwnedFd, results: &OwnedFd) ->
                 say(times);
             }
             Measuring::Signals { signal } => {
+                SELECTOR.store(ALLOW, Relaxed);
                 handle(signal, overflowed);
                 handle(libc::SIGSYS, in_front_of_call);
                 handle(libc::SIGTRAP, after_call);
@@ -148,6 +164,8 @@ unsafe fn run(what: Measuring, count: usize, go: &OwnedFd, results: &OwnedFd) ->
                 // Where this is not to be had, a time of zero says so.
                 let made = follow_calls(times);
                 say(if made { times } else { &[0] });
+                // What it computed before there is a clock would be for nothing: on a busy machine that takes a while.
+                wait();
                 let seen = wait_for_overflows(times);
                 libc::signal(signal, libc::SIG_IGN);
                 say(&times[..seen]);
@@ -213,7 +231,7 @@ static SELECTOR: AtomicU8 = AtomicU8::new(ALLOW);
 /// # Safety
 /// The handlers of SIGSYS and SIGTRAP are those below.
 unsafe fn follow_calls(times: &mut [u64]) -> bool {
-    // SAFETY: the kernel reads the selector, which lives as long as the process.
+    // SAFETY: the kernel reads the selector, which is there as long as the process.
     if unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, 1_u64, 0_u64, 0_u64, SELECTOR.as_ptr()) } != 0 {
         return false;
     }

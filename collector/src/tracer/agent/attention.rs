@@ -48,7 +48,8 @@ impl Attention {
         epoll::add(&quiet, &signals, SIGNALS, EventFlags::IN)?;
         epoll::add(&full, &signals, SIGNALS, EventFlags::IN)?;
         for ring in sideband.polled() {
-            epoll::add(&full, ring, HAPPENINGS, EventFlags::IN)?;
+            // Told of once. An event whose threads have all ended has hung up for good.
+            epoll::add(&full, ring, HAPPENINGS, EventFlags::IN | EventFlags::ET)?;
         }
         Ok(Self { signals, quiet, full, part: 1.0, looks: true, cost: 0.0, random: fastrand::Rng::with_seed(seed) })
     }

@@ -37,6 +37,7 @@ impl Visits {
         shared: &Shared,
         statistics: &mut TracerStatistics,
     ) -> bool {
+        // Few are visited, so what decoding needs is computed when it is: most code does without.
         let taker = self.taker.get_or_insert_with(|| BurstTaker::new(TracerKind::Lookahead, self.end));
         taker.part(kernel);
         statistics.sampling_stops += 1;

@@ -27,8 +27,8 @@ const BUILT_IN: (Duration, Duration) = (Duration::from_micros(30), Duration::fro
 const COLD: f64 = 0.3;
 
 /// Overflows and system calls that are timed.
-const TIMES: usize = 12;
-/// CPU time between two of the overflows, ns: several times what one costs.
+const TIMES: usize = 8;
+/// CPU time between two of the overflows, ns: several times what one costs. With shorter ones the kernel's caches are warm: a twentieth less.
 const PERIOD: u64 = 100_000;
 /// How long the child is waited for.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -57,12 +57,12 @@ pub(crate) struct Charge {
 /// Why there are no times.
 #[derive(Debug, thiserror::Error)]
 enum NotTimed {
-    #[error("fork: {0}")]
-    Fork(io::Error),
+    #[error("a child: {0}")]
+    Start(io::Error),
     #[error("a clock for a child: {0}")]
     Clock(Errno),
     #[error("a child: {0}")]
-    Begin(io::Error),
+    GoOn(io::Error),
 }
 
 impl Charge {
@@ -123,15 +123,16 @@ impl SignalCost {
 /// How long a child was kept from its code by signals of its clock, and by system calls with signals around them. It is gone then.
 fn times() -> Result<(Vec<Duration>, Vec<Duration>), NotTimed> {
     let signal = libc::SIGURG;
-    let mut child = MeasuringChild::fork(Measuring::Signals { signal }, TIMES).map_err(NotTimed::Fork)?;
+    let child = MeasuringChild::start(Measuring::Signals { signal }, TIMES).map_err(NotTimed::Start)?;
     let attr = EventAttr { sample_period_or_freq: PERIOD, ..Clock::Time.attr() };
     let clock = EventFd::open(&attr, Scope::Thread(child.pid(), None)).map_err(NotTimed::Clock)?;
-    child.begin().map_err(NotTimed::Begin)?;
+    child.go_on().map_err(NotTimed::GoOn)?;
     let system_calls = child.times(PATIENCE);
     if system_calls.is_empty() {
         return Ok((Vec::new(), system_calls));
     }
     clock.signal_to(child.pid(), signal).and_then(|()| clock.enable()).map_err(NotTimed::Clock)?;
+    child.go_on().map_err(NotTimed::GoOn)?;
     Ok((child.times(PATIENCE), system_calls))
 }
 

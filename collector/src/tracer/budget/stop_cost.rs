@@ -140,8 +140,8 @@ pub(crate) fn calibrate(kernel: &mut impl Kernel) -> StopCost {
 #[derive(Debug, thiserror::Error)]
 enum NotTimed {
     /// There is no child.
-    #[error("fork: {0}")]
-    Fork(io::Error),
+    #[error("a child: {0}")]
+    Start(io::Error),
     /// It may not be traced.
     #[error("tracing a child: {0}")]
     Seize(Errno),
@@ -162,7 +162,7 @@ enum NotTimed {
 /// The times that the child stood still.
 fn timed_stops(kernel: &mut impl Kernel, allowed: Option<&CpuSet>) -> Result<Vec<Duration>, NotTimed> {
     let stops = Measuring::Stops { signal: SIGNALS[0] };
-    let mut child = MeasuringChild::fork(stops, 2 * STOPS).map_err(NotTimed::Fork)?;
+    let mut child = MeasuringChild::start(stops, 2 * STOPS).map_err(NotTimed::Start)?;
     let pid = child.pid();
     kernel.seize(pid, libc::PTRACE_O_EXITKILL).map_err(NotTimed::Seize)?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_some_and(|allowed| allowed.is_set(cpu)));
@@ -174,7 +174,7 @@ fn timed_stops(kernel: &mut impl Kernel, allowed: Option<&CpuSet>) -> Result<Vec
     };
     let pinned = keep_to(Pid::from_raw(pid), here).and_then(|()| keep_to(None, here));
     pinned.ok_or(NotTimed::Affinity)?;
-    child.begin().map_err(NotTimed::Begin)?;
+    child.go_on().map_err(NotTimed::Begin)?;
     let (mut stops, end) = (0, kernel.now() + PATIENCE);
     loop {
         match kernel.next_report() {

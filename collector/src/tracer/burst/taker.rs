@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use addresses::Avma;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess};
-use lookahead::{Fuel, LONGEST_INSTRUCTION, Overlay, Registers, StopReason, run, run_with_lines, warm_up};
+use lookahead::{Fuel, LONGEST_INSTRUCTION, Overlay, Registers, StopReason, run, run_with_lines};
 
 use crate::errno::Errno;
 use crate::tracer::burst::ThreadId;
@@ -47,7 +47,6 @@ pub(crate) struct Standing<'a, K: Kernel> {
 
 impl BurstTaker {
     pub(crate) fn new(kind: TracerKind, end: BurstEnd) -> Self {
-        warm_up();
         Self { kind, end, overlay: Overlay::new(PAGES), reader: PageReader::new(), part_began: Duration::ZERO }
     }
 

@@ -45,6 +45,8 @@ impl<K: Kernel> Executor<K> {
         kernel: K,
         stop_cost: StopCost,
     ) -> Self {
+        // Its threads stand still for every burst.
+        lookahead::warm_up();
         Self {
             own_thread: kernel.own_thread(),
             threads: ThreadTable::new(settings.clock.attr(), settings.inherit),
