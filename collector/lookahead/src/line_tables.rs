@@ -65,17 +65,20 @@ pub(crate) struct Place {
 pub(crate) struct LineTables {
     places: Box<[Place; PLACES]>,
     number: u64,
+    /// Some line was put in since the run began: else nobody looks at the tables, and they need not be in the caches.
+    in_use: bool,
 }
 
 impl Default for LineTables {
     fn default() -> Self {
-        Self { places: Box::new([NONE; PLACES]), number: 0 }
+        Self { places: Box::new([NONE; PLACES]), number: 0, in_use: false }
     }
 }
 
 impl LineTables {
     /// Forgets everything: another run begins.
     pub(crate) fn begin(&mut self) {
+        self.in_use = false;
         self.number = (self.number + 1) % NUMBERS;
         if self.number == 0 {
             self.places.fill(NONE);
@@ -95,12 +98,17 @@ impl LineTables {
     /// A line that is known has lost its place to another.
     #[inline(always)]
     pub(crate) fn forget_place(&mut self, place: usize) {
-        self.places[READS.first + place] = NONE;
-        self.places[WRITES.first + place % WRITES.places] = NONE;
+        if self.in_use {
+            self.places[READS.first + place] = NONE;
+            self.places[WRITES.first + place % WRITES.places] = NONE;
+        }
     }
 
     /// Lines of a page are elsewhere from now on. They could be read where they were, not written.
     pub(crate) fn moved(&mut self, page: u64, mut lines: u64) {
+        if !self.in_use {
+            return;
+        }
         while lines != 0 {
             let line = page * (PAGE / LINE) as u64 + u64::from(lines.trailing_zeros());
             for table in [READS, STACK_READS] {
@@ -117,6 +125,7 @@ impl LineTables {
     pub(crate) fn put(&mut self, address: u64, slot: &Slot, table: Table) {
         let open = if table == WRITES || table == STACK_WRITES { slot.writable } else { slot.readable };
         if slot.page == address >> 12 && open >> ((address & 0xfff) as usize / LINE) & 1 != 0 {
+            self.in_use = true;
             let line = address / LINE as u64;
             let distance = slot.bytes.address().wrapping_sub(slot.page << 12);
             self.places[table.place(line)] = Place { tag: line | self.tag(), distance };

@@ -19,6 +19,7 @@ use crate::flags::{AF, OF, STATUS};
 use crate::lines::DataLines;
 use crate::machine::Machine;
 use crate::memory::{PAGE, Page};
+use crate::outcome::StopReason;
 use crate::stub::code::{Code, Traits};
 
 /// Bytes of executable memory; about 20,000 stubs.
@@ -269,17 +270,18 @@ pub(crate) struct Allowed {
     pub(crate) suspect: (u64, usize, u64),
 }
 
-/// Runs a compiled block, and those that follow. `None`, with nothing done, if the id names none of the stubs at hand.
+/// Runs a compiled block, and those that follow. Nothing is run, as if a branch had led to nowhere, if the id names none of the stubs at hand.
 pub(crate) fn run_compiled(
     id: CompiledId,
     m: &mut Machine<'_>,
     lines: &mut DataLines,
     blocks: ForBlocks<'_>,
     allowed: &Allowed,
-) -> Option<ExitCode> {
+) -> ExitCode {
     let stubs = &m.resident.stubs;
-    let base = stubs.mapping_of(id)?.executable.as_ptr();
-    let start = base.wrapping_add(stubs.routines? as usize + Routine::START.offset());
+    let (Some(mapping), Some(routines)) = (stubs.mapping_of(id), stubs.routines) else { return refused(m, allowed) };
+    let base = mapping.executable.as_ptr();
+    let start = base.wrapping_add(routines as usize + Routine::START.offset());
     let code = base.wrapping_add(id.0.start as usize);
     m.blocks_have_status();
     let (tag, tables) = (m.resident.tables.tag(), m.resident.tables.start() as u64);
@@ -318,8 +320,18 @@ pub(crate) fn run_compiled(
         m.changed = m.context.hot.changed != 0;
         m.target = m.context.hot.target;
         (*frame.lines).continue_at(u64::from(m.context.hot.end.wrapping_sub(m.context.hot.left)));
-        Some(ExitCode(exit))
+        ExitCode(exit)
     }
+}
+
+/// What there is of a block whose code was forgotten: the cache forgets both together.
+#[cold]
+fn refused(m: &mut Machine<'_>, allowed: &Allowed) -> ExitCode {
+    m.stop = StopReason::UnreadableCode;
+    m.context.hot.left = allowed.left;
+    m.context.hot.not_taken = 0;
+    m.context.hot.next_branch = m.context.branches.as_ptr() as u64;
+    ExitCode::STOPPED
 }
 
 /// A page of memory that can be read where it is, as it belongs to the process that runs the interpreter.

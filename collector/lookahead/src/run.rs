@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::lines::{DataLines, Path};
 use crate::machine::Machine;
 use crate::memory::Memory;
-use crate::native::{Allowed, run_compiled};
+use crate::native::{Allowed, CompiledId, run_compiled};
 use crate::outcome::{Fuel, Outcome, StopReason};
 use crate::overlay::Overlay;
 use crate::registers::Registers;
@@ -74,13 +74,18 @@ fn run_into(
 ) -> Outcome {
     let mut machine = Machine::new(registers, overlay, memory, cache.lend());
     machine.repetitions = fuel.instructions.saturating_mul(64);
-    let (outcome, rip) = burst(&mut machine, registers.rip, cache, fuel, forbidden, sink);
+    let start = registers.rip;
+    let (outcome, rip) = match sink.lines().is_some() && cache.compiles() {
+        true => burst::<true>(&mut machine, start, cache, fuel, forbidden, sink),
+        false => burst::<false>(&mut machine, start, cache, fuel, forbidden, sink),
+    };
     machine.save(rip, registers);
     cache.take_back(machine.resident);
     outcome
 }
 
-fn burst(
+/// `COMPILES`: blocks that are compiled run by themselves.
+fn burst<const COMPILES: bool>(
     m: &mut Machine<'_>,
     start: u64,
     cache: &mut CodeCache,
@@ -88,69 +93,34 @@ fn burst(
     forbidden: &[Range<Avma>],
     sink: &mut impl Sink,
 ) -> (Outcome, u64) {
-    let mut left = fuel.instructions;
-    let mut branches = 0;
-    let mut not_taken = 0;
+    let mut burst = Burst { fuel, forbidden, left: fuel.instructions, branches: 0, not_taken: 0 };
     let mut spin = SpinDetector::default();
-    let end = |left, branches, not_taken, stop, rip| {
-        (Outcome { instructions: fuel.instructions - left, branches, not_taken, stop }, rip)
-    };
-    if left == 0 {
-        return end(left, 0, 0, StopReason::Fuel, start);
+    if burst.left == 0 {
+        return burst.end(StopReason::Fuel, start);
     }
     let mut id = match cache.at(start, m) {
         Ok(id) => id,
-        Err(stop) => return end(left, 0, 0, stop, start),
+        Err(stop) => return burst.end(stop, start),
     };
     loop {
         let block = &cache.blocks[id as usize];
         let wanted = block.count as usize;
-        let count = wanted.min(left as usize);
+        let count = wanted.min(burst.left as usize);
         let (first, after) = (block.first as usize, block.end);
-        if count == wanted
-            && let Some(lines) = sink.lines()
+        if COMPILES
+            && count == wanted
             && let Some(compiled) = cache.compiled(id, m)
         {
-            let allowed = Allowed {
-                left: left.min(u64::from(MOST_LEFT)) as u32,
-                until: fuel.branches.wrapping_sub(branches).min(spin.until()).min(BRANCHES as u64) as u32,
-                suspect: spin.suspect(),
-            };
-            if let Some(exit) = run_compiled(compiled, m, lines, cache.for_blocks(), &allowed) {
-                left -= u64::from(allowed.left - m.context.hot.left);
-                not_taken += u64::from(m.context.hot.not_taken);
-                let taken = m.context.taken().min(BRANCHES);
-                for &[from, to, kind] in &m.context.branches[..taken] {
-                    sink.taken(Branch { from: Avma(from), to: Avma(to), kind: BranchKind::of_compiled(kind) });
-                }
-                branches += taken as u64;
-                // The last one is looked at below.
-                spin.passed(taken as u64 - u64::from(exit == ExitCode::TAKEN));
-                let target = match exit {
-                    ExitCode::NOT_ENTERED => cache.start_of(m.context.hot.current),
-                    _ => m.context.hot.target,
-                };
-                let stop = match exit {
-                    ExitCode::TAKEN => why_not_on(&mut spin, m, target, branches == fuel.branches, left, forbidden),
-                    ExitCode::STOPPED => Some(m.stop),
-                    _ => (left == 0).then_some(StopReason::Fuel),
-                };
-                if let Some(stop) = stop {
-                    return end(left, branches, not_taken, stop, target);
-                }
-                let site = m.context.hot.site;
-                id = match cache.at(target, m) {
-                    Ok(id) => id,
-                    Err(stop) => return end(left, branches, not_taken, stop, target),
-                };
-                if exit == ExitCode::UNLINKED {
-                    cache.link(site, id, m);
-                }
-                continue;
+            match burst.run_blocks(compiled, m, cache, &mut spin, sink) {
+                Ok(next) => id = next,
+                Err((stop, rip)) => return burst.end(stop, rip),
             }
+            continue;
         }
         let ops = &cache.ops[first..first + count];
-        m.interpreter_has_status();
+        if COMPILES {
+            m.interpreter_has_status();
+        }
         let mut exit = None;
         for (index, op) in ops.iter().enumerate() {
             sink.before(m, op, index);
@@ -165,66 +135,121 @@ fn burst(
             _ => count,
         };
         sink.passed(passed);
-        left -= passed as u64;
+        burst.left -= passed as u64;
         let next = match exit {
             None => {
                 if count < wanted {
-                    return end(left, branches, not_taken, StopReason::Fuel, ops[count - 1].next());
+                    return burst.end(StopReason::Fuel, ops[count - 1].next());
                 }
-                if left == 0 {
-                    return end(left, branches, not_taken, StopReason::Fuel, after);
+                if burst.left == 0 {
+                    return burst.end(StopReason::Fuel, after);
                 }
                 cache.following(id, m).map_err(|stop| (stop, after))
             }
             Some((index, Exit::NotTaken)) => {
                 sink.executed(&ops[index]);
-                not_taken += 1;
-                if left == 0 {
-                    return end(left, branches, not_taken, StopReason::Fuel, after);
+                burst.not_taken += 1;
+                if burst.left == 0 {
+                    return burst.end(StopReason::Fuel, after);
                 }
                 cache.following(id, m).map_err(|stop| (stop, after))
             }
             Some((index, Exit::Taken(kind))) => {
-                branches += 1;
+                burst.branches += 1;
                 let target = m.target;
                 sink.taken(Branch { from: Avma(ops[index].ip), to: Avma(target), kind });
-                let stop = why_not_on(&mut spin, m, target, branches == fuel.branches, left, forbidden);
-                if let Some(stop) = stop {
-                    return end(left, branches, not_taken, stop, target);
+                if let Some(stop) = burst.why_not_on(&mut spin, m, target) {
+                    return burst.end(stop, target);
                 }
                 cache.after(id, target, m).map_err(|stop| (stop, target))
             }
             Some((index, Exit::Stop)) => {
-                return end(left, branches, not_taken, m.stop, ops[index].ip);
+                return burst.end(m.stop, ops[index].ip);
             }
         };
         id = match next {
             Ok(id) => id,
-            Err((stop, rip)) => return end(left, branches, not_taken, stop, rip),
+            Err((stop, rip)) => return burst.end(stop, rip),
         };
     }
 }
 
-/// Why a burst does not go on at the target of a branch that was taken.
-#[inline(always)]
-fn why_not_on(
-    spin: &mut SpinDetector,
-    m: &mut Machine<'_>,
-    target: u64,
-    is_last: bool,
+/// How far a burst has come.
+struct Burst<'f> {
+    fuel: Fuel,
+    forbidden: &'f [Range<Avma>],
+    /// Instructions that may still be executed.
     left: u64,
-    forbidden: &[Range<Avma>],
-) -> Option<StopReason> {
-    if is_last {
-        Some(StopReason::Branches)
-    } else if forbidden.iter().any(|range| range.contains(&Avma(target))) {
-        Some(StopReason::Forbidden)
-    } else if left == 0 {
-        Some(StopReason::Fuel)
-    } else if spin.repeats(target, m) {
-        Some(StopReason::Spinning)
-    } else {
-        None
+    branches: u64,
+    not_taken: u64,
+}
+
+impl Burst<'_> {
+    fn end(&self, stop: StopReason, rip: u64) -> (Outcome, u64) {
+        let instructions = self.fuel.instructions - self.left;
+        (Outcome { instructions, branches: self.branches, not_taken: self.not_taken, stop }, rip)
+    }
+
+    /// Runs a compiled block and those that follow. Returns the next block that the loop has to look at, or why, and where, the burst ends.
+    #[inline(never)]
+    fn run_blocks(
+        &mut self,
+        compiled: CompiledId,
+        m: &mut Machine<'_>,
+        cache: &mut CodeCache,
+        spin: &mut SpinDetector,
+        sink: &mut impl Sink,
+    ) -> Result<u32, (StopReason, u64)> {
+        let allowed = Allowed {
+            left: self.left.min(u64::from(MOST_LEFT)) as u32,
+            until: self.fuel.branches.wrapping_sub(self.branches).min(spin.until()).min(BRANCHES as u64) as u32,
+            suspect: spin.suspect(),
+        };
+        let Some(lines) = sink.lines() else { return Err((StopReason::UnreadableCode, m.target)) };
+        let exit = run_compiled(compiled, m, lines, cache.for_blocks(), &allowed);
+        self.left -= u64::from(allowed.left - m.context.hot.left);
+        self.not_taken += u64::from(m.context.hot.not_taken);
+        let taken = m.context.taken().min(BRANCHES);
+        for &[from, to, kind] in &m.context.branches[..taken] {
+            sink.taken(Branch { from: Avma(from), to: Avma(to), kind: BranchKind::of_compiled(kind) });
+        }
+        self.branches += taken as u64;
+        // The last one is looked at below.
+        spin.passed(taken as u64 - u64::from(exit == ExitCode::TAKEN));
+        let target = match exit {
+            ExitCode::NOT_ENTERED => cache.start_of(m.context.hot.current),
+            _ => m.context.hot.target,
+        };
+        let stop = match exit {
+            ExitCode::TAKEN => self.why_not_on(spin, m, target),
+            ExitCode::STOPPED => Some(m.stop),
+            _ => (self.left == 0).then_some(StopReason::Fuel),
+        };
+        if let Some(stop) = stop {
+            return Err((stop, target));
+        }
+        let site = m.context.hot.site;
+        let id = cache.at(target, m).map_err(|stop| (stop, target))?;
+        if exit == ExitCode::UNLINKED {
+            cache.link(site, id, m);
+        }
+        Ok(id)
+    }
+
+    /// Why the burst does not go on at the target of a branch that was taken.
+    #[inline(always)]
+    fn why_not_on(&self, spin: &mut SpinDetector, m: &mut Machine<'_>, target: u64) -> Option<StopReason> {
+        if self.branches == self.fuel.branches {
+            Some(StopReason::Branches)
+        } else if self.forbidden.iter().any(|range| range.contains(&Avma(target))) {
+            Some(StopReason::Forbidden)
+        } else if self.left == 0 {
+            Some(StopReason::Fuel)
+        } else if spin.repeats(target, m) {
+            Some(StopReason::Spinning)
+        } else {
+            None
+        }
     }
 }
 

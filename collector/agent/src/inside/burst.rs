@@ -25,6 +25,11 @@ pub(crate) const PAGES: usize = 1024;
 const DECODED: usize = 40_000;
 /// Where bursts are checked, other things need the room.
 const DECODED_IN_CHECKS: usize = 20_000;
+/// Instructions from which on a burst is long enough for compiled blocks: in short ones, getting their code into the caches takes longer
+/// than is gained.
+const LONG: u64 = 30_000;
+/// Runs of a block until it is compiled.
+const COMPILED_AFTER: u32 = 16;
 /// The code segment of 64-bit code.
 const USER_CS_64: u64 = 0x33;
 /// In the last words of the legacy area of a frame: an XSAVE area follows, of this size (asm/sigcontext.h).
@@ -72,7 +77,8 @@ impl Agent {
         let stubs = (STUBS + context * STUBS_BYTES) as *mut u8;
         let check = Shared::inside().checks().then(|| Box::new(Check::new()));
         let (pages, decoded) = if check.is_some() { (check::PAGES, DECODED_IN_CHECKS) } else { (PAGES, DECODED) };
-        let mut code = CodeCache::comparing(decoded);
+        let compiled_after = if Shared::inside().limits().instructions >= LONG { COMPILED_AFTER } else { 0 };
+        let mut code = CodeCache::comparing(decoded).compiling_after(compiled_after);
         if let Some(stubs) = NonNull::new(stubs) {
             // SAFETY: mapped with the image, writable and executable, a part for each context.
             code = code.with_stub_memory(unsafe { StubMemory::new(stubs) });

@@ -57,11 +57,14 @@ pub(crate) struct Compiler {
     saves: Vec<bool>,
 }
 
+/// Of a block that is worth it, one in so many instructions at most is left to the interpreter.
+const LEFT_TO_INTERPRETER: usize = 4;
 /// Blocks have numbers of so many bits.
 const NUMBER_BITS: u32 = 24;
 
 impl Compiler {
-    /// The code of the block of this number, of these operations, which were decoded from `bytes`. `None` if it would be too long.
+    /// The code of the block of this number, of these operations, which were decoded from `bytes`. `None` if it would be too long, or is not
+    /// worth it.
     pub(crate) fn compile(&mut self, number: u32, ops: &[Op], bytes: &[u8], place: CodePlace) -> Option<Code<'_>> {
         let (start, after) = (ops.first()?.ip, ops.last()?.next());
         let count = u8::try_from(ops.len()).ok().filter(|_| number < 1 << NUMBER_BITS)?;
@@ -69,6 +72,10 @@ impl Compiler {
         for op in ops {
             let rest = bytes.get(op.ip.wrapping_sub(start) as usize..)?;
             self.instructions.push((*op, frequent::decode(rest, op.ip)));
+        }
+        let untranslated = self.instructions.iter().filter(|(_, frequent)| frequent.is_none()).count();
+        if untranslated * LEFT_TO_INTERPRETER > ops.len() {
+            return None;
         }
         status::saves(&self.instructions, &mut self.saves);
         let distance = place.start - place.routines;
