@@ -62,17 +62,13 @@ pub(crate) struct Place {
 }
 
 /// The tables, one after the other.
+#[derive(Default)]
 pub(crate) struct LineTables {
-    places: Box<[Place; PLACES]>,
+    /// None until compiled code runs.
+    places: Box<[Place]>,
     number: u64,
     /// Some line was put in since the run began: else nobody looks at the tables, and they need not be in the caches.
     in_use: bool,
-}
-
-impl Default for LineTables {
-    fn default() -> Self {
-        Self { places: Box::new([NONE; PLACES]), number: 0, in_use: false }
-    }
 }
 
 impl LineTables {
@@ -81,6 +77,7 @@ impl LineTables {
         self.in_use = false;
         self.number = (self.number + 1) % NUMBERS;
         if self.number == 0 {
+            // Those of earlier runs have the same numbers.
             self.places.fill(NONE);
         }
     }
@@ -92,6 +89,9 @@ impl LineTables {
 
     /// Where compiled code finds the first place.
     pub(crate) fn start(&mut self) -> *mut Place {
+        if self.places.is_empty() {
+            self.places = Box::new([NONE; PLACES]);
+        }
         self.places.as_mut_ptr()
     }
 
@@ -124,7 +124,8 @@ impl LineTables {
     /// Puts the line of `address` into a table, if its page's slot opens it for that.
     pub(crate) fn put(&mut self, address: u64, slot: &Slot, table: Table) {
         let open = if table == WRITES || table == STACK_WRITES { slot.writable } else { slot.readable };
-        if slot.page == address >> 12 && open >> ((address & 0xfff) as usize / LINE) & 1 != 0 {
+        if !self.places.is_empty() && slot.page == address >> 12 && open >> ((address & 0xfff) as usize / LINE) & 1 != 0
+        {
             self.in_use = true;
             let line = address / LINE as u64;
             let distance = slot.bytes.address().wrapping_sub(slot.page << 12);

@@ -8,7 +8,7 @@
 //!                           -> exit code -> the burst's loop, which does what is left: blocks that are not compiled, limits
 //! ```
 //! Between two instructions, registers, memory and what is noted of data are as the interpreter would have them, so that any
-//! instruction can be left to it. The status flags are in the context's form then ([`ForBlocks::status`](crate::context::ForBlocks)).
+//! instruction can be left to it. The status flags are in the context's form then ([`Hot::status`](crate::context::Hot::status)).
 
 mod assembler;
 pub(crate) mod exit_code;
