@@ -120,14 +120,16 @@ impl CodeCache {
     }
 
     /// The same with memory for its stubs.
-    pub fn with_stub_memory(self, memory: StubMemory) -> Self {
+    pub fn with_stub_memory(mut self, memory: StubMemory) -> Self {
+        // What was decoded refers to the stubs that it had.
+        self.forget();
         let resident = Resident { stubs: memory.into(), ..Resident::default() };
         Self { resident, ..self }
     }
 
     /// The same, with blocks that are compiled after so many runs, for bursts of which data is noted
-    /// ([`run_with_lines`](crate::run_with_lines)). 0, as it is without that: none is. It pays where bursts are long: what is compiled takes a
-    /// third to two thirds of the time, but longer until it is in the CPU's caches.
+    /// ([`run_with_lines`](crate::run_with_lines)). 0, as it is without that: none is. It pays where bursts are long: an instruction takes less
+    /// time then, but the first one longer until the code is in the CPU's caches.
     pub fn compiling_after(self, runs: u32) -> Self {
         Self { compiled_after: runs, ..self }
     }
@@ -288,6 +290,14 @@ impl CodeCache {
     pub(crate) fn link(&mut self, site: u64, id: u32, m: &mut Machine<'_>) {
         if let Some(compiled) = self.blocks[id as usize].compiled {
             m.resident.stubs.link(site, compiled);
+        }
+    }
+
+    /// A branch whose target the code does not say led to a block that was not found: it will be.
+    pub(crate) fn put_target(&mut self, id: u32, m: &Machine<'_>) {
+        let Block { start, compiled, .. } = self.blocks[id as usize];
+        if let Some(code) = compiled.and_then(|compiled| m.resident.stubs.address(compiled)) {
+            self.targets.put(start, code);
         }
     }
 

@@ -1,4 +1,5 @@
-//! Executable memory for stubs, and pages by address. The crate's only file with `unsafe`.
+//! Executable memory for stubs and compiled blocks, and pages by address. The crate's only file with `unsafe`, but for the assembly of
+//! `compiled::routines`.
 //!
 //! A stub is a function `extern "sysv64" fn(*mut Context)` that loads the registers one instruction needs from the context,
 //! executes the instruction, and stores what it changed. The memory is mapped twice, once writable and once executable, so that
@@ -268,9 +269,11 @@ pub(crate) struct Allowed {
     pub(crate) until: u32,
     /// Where a branch must not lead if this register has this value and no memory has changed.
     pub(crate) suspect: (u64, usize, u64),
+    /// Where the path stands.
+    pub(crate) start: u64,
 }
 
-/// Runs a compiled block, and those that follow. Nothing is run, as if a branch had led to nowhere, if the id names none of the stubs at hand.
+/// Runs a compiled block, and those that follow. If the id names none of the stubs at hand, nothing is run, as if the code could not be read.
 pub(crate) fn run_compiled(
     id: CompiledId,
     m: &mut Machine<'_>,
@@ -328,6 +331,7 @@ pub(crate) fn run_compiled(
 #[cold]
 fn refused(m: &mut Machine<'_>, allowed: &Allowed) -> ExitCode {
     m.stop = StopReason::UnreadableCode;
+    m.context.hot.target = allowed.start;
     m.context.hot.left = allowed.left;
     m.context.hot.not_taken = 0;
     m.context.hot.next_branch = m.context.branches.as_ptr() as u64;

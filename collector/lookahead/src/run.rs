@@ -111,7 +111,7 @@ fn burst<const COMPILES: bool>(
             && count == wanted
             && let Some(compiled) = cache.compiled(id, m)
         {
-            match burst.run_blocks(compiled, m, cache, &mut spin, sink) {
+            match burst.run_blocks((id, compiled), m, cache, &mut spin, sink) {
                 Ok(next) => id = next,
                 Err((stop, rip)) => return burst.end(stop, rip),
             }
@@ -194,7 +194,7 @@ impl Burst<'_> {
     #[inline(never)]
     fn run_blocks(
         &mut self,
-        compiled: CompiledId,
+        (id, compiled): (u32, CompiledId),
         m: &mut Machine<'_>,
         cache: &mut CodeCache,
         spin: &mut SpinDetector,
@@ -204,6 +204,7 @@ impl Burst<'_> {
             left: self.left.min(u64::from(MOST_LEFT)) as u32,
             until: self.fuel.branches.wrapping_sub(self.branches).min(spin.until()).min(BRANCHES as u64) as u32,
             suspect: spin.suspect(),
+            start: cache.start_of(id),
         };
         let Some(lines) = sink.lines() else { return Err((StopReason::UnreadableCode, m.target)) };
         let exit = run_compiled(compiled, m, lines, cache.for_blocks(), &allowed);
@@ -230,8 +231,10 @@ impl Burst<'_> {
         }
         let site = m.context.hot.site;
         let id = cache.at(target, m).map_err(|stop| (stop, target))?;
-        if exit == ExitCode::UNLINKED {
-            cache.link(site, id, m);
+        match exit {
+            ExitCode::UNLINKED => cache.link(site, id, m),
+            ExitCode::PASSED => cache.put_target(id, m),
+            _ => {}
         }
         Ok(id)
     }

@@ -117,12 +117,16 @@ impl Program {
                 self.code.extend_from_slice(code);
             }
             13 => {
-                let code: &[u8] = match self.below(5) {
-                    0 => &[0x50],       // push rax
-                    1 => &[0x6a, 0xf3], // push -13
-                    2 => &[0xff, 0x36], // push [rsi]
-                    3 => &[0x41, 0x5a], // pop r10
-                    _ => &[0x9c, 0x5a], // pushf; pop rdx
+                let code: &[u8] = match self.below(9) {
+                    0 => &[0x50],                                     // push rax
+                    1 => &[0x6a, 0xf3],                               // push -13
+                    2 => &[0xff, 0x36],                               // push [rsi]
+                    3 => &[0x41, 0x5a],                               // pop r10
+                    4 => &[0x54, 0x5a],                               // push rsp; pop rdx
+                    5 => &[0x54, 0x5c],                               // push rsp; pop rsp
+                    6 => &[0x8b, 0x05, 0, 0, 0, 0],                   // mov eax, [rip]
+                    7 => &[0x8b, 0x04, 0x25, 0x08, 0x11, 0x80, 0x00], // mov eax, [0x801108]
+                    _ => &[0x9c, 0x5a],                               // pushf; pop rdx
                 };
                 self.code.extend_from_slice(code);
             }
@@ -131,7 +135,7 @@ impl Program {
                 let opcode = self.one_of(&[0xc0, 0xd0, 0xd2]);
                 self.form(&[], &[opcode | size], None, operation, memory, wide);
                 if opcode == 0xc0 {
-                    let count = self.one_of(&[0, 1, 2, 5, 7]);
+                    let count = self.one_of(&[0, 1, 2, 5, 7, 9, 16, 31, 32, 33, 63, 64]);
                     self.code.push(count);
                 }
             }
@@ -162,7 +166,12 @@ impl Program {
                 self.instruction();
                 self.code[at - 1] = (self.code.len() - at) as u8;
             }
-            _ => match self.below(3) {
+            _ => match self.below(6) {
+                // lea rax, [rip + 2]; jmp rax; the same with call, and pop rdx
+                3 => self.code.extend_from_slice(&[0x48, 0x8d, 0x05, 2, 0, 0, 0, 0xff, 0xe0]),
+                4 => self.code.extend_from_slice(&[0x48, 0x8d, 0x05, 2, 0, 0, 0, 0xff, 0xd0, 0x5a]),
+                // the same by memory: push rax; jmp [rsp]; pop rax
+                5 => self.code.extend_from_slice(&[0x48, 0x8d, 0x05, 4, 0, 0, 0, 0x50, 0xff, 0x24, 0x24, 0x58]),
                 0 => self.code.extend_from_slice(&[0xe8, 0, 0, 0, 0, 0x58]), // call the next; pop rax
                 1 => self.code.extend_from_slice(&[0xe8, 2, 0, 0, 0, 0xeb, 1, 0xc3]), // call the ret; over it; ret
                 // lea rax, [rip + 5]; push rax; mov [rsp], rax; ret to behind it

@@ -146,6 +146,7 @@ unsafe fn run(task: &Task) -> ! {
             libc::_exit(0);
         }
         inherited::restore();
+        end_if_one_waits(&task.mask);
         libc::pthread_sigmask(libc::SIG_SETMASK, &task.mask, ptr::null_mut());
         let arguments = &task.arguments.pointers;
         match &task.environment {
@@ -155,6 +156,41 @@ unsafe fn run(task: &Task) -> ! {
         let errno = (*libc::__errno_location()).to_ne_bytes();
         let _ = rustix::io::write(BorrowedFd::borrow_raw(task.failure), &errno);
         libc::_exit(127)
+    }
+}
+
+/// Ends the child as a shell would say that a signal did, if one waits that dumps core: kernels before 5.16 end all processes
+/// that share the memory then, and the recorder does.
+///
+/// # Safety
+/// Only in a child.
+unsafe fn end_if_one_waits(mask: &libc::sigset_t) {
+    const DUMPING: [libc::c_int; 10] = [
+        libc::SIGQUIT,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGABRT,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGSEGV,
+        libc::SIGXCPU,
+        libc::SIGXFSZ,
+        libc::SIGSYS,
+    ];
+    // SAFETY: sets and action are live; what is asked for is written to them.
+    unsafe {
+        let mut pending = std::mem::zeroed();
+        if libc::sigpending(&raw mut pending) != 0 {
+            return;
+        }
+        for signal in DUMPING {
+            let comes = libc::sigismember(&raw const pending, signal) == 1 && libc::sigismember(mask, signal) == 0;
+            let mut action: libc::sigaction = std::mem::zeroed();
+            let known = libc::sigaction(signal, ptr::null(), &raw mut action) == 0;
+            if comes && known && action.sa_sigaction == libc::SIG_DFL {
+                libc::_exit(128 + signal);
+            }
+        }
     }
 }
 

@@ -48,9 +48,9 @@ impl<T> SharingChild<T> {
         let end = self.stack.as_mut_ptr_range().end;
         // SAFETY: the stack is memory of the child's alone, ends at a multiple of 16, and grows downwards. The rest is the caller's contract.
         let pid = unsafe { libc::clone(enter::<T>, end.cast(), libc::CLONE_VM | libc::SIGCHLD, task.cast()) };
-        match Pid::from_raw(pid) {
-            Some(pid) if pid.as_raw_nonzero().get() > 0 => Ok(pid),
-            _ => Err(io::Error::last_os_error()),
+        if pid < 0 {
+            return Err(io::Error::last_os_error());
         }
+        Pid::from_raw(pid).ok_or_else(|| io::Error::other("a child has no number"))
     }
 }

@@ -18,8 +18,8 @@ pub(super) enum Place {
     Register(Host),
     /// So many bytes after the registers of the context, or before.
     Context(i32),
-    /// Where a register points, and so many bytes on.
-    At(Host, i32),
+    /// Where a register points.
+    At(Host),
 }
 
 /// A jump whose target is not known yet: where its distance stands.
@@ -52,8 +52,7 @@ impl Assembler {
         match place {
             Place::Register(host) => self.byte(0xc0 | register << 3 | host as u8),
             Place::Context(offset) => self.based(register, Host::Bx, offset),
-            Place::At(host, 0) => self.byte(register << 3 | host as u8),
-            Place::At(host, offset) => self.based(register, host, offset),
+            Place::At(host) => self.byte(register << 3 | host as u8),
         }
     }
 

@@ -15,7 +15,7 @@ struct Target {
 
 const NONE: Target = Target { start: NO_ADDRESS, code: 0 };
 
-/// The last block of each place that the burst's loop has run.
+/// Of each place the block that was compiled last, or that a branch led to and did not find.
 pub(crate) struct Targets(Box<[Target; PLACES]>);
 
 impl Default for Targets {

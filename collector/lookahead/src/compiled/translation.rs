@@ -23,7 +23,7 @@ const CHANGED: Place = Place::Context(at(offset_of!(Hot, changed)));
 const NOT_TAKEN: Place = Place::Context(at(offset_of!(Hot, not_taken)));
 
 /// The operand in memory, once it is known where it is.
-const OPERAND: Place = Place::At(Host::Di, 0);
+const OPERAND: Place = Place::At(Host::Di);
 const VALUE: Place = Place::Register(Host::Dx);
 
 const CALL: u8 = 0xe8;
@@ -478,7 +478,9 @@ impl<'a> Translation<'a> {
     /// The block ends with a branch that was taken to where the code says.
     fn take(&mut self, op: &Op, kind: BranchKind, target: u64) {
         self.assembler.set(Host::Dx, target);
-        self.assembler.set(Host::Cx, u64::from(op.ip.wrapping_sub(target) as u32));
+        let back = op.ip.wrapping_sub(target);
+        self.failed |= i32::try_from(back as i64).is_err();
+        self.assembler.set(Host::Cx, u64::from(back as u32));
         self.assembler.set(Host::Ax, kind as u64);
         self.routine(CALL, Routine::TAKE);
         self.goes_on(None);
