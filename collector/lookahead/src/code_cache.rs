@@ -278,11 +278,8 @@ impl CodeCache {
         let ops = &self.ops[first as usize..][..count as usize];
         let bytes = &self.bytes[bytes as usize..][..end.wrapping_sub(start) as usize];
         let code = m.resident.stubs.code_place().and_then(|place| self.compiler.compile(id, ops, bytes, place));
-        let compiled = code.and_then(|code| m.resident.stubs.add_compiled(&code));
-        if let Some(code) = compiled.and_then(|compiled| m.resident.stubs.address(compiled)) {
-            self.targets.put(start, code);
-        }
-        self.blocks[id as usize].compiled = compiled;
+        self.blocks[id as usize].compiled = code.and_then(|code| m.resident.stubs.add_compiled(&code));
+        self.put_target(id, m);
     }
 
     /// Compiled code goes on to the block by itself from now on, from where it said that none was linked.
@@ -293,7 +290,7 @@ impl CodeCache {
         }
     }
 
-    /// A branch whose target the code does not say led to a block that was not found: it will be.
+    /// Branches whose target the code does not say find a block from now on, if it is compiled.
     pub(crate) fn put_target(&mut self, id: u32, m: &Machine<'_>) {
         let Block { start, compiled, .. } = self.blocks[id as usize];
         if let Some(code) = compiled.and_then(|compiled| m.resident.stubs.address(compiled)) {

@@ -239,7 +239,7 @@ pub(crate) fn routines() -> &'static [u8] {
         static hbbp_lookahead_routines: u8;
         static hbbp_lookahead_routines_end: u8;
     }
-    // SAFETY: `compiled::routines` defines both, the second one behind the last byte of the first; they are constants.
+    // SAFETY: `compiled::routines` defines both, the second one after the last byte of the first; they are constants.
     unsafe {
         let (first, end) = (&raw const hbbp_lookahead_routines, &raw const hbbp_lookahead_routines_end);
         std::slice::from_raw_parts(first, end as usize - first as usize)

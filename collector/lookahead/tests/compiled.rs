@@ -174,7 +174,7 @@ impl Program {
                 5 => self.code.extend_from_slice(&[0x48, 0x8d, 0x05, 4, 0, 0, 0, 0x50, 0xff, 0x24, 0x24, 0x58]),
                 0 => self.code.extend_from_slice(&[0xe8, 0, 0, 0, 0, 0x58]), // call the next; pop rax
                 1 => self.code.extend_from_slice(&[0xe8, 2, 0, 0, 0, 0xeb, 1, 0xc3]), // call the ret; over it; ret
-                // lea rax, [rip + 5]; push rax; mov [rsp], rax; ret to behind it
+                // lea rax, [rip + 5]; push rax; mov [rsp], rax; ret to what comes after it
                 _ => self.code.extend_from_slice(&[0x48, 0x8d, 0x05, 2, 0, 0, 0, 0x50, 0xc3]),
             },
         }

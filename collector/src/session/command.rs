@@ -36,8 +36,8 @@ pub(crate) struct PreparedCommand {
 }
 
 impl PreparedCommand {
-    /// Forks; nothing of the command runs yet. `added`: a variable of its environment, in place of what this process has.
-    pub(crate) fn fork(
+    /// Starts a child that waits; nothing of the command runs yet. `added`: a variable of its environment, in place of what this process has.
+    pub(crate) fn start_waiting(
         arguments: &[OsString],
         added: Option<(&str, OsString)>,
         signals: &SignalFd,

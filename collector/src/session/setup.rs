@@ -20,7 +20,7 @@ const RING_BYTES: usize = 512 << 10;
 /// How often to look again whether threads started while events were being opened.
 const ATTEMPTS: usize = 5;
 
-/// Forks the command, with this variable in its environment, and opens the events on what is to be recorded; `None` if there are none.
+/// Prepares the command, with this variable in its environment, and opens the events on what is to be recorded; `None` if there are none.
 pub(crate) fn open_all(
     request: &Request,
     machine: &Machine,
@@ -30,7 +30,7 @@ pub(crate) fn open_all(
 ) -> Result<(Option<PreparedCommand>, Option<KernelEvents>), RecordError> {
     let command = match request.command.as_slice() {
         [] => None,
-        command => Some(PreparedCommand::fork(command, added, signals, request.stdout_to_stderr)?),
+        command => Some(PreparedCommand::start_waiting(command, added, signals, request.stdout_to_stderr)?),
     };
     if choice.events.is_empty() {
         return Ok((command, None));

@@ -77,7 +77,8 @@ fn set(resource: libc::__rlimit_resource_t, rlimit: &libc::rlimit) {
     unsafe { libc::setrlimit(resource, rlimit) };
 }
 
-/// In a forked child: restores the dispositions of signals and the limits that this process was started with. Async-signal-safe.
+/// In a child, which may share this process's memory: restores the dispositions of signals and the limits that this process was started
+/// with. Async-signal-safe, and writes to nothing that this process reads.
 pub(super) fn restore() {
     let ignored = IGNORED_AT_START.load(Ordering::Relaxed);
     for signal in CHANGED {
@@ -126,10 +127,10 @@ pub(crate) fn allocate_from_one_arena() {
 /// new pages, and asks for them one by one: a fault and a system call for each page of what a recorder needs when it begins. What one round
 /// gives back the next one needs again. For processes whose threads seldom allocate at the same time.
 pub fn allocate_in_large_steps() {
+    allocate_from_one_arena();
     #[cfg(target_env = "gnu")]
     // SAFETY: it takes and returns numbers.
     unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 1);
         libc::mallopt(libc::M_TOP_PAD, 2 << 20);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 8 << 20);
         libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);

@@ -51,18 +51,14 @@ impl Assembler {
         self.bytes(opcode);
         match place {
             Place::Register(host) => self.byte(0xc0 | register << 3 | host as u8),
-            Place::Context(offset) => self.based(register, Host::Bx, offset),
+            Place::Context(offset) => match i8::try_from(offset) {
+                Ok(offset) => self.bytes(&[0x40 | register << 3 | Host::Bx as u8, offset as u8]),
+                Err(_) => {
+                    self.byte(0x80 | register << 3 | Host::Bx as u8);
+                    self.bytes(&offset.to_le_bytes());
+                }
+            },
             Place::At(host) => self.byte(register << 3 | host as u8),
-        }
-    }
-
-    fn based(&mut self, register: u8, host: Host, offset: i32) {
-        match i8::try_from(offset) {
-            Ok(offset) => self.bytes(&[0x40 | register << 3 | host as u8, offset as u8]),
-            Err(_) => {
-                self.byte(0x80 | register << 3 | host as u8);
-                self.bytes(&offset.to_le_bytes());
-            }
         }
     }
 

@@ -85,9 +85,10 @@ impl<'a> Translation<'a> {
         let Some(Frequent { kind, form, .. }) = frequent.filter(|_| is_plain(&op.address)) else {
             return self.ask(index, Status::is_touched(op));
         };
+        let status = Status::of(*kind, *form, op).is_used();
         match self.translate(index, op, *kind, *form, saves) {
-            Some(()) => self.answer(Status::of(*kind, *form, op).is_used()),
-            None => self.ask(index, Status::of(*kind, *form, op).is_used()),
+            Some(()) => self.answer(status),
+            None => self.ask(index, status),
         }
     }
 
@@ -120,7 +121,7 @@ impl<'a> Translation<'a> {
             Kind::Shift(operation) => self.shift(index, op, operation, form, saves)?,
             Kind::Move => self.moves(index, op, form),
             Kind::Extend { from, signed } => {
-                self.source(index, op, form, from);
+                self.operand(index, op, from);
                 let place = if form.src == MEM { OPERAND } else { register(op.src) };
                 match (from, signed) {
                     (4, _) => self.assembler.form(8, &[0x63], Host::Dx as u8, place),
@@ -168,13 +169,13 @@ impl<'a> Translation<'a> {
             }
             Kind::Nothing => {}
             Kind::SetIf(condition) => {
-                self.destination(index, op, form, 1);
+                self.operand(index, op, 1);
                 self.take_status();
                 self.assembler.form(4, &[0x0f, 0x90 | condition], 0, VALUE);
                 self.put_or_set(form, op);
             }
             Kind::MoveIf(condition) => {
-                self.source(index, op, form, form.size);
+                self.operand(index, op, form.size);
                 self.take_status();
                 self.assembler.load(form.size, Host::Dx, register(op.dst));
                 let place = if form.src == MEM { OPERAND } else { register(op.src) };
@@ -196,7 +197,7 @@ impl<'a> Translation<'a> {
                 self.take(op, BranchKind::Call, op.imm);
             }
             Kind::IndirectJump => {
-                self.destination(index, op, form, 8);
+                self.operand(index, op, 8);
                 let place = if form.dst == MEM { OPERAND } else { register(op.dst) };
                 self.assembler.load(8, Host::Dx, place);
                 self.take_to(op, BranchKind::IndirectJump);
@@ -222,11 +223,7 @@ impl<'a> Translation<'a> {
 
     fn arithmetic(&mut self, index: u8, op: &Op, operation: u8, form: Form, saves: bool) {
         let writes = operation != CMP && operation != TEST;
-        let in_memory = form.dst == MEM || form.src == MEM;
-        if in_memory {
-            let data = if form.dst == MEM && writes { Data::Written } else { Data::Read };
-            self.operand(index, op, data, form.size);
-        }
+        self.operand(index, op, form.size);
         if operation == ADC || operation == SBB {
             self.take_status();
         }
@@ -254,7 +251,7 @@ impl<'a> Translation<'a> {
     }
 
     fn unary(&mut self, index: u8, op: &Op, operation: u8, form: Form, saves: bool) {
-        self.destination_changed(index, op, form);
+        self.operand(index, op, form.size);
         // These leave some or all flags as they were.
         let keeps = operation != arith::NEG;
         if keeps && saves {
@@ -278,7 +275,7 @@ impl<'a> Translation<'a> {
         if operation < 4 && form.dst == MEM {
             return None;
         }
-        self.destination_changed(index, op, form);
+        self.operand(index, op, form.size);
         if saves && Status::of(Kind::Shift(operation), form, op).keeps {
             self.take_status();
         }
@@ -297,9 +294,9 @@ impl<'a> Translation<'a> {
     }
 
     fn moves(&mut self, index: u8, op: &Op, form: Form) {
+        self.operand(index, op, form.size);
         match (form.dst, form.src) {
             (MEM, src) => {
-                self.operand(index, op, Data::Stored, form.size);
                 if src == IMM {
                     self.assembler.set(Host::Dx, op.imm);
                 } else {
@@ -308,7 +305,6 @@ impl<'a> Translation<'a> {
                 self.put(form.size);
             }
             (_, MEM) => {
-                self.operand(index, op, Data::Read, form.size);
                 self.assembler.load(form.size, Host::Dx, OPERAND);
                 self.set(form.size, op.dst);
             }
@@ -320,27 +316,6 @@ impl<'a> Translation<'a> {
                 self.assembler.load(form.size, Host::Dx, register(op.src));
                 self.set(form.size, op.dst);
             }
-        }
-    }
-
-    /// Finds the second operand, if it is in memory.
-    fn source(&mut self, index: u8, op: &Op, form: Form, size: usize) {
-        if form.src == MEM {
-            self.operand(index, op, Data::Read, size);
-        }
-    }
-
-    /// Finds the first operand, if it is in memory.
-    fn destination(&mut self, index: u8, op: &Op, form: Form, size: usize) {
-        if form.dst == MEM {
-            let data = if op.memory.stores() { Data::Stored } else { Data::Read };
-            self.operand(index, op, data, size);
-        }
-    }
-
-    fn destination_changed(&mut self, index: u8, op: &Op, form: Form) {
-        if form.dst == MEM {
-            self.operand(index, op, Data::Written, form.size);
         }
     }
 
@@ -410,16 +385,22 @@ impl<'a> Translation<'a> {
         }
         match i32::try_from(address.displacement as i64) {
             Ok(0) => {}
-            Ok(displacement) => self.assembler.immediate(8, 0, Place::Register(Host::Si), displacement),
+            Ok(displacement) => self.assembler.immediate(8, arith::ADD, Place::Register(Host::Si), displacement),
             Err(_) => {
                 self.assembler.set(Host::Ax, address.displacement);
-                self.assembler.operation(8, 0, Host::Si, Place::Register(Host::Ax));
+                self.assembler.operation(8, arith::ADD, Host::Si, Place::Register(Host::Ax));
             }
         }
     }
 
-    /// `DI` gets the place of an operand that the instruction names, with `SI` its address.
-    fn operand(&mut self, index: u8, op: &Op, data: Data, size: usize) {
+    /// `DI` gets the place of the operand in memory that the instruction names, if it has one, with `SI` its address.
+    fn operand(&mut self, index: u8, op: &Op, size: usize) {
+        let data = match (op.memory.loads(), op.memory.stores()) {
+            (false, false) => return,
+            (true, false) => Data::Read,
+            (false, true) => Data::Stored,
+            (true, true) => Data::Written,
+        };
         self.address(&op.address);
         self.find(index, data, Routine::find(data, size, op.memory.elsewhere()));
     }
