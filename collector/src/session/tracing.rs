@@ -25,7 +25,7 @@ use crate::session::{Summary, nanoseconds};
 use crate::sys::{EventFd, own_cpu_time};
 use crate::tracer::budget::stop_cost::{SAMPLE, SAMPLE_SHARE, SAMPLE_SHARE_BESIDE_AGENTS, UNSEEN_SHARE};
 use crate::tracer::{
-    BurstEvent, BurstSize, Clock, Settings, TraceError, Tracer, TracerChoice, TracerKind, TracerOptions,
+    BurstEvent, BurstSize, Clock, Running, Settings, TraceError, Tracer, TracerChoice, TracerKind, TracerOptions,
     TracerStatistics, obstacle,
 };
 
@@ -83,7 +83,7 @@ impl Tracing {
 impl PlannedFollower for Tracing {
     /// The records of forks and execs have an event on each CPU.
     fn files(&self) -> usize {
-        if self.settings.kind.has_agents() { self.tasks * self.cpus.len() } else { 0 }
+        if self.settings.visits() { self.tasks * self.cpus.len() } else { 0 }
     }
 
     /// If the tracer was the tool's choice and cannot attach, that is a degradation.
@@ -107,13 +107,16 @@ impl PlannedFollower for Tracing {
         let burst = self.description(first);
         let event = BurstEvent { attr: burst.attr.clone(), id: self.id.1 };
         let is_open = request.tracer.kind == TracerChoice::Auto && !request.tracer.inject;
+        let begin = |settings: &Settings, running| {
+            Tracer::by_visits(settings.clone(), event.clone(), self.cpus.clone(), running)
+        };
         let mut attached = None;
         if self.settings.kind.has_agents() {
             // They are put in by ptrace, later.
             let may_trace = KernelOpener.try_trace().map_err(|errno| TraceError::Agent(format!("ptrace: {errno}")));
-            let running = may_trace.and_then(|()| if whole { open_to_agents(&ids, choice) } else { Ok(Vec::new()) });
-            let begin = |running| Tracer::by_agents(self.settings.clone(), event.clone(), self.cpus.clone(), running);
-            match running.and_then(begin) {
+            let running =
+                may_trace.and_then(|()| if whole { open_to_tracing(&ids, "process", choice) } else { Ok(Vec::new()) });
+            match running.and_then(|running| begin(&self.settings, all_of(&running))) {
                 Err(error) if is_open => {
                     choice.degradations.push(format!("bursts cost more than they could: {error}"));
                     self.settings.kind = TracerKind::Lookahead;
@@ -123,8 +126,23 @@ impl PlannedFollower for Tracing {
                 made => attached = Some(made),
             }
         }
-        let attach = || Tracer::attach(self.settings.clone(), event, &ids, whole).map_err(TraceError::from);
-        match attached.unwrap_or_else(attach) {
+        let visit = |settings: &Settings, choice: &mut Choice| {
+            let running = match &request.target {
+                Target::Processes(ids) => all_of(&open_to_tracing(ids, "process", choice)?),
+                Target::Threads(ids) => {
+                    let open = open_to_tracing(ids, "thread", choice)?;
+                    Running::Threads(open.into_iter().map(|id| id as i32).collect())
+                }
+                Target::Command | Target::System => all_of(&[]),
+            };
+            begin(settings, running)
+        };
+        let attached = match attached {
+            Some(attached) => attached,
+            None if self.settings.visits() => visit(&self.settings, choice),
+            None => Tracer::attach(self.settings.clone(), event.clone(), &ids, whole).map_err(TraceError::from),
+        };
+        match attached {
             Ok(tracer) => Ok(Some(Followed::attached(*self, vec![burst], tracer))),
             Err(error) if is_open => {
                 let sentence = format!(
@@ -138,23 +156,28 @@ impl PlannedFollower for Tracing {
     }
 }
 
-/// Those of these processes that may be traced; of the others the degradations say so.
+/// Those of these processes or threads that may be traced; of the others the degradations say so.
 ///
 /// # Errors
 /// There are none.
-fn open_to_agents(processes: &[u32], choice: &mut Choice) -> Result<Vec<u32>, TraceError> {
+fn open_to_tracing(ids: &[u32], what: &str, choice: &mut Choice) -> Result<Vec<u32>, TraceError> {
     let (mut open, mut obstacles) = (Vec::new(), Vec::new());
-    for &process in processes {
-        match obstacle(process) {
-            None => open.push(process),
-            Some(why) => obstacles.push(format!("process {process} {why}")),
+    for &id in ids {
+        match obstacle(id) {
+            None => open.push(id),
+            Some(why) => obstacles.push(format!("{what} {id} {why}")),
         }
     }
     if open.is_empty() {
-        return Err(TraceError::Agent(obstacles.join("; ")));
+        return Err(TraceError::Obstacle(obstacles.join("; ")));
     }
     choice.degradations.extend(obstacles.iter().map(|obstacle| format!("no bursts: {obstacle}")));
     Ok(open)
+}
+
+/// All threads of these processes.
+fn all_of(processes: &[u32]) -> Running {
+    Running::Processes(processes.iter().map(|&process| process as i32).collect())
 }
 
 /// Adds the event of bursts to the metadata, and how they are taken.

@@ -96,6 +96,8 @@ pub(crate) struct Guards {
     pub(crate) blocked: u64,
     pub(crate) filters: u64,
     pub(crate) shadow_stack: bool,
+    /// It runs, or could, and does not wait in a system call.
+    pub(crate) computes: bool,
 }
 
 /// The guards of a thread and its process.
@@ -110,7 +112,8 @@ pub(crate) fn guards(id: u32) -> Guards {
     };
     let shadow_stack = field(&status, "x86_Thread_features:").is_some_and(|features| features.contains("shstk"));
     let [caught, ignored, blocked] = ["SigCgt:", "SigIgn:", "SigBlk:"].map(|name| signals(&status, name));
-    Guards { caught, ignored, blocked, filters, shadow_stack }
+    let computes = field(&status, "State:").is_some_and(|state| state.starts_with('R'));
+    Guards { caught, ignored, blocked, filters, shadow_stack, computes }
 }
 
 /// The mask in that line of a status file.

@@ -49,6 +49,7 @@ use crate::errno::Errno;
 use crate::machine::cpu_list::CpuList;
 use crate::sys::{WaitSet, Waiting, realtime_signal};
 use crate::tracer::agent::engine::AgentEngine;
+pub(crate) use crate::tracer::agent::engine::Running;
 pub(crate) use crate::tracer::agent::obstacle::obstacle;
 use crate::tracer::budget::stop_cost::{StopCost, calibrate};
 pub(crate) use crate::tracer::burst::BurstEvent;
@@ -89,6 +90,9 @@ pub enum TraceError {
     /// No agent can be put into programs.
     #[error("no agent can be put into the program: {0}")]
     Agent(String),
+    /// There is something in the way of tracing all of it.
+    #[error("{0}")]
+    Obstacle(String),
 }
 
 /// The thread that traces others, and what it has to say in the end.
@@ -141,19 +145,20 @@ impl Tracer {
         })
     }
 
-    /// Takes bursts by agents in a command that is about to begin, or in processes that run already, and in what comes from them.
+    /// Takes bursts by agents, or by visits where these are not asked for, in a command that is about to begin, or in what runs already, and
+    /// in what comes from it.
     ///
     /// # Errors
-    /// No agent can be made here.
-    pub(crate) fn by_agents(
+    /// No agent can be made here, or nothing tells of processes.
+    pub(crate) fn by_visits(
         settings: Settings,
         event: BurstEvent,
         cpus: CpuList,
-        running: Vec<u32>,
+        running: Running,
     ) -> Result<Self, TraceError> {
         Self::begin("hbbp-tracer", move |shared, signals, result: Sender<Result<(), TraceError>>| {
             let kernel = LinuxKernel::new(signals);
-            let made = AgentEngine::new(settings.clone(), event, shared, kernel, &cpus, &running);
+            let made = AgentEngine::new(settings.clone(), event, shared, kernel, &cpus, running);
             match made {
                 Ok(engine) => {
                     let _ = result.send(Ok(()));

@@ -49,7 +49,6 @@ impl Placement {
     }
 
     /// The tracer is where it likes, and every stop one from afar.
-    #[cfg(test)]
     pub(crate) fn afar() -> Self {
         Self { allowed: None, load: None, kept: None, thread_is_here: false, thread: 0, stops: 0 }
     }

@@ -28,6 +28,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Whether threads are traced for moments only: each is stopped for its burst and let go, or takes it itself. Breakpoints need tracing all
+    /// the time, and so do clocks that count something else than time.
+    pub(crate) fn visits(&self) -> bool {
+        self.kind.has_agents() || self.kind == TracerKind::Lookahead && self.clock == Clock::Time
+    }
+
     /// What is known of the tracer before it has done anything.
     pub(crate) fn metadata(&self) -> TracerMetadata {
         let start_credit_ns = nanoseconds(self.start_credit);

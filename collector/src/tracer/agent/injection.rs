@@ -135,7 +135,7 @@ pub(crate) fn harm(guards: &Guards, maps: &[Mapping]) -> Option<&'static str> {
 }
 
 /// Filters of system calls that this process has as well let through what the agent does, as the recorder does the same.
-fn own_filters() -> u64 {
+pub(crate) fn own_filters() -> u64 {
     static FILTERS: OnceLock<u64> = OnceLock::new();
     *FILTERS.get_or_init(|| guards(std::process::id()).filters)
 }

@@ -29,3 +29,4 @@ mod sideband;
 mod stops;
 mod tree;
 mod visits;
+mod waits;

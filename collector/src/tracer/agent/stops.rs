@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::errno::Errno;
 use crate::tracer::agent::tree::Watched;
 use crate::tracer::kernel::Kernel;
-use crate::tracer::notice::{Notice, best_notice};
+use crate::tracer::notice::Notice;
 
 /// The clock of a thread that is asked to stop overflows after so many ns of its CPU time.
 const AT_ONCE: u64 = 10_000;
@@ -66,8 +66,8 @@ impl Stops {
         self.waiting.remove(&process);
     }
 
-    /// Asks a thread to stop: its clock sends it a signal where it executes its own code, so that no system call is interrupted. One that
-    /// blocks the signals has to be interrupted.
+    /// Asks a thread to stop: its clock sends it the signal of `notice` where it executes its own code, so that no system call is interrupted.
+    /// One that blocks the signals has to be interrupted.
     ///
     /// # Errors
     /// What the kernel says: the thread is gone, or may not be traced.
@@ -76,12 +76,13 @@ impl Stops {
         thread: i32,
         watched: &mut Watched,
         purpose: Purpose,
+        notice: Notice,
         kernel: &mut impl Kernel,
     ) -> Result<(), Errno> {
         kernel.seize(thread, 0)?;
         self.asked.insert(watched.process, Asked { thread, purpose, since: kernel.now() });
         let clock = &watched.clock;
-        let asked = match best_notice(kernel.signals_blocked(thread), kernel.signals_caught(thread)) {
+        let asked = match notice {
             Notice::Signal(signal) => clock
                 .disable()
                 .and_then(|()| clock.signal_to(thread, signal))
@@ -98,8 +99,8 @@ impl Stops {
         self.asked.remove(&process).filter(|asked| asked.thread == thread).map(|asked| asked.purpose)
     }
 
-    /// A thread that was to be let go is about to end: it is traced until it has been reported.
-    pub(crate) fn dies(&mut self, process: i32, thread: i32, now: Instant) {
+    /// A thread that was stopped stays traced: it is on its way to a breakpoint, or about to end.
+    pub(crate) fn stays(&mut self, process: i32, thread: i32, now: Instant) {
         self.asked.insert(process, Asked { thread, purpose: Purpose::Visit, since: now });
     }
 

@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::mem::offset_of;
 
+use addresses::Avma;
+
+use crate::tracer::agent::waits::may_wait;
 use crate::tracer::burst::address_space::AddressSpace;
-use crate::tracer::burst::path::Path;
+use crate::tracer::burst::path::{Goal, Path};
 use crate::tracer::burst::taker::{BurstTaker, Standing};
 use crate::tracer::burst::{BurstEvent, ThreadId};
 use crate::tracer::kernel::Kernel;
@@ -13,6 +16,27 @@ use crate::tracer::shared::Shared;
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::event::Answer;
 use crate::tracer::thread::system_call_restart::restart_system_call;
+
+/// What came of a stop for a burst.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Visited {
+    /// There is no burst here.
+    Nothing,
+    /// The burst is over, for this reason.
+    Complete(&'static str),
+    /// It goes on where the thread has to go itself.
+    GoesOn(Onward),
+}
+
+/// Where a burst goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Onward {
+    pub(crate) address: Avma,
+    /// The thread stands there: the second time is meant.
+    pub(crate) again: bool,
+    /// Why the burst ends if it does not go on.
+    pub(crate) otherwise: &'static str,
+}
 
 pub(crate) struct Visits {
     end: BurstEnd,
@@ -28,29 +52,96 @@ impl Visits {
         Self { end, taker: None, spaces: HashMap::new(), paths: HashMap::new() }
     }
 
-    /// Takes the burst of a thread that stands still, which stands for `period`. Returns whether there was one.
-    pub(crate) fn take<K: Kernel>(
+    /// Begins the burst of a thread that stands still, which stands for `period`.
+    pub(crate) fn begin<K: Kernel>(
         &mut self,
         (thread, period): (ThreadId, u64),
         kernel: &mut K,
+        statistics: &mut TracerStatistics,
+    ) -> Visited {
+        self.taker().part(kernel);
+        statistics.sampling_stops += 1;
+        let Some(registers) = BurstTaker::registers(kernel, statistics, thread.tid) else { return Visited::Nothing };
+        self.on_standing((thread, period), kernel, statistics, |taker, standing| taker.begin(standing, registers))
+    }
+
+    /// Goes on with the burst of a thread that has come where it was to go itself, or so its breakpoint says.
+    pub(crate) fn go_on<K: Kernel>(
+        &mut self,
+        (thread, period): (ThreadId, u64),
+        onward: Onward,
+        kernel: &mut K,
+        statistics: &mut TracerStatistics,
+    ) -> Visited {
+        statistics.breakpoints += 1;
+        self.taker().part(kernel);
+        let registers = BurstTaker::registers(kernel, statistics, thread.tid);
+        let goal = self.paths.get_mut(&thread.tid).and_then(|path| path.goal.take());
+        let (Some(registers), Some(goal)) = (registers, goal) else {
+            return Visited::Complete("breakpoint without registers");
+        };
+        if Avma(registers.rip) != onward.address {
+            statistics.breakpoints_missed += 1;
+            return Visited::Complete("breakpoint reached elsewhere");
+        }
+        self.on_standing((thread, period), kernel, statistics, |taker, standing| taker.go_on(standing, registers, goal))
+    }
+
+    /// What bursts are taken with: made when the first thread is visited. Where there are agents few are, so what decoding needs is computed
+    /// when it is: most code does without.
+    fn taker(&mut self) -> &mut BurstTaker {
+        self.taker.get_or_insert_with(|| BurstTaker::new(TracerKind::Lookahead, self.end))
+    }
+
+    fn on_standing<K: Kernel>(
+        &mut self,
+        (thread, period): (ThreadId, u64),
+        kernel: &mut K,
+        statistics: &mut TracerStatistics,
+        act: impl FnOnce(&mut BurstTaker, &mut Standing<'_, K>) -> Answer,
+    ) -> Visited {
+        let taker = self.taker.get_or_insert_with(|| BurstTaker::new(TracerKind::Lookahead, self.end));
+        let space = self.spaces.entry(thread.pid).or_insert_with(|| AddressSpace::new(thread.pid));
+        let path = self.paths.entry(thread.tid).or_default();
+        let mut standing = Standing { kernel, statistics, id: thread, period, path, space };
+        match act(taker, &mut standing) {
+            Answer::Complete(why) => Visited::Complete(why),
+            Answer::GoesOnAt { address, again, otherwise } => Visited::GoesOn(Onward { address, again, otherwise }),
+            _ => Visited::Nothing,
+        }
+    }
+
+    /// Whether a thread may be let run to where its burst goes on, with a breakpoint there: it does not wait on the way, and is not kept
+    /// from ever coming through.
+    pub(crate) fn may_follow(&mut self, thread: ThreadId, onward: Onward, kernel: &impl Kernel) -> bool {
+        let Some(path) = self.paths.get(&thread.tid) else { return false };
+        let waits = match &path.goal {
+            Some(Goal::AfterSystemCall(registers)) => may_wait(thread.pid, registers),
+            _ => false,
+        };
+        let is_critical =
+            self.spaces.get_mut(&thread.pid).is_some_and(|space| space.is_critical(kernel, onward.address));
+        !waits && !is_critical
+    }
+
+    /// A thread is on its way to where its burst goes on.
+    pub(crate) fn follows(&mut self, thread: i32, onward: Onward, statistics: &mut TracerStatistics) {
+        if let Some(path) = self.paths.get_mut(&thread) {
+            path.burst.continuations += 1;
+            TracerStatistics::count(&mut statistics.continued, onward.otherwise);
+        }
+    }
+
+    /// The burst of a thread is over, for this reason: makes samples of it. Returns whether it is worth one.
+    pub(crate) fn end(
+        &mut self,
+        thread: ThreadId,
+        why: &str,
         event: &BurstEvent,
         shared: &Shared,
         statistics: &mut TracerStatistics,
     ) -> bool {
-        // Few are visited, so what decoding needs is computed when it is: most code does without.
-        let taker = self.taker.get_or_insert_with(|| BurstTaker::new(TracerKind::Lookahead, self.end));
-        taker.part(kernel);
-        statistics.sampling_stops += 1;
-        let Some(registers) = BurstTaker::registers(kernel, statistics, thread.tid) else { return false };
-        let space = self.spaces.entry(thread.pid).or_insert_with(|| AddressSpace::new(thread.pid));
-        let path = self.paths.entry(thread.tid).or_default();
-        let mut standing = Standing { kernel, statistics, id: thread, period, path, space };
-        let why = match taker.begin(&mut standing, registers) {
-            // It is let go, not followed.
-            Answer::Complete(why) | Answer::GoesOnAt { otherwise: why, .. } => why,
-            _ => return false,
-        };
-        path.write(why, thread, event, shared, statistics)
+        self.paths.get_mut(&thread.tid).is_some_and(|path| path.write(why, thread, event, shared, statistics))
     }
 
     /// A thread has ended.

@@ -59,6 +59,20 @@ pub(crate) struct Progress {
     pub(crate) ran: u64,
 }
 
+/// The event of a breakpoint. A limit of overflows would be simpler than taking it away, but Linux 6.16 and later leave one dead that has
+/// reached its limit.
+pub(crate) fn breakpoint_at(address: Avma) -> EventAttr {
+    EventAttr {
+        kind: sys::PERF_TYPE_BREAKPOINT,
+        sample_period_or_freq: 1,
+        bp_type: sys::HW_BREAKPOINT_X,
+        config1: address.0,
+        config2: size_of::<libc::c_long>() as u64,
+        flags: AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
+        ..EventAttr::default()
+    }
+}
+
 impl<E: ThreadEvent> Thread<E> {
     /// Opens the thread's clock, which does not run yet.
     ///
@@ -192,16 +206,7 @@ impl<E: ThreadEvent> Thread<E> {
     /// `EAGAIN` if the thread blocks the signals that could tell of it; what the kernel says.
     pub(crate) fn break_at(&mut self, address: Avma, kernel: &mut impl Kernel<Event = E>) -> Result<(), Errno> {
         let Some(signal) = self.signal() else { return Err(Errno(libc::EAGAIN)) };
-        let attr = EventAttr {
-            kind: sys::PERF_TYPE_BREAKPOINT,
-            sample_period_or_freq: 1,
-            bp_type: sys::HW_BREAKPOINT_X,
-            config1: address.0,
-            config2: size_of::<libc::c_long>() as u64,
-            flags: AttrFlags::EXCLUDE_KERNEL | AttrFlags::EXCLUDE_HV,
-            ..EventAttr::default()
-        };
-        // A limit of overflows would be simpler, but Linux 6.16 and later leave a breakpoint dead that has reached its limit.
+        let attr = breakpoint_at(address);
         let breakpoint = match self.breakpoint.take() {
             Some(breakpoint) => breakpoint.modify(&attr).map(|()| breakpoint)?,
             None => {

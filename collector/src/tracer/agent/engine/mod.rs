@@ -1,13 +1,14 @@
 //! The tracer whose bursts are taken by agents: knows the processes, puts agents in, keeps the budget.
 
 mod agents;
+mod following;
 mod happenings;
 mod leaving;
 mod starting;
 mod stopping;
 mod switching;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ use crate::sys::EventFd;
 use crate::tracer::agent::attention::Attention;
 use crate::tracer::agent::collecting::{Collecting, NewBurst};
 use crate::tracer::agent::engine::agents::Standing;
+use crate::tracer::agent::engine::following::Followed;
+pub(crate) use crate::tracer::agent::engine::starting::Running;
 use crate::tracer::agent::engine::starting::Starting;
 use crate::tracer::agent::sideband::Sideband;
 use crate::tracer::agent::stops::Stops;
@@ -27,10 +30,11 @@ use crate::tracer::agent::tree::Tree;
 use crate::tracer::agent::visits::Visits;
 use crate::tracer::budget::Budget;
 use crate::tracer::budget::signal_cost::SignalCost;
-use crate::tracer::budget::stop_cost::StopCost;
+use crate::tracer::budget::stop_cost::{StopCost, calibrate};
 use crate::tracer::burst::BurstEvent;
+use crate::tracer::kernel::Kernel;
 use crate::tracer::kernel::linux::LinuxKernel;
-use crate::tracer::kernel::{Kernel, Processes};
+use crate::tracer::placement::Placement;
 use crate::tracer::settings::Settings;
 use crate::tracer::shared::{BeforeDrain, Shared};
 use crate::tracer::statistics::{Agents, TracerStatistics};
@@ -70,6 +74,7 @@ pub(crate) struct AgentEngine {
     cpus: usize,
     collecting: Arc<Collecting>,
     kernel: LinuxKernel,
+    placement: Placement,
     sideband: Sideband,
     attention: Attention,
     /// What looking at processes cost in this window.
@@ -80,6 +85,8 @@ pub(crate) struct AgentEngine {
     /// Children of fork that have not become another program yet.
     young: VecDeque<(Instant, i32, i32)>,
     stops: Stops,
+    /// Visited threads on their way to a breakpoint.
+    followed: HashMap<i32, Followed>,
     budget: Budget<EventFd>,
     seed: fastrand::Rng,
     agents: Agents,
@@ -107,33 +114,37 @@ impl AgentEngine {
         shared: Arc<Shared>,
         mut kernel: LinuxKernel,
         cpus: &CpuList,
-        running: &[u32],
+        running: Running,
     ) -> Result<Self, AgentError> {
-        Image::possible()?;
-        let running: Vec<i32> = running.iter().map(|&process| process as i32).collect();
-        leaving::take_out_what_is_left(&running, &mut kernel);
+        let has_agents = settings.kind.has_agents();
+        if has_agents {
+            Image::possible()?;
+            leaving::take_out_what_is_left(running.processes(), &mut kernel);
+        }
         let end = settings.end;
         let limits = end.limits();
         let list = || match settings.command {
             Some(command) => vec![command],
-            None => running.iter().flat_map(|&process| kernel.threads(process)).collect(),
+            None => running.threads(&kernel),
         };
         let sideband = Sideband::open(cpus, list).map_err(AgentError::Sideband)?;
         let attention = Attention::new(&sideband, kernel.seed()).map_err(AgentError::Sideband)?;
-        let cost = StopCost::built_in("agents take few stops");
-        let signal_cost = SignalCost::measure();
+        let cost = if has_agents { StopCost::built_in("agents take few stops") } else { calibrate(&mut kernel) };
         let mut statistics = TracerStatistics::new(&settings, cost);
-        statistics.time.other += signal_cost.took;
-        statistics.signal_cost = signal_cost;
+        if has_agents {
+            let signal_cost = SignalCost::measure();
+            statistics.time.other += signal_cost.took;
+            statistics.signal_cost = signal_cost;
+        }
         let collecting = Arc::new(Collecting::new(event, statistics));
-        if !running.is_empty() {
+        if has_agents && !running.is_empty() {
             // They have computed for a while, so it is needed at once.
             let _ = collecting.image(limits);
         }
         let (now, seed) = (kernel.now(), kernel.seed());
         let mut budget = Budget::new(&settings, seed, now);
         settings.command.into_iter().for_each(|command| budget.count_thread(command, &mut kernel));
-        running.iter().for_each(|&process| budget.count_process(process, &kernel));
+        running.count(&mut budget, &mut kernel);
         let for_writer = collecting.clone();
         let _ = shared.before_drain.set(BeforeDrain(Box::new(move |shared| for_writer.collect(shared))));
         Ok(Self {
@@ -142,15 +153,18 @@ impl AgentEngine {
             limits,
             cpus: cpus.len().max(1),
             collecting,
-            kernel,
             sideband,
             attention,
             looking: Duration::ZERO,
             tree: Tree::default(),
-            starting: Starting::new(running, now),
+            starting: Starting::new(running, &kernel, now),
+            kernel,
+            // Where there are agents, stops are rare.
+            placement: if has_agents { Placement::afar() } else { Placement::prefer_tracer() },
             visits: Visits::new(end),
             young: VecDeque::new(),
             stops: Stops::default(),
+            followed: HashMap::new(),
             budget,
             seed: fastrand::Rng::with_seed(seed),
             agents: Agents::default(),
@@ -258,6 +272,7 @@ impl AgentEngine {
         let next = self.starting.interval().map_or(next, |interval| next.min(interval));
         self.next_look = (2 * self.next_look).min(OFTEN);
         self.next_tick = now + if self.tree.loading().is_empty() { next } else { next.min(self.next_look) };
+        self.give_up_following();
     }
 
     /// How long it takes at least until so many bursts have come that slots might run out.
@@ -293,6 +308,9 @@ impl AgentEngine {
             image.slots.release(|_| true);
         }
         self.collecting.collect(&self.shared);
+        for thread in self.followed.keys().copied().collect::<Vec<i32>>() {
+            self.ended_on_the_way(thread, "end of the recording");
+        }
         let mut held = self.collecting.held();
         let inside = held.new.drain(..).map(|burst| burst.cost).sum();
         self.budget.took_inside(inside);
@@ -302,8 +320,10 @@ impl AgentEngine {
         let mut held = self.collecting.held();
         let statistics = &mut held.statistics;
         self.budget.end(&self.kernel, statistics);
-        let tally = self.collecting.made_image().map(|image| image.slots.tally()).unwrap_or_default();
-        statistics.conclude(self.agents, tally);
+        if self.settings.kind.has_agents() {
+            let tally = self.collecting.made_image().map(|image| image.slots.tally()).unwrap_or_default();
+            statistics.conclude(self.agents, tally);
+        }
         statistics.clone()
     }
 }

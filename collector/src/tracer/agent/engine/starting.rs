@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::tracer::agent::engine::AgentEngine;
+use crate::tracer::budget::Budget;
 use crate::tracer::budget::stop_cost::END;
 use crate::tracer::kernel::{Kernel, Processes};
 
@@ -18,6 +19,46 @@ const MOST_LISTS: u32 = 4;
 const AT_ONCE: usize = 16;
 /// What it is taken to cost to open the clock of a thread, and to have it tell the agent.
 const CLOCK: Duration = Duration::from_micros(50);
+
+/// What is recorded that runs already; nothing, if a command is.
+#[derive(Debug)]
+pub(crate) enum Running {
+    /// All threads of these processes.
+    Processes(Vec<i32>),
+    /// These threads.
+    Threads(Vec<i32>),
+}
+
+impl Running {
+    /// The processes of which all threads are.
+    pub(super) fn processes(&self) -> &[i32] {
+        match self {
+            Self::Processes(processes) => processes,
+            Self::Threads(_) => &[],
+        }
+    }
+
+    /// Whether there is nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self, Self::Processes(ids) | Self::Threads(ids) if ids.is_empty())
+    }
+
+    /// The threads, as of now.
+    pub(super) fn threads(&self, kernel: &impl Processes) -> Vec<i32> {
+        match self {
+            Self::Processes(processes) => processes.iter().flat_map(|&process| kernel.threads(process)).collect(),
+            Self::Threads(threads) => threads.clone(),
+        }
+    }
+
+    /// Counts their CPU time from now on.
+    pub(super) fn count<K: Kernel>(&self, budget: &mut Budget<K::Event>, kernel: &mut K) {
+        match self {
+            Self::Processes(processes) => processes.iter().for_each(|&process| budget.count_process(process, kernel)),
+            Self::Threads(threads) => threads.iter().for_each(|&thread| budget.count_thread(thread, kernel)),
+        }
+    }
+}
 
 /// The threads that were there before.
 #[derive(Debug)]
@@ -35,8 +76,15 @@ pub(super) struct Starting {
 }
 
 impl Starting {
-    pub(super) fn new(processes: Vec<i32>, now: Instant) -> Self {
-        Self { waiting: VecDeque::new(), processes, lists: 0, began: now, interval: OFTEN, waits: 0, next: now }
+    pub(super) fn new(running: Running, kernel: &impl Processes, now: Instant) -> Self {
+        let (waiting, processes) = match running {
+            Running::Processes(processes) => (VecDeque::new(), processes),
+            Running::Threads(threads) => {
+                let with_process = |thread| kernel.process_of(thread).map(|process| (thread, process));
+                (threads.into_iter().filter_map(with_process).collect(), Vec::new())
+            }
+        };
+        Self { waiting, processes, lists: 0, began: now, interval: OFTEN, waits: 0, next: now }
     }
 
     /// How long to wait before it is time for the next ones; `None` if there are none any more.

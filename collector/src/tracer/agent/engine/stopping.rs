@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
-use crate::sys::process::is_alive;
+use crate::sys::process::{guards, is_alive};
 use crate::sys::{POLL_HUP, POLL_IN, Report};
-use crate::tracer::agent::collecting::Held;
 use crate::tracer::agent::engine::{AgentEngine, LOADING};
-use crate::tracer::agent::injection::{Candidate, Refusal, blocks, filters_system_calls, may_filter_system_calls};
+use crate::tracer::agent::injection::{
+    Candidate, Refusal, blocks, filters_system_calls, may_filter_system_calls, own_filters,
+};
 use crate::tracer::agent::residents::inherited_signal;
 use crate::tracer::agent::stops::Purpose;
 use crate::tracer::agent::tree::{State, Watched};
-use crate::tracer::agent::visits::leave_system_call;
+use crate::tracer::agent::visits::{Visited, leave_system_call};
+use crate::tracer::burst::ThreadId;
 use crate::tracer::kernel::{Kernel, Processes};
 use crate::tracer::notice::{Notice, best_notice};
+use crate::tracer::statistics::TracerStatistics;
 
 /// A process gets the agent when it has computed for so long.
 const SETTLED: Duration = Duration::from_millis(20);
@@ -24,6 +27,8 @@ const TRIES: u32 = 4;
 /// The same of all its threads together, of which any will do for the agent.
 const TRIES_OF_PROCESS: u32 = 8;
 const SOON: f64 = 100_000.0;
+/// A period that has become so many times longer since a clock was started is reason to let the clock go on.
+const GROWN: f64 = 1.25;
 /// How long a thread that was asked to stop may be in a system call, before it is interrupted.
 const LONGEST_STOP: Duration = Duration::from_secs(1);
 
@@ -36,6 +41,7 @@ impl AgentEngine {
         }
         let mut purpose = match self.tree.state(process) {
             // A program that has just begun says soon what its signals are for, and many end before the agent is worth its price.
+            Some(State::Without) if !self.settings.kind.has_agents() => Purpose::Visit,
             Some(State::Without) => match self.collecting.image(self.limits) {
                 Some(Ok(_)) if self.is_settled(process) && tries < 2 * TRIES => Purpose::Agent,
                 Some(Ok(_)) | None => Purpose::Visit,
@@ -50,6 +56,9 @@ impl AgentEngine {
             Some(State::With { .. } | State::Visited) => Purpose::Visit,
             _ => return,
         };
+        if purpose == Purpose::Visit && self.comes_too_soon(thread) {
+            return;
+        }
         if purpose == Purpose::Agent {
             let inherited = self.collecting.made_image().and_then(|image| inherited_signal(process, image));
             if let Some(signal) = inherited.filter(|_| !may_filter_system_calls(process)) {
@@ -61,15 +70,18 @@ impl AgentEngine {
                 Err(refusal) => return self.refused(process, thread, refusal),
             }
         }
-        // Only what runs is stopped, or one that never is when it is looked at: it is traced until it comes out of the system call.
+        let guards = guards(thread as u32);
+        let notice = best_notice(guards.blocked, guards.caught);
+        // Only what runs is stopped, or one that never is when it is looked at: it is traced until it comes out of the system call. That is
+        // not interrupted, at least not soon, and may be made again.
         let is_often = tries >= TRIES || purpose == Purpose::Agent && self.tree.tries(process) >= TRIES_OF_PROCESS;
-        let is_never = is_often && self.stops_by_its_clock(process, thread);
-        if !is_never && !self.kernel.is_computing(thread) {
+        let is_never = is_often && matches!(notice, Notice::Signal(_)) && guards.filters <= own_filters();
+        if !is_never && !guards.computes {
             return self.try_again(thread);
         }
         let Some(watched) = self.tree.get_mut(thread) else { return };
-        match self.stops.ask(thread, watched, purpose, &mut self.kernel) {
-            Ok(()) => {}
+        match self.stops.ask(thread, watched, purpose, notice, &mut self.kernel) {
+            Ok(()) => self.placement.stopped(thread),
             // The kernel says so of one that ends, too.
             Err(errno) if errno.is_permission() && self.kernel.is_computing(thread) => {
                 self.refused(process, thread, Refusal::Barred);
@@ -78,10 +90,24 @@ impl AgentEngine {
         }
     }
 
-    /// Whether a thread can be asked to stop while it is in a system call: that is not interrupted, at least not soon, and may be made again.
-    fn stops_by_its_clock(&self, process: i32, thread: i32) -> bool {
-        let notice = best_notice(self.kernel.signals_blocked(thread), self.kernel.signals_caught(thread));
-        matches!(notice, Notice::Signal(_)) && !filters_system_calls(process)
+    /// Whether the clock of a thread was started when bursts were to come sooner than they may now. Then it goes on, so that it overflows as if
+    /// it had been started with what is known now.
+    fn comes_too_soon(&mut self, thread: i32) -> bool {
+        let mean = self.budget.period();
+        let Some(watched) = self.tree.get(thread) else { return false };
+        let (number, first) = (watched.clock.number(), watched.period);
+        let before = self.collecting.held().clocks.get(&number).map_or(mean, |(_, period)| *period as f64);
+        if mean < GROWN * before || self.seed.f64() < before / mean {
+            return false;
+        }
+        if let Some((_, period)) = self.collecting.held().clocks.get_mut(&number) {
+            *period = mean as u64;
+        }
+        let rest = (before - first as f64).max(0.0) as u64 + self.by_chance(mean - before);
+        if let Some(watched) = self.tree.get_mut(thread) {
+            watched.arm(rest);
+        }
+        true
     }
 
     /// Whether a process has computed for a while since its program began.
@@ -112,7 +138,9 @@ impl AgentEngine {
         while let Some((thread, report)) = self.kernel.next_report() {
             match report {
                 Report::Ended(status) => self.report_end(thread, status),
+                Report::Event(..) if self.followed.contains_key(&thread) => self.stopped_on_the_way(thread),
                 Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => self.stopped(thread),
+                Report::Signal(_) if self.is_its_breakpoint(thread) => self.reached(thread),
                 Report::Signal(_) if self.is_its_clock(thread) => self.stopped(thread),
                 // A signal of its own, which it gets.
                 Report::Signal(signal) => drop(self.kernel.resume(thread, signal)),
@@ -127,6 +155,7 @@ impl AgentEngine {
             let _ = self.shared.status.set(status);
         }
         let process = self.process_of(thread);
+        self.ended_on_the_way(thread, "end of the thread");
         self.stops.ended(process, thread);
         self.ended(process, thread);
         self.next_turn(process);
@@ -205,30 +234,64 @@ impl AgentEngine {
             self.visits.forget_process(self.process_of(thread));
         }
         let own = self.kernel.own_time();
+        let clock =
+            self.tree.get(thread).filter(|watched| !watched.tells_agent && (!is_after_call || watched.tries >= TRIES));
+        let number = clock.map(|watched| watched.clock.number());
+        let due = number.and_then(|number| self.collecting.held().clocks.get(&number).copied());
+        let Some(due) = due else {
+            self.release(thread, 0);
+            self.collecting.held().statistics.other_stops += 1;
+            self.charge_stop(thread, own, Duration::ZERO);
+            return self.try_again(thread);
+        };
+        self.take_part(due, Duration::ZERO, own, |engine, statistics| {
+            engine.visits.begin(due, &mut engine.kernel, statistics)
+        });
+    }
+
+    /// Does a part of the burst of a thread that stands still, and lets it go if the burst is over. `cost`: what the burst has cost before;
+    /// `own`: the tracer's time when this stop began.
+    pub(super) fn take_part(
+        &mut self,
+        (id, period): (ThreadId, u64),
+        cost: Duration,
+        own: Duration,
+        act: impl FnOnce(&mut Self, &mut TracerStatistics) -> Visited,
+    ) {
         let collecting = self.collecting.clone();
         let mut held = collecting.held();
-        let Held { clocks, statistics, .. } = &mut *held;
-        let measured = statistics.time.measured();
-        let due =
-            self.tree.get(thread).filter(|watched| !watched.tells_agent && (!is_after_call || watched.tries >= TRIES));
-        let due = due.and_then(|watched| clocks.get(&watched.clock.number())).copied();
-        let is_taken = due.is_some_and(|burst| {
-            self.visits.take(burst, &mut self.kernel, &collecting.event, &self.shared, statistics)
-        });
-        self.release(thread, 0);
-        let (stop, took) = (statistics.stop_cost.charged.other, self.kernel.own_time().saturating_sub(own));
-        statistics.time.stops += stop;
-        statistics.time.other += took.saturating_sub(statistics.time.measured() - measured);
-        statistics.other_stops += u64::from(due.is_none());
-        self.budget.charge_other_stop(stop, took);
-        drop(held);
-        let (true, Some((_, period))) = (is_taken, due) else { return self.try_again(thread) };
-        self.agents.visited += 1;
-        self.budget.governor.burst(stop + took, period as f64);
-        if let Some(watched) = self.tree.get_mut(thread) {
-            watched.tries = 0;
+        let measured = held.statistics.time.measured();
+        let visited = act(self, &mut held.statistics);
+        let had_burst = self.see_visited((id, period), visited, &mut held.statistics);
+        if had_burst.is_some() {
+            self.release_in_place(id.tid);
         }
-        self.arm(thread, 0.0);
+        let measured = held.statistics.time.measured() - measured;
+        drop(held);
+        let cost = cost + self.charge_stop(id.tid, own, measured);
+        match had_burst {
+            None => self.followed_has_cost(id.tid, cost),
+            Some(false) => self.try_again(id.tid),
+            Some(true) => {
+                self.agents.visited += 1;
+                self.budget.governor.burst(cost, period as f64);
+                if let Some(watched) = self.tree.get_mut(id.tid) {
+                    watched.tries = 0;
+                }
+                self.arm(id.tid, 0.0);
+            }
+        }
+    }
+
+    /// Charges a stop that began at this time of the tracer, and is over. Of it, so much is in the statistics. Returns its cost.
+    fn charge_stop(&mut self, thread: i32, began: Duration, measured: Duration) -> Duration {
+        let took = self.kernel.own_time().saturating_sub(began);
+        let statistics = &mut self.collecting.held().statistics;
+        let stop = self.placement.stop(thread, statistics.stop_cost.charged);
+        statistics.time.stops += stop;
+        statistics.time.other += took.saturating_sub(measured);
+        self.budget.charge_other_stop(stop, took);
+        stop + took
     }
 
     /// It has stopped for something of its own.
@@ -248,15 +311,25 @@ impl AgentEngine {
         self.try_again(thread);
     }
 
+    /// Lets a thread go after its burst.
+    fn release_in_place(&mut self, thread: i32) {
+        let Self { kernel, placement, .. } = self;
+        let mut done = Ok(());
+        placement.in_place(|| done = kernel.detach(thread, 0));
+        if done.is_err() {
+            self.stops.stays(self.process_of(thread), thread, self.kernel.now());
+        }
+    }
+
     /// Lets a thread go that stands still, with this signal or 0.
     fn release(&mut self, thread: i32, signal: i32) {
         if self.kernel.detach(thread, signal).is_err() {
-            self.stops.dies(self.process_of(thread), thread, self.kernel.now());
+            self.stops.stays(self.process_of(thread), thread, self.kernel.now());
         }
     }
 
     /// The thread of a process that was traced is not any more.
-    fn next_turn(&mut self, process: i32) {
+    pub(super) fn next_turn(&mut self, process: i32) {
         while let Some(thread) = self.stops.next_waiting(process) {
             self.overflowed(thread);
         }

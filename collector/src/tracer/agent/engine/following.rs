@@ -1,0 +1,157 @@
+//! Threads that are visited and run on to a breakpoint, where their burst goes on.
+//!
+//! They are traced meanwhile. So it is done where a thread does not wait on the way, which takes microseconds.
+
+use std::time::{Duration, Instant};
+
+use crate::sys::process::guards;
+use crate::sys::{EventFd, POLL_IN};
+use crate::tracer::agent::engine::AgentEngine;
+use crate::tracer::agent::injection::own_filters;
+use crate::tracer::agent::visits::{Onward, Visited, leave_system_call};
+use crate::tracer::burst::ThreadId;
+use crate::tracer::kernel::Kernel;
+use crate::tracer::notice::{Notice, best_notice};
+use crate::tracer::statistics::TracerStatistics;
+use crate::tracer::thread::breakpoint_at;
+
+/// How long a breakpoint is waited for.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A thread on its way to a breakpoint.
+pub(super) struct Followed {
+    id: ThreadId,
+    /// What its burst stands for, ns.
+    period: u64,
+    /// What it has cost so far.
+    cost: Duration,
+    onward: Onward,
+    breakpoint: EventFd,
+    since: Instant,
+    /// It has been asked to stop, wherever it is.
+    is_late: bool,
+}
+
+impl AgentEngine {
+    /// What is to be done when a visited thread stands still: its burst ends, and the thread is let go, or goes on. Returns whether there was
+    /// a burst; `None` if it is not over.
+    pub(super) fn see_visited(
+        &mut self,
+        (id, period): (ThreadId, u64),
+        visited: Visited,
+        statistics: &mut TracerStatistics,
+    ) -> Option<bool> {
+        let why = match visited {
+            Visited::Nothing => return Some(false),
+            Visited::Complete(why) => why,
+            Visited::GoesOn(onward) => match self.follow(id, onward, statistics) {
+                Some(breakpoint) => {
+                    let since = self.kernel.now();
+                    self.next_tick = self.next_tick.min(since + PATIENCE);
+                    let cost = Duration::ZERO;
+                    let followed = Followed { id, period, cost, onward, breakpoint, since, is_late: false };
+                    self.followed.insert(id.tid, followed);
+                    self.stops.stays(id.pid, id.tid, since);
+                    return None;
+                }
+                None => onward.otherwise,
+            },
+        };
+        Some(self.visits.end(id, why, &self.collecting.event, &self.shared, statistics))
+    }
+
+    /// Lets a thread run to where its burst goes on. Returns the breakpoint there; `None` if it cannot be followed.
+    fn follow(&mut self, id: ThreadId, onward: Onward, statistics: &mut TracerStatistics) -> Option<EventFd> {
+        let guards = guards(id.tid as u32);
+        if guards.filters > own_filters() || !self.visits.may_follow(id, onward, &self.kernel) {
+            return None;
+        }
+        let Notice::Signal(signal) = best_notice(guards.blocked, guards.caught) else { return None };
+        let opened = self.kernel.open(&breakpoint_at(onward.address), id.tid);
+        let opened = opened.and_then(|breakpoint| breakpoint.signal_to(id.tid, signal).map(|()| breakpoint));
+        let Self { kernel, placement, .. } = self;
+        let resumed = opened.and_then(|breakpoint| {
+            let mut done = Ok(());
+            placement.in_place(|| done = kernel.resume(id.tid, 0));
+            done.map(|()| breakpoint)
+        });
+        match resumed {
+            Ok(breakpoint) => {
+                self.visits.follows(id.tid, onward, statistics);
+                Some(breakpoint)
+            }
+            Err(errno) => {
+                TracerStatistics::count(&mut statistics.continued, &format!("no breakpoint: {errno}"));
+                None
+            }
+        }
+    }
+
+    /// What the burst of a followed thread has cost so far.
+    pub(super) fn followed_has_cost(&mut self, thread: i32, cost: Duration) {
+        if let Some(followed) = self.followed.get_mut(&thread) {
+            followed.cost = cost;
+        }
+    }
+
+    /// Whether a thread has stopped for the signal of its breakpoint.
+    pub(super) fn is_its_breakpoint(&self, thread: i32) -> bool {
+        let Ok(info) = self.kernel.signal_info(thread) else { return false };
+        self.followed.get(&thread).is_some_and(|it| info.code == POLL_IN && it.breakpoint.number() == info.fd)
+    }
+
+    /// A thread stands where its burst goes on, or so its breakpoint says.
+    pub(super) fn reached(&mut self, thread: i32) {
+        let own = self.kernel.own_time();
+        let Some(mut followed) = self.followed.remove(&thread) else { return };
+        if std::mem::take(&mut followed.onward.again) {
+            // It stood there, and was hit at once.
+            let _ = self.kernel.resume(thread, 0);
+            self.followed.insert(thread, followed);
+            return;
+        }
+        let Followed { id, period, cost, onward, breakpoint, .. } = followed;
+        drop(breakpoint);
+        self.stops.answered(id.pid, thread);
+        self.placement.stopped(thread);
+        self.take_part((id, period), cost, own, |engine, statistics| {
+            engine.visits.go_on((id, period), onward, &mut engine.kernel, statistics)
+        });
+        self.next_turn(id.pid);
+    }
+
+    /// A followed thread stands still elsewhere. Its burst is over.
+    pub(super) fn stopped_on_the_way(&mut self, thread: i32) {
+        let own = self.kernel.own_time();
+        let Some(Followed { id, period, cost, breakpoint, .. }) = self.followed.remove(&thread) else { return };
+        drop(breakpoint);
+        leave_system_call(thread, &mut self.kernel);
+        self.stops.answered(id.pid, thread);
+        self.take_part((id, period), cost, own, |_, statistics| {
+            statistics.breakpoints_missed += 1;
+            Visited::Complete("breakpoint not reached")
+        });
+        self.next_turn(id.pid);
+    }
+
+    /// A followed thread has ended.
+    pub(super) fn ended_on_the_way(&mut self, thread: i32, why: &str) {
+        let Some(Followed { id, .. }) = self.followed.remove(&thread) else { return };
+        let statistics = &mut self.collecting.held().statistics;
+        self.visits.end(id, why, &self.collecting.event, &self.shared, statistics);
+    }
+
+    /// Stops threads that do not come to their breakpoints.
+    pub(super) fn give_up_following(&mut self) {
+        let now = self.kernel.now();
+        for (&thread, followed) in &mut self.followed {
+            if !followed.is_late && now >= followed.since + PATIENCE {
+                followed.is_late = true;
+                let _ = followed.breakpoint.disable();
+                let _ = self.kernel.interrupt(thread);
+            } else if !followed.is_late {
+                self.next_tick = self.next_tick.min(followed.since + PATIENCE);
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A program that is recorded sees what it sees alone. `programs/` has about a hundred kinds of things that a program can see: what system calls
+//! return and how long they take while signals come that do nothing, which signals come and wait, what becomes of processes, threads and
+//! limits. Each prints what it saw, alone and recorded, and both must be the same.
+
+mod programs;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use testing::Alone;
+
+/// What agents cannot help (guide: record, "What is left in the program"): a program that takes all signals for itself, or asks which wait,
+/// after its agent is there, sees the clock's until the recorder notices; one that filters its system calls then is killed for the agent's.
+const SEEN_OF_AGENTS: [&str; 6] = [
+    "filtered_computes",
+    "none_come_to_a_handler",
+    "none_is_pending",
+    "none_wait_for_a_collecting_thread",
+    "none_wait_for_a_collector",
+    "urgent",
+];
+
+/// What each kind said, and how it ended.
+type Seen = BTreeMap<String, Vec<String>>;
+
+/// What the program printed, by kind.
+fn seen(output: &Path) -> Seen {
+    let mut seen = Seen::new();
+    for line in fs::read_to_string(output).unwrap().lines() {
+        let (kind, said) = line.split_once(": ").unwrap_or((line, ""));
+        seen.entry(kind.to_owned()).or_default().push(said.to_owned());
+    }
+    assert!(seen.len() > 60, "only {} kinds", seen.len());
+    seen
+}
+
+/// Runs a command with its output in a file of the folder.
+fn run(command: &mut Command, folder: &Path, name: &str) -> (ExitStatus, Seen) {
+    let output = folder.join(name);
+    let errors = File::create(folder.join(format!("{name}.errors"))).unwrap();
+    let status = command.stdin(Stdio::null()).stdout(File::create(&output).unwrap()).stderr(errors).status().unwrap();
+    (status, seen(&output))
+}
+
+fn record(options: &[&str], folder: &Path) -> Command {
+    let mut record = Command::new(env!("CARGO_BIN_EXE_hbbp"));
+    record.args(["record", "-q", "--burst", "1000", "-o"]).arg(folder.join("hbbp.data")).args(options);
+    record
+}
+
+/// The kinds that saw something else than alone, but for these.
+fn changed(alone: &Seen, recorded: &Seen, known: &[&str]) -> Vec<String> {
+    let kinds: BTreeSet<&String> = alone.keys().chain(recorded.keys()).collect();
+    let differ =
+        kinds.into_iter().filter(|&kind| !known.contains(&kind.as_str()) && alone.get(kind) != recorded.get(kind));
+    differ.map(|kind| format!("{kind}: alone {:?}, recorded {:?}", alone.get(kind), recorded.get(kind))).collect()
+}
+
+/// Records the program in each of these ways, and compares.
+fn compare(flags: &[&str], ways: &[&[&str]], known: &[&str]) {
+    let _alone = Alone::wait();
+    let Some(program) = programs::kinds(flags) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (status, alone) = run(&mut Command::new(&program), folder.path(), "alone");
+    assert!(status.success(), "{status}");
+    for way in ways {
+        let (status, recorded) = run(record(way, folder.path()).arg("--").arg(&program), folder.path(), "recorded");
+        let changed = changed(&alone, &recorded, known);
+        assert!(changed.is_empty(), "{way:?}: {}", changed.join("\n"));
+        assert!(status.success(), "{way:?}: {status}");
+    }
+}
+
+#[test]
+fn visits_are_not_seen() {
+    compare(&[], &[&["--tracer", "lookahead", "--overhead", "30"], &["--tracer", "lookahead", "--overhead", "1"]], &[]);
+}
+
+#[test]
+fn visits_are_not_seen_by_32_bit_code() {
+    compare(&["-m32"], &[&["--tracer", "lookahead", "--overhead", "30"]], &[]);
+}
+
+#[test]
+fn of_agents_only_that_is_seen_which_is_known() {
+    compare(
+        &[],
+        &[&["--tracer", "agent", "--overhead", "30"], &["--tracer", "agent", "--overhead", "1"]],
+        &SEEN_OF_AGENTS,
+    );
+}
+
+#[test]
+fn samples_alone_are_not_seen() {
+    compare(&[], &[&["--tracer", "none"]], &[]);
+}
+
+/// The recorder comes while the program runs, and goes before it ends; then another one.
+#[test]
+fn coming_and_going_is_not_seen() {
+    let _alone = Alone::wait();
+    let Some(program) = programs::kinds(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (_, alone) = run(&mut Command::new(&program), folder.path(), "alone");
+    let output = folder.path().join("recorded");
+    let mut running =
+        Command::new(&program).stdin(Stdio::null()).stdout(File::create(&output).unwrap()).spawn().unwrap();
+    let pid = running.id().to_string();
+    let mut recordings = 0;
+    while running.try_wait().unwrap().is_none() {
+        let status =
+            record(&["--tracer", "lookahead", "--overhead", "30", "--duration", "0.7", "-p", &pid], folder.path())
+                .output();
+        recordings += u32::from(status.unwrap().status.success());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let changed = changed(&alone, &seen(&output), &[]);
+    assert!(changed.is_empty(), "{}", changed.join("\n"));
+    assert!(recordings > 3, "{recordings} recordings");
+}

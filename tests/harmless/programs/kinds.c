@@ -1,0 +1,110 @@
+/* kinds [NAME...]: runs the kinds of these names, or all, eight at a time, and prints what each of them printed and how it ended. */
+#include "kinds.h"
+
+enum { AT_ONCE = 8, MOST_KINDS = 200 };
+
+static volatile uint64_t sink;
+
+double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+void compute(int ms) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    int64_t end = now.tv_sec * 1000 + now.tv_nsec / 1000000 + ms;
+    do {
+        for (uint64_t i = 0, n = 27; i < 20000; i++)
+            sink += n = n & 1 ? 3 * n + 1 : n > 1 ? n / 2 : 27 + i;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    } while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < end);
+}
+
+void children_exit_every(int ms, int times) {
+    fflush(stdout);
+    for (int i = 1; i <= times; i++) {
+        pid_t child = fork();
+        NEED(child >= 0);
+        if (!child) {
+            usleep(1000 * ms * i);
+            _exit(0);
+        }
+    }
+}
+
+void child_exits_after(int ms) { children_exit_every(ms, 1); }
+
+const char *took(double since, double least, double most) {
+    double passed = seconds() - since;
+    return passed < least ? "too soon" : passed < most ? "in time" : "too late";
+}
+
+struct run {
+    const struct kind *kind;
+    int output;
+    pid_t process;
+};
+
+static struct run start(const struct kind *kind) {
+    int ends[2];
+    NEED(pipe(ends) == 0);
+    fflush(stdout);
+    pid_t process = fork();
+    NEED(process >= 0);
+    if (!process) {
+        dup2(ends[1], 1);
+        close(ends[0]);
+        close(ends[1]);
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        /* Something that hangs is a difference, too. */
+        alarm(30);
+        compute(30);
+        kind->run();
+        exit(0);
+    }
+    close(ends[1]);
+    return (struct run){kind, ends[0], process};
+}
+
+static void finish(struct run run) {
+    char text[65536];
+    ssize_t length = 0, got;
+    while ((got = read(run.output, text + length, sizeof text - 1 - length)) > 0)
+        length += got;
+    text[length] = 0;
+    close(run.output);
+    int status;
+    NEED(waitpid(run.process, &status, 0) == run.process);
+    const char *how = WIFEXITED(status) ? "exits with" : "is killed by";
+    int number = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+        if (*line)
+            printf("%s: %s\n", run.kind->name, line);
+    printf("%s: %s %d\n", run.kind->name, how, number);
+}
+
+static int is_wanted(const char *name, int count, char **names) {
+    for (int i = 1; i < count; i++)
+        if (!strcmp(names[i], name))
+            return 1;
+    return count < 2;
+}
+
+int main(int argc, char **argv) {
+    const struct kind *tables[] = {waiting, signals, processes};
+    struct run runs[MOST_KINDS];
+    int started = 0, finished = 0;
+    for (int table = 0; table < 3; table++)
+        for (const struct kind *kind = tables[table]; kind->name; kind++) {
+            if (!is_wanted(kind->name, argc, argv))
+                continue;
+            if (started - finished == AT_ONCE)
+                finish(runs[finished++]);
+            NEED(started < MOST_KINDS);
+            runs[started++] = start(kind);
+        }
+    while (finished < started)
+        finish(runs[finished++]);
+}
