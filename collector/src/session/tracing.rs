@@ -139,7 +139,11 @@ impl PlannedFollower for Tracing {
         };
         let attached = match attached {
             Some(attached) => attached,
-            None if self.settings.visits() => visit(&self.settings, choice),
+            None if self.settings.visits() => {
+                let may_trace =
+                    KernelOpener.try_trace().map_err(|errno| TraceError::Obstacle(format!("ptrace: {errno}")));
+                may_trace.and_then(|()| visit(&self.settings, choice))
+            }
             None => Tracer::attach(self.settings.clone(), event.clone(), &ids, whole).map_err(TraceError::from),
         };
         match attached {

@@ -139,11 +139,33 @@ pub(crate) fn is_computing(id: u32) -> bool {
 /// Where a thread goes on in user space that sleeps in a system call; `None` if it does not, or it is not known.
 pub(crate) fn sleeps_at(id: u32) -> Option<u64> {
     (stat_field(id, 3)? == "S").then_some(())?;
-    let text = String::from_utf8(contents(&proc_path(id).join("syscall"))).ok()?;
+    Some(waited_in(id)?.goes_on_at)
+}
+
+/// A system call that a thread does not run in: it waits there, or stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WaitedIn {
+    pub(crate) number: i64,
+    pub(crate) arguments: [u64; 6],
+    /// Where the thread goes on in user space.
+    pub(crate) goes_on_at: u64,
+}
+
+/// The system call that a thread is in; `None` if it runs, is in none, or the kernel does not say.
+pub(crate) fn waited_in(id: u32) -> Option<WaitedIn> {
+    of_syscall(&String::from_utf8(contents(&proc_path(id).join("syscall"))).ok()?)
+}
+
+/// Of a syscall file (proc_pid_syscall(5)): the number, six arguments, the stack pointer, and where it goes on.
+fn of_syscall(text: &str) -> Option<WaitedIn> {
     let mut words = text.split_ascii_whitespace();
-    // The number, six arguments, the stack pointer, and where it goes on. Without a number it is not in a system call.
-    words.next()?.parse::<u64>().ok()?;
-    u64::from_str_radix(words.last()?.strip_prefix("0x")?, 16).ok()
+    let number = words.next()?.parse().ok().filter(|&number: &i64| number >= 0)?;
+    let mut hexadecimal = words.map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
+    let mut arguments = [0; 6];
+    for argument in &mut arguments {
+        *argument = hexadecimal.next()??;
+    }
+    Some(WaitedIn { number, arguments, goes_on_at: hexadecimal.nth(1)?? })
 }
 
 /// Signals that wait for a thread or its process and that the thread does not block.
@@ -284,6 +306,16 @@ mod tests {
         assert_eq!((anonymous.path.as_slice(), anonymous.prot, anonymous.shared), (&b"//anon"[..], 7, true));
         for line in ["", "x", "1000-2000 r-xp", "1000 r-xp 0 0:0 0", "g-h r-xp 0 0:0 0"] {
             assert_eq!(mapping(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_system_call_of_a_thread() {
+        let read = "0 0x3 0x7ffd 0x10 0x0 0x0 0x6 0x7ffc8 0x7f1234\n";
+        let expected = WaitedIn { number: 0, arguments: [3, 0x7ffd, 16, 0, 0, 6], goes_on_at: 0x7f1234 };
+        assert_eq!(of_syscall(read), Some(expected));
+        for text in ["running\n", "-1 0x7ffc8 0x7f1234\n", "", "0 0x3 0x7ffd"] {
+            assert_eq!(of_syscall(text), None, "{text}");
         }
     }
 

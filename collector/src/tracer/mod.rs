@@ -165,7 +165,10 @@ impl Tracer {
                     engine.run()
                 }
                 Err(error) => {
-                    let _ = result.send(Err(TraceError::Agent(error.to_string())));
+                    let why = error.to_string();
+                    let has_agents = settings.kind.has_agents();
+                    let _ =
+                        result.send(Err(if has_agents { TraceError::Agent(why) } else { TraceError::Obstacle(why) }));
                     TracerStatistics::new(&settings, StopCost::built_in("there is no agent"))
                 }
             }

@@ -66,6 +66,8 @@ pub struct TracerStatistics {
     pub processes: u64,
     /// Times a thread was let go untraced for a while because its own signals took more than the budget.
     pub backed_off: u64,
+    /// Processes that may not be traced, where there are no agents, which count them themselves.
+    pub barred: u64,
     /// Why bursts ended: counts by reason.
     pub ends: BTreeMap<String, u64>,
     /// What bursts went on after, by a breakpoint.
@@ -351,6 +353,7 @@ impl TracerStatistics {
             threads: 0,
             processes: 0,
             backed_off: 0,
+            barred: 0,
             ends: BTreeMap::new(),
             continued: BTreeMap::new(),
             unsupported: BTreeMap::new(),
@@ -427,12 +430,13 @@ impl TracerStatistics {
                 let processes = counted(*processes);
                 sentences.push(format!("the agent stays in {processes}, where it does nothing any more: {why}"));
             }
-            if agents.barred > 0 {
-                let barred = counted(agents.barred);
-                sentences.push(format!(
-                    "no bursts of {barred}: another user's, a debugger has them, or ptrace_scope forbids it"
-                ));
-            }
+        }
+        let barred = self.agents.as_ref().map_or(self.barred, |agents| agents.barred);
+        if barred > 0 {
+            let barred = counted(barred);
+            sentences.push(format!(
+                "no bursts of {barred}: another user's, a debugger has them, or ptrace_scope forbids it"
+            ));
         }
         sentences
     }

@@ -29,7 +29,7 @@ use crate::tracer::agent::injection::{
 use crate::tracer::agent::visits::leave_system_call;
 use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::kernel::{Kernel, Processes};
-use crate::tracer::notice::{Notice, best_notice};
+use crate::tracer::notice::{Notice, SIGNALS, best_notice};
 use crate::tracer::settings::Clock;
 
 /// How long it may take in a process.
@@ -103,7 +103,11 @@ pub(crate) fn release_asked(asked: &HashMap<i32, i32>, kernel: &mut LinuxKernel)
 fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, clock: Option<i32>) -> bool {
     let signal = match report {
         Report::Ended(_) => return true,
-        Report::Signal(signal) if !clock.is_some_and(|clock| is_of_clock(kernel, thread, clock)) => signal,
+        Report::Signal(signal)
+            if !SIGNALS.contains(&signal) || !clock.is_some_and(|clock| is_of_clock(kernel, thread, clock)) =>
+        {
+            signal
+        }
         _ => 0,
     };
     leave_system_call(thread, kernel);

@@ -116,7 +116,7 @@ impl Visits {
     pub(crate) fn may_follow(&mut self, thread: ThreadId, onward: Onward, kernel: &impl Kernel) -> bool {
         let Some(path) = self.paths.get(&thread.tid) else { return false };
         let waits = match &path.goal {
-            Some(Goal::AfterSystemCall(registers)) => may_wait(thread.pid, registers),
+            Some(Goal::AfterSystemCall(registers)) => may_wait(thread.tid, registers),
             _ => false,
         };
         let is_critical =

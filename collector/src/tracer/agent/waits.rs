@@ -1,11 +1,12 @@
-//! System calls in which a thread may wait. Nothing traces a thread while it waits: signals that do nothing to it would wake it then.
+//! System calls in which a thread may wait, and what becomes of those if something interrupts them. A thread is not traced while it waits:
+//! signals that do nothing to it would wake it then.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use lookahead::Registers;
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
-use crate::sys::process::proc_path;
+use crate::sys::process::{WaitedIn, proc_path};
 
 /// What an argument of a call says of waiting.
 enum Argument {
@@ -15,9 +16,9 @@ enum Argument {
     Timeout(usize),
 }
 
-/// Whether a thread of `process` that is about to make the system call its registers say may wait in it: for data, for another thread, for a
-/// time. What is not known to come back at once may.
-pub(crate) fn may_wait(process: i32, registers: &Registers) -> bool {
+/// Whether a thread that is about to make the system call its registers say may wait in it: for data, for another thread, for a time. What is
+/// not known to come back at once may.
+pub(crate) fn may_wait(thread: i32, registers: &Registers) -> bool {
     let number = registers.general[0] as libc::c_long;
     // rdi, rsi, rdx, r10, r8, r9.
     let arguments = [7, 6, 2, 10, 8, 9].map(|register: usize| registers.general[register]);
@@ -27,38 +28,68 @@ pub(crate) fn may_wait(process: i32, registers: &Registers) -> bool {
     };
     let dont_wait = libc::MSG_DONTWAIT as u64;
     let at_once = match number {
-        libc::SYS_read
-        | libc::SYS_write
-        | libc::SYS_readv
-        | libc::SYS_writev
-        | libc::SYS_pread64
-        | libc::SYS_pwrite64
-        | libc::SYS_preadv
-        | libc::SYS_pwritev
-        | libc::SYS_accept
-        | libc::SYS_accept4 => file_never_waits(process, arguments[0]),
-        libc::SYS_sendfile => file_never_waits(process, arguments[0]) && file_never_waits(process, arguments[1]),
+        libc::SYS_read | libc::SYS_write | libc::SYS_pread64 | libc::SYS_pwrite64 => {
+            file_never_waits(thread, arguments[0], arguments[2])
+        }
+        libc::SYS_readv | libc::SYS_writev | libc::SYS_preadv | libc::SYS_pwritev => {
+            file_never_waits(thread, arguments[0], u64::MAX)
+        }
+        libc::SYS_accept | libc::SYS_accept4 => does_not_block(thread, arguments[0]),
+        libc::SYS_sendfile => {
+            let is_little = arguments[3] <= LITTLE;
+            is_little && [0, 1].iter().all(|&place| file_never_waits(thread, arguments[place], arguments[3]))
+        }
         libc::SYS_sendto | libc::SYS_recvfrom => {
-            never_waits(Argument::Flag(3, dont_wait)) || file_never_waits(process, arguments[0])
+            never_waits(Argument::Flag(3, dont_wait)) || does_not_block(thread, arguments[0])
         }
         libc::SYS_sendmsg | libc::SYS_recvmsg => {
-            never_waits(Argument::Flag(2, dont_wait)) || file_never_waits(process, arguments[0])
+            never_waits(Argument::Flag(2, dont_wait)) || does_not_block(thread, arguments[0])
         }
         libc::SYS_epoll_wait | libc::SYS_epoll_pwait => never_waits(Argument::Timeout(3)),
         libc::SYS_poll => never_waits(Argument::Timeout(2)),
-        libc::SYS_futex => {
-            let operation = arguments[1] as i32 & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
-            [libc::FUTEX_WAKE, libc::FUTEX_WAKE_OP, libc::FUTEX_REQUEUE, libc::FUTEX_CMP_REQUEUE].contains(&operation)
-        }
+        libc::SYS_futex => wakes(arguments[1]),
         libc::SYS_fcntl => ![libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&(arguments[1] as i32)),
-        libc::SYS_close => is_plain_file(process, arguments[0]),
+        libc::SYS_close => file_of(thread, arguments[0]) == Some(File::Plain),
+        libc::SYS_getrandom => arguments[1] <= 256,
         _ => AT_ONCE.contains(&number),
     };
     !at_once
 }
 
-/// Those that come back at once, whatever they are asked. None changes which signals come through.
-const AT_ONCE: [libc::c_long; 54] = [
+/// Whether a futex operation does not wait.
+fn wakes(operation: u64) -> bool {
+    let operation = operation as i32 & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+    [libc::FUTEX_WAKE, libc::FUTEX_WAKE_OP, libc::FUTEX_REQUEUE, libc::FUTEX_CMP_REQUEUE].contains(&operation)
+}
+
+/// Whether a system call that a thread waits in is made again as if nothing had been if it is interrupted: what it has moved is not lost, a
+/// timeout goes on. A thread may be asked to stop while it waits there.
+pub(crate) fn is_made_again(call: WaitedIn) -> bool {
+    let WaitedIn { number, arguments, .. } = call;
+    match number {
+        libc::SYS_recvfrom => arguments[3] & libc::MSG_WAITALL as u64 == 0,
+        libc::SYS_recvmsg => arguments[2] & libc::MSG_WAITALL as u64 == 0,
+        libc::SYS_epoll_wait | libc::SYS_epoll_pwait => arguments[3] as i32 <= 0,
+        _ => [
+            libc::SYS_futex,
+            libc::SYS_poll,
+            libc::SYS_ppoll,
+            libc::SYS_select,
+            libc::SYS_pselect6,
+            libc::SYS_nanosleep,
+            libc::SYS_clock_nanosleep,
+            libc::SYS_wait4,
+            libc::SYS_waitid,
+            libc::SYS_accept,
+            libc::SYS_accept4,
+            libc::SYS_read,
+        ]
+        .contains(&number),
+    }
+}
+
+/// Those that come back at once, whatever they are asked. None blocks signals.
+const AT_ONCE: [libc::c_long; 51] = [
     libc::SYS_getpid,
     libc::SYS_gettid,
     libc::SYS_getppid,
@@ -78,7 +109,6 @@ const AT_ONCE: [libc::c_long; 54] = [
     libc::SYS_sysinfo,
     libc::SYS_uname,
     libc::SYS_getcpu,
-    libc::SYS_getrandom,
     libc::SYS_sched_yield,
     libc::SYS_sched_getaffinity,
     libc::SYS_mmap,
@@ -97,8 +127,6 @@ const AT_ONCE: [libc::c_long; 54] = [
     libc::SYS_access,
     libc::SYS_getcwd,
     libc::SYS_dup,
-    libc::SYS_dup2,
-    libc::SYS_dup3,
     libc::SYS_pipe2,
     libc::SYS_socket,
     libc::SYS_bind,
@@ -115,29 +143,69 @@ const AT_ONCE: [libc::c_long; 54] = [
     libc::SYS_timerfd_gettime,
 ];
 
-/// Whether reading and writing a file of a process never waits: a plain file, or one opened so.
-fn file_never_waits(process: i32, descriptor: u64) -> bool {
-    let path = proc_path(process as u32).join(format!("fdinfo/{}", descriptor as i32));
-    // Flags are octal, proc_pid_fdinfo(5).
-    let flags = fs::read_to_string(path).ok().and_then(|text| {
-        let octal = text.lines().find_map(|line| line.strip_prefix("flags:"))?.trim();
-        i32::from_str_radix(octal, 8).ok()
-    });
-    flags.is_some_and(|flags| flags & libc::O_NONBLOCK != 0) || is_plain_file(process, descriptor)
+/// What moves at once, bytes: the kernel looks for signals between pieces of more.
+const LITTLE: u64 = 64 << 10;
+
+/// Whether a thread moves so many bytes to or from a file without waiting.
+fn file_never_waits(thread: i32, descriptor: u64, bytes: u64) -> bool {
+    match file_of(thread, descriptor) {
+        Some(File::Plain) => true,
+        Some(File::Zeros) => bytes <= LITTLE,
+        None => does_not_block(thread, descriptor),
+    }
 }
 
-/// Whether it is a file of a file system, or a device of memory: `/dev/null`, `/dev/zero`.
-fn is_plain_file(process: i32, descriptor: u64) -> bool {
-    const MEMORY_DEVICES: u32 = 1;
-    let path = proc_path(process as u32).join(format!("fd/{}", descriptor as i32));
-    fs::metadata(path).is_ok_and(|file| {
-        file.is_file() || file.file_type().is_char_device() && libc::major(file.rdev()) == MEMORY_DEVICES
-    })
+/// Whether a file was opened so that nobody waits for it (`O_NONBLOCK`).
+fn does_not_block(thread: i32, descriptor: u64) -> bool {
+    // In octal, proc_pid_fdinfo(5).
+    let flags = line_of_fdinfo(thread, descriptor, "flags:").and_then(|octal| i32::from_str_radix(&octal, 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_NONBLOCK != 0)
+}
+
+fn line_of_fdinfo(thread: i32, descriptor: u64, name: &str) -> Option<String> {
+    let text = fs::read_to_string(proc_path(thread as u32).join(format!("fdinfo/{}", descriptor as i32))).ok()?;
+    Some(text.lines().find_map(|line| line.strip_prefix(name))?.trim().to_owned())
+}
+
+/// Files that are there at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum File {
+    /// Of a file system on a device or in memory, or `/dev/null` or `/dev/full`.
+    Plain,
+    /// `/dev/zero`.
+    Zeros,
+}
+
+/// What a descriptor is of; `None` if that is another kind, or not known. File systems that others serve (FUSE, networks) are not asked.
+fn file_of(thread: i32, descriptor: u64) -> Option<File> {
+    let path = proc_path(thread as u32).join(format!("fd/{}", descriptor as i32));
+    let found = statx(CWD, &path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
+    match FileType::from_raw_mode(found.stx_mode.into()) {
+        FileType::RegularFile if found.stx_dev_major != 0 => Some(File::Plain),
+        FileType::RegularFile => is_of_memory(thread, descriptor).then_some(File::Plain),
+        // The devices of memory, mem(4).
+        FileType::CharacterDevice => match (found.stx_rdev_major, found.stx_rdev_minor) {
+            (1, 3 | 7) => Some(File::Plain),
+            (1, 5) => Some(File::Zeros),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a file without a device is of one of the file systems whose files are there: not one of the kernel's own, whose files may wait
+/// (`/proc/kmsg`), nor one that others serve. One of no mount is in memory (memfd_create(2)).
+fn is_of_memory(thread: i32, descriptor: u64) -> bool {
+    const KINDS: [&str; 6] = ["tmpfs", "overlay", "btrfs", "zfs", "ramfs", "bcachefs"];
+    let Some(mount) = line_of_fdinfo(thread, descriptor, "mnt_id:") else { return false };
+    let Ok(mounts) = fs::read_to_string(proc_path(thread as u32).join("mountinfo")) else { return false };
+    let of_file = mounts.lines().find(|line| line.split(' ').next() == Some(mount.as_str()));
+    let kind = of_file.map(|line| line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').next()).unwrap_or(""));
+    kind.is_none_or(|kind| KINDS.contains(&kind))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
     use std::os::fd::{AsRawFd, IntoRawFd};
     use std::os::unix::net::UnixStream;
 
@@ -154,7 +222,13 @@ mod tests {
 
     #[test]
     fn what_comes_back_at_once_and_what_may_wait() {
-        let file = File::open("/proc/self/exe").unwrap().into_raw_fd() as u64;
+        let open = |path: &str| fs::File::open(path).unwrap().into_raw_fd() as u64;
+        let (file, null, zeros) = (open("/proc/self/exe"), open("/dev/null"), open("/dev/zero"));
+        assert!(!waits(libc::SYS_read, [null, 0, u64::MAX, 0]) && !waits(libc::SYS_read, [zeros, 0, 16, 0]));
+        assert!(waits(libc::SYS_read, [zeros, 0, 1 << 30, 0]), "it looks for signals meanwhile");
+        assert!(waits(libc::SYS_read, [open("/proc/self/status"), 0, 16, 0]), "some files of the kernel wait");
+        assert!(waits(libc::SYS_read, [open("/dev/urandom"), 0, 16, 0]) && waits(libc::SYS_dup2, [null, 0, 0, 0]));
+        assert!(waits(libc::SYS_getrandom, [0, 1 << 20, 0, 0]) && !waits(libc::SYS_getrandom, [0, 16, 0, 0]));
         let (socket, _other) = UnixStream::pair().unwrap();
         let blocking = socket.as_raw_fd() as u64;
         assert!(!waits(libc::SYS_read, [file, 0, 0, 0]) && !waits(libc::SYS_close, [file, 0, 0, 0]));
@@ -185,5 +259,16 @@ mod tests {
         {
             assert!(waits(call, [0; 4]), "{call}");
         }
+    }
+
+    #[test]
+    fn what_is_made_again_as_if_nothing_had_been() {
+        let waits = |number, arguments| is_made_again(WaitedIn { number, arguments, goes_on_at: 0 });
+        assert!(waits(libc::SYS_futex, [0; 6]) && waits(libc::SYS_read, [0; 6]));
+        assert!(!waits(libc::SYS_write, [0; 6]) && !waits(libc::SYS_connect, [0; 6]), "what was moved is lost");
+        assert!(waits(libc::SYS_recvfrom, [0; 6]));
+        assert!(!waits(libc::SYS_recvfrom, [0, 0, 0, libc::MSG_WAITALL as u64, 0, 0]));
+        assert!(waits(libc::SYS_epoll_wait, [0, 0, 0, u64::MAX, 0, 0]));
+        assert!(!waits(libc::SYS_epoll_wait, [0, 0, 0, 300, 0, 0]), "the timeout begins anew");
     }
 }

@@ -10,8 +10,8 @@ use crate::tracer::agent::engine::AgentEngine;
 use crate::tracer::agent::injection::own_filters;
 use crate::tracer::agent::visits::{Onward, Visited, leave_system_call};
 use crate::tracer::burst::ThreadId;
-use crate::tracer::kernel::Kernel;
-use crate::tracer::notice::{Notice, best_notice};
+use crate::tracer::kernel::{Kernel, Processes};
+use crate::tracer::notice::{Notice, SIGNALS, best_notice};
 use crate::tracer::statistics::TracerStatistics;
 use crate::tracer::thread::breakpoint_at;
 
@@ -123,9 +123,18 @@ impl AgentEngine {
     /// A followed thread stands still elsewhere. Its burst is over.
     pub(super) fn stopped_on_the_way(&mut self, thread: i32) {
         let own = self.kernel.own_time();
+        leave_system_call(thread, &mut self.kernel);
+        let (pending, blocked) = self.kernel.signals_pending_and_blocked(thread);
+        if SIGNALS.iter().any(|signal| pending & !blocked & 1 << (signal - 1) != 0)
+            && let Some(followed) = self.followed.get_mut(&thread)
+        {
+            // Let go now, it would get the breakpoint's signal, if that is what waits. It stops for it next.
+            (followed.is_late, followed.since) = (false, self.kernel.now());
+            let _ = self.kernel.resume(thread, 0);
+            return;
+        }
         let Some(Followed { id, period, cost, breakpoint, .. }) = self.followed.remove(&thread) else { return };
         drop(breakpoint);
-        leave_system_call(thread, &mut self.kernel);
         self.stops.answered(id.pid, thread);
         self.take_part((id, period), cost, own, |_, statistics| {
             statistics.breakpoints_missed += 1;
@@ -139,6 +148,19 @@ impl AgentEngine {
         let Some(Followed { id, .. }) = self.followed.remove(&thread) else { return };
         let statistics = &mut self.collecting.held().statistics;
         self.visits.end(id, why, &self.collecting.event, &self.shared, statistics);
+    }
+
+    /// The threads of a process that were followed are no more.
+    pub(super) fn forget_followed(&mut self, process: i32) {
+        let of_process = |(thread, followed): (&i32, &Followed)| (followed.id.pid == process).then_some(*thread);
+        for thread in self.followed.iter().filter_map(of_process).collect::<Vec<i32>>() {
+            self.ended_on_the_way(thread, "exec");
+        }
+    }
+
+    /// The descriptor of the breakpoint of a followed thread.
+    pub(super) fn breakpoint_of(&self, thread: i32) -> Option<i32> {
+        self.followed.get(&thread).map(|followed| followed.breakpoint.number())
     }
 
     /// Stops threads that do not come to their breakpoints.

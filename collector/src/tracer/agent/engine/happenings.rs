@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use perfdata::{AttrFlags, EventAttr};
 
+use crate::sys::process::exists;
 use crate::sys::{own_thread, realtime_signal, share_memory};
 use crate::tracer::agent::engine::{AgentEngine, YOUNG};
 use crate::tracer::agent::injection::lets_through;
@@ -54,6 +55,7 @@ impl AgentEngine {
         self.visits.forget_process(process);
         self.tree.begins_anew(process, self.kernel.cpu_time(process).unwrap_or_default());
         self.stops.forget_waiting(process);
+        self.forget_followed(process);
         // The clock that was to stop it is no more.
         if self.stops.is_under_way(process) && self.kernel.interrupt(process).is_err() {
             // It was another thread, which is gone.
@@ -83,8 +85,10 @@ impl AgentEngine {
             if self.tree.state(process) != Some(State::Young) {
                 continue;
             }
-            // Where the kernel does not say, nothing is risked.
-            if share_memory(process, parent) != Some(false) {
+            // Where the kernel does not say, nothing is risked: what an agent writes there the parent would find. A parent that is gone has
+            // no memory.
+            let has_agents = self.settings.kind.has_agents();
+            if has_agents && share_memory(process, parent) != Some(false) && exists(parent as u32) {
                 continue;
             }
             self.tree.set_state(process, State::Without);

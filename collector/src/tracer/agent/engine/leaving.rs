@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use agent::LoadStatus;
 
+use crate::sys::process::waited_in;
 use crate::sys::share_memory;
 use crate::tracer::agent::engine::AgentEngine;
 use crate::tracer::agent::injection::{filters_system_calls, load_status};
 use crate::tracer::agent::removal::{release_asked, take_out};
 use crate::tracer::agent::residents::{left_over, own_agent};
 use crate::tracer::agent::tree::State;
+use crate::tracer::agent::waits::is_made_again;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::statistics::TracerStatistics;
@@ -32,17 +34,21 @@ pub(super) fn take_out_what_is_left(processes: &[i32], kernel: &mut LinuxKernel)
 impl AgentEngine {
     /// Takes the agents out. None gets a signal any more.
     pub(super) fn leave(&mut self) {
+        let (began, parents) = (self.kernel.now(), &self.young);
+        // Where system calls are filtered, making one again could kill, and nothing is taken out: the kernel lets these threads go. So it does
+        // with those that wait where they must not be interrupted.
+        let asked = self.stops.asked_before(Some(began)).into_iter();
+        let asked = asked.filter(|&(process, thread)| {
+            !filters_system_calls(process) && waited_in(thread as u32).is_none_or(is_made_again)
+        });
+        let clock = |thread| self.tree.get(thread).map_or(-1, |watched| watched.clock.number());
+        let events = asked.map(|(_, thread)| (thread, self.breakpoint_of(thread).unwrap_or_else(|| clock(thread))));
+        let events = events.collect();
+        release_asked(&events, &mut self.kernel);
         if self.settings.command.is_some() {
             return;
         }
         let Some(image) = self.collecting.made_image() else { return };
-        let (began, parents) = (self.kernel.now(), &self.young);
-        // Where system calls are filtered, making one again could kill, and nothing is taken out: the kernel lets these threads go.
-        let asked = self.stops.asked_before(Some(began)).into_iter();
-        let asked = asked.filter(|(process, _)| !filters_system_calls(*process));
-        let clocks =
-            asked.map(|(_, thread)| (thread, self.tree.get(thread).map_or(-1, |watched| watched.clock.number())));
-        release_asked(&clocks.collect(), &mut self.kernel);
         for process in self.tree.processes() {
             let is_young = self.tree.state(process) == Some(State::Young);
             let parent = parents.iter().find(|(_, young, _)| *young == process).map(|(.., parent)| *parent);

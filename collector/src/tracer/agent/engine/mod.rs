@@ -308,21 +308,23 @@ impl AgentEngine {
             image.slots.release(|_| true);
         }
         self.collecting.collect(&self.shared);
-        for thread in self.followed.keys().copied().collect::<Vec<i32>>() {
-            self.ended_on_the_way(thread, "end of the recording");
-        }
         let mut held = self.collecting.held();
         let inside = held.new.drain(..).map(|burst| burst.cost).sum();
         self.budget.took_inside(inside);
         self.budget.look_at_all_time(&self.kernel, &mut held.statistics);
         drop(held);
         self.leave();
+        for thread in self.followed.keys().copied().collect::<Vec<i32>>() {
+            self.ended_on_the_way(thread, "end of the recording");
+        }
         let mut held = self.collecting.held();
         let statistics = &mut held.statistics;
         self.budget.end(&self.kernel, statistics);
         if self.settings.kind.has_agents() {
             let tally = self.collecting.made_image().map(|image| image.slots.tally()).unwrap_or_default();
             statistics.conclude(self.agents, tally);
+        } else {
+            statistics.barred = self.agents.barred;
         }
         statistics.clone()
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::sys::process::{guards, is_alive};
+use crate::sys::process::{guards, is_alive, waited_in};
 use crate::sys::{POLL_HUP, POLL_IN, Report};
 use crate::tracer::agent::engine::{AgentEngine, LOADING};
 use crate::tracer::agent::injection::{
@@ -12,9 +12,10 @@ use crate::tracer::agent::residents::inherited_signal;
 use crate::tracer::agent::stops::Purpose;
 use crate::tracer::agent::tree::{State, Watched};
 use crate::tracer::agent::visits::{Visited, leave_system_call};
+use crate::tracer::agent::waits::is_made_again;
 use crate::tracer::burst::ThreadId;
 use crate::tracer::kernel::{Kernel, Processes};
-use crate::tracer::notice::{Notice, best_notice};
+use crate::tracer::notice::{Notice, SIGNALS, best_notice};
 use crate::tracer::statistics::TracerStatistics;
 
 /// A process gets the agent when it has computed for so long.
@@ -29,6 +30,8 @@ const TRIES_OF_PROCESS: u32 = 8;
 const SOON: f64 = 100_000.0;
 /// A period that has become so many times longer since a clock was started is reason to let the clock go on.
 const GROWN: f64 = 1.25;
+/// How often to look at a stop how much CPU time passed.
+const AT_A_STOP: Duration = Duration::from_millis(100);
 /// How long a thread that was asked to stop may be in a system call, before it is interrupted.
 const LONGEST_STOP: Duration = Duration::from_secs(1);
 
@@ -72,10 +75,13 @@ impl AgentEngine {
         }
         let guards = guards(thread as u32);
         let notice = best_notice(guards.blocked, guards.caught);
-        // Only what runs is stopped, or one that never is when it is looked at: it is traced until it comes out of the system call. That is
-        // not interrupted, at least not soon, and may be made again.
+        // Only what runs is stopped, or one that never is when it is looked at, and waits where it may be interrupted: it is traced until it comes
+        // out of the system call.
         let is_often = tries >= TRIES || purpose == Purpose::Agent && self.tree.tries(process) >= TRIES_OF_PROCESS;
-        let is_never = is_often && matches!(notice, Notice::Signal(_)) && guards.filters <= own_filters();
+        let is_never = is_often
+            && matches!(notice, Notice::Signal(_))
+            && guards.filters <= own_filters()
+            && waited_in(thread as u32).is_some_and(is_made_again);
         if !is_never && !guards.computes {
             return self.try_again(thread);
         }
@@ -97,11 +103,14 @@ impl AgentEngine {
         let Some(watched) = self.tree.get(thread) else { return false };
         let (number, first) = (watched.clock.number(), watched.period);
         let before = self.collecting.held().clocks.get(&number).map_or(mean, |(_, period)| *period as f64);
-        if mean < GROWN * before || self.seed.f64() < before / mean {
+        if mean < GROWN * before {
             return false;
         }
         if let Some((_, period)) = self.collecting.held().clocks.get_mut(&number) {
             *period = mean as u64;
+        }
+        if self.seed.f64() < before / mean {
+            return false;
         }
         let rest = (before - first as f64).max(0.0) as u64 + self.by_chance(mean - before);
         if let Some(watched) = self.tree.get_mut(thread) {
@@ -140,10 +149,17 @@ impl AgentEngine {
                 Report::Ended(status) => self.report_end(thread, status),
                 Report::Event(..) if self.followed.contains_key(&thread) => self.stopped_on_the_way(thread),
                 Report::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => self.stopped(thread),
-                Report::Signal(_) if self.is_its_breakpoint(thread) => self.reached(thread),
-                Report::Signal(_) if self.is_its_clock(thread) => self.stopped(thread),
+                Report::Signal(signal) if SIGNALS.contains(&signal) && self.is_its_breakpoint(thread) => {
+                    self.reached(thread)
+                }
+                Report::Signal(signal) if SIGNALS.contains(&signal) && self.is_its_clock(thread) => {
+                    self.stopped(thread)
+                }
                 // A signal of its own, which it gets.
-                Report::Signal(signal) => drop(self.kernel.resume(thread, signal)),
+                Report::Signal(signal) => {
+                    leave_system_call(thread, &mut self.kernel);
+                    let _ = self.kernel.resume(thread, signal);
+                }
                 // Job control.
                 Report::Event(..) => self.let_go(thread),
             }
@@ -238,7 +254,7 @@ impl AgentEngine {
             self.tree.get(thread).filter(|watched| !watched.tells_agent && (!is_after_call || watched.tries >= TRIES));
         let number = clock.map(|watched| watched.clock.number());
         let due = number.and_then(|number| self.collecting.held().clocks.get(&number).copied());
-        let Some(due) = due else {
+        let Some(due) = due.filter(|(id, _)| !self.is_off(id.pid)) else {
             self.release(thread, 0);
             self.collecting.held().statistics.other_stops += 1;
             self.charge_stop(thread, own, Duration::ZERO);
@@ -291,6 +307,7 @@ impl AgentEngine {
         statistics.time.stops += stop;
         statistics.time.other += took.saturating_sub(measured);
         self.budget.charge_other_stop(stop, took);
+        self.budget.look_at_time(AT_A_STOP, &self.kernel, statistics);
         stop + took
     }
 
@@ -346,7 +363,7 @@ impl AgentEngine {
                     self.stops.ended(process, thread);
                     self.next_turn(process);
                 }
-            } else if !filters_system_calls(process) {
+            } else if !filters_system_calls(process) && waited_in(thread as u32).is_none_or(is_made_again) {
                 let _ = self.kernel.interrupt(thread);
             }
         }
