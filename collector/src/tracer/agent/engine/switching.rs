@@ -13,7 +13,8 @@ impl AgentEngine {
         let mut on_again = Vec::new();
         for (thread, watched) in self.tree.threads_mut() {
             let off = self.shared.switch.is_off(watched.process, now);
-            if off != watched.is_off {
+            // A clock that is to stop its thread goes on until it has: it is traced as long.
+            if off != watched.is_off && !self.stops.is_under_way(watched.process) {
                 watched.switch(off);
                 on_again.extend((!off).then_some(thread));
             }
