@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod alone;
+mod c_program;
 mod fixture;
 mod skip;
 mod stolen;
 mod tool;
 
 pub use alone::Alone;
+pub use c_program::c_program;
 pub use fixture::{BURSTS, Fixture, SIMULATED, fixture_file, hardware_recording, hardware_recordings};
 pub use skip::{Skip, skip};
 pub use stolen::stolen;

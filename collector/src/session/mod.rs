@@ -60,7 +60,7 @@ use crate::session::tracing::Tracing;
 use crate::simulation::SimulationStatistics;
 use crate::sys::process::{all_processes, group_and_parent};
 use crate::sys::{SignalFd, ignore_file_size_signal, is_ignored, own_cpu_time, raise_limits};
-use crate::tracer::{TracerChoice, TracerStatistics};
+use crate::tracer::TracerStatistics;
 
 /// A recording that is set up; nothing is recorded and nothing of the command runs yet.
 pub struct Session<'a> {
@@ -128,13 +128,14 @@ impl<'a> Session<'a> {
         check_files(files, cpus(request, machine).len())?;
         let (mut choice, mut follower) = plan(request, machine)?;
         let events = tasks(&request.target) * cpus(request, machine).len() * choice.events.len();
-        if let Err(error) = check_files(files, events + follower.as_ref().map_or(0, |follower| follower.files())) {
-            if request.tracer.kind != TracerChoice::Auto || request.tracer.inject {
-                return Err(error.into());
+        let own = follower.as_ref().map_or(0, |follower| follower.files());
+        match check_files(files, events + own) {
+            Err(error) if request.tracer.is_open() => {
+                check_files(files, events)?;
+                choice.degradations.push(format!("no branch stacks: {error}"));
+                follower = None;
             }
-            check_files(files, events)?;
-            choice.degradations.push(format!("no branch stacks: {error}"));
-            follower = None;
+            checked => checked?,
         }
         if let Some(program) = request.command.first() {
             find_program(program)?;

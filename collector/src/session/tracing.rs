@@ -106,17 +106,16 @@ impl PlannedFollower for Tracing {
         }
         let burst = self.description(first);
         let event = BurstEvent { attr: burst.attr.clone(), id: self.id.1 };
-        let is_open = request.tracer.kind == TracerChoice::Auto && !request.tracer.inject;
-        let begin = |settings: &Settings, running| {
-            Tracer::by_visits(settings.clone(), event.clone(), self.cpus.clone(), running)
+        let is_open = request.tracer.is_open();
+        // Threads are stopped by ptrace, for a burst or for the agent, later.
+        let visit = |settings: &Settings, choice: &mut Choice| {
+            let may_trace = KernelOpener.try_trace();
+            may_trace.map_err(|errno| TraceError::of(settings.kind, format!("ptrace: {errno}")))?;
+            Tracer::by_visits(settings.clone(), event.clone(), self.cpus.clone(), running(&request.target, choice)?)
         };
         let mut attached = None;
         if self.settings.kind.has_agents() {
-            // They are put in by ptrace, later.
-            let may_trace = KernelOpener.try_trace().map_err(|errno| TraceError::Agent(format!("ptrace: {errno}")));
-            let running =
-                may_trace.and_then(|()| if whole { open_to_tracing(&ids, "process", choice) } else { Ok(Vec::new()) });
-            match running.and_then(|running| begin(&self.settings, all_of(&running))) {
+            match visit(&self.settings, choice) {
                 Err(error) if is_open => {
                     choice.degradations.push(format!("bursts cost more than they could: {error}"));
                     self.settings.kind = TracerKind::Lookahead;
@@ -126,24 +125,9 @@ impl PlannedFollower for Tracing {
                 made => attached = Some(made),
             }
         }
-        let visit = |settings: &Settings, choice: &mut Choice| {
-            let running = match &request.target {
-                Target::Processes(ids) => all_of(&open_to_tracing(ids, "process", choice)?),
-                Target::Threads(ids) => {
-                    let open = open_to_tracing(ids, "thread", choice)?;
-                    Running::Threads(open.into_iter().map(|id| id as i32).collect())
-                }
-                Target::Command | Target::System => all_of(&[]),
-            };
-            begin(settings, running)
-        };
         let attached = match attached {
             Some(attached) => attached,
-            None if self.settings.visits() => {
-                let may_trace =
-                    KernelOpener.try_trace().map_err(|errno| TraceError::Obstacle(format!("ptrace: {errno}")));
-                may_trace.and_then(|()| visit(&self.settings, choice))
-            }
+            None if self.settings.visits() => visit(&self.settings, choice),
             None => Tracer::attach(self.settings.clone(), event.clone(), &ids, whole).map_err(TraceError::from),
         };
         match attached {
@@ -179,9 +163,17 @@ fn open_to_tracing(ids: &[u32], what: &str, choice: &mut Choice) -> Result<Vec<u
     Ok(open)
 }
 
-/// All threads of these processes.
-fn all_of(processes: &[u32]) -> Running {
-    Running::Processes(processes.iter().map(|&process| process as i32).collect())
+/// What runs already and may be traced; nothing, if a command is recorded.
+///
+/// # Errors
+/// Nothing of it may be.
+fn running(target: &Target, choice: &mut Choice) -> Result<Running, TraceError> {
+    let numbers = |ids: Vec<u32>| ids.into_iter().map(|id| id as i32).collect();
+    Ok(match target {
+        Target::Processes(ids) => Running::Processes(numbers(open_to_tracing(ids, "process", choice)?)),
+        Target::Threads(ids) => Running::Threads(numbers(open_to_tracing(ids, "thread", choice)?)),
+        Target::Command | Target::System => Running::Processes(Vec::new()),
+    })
 }
 
 /// Adds the event of bursts to the metadata, and how they are taken.

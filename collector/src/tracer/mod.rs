@@ -11,13 +11,13 @@
 //!                              thread::state: (state, event) -> (state, actions). Pure
 //!
 //! budget: what was spent, of how much CPU time      governor, cpu_time
-//! agent: bursts that the sampled thread takes itself; an engine of its own
+//! agent: bursts that the sampled thread takes itself, or is stopped for and let go after; an engine of its own
 //! timer: the same where neither events nor ptrace are to be had: timers of the processes start the bursts
 //! kernel: everything that is asked of the kernel    linux; a script in tests
 //! ```
 //!
-//! The clock of a thread overflows and its signal stops the thread; the signal is never delivered. Burst and samples come of it, the
-//! next period of what it cost, and the thread goes on.
+//! The drawing is of threads that are traced all the time. The clock of a thread overflows and its signal stops the thread; the signal is never
+//! delivered. Burst and samples come of it, the next period of what it cost, and the thread goes on.
 //!
 //! After *Break Dancing* (Marin, Alexandrov, Moseley, LCTES 2021), whose algorithm is the other [`TracerKind`]: a breakpoint at every
 //! branch that is not decided by its bytes. All of it happens in one thread, which alone may speak to the threads it traces
@@ -95,6 +95,13 @@ pub enum TraceError {
     Obstacle(String),
 }
 
+impl TraceError {
+    /// What is in the way of bursts of this kind.
+    pub(crate) fn of(kind: TracerKind, why: String) -> Self {
+        if kind.has_agents() { Self::Agent(why) } else { Self::Obstacle(why) }
+    }
+}
+
 /// The thread that traces others, and what it has to say in the end.
 pub(crate) struct Follower<F> {
     thread: Option<JoinHandle<F>>,
@@ -165,10 +172,7 @@ impl Tracer {
                     engine.run()
                 }
                 Err(error) => {
-                    let why = error.to_string();
-                    let has_agents = settings.kind.has_agents();
-                    let _ =
-                        result.send(Err(if has_agents { TraceError::Agent(why) } else { TraceError::Obstacle(why) }));
+                    let _ = result.send(Err(TraceError::of(settings.kind, error.to_string())));
                     TracerStatistics::new(&settings, StopCost::built_in("there is no agent"))
                 }
             }

@@ -99,6 +99,11 @@ pub struct TracerOptions {
 }
 
 impl TracerOptions {
+    /// Whether the tool chooses how branches are traced: what cannot be is a degradation then, and no error.
+    pub(crate) fn is_open(&self) -> bool {
+        self.kind == TracerChoice::Auto && !self.inject
+    }
+
     /// A hundred bursts or more in a command of one second.
     pub const DEFAULT_START_CREDIT: Duration = Duration::from_millis(50);
 }

@@ -101,7 +101,7 @@ impl Placement {
     }
 
     /// Does `resume`, which lets the thread go that has stopped last, without moving it to another CPU.
-    pub(crate) fn in_place(&mut self, resume: impl FnOnce()) {
+    pub(crate) fn in_place<T>(&mut self, resume: impl FnOnce() -> T) -> T {
         if self.kept.is_none() {
             return resume();
         }
@@ -113,10 +113,11 @@ impl Placement {
             self.stopped_otherwise();
             return resume();
         }
-        resume();
+        let done = resume();
         if set_policy(libc::SCHED_OTHER).is_err() {
             self.load = None;
         }
+        done
     }
 
     /// Whether a CPU is idle: the thread would go there, and what else wants to run need not come here.

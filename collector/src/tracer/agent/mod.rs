@@ -1,4 +1,5 @@
-//! Bursts that the sampled thread takes itself, by an agent in its process.
+//! Bursts that the sampled thread takes itself, by an agent in its process; and bursts of threads that are traced for them and not in between,
+//! where there is no agent.
 //!
 //! ```text
 //! sideband: exec, fork, exit          clocks of threads

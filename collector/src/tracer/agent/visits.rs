@@ -59,7 +59,7 @@ impl Visits {
         kernel: &mut K,
         statistics: &mut TracerStatistics,
     ) -> Visited {
-        self.taker().part(kernel);
+        made(&mut self.taker, self.end).part(kernel);
         statistics.sampling_stops += 1;
         let Some(registers) = BurstTaker::registers(kernel, statistics, thread.tid) else { return Visited::Nothing };
         self.on_standing((thread, period), kernel, statistics, |taker, standing| taker.begin(standing, registers))
@@ -74,7 +74,7 @@ impl Visits {
         statistics: &mut TracerStatistics,
     ) -> Visited {
         statistics.breakpoints += 1;
-        self.taker().part(kernel);
+        made(&mut self.taker, self.end).part(kernel);
         let registers = BurstTaker::registers(kernel, statistics, thread.tid);
         let goal = self.paths.get_mut(&thread.tid).and_then(|path| path.goal.take());
         let (Some(registers), Some(goal)) = (registers, goal) else {
@@ -87,12 +87,6 @@ impl Visits {
         self.on_standing((thread, period), kernel, statistics, |taker, standing| taker.go_on(standing, registers, goal))
     }
 
-    /// What bursts are taken with: made when the first thread is visited. Where there are agents few are, so what decoding needs is computed
-    /// when it is: most code does without.
-    fn taker(&mut self) -> &mut BurstTaker {
-        self.taker.get_or_insert_with(|| BurstTaker::new(TracerKind::Lookahead, self.end))
-    }
-
     fn on_standing<K: Kernel>(
         &mut self,
         (thread, period): (ThreadId, u64),
@@ -100,7 +94,7 @@ impl Visits {
         statistics: &mut TracerStatistics,
         act: impl FnOnce(&mut BurstTaker, &mut Standing<'_, K>) -> Answer,
     ) -> Visited {
-        let taker = self.taker.get_or_insert_with(|| BurstTaker::new(TracerKind::Lookahead, self.end));
+        let taker = made(&mut self.taker, self.end);
         let space = self.spaces.entry(thread.pid).or_insert_with(|| AddressSpace::new(thread.pid));
         let path = self.paths.entry(thread.tid).or_default();
         let mut standing = Standing { kernel, statistics, id: thread, period, path, space };
@@ -153,6 +147,12 @@ impl Visits {
     pub(crate) fn forget_process(&mut self, process: i32) {
         self.spaces.remove(&process);
     }
+}
+
+/// What bursts are taken with: made when the first thread is visited. Where there are agents few are, so what decoding needs is computed when
+/// it is: most code does without.
+fn made(taker: &mut Option<BurstTaker>, end: BurstEnd) -> &mut BurstTaker {
+    taker.get_or_insert_with(|| BurstTaker::new(TracerKind::Lookahead, end))
 }
 
 /// Has a system call restarted that the stop has interrupted. Returns whether the thread is in one, or comes out of one.

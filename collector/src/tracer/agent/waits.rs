@@ -1,20 +1,13 @@
-//! System calls in which a thread may wait, and what becomes of those if something interrupts them. A thread is not traced while it waits:
-//! signals that do nothing to it would wake it then.
+//! System calls in which a thread may wait, and what becomes of those if something interrupts them: signals that do nothing to a thread wake it
+//! while it is traced. So it is traced while it waits only where that does not show.
 
 use std::fs;
 
 use lookahead::Registers;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
-use crate::sys::process::{WaitedIn, proc_path};
-
-/// What an argument of a call says of waiting.
-enum Argument {
-    /// A flag not to wait, in the argument of this number.
-    Flag(usize, u64),
-    /// How long to wait at most, in ms: not at all if it is zero.
-    Timeout(usize),
-}
+use crate::sys::process::{WaitedIn, proc_path, waited_in};
+use crate::tracer::agent::injection::filters_system_calls;
 
 /// Whether a thread that is about to make the system call its registers say may wait in it: for data, for another thread, for a time. What is
 /// not known to come back at once may.
@@ -22,11 +15,9 @@ pub(crate) fn may_wait(thread: i32, registers: &Registers) -> bool {
     let number = registers.general[0] as libc::c_long;
     // rdi, rsi, rdx, r10, r8, r9.
     let arguments = [7, 6, 2, 10, 8, 9].map(|register: usize| registers.general[register]);
-    let never_waits = |argument: Argument| match argument {
-        Argument::Flag(place, flag) => arguments[place] & flag != 0,
-        Argument::Timeout(place) => arguments[place] as i32 == 0,
-    };
-    let dont_wait = libc::MSG_DONTWAIT as u64;
+    let is_told_not_to = |flags: u64| flags & libc::MSG_DONTWAIT as u64 != 0;
+    // In ms.
+    let has_no_time = |timeout: u64| timeout as i32 == 0;
     let at_once = match number {
         libc::SYS_read | libc::SYS_write | libc::SYS_pread64 | libc::SYS_pwrite64 => {
             file_never_waits(thread, arguments[0], arguments[2])
@@ -39,14 +30,10 @@ pub(crate) fn may_wait(thread: i32, registers: &Registers) -> bool {
             let is_little = arguments[3] <= LITTLE;
             is_little && [0, 1].iter().all(|&place| file_never_waits(thread, arguments[place], arguments[3]))
         }
-        libc::SYS_sendto | libc::SYS_recvfrom => {
-            never_waits(Argument::Flag(3, dont_wait)) || does_not_block(thread, arguments[0])
-        }
-        libc::SYS_sendmsg | libc::SYS_recvmsg => {
-            never_waits(Argument::Flag(2, dont_wait)) || does_not_block(thread, arguments[0])
-        }
-        libc::SYS_epoll_wait | libc::SYS_epoll_pwait => never_waits(Argument::Timeout(3)),
-        libc::SYS_poll => never_waits(Argument::Timeout(2)),
+        libc::SYS_sendto | libc::SYS_recvfrom => is_told_not_to(arguments[3]) || does_not_block(thread, arguments[0]),
+        libc::SYS_sendmsg | libc::SYS_recvmsg => is_told_not_to(arguments[2]) || does_not_block(thread, arguments[0]),
+        libc::SYS_epoll_wait | libc::SYS_epoll_pwait => has_no_time(arguments[3]),
+        libc::SYS_poll => has_no_time(arguments[2]),
         libc::SYS_futex => wakes(arguments[1]),
         libc::SYS_fcntl => ![libc::F_SETLKW, libc::F_OFD_SETLKW].contains(&(arguments[1] as i32)),
         libc::SYS_close => file_of(thread, arguments[0]) == Some(File::Plain),
@@ -86,6 +73,12 @@ pub(crate) fn is_made_again(call: WaitedIn) -> bool {
         ]
         .contains(&number),
     }
+}
+
+/// Whether a thread may be interrupted where it is now: what it waits in is made again as if nothing had been, and no filter of system calls
+/// could kill it for that.
+pub(crate) fn may_be_interrupted(process: i32, thread: i32) -> bool {
+    !filters_system_calls(process) && waited_in(thread as u32).is_none_or(is_made_again)
 }
 
 /// Those that come back at once, whatever they are asked. None blocks signals.

@@ -1,6 +1,6 @@
-//! Threads that are visited and run on to a breakpoint, where their burst goes on.
+//! The bursts of visited threads, part by part: a thread runs on to a breakpoint, where its burst goes on.
 //!
-//! They are traced meanwhile. So it is done where a thread does not wait on the way, which takes microseconds.
+//! It is traced meanwhile. So that is done where a thread does not wait on the way, which takes microseconds.
 
 use std::time::{Duration, Instant};
 
@@ -33,9 +33,47 @@ pub(super) struct Followed {
 }
 
 impl AgentEngine {
+    /// Does a part of the burst of a thread that stands still, and lets it go if the burst is over. `cost`: what the burst has cost before;
+    /// `own`: the tracer's time when this stop began.
+    pub(super) fn take_part(
+        &mut self,
+        (id, period): (ThreadId, u64),
+        cost: Duration,
+        own: Duration,
+        act: impl FnOnce(&mut Self, &mut TracerStatistics) -> Visited,
+    ) {
+        let collecting = self.collecting.clone();
+        let mut held = collecting.held();
+        let measured = held.statistics.time.measured();
+        let visited = act(self, &mut held.statistics);
+        let had_burst = self.see_visited((id, period), visited, &mut held.statistics);
+        if had_burst.is_some() {
+            self.release_in_place(id.tid);
+        }
+        let measured = held.statistics.time.measured() - measured;
+        drop(held);
+        let cost = cost + self.charge_stop(id.tid, own, measured);
+        match had_burst {
+            None => {
+                if let Some(followed) = self.followed.get_mut(&id.tid) {
+                    followed.cost = cost;
+                }
+            }
+            Some(false) => self.try_again(id.tid),
+            Some(true) => {
+                self.agents.visited += 1;
+                self.budget.governor.burst(cost, period as f64);
+                if let Some(watched) = self.tree.get_mut(id.tid) {
+                    watched.tries = 0;
+                }
+                self.arm(id.tid, 0.0);
+            }
+        }
+    }
+
     /// What is to be done when a visited thread stands still: its burst ends, and the thread is let go, or goes on. Returns whether there was
     /// a burst; `None` if it is not over.
-    pub(super) fn see_visited(
+    fn see_visited(
         &mut self,
         (id, period): (ThreadId, u64),
         visited: Visited,
@@ -70,12 +108,8 @@ impl AgentEngine {
         let opened = self.kernel.open(&breakpoint_at(onward.address), id.tid);
         let opened = opened.and_then(|breakpoint| breakpoint.signal_to(id.tid, signal).map(|()| breakpoint));
         let Self { kernel, placement, .. } = self;
-        let resumed = opened.and_then(|breakpoint| {
-            let mut done = Ok(());
-            placement.in_place(|| done = kernel.resume(id.tid, 0));
-            done.map(|()| breakpoint)
-        });
-        match resumed {
+        let resumed = |breakpoint| placement.in_place(|| kernel.resume(id.tid, 0)).map(|()| breakpoint);
+        match opened.and_then(resumed) {
             Ok(breakpoint) => {
                 self.visits.follows(id.tid, onward, statistics);
                 Some(breakpoint)
@@ -87,17 +121,11 @@ impl AgentEngine {
         }
     }
 
-    /// What the burst of a followed thread has cost so far.
-    pub(super) fn followed_has_cost(&mut self, thread: i32, cost: Duration) {
-        if let Some(followed) = self.followed.get_mut(&thread) {
-            followed.cost = cost;
-        }
-    }
-
     /// Whether a thread has stopped for the signal of its breakpoint.
     pub(super) fn is_its_breakpoint(&self, thread: i32) -> bool {
-        let Ok(info) = self.kernel.signal_info(thread) else { return false };
-        self.followed.get(&thread).is_some_and(|it| info.code == POLL_IN && it.breakpoint.number() == info.fd)
+        let Some(followed) = self.followed.get(&thread) else { return false };
+        let info = self.kernel.signal_info(thread);
+        info.is_ok_and(|info| info.code == POLL_IN && followed.breakpoint.number() == info.fd)
     }
 
     /// A thread stands where its burst goes on, or so its breakpoint says.

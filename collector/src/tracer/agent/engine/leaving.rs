@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use agent::LoadStatus;
 
-use crate::sys::process::waited_in;
 use crate::sys::share_memory;
 use crate::tracer::agent::engine::AgentEngine;
-use crate::tracer::agent::injection::{filters_system_calls, load_status};
+use crate::tracer::agent::injection::load_status;
 use crate::tracer::agent::removal::{release_asked, take_out};
 use crate::tracer::agent::residents::{left_over, own_agent};
 use crate::tracer::agent::tree::State;
-use crate::tracer::agent::waits::is_made_again;
+use crate::tracer::agent::waits::may_be_interrupted;
 use crate::tracer::kernel::Kernel;
 use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::statistics::TracerStatistics;
@@ -38,9 +37,7 @@ impl AgentEngine {
         // Where system calls are filtered, making one again could kill, and nothing is taken out: the kernel lets these threads go. So it does
         // with those that wait where they must not be interrupted.
         let asked = self.stops.asked_before(Some(began)).into_iter();
-        let asked = asked.filter(|&(process, thread)| {
-            !filters_system_calls(process) && waited_in(thread as u32).is_none_or(is_made_again)
-        });
+        let asked = asked.filter(|&(process, thread)| may_be_interrupted(process, thread));
         let clock = |thread| self.tree.get(thread).map_or(-1, |watched| watched.clock.number());
         let events = asked.map(|(_, thread)| (thread, self.breakpoint_of(thread).unwrap_or_else(|| clock(thread))));
         let events = events.collect();

@@ -1,4 +1,4 @@
-//! The tracer whose bursts are taken by agents: knows the processes, puts agents in, keeps the budget.
+//! The tracer that touches threads for moments only: knows the processes, puts agents in or visits threads, keeps the budget.
 
 mod agents;
 mod following;

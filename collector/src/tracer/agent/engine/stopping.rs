@@ -2,21 +2,18 @@
 
 use std::time::Duration;
 
+use crate::errno::Errno;
 use crate::sys::process::{guards, is_alive, waited_in};
 use crate::sys::{POLL_HUP, POLL_IN, Report};
 use crate::tracer::agent::engine::{AgentEngine, LOADING};
-use crate::tracer::agent::injection::{
-    Candidate, Refusal, blocks, filters_system_calls, may_filter_system_calls, own_filters,
-};
+use crate::tracer::agent::injection::{Candidate, Refusal, blocks, may_filter_system_calls, own_filters};
 use crate::tracer::agent::residents::inherited_signal;
 use crate::tracer::agent::stops::Purpose;
 use crate::tracer::agent::tree::{State, Watched};
-use crate::tracer::agent::visits::{Visited, leave_system_call};
-use crate::tracer::agent::waits::is_made_again;
-use crate::tracer::burst::ThreadId;
+use crate::tracer::agent::visits::leave_system_call;
+use crate::tracer::agent::waits::{is_made_again, may_be_interrupted};
 use crate::tracer::kernel::{Kernel, Processes};
 use crate::tracer::notice::{Notice, SIGNALS, best_notice};
-use crate::tracer::statistics::TracerStatistics;
 
 /// A process gets the agent when it has computed for so long.
 const SETTLED: Duration = Duration::from_millis(20);
@@ -102,13 +99,10 @@ impl AgentEngine {
         let mean = self.budget.period();
         let Some(watched) = self.tree.get(thread) else { return false };
         let (number, first) = (watched.clock.number(), watched.period);
-        let before = self.collecting.held().clocks.get(&number).map_or(mean, |(_, period)| *period as f64);
-        if mean < GROWN * before {
-            return false;
-        }
-        if let Some((_, period)) = self.collecting.held().clocks.get_mut(&number) {
-            *period = mean as u64;
-        }
+        let before = match self.collecting.held().clocks.get_mut(&number) {
+            Some((_, period)) if mean >= GROWN * *period as f64 => std::mem::replace(period, mean as u64) as f64,
+            _ => return false,
+        };
         if self.seed.f64() < before / mean {
             return false;
         }
@@ -265,42 +259,8 @@ impl AgentEngine {
         });
     }
 
-    /// Does a part of the burst of a thread that stands still, and lets it go if the burst is over. `cost`: what the burst has cost before;
-    /// `own`: the tracer's time when this stop began.
-    pub(super) fn take_part(
-        &mut self,
-        (id, period): (ThreadId, u64),
-        cost: Duration,
-        own: Duration,
-        act: impl FnOnce(&mut Self, &mut TracerStatistics) -> Visited,
-    ) {
-        let collecting = self.collecting.clone();
-        let mut held = collecting.held();
-        let measured = held.statistics.time.measured();
-        let visited = act(self, &mut held.statistics);
-        let had_burst = self.see_visited((id, period), visited, &mut held.statistics);
-        if had_burst.is_some() {
-            self.release_in_place(id.tid);
-        }
-        let measured = held.statistics.time.measured() - measured;
-        drop(held);
-        let cost = cost + self.charge_stop(id.tid, own, measured);
-        match had_burst {
-            None => self.followed_has_cost(id.tid, cost),
-            Some(false) => self.try_again(id.tid),
-            Some(true) => {
-                self.agents.visited += 1;
-                self.budget.governor.burst(cost, period as f64);
-                if let Some(watched) = self.tree.get_mut(id.tid) {
-                    watched.tries = 0;
-                }
-                self.arm(id.tid, 0.0);
-            }
-        }
-    }
-
     /// Charges a stop that began at this time of the tracer, and is over. Of it, so much is in the statistics. Returns its cost.
-    fn charge_stop(&mut self, thread: i32, began: Duration, measured: Duration) -> Duration {
+    pub(super) fn charge_stop(&mut self, thread: i32, began: Duration, measured: Duration) -> Duration {
         let took = self.kernel.own_time().saturating_sub(began);
         let statistics = &mut self.collecting.held().statistics;
         let stop = self.placement.stop(thread, statistics.stop_cost.charged);
@@ -329,18 +289,21 @@ impl AgentEngine {
     }
 
     /// Lets a thread go after its burst.
-    fn release_in_place(&mut self, thread: i32) {
+    pub(super) fn release_in_place(&mut self, thread: i32) {
         let Self { kernel, placement, .. } = self;
-        let mut done = Ok(());
-        placement.in_place(|| done = kernel.detach(thread, 0));
-        if done.is_err() {
-            self.stops.stays(self.process_of(thread), thread, self.kernel.now());
-        }
+        let detached = placement.in_place(|| kernel.detach(thread, 0));
+        self.released(thread, detached);
     }
 
     /// Lets a thread go that stands still, with this signal or 0.
     fn release(&mut self, thread: i32, signal: i32) {
-        if self.kernel.detach(thread, signal).is_err() {
+        let detached = self.kernel.detach(thread, signal);
+        self.released(thread, detached);
+    }
+
+    /// A thread was to be let go. One that cannot be is about to end, and is traced until that has been reported.
+    fn released(&mut self, thread: i32, detached: Result<(), Errno>) {
+        if detached.is_err() {
             self.stops.stays(self.process_of(thread), thread, self.kernel.now());
         }
     }
@@ -363,7 +326,7 @@ impl AgentEngine {
                     self.stops.ended(process, thread);
                     self.next_turn(process);
                 }
-            } else if !filters_system_calls(process) && waited_in(thread as u32).is_none_or(is_made_again) {
+            } else if may_be_interrupted(process, thread) {
                 let _ = self.kernel.interrupt(thread);
             }
         }

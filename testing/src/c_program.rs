@@ -1,0 +1,32 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::{Skip, skip};
+
+/// Compiles `sources` to the program `name` in `folder`, with `flags` too; `None`, said on stderr, without a C compiler.
+///
+/// # Panics
+/// It does not compile, unless `flags` ask for something else than usual: static libraries, or those of 32 bits, need not be installed.
+pub fn c_program(folder: &Path, name: &str, sources: &[PathBuf], flags: &[&str]) -> Option<PathBuf> {
+    static BUILDS: AtomicU32 = AtomicU32::new(0);
+    fs::create_dir_all(folder).unwrap();
+    let program = folder.join([&[name], flags].concat().concat());
+    // Other tests, and other processes with tests, may build the same one.
+    let unfinished = folder.join(format!("{}-{}", std::process::id(), BUILDS.fetch_add(1, Ordering::Relaxed)));
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=gnu17", "-O1", "-g", "-Wall", "-Wextra", "-pthread"]).args(flags).arg("-o");
+    let Ok(compiled) = gcc.arg(&unfinished).args(sources).output() else {
+        skip(Skip::Tool, "gcc is not installed");
+        return None;
+    };
+    let said = String::from_utf8_lossy(&compiled.stderr);
+    if !compiled.status.success() && !flags.is_empty() {
+        skip(Skip::ToolVersion, format_args!("gcc cannot compile {name} with {flags:?}: {said}"));
+        return None;
+    }
+    assert!(compiled.status.success(), "{name} does not compile: {said}");
+    fs::rename(&unfinished, &program).unwrap();
+    Some(program)
+}
