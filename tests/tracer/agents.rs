@@ -1,5 +1,7 @@
 //! Bursts that agents take inside the program.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::bursts::Traced;
@@ -231,21 +233,55 @@ int main(int argc, char **argv) {
     assert!(said.contains("1 process without an agent, stopped for each burst: it filters its system calls"), "{said}");
 }
 
+/// A library that could make a filter, and never does.
+fn library_with_filters(place: &Place) -> PathBuf {
+    const SOURCE: &str = "#include <sys/prctl.h>\nint filter(void *rules) { return prctl(PR_SET_SECCOMP, 2, rules); }";
+    let (source, library) = (place.path("filters.c"), place.path("filters.so"));
+    fs::write(&source, SOURCE).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1"]).arg(&source).arg("-o").arg(&library);
+    assert!(compiler.status().unwrap().success());
+    library
+}
+
 /// A filter that does not know of the agent would end the program.
 #[test]
 fn a_program_that_can_make_filters_of_system_calls_is_stopped_for_its_bursts() {
     let Some(place) = Place::to_trace() else { return };
     let Some(hot) = place.program("hot", programs::HOT) else { return };
-    let library = place.path("libseccomp.so.2");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-x", "c", "/dev/null", "-o"]).arg(&library);
-    assert!(compiler.status().unwrap().success());
-    let preloaded = format!("LD_PRELOAD={}", text(&library));
+    let preloaded = format!("LD_PRELOAD={}", text(&library_with_filters(&place)));
     let traced = record(&place, &["--overhead", "10"], &["env", &preloaded, text(&hot), "300"]);
     let bursts = traced.bursts_in("hot").count();
     assert!(bursts > 20 && traced.number("/agents/injected") == 0, "{bursts}: {:#}", traced.tracer());
     let said = traced.metadata["degradations"].to_string();
-    assert!(said.contains("it can make filters of system calls (libseccomp)"), "{said}");
+    assert!(said.contains("it has code that makes filters of system calls (seccomp)"), "{said}");
+}
+
+#[test]
+fn a_program_that_loads_code_for_filters_later_is_stopped_for_its_bursts_from_then_on() {
+    const LOADS: &str = r#"
+#include <dlfcn.h>
+#include <time.h>
+static volatile unsigned long sink;
+static __attribute__((noipa)) void work(int ms) {
+    for (clock_t end = clock() + ms * (CLOCKS_PER_SEC / 1000); clock() < end;)
+        for (int i = 0; i < 100000; i++) sink += i;
+}
+int main(int argc, char **argv) {
+    work(300);
+    if (argc < 2 || !dlopen(argv[1], RTLD_NOW)) return 1;
+    work(1500);
+    return 0;
+}
+"#;
+    let Some(place) = Place::to_trace() else { return };
+    let Some(loads) = place.program("loads", LOADS) else { return };
+    let library = library_with_filters(&place);
+    let traced = record(&place, &["--overhead", "10"], &[text(&loads), text(&library)]);
+    let agents = &traced.tracer()["agents"];
+    assert!(agents["injected"] == 1 && agents["visited"].as_u64() > Some(5), "{agents}");
+    let said = traced.metadata["degradations"].to_string();
+    assert!(said.contains("it loaded code that makes filters of system calls (seccomp)"), "{said}");
 }
 
 /// The clock's signal would wait for ever.

@@ -1,6 +1,8 @@
 //! What `/proc` says of processes that were there before the recording.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -98,6 +100,8 @@ pub(crate) struct Guards {
     pub(crate) shadow_stack: bool,
     /// It runs, or could, and does not wait in a system call.
     pub(crate) computes: bool,
+    /// How much code is mapped, KiB.
+    pub(crate) code: u64,
 }
 
 /// The guards of a thread and its process.
@@ -113,7 +117,9 @@ pub(crate) fn guards(id: u32) -> Guards {
     let shadow_stack = field(&status, "x86_Thread_features:").is_some_and(|features| features.contains("shstk"));
     let [caught, ignored, blocked] = ["SigCgt:", "SigIgn:", "SigBlk:"].map(|name| signals(&status, name));
     let computes = field(&status, "State:").is_some_and(|state| state.starts_with('R'));
-    Guards { caught, ignored, blocked, filters, shadow_stack, computes }
+    let size = |name: &str| field(&status, name).and_then(|text| text.strip_suffix(" kB")?.parse().ok()).unwrap_or(0);
+    let code = size("VmExe:") + size("VmLib:");
+    Guards { caught, ignored, blocked, filters, shadow_stack, computes, code }
 }
 
 /// The mask in that line of a status file.
@@ -221,6 +227,17 @@ pub(crate) struct Mapping {
 pub(crate) fn mappings(pid: u32) -> Vec<Mapping> {
     let maps = contents(&proc_path(pid).join("maps"));
     maps.split(|&byte| byte == b'\n').filter_map(mapping).collect()
+}
+
+/// The file of a mapping: the one that is mapped, where the recorder may ask for it, or else what has its name now, as the process sees it.
+pub(crate) fn open_mapped(pid: i32, map: &Mapping) -> Option<File> {
+    let process = proc_path(pid as u32);
+    let mapped = process.join(format!("map_files/{:x}-{:x}", map.start, map.end));
+    let named = || {
+        let name = map.path.strip_prefix(b"/")?;
+        File::open(process.join("root").join(Path::new(OsStr::from_bytes(name)))).ok()
+    };
+    File::open(mapped).ok().or_else(named)
 }
 
 /// `7f00-7f10 r-xp 00001000 fe:00 1234      /lib/x.so`; the path may hold any bytes but a newline.

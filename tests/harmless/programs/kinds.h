@@ -25,7 +25,7 @@ struct kind {
     const char *name;
     void (*run)(void);
 };
-extern const struct kind waiting[], signals[], processes[];
+extern const struct kind waiting[], signals[], processes[], filtering[];
 
 /* Ends the process if something that must work does not: said, so that both runs say it. */
 #define NEED(condition)                                                                                                \
@@ -42,6 +42,22 @@ extern const struct kind waiting[], signals[], processes[];
         long result = (call);                                                                                          \
         printf("%s = %ld%s%s\n", #call, result, result < 0 ? " " : "", result < 0 ? strerrorname_np(errno) : "");      \
     } while (0)
+
+/* Says how a child ended. */
+void ends_with(pid_t child);
+#define CHILD(...)                                                                                                     \
+    do {                                                                                                               \
+        fflush(stdout);                                                                                                \
+        pid_t child = fork();                                                                                          \
+        if (!child) {                                                                                                  \
+            __VA_ARGS__;                                                                                               \
+            _exit(9);                                                                                                  \
+        }                                                                                                              \
+        ends_with(child);                                                                                              \
+    } while (0)
+
+/* A filter of system calls: what the kinds with filters do not make themselves kills. */
+struct sock_fprog *few_calls(void);
 
 void compute(int ms);
 double seconds(void);

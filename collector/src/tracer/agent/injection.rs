@@ -14,6 +14,7 @@ use agent::{ENTRY, Image, LoadStatus, REGION, SCRATCH, STATUS, page};
 use crate::errno::Errno;
 use crate::sys::process::{Guards, Mapping, guards, mappings, signals_blocked, signals_pending_and_blocked};
 use crate::sys::{HeldThread, RemoteError, read_memory, write_memory};
+use crate::tracer::agent::filter_makers::makes_filters;
 use crate::tracer::agent::residents::taken_by;
 use crate::tracer::notice::blocks_all;
 
@@ -69,7 +70,7 @@ impl Candidate {
         if maps.is_empty() {
             return Err(Refusal::NotNow);
         }
-        if let Some(why) = harm(&guards, &maps) {
+        if let Some(why) = harm(process, &guards, &maps) {
             return Err(Refusal::Never(why));
         }
         if maps.iter().any(|map| map.start < REGION.end && REGION.start < map.end) {
@@ -120,18 +121,22 @@ impl Candidate {
 }
 
 /// What harm an agent would do in a process.
-pub(crate) fn harm(guards: &Guards, maps: &[Mapping]) -> Option<&'static str> {
+pub(crate) fn harm(process: i32, guards: &Guards, maps: &[Mapping]) -> Option<&'static str> {
     if guards.filters > own_filters() {
         return Some("it filters its system calls (seccomp)");
     }
     if guards.shadow_stack {
         return Some("it has a shadow stack");
     }
-    // A filter that comes later might end the process for the agent's own system calls.
-    if maps.iter().any(is_filter_library) {
-        return Some("it can make filters of system calls (libseccomp)");
+    if maps.iter().any(is_device) {
+        return Some("it has memory of a device mapped");
     }
-    maps.iter().any(is_device).then_some("it has memory of a device mapped")
+    // A filter that comes later might end the process for the agent's own system calls.
+    match makes_filters(process, maps) {
+        Some(false) => None,
+        Some(true) => Some("it has code that makes filters of system calls (seccomp)"),
+        None => Some("not all of its code can be read, and it may make filters of system calls (seccomp)"),
+    }
 }
 
 /// Filters of system calls that this process has as well let through what the agent does, as the recorder does the same.
@@ -145,9 +150,14 @@ pub(crate) fn filters_system_calls(process: i32) -> bool {
     guards(process as u32).filters > own_filters()
 }
 
-/// Whether a process filters its system calls, or has loaded what makes filters.
+/// Whether a process filters its system calls, or has code that does.
 pub(crate) fn may_filter_system_calls(process: i32) -> bool {
-    filters_system_calls(process) || mappings(process as u32).iter().any(is_filter_library)
+    filters_system_calls(process) || has_filter_makers(process)
+}
+
+/// Whether a process has code that makes filters of system calls.
+pub(crate) fn has_filter_makers(process: i32) -> bool {
+    makes_filters(process, &mappings(process as u32)) != Some(false)
 }
 
 /// Whether the code has done its work in a process.
@@ -187,10 +197,6 @@ fn one_page() -> [u64; 6] {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     [SCRATCH, PAGE, protection as u64, flags as u64, u64::MAX, 0]
-}
-
-fn is_filter_library(map: &Mapping) -> bool {
-    map.path.rsplit(|&byte| byte == b'/').next().is_some_and(|name| name.starts_with(b"libseccomp.so"))
 }
 
 /// Reading memory of a device may do something.

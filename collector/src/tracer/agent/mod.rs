@@ -21,6 +21,7 @@
 mod attention;
 pub(crate) mod collecting;
 pub(crate) mod engine;
+mod filter_makers;
 pub(crate) mod injection;
 pub(crate) mod obstacle;
 pub(crate) mod quiet;

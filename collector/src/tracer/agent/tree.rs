@@ -100,11 +100,21 @@ struct Process {
     was_watched: bool,
     /// Its user time when it was last looked at after a burst; `None`: a burst came since the last look.
     quiet_since: Option<Duration>,
+    /// How much code it had mapped when it was last looked at, KiB.
+    code: u64,
 }
 
 impl Process {
     fn new(state: State) -> Self {
-        Self { state, threads: 0, tries: 0, used_before: Duration::ZERO, was_watched: false, quiet_since: None }
+        Self {
+            state,
+            threads: 0,
+            tries: 0,
+            used_before: Duration::ZERO,
+            was_watched: false,
+            quiet_since: None,
+            code: 0,
+        }
     }
 }
 
@@ -133,6 +143,12 @@ impl Tree {
     /// How often threads of a process were put off.
     pub(crate) fn tries(&self, process: i32) -> u32 {
         self.processes.get(&process).map_or(0, |process| process.tries)
+    }
+
+    /// Whether a process has another amount of code, KiB, than when this was last asked.
+    pub(crate) fn has_other_code(&mut self, process: i32, code: u64) -> bool {
+        let known = self.processes.get_mut(&process);
+        known.is_some_and(|process| std::mem::replace(&mut process.code, code) != code)
     }
 
     /// A process has another program, and has used so much CPU time.

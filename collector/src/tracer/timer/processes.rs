@@ -64,7 +64,7 @@ impl Process {
         if !has_agent {
             return Err(NoPart::Because("it executes another program by now"));
         }
-        if let Some(why) = harm(&guards(pid), &maps) {
+        if let Some(why) = harm(process, &guards(pid), &maps) {
             return Err(NoPart::Because(why));
         }
         let (Some((_, parent)), Some(name)) = (group_and_parent(pid), thread_name(pid, pid)) else {

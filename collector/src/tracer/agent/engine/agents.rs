@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use agent::LoadStatus;
 
-use crate::sys::process::user_time;
+use crate::sys::process::{guards, user_time};
 use crate::tracer::agent::engine::{AgentEngine, SOON_SEEN};
-use crate::tracer::agent::injection::{Refusal, filters_system_calls, lets_through, load_status, waits_for};
+use crate::tracer::agent::injection::{Refusal, has_filter_makers, lets_through, load_status, own_filters, waits_for};
 use crate::tracer::agent::quiet::{LOOKS, longest_quiet};
 use crate::tracer::agent::tree::State;
 use crate::tracer::kernel::Kernel;
@@ -126,7 +126,7 @@ impl AgentEngine {
         self.tree.set_state(process, State::Barred);
     }
 
-    /// Looks whether processes with an agent have begun to filter their system calls: the agent's might not be let through.
+    /// Looks whether processes with an agent have begun to filter their system calls, or can do so by now: the agent's might not be let through.
     pub(super) fn look_after(&mut self) {
         self.next_look_after = self.kernel.now() + LOOK_AFTER;
         for process in self.turns.next(self.tree.with_agent().into_iter(), LOOKS) {
@@ -135,8 +135,11 @@ impl AgentEngine {
                 continue;
             }
             let user_time = user_time(process as u32).unwrap_or_default();
-            let why = if filters_system_calls(process) {
+            let guards = guards(process as u32);
+            let why = if guards.filters > own_filters() {
                 "it began to filter its system calls (seccomp)"
+            } else if self.tree.has_other_code(process, guards.code) && has_filter_makers(process) {
+                "it loaded code that makes filters of system calls (seccomp)"
             } else if self.starting.is_over()
                 && self.tree.quiet_for(process, user_time) > longest_quiet(self.tree.longest_period(process))
             {

@@ -1,0 +1,359 @@
+//! Code that makes filters of system calls (seccomp(2)): a program that has such code may forbid what an agent in it does, and would be killed
+//! for it.
+//!
+//! A filter is made by `prctl(PR_SET_SECCOMP, ..)` or `seccomp(..)`, so somewhere in the code the constant is put into a register, and a call
+//! follows: of the C library's `prctl` or `syscall`, of code that makes the call, or the instruction `syscall` itself. What computes the
+//! constant, or is made while the program runs, is not found.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::{Mutex, PoisonError};
+
+use memchr::memmem;
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, Object, ObjectSymbol, ObjectSymbolTable, ReadCache, RelocationTarget, elf};
+
+use crate::sys::process::{Mapping, open_mapped};
+
+/// A version of a file: device, inode, change of its contents in s and ns, size.
+type FileVersion = (u64, u64, i64, i64, u64);
+
+/// What is known of files. A recording meets the same ones again and again.
+static KNOWN: Mutex<Option<HashMap<FileVersion, bool>>> = Mutex::new(None);
+
+/// Whether code that a process has mapped makes filters; `None` where code cannot be read.
+pub(crate) fn makes_filters(process: i32, maps: &[Mapping]) -> Option<bool> {
+    let mut all_read = true;
+    for map in maps.iter().filter(|map| is_code_of_file(map)) {
+        match open_mapped(process, map).and_then(|file| Some((version_of(&file)?, file))) {
+            Some((version, file)) if has_maker(version, &file) => return Some(true),
+            Some(_) => {}
+            None => all_read = false,
+        }
+    }
+    all_read.then_some(false)
+}
+
+/// Files without a name hold what is made while the program runs.
+fn is_code_of_file(map: &Mapping) -> bool {
+    let unnamed = [&b"/memfd:"[..], b"/dev/", b"/SYSV", b"/anon_hugepage", b"/[aio]"];
+    map.prot & 4 != 0 && map.path.starts_with(b"/") && !unnamed.iter().any(|name| map.path.starts_with(name))
+}
+
+fn version_of(file: &File) -> Option<FileVersion> {
+    let metadata = file.metadata().ok()?;
+    Some((metadata.dev(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
+}
+
+fn has_maker(version: FileVersion, file: &File) -> bool {
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(&known) = known().get_or_insert_default().get(&version) {
+        return known;
+    }
+    // What is no ELF file of 64 bits holds no code that an agent could meet.
+    let found = Code::of(file).is_some_and(|code| code.makes_filters());
+    known().get_or_insert_default().insert(version, found);
+    found
+}
+
+/// A function of the C library, by what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Function {
+    Prctl,
+    SystemCall,
+}
+
+/// Bytes that put a number into a register, and what makes a filter together with it.
+#[derive(Clone, Copy)]
+struct Constant {
+    bytes: &'static [u8],
+    with: With,
+}
+
+#[derive(Clone, Copy)]
+enum With {
+    /// The first argument of a call of this function.
+    CallOf(Function),
+    /// The number of an instruction `syscall`.
+    Instruction,
+    /// The number of the system call `prctl`, near PR_SET_SECCOMP in the register of the next argument: for the instruction, or by Go's calling
+    /// convention,
+    Operation,
+    /// or for syscall(3).
+    OperationOfCall,
+}
+
+/// PR_SET_SECCOMP is 22; `seccomp` is system call 317, `prctl` 157.
+const CONSTANTS: [Constant; 7] = [
+    // mov edi, 22
+    Constant { bytes: b"\xbf\x16\0\0\0", with: With::CallOf(Function::Prctl) },
+    // push 22; pop rdi
+    Constant { bytes: b"\x6a\x16\x5f", with: With::CallOf(Function::Prctl) },
+    // mov edi, 317
+    Constant { bytes: b"\xbf\x3d\x01\0\0", with: With::CallOf(Function::SystemCall) },
+    // push 317; pop rdi
+    Constant { bytes: b"\x68\x3d\x01\0\0\x5f", with: With::CallOf(Function::SystemCall) },
+    // mov eax, 317
+    Constant { bytes: b"\xb8\x3d\x01\0\0", with: With::Instruction },
+    // mov eax, 157
+    Constant { bytes: b"\xb8\x9d\0\0\0", with: With::Operation },
+    // mov edi, 157
+    Constant { bytes: b"\xbf\x9d\0\0\0", with: With::OperationOfCall },
+];
+
+/// mov ebx, mov esi, mov edi with PR_SET_SECCOMP.
+const OPERATIONS: [&[u8]; 3] = [b"\xbb\x16\0\0\0", b"\xbe\x16\0\0\0", b"\xbf\x16\0\0\0"];
+const SYSCALL: &[u8] = b"\x0f\x05";
+const ENDBR64: &[u8] = b"\xf3\x0f\x1e\xfa";
+
+/// How far from the constant the call is looked for, in bytes.
+const NEAR: usize = 64;
+/// How much of a function that is called is looked at, in bytes.
+const CALLEE: usize = 128;
+/// Code is read in pieces that stay in the caches.
+const PIECE: usize = 256 << 10;
+
+struct Segment {
+    address: u64,
+    offset: u64,
+    size: u64,
+}
+
+/// The code of a file.
+struct Code<'a> {
+    file: &'a File,
+    segments: Vec<Segment>,
+    /// Where the file keeps the addresses of functions of other files.
+    slots: HashMap<u64, Function>,
+    /// It calls functions of other files, so it has none of its own that make any system call.
+    is_linked: bool,
+}
+
+impl<'a> Code<'a> {
+    fn of(file: &'a File) -> Option<Self> {
+        let cache = ReadCache::new(file);
+        let parsed = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+        let endian = parsed.endian();
+        let header = parsed.elf_header();
+        (header.is_class_64() && header.e_machine(endian) == elf::EM_X86_64).then_some(())?;
+        let is_code = |header: &&elf::ProgramHeader64<Endianness>| {
+            header.p_type(endian) == elf::PT_LOAD && header.p_flags(endian).contains(elf::PF_X)
+        };
+        let segments = parsed.elf_program_headers().iter().filter(is_code).map(|header| Segment {
+            address: header.p_vaddr(endian),
+            offset: header.p_offset(endian),
+            size: header.p_filesz(endian),
+        });
+        let is_linked =
+            parsed.dynamic_symbol_table().is_some_and(|symbols| symbols.symbols().any(|one| one.is_undefined()));
+        Some(Self { file, segments: segments.collect(), slots: slots(&parsed), is_linked })
+    }
+
+    fn makes_filters(&self) -> bool {
+        let sought: Vec<(Constant, memmem::Finder<'_>)> = CONSTANTS
+            .into_iter()
+            .filter(|constant| !self.is_linked || self.may_call(constant.with))
+            .map(|constant| (constant, memmem::Finder::new(constant.bytes)))
+            .collect();
+        let mut bytes = vec![0; NEAR + PIECE + 2 * NEAR];
+        self.segments.iter().any(|segment| {
+            (0..segment.size.div_ceil(PIECE as u64)).any(|piece| {
+                let begin = piece * PIECE as u64;
+                let from = begin.saturating_sub(NEAR as u64);
+                let read = self.read(segment.address + from, &mut bytes);
+                let within = (begin - from) as usize..(begin - from) as usize + PIECE;
+                let piece = Piece { code: self, address: segment.address + from, bytes: &bytes[..read] };
+                sought.iter().any(|(constant, finder)| {
+                    let mut found = finder.find_iter(piece.bytes).filter(|at| within.contains(at));
+                    found.any(|at| piece.completes(constant.with, at, at + constant.bytes.len()))
+                })
+            })
+        })
+    }
+
+    /// Whether a file that takes functions from others can complete a constant.
+    fn may_call(&self, with: With) -> bool {
+        let takes = |function| self.slots.values().any(|slot| *slot == function);
+        match with {
+            With::CallOf(function) => takes(function),
+            With::OperationOfCall => takes(Function::SystemCall),
+            With::Instruction | With::Operation => true,
+        }
+    }
+
+    /// Reads code at an address, and returns how much there is.
+    fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
+        let contains = |segment: &&Segment| address.checked_sub(segment.address).is_some_and(|at| at < segment.size);
+        let Some(segment) = self.segments.iter().find(contains) else { return 0 };
+        let at = address - segment.address;
+        let size = usize::try_from(segment.size - at).map_or(bytes.len(), |left| left.min(bytes.len()));
+        let Some(offset) = segment.offset.checked_add(at) else { return 0 };
+        match self.file.read_exact_at(&mut bytes[..size], offset) {
+            Ok(()) => size,
+            Err(_) => 0,
+        }
+    }
+
+    /// What a function does that is called.
+    fn function_at(&self, address: u64) -> Option<Function> {
+        let mut bytes = [0; CALLEE];
+        let size = self.read(address, &mut bytes);
+        let bytes = &bytes[..size];
+        // A stub of the procedure linkage table, with the marks of indirect branch tracking and MPX.
+        let after_mark = bytes.strip_prefix(ENDBR64).unwrap_or(bytes);
+        let jump = after_mark.strip_prefix(b"\xf2").unwrap_or(after_mark);
+        if jump.starts_with(b"\xff\x25") {
+            return self.slot(address + (bytes.len() - jump.len()) as u64, jump);
+        }
+        let call = memmem::find(bytes, SYSCALL)?;
+        let number = memmem::find(bytes, b"\xb8\x9d\0\0\0");
+        match number {
+            Some(number) if number < call => Some(Function::Prctl),
+            _ => (call < NEAR).then_some(Function::SystemCall),
+        }
+    }
+
+    /// Whose address is in the slot that an instruction of six bytes names, relative to its end.
+    fn slot(&self, address: u64, instruction: &[u8]) -> Option<Function> {
+        let relative = instruction.get(2..6)?.first_chunk::<4>()?;
+        let slot = address.wrapping_add(6).wrapping_add_signed(i64::from(i32::from_le_bytes(*relative)));
+        self.slots.get(&slot).copied()
+    }
+}
+
+/// Code that was read, with what is near it.
+struct Piece<'a> {
+    code: &'a Code<'a>,
+    address: u64,
+    bytes: &'a [u8],
+}
+
+impl Piece<'_> {
+    /// Whether a constant between these places has beside it what makes a filter.
+    fn completes(&self, with: With, start: usize, end: usize) -> bool {
+        let after = &self.bytes[end..self.bytes.len().min(end + NEAR)];
+        match with {
+            With::CallOf(function) => {
+                let called = (0..after.len()).find_map(|at| self.called_at(end + at));
+                called == Some(function)
+            }
+            With::Instruction => memmem::find(after, SYSCALL).is_some(),
+            With::Operation | With::OperationOfCall => {
+                let near = &self.bytes[start.saturating_sub(NEAR)..end + after.len()];
+                OPERATIONS.iter().any(|operation| memmem::find(near, operation).is_some())
+            }
+        }
+    }
+
+    /// The function that an instruction at this place calls, or ends in a jump to.
+    fn called_at(&self, at: usize) -> Option<Function> {
+        let address = self.address + at as u64;
+        match self.bytes.get(at..at + 6)? {
+            [0xe8 | 0xe9, a, b, c, d, _] => {
+                let relative = i64::from(i32::from_le_bytes([*a, *b, *c, *d]));
+                self.code.function_at(address.wrapping_add(5).wrapping_add_signed(relative))
+            }
+            call @ [0xff, 0x15 | 0x25, ..] => self.code.slot(address, call),
+            _ => None,
+        }
+    }
+}
+
+/// Where a file keeps the addresses of `prctl` and `syscall`, if it takes them from others.
+fn slots<'a>(file: &ElfFile64<'a, Endianness, &'a ReadCache<&'a File>>) -> HashMap<u64, Function> {
+    let Some(symbols) = file.dynamic_symbol_table() else { return HashMap::new() };
+    let functions: HashMap<_, _> = symbols
+        .symbols()
+        .filter(|symbol| symbol.is_undefined())
+        .filter_map(|symbol| match symbol.name_bytes().ok()? {
+            b"prctl" => Some((symbol.index(), Function::Prctl)),
+            b"syscall" => Some((symbol.index(), Function::SystemCall)),
+            _ => None,
+        })
+        .collect();
+    if functions.is_empty() {
+        return HashMap::new();
+    }
+    let relocations = file.dynamic_relocations().into_iter().flatten();
+    relocations
+        .filter_map(|(slot, relocation)| match relocation.target() {
+            RelocationTarget::Symbol(index) => Some((slot, *functions.get(&index)?)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    const SOURCE: &str = r#"
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+#if defined BY_PRCTL
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, arguments);
+#elif defined BY_SYSCALL
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, arguments);
+#elif defined BY_SYSCALL_PRCTL
+    return syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, arguments);
+#elif defined BY_INSTRUCTION
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(SYS_seccomp), "D"(1L), "S"(0L), "d"(arguments) : "rcx", "r11", "memory");
+    return (int)result;
+#else
+    /* The same numbers, for something else. */
+    return prctl(PR_SET_NAME, arguments[0]) + syscall(SYS_gettid, 22, 317) + (int)lseek(PR_SET_SECCOMP, SYS_seccomp, count);
+#endif
+}
+"#;
+
+    /// `None`, said on stderr, where it cannot be compiled.
+    fn finds(name: &str, flags: &[&str]) -> Option<bool> {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("maker.c");
+        std::fs::write(&source, SOURCE).unwrap();
+        let program: PathBuf = testing::c_program(Path::new(folder.path()), name, &[source], flags)?;
+        let file = File::open(program).unwrap();
+        Some(Code::of(&file).unwrap().makes_filters())
+    }
+
+    #[test]
+    fn calls_that_make_filters_are_found_in_code_of_all_kinds() {
+        for way in ["-DBY_PRCTL", "-DBY_SYSCALL", "-DBY_SYSCALL_PRCTL", "-DBY_INSTRUCTION"] {
+            for kind in [&["-O2"][..], &["-O0"], &["-Os", "-no-pie"], &["-O2", "-static"], &["-O2", "-fno-plt"]] {
+                let flags = [kind, &[way]].concat();
+                if let Some(found) = finds("maker", &flags) {
+                    assert!(found, "{flags:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_calls_with_the_same_numbers_make_none() {
+        for kind in [&["-O2"][..], &["-O0"], &["-O2", "-static"]] {
+            if let Some(found) = finds("other", kind) {
+                assert!(!found, "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_program_makes_none() {
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, b"\x7fELF\x02\x01\x01").unwrap();
+        assert!(Code::of(&file).is_none());
+        // Its first megabyte, as if the rest had been cut off.
+        let bytes = std::fs::read("/proc/self/exe").unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, &bytes[..bytes.len().min(1 << 20)]).unwrap();
+        assert!(Code::of(&file).is_none_or(|code| !code.makes_filters()));
+    }
+}
