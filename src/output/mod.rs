@@ -8,6 +8,7 @@ pub mod profile;
 mod say;
 mod table;
 mod tree;
+mod uncertain;
 mod writer;
 
 pub use evidence::evidence;
@@ -18,6 +19,7 @@ pub use table::{Align, Table, printable, terminal_width};
 pub use tree::tree;
 #[cfg(feature = "training")]
 pub use tree::{dot, svg};
+pub use uncertain::{MARKED, count_cell, rounded, share_cells};
 pub use writer::{OutputArgs, write_to, written_to};
 
 /// Format of a command's output.

@@ -8,12 +8,13 @@ use crate::address::{Avma, FileOffset};
 
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
-    AddressSpace, BurstPath, Context, ContextId, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources, Starts,
+    AddressSpace, BurstPath, Context, ContextId, GUEST, IpHits, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources, Starts,
     Timeline, Totals, UNKNOWN, Weight,
 };
+use crate::uncertainty::SliceSums;
 
 /// EBS samples at one instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedIp {
     /// The group that it was seen in.
     pub group: GroupId,
@@ -23,6 +24,8 @@ pub struct LocatedIp {
     pub samples: u64,
     /// Sum of their periods.
     pub periods: u128,
+    /// The periods by slice.
+    pub slices: SliceSums,
 }
 
 /// A place in the code where bursts started: an index into [`Located::starts`].
@@ -65,7 +68,7 @@ pub struct LocatedPath {
 }
 
 /// Executions of one stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedStream {
     /// The group that it was seen in.
     pub group: GroupId,
@@ -82,6 +85,8 @@ pub struct LocatedStream {
     pub seen: u64,
     /// How many executions that stands for.
     pub weight: Weight,
+    /// The weight by slice.
+    pub slices: SliceSums,
 }
 
 /// How often a branch instruction was seen in the stacks. Ways from user code into the kernel are not branches of the program.
@@ -238,7 +243,8 @@ impl Locator<'_> {
                 if spot.module == self.unknown_module {
                     self.located.unmapped_samples += hits.samples;
                 }
-                let ip = LocatedIp { group, at: spot.offset, samples: hits.samples, periods: hits.periods };
+                let IpHits { samples, periods, .. } = *hits;
+                let ip = LocatedIp { group, at: spot.offset, samples, periods, slices: hits.slices.clone() };
                 self.hits(spot.module).ips.push(ip);
             }
         }
@@ -301,7 +307,8 @@ impl Locator<'_> {
                         self.hits(from.module).resumed.push(start); // A burst starts anywhere.
                     }
                     let (seen, weight) = (stream.seen, stream.weight);
-                    let located = LocatedStream { group, burst, start, end, to_kernel, seen, weight };
+                    let slices = stream.slices.clone();
+                    let located = LocatedStream { group, burst, start, end, to_kernel, seen, weight, slices };
                     self.hits(from.module).streams.push(located);
                 }
             }
@@ -378,6 +385,7 @@ impl ModuleHits {
             if same {
                 kept.samples += ip.samples;
                 kept.periods = kept.periods.saturating_add(ip.periods);
+                kept.slices.add(&ip.slices);
             }
             same
         });
@@ -389,6 +397,7 @@ impl ModuleHits {
             if same {
                 kept.seen += stream.seen;
                 kept.weight = kept.weight.plus(stream.weight);
+                kept.slices.add(&stream.slices);
             }
             same
         });

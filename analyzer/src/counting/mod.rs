@@ -22,7 +22,7 @@ pub use locate::{
     Detail, Located, LocatedBranch, LocatedIp, LocatedPath, LocatedStart, LocatedStream, ModuleHits, StartId, Stream,
     TakenBranch, locate,
 };
-pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, count_module};
+pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, SlicedSums, StartSums, count_module};
 pub use scale::{CountScale, mean_instruction_length};
 pub use straight_line::{Broken, StraightLines};
 pub use unreadable::UnreadBlock;

@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::counting::{LocatedStart, ModuleCounts};
+use crate::counting::{LocatedStart, ModuleCounts, StartSums};
 use crate::estimation::descent::least;
 use crate::estimation::simulated_core::Costs;
 use crate::estimation::strata::{Strata, Window};
@@ -87,7 +87,7 @@ fn executed(
     let mut executed = vec![BTreeMap::new(); starts.len()];
     for module in counted {
         let mut last: Option<(u32, Option<usize>)> = None;
-        for (start, _, block, sums) in &module.by_start {
+        for StartSums { start, block, sums, .. } in &module.by_start {
             let window = match last {
                 Some((same, window)) if same == *block => window,
                 _ => windows.get(&strata.window_of_block(module, *block)).copied(),

@@ -7,6 +7,7 @@ use perfdata::{Avma, BranchStack, RawRecord, Recording, Sample, Weight};
 use formats::metadata::Metadata;
 
 use crate::recording::burst_unit;
+use crate::uncertainty::{Slice, SliceSums};
 
 /// Instructions of a burst or a piece of one; 0 where nobody counted them. The upper half of the weight is not read.
 pub fn instructions_of(piece: &Sample<'_>) -> u64 {
@@ -29,6 +30,8 @@ pub struct BurstPiece<'a> {
     pub stack: &'a BranchStack<'a>,
     /// It is the first of its burst.
     pub first: bool,
+    /// The slice of the recording that its burst is in.
+    pub slice: Slice,
 }
 
 /// The bursts that started in one place.
@@ -38,14 +41,20 @@ pub struct Starts {
     pub bursts: u64,
     /// What they stand for: the sum of their periods.
     pub periods: u128,
+    /// The bursts by slice.
+    pub bursts_by_slice: SliceSums,
+    /// The periods by slice.
+    pub periods_by_slice: SliceSums,
 }
 
 impl Starts {
     /// Adds a burst, or one more piece of one.
     pub fn add(&mut self, piece: &BurstPiece<'_>) {
         self.periods = self.periods.saturating_add(u128::from(piece.period));
+        self.periods_by_slice.add(&SliceSums::one(piece.slice, piece.period));
         if piece.first {
             self.bursts += 1;
+            self.bursts_by_slice.add(&SliceSums::one(piece.slice, 1));
         }
     }
 
@@ -53,6 +62,8 @@ impl Starts {
     pub fn merge(&mut self, other: Starts) {
         self.bursts += other.bursts;
         self.periods = self.periods.saturating_add(other.periods);
+        self.bursts_by_slice.add(&other.bursts_by_slice);
+        self.periods_by_slice.add(&other.periods_by_slice);
     }
 }
 
