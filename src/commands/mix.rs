@@ -13,7 +13,9 @@ use serde_json::{Map, Value, json};
 
 use crate::input::{InputArgs, without_samples};
 use crate::output;
-use crate::output::{Align, Format, Head, MARKED, OutputArgs, Table, Unit, rounded, share, share_cells, write_to};
+use crate::output::{
+    Align, Format, Head, MARKED, OutputArgs, Precision, Table, Unit, rounded, share, share_cells, write_to,
+};
 
 /// Arguments of `mix`.
 #[derive(clap::Args)]
@@ -68,7 +70,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         anyhow::bail!("there is nothing to show: {why}");
     }
-    let head = Head::of(&analysis);
+    let mut head = Head::of(&analysis);
+    head.precision = Precision::of(
+        &analysis,
+        result.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
+            let count: f64 = row.iter().map(|cell| cell.count).sum();
+            (count / result.instructions, result.uncertainty(row).share)
+        }),
+    );
     let row_keys_need_code = args.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
     if nothing.is_none() && row_keys_need_code && !analysis.has_readable_code() {
         head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
@@ -144,7 +153,8 @@ impl Report<'_> {
             if !self.query.columns.is_empty() {
                 cells.extend(columns.iter().map(|(column, _)| {
                     let cell = row.iter().find(|cell| &cell.column == *column);
-                    let shown = |cell: &Cell| unit.show(rounded(cell.count, self.mix.uncertainty(from_ref(cell)).count));
+                    let shown =
+                        |cell: &Cell| unit.show(rounded(cell.count, self.mix.uncertainty(from_ref(cell)).count));
                     cell.map_or(String::new(), shown)
                 }));
             }
@@ -156,9 +166,6 @@ impl Report<'_> {
             table.row(cells);
         }
         table.print(out, width)?;
-        if marked {
-            writeln!(out, "{MARKED}")?;
-        }
         if !left_out.is_empty() {
             let rest: f64 = left_out.iter().flat_map(|row| row.iter()).map(|cell| cell.count).sum();
             let rest = share(rest, self.mix.instructions);
@@ -167,6 +174,9 @@ impl Report<'_> {
         if !more_columns.is_empty() {
             let rest = share(more_columns.iter().map(|(_, sum)| sum).sum(), self.mix.instructions);
             writeln!(out, "... {} more columns with {rest} do not fit (--format csv has them)", more_columns.len())?;
+        }
+        if marked {
+            writeln!(out, "{MARKED}")?;
         }
         Ok(())
     }

@@ -8,8 +8,8 @@ use crate::address::{Avma, FileOffset};
 
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
-    AddressSpace, BurstPath, Context, ContextId, GUEST, IpHits, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources, Starts,
-    Timeline, Totals, UNKNOWN, Weight,
+    AddressSpace, BurstPath, Context, ContextId, GUEST, IpHits, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources,
+    Starts, Timeline, Totals, UNKNOWN, Weight,
 };
 use crate::uncertainty::SliceSums;
 

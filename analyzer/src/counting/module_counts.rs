@@ -408,7 +408,11 @@ impl Amount for StreamSum {
 
 impl Tally {
     fn new(blocks: usize) -> Self {
-        Tally { samples: vec![(0, 0, SliceSums::default()); blocks], touched: Vec::new(), streams: IntervalSum::new(blocks) }
+        Tally {
+            samples: vec![(0, 0, SliceSums::default()); blocks],
+            touched: Vec::new(),
+            streams: IntervalSum::new(blocks),
+        }
     }
 
     fn add_samples(&mut self, block: usize, ip: &LocatedIp) {

@@ -88,11 +88,19 @@ fn instructions_by_source(
     all_code: bool,
 ) -> (f64, f64) {
     let (mut by_ebs, mut by_lbr) = (0.0, 0.0);
-    for_each_row_of_both(ebs, lbr, counted, modules, bytes_per_instruction, all_code, &mut |module, row, instructions| {
-        let (_, _, sums) = &module.sums[row];
-        by_ebs += sums.ebs_periods as f64;
-        by_lbr += sums.lbr_weight.to_f64() * instructions;
-    });
+    for_each_row_of_both(
+        ebs,
+        lbr,
+        counted,
+        modules,
+        bytes_per_instruction,
+        all_code,
+        &mut |module, row, instructions| {
+            let (_, _, sums) = &module.sums[row];
+            by_ebs += sums.ebs_periods as f64;
+            by_lbr += sums.lbr_weight.to_f64() * instructions;
+        },
+    );
     (by_ebs, by_lbr)
 }
 

@@ -37,8 +37,11 @@ pub(super) fn samples(located: &Located, counts: impl Fn(ModuleId) -> bool) -> V
             slices.add(&ip.slices);
         }
     }
-    let place = |((module, at), (number, slices)): ((ModuleId, FileOffset), (u64, SliceSums))| {
-        Samples { module, at, number: number as f64, slices }
+    let place = |((module, at), (number, slices)): ((ModuleId, FileOffset), (u64, SliceSums))| Samples {
+        module,
+        at,
+        number: number as f64,
+        slices,
     };
     places.into_iter().map(place).collect()
 }
@@ -108,8 +111,7 @@ impl TimeShare {
         let bursts: f64 = starts.iter().map(|start| start.number).sum();
         let periods: f64 = starts.iter().map(|start| start.periods).sum();
         // What bursts stand for, in units of the mean.
-        let stand_for =
-            |start: &Bursts| if periods > 0.0 { start.periods / periods * bursts } else { start.number };
+        let stand_for = |start: &Bursts| if periods > 0.0 { start.periods / periods * bursts } else { start.number };
         let stand_for: Vec<f64> = starts.iter().map(stand_for).collect();
         let seen = |line: &Line| {
             let of_starts = line.starts.iter().map(|&start| stand_for[start]);

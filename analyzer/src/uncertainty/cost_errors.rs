@@ -7,10 +7,11 @@
 use crate::uncertainty::COSTS;
 use crate::uncertainty::slices::mixed;
 
-/// The standard deviation of the logarithm of what the costs of functions are wrong by.
-const DEVIATION: f64 = 0.15;
+/// The standard deviation of the logarithm of what the costs of functions are wrong by: with it, intervals hold the truth of recordings of
+/// programs with exact counts about as often as they say (docs/design/uncertainty.md).
+const DEVIATION: f64 = 0.3;
 /// That of what a part of a function is wrong by, beyond its function.
-const DEVIATION_OF_PARTS: f64 = 0.1;
+const DEVIATION_OF_PARTS: f64 = 0.2;
 
 /// What the costs of code are multiplied by in each replicate. The same names give the same factors, in all recordings.
 pub(crate) struct CostErrors;
@@ -53,6 +54,6 @@ mod tests {
         let of_parts = mean(names.iter().map(|name| product(of(name, 3), of(name, 4))).collect());
         assert!((of_parts / DEVIATION.powi(2) - 1.0).abs() < 0.2, "{of_parts}");
         let of_others = mean(names.windows(2).map(|pair| product(of(&pair[0], 3), of(&pair[1], 3))).collect());
-        assert!(of_others.abs() < 0.003, "{of_others}");
+        assert!(of_others.abs() < 0.02, "{of_others}");
     }
 }

@@ -77,13 +77,19 @@ pub(crate) fn made_up(sums: &[u64; SLICES]) -> [f64; SLICES] {
 impl Resampling {
     /// Of a recording whose counts have that scale. `common` calls its argument with each row of sums that both sources see and its number
     /// of instructions.
-    pub fn new(counted: &[ModuleCounts], scale: &CountScale, common: impl Fn(&mut dyn FnMut(&ModuleCounts, usize, f64))) -> Self {
+    pub fn new(
+        counted: &[ModuleCounts],
+        scale: &CountScale,
+        common: impl Fn(&mut dyn FnMut(&ModuleCounts, usize, f64)),
+    ) -> Self {
         let (mut ebs, mut lbr, mut seen) = ([0; SLICES], [0; SLICES], [SliceSet::default(); 2]);
         for sums in counted.iter().flat_map(|module| &module.sliced) {
             sums.ebs.add_to(&mut ebs);
             sums.lbr.add_to(&mut lbr);
             seen[0] = seen[0].or(sums.ebs.slices());
-            seen[1] = seen[1].or(sums.lbr.slices()).or(sums.bursts.as_ref().map_or(SliceSet::default(), |bursts| bursts.seen));
+            seen[1] = seen[1]
+                .or(sums.lbr.slices())
+                .or(sums.bursts.as_ref().map_or(SliceSet::default(), |bursts| bursts.seen));
         }
         let one = Replicates::of(1.0);
         let mut resampling =

@@ -49,7 +49,9 @@ impl SliceSums {
             return;
         }
         match (&mut *self, other) {
-            (SliceSums::One(slice, sum), SliceSums::One(same, more)) if slice == same => *sum = sum.saturating_add(*more),
+            (SliceSums::One(slice, sum), SliceSums::One(same, more)) if slice == same => {
+                *sum = sum.saturating_add(*more)
+            }
             (SliceSums::Many(sums), _) => other.add_to(sums),
             (_, SliceSums::Nothing) => {}
             (_, _) => {
