@@ -227,7 +227,7 @@ impl Head {
                 _ => format!("relative, to be compared only with each other; their sum is {instructions}"),
             },
         ));
-        lines.extend(self.precision.iter().map(|precision| ("precision", precision.text.clone())));
+        lines.extend(self.precision.iter().map(|precision| ("errors", precision.text.clone())));
         for (title, text) in lines {
             print_line(title, &text, out, width)?;
         }

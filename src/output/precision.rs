@@ -59,7 +59,11 @@ impl Precision {
         let help = times.map_or(String::new(), |times| {
             format!("; {} times as much would bring chance to 1 %: {better}", factor(times))
         });
-        let text = format!("{seen}: the largest rows are right within {}{causes}{help}", percent(error));
+        let right = match error < 1.0 {
+            true => format!("the largest rows are right within {}", percent(error)),
+            false => "some of the largest rows may be next to nothing".to_string(),
+        };
+        let text = format!("{seen}: {right}{causes}{help}");
         Some(Precision { text, error: Some(error), error_by_chance: Some(by_chance), times_for_one_percent: times })
     }
 }
