@@ -193,7 +193,7 @@ pub fn analyze(
             CountedModule { counts, blocks, sampled }
         })
         .collect();
-    let design = design(&resampling, &counted);
+    let design = design(&resampling, &counted, &sources, &summary.records);
     describe_what_is_missing(&mut summary, &located, &counted, &modules, options);
     Ok(Analysis { modules, counted, groups, sources, scale, design, one_source, summary, flow })
 }
@@ -270,11 +270,16 @@ fn sampled_rows(counts: &ModuleCounts, blocks: &[CountedBlock], resampling: &Res
 }
 
 /// Which slices have what counts rest on: those of branch stacks, if any count is of these.
-fn design(resampling: &Resampling, counted: &[CountedModule]) -> Design {
+fn design(resampling: &Resampling, counted: &[CountedModule], sources: &Sources, records: &RecordCounts) -> Design {
     let by_stacks = |block: &CountedBlock| block.count.chosen == Source::Lbr && block.count.count > 0.0;
     let [ebs, lbr] = resampling.seen;
     let uses_stacks = counted.iter().flat_map(|module| &module.blocks).any(by_stacks);
-    Design { slices: if uses_stacks { lbr } else { ebs } }
+    let (slices, source) = if uses_stacks { (lbr, &sources.lbr) } else { (ebs, &sources.ebs) };
+    let observations = source.as_ref().map_or(0, |source| {
+        let numbers = if source.has_bursts { &records.bursts } else { &records.samples };
+        source.events.iter().filter_map(|&event| numbers.get(event)).sum()
+    });
+    Design { slices, observations }
 }
 
 fn explain_choice(decider: &Decider<'_>) -> String {

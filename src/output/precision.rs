@@ -51,19 +51,26 @@ impl Precision {
             return Some(Precision { text, error: None, error_by_chance: None, times_for_one_percent: None });
         };
         let of_costs = (error * error - by_chance * by_chance).max(0.0).sqrt();
-        let causes = match of_costs > WANTED / 2.0 {
+        // Where nothing is certain, nobody wants to know by how much.
+        let causes = match error < 1.0 && of_costs > WANTED / 2.0 {
             true => format!(" (chance: {}, cost of code: {})", percent(by_chance), percent(of_costs)),
             false => String::new(),
         };
         let times = (by_chance > WANTED).then(|| (by_chance / WANTED).powi(2));
-        let help = times.map_or(String::new(), |times| {
-            format!("; {} times as much would bring chance to 1 %: {better}", factor(times))
+        let help = times.map_or(String::new(), |times| match error < 1.0 {
+            true => format!("; {} times as much would bring chance to 1 %: {better}", factor(times)),
+            false => format!("; {better}"),
         });
+        let few = if rows.iter().any(|(_, interval)| interval.rests_on_little) {
+            ", too few to rely on all of it"
+        } else {
+            ""
+        };
         let right = match error < 1.0 {
             true => format!("the largest rows are right within {}", percent(error)),
             false => "some of the largest rows may be next to nothing".to_string(),
         };
-        let text = format!("{seen}: {right}{causes}{help}");
+        let text = format!("{seen}{few}: {right}{causes}{help}");
         Some(Precision { text, error: Some(error), error_by_chance: Some(by_chance), times_for_one_percent: times })
     }
 }

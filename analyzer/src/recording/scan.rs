@@ -4,7 +4,7 @@
 //! forks and execs have been seen. The second reading is shared by all threads, each adding up whole chunks on its own.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use formats::burst_data::DataUses;
@@ -171,7 +171,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let mut last_time = 0;
     let mut by_type: BTreeMap<RecordType, u64> = BTreeMap::new();
     let mut unreadable_samples = 0;
-    let mut times = u64::MAX..=0;
+    let mut times = RangeInclusive::new(u64::MAX, 0);
     let mut chunk = Chunk::new();
     let mut reader = recording.chunks();
     while reader.next_into(&mut chunk)? {

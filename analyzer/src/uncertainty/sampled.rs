@@ -1,7 +1,7 @@
 //! Counts with their replicates, and what follows from these.
 
 use crate::counting::{CountScale, ModuleCounts};
-use crate::uncertainty::interval::{NORMAL, rare, student};
+use crate::uncertainty::interval::{NORMAL, rare, student, unseen};
 use crate::uncertainty::{COSTS, Interval, Replicates, SLICES, Slice, SliceSet, SliceSums};
 
 /// What a count would be in each replicate, and the slices of the recording that it was seen in.
@@ -26,6 +26,8 @@ impl Sampled {
 pub struct Design {
     /// The slices that have any bursts, or samples.
     pub slices: SliceSet,
+    /// How many bursts, or samples, counts rest on.
+    pub observations: u64,
 }
 
 impl Design {
@@ -47,11 +49,18 @@ impl Design {
         Interval { half_width: Some(by_chance.hypot(by_costs)), by_chance: Some(by_chance), rests_on_little }
     }
 
-    /// The interval of the share that a part has of a whole. Both come with their values.
+    /// The interval of the share that a part has of a whole. Both come with their values. It is at least what code that was never seen can
+    /// take away from it.
     pub fn share(&self, part: (f64, &Sampled), whole: (f64, &Sampled)) -> Interval {
         let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         let replicates = part.1.replicates.zip(&whole.1.replicates, ratio);
-        self.interval(ratio(part.0, whole.0), &Sampled { replicates, seen: part.1.seen })
+        let value = ratio(part.0, whole.0);
+        let interval = self.interval(value, &Sampled { replicates, seen: part.1.seen });
+        let (Some(half_width), Some(by_chance)) = (interval.half_width, interval.by_chance) else { return interval };
+        let least = value * unseen(self.observations);
+        let (more, less) = (by_chance.max(least), by_chance);
+        let half_width = (half_width * half_width - less * less + more * more).sqrt();
+        Interval { half_width: Some(half_width), by_chance: Some(more), ..interval }
     }
 }
 

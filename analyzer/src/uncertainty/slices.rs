@@ -146,7 +146,11 @@ mod tests {
 
     #[test]
     fn absurd_times_are_in_some_slice() {
-        for slicing in [Slicing::default(), Slicing::new(&(5..=2), 0, 0), Slicing::new(&(0..=u64::MAX), u64::MAX, 1)] {
+        for slicing in [
+            Slicing::default(),
+            Slicing::new(&RangeInclusive::new(5, 2), 0, 0),
+            Slicing::new(&(0..=u64::MAX), u64::MAX, 1),
+        ] {
             for time in [0, 1, u64::MAX] {
                 assert!(slicing.of(Some(time), u64::MAX).index() < SLICES);
             }
