@@ -8,8 +8,8 @@ use crate::address::{Avma, FileOffset};
 
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
-    AddressSpace, BurstPath, Context, ContextId, GUEST, IpHits, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources,
-    Starts, Timeline, Totals, UNKNOWN, Weight,
+    ALIGNMENT_OF_FUNCTIONS, AddressSpace, BurstPath, Context, ContextId, Cuts, GUEST, IpHits, KERNEL, KERNEL_PID,
+    ModuleId, ModuleTable, Sources, Starts, Timeline, Totals, UNKNOWN, Weight,
 };
 use crate::uncertainty::SliceSums;
 
@@ -39,8 +39,28 @@ pub struct LocatedStart {
     pub module: ModuleId,
     /// The first of the 16 bytes.
     pub at: FileOffset,
+    /// They start right after a system call.
+    pub after_call: bool,
     /// How many bursts started there, and what they stand for.
     pub starts: Starts,
+}
+
+/// The first of the 16 bytes of code that are a [`LocatedStart`].
+pub fn granule_of(at: FileOffset) -> FileOffset {
+    FileOffset(at.0 & !(ALIGNMENT_OF_FUNCTIONS - 1))
+}
+
+/// Bursts of one place that ended at a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocatedCut {
+    /// Where they started.
+    pub start: StartId,
+    /// The code from which they went straight on to the call: its module,
+    pub module: ModuleId,
+    /// and its first instruction.
+    pub from: FileOffset,
+    /// What they stand for.
+    pub sums: Cuts,
 }
 
 /// Code without a taken branch, but for its last instruction.
@@ -154,6 +174,8 @@ pub struct Located {
     pub modules: BTreeMap<ModuleId, ModuleHits>,
     /// The places where bursts started: a [`StartId`] is an index.
     pub starts: Vec<LocatedStart>,
+    /// Bursts that ended at system calls; a place of start and of code is there once for each context.
+    pub cuts: Vec<LocatedCut>,
     /// Some of the bursts in full, by time.
     pub paths: Vec<LocatedPath>,
     /// Streams that fell apart on the way.
@@ -218,7 +240,7 @@ struct Locator<'a> {
     guest_module: ModuleId,
     groups: &'a Groups,
     detail: Detail,
-    start_ids: HashMap<(ModuleId, FileOffset), StartId>,
+    start_ids: HashMap<(ModuleId, FileOffset, bool), StartId>,
 }
 
 /// Where an address is: the module, the address its first byte would have (two loads of one module differ in it), the offset.
@@ -250,6 +272,16 @@ impl Locator<'_> {
         }
         if serves(&sources.lbr) {
             let burst = self.start_of(id, &context, totals, space);
+            let first = totals.cuts.partition_point(|(context, ..)| *context < id);
+            for (_, from, sums) in totals.cuts[first..].iter().take_while(|(context, ..)| *context == id) {
+                let from = self.spot(*from, &context, space);
+                self.located.cuts.extend(burst.map(|start| LocatedCut {
+                    start,
+                    module: from.module,
+                    from: from.offset,
+                    sums: *sums,
+                }));
+            }
             let first = totals.paths.partition_point(|path| path.context < id);
             for path in totals.paths[first..].iter().take_while(|path| path.context == id) {
                 let path = self.path(path, &context, space);
@@ -322,9 +354,10 @@ impl Locator<'_> {
         let spot = self.spot(context.start, context, space);
         let all = &mut self.located.starts;
         let next = StartId(all.len() as u32);
-        let id = *self.start_ids.entry((spot.module, spot.offset)).or_insert(next);
+        let id = *self.start_ids.entry((spot.module, spot.offset, context.after_call)).or_insert(next);
         if id == next {
-            all.push(LocatedStart { module: spot.module, at: spot.offset, starts: Starts::default() });
+            let after_call = context.after_call;
+            all.push(LocatedStart { module: spot.module, at: spot.offset, after_call, starts: Starts::default() });
         }
         all[id.0 as usize].starts.merge(starts.clone());
         Some(id)

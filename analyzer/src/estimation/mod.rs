@@ -8,6 +8,7 @@
 //!          time_share        cost: from what clock and bursts say together
 //! ```
 
+mod after_calls;
 mod cost;
 mod descent;
 mod simulated_core;
@@ -17,6 +18,7 @@ mod time_share;
 use std::collections::BTreeMap;
 
 use crate::counting::{Located, LocatedStart, ModuleCounts};
+use crate::estimation::after_calls::AfterCalls;
 use crate::estimation::strata::{Strata, Stratum, Window};
 use crate::estimation::time_share::{Bursts, Samples, TimeShare};
 use crate::recording::{EventKind, ModuleTable, Sources};
@@ -31,12 +33,14 @@ pub struct Estimate {
     pub replicates: Vec<Replicates>,
 }
 
-/// Weighs the bursts of a recording; `None` if it has none, or they were not started by a clock.
+/// Weighs the bursts of a recording; `None` if it has none, or they were not started by a clock. `full_burst`: instructions of a
+/// burst that nothing ends.
 pub fn estimate(
     located: &Located,
     counted: &[ModuleCounts],
     modules: &ModuleTable,
     sources: &Sources,
+    full_burst: Option<u64>,
 ) -> Option<Estimate> {
     let lbr = sources.lbr.as_ref().filter(|lbr| lbr.has_bursts && lbr.kind == EventKind::Clock)?;
     let starts = &located.starts;
@@ -48,40 +52,42 @@ pub fn estimate(
     let strata = Strata { modules: by_module };
     let samples_show_time = sources.ebs.as_ref().is_some_and(|ebs| ebs.kind == EventKind::Clock);
     let samples = match samples_show_time {
-        true => time_share::samples(located, |module| !modules.get(module).kind.is_kernel()),
+        true => time_share::samples(located, &strata, |module| !modules.get(module).kind.is_kernel()),
         false => Vec::new(),
     };
+    let calls = AfterCalls::new(located, &strata, full_burst);
     let time = TimeShare::new(starts, &samples, &strata);
-    let bursts: Vec<Bursts> = starts.iter().map(|start| bursts_of(start, None)).collect();
+    let bursts = bursts_of(starts, None);
     let numbers: Vec<f64> = samples.iter().map(|samples| samples.number).collect();
-    let shares = time.shares(&bursts, &numbers);
+    let shares = time.shares(&calls.that_tell_time(&bursts), &numbers);
     let of_starts: Vec<Window> = starts.iter().map(|start| strata.window_of(start.module, start.at)).collect();
     let simulated = simulated_core::costs(&located.paths, &strata);
-    let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated);
+    let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated, &calls);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
-    let weights = relative(&bursts, &shares, &rates, 1.0);
+    let weights = relative(&bursts, &calls, &shares, &rates, 1.0);
     let mut replicates: Vec<Replicates> = weights.iter().map(|weight| Replicates::of(*weight)).collect();
     for slice in Slice::all() {
-        without_slice(slice, starts, &samples, &time, &rates, &mut replicates);
+        without_slice(slice, starts, &samples, (&time, &calls), &rates, &mut replicates);
     }
     let factors = cost_factors(&of_starts, modules, &strata);
     for replicate in 0..COSTS {
         let rates: Vec<f64> = rates.iter().zip(&factors).map(|(rate, factors)| rate / factors[replicate]).collect();
-        let weights = relative(&bursts, &shares, &rates, 1.0);
+        let weights = relative(&bursts, &calls, &shares, &rates, 1.0);
         let places = replicates.iter_mut().map(|replicates| &mut replicates.with_costs_mut()[replicate]);
         places.zip(weights).for_each(|(place, weight)| *place = weight);
     }
     Some(Estimate { weights, replicates })
 }
 
-/// The bursts of a place, or those that are not in that slice.
-fn bursts_of(start: &LocatedStart, without: Option<Slice>) -> Bursts {
-    let starts = &start.starts;
+/// The bursts of each place, or those that are not in that slice.
+fn bursts_of(starts: &[LocatedStart], without: Option<Slice>) -> Vec<Bursts> {
     let kept = |by_slice: &SliceSums| without.map_or(1.0, |slice| kept(by_slice, slice));
-    Bursts {
+    let bursts = |LocatedStart { starts, .. }: &LocatedStart| Bursts {
         number: starts.bursts as f64 * kept(&starts.bursts_by_slice),
         periods: starts.periods as f64 * kept(&starts.periods_by_slice),
-    }
+        shown: starts.shown as f64 * kept(&starts.periods_by_slice),
+    };
+    starts.iter().map(bursts).collect()
 }
 
 /// Which part of a sum is not in a slice, 0 to 1.
@@ -100,20 +106,21 @@ fn without_slice(
     slice: Slice,
     starts: &[LocatedStart],
     samples: &[Samples],
-    time: &TimeShare,
+    (time, calls): (&TimeShare, &AfterCalls),
     rates: &[f64],
     replicates: &mut [Replicates],
 ) {
-    let bursts: Vec<Bursts> = starts.iter().map(|start| bursts_of(start, Some(slice))).collect();
-    if bursts.iter().all(|bursts| bursts.number == 0.0) {
+    let bursts = bursts_of(starts, Some(slice));
+    let tell_time = calls.that_tell_time(&bursts);
+    if tell_time.iter().all(|bursts| bursts.number == 0.0) {
         return;
     }
     let samples: Vec<f64> = samples.iter().map(|samples| samples.number * kept(&samples.slices, slice)).collect();
-    let shares = time.shares(&bursts, &samples);
+    let shares = time.shares(&tell_time, &samples);
     let all = |periods: &mut dyn Iterator<Item = f64>| periods.sum::<f64>();
-    let left = all(&mut bursts.iter().map(|bursts| bursts.periods));
-    let whole = all(&mut starts.iter().map(|start| start.starts.periods as f64));
-    let weights = relative(&bursts, &shares, rates, if left > 0.0 { whole / left } else { 1.0 });
+    let left = all(&mut bursts.iter().map(|bursts| bursts.shown));
+    let whole = all(&mut starts.iter().map(|start| start.starts.shown as f64));
+    let weights = relative(&bursts, calls, &shares, rates, if left > 0.0 { whole / left } else { 1.0 });
     replicates.iter_mut().zip(weights).for_each(|(replicates, weight)| *replicates.without_mut(slice) = weight);
 }
 
@@ -134,11 +141,12 @@ fn cost_factors(of_starts: &[Window], modules: &ModuleTable, strata: &Strata<'_>
 }
 
 /// What to multiply streams with, which weigh what their bursts' periods say, so that bursts weigh share x rate; on the average so much.
-fn relative(starts: &[Bursts], shares: &[f64], rates: &[f64], mean: f64) -> Vec<f64> {
-    let all: f64 = starts.iter().map(|start| start.periods).sum();
-    let wanted: f64 = shares.iter().zip(rates).map(|(share, rate)| share * rate).sum();
-    let factor = |((start, share), rate): ((&Bursts, &f64), &f64)| {
-        if start.periods > 0.0 && wanted > 0.0 { share * rate / wanted * all / start.periods * mean } else { 0.0 }
+fn relative(starts: &[Bursts], calls: &AfterCalls, shares: &[f64], rates: &[f64], mean: f64) -> Vec<f64> {
+    let all: f64 = starts.iter().map(|start| start.shown).sum();
+    let stand_for: Vec<f64> = shares.iter().zip(rates).map(|(share, rate)| share * rate).collect();
+    let wanted: f64 = stand_for.iter().sum();
+    let factor = |(start, shown): (&Bursts, f64)| {
+        if start.shown > 0.0 && wanted > 0.0 { shown / wanted * all / start.shown * mean } else { 0.0 }
     };
-    starts.iter().zip(shares).zip(rates).map(factor).collect()
+    starts.iter().zip(calls.spread(&stand_for)).map(factor).collect()
 }

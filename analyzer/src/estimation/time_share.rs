@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::address::FileOffset;
 use crate::counting::{Located, LocatedStart};
+use crate::estimation::after_calls::follows_call;
 use crate::estimation::strata::{Strata, Stratum};
 use crate::recording::ModuleId;
 use crate::uncertainty::SliceSums;
@@ -27,11 +28,11 @@ pub(super) struct Samples {
     pub slices: SliceSums,
 }
 
-/// The samples in the modules that count.
-pub(super) fn samples(located: &Located, counts: impl Fn(ModuleId) -> bool) -> Vec<Samples> {
+/// The samples in the modules that count, without those [right after system calls](super::after_calls).
+pub(super) fn samples(located: &Located, strata: &Strata<'_>, counts: impl Fn(ModuleId) -> bool) -> Vec<Samples> {
     let mut places: BTreeMap<(ModuleId, FileOffset), (u64, SliceSums)> = BTreeMap::new();
     for (&module, hits) in located.modules.iter().filter(|(module, _)| counts(**module)) {
-        for ip in &hits.ips {
+        for ip in hits.ips.iter().filter(|ip| !follows_call(strata, module, ip.at)) {
             let (number, slices) = places.entry((module, FileOffset(ip.at.0 >> FINEST << FINEST))).or_default();
             *number += ip.samples;
             slices.add(&ip.slices);
@@ -60,6 +61,8 @@ enum Vicinity {
 pub(super) struct Bursts {
     pub number: f64,
     pub periods: f64,
+    /// What their streams stand for.
+    pub shown: f64,
 }
 
 /// What is near what.

@@ -27,7 +27,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use perfdata::{Avma, Branch, BranchStack};
 
-use crate::recording::{BurstPath, BurstPiece, Context, ContextId, Starts};
+use crate::recording::{BurstPath, BurstPiece, Context, ContextId, Cuts, Starts};
 use crate::uncertainty::{Slice, SliceSums};
 
 /// Fixed-point number of executions, in units of 2^-32, so that sums do not depend on their order.
@@ -145,6 +145,7 @@ pub struct Aggregate {
     ips: HashTable<IpHits>,
     streams: HashTable<StreamHits>,
     starts: HashMap<ContextId, Starts>,
+    cuts: HashMap<(ContextId, Avma), Cuts>,
     paths: Vec<BurstPath>,
     stacks: StackStatistics,
 }
@@ -189,14 +190,20 @@ impl Aggregate {
     /// executed after its newest branch is part of no stream and is not counted: where in a block it ended is not recorded.
     pub fn add_burst(&mut self, context: ContextId, piece: &BurstPiece<'_>) {
         let branches = followed(piece.stack).count() as u64;
-        if piece.instructions < branches {
+        let instructions = piece.weight.instructions;
+        if instructions < branches {
             self.stacks.impossible += 1;
             return;
         }
         self.starts.entry(context).or_default().add(piece);
         self.count_stack(piece.stack, branches);
-        self.stacks.instructions = self.stacks.instructions.saturating_add(piece.instructions);
-        let weight = Weight::of_burst_stream(piece.period, piece.instructions);
+        self.stacks.instructions = self.stacks.instructions.saturating_add(instructions);
+        if let Some(cuts) = Cuts::of(piece)
+            && let Some(from) = followed(piece.stack).next().map(|newest| newest.to).or(piece.start)
+        {
+            self.cuts.entry((context, from)).or_default().merge(&cuts);
+        }
+        let weight = Weight::of_burst_stream(piece.shown, instructions);
         let part = Part { context, slice: piece.slice, weight };
         self.add_streams(part, piece.start.unwrap_or(NO_START), piece.stack);
     }
@@ -265,6 +272,9 @@ impl Aggregate {
         for (context, starts) in other.starts {
             self.starts.entry(ids.of(context)).or_default().merge(starts);
         }
+        for ((context, from), cuts) in other.cuts {
+            self.cuts.entry((ids.of(context), from)).or_default().merge(&cuts);
+        }
         let paths = other.paths.into_iter();
         self.paths.extend(paths.map(|path| BurstPath { context: ids.of(path.context), ..path }));
         self.stacks.add(&other.stacks);
@@ -285,10 +295,13 @@ impl Aggregate {
         let mut starts: Vec<(ContextId, Starts)> =
             self.starts.into_iter().map(|(context, starts)| (ids.of(context), starts)).collect();
         starts.sort_unstable_by_key(|(context, _)| *context);
+        let cuts = self.cuts.into_iter().map(|((context, from), cuts)| (ids.of(context), from, cuts));
+        let mut cuts: Vec<(ContextId, Avma, Cuts)> = cuts.collect();
+        cuts.sort_unstable_by_key(|(context, from, _)| (*context, *from));
         let paths = self.paths.into_iter();
         let mut paths: Vec<BurstPath> = paths.map(|path| BurstPath { context: ids.of(path.context), ..path }).collect();
         paths.sort_unstable();
-        Totals { contexts, ips, streams, starts, paths, stacks: self.stacks }
+        Totals { contexts, ips, streams, starts, cuts, paths, stacks: self.stacks }
     }
 }
 
@@ -320,6 +333,8 @@ pub struct Totals {
     pub streams: Vec<StreamHits>,
     /// Bursts by the context they are of, sorted.
     pub starts: Vec<(ContextId, Starts)>,
+    /// Bursts that ended at system calls, by context and where their last taken branch went, sorted.
+    pub cuts: Vec<(ContextId, Avma, Cuts)>,
     /// Some of the bursts in full, sorted by context and time.
     pub paths: Vec<BurstPath>,
     /// What the stacks held.
@@ -391,6 +406,7 @@ fn fold(context: ContextId, start: u64, from: u64, to: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use formats::burst_weight::BurstWeight;
     use perfdata::BranchFlags;
 
     use super::*;
@@ -405,6 +421,7 @@ mod tests {
         phase: PhaseId(0),
         guest: false,
         start: Avma(0),
+        after_call: false,
     };
 
     fn stack(branches: &[(u64, u64, u64)]) -> Vec<u8> {
@@ -465,7 +482,9 @@ mod tests {
             let (start, entries) = (Some(Avma(start)), stack(branches));
             let stack = BranchStack::new(None, &entries);
             let (slice, stack) = (Slice::default(), &stack);
-            aggregate.add_burst(context, &BurstPiece { start, instructions, period, stack, first: true, slice });
+            let weight = BurstWeight { instructions, ..BurstWeight::default() };
+            aggregate
+                .add_burst(context, &BurstPiece { start, weight, period, shown: period, stack, first: true, slice });
         }
         aggregate.finish()
     }

@@ -19,7 +19,7 @@ use crate::progress::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
     KERNEL_PID, Mapping, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents, Sources, Subset, TaskEvent,
-    Timeline, Totals, instructions_of,
+    Timeline, Totals, shown, weight_of,
 };
 use crate::uncertainty::{SliceSums, Slicing};
 
@@ -41,6 +41,8 @@ pub struct Selection {
     pub phases: bool,
     /// All samples or half of them.
     pub subset: Subset,
+    /// Instructions of a burst that nothing ends, where a clock starts bursts: those that end at system calls show less than they stand for.
+    pub full_burst: Option<u64>,
 }
 
 /// What the first reading finds.
@@ -418,13 +420,15 @@ impl<'a> Worker<'a> {
             phase: PhaseId::default(),
             guest,
             start: Avma(0),
+            after_call: false,
         };
+        let weight = weight_of(&sample);
         let first = FirstPiece { start: sample.ip, offset: raw.offset };
         let (context, is_first) = match stack {
             Some(_) if uses.burst => {
                 let known = sample.time.and_then(|time| self.tasks.first_pieces.get(&(event, sample.tid, time)));
                 let piece = known.unwrap_or(&first);
-                (plain.starting_at(piece.start.unwrap_or_default()), *piece == first)
+                (plain.starting_at(piece.start.unwrap_or_default(), weight.after_call), *piece == first)
             }
             _ => (plain, false),
         };
@@ -436,8 +440,15 @@ impl<'a> Worker<'a> {
         }
         match stack {
             Some(stack) if uses.burst => {
-                let instructions = instructions_of(&sample);
-                let piece = BurstPiece { start: sample.ip, instructions, period, stack, first: is_first, slice };
+                let piece = BurstPiece {
+                    start: sample.ip,
+                    weight,
+                    period,
+                    shown: shown(period, &weight, self.selection.full_burst),
+                    stack,
+                    first: is_first,
+                    slice,
+                };
                 self.aggregate.add_burst(id, &piece);
                 if is_first && self.paths.keeps(&sample, raw) {
                     let time = sample.time.unwrap_or(u64::MAX);
