@@ -9,6 +9,7 @@ use analyzer::counting::{Detail, GroupBy};
 use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
 use analyzer::recording::{Subset, notes};
 use analyzer::truth::{DocumentError, Truth};
+use analyzer::uncertainty::{Rows, Side};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
 use perfdata::Recording;
@@ -174,21 +175,32 @@ impl AnalysisArgs {
 
     /// The flow of a recording, of a file of `hbbp merge`, or of exact counts; `-` is standard input.
     pub fn flow_of_file(&self, chosen: &Chosen, file: &Path) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
+        let (flow, notes, _) = self.side_of_file(chosen, file, false)?;
+        Ok((flow, notes))
+    }
+
+    /// The same, with what is known of its uncertainty where that is wanted.
+    pub fn side_of_file(
+        &self,
+        chosen: &Chosen,
+        file: &Path,
+        with_errors: bool,
+    ) -> anyhow::Result<(AnalysedFlow, Vec<String>, Side)> {
         if is_standard_input(file) {
             // What it is can be told by its beginning only.
             let mut kept = tempfile::NamedTempFile::new().context("a file for what standard input has")?;
             std::io::copy(&mut standard_input()?, &mut kept).context("standard input")?;
-            return self.flow_of_file(chosen, kept.path()).context("standard input");
+            return self.side_of_file(chosen, kept.path(), with_errors).context("standard input");
         }
         let name = || file.display().to_string();
         let begin = begin_of(file);
         if !is_document(&begin) {
             let recording = open_recording(file)?;
-            return self.flow(chosen, &recording).with_context(name);
+            return self.side(chosen, &recording, with_errors).with_context(name);
         }
         let text = || Ok::<_, anyhow::Error>(BufReader::new(File::open(file).with_context(name)?));
         let merged = || -> anyhow::Result<_> {
-            Ok((Flow::read_json(text()?).with_context(name)?.placed(&self.search()).into(), Vec::new()))
+            Ok((Flow::read_json(text()?).with_context(name)?.placed(&self.search()).into(), Vec::new(), Side::Unknown))
         };
         if String::from_utf8_lossy(&begin).contains("\"hbbp-flow/") {
             return merged();
@@ -198,7 +210,7 @@ impl AnalysisArgs {
             Err(DocumentError::Schema(schema)) if schema == SCHEMA => merged(),
             truth => {
                 let (flow, notes) = Flow::of_truth(&truth.with_context(name)?, &self.search());
-                Ok((flow.into(), notes))
+                Ok((flow.into(), notes, Side::Exact))
             }
         }
     }
@@ -206,11 +218,22 @@ impl AnalysisArgs {
     /// The flow of a recording, and what is weaker in it than it could be, in sentences. Its blocks are counted by a choice of source where one
     /// was asked for.
     pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
+        let (flow, notes, _) = self.side(chosen, recording, false)?;
+        Ok((flow, notes))
+    }
+
+    fn side(
+        &self,
+        chosen: &Chosen,
+        recording: &Recording,
+        with_errors: bool,
+    ) -> anyhow::Result<(AnalysedFlow, Vec<String>, Side)> {
         let analysis = self.analyze(chosen, recording, GroupBy::default(), Detail::Branches, Subset::Whole)?;
         require_samples(&analysis)?;
         let degraded = Head::of(&analysis).degraded;
+        let side = if with_errors { Side::Sampled(Rows::of(&analysis).into()) } else { Side::Unknown };
         let flow = if self.chooses() { analysis.into_flow_by_choice() } else { analysis.flow.unwrap_or_default() };
-        Ok((flow, degraded))
+        Ok((flow, degraded, side))
     }
 }
 

@@ -12,16 +12,17 @@ use crate::build_id::BuildId;
 use crate::code::demangle;
 use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
-    Groups, Located, ModuleCounts, ModuleHits, TaskGroups, count_module, locate, mean_instruction_length,
+    Groups, Located, LocatedStart, ModuleCounts, ModuleHits, TaskGroups, count_module, locate, mean_instruction_length,
     sums_by_block,
 };
 use crate::estimation::{Estimate, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources, StackStatistics, Subset,
-    Tasks, Tracer, Vendor, metadata_of, read_samples, read_tasks,
+    EventKind, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
+    StackStatistics, Subset, Tasks, Tracer, Vendor, metadata_of, read_samples, read_tasks,
 };
+use crate::uncertainty::{Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 
 /// What to do beyond the defaults.
 pub struct Options<'a> {
@@ -52,6 +53,8 @@ pub struct Analysis {
     pub sources: Sources,
     /// The common unit of the counts.
     pub scale: CountScale,
+    /// What the replicates of counts mean.
+    pub design: Design,
     /// The source of all counts of code that both sources see; `None` where it was chosen block by block, or there is none.
     pub one_source: Option<Source>,
     /// What the recording held and what was lost on the way.
@@ -67,6 +70,8 @@ pub struct CountedModule {
     pub counts: ModuleCounts,
     /// The blocks with any count, by address.
     pub blocks: Vec<CountedBlock>,
+    /// What the executions of each of the sums of `counts` would be in the replicates, in the same order.
+    pub sampled: Vec<Sampled>,
 }
 
 /// A block and its counts, all groups together.
@@ -129,15 +134,21 @@ pub fn analyze(
     degradations.append(&mut sources.degradations);
     let granularity =
         if options.group_by.tasks == TaskGroups::Thread { Granularity::Thread } else { Granularity::Process };
-    let selection = Selection { granularity, phases: options.group_by.phases, subset: options.subset };
+    let by_clock = sources.lbr.as_ref().is_some_and(|lbr| lbr.has_bursts && lbr.kind == EventKind::Clock);
+    let full_burst = metadata.tracer.as_ref().and_then(|tracer| tracer.burst_instructions).filter(|_| by_clock);
+    let selection = Selection { granularity, phases: options.group_by.phases, subset: options.subset, full_burst };
     let totals = read_samples(recording, &mut tasks, &sources, selection, options.threads, progress)?;
     let Tasks { timeline, phases, mut modules, records, .. } = tasks;
     let groups = Groups::new(options.group_by, &totals, &timeline, &phases);
     let located = locate(&totals, &timeline, &mut modules, &sources, &groups, options.detail);
     let mut counted = count_modules(&located, &modules, &totals.stacks, options, progress);
-    let estimate = estimate(&located, &counted, &modules, &sources);
+    let estimate = estimate(&located, &counted, &modules, &sources, full_burst);
+    let unweighed = unweighed(&located.starts);
     for module in &mut counted {
-        module.weigh_bursts(|start| estimate.as_ref().map_or(1.0, |estimate| estimate.weights[start.0 as usize]));
+        module.weigh_bursts(|start| match &estimate {
+            Some(estimate) => (estimate.weights[start.0 as usize], &estimate.replicates[start.0 as usize]),
+            None => (1.0, &unweighed),
+        });
     }
 
     let bytes_per_instruction = mean_instruction_length(&counted);
@@ -174,15 +185,19 @@ pub fn analyze(
     for module in &counted {
         summary.broken.add(&module.broken);
     }
+    let resampling = scale.resampling(&sources, &counted, &modules, bytes_per_instruction);
     let counted: Vec<CountedModule> = counted
         .into_iter()
-        .map(|counts| {
+        .map(|mut counts| {
             let blocks = decide_blocks(&counts, &decider, modules.get(counts.module), bytes_per_instruction);
-            CountedModule { counts, blocks }
+            let sampled = sampled_rows(&counts, &blocks, &resampling);
+            counts.sliced = Vec::new();
+            CountedModule { counts, blocks, sampled }
         })
         .collect();
+    let design = design(&resampling, &counted, &sources, &summary.records);
     describe_what_is_missing(&mut summary, &located, &counted, &modules, options);
-    Ok(Analysis { modules, counted, groups, sources, scale, one_source, summary, flow })
+    Ok(Analysis { modules, counted, groups, sources, scale, design, one_source, summary, flow })
 }
 
 fn count_modules(
@@ -234,6 +249,39 @@ fn decide_blocks(
             CountedBlock { index, start, end, size, count: decider.decide(&sums, size, bias, kernel, code) }
         })
         .collect()
+}
+
+/// What bursts weigh in the replicates that are not weighed by their costs: the others make up for those that are left out.
+fn unweighed(starts: &[LocatedStart]) -> Replicates {
+    let mut periods = [0; SLICES];
+    starts.iter().for_each(|start| start.starts.periods_by_slice.add_to(&mut periods));
+    let mut replicates = Replicates::of(1.0);
+    Slice::all().zip(made_up(&periods)).for_each(|(slice, factor)| *replicates.without_mut(slice) = factor);
+    replicates
+}
+
+/// The replicates of the executions of all sums, by the sources that were chosen.
+fn sampled_rows(counts: &ModuleCounts, blocks: &[CountedBlock], resampling: &Resampling) -> Vec<Sampled> {
+    let rows = counts.sums.iter().enumerate().map(|(row, (_, index, _))| {
+        let block = blocks.binary_search_by_key(index, |block| block.index).ok().map(|at| &blocks[at]);
+        block.map_or_else(Sampled::default, |block| {
+            resampling.executions(block.count.chosen, counts, row, block.size.instructions)
+        })
+    });
+    rows.collect()
+}
+
+/// Which slices have what counts rest on: those of branch stacks, if any count is of these.
+fn design(resampling: &Resampling, counted: &[CountedModule], sources: &Sources, records: &RecordCounts) -> Design {
+    let by_stacks = |block: &CountedBlock| block.count.chosen == Source::Lbr && block.count.count > 0.0;
+    let [ebs, lbr] = resampling.seen;
+    let uses_stacks = counted.iter().flat_map(|module| &module.blocks).any(by_stacks);
+    let (slices, source) = if uses_stacks { (lbr, &sources.lbr) } else { (ebs, &sources.ebs) };
+    let observations = source.as_ref().map_or(0, |source| {
+        let numbers = if source.has_bursts { &records.bursts } else { &records.samples };
+        source.events.iter().filter_map(|&event| numbers.get(event)).sum()
+    });
+    Design { slices, observations }
 }
 
 fn explain_choice(decider: &Decider<'_>) -> String {
@@ -329,12 +377,27 @@ impl CountedModule {
     }
 
     /// Calls `visit` with every block and its executions in every group that has any.
-    pub fn for_each_group_count(&self, scale: &CountScale, mut visit: impl FnMut(GroupId, &CountedBlock, f64)) {
-        for (group, index, sums) in &self.counts.sums {
+    pub fn for_each_group_count<'a>(
+        &'a self,
+        scale: &CountScale,
+        mut visit: impl FnMut(GroupId, &'a CountedBlock, f64, &'a Sampled),
+    ) {
+        for ((group, index, sums), sampled) in self.counts.sums.iter().zip(&self.sampled) {
             let Ok(at) = self.blocks.binary_search_by_key(index, |block| block.index) else { continue };
             let block = &self.blocks[at];
-            visit(*group, block, scale.executions_by(block.count.chosen, sums, block.size));
+            visit(*group, block, scale.executions_by(block.count.chosen, sums, block.size), sampled);
         }
+    }
+
+    /// Of each of the blocks, what its executions would be in the replicates, all groups together.
+    pub fn sampled_blocks(&self) -> Vec<Sampled> {
+        let mut all = vec![Sampled::default(); self.blocks.len()];
+        for ((_, index, _), sampled) in self.counts.sums.iter().zip(&self.sampled) {
+            if let Ok(at) = self.blocks.binary_search_by_key(index, |block| block.index) {
+                all[at].add(sampled, 1.0);
+            }
+        }
+        all
     }
 
     /// Whether its code was read; if not, addresses are file offsets (of the kernel and of what has no file, as recorded) and

@@ -11,6 +11,7 @@
 //! mix/         counts x instructions x attributes -> pivot tables
 //! sample_profile/  counts by function and source position: what compilers read
 //! truth/       exact counts by instrumentation, to measure the others against
+//! uncertainty/ how far counts can be from the truth
 //! validation/  the errors of an analysis against exact counts
 //! ```
 //!
@@ -32,6 +33,7 @@ mod progress;
 pub mod recording;
 pub mod sample_profile;
 pub mod truth;
+pub mod uncertainty;
 pub mod validation;
 
 pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Summary, analyze};

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `hbbp-recording/1` | in a recording: its metadata | [`metadata`] |
 //! | data of a burst | in a recording: raw data of a burst's first sample | [`burst_data`] |
+//! | weight of a burst | in a recording: of each of its samples | [`burst_weight`] |
 //! | mark of a phase | in a recording: a record | [`phase_mark`] |
 //! | `hbbp-flow/1` | a file of `hbbp merge` | [`flow`] |
 //! | `hbbp-executions/1` | a file of `hbbp record --pmu simulated --truth` | [`executions`] |
@@ -14,6 +15,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 pub mod burst_data;
+pub mod burst_weight;
 pub mod executions;
 pub mod flow;
 pub mod metadata;

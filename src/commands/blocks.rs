@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analyzer::counting::GroupBy;
+use analyzer::uncertainty::{Interval, Sampled};
 use analyzer::{Analysis, CountedBlock, CountedModule};
 use anyhow::Context;
 use serde::Serialize;
@@ -12,7 +13,9 @@ use serde_json::json;
 
 use crate::input::{InputArgs, without_samples};
 use crate::output;
-use crate::output::{Align, Format, Head, OutputArgs, Table, count, share, write_to};
+use crate::output::{
+    Align, Format, Head, MARKED, OutputArgs, Precision, Table, count, rounded, share, share_cells, write_to,
+};
 
 /// Arguments of `blocks`.
 #[derive(clap::Args)]
@@ -40,6 +43,10 @@ struct Row<'a> {
     module_index: usize,
     module: &'a CountedModule,
     block: &'a CountedBlock,
+    /// How uncertain its count is.
+    count: Interval,
+    /// How uncertain its share of all instructions is.
+    share: Interval,
 }
 
 /// A block as it stands in the JSON document.
@@ -58,25 +65,25 @@ struct JsonBlock {
     bias: bool,
     ebs_samples: u64,
     lbr_streams: u64,
+    count_error: Option<f64>,
+    share_error: Option<f64>,
+    rests_on_little: bool,
 }
 
 /// Prints the blocks of a recording with their counts, the most executed first.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let analysis = args.input.analyze(GroupBy::default())?;
-    let mut rows: Vec<Row<'_>> = analysis
-        .counted
-        .iter()
-        .enumerate()
-        .flat_map(|(module_index, module)| module.blocks.iter().map(move |block| Row { module_index, module, block }))
-        .collect();
+    let mut rows = all_rows(&analysis);
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
     if rows.is_empty() && nothing.is_none() {
         anyhow::bail!("there is nothing to show: no sample fell into any code");
     }
     let top = args.output.format.rows(args.top);
+    let instructions = analysis.instructions();
+    let mut head = Head::of(&analysis);
+    head.precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
     let left_out = keep_largest(&mut rows, top, args.output.format == Format::Table);
-    let head = Head::of(&analysis);
     write_to(args.output.file.as_deref(), |out| match args.output.format {
         Format::Table => table(&analysis, &head, &rows, left_out, args.output.width(), out),
         Format::Csv => csv(&analysis, &rows, out),
@@ -85,10 +92,40 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+impl Row<'_> {
+    /// Instructions executed in the block.
+    fn executed(&self) -> f64 {
+        self.block.count.count * self.block.size.instructions
+    }
+}
+
+/// All blocks, by module and address.
+fn all_rows(analysis: &Analysis) -> Vec<Row<'_>> {
+    let sampled: Vec<Vec<Sampled>> = analysis.counted.iter().map(CountedModule::sampled_blocks).collect();
+    let modules = || analysis.counted.iter().zip(&sampled).enumerate();
+    let mut whole = Sampled::default();
+    for (_, (module, sampled)) in modules() {
+        module.blocks.iter().zip(sampled).for_each(|(block, sampled)| whole.add(sampled, block.size.instructions));
+    }
+    let instructions = analysis.instructions();
+    let mut rows = Vec::new();
+    for (module_index, (module, sampled)) in modules() {
+        for (block, sampled) in module.blocks.iter().zip(sampled) {
+            let mut executed = Sampled::default();
+            executed.add(sampled, block.size.instructions);
+            let part = (block.count.count * block.size.instructions, &executed);
+            let count = analysis.design.interval(block.count.count, sampled);
+            let share = analysis.design.share(part, (instructions, &whole));
+            rows.push(Row { module_index, module, block, count, share });
+        }
+    }
+    rows
+}
+
 /// Keeps the rows with the most executed instructions; in order of size, or of module and address. Returns how many went, and
 /// the instructions in them.
 fn keep_largest(rows: &mut Vec<Row<'_>>, top: usize, by_size: bool) -> (usize, f64) {
-    let executed = |row: &Row<'_>| row.block.count.count * row.block.size.instructions;
+    let executed = Row::executed;
     let place = |row: &Row<'_>| (row.module_index, row.block.start);
     rows.sort_by(|a, b| executed(b).total_cmp(&executed(a)).then_with(|| place(a).cmp(&place(b))));
     let kept = top.min(rows.len());
@@ -113,7 +150,7 @@ fn table(
     head.print(instructions, out, width)?;
     let has_ebs = analysis.sources.ebs.is_some();
     let has_lbr = analysis.sources.lbr.is_some();
-    let mut titles = vec![("share", Align::Right), ("count", Align::Right)];
+    let mut titles = vec![("share", Align::Right), ("±", Align::Right), ("count", Align::Right)];
     if has_ebs && has_lbr {
         titles.extend([("ebs", Align::Right), ("lbr", Align::Right), ("chosen", Align::Left)]);
     }
@@ -130,9 +167,11 @@ fn table(
     for row in rows {
         let counts = &row.block.count;
         let size = row.block.size;
-        let mut cells = vec![share(counts.count * size.instructions, instructions), count(counts.count)];
+        let shown = |value: f64| count(rounded(value, row.count));
+        let mut cells = share_cells(row.executed(), instructions, row.share).to_vec();
+        cells.push(shown(counts.count));
         if has_ebs && has_lbr {
-            cells.extend([count(counts.ebs), count(counts.lbr), counts.chosen.to_string()]);
+            cells.extend([shown(counts.ebs), shown(counts.lbr), counts.chosen.to_string()]);
         }
         let estimated = if size.decoded { "" } else { "~" };
         let path = &analysis.modules.get(row.module.counts.module).path;
@@ -147,6 +186,9 @@ fn table(
     table.print(out, width)?;
     if dropped > 0 {
         writeln!(out, "... {dropped} more blocks with {} (--top 0 shows them)", share(left_out, instructions))?;
+    }
+    if rows.iter().any(|row| row.share.rests_on_little) {
+        writeln!(out, "{MARKED}")?;
     }
     Ok(())
 }
@@ -167,6 +209,9 @@ fn json_block(row: &Row<'_>) -> JsonBlock {
         bias: counts.bias,
         ebs_samples: counts.ebs_samples,
         lbr_streams: counts.lbr_streams,
+        count_error: row.count.half_width,
+        share_error: row.share.half_width,
+        rests_on_little: row.share.rests_on_little,
     }
 }
 
@@ -197,7 +242,22 @@ fn json(analysis: &Analysis, head: &Head, rows: &[Row<'_>], out: &mut dyn Write)
 
 fn csv(analysis: &Analysis, rows: &[Row<'_>], out: &mut dyn Write) -> anyhow::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
-    csv.write_record(["module", "start", "end", "instructions", "function", "ebs", "lbr", "count", "chosen", "bias"])?;
+    csv.write_record([
+        "module",
+        "start",
+        "end",
+        "instructions",
+        "function",
+        "ebs",
+        "lbr",
+        "count",
+        "chosen",
+        "bias",
+        "count_error",
+        "share_error",
+        "rests_on_little",
+    ])?;
+    let width = |width: Option<f64>| width.map_or(String::new(), |width| width.to_string());
     for row in rows {
         let block = json_block(row);
         csv.write_record([
@@ -211,6 +271,9 @@ fn csv(analysis: &Analysis, rows: &[Row<'_>], out: &mut dyn Write) -> anyhow::Re
             block.count.to_string(),
             block.chosen.to_string(),
             block.bias.to_string(),
+            width(block.count_error),
+            width(block.share_error),
+            block.rests_on_little.to_string(),
         ])?;
     }
     csv.flush().context("cannot write the table")

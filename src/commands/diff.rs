@@ -7,7 +7,8 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use analyzer::flow::{Comparison, compare};
+use analyzer::flow::{BlockName, Comparison, FunctionName, InstructionKind, compare};
+use analyzer::uncertainty::{RowName, Side, change_error};
 use anyhow::bail;
 
 use crate::input::{AnalysisArgs, is_recording};
@@ -57,9 +58,38 @@ struct Report<'a> {
     /// Whether the counts of each side are executions.
     executions: [bool; 2],
     comparison: &'a Comparison,
+    /// What is known of the uncertainty of each.
+    sides: [&'a Side; 2],
     /// Rows of each list.
     top: usize,
     width: Option<usize>,
+}
+
+impl Report<'_> {
+    /// Half the width of the interval of the change of a function, as a share of all; `None` where it is not known.
+    fn error_of_function(&self, name: &FunctionName) -> Option<f64> {
+        let of = |module| RowName::Function(module, name.function.clone());
+        self.error(modules(&name.module).map(of))
+    }
+
+    fn error_of_block(&self, name: &BlockName) -> Option<f64> {
+        self.error(modules(&name.function.module).map(|module| RowName::Block(module, name.start)))
+    }
+
+    fn error_of_kind(&self, kind: &InstructionKind) -> Option<f64> {
+        let name = RowName::Kind(kind.isa.into(), kind.packing.into());
+        self.error([name.clone(), name])
+    }
+
+    fn error(&self, [before, after]: [RowName; 2]) -> Option<f64> {
+        change_error(self.sides, [&before, &after])
+    }
+}
+
+/// The name of a module on each side: versions of one program may be named differently.
+fn modules(name: &str) -> [String; 2] {
+    let (before, after) = name.split_once('|').unwrap_or((name, name));
+    [before, after].map(String::from)
 }
 
 /// Prints what two recordings, flows or truths differ in.
@@ -71,8 +101,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         wrong_usage::<Args>("hbbp diff", why);
     }
     let chosen = args.analysis.rules()?;
-    let (before, before_notes) = args.analysis.flow_of_file(&chosen, &args.before)?;
-    let (after, after_notes) = args.analysis.flow_of_file(&chosen, &args.after)?;
+    let (before, before_notes, side_before) = args.analysis.side_of_file(&chosen, &args.before, true)?;
+    let (after, after_notes, side_after) = args.analysis.side_of_file(&chosen, &args.after, true)?;
     for (file, flow, notes) in [(&args.before, &before, before_notes), (&args.after, &after, after_notes)] {
         let sampled_only = if flow.is_by_choice() { None } else { sampled_only(flow.flow()) };
         notes.into_iter().chain(sampled_only).for_each(|note| say!("{}: {note}", file.display()));
@@ -87,6 +117,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         files: [&args.before, &args.after].map(|file| file.display().to_string()),
         executions: [before.flow().executions, after.flow().executions],
         comparison: &comparison,
+        sides: [&side_before, &side_after],
         top: args.output.format.rows_of_lists(args.top),
         width: args.output.width(),
     };

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
+use std::slice::from_ref;
 
 use analyzer::counting::{GroupBy, TaskGroups};
-use analyzer::mix::{Cell, Dimension, Filter, Mix, Query, mix};
+use analyzer::mix::{Cell, Dimension, Filter, Mix, Query, Uncertainty, mix};
+use analyzer::uncertainty::Interval;
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use crate::input::{InputArgs, without_samples};
 use crate::output;
-use crate::output::{Align, Format, Head, OutputArgs, Table, Unit, share, write_to};
+use crate::output::{
+    Align, Format, Head, MARKED, OutputArgs, Precision, Table, Unit, rounded, share, share_cells, write_to,
+};
 
 /// Arguments of `mix`.
 #[derive(clap::Args)]
@@ -66,7 +70,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         anyhow::bail!("there is nothing to show: {why}");
     }
-    let head = Head::of(&analysis);
+    let mut head = Head::of(&analysis);
+    head.precision = Precision::of(
+        &analysis,
+        result.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
+            let count: f64 = row.iter().map(|cell| cell.count).sum();
+            (count / result.instructions, result.uncertainty(row).share)
+        }),
+    );
     let row_keys_need_code = args.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
     if nothing.is_none() && row_keys_need_code && !analysis.has_readable_code() {
         head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
@@ -134,18 +145,24 @@ impl Report<'_> {
             titles.extend(columns.iter().map(|(column, _)| (title_of(column), Align::Right)));
         }
         titles.push((format!("count{}", unit.suffix), Align::Right));
-        titles.push(("share".into(), Align::Right));
+        titles.extend(["share", "±"].map(|title| (title.into(), Align::Right)));
         let mut table = Table::new(titles);
+        let mut marked = false;
         for row in shown {
             let mut cells = row[0].row.clone();
             if !self.query.columns.is_empty() {
                 cells.extend(columns.iter().map(|(column, _)| {
                     let cell = row.iter().find(|cell| &cell.column == *column);
-                    cell.map_or(String::new(), |cell| unit.show(cell.count))
+                    let shown =
+                        |cell: &Cell| unit.show(rounded(cell.count, self.mix.uncertainty(from_ref(cell)).count));
+                    cell.map_or(String::new(), shown)
                 }));
             }
             let total: f64 = row.iter().map(|cell| cell.count).sum();
-            cells.extend([unit.show(total), share(total, self.mix.instructions)]);
+            let uncertainty = self.mix.uncertainty(row);
+            marked |= uncertainty.share.rests_on_little;
+            cells.push(unit.show(rounded(total, uncertainty.count)));
+            cells.extend(share_cells(total, self.mix.instructions, uncertainty.share));
             table.row(cells);
         }
         table.print(out, width)?;
@@ -158,13 +175,16 @@ impl Report<'_> {
             let rest = share(more_columns.iter().map(|(_, sum)| sum).sum(), self.mix.instructions);
             writeln!(out, "... {} more columns with {rest} do not fit (--format csv has them)", more_columns.len())?;
         }
+        if marked {
+            writeln!(out, "{MARKED}")?;
+        }
         Ok(())
     }
 
     /// How many of the columns, largest first, fit beside the row keys.
     fn columns_that_fit(&self, columns: &[(&Vec<String>, f64)], unit: Unit, width: Option<usize>) -> usize {
         const ROW_KEY: usize = 14;
-        const COUNT_AND_SHARE: usize = 21;
+        const COUNT_AND_SHARE: usize = 29;
         let Some(width) = width else { return columns.len() };
         let mut left = width.saturating_sub(ROW_KEY * self.query.rows.len() + COUNT_AND_SHARE);
         let needed = |(column, sum): &(&Vec<String>, f64)| title_of(column).len().max(unit.show(*sum).len()) + 2;
@@ -189,11 +209,14 @@ impl Report<'_> {
     fn csv(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let mut csv = csv::Writer::from_writer(out);
         let keys = self.query.rows.iter().chain(&self.query.columns).map(|key| key.as_str());
-        csv.write_record(keys.chain(["count", "share"]))?;
+        csv.write_record(keys.chain(["count", "share", "count_error", "share_error", "rests_on_little"]))?;
         for cell in self.rows().take(self.top).flatten() {
             let values = cell.row.iter().chain(&cell.column).cloned();
             let share = cell.count / self.mix.instructions;
-            csv.write_record(values.chain([cell.count.to_string(), share.to_string()]))?;
+            let Uncertainty { count: of_count, share: of_share } = self.mix.uncertainty(from_ref(cell));
+            let width = |interval: Interval| interval.half_width.map_or(String::new(), |width| width.to_string());
+            let errors = [width(of_count), width(of_share), of_share.rests_on_little.to_string()];
+            csv.write_record(values.chain([cell.count.to_string(), share.to_string()]).chain(errors))?;
         }
         csv.flush().context("cannot write the table")
     }
@@ -209,6 +232,10 @@ impl Report<'_> {
                 let mut row: Map<String, Value> = keys.iter().map(ToString::to_string).zip(values).collect();
                 row.insert("count".into(), json!(cell.count));
                 row.insert("share".into(), json!(cell.count / self.mix.instructions));
+                let uncertainty = self.mix.uncertainty(from_ref(cell));
+                row.insert("count_error".into(), json!(uncertainty.count.half_width));
+                row.insert("share_error".into(), json!(uncertainty.share.half_width));
+                row.insert("rests_on_little".into(), json!(uncertainty.share.rests_on_little));
                 Value::Object(row)
             })
             .collect();

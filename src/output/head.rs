@@ -6,7 +6,7 @@ use analyzer::recording::{SourceEvents, Tracer};
 use analyzer::{Analysis, Summary};
 use serde::Serialize;
 
-use crate::output::{count, printable, share};
+use crate::output::{Precision, count, printable, share};
 
 /// The provenance of what a simulated PMU made.
 const SIMULATED: &str = "simulated";
@@ -36,6 +36,9 @@ pub struct Head {
     pub unknown_records: u64,
     /// What is weaker than it could be.
     pub degraded: Vec<String>,
+    /// How right the largest rows of the report are; none where it does not say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precision: Option<Precision>,
 }
 
 /// An event and how many samples it has.
@@ -177,6 +180,7 @@ impl Head {
             malformed: records.malformed,
             unknown_records: records.unknown,
             degraded,
+            precision: None,
         }
     }
 
@@ -223,6 +227,7 @@ impl Head {
                 _ => format!("relative, to be compared only with each other; their sum is {instructions}"),
             },
         ));
+        lines.extend(self.precision.iter().map(|precision| ("errors", precision.text.clone())));
         for (title, text) in lines {
             print_line(title, &text, out, width)?;
         }

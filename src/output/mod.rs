@@ -3,21 +3,25 @@
 mod evidence;
 mod head;
 mod number;
+mod precision;
 pub mod profile;
 #[macro_use]
 mod say;
 mod table;
 mod tree;
+mod uncertain;
 mod writer;
 
 pub use evidence::evidence;
 pub use head::{Head, print_line};
 pub use number::{Unit, count, share};
+pub use precision::Precision;
 pub use say::say;
 pub use table::{Align, Table, printable, terminal_width};
 pub use tree::tree;
 #[cfg(feature = "training")]
 pub use tree::{dot, svg};
+pub use uncertain::{MARKED, rounded, share_cells};
 pub use writer::{OutputArgs, write_to, written_to};
 
 /// Format of a command's output.

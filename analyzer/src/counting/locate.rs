@@ -8,12 +8,13 @@ use crate::address::{Avma, FileOffset};
 
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
-    AddressSpace, BurstPath, Context, ContextId, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Sources, Starts,
-    Timeline, Totals, UNKNOWN, Weight,
+    ALIGNMENT_OF_FUNCTIONS, AddressSpace, BurstPath, Context, ContextId, Cuts, GUEST, IpHits, KERNEL, KERNEL_PID,
+    ModuleId, ModuleTable, Sources, Starts, Timeline, Totals, UNKNOWN, Weight,
 };
+use crate::uncertainty::SliceSums;
 
 /// EBS samples at one instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedIp {
     /// The group that it was seen in.
     pub group: GroupId,
@@ -23,6 +24,8 @@ pub struct LocatedIp {
     pub samples: u64,
     /// Sum of their periods.
     pub periods: u128,
+    /// The periods by slice.
+    pub slices: SliceSums,
 }
 
 /// A place in the code where bursts started: an index into [`Located::starts`].
@@ -36,8 +39,28 @@ pub struct LocatedStart {
     pub module: ModuleId,
     /// The first of the 16 bytes.
     pub at: FileOffset,
+    /// They start right after a system call.
+    pub after_call: bool,
     /// How many bursts started there, and what they stand for.
     pub starts: Starts,
+}
+
+/// The first of the 16 bytes of code that are a [`LocatedStart`].
+pub fn granule_of(at: FileOffset) -> FileOffset {
+    FileOffset(at.0 & !(ALIGNMENT_OF_FUNCTIONS - 1))
+}
+
+/// Bursts of one place that ended at a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocatedCut {
+    /// Where they started.
+    pub start: StartId,
+    /// The code from which they went straight on to the call: its module,
+    pub module: ModuleId,
+    /// and its first instruction.
+    pub from: FileOffset,
+    /// What they stand for.
+    pub sums: Cuts,
 }
 
 /// Code without a taken branch, but for its last instruction.
@@ -65,7 +88,7 @@ pub struct LocatedPath {
 }
 
 /// Executions of one stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedStream {
     /// The group that it was seen in.
     pub group: GroupId,
@@ -82,6 +105,8 @@ pub struct LocatedStream {
     pub seen: u64,
     /// How many executions that stands for.
     pub weight: Weight,
+    /// The weight by slice.
+    pub slices: SliceSums,
 }
 
 /// How often a branch instruction was seen in the stacks. Ways from user code into the kernel are not branches of the program.
@@ -149,6 +174,8 @@ pub struct Located {
     pub modules: BTreeMap<ModuleId, ModuleHits>,
     /// The places where bursts started: a [`StartId`] is an index.
     pub starts: Vec<LocatedStart>,
+    /// Bursts that ended at system calls; a place of start and of code is there once for each context.
+    pub cuts: Vec<LocatedCut>,
     /// Some of the bursts in full, by time.
     pub paths: Vec<LocatedPath>,
     /// Streams that fell apart on the way.
@@ -213,7 +240,7 @@ struct Locator<'a> {
     guest_module: ModuleId,
     groups: &'a Groups,
     detail: Detail,
-    start_ids: HashMap<(ModuleId, FileOffset), StartId>,
+    start_ids: HashMap<(ModuleId, FileOffset, bool), StartId>,
 }
 
 /// Where an address is: the module, the address its first byte would have (two loads of one module differ in it), the offset.
@@ -238,12 +265,23 @@ impl Locator<'_> {
                 if spot.module == self.unknown_module {
                     self.located.unmapped_samples += hits.samples;
                 }
-                let ip = LocatedIp { group, at: spot.offset, samples: hits.samples, periods: hits.periods };
+                let IpHits { samples, periods, .. } = *hits;
+                let ip = LocatedIp { group, at: spot.offset, samples, periods, slices: hits.slices.clone() };
                 self.hits(spot.module).ips.push(ip);
             }
         }
         if serves(&sources.lbr) {
             let burst = self.start_of(id, &context, totals, space);
+            let first = totals.cuts.partition_point(|(context, ..)| *context < id);
+            for (_, from, sums) in totals.cuts[first..].iter().take_while(|(context, ..)| *context == id) {
+                let from = self.spot(*from, &context, space);
+                self.located.cuts.extend(burst.map(|start| LocatedCut {
+                    start,
+                    module: from.module,
+                    from: from.offset,
+                    sums: *sums,
+                }));
+            }
             let first = totals.paths.partition_point(|path| path.context < id);
             for path in totals.paths[first..].iter().take_while(|path| path.context == id) {
                 let path = self.path(path, &context, space);
@@ -301,7 +339,8 @@ impl Locator<'_> {
                         self.hits(from.module).resumed.push(start); // A burst starts anywhere.
                     }
                     let (seen, weight) = (stream.seen, stream.weight);
-                    let located = LocatedStream { group, burst, start, end, to_kernel, seen, weight };
+                    let slices = stream.slices.clone();
+                    let located = LocatedStream { group, burst, start, end, to_kernel, seen, weight, slices };
                     self.hits(from.module).streams.push(located);
                 }
             }
@@ -315,9 +354,10 @@ impl Locator<'_> {
         let spot = self.spot(context.start, context, space);
         let all = &mut self.located.starts;
         let next = StartId(all.len() as u32);
-        let id = *self.start_ids.entry((spot.module, spot.offset)).or_insert(next);
+        let id = *self.start_ids.entry((spot.module, spot.offset, context.after_call)).or_insert(next);
         if id == next {
-            all.push(LocatedStart { module: spot.module, at: spot.offset, starts: Starts::default() });
+            let after_call = context.after_call;
+            all.push(LocatedStart { module: spot.module, at: spot.offset, after_call, starts: Starts::default() });
         }
         all[id.0 as usize].starts.merge(starts.clone());
         Some(id)
@@ -378,6 +418,7 @@ impl ModuleHits {
             if same {
                 kept.samples += ip.samples;
                 kept.periods = kept.periods.saturating_add(ip.periods);
+                kept.slices.add(&ip.slices);
             }
             same
         });
@@ -389,6 +430,7 @@ impl ModuleHits {
             if same {
                 kept.seen += stream.seen;
                 kept.weight = kept.weight.plus(stream.weight);
+                kept.slices.add(&stream.slices);
             }
             same
         });

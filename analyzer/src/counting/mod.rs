@@ -19,10 +19,10 @@ pub use code_features::CodeFeatures;
 pub use groups::{Group, GroupBy, GroupId, Groups, TaskGroups};
 pub(crate) use interval_sum::{Executions, IntervalSum, sum_over_addresses};
 pub use locate::{
-    Detail, Located, LocatedBranch, LocatedIp, LocatedPath, LocatedStart, LocatedStream, ModuleHits, StartId, Stream,
-    TakenBranch, locate,
+    Detail, Located, LocatedBranch, LocatedCut, LocatedIp, LocatedPath, LocatedStart, LocatedStream, ModuleHits,
+    StartId, Stream, TakenBranch, granule_of, locate,
 };
-pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, count_module};
+pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, SlicedSums, StartSums, count_module};
 pub use scale::{CountScale, mean_instruction_length};
 pub use straight_line::{Broken, StraightLines};
 pub use unreadable::UnreadBlock;

@@ -21,6 +21,7 @@ use crate::counting::straight_line::Broken;
 use crate::counting::unreadable::{UnreadBlock, unread_blocks};
 use crate::counting::{AnalysedModule, BrokenStreams, GroupId, LocatedIp, LocatedStream, ModuleHits, StartId};
 use crate::recording::{ModuleId, StackStatistics, Weight};
+use crate::uncertainty::{Replicates, SLICES, Sampled, SliceSums};
 
 /// The code of a module, as far as it can be known.
 #[derive(Debug)]
@@ -59,6 +60,32 @@ impl BlockSums {
     }
 }
 
+/// What each slice of the recording has of the sums of one block in one group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SlicedSums {
+    /// The periods of its EBS samples.
+    pub ebs: SliceSums,
+    /// The weight of its streams, where they are not of bursts.
+    pub lbr: SliceSums,
+    /// The weight of its streams where they are of bursts, as they are [weighted](ModuleCounts::weigh_bursts).
+    pub bursts: Option<Box<Sampled>>,
+}
+
+/// Sums of the streams of bursts that start in one place, of one block in one group.
+#[derive(Clone, Debug)]
+pub struct StartSums {
+    /// Where the bursts start.
+    pub start: StartId,
+    /// Whose they are.
+    pub group: GroupId,
+    /// Index of the block.
+    pub block: u32,
+    /// The sums.
+    pub sums: BlockSums,
+    /// The weight of the streams by slice.
+    pub slices: SliceSums,
+}
+
 /// What was counted in one module.
 #[derive(Debug)]
 pub struct ModuleCounts {
@@ -68,8 +95,10 @@ pub struct ModuleCounts {
     pub code: Code,
     /// Sums by group and block index, sorted; blocks without any are absent.
     pub sums: Vec<(GroupId, u32, BlockSums)>,
+    /// What the slices have of each of the `sums`, in the same order; complete when bursts are [weighted](Self::weigh_bursts).
+    pub sliced: Vec<SlicedSums>,
     /// Sums of streams of bursts, kept apart by where the bursts started until they are [weighted](Self::weigh_bursts).
-    pub by_start: Vec<(StartId, GroupId, u32, BlockSums)>,
+    pub by_start: Vec<StartSums>,
     /// Blocks (by index, sorted) whose branch sits in entry\[0\] far more often than its share.
     pub biased: Vec<u32>,
     /// Streams that do not fit the code.
@@ -123,7 +152,7 @@ fn count_read(
         for ip in ips {
             match block_of(image, blocks, ip.at) {
                 Some(block) => tally.add_samples(block, ip),
-                None => outside.ips.push(*ip),
+                None => outside.ips.push(ip.clone()),
             }
         }
         for streams in streams.chunk_by(|one, other| one.burst == other.burst) {
@@ -136,7 +165,7 @@ fn count_read(
             }
             tally.drain_streams(group, streams[0].burst, &mut counts);
         }
-        tally.drain_samples(group, &mut counts.sums);
+        tally.drain_samples(group, &mut counts);
     });
     counts.tidy();
     for branch in &hits.branches {
@@ -180,7 +209,7 @@ fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &Stack
             }
             tally.drain_streams(group, streams[0].burst, &mut counts);
         }
-        tally.drain_samples(group, &mut counts.sums);
+        tally.drain_samples(group, &mut counts);
     });
     counts.tidy();
     for branch in &hits.branches {
@@ -246,24 +275,45 @@ impl ModuleCounts {
         }
     }
 
-    /// Adds the streams of bursts to the sums, each multiplied by the weight of the place where its burst started.
-    pub fn weigh_bursts(&mut self, weight_of: impl Fn(StartId) -> f64) {
-        self.sums.extend(self.by_start.drain(..).map(|(start, group, block, sums)| {
-            (group, block, BlockSums { lbr_weight: sums.lbr_weight.times(weight_of(start)), ..sums })
-        }));
+    /// Adds the streams of bursts to the sums, each multiplied by the weight of the place where its burst started, and by what that
+    /// weighs in the replicates.
+    pub fn weigh_bursts<'a>(&mut self, weight_of: impl Fn(StartId) -> (f64, &'a Replicates)) {
+        let by_start = std::mem::take(&mut self.by_start);
+        for StartSums { start, group, block, sums, .. } in &by_start {
+            let lbr_weight = sums.lbr_weight.times(weight_of(*start).0);
+            self.sums.push((*group, *block, BlockSums { lbr_weight, ..*sums }));
+            self.sliced.push(SlicedSums::default());
+        }
         self.tidy();
+        for StartSums { start, group, block, sums, slices } in &by_start {
+            let place = |(group, block, _): &(GroupId, u32, BlockSums)| (*group, *block);
+            let Ok(row) = self.sums.binary_search_by_key(&(*group, *block), place) else { continue };
+            let bursts = self.sliced[row].bursts.get_or_insert_default();
+            let weight = sums.lbr_weight.to_f64();
+            let weights = weight_of(*start).1;
+            bursts.replicates.add(weights, weight);
+            slices.for_each_part(|slice, part| {
+                *bursts.replicates.without_mut(slice) -= part * weight * weights.without(slice);
+            });
+            bursts.seen = bursts.seen.or(slices.slices());
+        }
     }
 
     /// Sorts the sums and adds up those of the same block.
     fn tidy(&mut self) {
-        self.sums.sort_by_key(|(group, block, _)| (*group, *block));
-        self.sums.dedup_by(|next, kept| {
+        let sums = std::mem::take(&mut self.sums);
+        let mut rows: Vec<_> = sums.into_iter().zip(std::mem::take(&mut self.sliced)).collect();
+        rows.sort_by_key(|((group, block, _), _)| (*group, *block));
+        rows.dedup_by(|(next, next_sliced), (kept, kept_sliced)| {
             let same = (next.0, next.1) == (kept.0, kept.1);
             if same {
                 kept.2.add(&next.2);
+                kept_sliced.ebs.add(&next_sliced.ebs);
+                kept_sliced.lbr.add(&next_sliced.lbr);
             }
             same
         });
+        (self.sums, self.sliced) = rows.into_iter().unzip();
     }
 
     fn empty(module: ModuleId) -> Self {
@@ -271,6 +321,7 @@ impl ModuleCounts {
             module,
             code: Code::Unread { why: String::new(), blocks: Vec::new() },
             sums: Vec::new(),
+            sliced: Vec::new(),
             by_start: Vec::new(),
             biased: Vec::new(),
             broken: BrokenStreams::default(),
@@ -323,7 +374,7 @@ fn is_biased(seen: u64, oldest: u64, stacks: &StackStatistics) -> bool {
 
 /// Sums per block of one group at a time; reused from group to group, touching only what the group touched.
 struct Tally {
-    samples: Vec<(u64, u128)>,
+    samples: Vec<(u64, u128, SliceSums)>,
     touched: Vec<u32>,
     streams: IntervalSum<StreamSum>,
 }
@@ -333,51 +384,75 @@ struct Tally {
 struct StreamSum {
     seen: u64,
     weight: u128,
+    /// Of the weight, by slice.
+    slices: [u64; SLICES],
 }
 
 impl Amount for StreamSum {
     fn plus(self, other: Self) -> Self {
-        StreamSum { seen: self.seen.wrapping_add(other.seen), weight: self.weight.wrapping_add(other.weight) }
+        StreamSum {
+            seen: self.seen.wrapping_add(other.seen),
+            weight: self.weight.wrapping_add(other.weight),
+            slices: std::array::from_fn(|slice| self.slices[slice].wrapping_add(other.slices[slice])),
+        }
     }
 
     fn minus(self, other: Self) -> Self {
-        StreamSum { seen: self.seen.wrapping_sub(other.seen), weight: self.weight.wrapping_sub(other.weight) }
+        StreamSum {
+            seen: self.seen.wrapping_sub(other.seen),
+            weight: self.weight.wrapping_sub(other.weight),
+            slices: std::array::from_fn(|slice| self.slices[slice].wrapping_sub(other.slices[slice])),
+        }
     }
 }
 
 impl Tally {
     fn new(blocks: usize) -> Self {
-        Tally { samples: vec![(0, 0); blocks], touched: Vec::new(), streams: IntervalSum::new(blocks) }
+        Tally {
+            samples: vec![(0, 0, SliceSums::default()); blocks],
+            touched: Vec::new(),
+            streams: IntervalSum::new(blocks),
+        }
     }
 
     fn add_samples(&mut self, block: usize, ip: &LocatedIp) {
-        let (samples, periods) = &mut self.samples[block];
+        let (samples, periods, slices) = &mut self.samples[block];
         *samples += ip.samples;
         *periods = periods.saturating_add(ip.periods);
+        slices.add(&ip.slices);
         self.touched.push(block as u32);
     }
 
     fn add_stream(&mut self, first: usize, end: usize, stream: &LocatedStream) {
-        self.streams.add(first, end, StreamSum { seen: stream.seen, weight: stream.weight.0 });
+        let mut slices = [0; SLICES];
+        stream.slices.add_to(&mut slices);
+        self.streams.add(first, end, StreamSum { seen: stream.seen, weight: stream.weight.0, slices });
     }
 
-    fn drain_samples(&mut self, group: GroupId, sums: &mut Vec<(GroupId, u32, BlockSums)>) {
+    fn drain_samples(&mut self, group: GroupId, counts: &mut ModuleCounts) {
         self.touched.sort_unstable();
         self.touched.dedup();
         for block in self.touched.drain(..) {
-            let (ebs_samples, ebs_periods) = std::mem::take(&mut self.samples[block as usize]);
-            sums.push((group, block, BlockSums { ebs_samples, ebs_periods, ..BlockSums::default() }));
+            let (ebs_samples, ebs_periods, ebs) = std::mem::take(&mut self.samples[block as usize]);
+            counts.sums.push((group, block, BlockSums { ebs_samples, ebs_periods, ..BlockSums::default() }));
+            counts.sliced.push(SlicedSums { ebs, ..SlicedSums::default() });
         }
     }
 
     fn drain_streams(&mut self, group: GroupId, burst: Option<StartId>, counts: &mut ModuleCounts) {
-        self.streams.drain(|first, end, StreamSum { seen, weight }| {
+        self.streams.drain(|first, end, StreamSum { seen, weight, slices }| {
             if seen > 0 {
-                let lbr = BlockSums { lbr_streams: seen, lbr_weight: Weight(weight), ..BlockSums::default() };
-                let blocks = first as u32..end as u32;
-                match burst {
-                    None => counts.sums.extend(blocks.map(|block| (group, block, lbr))),
-                    Some(start) => counts.by_start.extend(blocks.map(|block| (start, group, block, lbr))),
+                let sums = BlockSums { lbr_streams: seen, lbr_weight: Weight(weight), ..BlockSums::default() };
+                let slices = SliceSums::of_array(&slices);
+                for block in first as u32..end as u32 {
+                    let slices = slices.clone();
+                    match burst {
+                        None => {
+                            counts.sums.push((group, block, sums));
+                            counts.sliced.push(SlicedSums { lbr: slices, ..SlicedSums::default() });
+                        }
+                        Some(start) => counts.by_start.push(StartSums { start, group, block, sums, slices }),
+                    }
                 }
             }
         });

@@ -4,6 +4,7 @@ use model::Source;
 
 use crate::counting::{BlockSize, BlockSums, Code, ModuleCounts};
 use crate::recording::{EventKind, ModuleTable, SourceEvents, Sources, Weight};
+use crate::uncertainty::Resampling;
 
 /// Factors that bring the sources to one unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +53,22 @@ impl CountScale {
         }
     }
 
+    /// The replicates of counts of this scale, which was made from the same sums.
+    pub(crate) fn resampling(
+        &self,
+        sources: &Sources,
+        counted: &[ModuleCounts],
+        modules: &ModuleTable,
+        bytes_per_instruction: f64,
+    ) -> Resampling {
+        Resampling::new(counted, self, |visit| {
+            let (Some(ebs), Some(lbr)) = (&sources.ebs, &sources.lbr) else { return };
+            let (by_ebs, by_lbr) = instructions_by_source(ebs, lbr, counted, modules, bytes_per_instruction, false);
+            let all_code = by_ebs == 0.0 || by_lbr == 0.0;
+            for_each_row_of_both(ebs, lbr, counted, modules, bytes_per_instruction, all_code, visit);
+        })
+    }
+
     /// How often a block of that size ran, by one of the sources.
     pub fn executions_by(&self, source: Source, sums: &BlockSums, size: BlockSize) -> f64 {
         match source {
@@ -71,6 +88,32 @@ fn instructions_by_source(
     all_code: bool,
 ) -> (f64, f64) {
     let (mut by_ebs, mut by_lbr) = (0.0, 0.0);
+    for_each_row_of_both(
+        ebs,
+        lbr,
+        counted,
+        modules,
+        bytes_per_instruction,
+        all_code,
+        &mut |module, row, instructions| {
+            let (_, _, sums) = &module.sums[row];
+            by_ebs += sums.ebs_periods as f64;
+            by_lbr += sums.lbr_weight.to_f64() * instructions;
+        },
+    );
+    (by_ebs, by_lbr)
+}
+
+/// Calls `visit` with each row of sums in code of the levels that both see, and the number of instructions of its block.
+fn for_each_row_of_both(
+    ebs: &SourceEvents,
+    lbr: &SourceEvents,
+    counted: &[ModuleCounts],
+    modules: &ModuleTable,
+    bytes_per_instruction: f64,
+    all_code: bool,
+    visit: &mut dyn FnMut(&ModuleCounts, usize, f64),
+) {
     for module in counted {
         let seen_by_both = match modules.get(module.module).kind.is_kernel() {
             true => ebs.covers_kernel && lbr.covers_kernel,
@@ -79,12 +122,10 @@ fn instructions_by_source(
         if !seen_by_both || !all_code && matches!(module.code, Code::Unread { .. }) {
             continue;
         }
-        for (_, index, sums) in &module.sums {
-            by_ebs += sums.ebs_periods as f64;
-            by_lbr += sums.lbr_weight.to_f64() * module.size_of(*index, bytes_per_instruction).instructions;
+        for (row, (_, index, _)) in module.sums.iter().enumerate() {
+            visit(module, row, module.size_of(*index, bytes_per_instruction).instructions);
         }
     }
-    (by_ebs, by_lbr)
 }
 
 /// Executed bytes per executed instruction in the code that could be read, for guessing the rest; 4 where there is none.

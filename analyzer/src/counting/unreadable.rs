@@ -52,6 +52,7 @@ mod tests {
     use super::*;
     use crate::counting::{GroupId, LocatedIp, LocatedStream};
     use crate::recording::Weight;
+    use crate::uncertainty::SliceSums;
 
     #[test]
     fn streams_cut_each_other_and_lone_samples_stand_alone() {
@@ -63,8 +64,15 @@ mod tests {
             to_kernel: false,
             seen: 1,
             weight: Weight(1),
+            slices: SliceSums::default(),
         };
-        let ip = |at| LocatedIp { group: GroupId(0), at: FileOffset(at), samples: 1, periods: 1 };
+        let ip = |at| LocatedIp {
+            group: GroupId(0),
+            at: FileOffset(at),
+            samples: 1,
+            periods: 1,
+            slices: SliceSums::default(),
+        };
         let hits = ModuleHits {
             streams: vec![stream(0x10, 0x2f), stream(0x20, 0x2f), stream(0x20, 0x3f)],
             ips: vec![ip(0x15), ip(0x50), ip(0x8)],

@@ -15,7 +15,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::counting::{LocatedStart, ModuleCounts};
+use crate::counting::{LocatedStart, ModuleCounts, StartSums};
+use crate::estimation::after_calls::AfterCalls;
 use crate::estimation::descent::least;
 use crate::estimation::simulated_core::Costs;
 use crate::estimation::strata::{Strata, Window};
@@ -39,6 +40,7 @@ pub(super) fn costs(
     counted: &[ModuleCounts],
     strata: &Strata<'_>,
     simulated: &Costs,
+    calls: &AfterCalls,
 ) -> Vec<f64> {
     let windows = numbered(of_start.iter().copied());
     let functions = numbered(windows.keys().map(|(stratum, _)| *stratum));
@@ -50,15 +52,18 @@ pub(super) fn costs(
     for (window, share) in of_start.iter().zip(&shares) {
         time[windows[window]] += share;
     }
-    let executed = executed(starts, counted, strata, &windows);
+    let mut executed = executed(starts, counted, strata, &windows);
+    for row in &mut executed {
+        let all: f64 = row.values().sum();
+        row.values_mut().for_each(|instructions| *instructions /= all);
+    }
     // Rows of the matrix: what the bursts of a window execute, each place of start with its share.
     let mut rows: Vec<BTreeMap<Option<usize>, f64>> = vec![BTreeMap::new(); windows.len()];
-    for ((row, window), share) in executed.iter().zip(of_start).zip(&shares) {
-        let all: f64 = row.values().sum();
+    for (place, (window, share)) in of_start.iter().zip(&shares).enumerate().filter(|(_, (_, share))| **share > 0.0) {
         let from = windows[window];
-        if all > 0.0 && time[from] > 0.0 {
-            for (to, instructions) in row {
-                *rows[from].entry(*to).or_default() += instructions / all * share / time[from];
+        for (shows, part) in calls.shown_by(place) {
+            for (to, instructions) in &executed[shows] {
+                *rows[from].entry(*to).or_default() += part * instructions * share / time[from];
             }
         }
     }
@@ -87,7 +92,7 @@ fn executed(
     let mut executed = vec![BTreeMap::new(); starts.len()];
     for module in counted {
         let mut last: Option<(u32, Option<usize>)> = None;
-        for (start, _, block, sums) in &module.by_start {
+        for StartSums { start, block, sums, .. } in &module.by_start {
             let window = match last {
                 Some((same, window)) if same == *block => window,
                 _ => windows.get(&strata.window_of_block(module, *block)).copied(),

@@ -8,29 +8,39 @@
 //!          time_share        cost: from what clock and bursts say together
 //! ```
 
+mod after_calls;
 mod cost;
 mod descent;
 mod simulated_core;
 mod strata;
 mod time_share;
 
+use std::collections::BTreeMap;
+
 use crate::counting::{Located, LocatedStart, ModuleCounts};
-use crate::estimation::strata::{Strata, Window};
+use crate::estimation::after_calls::AfterCalls;
+use crate::estimation::strata::{Strata, Stratum, Window};
+use crate::estimation::time_share::{Bursts, Samples, TimeShare};
 use crate::recording::{EventKind, ModuleTable, Sources};
+use crate::uncertainty::{COSTS, CostErrors, Replicates, Slice, SliceSums};
 
 /// How bursts were weighted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// By [`StartId`](crate::counting::StartId): what streams of bursts that started there are multiplied by.
     pub weights: Vec<f64>,
+    /// The same in each replicate: without a slice of the bursts and samples, or with other costs.
+    pub replicates: Vec<Replicates>,
 }
 
-/// Weighs the bursts of a recording; `None` if it has none, or they were not started by a clock.
+/// Weighs the bursts of a recording; `None` if it has none, or they were not started by a clock. `full_burst`: instructions of a
+/// burst that nothing ends.
 pub fn estimate(
     located: &Located,
     counted: &[ModuleCounts],
     modules: &ModuleTable,
     sources: &Sources,
+    full_burst: Option<u64>,
 ) -> Option<Estimate> {
     let lbr = sources.lbr.as_ref().filter(|lbr| lbr.has_bursts && lbr.kind == EventKind::Clock)?;
     let starts = &located.starts;
@@ -42,25 +52,101 @@ pub fn estimate(
     let strata = Strata { modules: by_module };
     let samples_show_time = sources.ebs.as_ref().is_some_and(|ebs| ebs.kind == EventKind::Clock);
     let samples = match samples_show_time {
-        true => time_share::samples(located, |module| !modules.get(module).kind.is_kernel()),
+        true => time_share::samples(located, &strata, |module| !modules.get(module).kind.is_kernel()),
         false => Vec::new(),
     };
-    let shares = time_share::shares(starts, &samples, &strata);
+    let calls = AfterCalls::new(located, &strata, full_burst);
+    let time = TimeShare::new(starts, &samples, &strata);
+    let bursts = bursts_of(starts, None);
+    let numbers: Vec<f64> = samples.iter().map(|samples| samples.number).collect();
+    let shares = time.shares(&calls.that_tell_time(&bursts), &numbers);
     let of_starts: Vec<Window> = starts.iter().map(|start| strata.window_of(start.module, start.at)).collect();
     let simulated = simulated_core::costs(&located.paths, &strata);
-    let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated);
+    let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated, &calls);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
-    let weights = relative(starts, &shares, &rates);
-    Some(Estimate { weights })
+    let weights = relative(&bursts, &calls, &shares, &rates, 1.0);
+    let mut replicates: Vec<Replicates> = weights.iter().map(|weight| Replicates::of(*weight)).collect();
+    for slice in Slice::all() {
+        without_slice(slice, starts, &samples, (&time, &calls), &rates, &mut replicates);
+    }
+    let factors = cost_factors(&of_starts, modules, &strata);
+    for replicate in 0..COSTS {
+        let rates: Vec<f64> = rates.iter().zip(&factors).map(|(rate, factors)| rate / factors[replicate]).collect();
+        let weights = relative(&bursts, &calls, &shares, &rates, 1.0);
+        let places = replicates.iter_mut().map(|replicates| &mut replicates.with_costs_mut()[replicate]);
+        places.zip(weights).for_each(|(place, weight)| *place = weight);
+    }
+    Some(Estimate { weights, replicates })
 }
 
-/// What to multiply streams with, which weigh what their bursts' periods say, so that bursts weigh share x rate; 1 on the average.
-fn relative(starts: &[LocatedStart], shares: &[f64], rates: &[f64]) -> Vec<f64> {
-    let all: f64 = starts.iter().map(|start| start.starts.periods as f64).sum();
-    let wanted: f64 = shares.iter().zip(rates).map(|(share, rate)| share * rate).sum();
-    let factor = |((start, share), rate): ((&LocatedStart, &f64), &f64)| {
-        let periods = start.starts.periods as f64;
-        if periods > 0.0 && wanted > 0.0 { share * rate / wanted * all / periods } else { 0.0 }
+/// The bursts of each place, or those that are not in that slice.
+fn bursts_of(starts: &[LocatedStart], without: Option<Slice>) -> Vec<Bursts> {
+    let kept = |by_slice: &SliceSums| without.map_or(1.0, |slice| kept(by_slice, slice));
+    let bursts = |LocatedStart { starts, .. }: &LocatedStart| Bursts {
+        number: starts.bursts as f64 * kept(&starts.bursts_by_slice),
+        periods: starts.periods as f64 * kept(&starts.periods_by_slice),
+        shown: starts.shown as f64 * kept(&starts.periods_by_slice),
     };
-    starts.iter().zip(shares).zip(rates).map(factor).collect()
+    starts.iter().map(bursts).collect()
+}
+
+/// Which part of a sum is not in a slice, 0 to 1.
+fn kept(sums: &SliceSums, without: Slice) -> f64 {
+    let mut kept = 1.0;
+    sums.for_each_part(|slice, part| {
+        if slice == without {
+            kept = 1.0 - part;
+        }
+    });
+    kept
+}
+
+/// Weighs the bursts that are not in a slice by the samples that are not in it.
+fn without_slice(
+    slice: Slice,
+    starts: &[LocatedStart],
+    samples: &[Samples],
+    (time, calls): (&TimeShare, &AfterCalls),
+    rates: &[f64],
+    replicates: &mut [Replicates],
+) {
+    let bursts = bursts_of(starts, Some(slice));
+    let tell_time = calls.that_tell_time(&bursts);
+    if tell_time.iter().all(|bursts| bursts.number == 0.0) {
+        return;
+    }
+    let samples: Vec<f64> = samples.iter().map(|samples| samples.number * kept(&samples.slices, slice)).collect();
+    let shares = time.shares(&tell_time, &samples);
+    let all = |periods: &mut dyn Iterator<Item = f64>| periods.sum::<f64>();
+    let left = all(&mut bursts.iter().map(|bursts| bursts.shown));
+    let whole = all(&mut starts.iter().map(|start| start.starts.shown as f64));
+    let weights = relative(&bursts, calls, &shares, rates, if left > 0.0 { whole / left } else { 1.0 });
+    replicates.iter_mut().zip(weights).for_each(|(replicates, weight)| *replicates.without_mut(slice) = weight);
+}
+
+/// By place of start: what its cost is multiplied by in each replicate with other costs.
+fn cost_factors(of_starts: &[Window], modules: &ModuleTable, strata: &Strata<'_>) -> Vec<[f64; COSTS]> {
+    let mut known: BTreeMap<Window, [f64; COSTS]> = BTreeMap::new();
+    let mut factors = |window: &Window| {
+        let name = || match window.0 {
+            Stratum::Function(module, function) => {
+                let code = strata.code(module);
+                code.map_or(String::new(), |code| code.functions.name(crate::code::FunctionId(function)).into_owned())
+            }
+            Stratum::Region(module, region) => format!("{} {region:#x}", modules.get(module).path),
+        };
+        *known.entry(*window).or_insert_with(|| CostErrors::factors(&name(), window.1))
+    };
+    of_starts.iter().map(&mut factors).collect()
+}
+
+/// What to multiply streams with, which weigh what their bursts' periods say, so that bursts weigh share x rate; on the average so much.
+fn relative(starts: &[Bursts], calls: &AfterCalls, shares: &[f64], rates: &[f64], mean: f64) -> Vec<f64> {
+    let all: f64 = starts.iter().map(|start| start.shown).sum();
+    let stand_for: Vec<f64> = shares.iter().zip(rates).map(|(share, rate)| share * rate).collect();
+    let wanted: f64 = stand_for.iter().sum();
+    let factor = |(start, shown): (&Bursts, f64)| {
+        if start.shown > 0.0 && wanted > 0.0 { shown / wanted * all / start.shown * mean } else { 0.0 }
+    };
+    starts.iter().zip(calls.spread(&stand_for)).map(factor).collect()
 }

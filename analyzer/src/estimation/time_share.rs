@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 
 use crate::address::FileOffset;
 use crate::counting::{Located, LocatedStart};
+use crate::estimation::after_calls::follows_call;
 use crate::estimation::strata::{Strata, Stratum};
 use crate::recording::ModuleId;
+use crate::uncertainty::SliceSums;
 
 /// Places, as powers of two: 16 bytes, in which no two functions are as a rule, a cache line, wider ones.
 const FINEST: u32 = 4;
@@ -20,18 +22,29 @@ const WIDER: [u32; 2] = [8, 10];
 pub(super) struct Samples {
     module: ModuleId,
     at: FileOffset,
-    number: f64,
+    /// How many there are.
+    pub number: f64,
+    /// Their periods by slice.
+    pub slices: SliceSums,
 }
 
-/// The samples in the modules that count.
-pub(super) fn samples(located: &Located, counts: impl Fn(ModuleId) -> bool) -> Vec<Samples> {
-    let mut places: BTreeMap<(ModuleId, FileOffset), u64> = BTreeMap::new();
+/// The samples in the modules that count, without those [right after system calls](super::after_calls).
+pub(super) fn samples(located: &Located, strata: &Strata<'_>, counts: impl Fn(ModuleId) -> bool) -> Vec<Samples> {
+    let mut places: BTreeMap<(ModuleId, FileOffset), (u64, SliceSums)> = BTreeMap::new();
     for (&module, hits) in located.modules.iter().filter(|(module, _)| counts(**module)) {
-        for ip in &hits.ips {
-            *places.entry((module, FileOffset(ip.at.0 >> FINEST << FINEST))).or_default() += ip.samples;
+        for ip in hits.ips.iter().filter(|ip| !follows_call(strata, module, ip.at)) {
+            let (number, slices) = places.entry((module, FileOffset(ip.at.0 >> FINEST << FINEST))).or_default();
+            *number += ip.samples;
+            slices.add(&ip.slices);
         }
     }
-    places.into_iter().map(|((module, at), number)| Samples { module, at, number: number as f64 }).collect()
+    let place = |((module, at), (number, slices)): ((ModuleId, FileOffset), (u64, SliceSums))| Samples {
+        module,
+        at,
+        number: number as f64,
+        slices,
+    };
+    places.into_iter().map(place).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,49 +56,95 @@ enum Vicinity {
     Anywhere,
 }
 
-/// By place of start, adding up to 1.
-pub(super) fn shares(starts: &[LocatedStart], samples: &[Samples], strata: &Strata<'_>) -> Vec<f64> {
-    let bursts: f64 = starts.iter().map(|start| start.starts.bursts as f64).sum();
-    let periods: f64 = starts.iter().map(|start| start.starts.periods as f64).sum();
-    // What bursts stand for, in units of the mean.
-    let stands_for = |start: &LocatedStart| {
-        if periods > 0.0 { start.starts.periods as f64 / periods * bursts } else { start.starts.bursts as f64 }
-    };
-    // By line: any place in it, and what was seen.
-    let mut seen: BTreeMap<Vicinity, ((ModuleId, FileOffset), f64)> = BTreeMap::new();
-    let starts_seen = starts.iter().map(|start| (start.module, start.at, stands_for(start)));
-    let samples_seen = samples.iter().map(|sample| (sample.module, sample.at, sample.number));
-    for (module, at, number) in starts_seen.chain(samples_seen) {
-        let [line, ..] = vicinities(module, at, strata);
-        seen.entry(line).or_insert(((module, at), 0.0)).1 += number;
-    }
-    let all: f64 = seen.values().map(|(_, number)| number).sum();
+/// How many bursts there are that start in a place, and what they stand for: the sum of their periods.
+#[derive(Clone, Copy)]
+pub(super) struct Bursts {
+    pub number: f64,
+    pub periods: f64,
+    /// What their streams stand for.
+    pub shown: f64,
+}
 
-    let mut nearest: BTreeMap<Vicinity, (f64, Vec<usize>)> = BTreeMap::new();
-    for (index, start) in starts.iter().enumerate() {
-        for place in vicinities(start.module, start.at, strata) {
-            let (number, members) = nearest.entry(place).or_default();
-            *number += start.starts.bursts as f64;
-            members.push(index);
+/// What is near what.
+pub(super) struct TimeShare {
+    lines: Vec<Line>,
+    /// The starts of each vicinity, in order.
+    members: Vec<Vec<usize>>,
+}
+
+/// Places of start, and of samples, in one line.
+struct Line {
+    starts: Vec<usize>,
+    samples: Vec<usize>,
+    /// Those of its vicinities in which bursts start, the narrowest first: how wide they are, and their index.
+    vicinities: Vec<(usize, usize)>,
+}
+
+impl TimeShare {
+    pub fn new(starts: &[LocatedStart], samples: &[Samples], strata: &Strata<'_>) -> Self {
+        let mut nearest: BTreeMap<Vicinity, usize> = BTreeMap::new();
+        let mut members: Vec<Vec<usize>> = Vec::new();
+        let near_starts: Vec<_> = starts.iter().map(|start| vicinities(start.module, start.at, strata)).collect();
+        for (index, places) in near_starts.iter().enumerate() {
+            for place in places {
+                let id = *nearest.entry(*place).or_insert(members.len());
+                if id == members.len() {
+                    members.push(Vec::new());
+                }
+                members[id].push(index);
+            }
         }
-    }
-    let mut shares = vec![0.0; starts.len()];
-    for ((module, at), number) in seen.into_values() {
-        let share = number / all;
-        let found = vicinities(module, at, strata).into_iter().enumerate().find_map(|(wider, place)| {
-            let (number, members) = nearest.get(&place).filter(|(number, _)| *number > 0.0)?;
-            Some((wider, *number, members))
-        });
-        let Some((wider, number, members)) = found else { continue };
-        // In its own line a burst is worth one sample by itself, whatever the others say.
-        let each = if wider == 0 { (share * bursts + 1.0) / (number + 1.0) / bursts } else { share / number };
-        let sum: f64 = members.iter().map(|&member| stands_for(&starts[member])).sum();
-        for &member in members.iter().filter(|_| sum > 0.0) {
-            shares[member] += each * number * stands_for(&starts[member]) / sum;
+        let line_at = |places: &[Vicinity; 5]| {
+            let wide = places.iter().enumerate().filter_map(|(wider, place)| Some((wider, *nearest.get(place)?)));
+            Line { starts: Vec::new(), samples: Vec::new(), vicinities: wide.collect() }
+        };
+        let mut lines: BTreeMap<Vicinity, Line> = BTreeMap::new();
+        for (index, places) in near_starts.iter().enumerate() {
+            lines.entry(places[0]).or_insert_with(|| line_at(places)).starts.push(index);
         }
+        for (index, sample) in samples.iter().enumerate() {
+            let places = vicinities(sample.module, sample.at, strata);
+            lines.entry(places[0]).or_insert_with(|| line_at(&places)).samples.push(index);
+        }
+        TimeShare { lines: lines.into_values().collect(), members }
     }
-    let sum: f64 = shares.iter().sum();
-    shares.iter().map(|share| share / sum).collect()
+
+    /// By place of start, adding up to 1: of so many bursts at each, and so many samples at each of their places.
+    pub fn shares(&self, starts: &[Bursts], samples: &[f64]) -> Vec<f64> {
+        let bursts: f64 = starts.iter().map(|start| start.number).sum();
+        let periods: f64 = starts.iter().map(|start| start.periods).sum();
+        // What bursts stand for, in units of the mean.
+        let stand_for = |start: &Bursts| if periods > 0.0 { start.periods / periods * bursts } else { start.number };
+        let stand_for: Vec<f64> = starts.iter().map(stand_for).collect();
+        let seen = |line: &Line| {
+            let of_starts = line.starts.iter().map(|&start| stand_for[start]);
+            of_starts.chain(line.samples.iter().map(|&sample| samples[sample])).fold(0.0, |sum, more| sum + more)
+        };
+        let seen: Vec<f64> = self.lines.iter().map(seen).collect();
+        let all: f64 = seen.iter().sum();
+        let near: Vec<(f64, f64)> = self
+            .members
+            .iter()
+            .map(|members| {
+                let number = members.iter().map(|&member| starts[member].number).sum();
+                (number, members.iter().map(|&member| stand_for[member]).sum())
+            })
+            .collect();
+        let mut shares = vec![0.0; starts.len()];
+        for (line, number) in self.lines.iter().zip(seen) {
+            let share = number / all;
+            let found = line.vicinities.iter().find(|(_, place)| near[*place].0 > 0.0);
+            let Some(&(wider, place)) = found else { continue };
+            let (number, sum) = near[place];
+            // In its own line a burst is worth one sample by itself, whatever the others say.
+            let each = if wider == 0 { (share * bursts + 1.0) / (number + 1.0) / bursts } else { share / number };
+            for &member in self.members[place].iter().filter(|_| sum > 0.0) {
+                shares[member] += each * number * stand_for[member] / sum;
+            }
+        }
+        let sum: f64 = shares.iter().sum();
+        shares.iter().map(|share| share / sum).collect()
+    }
 }
 
 /// Where code lies, the narrowest first.

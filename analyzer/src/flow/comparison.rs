@@ -33,6 +33,11 @@ impl<N> Moved<N> {
     pub fn change(&self) -> f64 {
         self.shares[1] - self.shares[0]
     }
+
+    /// Whether that is less than its uncertainty, so that it may be no change; `None` where the uncertainty is not known.
+    pub fn is_within(&self, error: Option<f64>) -> Option<bool> {
+        error.map(|error| self.change().abs() <= error)
+    }
 }
 
 /// A function, by names.

@@ -6,4 +6,4 @@ mod pivot;
 
 pub use dimension::{Dimension, UnknownDimension};
 pub use filter::{Filter, FilterError};
-pub use pivot::{Cell, Mix, MixError, Query, mix};
+pub use pivot::{Cell, Mix, MixError, Query, UNREADABLE, Uncertainty, mix};

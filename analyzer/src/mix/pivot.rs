@@ -7,6 +7,7 @@ use crate::CountedModule;
 use crate::code::{Attributes, instructions};
 use crate::counting::{Code, GroupId};
 use crate::mix::{Dimension, Filter};
+use crate::uncertainty::{Design, Interval, Sampled};
 
 /// What to break a mix down by.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,8 @@ pub struct Cell {
     pub column: Vec<String>,
     /// How many instructions were executed.
     pub count: f64,
+    /// What that would be in the replicates.
+    pub sampled: Sampled,
 }
 
 /// A mix: who executed how many instructions of which kind.
@@ -37,6 +40,32 @@ pub struct Mix {
     pub cells: Vec<Cell>,
     /// Executed instructions that passed the filters.
     pub instructions: f64,
+    /// What that would be in the replicates.
+    pub sampled: Sampled,
+    /// What the replicates mean.
+    pub design: Design,
+}
+
+/// How uncertain a number of instructions and its share are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Uncertainty {
+    /// Of the number.
+    pub count: Interval,
+    /// Of its share of all instructions, 0 to 1.
+    pub share: Interval,
+}
+
+impl Mix {
+    /// How uncertain the sum of these cells is.
+    pub fn uncertainty(&self, cells: &[Cell]) -> Uncertainty {
+        let mut sampled = Sampled::default();
+        cells.iter().for_each(|cell| sampled.add(&cell.sampled, 1.0));
+        let count = cells.iter().map(|cell| cell.count).sum();
+        Uncertainty {
+            count: self.design.interval(count, &sampled),
+            share: self.design.share((count, &sampled), (self.instructions, &self.sampled)),
+        }
+    }
 }
 
 /// A query that cannot be answered.
@@ -78,7 +107,7 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
     for module in &analysis.counted {
         pivot.add_module(analysis, module);
     }
-    Ok(pivot.finish())
+    Ok(pivot.finish(analysis.design))
 }
 
 struct Pivot<'a> {
@@ -86,7 +115,7 @@ struct Pivot<'a> {
     shown: usize,
     query: &'a Query,
     values: Values,
-    sums: HashMap<Key, f64>,
+    sums: HashMap<Key, (f64, Sampled)>,
 }
 
 /// Interned values and, per key, whether a value passes the filters on that key.
@@ -119,13 +148,13 @@ impl Values {
 impl Pivot<'_> {
     fn add_module(&mut self, analysis: &Analysis, module: &CountedModule) {
         // Executions of each block by group, in order of blocks, so that every block is decoded once.
-        let mut counts: Vec<(u32, GroupId, f64)> = Vec::with_capacity(module.counts.sums.len());
-        module.for_each_group_count(&analysis.scale, |group, block, count| {
+        let mut counts: Vec<(u32, GroupId, f64, &Sampled)> = Vec::with_capacity(module.counts.sums.len());
+        module.for_each_group_count(&analysis.scale, |group, block, count, sampled| {
             if count > 0.0 {
-                counts.push((block.index, group, count));
+                counts.push((block.index, group, count, sampled));
             }
         });
-        counts.sort_unstable_by_key(|(index, group, _)| (*index, *group));
+        counts.sort_unstable_by_key(|(index, group, ..)| (*index, *group));
         let mut functions: HashMap<u32, u32> = HashMap::new();
         let mut kinds: Vec<(Key, f64)> = Vec::new();
         let mut blocks = module.blocks.iter();
@@ -143,7 +172,7 @@ impl Pivot<'_> {
                 };
             }
             self.kinds_of_instructions(module, block, of_block, &mut kinds);
-            for (_, group, count) in group_counts {
+            for (_, group, count, sampled) in group_counts {
                 let of_group = self.with_group(analysis, *group);
                 for (kind, times) in &kinds {
                     let mut cell = *kind;
@@ -154,7 +183,9 @@ impl Pivot<'_> {
                     }
                     if self.passes(&cell) {
                         cell[self.shown..].fill(0);
-                        *self.sums.entry(cell).or_default() += times * count;
+                        let (sum, sampled_sum) = self.sums.entry(cell).or_default();
+                        *sum += times * count;
+                        sampled_sum.add(sampled, *times);
                     }
                 }
             }
@@ -221,16 +252,17 @@ impl Pivot<'_> {
         query.filters.is_empty() || keys.iter().zip(cell).all(|(key, &id)| values.pass(&query.filters, *key, id))
     }
 
-    fn finish(self) -> Mix {
+    fn finish(self, design: Design) -> Mix {
         let rows = self.query.rows.len();
         let text = |id: &u32| self.values.texts.get(*id as usize).cloned().unwrap_or_default();
         let mut cells: Vec<Cell> = self
             .sums
             .iter()
-            .map(|(key, count)| Cell {
+            .map(|(key, (count, sampled))| Cell {
                 row: key[..rows].iter().map(text).collect(),
                 column: key[rows..self.shown].iter().map(text).collect(),
                 count: *count,
+                sampled: sampled.clone(),
             })
             .collect();
         cells.sort_by(|a, b| (&a.row, &a.column).cmp(&(&b.row, &b.column)));
@@ -244,7 +276,9 @@ impl Pivot<'_> {
             let (a_total, b_total) = (row_totals[&a.row], row_totals[&b.row]);
             b_total.total_cmp(&a_total).then_with(|| (&a.row, &a.column).cmp(&(&b.row, &b.column)))
         });
-        Mix { cells, instructions }
+        let mut sampled = Sampled::default();
+        cells.iter().for_each(|cell| sampled.add(&cell.sampled, 1.0));
+        Mix { cells, instructions, sampled, design }
     }
 }
 

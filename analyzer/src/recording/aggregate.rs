@@ -24,9 +24,11 @@ use std::collections::HashMap;
 
 use formats::burst_data::DataUses;
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use perfdata::{Avma, Branch, BranchStack};
 
-use crate::recording::{BurstPath, BurstPiece, Context, ContextId, Starts};
+use crate::recording::{BurstPath, BurstPiece, Context, ContextId, Cuts, Starts};
+use crate::uncertainty::{Slice, SliceSums};
 
 /// Fixed-point number of executions, in units of 2^-32, so that sums do not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,7 +64,7 @@ impl Weight {
 }
 
 /// All samples of one context at one instruction pointer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct IpHits {
     /// The context that it was seen in.
     pub context: ContextId,
@@ -72,10 +74,12 @@ pub struct IpHits {
     pub samples: u64,
     /// Sum of their periods.
     pub periods: u128,
+    /// The periods by slice.
+    pub slices: SliceSums,
 }
 
 /// All executions of one stream, from a branch target straight to the next taken branch, in one context.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StreamHits {
     /// The context that it was seen in.
     pub context: ContextId,
@@ -91,6 +95,8 @@ pub struct StreamHits {
     pub weight: Weight,
     /// How often the branch was marked as mispredicted.
     pub mispredicted: u64,
+    /// The weight by slice.
+    pub slices: SliceSums,
 }
 
 /// The last byte of the address space is no branch target.
@@ -139,6 +145,7 @@ pub struct Aggregate {
     ips: HashTable<IpHits>,
     streams: HashTable<StreamHits>,
     starts: HashMap<ContextId, Starts>,
+    cuts: HashMap<(ContextId, Avma), Cuts>,
     paths: Vec<BurstPath>,
     stacks: StackStatistics,
 }
@@ -159,36 +166,46 @@ impl Aggregate {
         let hash = fold(hits.context, hits.ip.0, 0, 0);
         let same = |other: &IpHits| other.ip == hits.ip && other.context == hits.context;
         let rehash = |other: &IpHits| fold(other.context, other.ip.0, 0, 0);
-        self.ips
-            .entry(hash, same, rehash)
-            .and_modify(|sum| {
+        match self.ips.entry(hash, same, rehash) {
+            Entry::Occupied(mut sum) => {
+                let sum = sum.get_mut();
                 sum.samples += hits.samples;
                 sum.periods = sum.periods.saturating_add(hits.periods);
-            })
-            .or_insert(hits);
+                sum.slices.add(&hits.slices);
+            }
+            Entry::Vacant(free) => drop(free.insert(hits)),
+        }
     }
 
     /// Adds the streams of one stack, each of weight `period` / (N - 1).
     #[inline]
-    pub fn add_stack(&mut self, context: ContextId, period: u64, stack: &BranchStack<'_>) {
+    pub fn add_stack(&mut self, context: ContextId, slice: Slice, period: u64, stack: &BranchStack<'_>) {
         let branches = followed(stack).count() as u64;
         self.count_stack(stack, branches);
-        self.add_streams(context, NO_START, Weight::of_stream(period, branches.saturating_sub(1)), stack);
+        let part = Part { context, slice, weight: Weight::of_stream(period, branches.saturating_sub(1)) };
+        self.add_streams(part, NO_START, stack);
     }
 
     /// Adds the streams of a burst or a piece of one: of N branches N streams, each of weight `period` / `instructions`. What a burst
     /// executed after its newest branch is part of no stream and is not counted: where in a block it ended is not recorded.
     pub fn add_burst(&mut self, context: ContextId, piece: &BurstPiece<'_>) {
         let branches = followed(piece.stack).count() as u64;
-        if piece.instructions < branches {
+        let instructions = piece.weight.instructions;
+        if instructions < branches {
             self.stacks.impossible += 1;
             return;
         }
         self.starts.entry(context).or_default().add(piece);
         self.count_stack(piece.stack, branches);
-        self.stacks.instructions = self.stacks.instructions.saturating_add(piece.instructions);
-        let weight = Weight::of_burst_stream(piece.period, piece.instructions);
-        self.add_streams(context, piece.start.unwrap_or(NO_START), weight, piece.stack);
+        self.stacks.instructions = self.stacks.instructions.saturating_add(instructions);
+        if let Some(cuts) = Cuts::of(piece)
+            && let Some(from) = followed(piece.stack).next().map(|newest| newest.to).or(piece.start)
+        {
+            self.cuts.entry((context, from)).or_default().merge(&cuts);
+        }
+        let weight = Weight::of_burst_stream(piece.shown, instructions);
+        let part = Part { context, slice: piece.slice, weight };
+        self.add_streams(part, piece.start.unwrap_or(NO_START), piece.stack);
     }
 
     /// Keeps a burst in full, from its first piece, which is a sample of that time, ns.
@@ -209,17 +226,17 @@ impl Aggregate {
 
     /// `start`: where the stream to the oldest branch starts.
     #[inline]
-    fn add_streams(&mut self, context: ContextId, start: Avma, weight: Weight, stack: &BranchStack<'_>) {
+    fn add_streams(&mut self, part: Part, start: Avma, stack: &BranchStack<'_>) {
         let mut newer: Option<Branch> = None;
         for branch in followed(stack) {
             if let Some(newer) = newer {
-                self.add_stream_hits(stream_of(context, branch.to, &newer, weight));
+                self.add_stream_hits(stream_of(part, branch.to, &newer));
             }
             newer = Some(branch);
         }
         if let Some(oldest) = newer {
-            let weight = if start == NO_START { Weight::default() } else { weight };
-            self.add_stream_hits(stream_of(context, start, &oldest, weight));
+            let weight = if start == NO_START { Weight::default() } else { part.weight };
+            self.add_stream_hits(stream_of(Part { weight, ..part }, start, &oldest));
         }
     }
 
@@ -231,14 +248,16 @@ impl Aggregate {
                 && other.to == stream.to
                 && other.context == stream.context
         };
-        self.streams
-            .entry(hash_of_stream(&stream), same, hash_of_stream)
-            .and_modify(|sum| {
+        match self.streams.entry(hash_of_stream(&stream), same, hash_of_stream) {
+            Entry::Occupied(mut sum) => {
+                let sum = sum.get_mut();
                 sum.seen += stream.seen;
                 sum.weight = sum.weight.plus(stream.weight);
                 sum.mispredicted += stream.mispredicted;
-            })
-            .or_insert(stream);
+                sum.slices.add(&stream.slices);
+            }
+            Entry::Vacant(free) => drop(free.insert(stream)),
+        }
     }
 
     /// Adds everything of another aggregate.
@@ -252,6 +271,9 @@ impl Aggregate {
         }
         for (context, starts) in other.starts {
             self.starts.entry(ids.of(context)).or_default().merge(starts);
+        }
+        for ((context, from), cuts) in other.cuts {
+            self.cuts.entry((ids.of(context), from)).or_default().merge(&cuts);
         }
         let paths = other.paths.into_iter();
         self.paths.extend(paths.map(|path| BurstPath { context: ids.of(path.context), ..path }));
@@ -273,10 +295,13 @@ impl Aggregate {
         let mut starts: Vec<(ContextId, Starts)> =
             self.starts.into_iter().map(|(context, starts)| (ids.of(context), starts)).collect();
         starts.sort_unstable_by_key(|(context, _)| *context);
+        let cuts = self.cuts.into_iter().map(|((context, from), cuts)| (ids.of(context), from, cuts));
+        let mut cuts: Vec<(ContextId, Avma, Cuts)> = cuts.collect();
+        cuts.sort_unstable_by_key(|(context, from, _)| (*context, *from));
         let paths = self.paths.into_iter();
         let mut paths: Vec<BurstPath> = paths.map(|path| BurstPath { context: ids.of(path.context), ..path }).collect();
         paths.sort_unstable();
-        Totals { contexts, ips, streams, starts, paths, stacks: self.stacks }
+        Totals { contexts, ips, streams, starts, cuts, paths, stacks: self.stacks }
     }
 }
 
@@ -308,6 +333,8 @@ pub struct Totals {
     pub streams: Vec<StreamHits>,
     /// Bursts by the context they are of, sorted.
     pub starts: Vec<(ContextId, Starts)>,
+    /// Bursts that ended at system calls, by context and where their last taken branch went, sorted.
+    pub cuts: Vec<(ContextId, Avma, Cuts)>,
     /// Some of the bursts in full, sorted by context and time.
     pub paths: Vec<BurstPath>,
     /// What the stacks held.
@@ -337,8 +364,17 @@ fn followed<'a>(stack: &BranchStack<'a>) -> impl Iterator<Item = Branch> + use<'
     stack.iter().filter(|branch| is_set(branch) && branch.flags.spec() != SPEC_WRONG_PATH)
 }
 
+/// What the streams of a stack have in common.
+#[derive(Clone, Copy)]
+struct Part {
+    context: ContextId,
+    slice: Slice,
+    /// Of each stream.
+    weight: Weight,
+}
+
 #[inline]
-fn stream_of(context: ContextId, start: Avma, branch: &Branch, weight: Weight) -> StreamHits {
+fn stream_of(Part { context, slice, weight }: Part, start: Avma, branch: &Branch) -> StreamHits {
     StreamHits {
         context,
         start,
@@ -347,6 +383,7 @@ fn stream_of(context: ContextId, start: Avma, branch: &Branch, weight: Weight) -
         seen: 1,
         weight,
         mispredicted: u64::from(branch.flags.mispredicted()),
+        slices: SliceSums::of_weight(slice, weight),
     }
 }
 
@@ -369,6 +406,7 @@ fn fold(context: ContextId, start: u64, from: u64, to: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use formats::burst_weight::BurstWeight;
     use perfdata::BranchFlags;
 
     use super::*;
@@ -383,6 +421,7 @@ mod tests {
         phase: PhaseId(0),
         guest: false,
         start: Avma(0),
+        after_call: false,
     };
 
     fn stack(branches: &[(u64, u64, u64)]) -> Vec<u8> {
@@ -394,7 +433,7 @@ mod tests {
         let mut aggregate = Aggregate::default();
         let context = aggregate.context(CONTEXT);
         for branches in stacks {
-            aggregate.add_stack(context, 300, &BranchStack::new(None, &stack(branches)));
+            aggregate.add_stack(context, Slice::default(), 300, &BranchStack::new(None, &stack(branches)));
         }
         aggregate.finish()
     }
@@ -442,7 +481,10 @@ mod tests {
         for &(start, instructions, period, branches) in pieces {
             let (start, entries) = (Some(Avma(start)), stack(branches));
             let stack = BranchStack::new(None, &entries);
-            aggregate.add_burst(context, &BurstPiece { start, instructions, period, stack: &stack, first: true });
+            let (slice, stack) = (Slice::default(), &stack);
+            let weight = BurstWeight { instructions, ..BurstWeight::default() };
+            aggregate
+                .add_burst(context, &BurstPiece { start, weight, period, shown: period, stack, first: true, slice });
         }
         aggregate.finish()
     }
@@ -500,7 +542,8 @@ mod tests {
             for (index, branches) in stacks.iter().enumerate() {
                 let aggregate = &mut aggregates[index % parts];
                 let context = aggregate.context(Context { pid: index as u32 % 3, ..CONTEXT });
-                aggregate.add_stack(context, 100_003, &BranchStack::new(None, &stack(branches)));
+                let slice = Slice::all().nth(index % 3).unwrap();
+                aggregate.add_stack(context, slice, 100_003, &BranchStack::new(None, &stack(branches)));
             }
             let merged = aggregates.into_iter().rev().reduce(|mut sum, more| {
                 sum.merge(more);

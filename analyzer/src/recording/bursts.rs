@@ -4,15 +4,27 @@ use std::collections::HashMap;
 
 use perfdata::{Avma, BranchStack, RawRecord, Recording, Sample, Weight};
 
+use formats::burst_weight::BurstWeight;
 use formats::metadata::Metadata;
 
 use crate::recording::burst_unit;
+use crate::uncertainty::{Slice, SliceSums};
 
-/// Instructions of a burst or a piece of one; 0 where nobody counted them. The upper half of the weight is not read.
-pub fn instructions_of(piece: &Sample<'_>) -> u64 {
+/// What the weight of a burst or a piece of one says; nothing where it has none.
+pub fn weight_of(piece: &Sample<'_>) -> BurstWeight {
     match piece.weight {
-        Some(Weight::Full(weight)) => weight & 0xffff_ffff,
-        Some(Weight::Struct { .. }) | None => 0,
+        Some(Weight::Full(weight)) => BurstWeight::read(weight),
+        Some(Weight::Struct { .. }) | None => BurstWeight::default(),
+    }
+}
+
+/// What a piece shows of a period: all, or of a burst that ended at a call as much as it has of `full` instructions.
+pub fn shown(period: u64, weight: &BurstWeight, full: Option<u64>) -> u64 {
+    match full {
+        Some(full) if weight.of_cut > 0 && weight.of_cut < full => {
+            (u128::from(period) * u128::from(weight.of_cut) / u128::from(full)) as u64
+        }
+        _ => period,
     }
 }
 
@@ -21,14 +33,18 @@ pub fn instructions_of(piece: &Sample<'_>) -> u64 {
 pub struct BurstPiece<'a> {
     /// Its first instruction, where recorded.
     pub start: Option<Avma>,
-    /// How many instructions it executed.
-    pub instructions: u64,
+    /// How many instructions it executed, and how its burst starts and ends.
+    pub weight: BurstWeight,
     /// What it stands for.
     pub period: u64,
+    /// What its streams stand for: the same, but less if its burst ended at a call.
+    pub shown: u64,
     /// Every taken branch of it.
     pub stack: &'a BranchStack<'a>,
     /// It is the first of its burst.
     pub first: bool,
+    /// The slice of the recording that its burst is in.
+    pub slice: Slice,
 }
 
 /// The bursts that started in one place.
@@ -38,14 +54,23 @@ pub struct Starts {
     pub bursts: u64,
     /// What they stand for: the sum of their periods.
     pub periods: u128,
+    /// What their streams stand for: less where they ended at a call.
+    pub shown: u128,
+    /// The bursts by slice.
+    pub bursts_by_slice: SliceSums,
+    /// The periods by slice.
+    pub periods_by_slice: SliceSums,
 }
 
 impl Starts {
     /// Adds a burst, or one more piece of one.
     pub fn add(&mut self, piece: &BurstPiece<'_>) {
         self.periods = self.periods.saturating_add(u128::from(piece.period));
+        self.shown = self.shown.saturating_add(u128::from(piece.shown));
+        self.periods_by_slice.add(&SliceSums::one(piece.slice, piece.period));
         if piece.first {
             self.bursts += 1;
+            self.bursts_by_slice.add(&SliceSums::one(piece.slice, 1));
         }
     }
 
@@ -53,6 +78,34 @@ impl Starts {
     pub fn merge(&mut self, other: Starts) {
         self.bursts += other.bursts;
         self.periods = self.periods.saturating_add(other.periods);
+        self.shown = self.shown.saturating_add(other.shown);
+        self.bursts_by_slice.add(&other.bursts_by_slice);
+        self.periods_by_slice.add(&other.periods_by_slice);
+    }
+}
+
+/// Bursts that ended at a system call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cuts {
+    /// What they stand for: the sum of the periods of all their pieces.
+    pub periods: u128,
+    /// The same, each multiplied by the instructions of the burst.
+    pub instructions: u128,
+}
+
+impl Cuts {
+    /// Of a burst by its last piece, if it ended at a call.
+    pub fn of(last: &BurstPiece<'_>) -> Option<Self> {
+        let BurstWeight { instructions, of_cut, ends_at_call, .. } = last.weight;
+        let all = u128::from(of_cut);
+        let periods = (u128::from(last.period) * all).checked_div(u128::from(instructions))?;
+        ends_at_call.then_some(Self { periods, instructions: periods.saturating_mul(all) })
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.periods = self.periods.saturating_add(other.periods);
+        self.instructions = self.instructions.saturating_add(other.instructions);
     }
 }
 

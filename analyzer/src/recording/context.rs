@@ -3,6 +3,9 @@
 use crate::address::Avma;
 use crate::recording::{EpochId, PhaseId};
 
+/// Bytes of code at the start of which functions begin as a rule.
+pub const ALIGNMENT_OF_FUNCTIONS: u64 = 16;
+
 /// Whose samples are added up together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Context {
@@ -21,13 +24,14 @@ pub struct Context {
     /// Of bursts, the 16 bytes of code where they started; 0 for everything else. Bursts are weighted by where they start, and no two
     /// functions share such 16 bytes as a rule.
     pub start: Avma,
+    /// Of bursts: they start right after a system call.
+    pub after_call: bool,
 }
 
 impl Context {
-    /// This context, of bursts that start there.
-    pub fn starting_at(self, start: Avma) -> Self {
-        const ALIGNMENT_OF_FUNCTIONS: u64 = 16;
-        Context { start: Avma(start.0 & !(ALIGNMENT_OF_FUNCTIONS - 1)), ..self }
+    /// This context, of bursts that start there, right after a system call or not.
+    pub fn starting_at(self, start: Avma, after_call: bool) -> Self {
+        Context { start: Avma(start.0 & !(ALIGNMENT_OF_FUNCTIONS - 1)), after_call, ..self }
     }
 }
 

@@ -20,10 +20,10 @@ mod timeline;
 
 pub use address_space::{AddressSpace, Mapping, ModuleId};
 pub use aggregate::{Aggregate, IpHits, StackStatistics, StreamHits, Totals, Weight};
-pub(crate) use bursts::{BurstCounter, FirstPiece, FirstPieces, instructions_of};
-pub use bursts::{BurstPiece, Starts};
+pub(crate) use bursts::{BurstCounter, FirstPiece, FirstPieces, shown, weight_of};
+pub use bursts::{BurstPiece, Cuts, Starts};
 pub use container_notes::notes;
-pub use context::{Context, ContextId};
+pub use context::{ALIGNMENT_OF_FUNCTIONS, Context, ContextId};
 pub use event::{EventKind, StackUse, Vendor};
 pub use metadata::{BurstUnit, Tracer, burst_unit, is_simulated, metadata_of};
 pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};

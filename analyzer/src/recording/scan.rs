@@ -4,7 +4,7 @@
 //! forks and execs have been seen. The second reading is shared by all threads, each adding up whole chunks on its own.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use formats::burst_data::DataUses;
@@ -19,8 +19,9 @@ use crate::progress::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
     KERNEL_PID, Mapping, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents, Sources, Subset, TaskEvent,
-    Timeline, Totals, instructions_of,
+    Timeline, Totals, shown, weight_of,
 };
+use crate::uncertainty::{SliceSums, Slicing};
 
 /// Whether the threads of a process are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct Selection {
     pub phases: bool,
     /// All samples or half of them.
     pub subset: Subset,
+    /// Instructions of a burst that nothing ends, where a clock starts bursts: those that end at system calls show less than they stand for.
+    pub full_burst: Option<u64>,
 }
 
 /// What the first reading finds.
@@ -53,6 +56,8 @@ pub struct Tasks {
     pub modules: ModuleTable,
     /// The first pieces of bursts of several samples.
     pub first_pieces: FirstPieces,
+    /// The slice of each sample.
+    pub slicing: Slicing,
     /// How many records of which kind there are, and what was lost.
     pub records: RecordCounts,
 }
@@ -168,11 +173,14 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let mut last_time = 0;
     let mut by_type: BTreeMap<RecordType, u64> = BTreeMap::new();
     let mut unreadable_samples = 0;
+    let mut times = RangeInclusive::new(u64::MAX, 0);
     let mut chunk = Chunk::new();
     let mut reader = recording.chunks();
     while reader.next_into(&mut chunk)? {
         for raw in chunk.records() {
             if raw.record_type == RecordType::SAMPLE {
+                let time = recording.sample(&raw).ok().and_then(|sample| sample.time);
+                times = time.into_iter().fold(times, |times, time| time.min(*times.start())..=time.max(*times.end()));
                 match recording.event_of_sample(&raw) {
                     Ok(event) => {
                         if let Some(samples) = records.samples.get_mut(event) {
@@ -206,11 +214,14 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     }
     records.by_type = by_type;
     records.bursts = bursts.bursts;
+    let of_samples = || records.samples.iter().copied().max().unwrap_or(0);
+    let bursts_or_samples = Some(records.bursts.iter().sum()).filter(|bursts| *bursts > 0).unwrap_or_else(of_samples);
+    let slicing = Slicing::new(&times, recording.data_size(), bursts_or_samples);
     let first_pieces = bursts.first_pieces;
     let known = recording.features().build_ids.iter();
     modules.learn_build_ids(known.map(|entry| (entry.path.as_slice(), entry.build_id.as_slice())));
     let phases = Phases::new(&marks, &events);
-    Ok(Tasks { timeline: Timeline::new(events), phases, modules, first_pieces, records })
+    Ok(Tasks { timeline: Timeline::new(events), phases, modules, first_pieces, slicing, records })
 }
 
 /// `PERF_RECORD_MISC_FORK_EXEC`: `perf record` made the FORK up for a process that was there before.
@@ -409,31 +420,42 @@ impl<'a> Worker<'a> {
             phase: PhaseId::default(),
             guest,
             start: Avma(0),
+            after_call: false,
         };
+        let weight = weight_of(&sample);
         let first = FirstPiece { start: sample.ip, offset: raw.offset };
         let (context, is_first) = match stack {
             Some(_) if uses.burst => {
                 let known = sample.time.and_then(|time| self.tasks.first_pieces.get(&(event, sample.tid, time)));
                 let piece = known.unwrap_or(&first);
-                (plain.starting_at(piece.start.unwrap_or_default()), *piece == first)
+                (plain.starting_at(piece.start.unwrap_or_default(), weight.after_call), *piece == first)
             }
             _ => (plain, false),
         };
         let id = self.context_id(context, sample.time.unwrap_or(u64::MAX));
+        let slice = self.tasks.slicing.of(sample.time, raw.offset);
         if let Some(ip) = ip {
-            self.aggregate.add_ip(IpHits { context: id, ip, samples: 1, periods: u128::from(period) });
+            let slices = SliceSums::one(slice, period);
+            self.aggregate.add_ip(IpHits { context: id, ip, samples: 1, periods: u128::from(period), slices });
         }
         match stack {
             Some(stack) if uses.burst => {
-                let instructions = instructions_of(&sample);
-                let piece = BurstPiece { start: sample.ip, instructions, period, stack, first: is_first };
+                let piece = BurstPiece {
+                    start: sample.ip,
+                    weight,
+                    period,
+                    shown: shown(period, &weight, self.selection.full_burst),
+                    stack,
+                    first: is_first,
+                    slice,
+                };
                 self.aggregate.add_burst(id, &piece);
                 if is_first && self.paths.keeps(&sample, raw) {
                     let time = sample.time.unwrap_or(u64::MAX);
                     self.aggregate.keep_path(id, time, &piece, DataUses::read(sample.raw.unwrap_or_default()));
                 }
             }
-            Some(stack) => self.aggregate.add_stack(id, period, stack),
+            Some(stack) => self.aggregate.add_stack(id, slice, period, stack),
             None => {}
         }
     }

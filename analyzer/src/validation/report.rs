@@ -6,6 +6,7 @@ use crate::truth::Truth;
 use crate::validation::code_counts::ModuleRows;
 use crate::validation::comparison::{Comparison, Module};
 use crate::validation::counts::{Column, Counts};
+use crate::validation::coverage::{Coverages, Intervals};
 use crate::validation::metrics::{Shares, mnemonic_shares};
 use crate::validation::worst::{Piece, pieces, worst_block};
 use crate::validation::{Estimate, Named, Quality, Side, Uncompared, WorstBlock};
@@ -29,6 +30,8 @@ pub struct Validation {
     pub mnemonics_of_all_code: bool,
     /// Largest error of the hybrid first.
     pub functions: Vec<Named<CodeName>>,
+    /// How many intervals of the hybrid hold the truth.
+    pub coverages: Coverages,
     /// Largest contribution to the block error of the hybrid first.
     pub worst: Vec<WorstBlock>,
 }
@@ -75,10 +78,13 @@ impl Comparison<'_> {
         modules.iter().for_each(|module| totals.add(&module.total()));
         let mut shares = Shares::of(&modules);
         let mnemonics_of_all_code = !self.truth.mnemonics.is_empty();
+        let mut all = modules.clone();
         if mnemonics_of_all_code {
-            let all: Vec<&ModuleRows> = modules.iter().copied().chain(&self.others).collect();
+            all.extend(&self.others);
             shares.mnemonics = mnemonic_shares(&all, &self.truth.mnemonics);
         }
+        let has_blocks = shares.code.iter().any(|shares| shares.get(Column::Truth) > 0.0);
+        let coverages = Intervals::of(self.analysis).coverages(&modules, &all, &shares.mnemonics, has_blocks);
         self.left_out.sort_by(|a, b| a.side.cmp(&b.side).then(b.share.total_cmp(&a.share)).then(a.what.cmp(&b.what)));
         let hybrid = Column::Whole(Estimate::Hybrid);
         let both = |counts: &Counts| counts.get(Column::Truth) > 0.0 && counts.get(hybrid) > 0.0;
@@ -104,6 +110,7 @@ impl Comparison<'_> {
             mnemonics: shares.named_mnemonics(),
             mnemonics_of_all_code,
             functions: shares.named_functions(function_name),
+            coverages,
             worst: worst_blocks(&names, &totals, self.analysis, worst),
         })
     }

@@ -102,6 +102,8 @@ pub(crate) struct Slot {
     event: AtomicU32,
     process: AtomicU32,
     start: AtomicU64,
+    /// Whether it starts right after a system call: 0 or 1.
+    after_call: AtomicU64,
     /// When it ended, by `CLOCK_MONOTONIC`, ns.
     time: AtomicU64,
     /// Instructions of each piece of 2,000 branches.
@@ -189,6 +191,7 @@ impl Shared {
 /// A burst as the agent has taken it.
 pub(crate) struct Taken<'a> {
     pub(crate) start: u64,
+    pub(crate) after_call: bool,
     pub(crate) time: u64,
     pub(crate) pieces: [u64; PIECES],
     pub(crate) not_taken: u64,
@@ -275,6 +278,7 @@ impl Slot {
         self.use_count.store(uses.len() as u32, Relaxed);
         self.forwarded_count.store(forwarded.len() as u32, Relaxed);
         self.start.store(burst.start, Relaxed);
+        self.after_call.store(u64::from(burst.after_call), Relaxed);
         self.time.store(burst.time, Relaxed);
         for (word, instructions) in self.pieces.iter().zip(burst.pieces) {
             word.store(instructions, Relaxed);
@@ -320,6 +324,8 @@ pub struct Burst {
     pub process: i32,
     /// Address of its first instruction.
     pub start: Avma,
+    /// That is the one after a system call.
+    pub after_call: bool,
     /// When it ended, by `CLOCK_MONOTONIC`, ns.
     pub time: u64,
     /// Executed instructions of each piece of 2,000 branches; one at least.
@@ -708,6 +714,7 @@ impl Burst {
         self.event = slot.event.load(Relaxed) as i32;
         self.process = slot.process.load(Relaxed) as i32;
         self.start = Avma(slot.start.load(Relaxed));
+        self.after_call = slot.after_call.load(Relaxed) == 1;
         self.time = slot.time.load(Relaxed);
         let pieces = self.branches.len() / PIECE + 1;
         self.pieces.clear();

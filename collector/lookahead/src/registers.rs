@@ -38,6 +38,16 @@ pub struct VectorState {
     pub mxcsr: u32,
 }
 
+impl Registers {
+    /// Whether the thread has just come out of a system call: `syscall` leaves the address after it in rcx, and the flags in r11 (SDM volume
+    /// 2B). Another instruction may have left the same there; that is rare.
+    pub fn are_after_system_call(&self) -> bool {
+        const RESUME: u64 = 1 << 16;
+        let [_, rcx, .., r11, _, _, _, _] = self.general;
+        rcx == self.rip && (r11 ^ self.rflags) & !RESUME == 0
+    }
+}
+
 impl Default for Registers {
     fn default() -> Self {
         let vector = VectorState::default();

@@ -11,7 +11,19 @@ use super::Report;
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let comparison = report.comparison;
     let mut csv = csv::Writer::from_writer(out);
-    csv.write_record(["kind", "name", "module", "start", "packing", "before", "after", "change", "overlap"])?;
+    csv.write_record([
+        "kind",
+        "name",
+        "module",
+        "start",
+        "packing",
+        "before",
+        "after",
+        "change",
+        "overlap",
+        "change_error",
+        "within_error",
+    ])?;
     let overlaps = [
         ("blocks", comparison.block_overlap),
         ("functions", Some(comparison.function_overlap)),
@@ -19,30 +31,42 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     ];
     for (name, overlap) in overlaps {
         let overlap = overlap.map_or(String::new(), |overlap| overlap.to_string());
-        csv.write_record(["overlap", name, "", "", "", "", "", "", &overlap])?;
+        csv.write_record(["overlap", name, "", "", "", "", "", "", &overlap, "", ""])?;
     }
     for moved in comparison.functions.iter().take(report.top) {
         let name = moved.what.function.as_deref().unwrap_or_default();
         let [before, after, change] = numbers(moved);
-        csv.write_record(["function", name, &moved.what.module, "", "", &before, &after, &change, ""])?;
+        let [error, within] = errors(moved, report.error_of_function(&moved.what));
+        let module = &moved.what.module;
+        csv.write_record(["function", name, module, "", "", &before, &after, &change, "", &error, &within])?;
     }
     for moved in comparison.blocks.iter().take(report.top) {
         let function = &moved.what.function;
         let name = function.function.as_deref().unwrap_or_default();
         let [before, after, change] = numbers(moved);
         let start = moved.what.start.to_string();
-        csv.write_record(["block", name, &function.module, &start, "", &before, &after, &change, ""])?;
+        let [error, within] = errors(moved, report.error_of_block(&moved.what));
+        let module = &function.module;
+        csv.write_record(["block", name, module, &start, "", &before, &after, &change, "", &error, &within])?;
     }
     for moved in comparison.lines.iter().take(report.top) {
         let [before, after, change] = numbers(moved);
         let line = moved.what.line.to_string();
-        csv.write_record(["line", &moved.what.function, "", &line, "", &before, &after, &change, ""])?;
+        let function = &moved.what.function;
+        csv.write_record(["line", function, "", &line, "", &before, &after, &change, "", "", ""])?;
     }
     for moved in &comparison.mix {
         let [before, after, change] = numbers(moved);
-        csv.write_record(["isa", moved.what.isa, "", "", moved.what.packing, &before, &after, &change, ""])?;
+        let [error, within] = errors(moved, report.error_of_kind(&moved.what));
+        let (isa, packing) = (moved.what.isa, moved.what.packing);
+        csv.write_record(["isa", isa, "", "", packing, &before, &after, &change, "", &error, &within])?;
     }
     csv.flush().context("cannot write the table")
+}
+
+fn errors<N>(moved: &Moved<N>, error: Option<f64>) -> [String; 2] {
+    let within = moved.is_within(error).map(|within| within.to_string());
+    [error.map(|error| error.to_string()), within].map(Option::unwrap_or_default)
 }
 
 fn numbers<N>(moved: &Moved<N>) -> [String; 3] {

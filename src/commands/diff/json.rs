@@ -22,18 +22,22 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let functions = comparison.functions.iter().take(report.top).map(|of| {
         let what = json!({"module": of.what.module, "function": of.what.function});
-        moved(what, of)
+        with_error(moved(what, of), of, report.error_of_function(&of.what))
     });
     let blocks = comparison.blocks.iter().take(report.top).map(|of| {
         let name = &of.what.function;
         let (start, end) = (of.what.start, of.what.end);
-        moved(json!({"module": name.module, "function": name.function, "start": start, "end": end}), of)
+        let what = json!({"module": name.module, "function": name.function, "start": start, "end": end});
+        with_error(moved(what, of), of, report.error_of_block(&of.what))
     });
     let lines = comparison.lines.iter().take(report.top).map(|of| {
         let what = json!({"function": of.what.function, "line": of.what.line});
         moved(what, of)
     });
-    let mix = comparison.mix.iter().map(|of| moved(json!({"isa": of.what.isa, "packing": of.what.packing}), of));
+    let mix = comparison.mix.iter().map(|of| {
+        let what = json!({"isa": of.what.isa, "packing": of.what.packing});
+        with_error(moved(what, of), of, report.error_of_kind(&of.what))
+    });
     let document = json!({
         "schema": "hbbp-diff/1",
         "before": side(0),
@@ -51,6 +55,13 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     });
     serde_json::to_writer(&mut *out, &document)?;
     Ok(writeln!(out)?)
+}
+
+/// `what` with the uncertainty of the change.
+fn with_error<N>(mut what: Value, of: &Moved<N>, error: Option<f64>) -> Value {
+    what["change_error"] = json!(error);
+    what["within_error"] = json!(of.is_within(error));
+    what
 }
 
 /// `what` with the shares of both sides.

@@ -15,7 +15,8 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut functions = columns("function", &[("module", Align::Left)]);
     for moved in comparison.functions.iter().take(report.top) {
         let function = moved.what.function.clone().unwrap_or("[unread]".into());
-        functions.row(shares(moved).into_iter().chain([function, moved.what.module.clone()]).collect());
+        let cells = shares(moved, report.error_of_function(&moved.what)).into_iter();
+        functions.row(cells.chain([function, moved.what.module.clone()]).collect());
     }
     functions.print(out, report.width)?;
     rest(comparison.functions.len(), report.top, "functions", out)?;
@@ -26,7 +27,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             let name = &moved.what.function;
             let function = name.function.clone().unwrap_or_default();
             let cells = [moved.what.start.to_string(), function, name.module.clone()];
-            blocks.row(shares(moved).into_iter().chain(cells).collect());
+            blocks.row(shares(moved, report.error_of_block(&moved.what)).into_iter().chain(cells).collect());
         }
         blocks.print(out, report.width)?;
         rest(comparison.blocks.len(), report.top, "blocks", out)?;
@@ -36,7 +37,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let mut lines = columns("line", &[("function", Align::Left)]);
         for moved in comparison.lines.iter().take(report.top) {
             let cells = [format!("{:+}", moved.what.line), moved.what.function.clone()];
-            lines.row(shares(moved).into_iter().chain(cells).collect());
+            lines.row(shares(moved, None).into_iter().chain(cells).collect());
         }
         lines.print(out, report.width)?;
         rest(comparison.lines.len(), report.top, "lines", out)?;
@@ -74,6 +75,15 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     for note in &comparison.notes {
         print_line("note", note, out, *width)?;
     }
+    let changes = || comparison.functions.iter().map(|moved| moved.is_within(report.error_of_function(&moved.what)));
+    if changes().any(|within| within.is_some()) {
+        let (beyond, all) = (changes().filter(|within| *within == Some(false)).count(), comparison.functions.len());
+        let what = match beyond {
+            0 => "no function changed by more than its uncertainty".to_string(),
+            beyond => format!("{beyond} of {all} functions changed by more than their uncertainty"),
+        };
+        print_line("changes", &format!("{what}; changes marked = may be none (95 %)"), out, *width)?;
+    }
     Ok(writeln!(out)?)
 }
 
@@ -92,11 +102,15 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let is_shown = |shares: [f64; 2]| shares.iter().any(|share| *share >= SHOWN);
     for (isa, sums) in sets.iter().filter(|(_, sums)| is_shown(**sums)) {
         table.row(
-            shares(&Moved { what: (), shares: *sums }).into_iter().chain([isa.to_string(), String::new()]).collect(),
+            shares(&Moved { what: (), shares: *sums }, None)
+                .into_iter()
+                .chain([isa.to_string(), String::new()])
+                .collect(),
         );
         let of_set = report.comparison.mix.iter().filter(|kind| kind.what.isa == *isa);
         for kind in of_set.filter(|kind| is_shown(kind.shares)) {
-            table.row(shares(kind).into_iter().chain([String::new(), kind.what.packing.to_string()]).collect());
+            let cells = shares(kind, report.error_of_kind(&kind.what)).into_iter();
+            table.row(cells.chain([String::new(), kind.what.packing.to_string()]).collect());
         }
     }
     Ok(table.print(out, report.width)?)
@@ -104,13 +118,17 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn columns(what: &str, more: &[(&str, Align)]) -> Table {
     let align = if matches!(what, "block" | "line") { Align::Right } else { Align::Left };
-    let first = [("before", Align::Right), ("after", Align::Right), ("change", Align::Right), (what, align)];
+    let numbers = ["before", "after", "change", "±"].map(|title| (title, Align::Right));
+    let first = numbers.into_iter().chain([("", Align::Right), (what, align)]).collect::<Vec<_>>();
     Table::new(first.iter().chain(more).map(|(title, align)| (title.to_string(), *align)).collect())
 }
 
-fn shares<N>(moved: &Moved<N>) -> [String; 3] {
+/// Shares, change, its uncertainty, and a mark where the change is within that.
+fn shares<N>(moved: &Moved<N>, error: Option<f64>) -> [String; 5] {
     let [before, after] = moved.shares.map(percent);
-    [before, after, format!("{:+.2}", 100.0 * moved.change())]
+    let width = error.map_or(String::new(), |error| format!("{:.2}", 100.0 * error));
+    let mark = if moved.is_within(error) == Some(true) { "=" } else { "" };
+    [before, after, format!("{:+.2}", 100.0 * moved.change()), width, mark.into()]
 }
 
 fn rest(all: usize, top: usize, what: &str, out: &mut dyn Write) -> std::io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use analyzer::validation::{Estimate, Measure, Quality};
+use analyzer::validation::{Coverage, Coverages, Estimate, Measure, Quality};
 use anyhow::Context;
 
 use super::Report;
@@ -16,6 +16,15 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let cells = validation.qualities.iter().map(|quality| text(quality.as_ref().and_then(value)));
         let first = ["average", name, "", "", "", ""].map(String::from);
         csv.write_record(first.into_iter().chain(cells).chain([String::new()]))?;
+    }
+    let Coverages { mnemonic, function, block } = validation.coverages;
+    for (name, coverage) in [("mnemonics", Some(mnemonic)), ("functions", function), ("blocks", block)] {
+        for (what, value) in
+            [("rows_in_interval", Coverage::share as Covered), ("weight_in_interval", Coverage::weighted)]
+        {
+            let value = text(coverage.as_ref().and_then(value));
+            csv.write_record(["coverage", &format!("{name} {what}"), "", "", "", "", "", "", &value, ""])?;
+        }
     }
     for named in validation.mnemonics.iter().take(report.top) {
         let first = ["mnemonic", &named.name, "", "", "", &named.truth.to_string()].map(String::from);
@@ -37,6 +46,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     csv.flush().context("cannot write the table")
 }
 
+type Covered = fn(&Coverage) -> Option<f64>;
 type Get = fn(&Quality) -> Option<f64>;
 
 fn averages() -> [(&'static str, Get); 11] {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use analyzer::validation::{CodeQuality, Estimate, Measure, Named, Quality, WorstBlock};
+use analyzer::validation::{CodeQuality, Coverage, Estimate, Measure, Named, Quality, WorstBlock};
 use serde_json::{Map, Value, json};
 
 use super::Report;
@@ -26,6 +26,11 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         "sources": sources,
         "compared": {"truth": validation.compared_truth, "recording": validation.compared_recording},
         "left_out": left_out.collect::<Vec<_>>(),
+        "coverage": {
+            "mnemonics": coverage(&validation.coverages.mnemonic),
+            "functions": validation.coverages.function.as_ref().map(coverage),
+            "blocks": validation.coverages.block.as_ref().map(coverage),
+        },
         "truth": {
             "engine": truth.engine,
             "command": truth.command,
@@ -64,6 +69,16 @@ fn source(quality: &Quality) -> Value {
         "function_overlap": code(|code| code.function_overlap),
         "noise": measures(|measure| measure.noise),
         "bias": measures(Measure::bias),
+    })
+}
+
+fn coverage(coverage: &Coverage) -> Value {
+    json!({
+        "rows": coverage.rows,
+        "held": coverage.held,
+        "unknown": coverage.unknown,
+        "share": coverage.share(),
+        "weighted": coverage.weighted(),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use analyzer::validation::{CodeQuality, Estimate, Measure, Named, Quality, Side, Validation};
+use analyzer::validation::{CodeQuality, Coverages, Estimate, LEAST_SHARE, Measure, Named, Quality, Side, Validation};
 
 use super::Report;
 use crate::output::{Align, Table, count, print_line, share};
@@ -15,6 +15,8 @@ const NAMED: f64 = 0.0005;
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     head(report, out)?;
     qualities(report, out)?;
+    writeln!(out)?;
+    coverages(report, out)?;
     writeln!(out)?;
     mnemonics(report, out)?;
     writeln!(out)?;
@@ -101,6 +103,29 @@ fn qualities(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
     }
     row("overlap of blocks", &|quality| Some(code(quality)?.block_overlap));
     row("overlap of functions", &|quality| Some(code(quality)?.function_overlap));
+    table.print(out, report.width)
+}
+
+/// How many rows have the truth in their interval.
+fn coverages(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
+    let titles = [
+        (format!("rows of {} or more", share(LEAST_SHARE, 1.0)), Align::Left),
+        ("rows".into(), Align::Right),
+        ("in ±".into(), Align::Right),
+        ("by weight".into(), Align::Right),
+    ];
+    let mut table = Table::new(titles.to_vec());
+    let Coverages { mnemonic, function, block } = report.validation.coverages;
+    for (name, coverage) in [("mnemonics", Some(mnemonic)), ("functions", function), ("blocks", block)] {
+        let Some(coverage) = coverage else { continue };
+        let cell = |value: Option<f64>| value.map_or("-".into(), |value| format!("{:.0} %", 100.0 * value));
+        table.row(vec![
+            name.into(),
+            count((coverage.rows + coverage.unknown) as f64),
+            cell(coverage.share()),
+            cell(coverage.weighted()),
+        ]);
+    }
     table.print(out, report.width)
 }
 

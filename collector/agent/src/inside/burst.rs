@@ -59,6 +59,8 @@ pub(crate) struct Agent {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Path {
     pub(crate) start: u64,
+    /// It starts right after a system call.
+    after_call: bool,
     /// Instructions of each piece of as many branches as a sample has.
     pieces: [u64; PIECES],
     pub(crate) executed: u64,
@@ -138,7 +140,7 @@ pub(crate) extern "C" fn burst(tcb: &mut Tcb, info: *const libc::siginfo_t, fram
     // SAFETY: the agent of the context at hand, which this thread has alone.
     let agent = unsafe { agent.as_mut() };
     (agent.slot, agent.process, agent.signal, agent.has_handlers) = (Some(slot), process, signal, true);
-    agent.path = Path { start: registers.rip, ..Path::default() };
+    agent.path = Path { start: registers.rip, after_call: registers.are_after_system_call(), ..Path::default() };
     agent.branches.clear();
     agent.lines.clear();
     system::set_mask(faults::ALL_BUT_FAULTS);
@@ -286,9 +288,10 @@ fn look_ahead(agent: &mut Agent, slot: TakenSlot<'_>, registers: &mut Registers,
 }
 
 fn fill(agent: &mut Agent, slot: TakenSlot<'_>, stop: StopReason) {
-    let Path { start, pieces, not_taken, decoding, pages, system_calls, branches, .. } = agent.path;
+    let Path { start, after_call, pieces, not_taken, decoding, pages, system_calls, branches, .. } = agent.path;
     slot.slot.fill(&Taken {
         start,
+        after_call,
         time: system::monotonic_time(),
         pieces,
         not_taken,

@@ -11,7 +11,8 @@ pub(crate) mod working_set;
 use std::borrow::Cow;
 
 use formats::burst_data;
-use lookahead::{Branch, BranchKind, DataLines, Outcome};
+use formats::burst_weight::BurstWeight;
+use lookahead::{Branch, BranchKind, DataLines, Outcome, StopReason};
 use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
 
 /// Branches of one sample (24 bytes each): a record is at most 65,535 bytes long.
@@ -35,6 +36,10 @@ pub(crate) struct Burst {
     pub(crate) instructions: u64,
     /// Times it went on after something that the interpreter could not follow.
     pub(crate) continuations: u32,
+    /// It starts right after a system call.
+    pub(crate) after_call: bool,
+    /// It ended in front of a system call.
+    pub(crate) ends_at_call: bool,
 }
 
 #[derive(Debug)]
@@ -53,6 +58,7 @@ impl Burst {
         self.pieces.clear();
         self.pieces.push(Piece { start, first: 0, instructions: 0 });
         (self.period, self.instructions, self.continuations) = (period, 0, 0);
+        (self.after_call, self.ends_at_call) = (false, false);
         self.uses = None;
     }
 
@@ -67,6 +73,7 @@ impl Burst {
             self.pieces.push(Piece { start, first, instructions });
         }
         self.instructions = taken.instructions();
+        (self.after_call, self.ends_at_call) = (taken.after_call, taken.end == StopReason::SystemCall.name());
         let first = taken.uses.iter().map(|&(instruction, line)| burst_data::DataUse { instruction, line });
         let forwarded =
             taken.forwarded.iter().map(|&(instruction, distance)| burst_data::Forwarded { instruction, distance });
@@ -102,8 +109,8 @@ impl Burst {
         self.branches.iter().filter(is_static).count() as u64
     }
 
-    /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions as weight, and as
-    /// period its share of what the burst stands for. The first one has the data that the burst used as raw data ([`burst_data`]).
+    /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions in its weight
+    /// ([`burst_weight`](formats::burst_weight)), and as period its share of what the burst stands for. The first one has the data that the burst used as raw data ([`burst_data`]).
     ///
     /// Returns how many samples could not be written.
     pub(crate) fn write(&mut self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) -> u64 {
@@ -118,6 +125,12 @@ impl Burst {
             stack.clear();
             stack.extend(self.branches[piece.first..end].iter().rev().map(entry));
             let share = u128::from(self.period) * u128::from(piece.instructions) / u128::from(self.instructions.max(1));
+            let weight = BurstWeight {
+                instructions: piece.instructions,
+                of_cut: if self.ends_at_call { self.instructions } else { 0 },
+                after_call: self.after_call,
+                ends_at_call: self.ends_at_call && index + 1 == self.pieces.len(),
+            };
             let sample = SampleFields {
                 cpu_mode: CpuMode::User,
                 id: event.id,
@@ -128,7 +141,7 @@ impl Burst {
                 period: share as u64,
                 raw: if index == 0 { &uses } else { &[] },
                 branches: stack,
-                weight: Some(Weight::Full(piece.instructions.min(u64::from(u32::MAX)))),
+                weight: Some(Weight::Full(weight.to_number())),
                 ..SampleFields::default()
             };
             failed += u64::from(sample.append_record(&event.attr, records).is_err());

@@ -1,6 +1,6 @@
 //! The path of a thread while it is followed.
 
-use lookahead::Registers;
+use lookahead::{Registers, StopReason};
 
 use crate::tracer::burst::prediction::Prediction;
 use crate::tracer::burst::working_set::WorkingSet;
@@ -35,6 +35,7 @@ impl Path {
         }
         TracerStatistics::count(&mut statistics.ends, why);
         let burst = &mut self.burst;
+        burst.ends_at_call = why == StopReason::SystemCall.name();
         if burst.instructions == 0 {
             return false;
         }

@@ -1,0 +1,83 @@
+//! The width of intervals.
+
+/// How far a number can be from the truth.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Interval {
+    /// Half the width of the interval that holds the truth in 95 % of all recordings, in the unit of the number; `None` where the
+    /// recording does not tell.
+    pub half_width: Option<f64>,
+    /// What of it is chance: `half_width` is the root of the sum of its square and that of what the costs of code are wrong by.
+    pub by_chance: Option<f64>,
+    /// The number rests on too few slices of the recording (fewer than [`Interval::FEW`]) for the width to be known well.
+    pub rests_on_little: bool,
+}
+
+impl Interval {
+    /// What was seen in fewer slices rests on little.
+    pub const FEW: usize = 5;
+
+    /// The same of so many times the number.
+    pub fn times(self, factor: f64) -> Interval {
+        let times = |width: Option<f64>| width.map(|width| width * factor);
+        Interval { half_width: times(self.half_width), by_chance: times(self.by_chance), ..self }
+    }
+}
+
+/// 97.5 % of Student's t are below it, by degrees of freedom from 1 on.
+const STUDENT: [f64; 19] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093,
+];
+
+/// 97.5 % of a normal distribution are below it.
+pub(super) const NORMAL: f64 = 1.960;
+
+/// Standard deviations of 95 %, where the deviation was estimated from so many slices; `None` of fewer than two.
+pub(super) fn student(slices: usize) -> Option<f64> {
+    let degrees = slices.checked_sub(2)?;
+    Some(STUDENT.get(degrees).copied().unwrap_or(NORMAL))
+}
+
+/// By what part of itself a count of rare events can be too small, at 95 %: that which was seen in `seen` of `slices` slices. The number of
+/// events is what makes so many slices see one, if events are independent: slices x -ln(1 - seen / slices). The upper limit of a Poisson
+/// count is Garwood's (1936), after Wilson and Hilferty. 0 where all slices saw it: then it is not rare.
+///
+/// Example: seen in 1 of 20 slices, 4.5; in 5 of 20, 1.2.
+pub(super) fn rare(seen: usize, slices: usize) -> f64 {
+    if seen == 0 || seen >= slices {
+        return 0.0;
+    }
+    let events = -(slices as f64) * (1.0 - seen as f64 / slices as f64).ln();
+    let above = events + 1.0;
+    let upper = above * (1.0 - 1.0 / (9.0 * above) + NORMAL / (3.0 * above.sqrt())).powi(3);
+    upper / events - 1.0
+}
+
+/// Which share of all instructions code may have that none of so many bursts, or samples, saw, at 95 %: Garwood's upper limit of a Poisson
+/// count of 0 is 3.7, so it is 3.7 where so many more were seen.
+///
+/// Example: 3 bursts, 0.55; 370 bursts, 0.01.
+pub(super) fn unseen(observations: u64) -> f64 {
+    const NONE: f64 = 3.689;
+    NONE / (observations as f64 + NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_slices_make_wide_intervals() {
+        assert_eq!([0, 1, 2, 20, 30].map(student), [None, None, Some(12.706), Some(2.093), Some(1.960)]);
+    }
+
+    #[test]
+    fn what_is_rare_can_be_much_more() {
+        // Garwood: of 1 event up to 5.57, of 5 up to 11.67. Several events in one slice are seen once.
+        assert!((rare(1, 1000) - 4.57).abs() < 0.05, "{}", rare(1, 1000));
+        assert!((rare(5, 1000) - 1.33).abs() < 0.02, "{}", rare(5, 1000));
+        assert_eq!([rare(0, 20), rare(20, 20), rare(1, 1)], [0.0; 3]);
+        assert!(rare(19, 20) < 0.4);
+        assert!((unseen(3) - 0.55).abs() < 0.01 && (unseen(370) - 0.01).abs() < 0.001);
+    }
+}

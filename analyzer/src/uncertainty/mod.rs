@@ -1,0 +1,31 @@
+//! How far counts can be from the truth, at 95 %.
+//!
+//! ```text
+//! slices       a recording cut into 20 slices that each see the whole run
+//! slice_sums   a sum, and what each slice has of it
+//! replicates   what a sum would be without each slice, and with other costs of code
+//! sampled      a count with its replicates, and how a recording makes them
+//! rows         rows of two recordings, compared by name
+//! cost_errors  by what the costs of code may be wrong
+//! interval     from replicates to the width of an interval
+//! ```
+//!
+//! All that a report prints is computed for each replicate, too, and what the replicates differ in is the uncertainty. See
+//! docs/design/uncertainty.md.
+
+mod cost_errors;
+mod interval;
+mod replicates;
+mod rows;
+mod sampled;
+mod slice_sums;
+mod slices;
+
+pub(crate) use cost_errors::CostErrors;
+pub use interval::Interval;
+pub use replicates::{COSTS, Replicates};
+pub use rows::{RowName, Rows, Side, change_error};
+pub use sampled::{Design, Sampled};
+pub(crate) use sampled::{Resampling, made_up};
+pub use slice_sums::SliceSums;
+pub use slices::{SLICES, Slice, SliceSet, Slicing};

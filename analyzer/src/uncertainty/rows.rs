@@ -1,0 +1,140 @@
+//! Rows of a recording by name, to be compared with those of another one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::Analysis;
+use crate::address::Svma;
+use crate::mix::{Dimension, Query, UNREADABLE, mix};
+use crate::uncertainty::interval::NORMAL;
+use crate::uncertainty::{COSTS, Design, Sampled};
+
+/// What a row is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RowName {
+    /// A function: base name of its file, its name. `None` where the code was not read.
+    Function(String, Option<String>),
+    /// A block: base name of its file, the address of an instruction in it.
+    Block(String, Svma),
+    /// A kind of instructions: instruction set extension, packing.
+    Kind(String, String),
+}
+
+/// Instructions executed by row, with their replicates.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    design: Design,
+    rows: BTreeMap<RowName, (f64, Sampled)>,
+    all: (f64, Sampled),
+    /// What could be read: kinds are shares of it.
+    read: (f64, Sampled),
+}
+
+/// A share, what it would be in the replicates, and the interval's half width by chance.
+struct Share {
+    value: f64,
+    sampled: Sampled,
+    by_chance: Option<f64>,
+}
+
+impl Rows {
+    /// Of an analysis.
+    pub fn of(analysis: &Analysis) -> Self {
+        let mut rows = Rows { design: analysis.design, ..Rows::default() };
+        for (module, sampled) in analysis.counted.iter().map(|module| (module, module.sampled_blocks())) {
+            let name = base_name(&analysis.modules.get(module.counts.module).path);
+            for (block, sampled) in module.blocks.iter().zip(sampled) {
+                let executed = (block.count.count, &sampled, block.size.instructions);
+                add(&mut rows.all, executed);
+                if module.is_read() {
+                    add(&mut rows.read, executed);
+                    add(rows.rows.entry(RowName::Block(name.clone(), block.start)).or_default(), executed);
+                }
+            }
+        }
+        let kinds = Query { rows: vec![Dimension::Isa, Dimension::Packing], ..Query::default() };
+        rows.add_mix(analysis, &kinds, |[isa, packing]| RowName::Kind(isa.clone(), packing.clone()));
+        let functions = Query { rows: vec![Dimension::Module, Dimension::Function], ..Query::default() };
+        rows.add_mix(analysis, &functions, |[module, function]| {
+            RowName::Function(base_name(module), (function != UNREADABLE).then(|| function.clone()))
+        });
+        rows
+    }
+
+    fn add_mix(&mut self, analysis: &Analysis, query: &Query, name: impl Fn(&[String; 2]) -> RowName) {
+        // A query with two keys can be answered.
+        for cell in mix(analysis, query).unwrap_or_default().cells {
+            if let Ok(keys) = <[String; 2]>::try_from(cell.row) {
+                add(self.rows.entry(name(&keys)).or_default(), (cell.count, &cell.sampled, 1.0));
+            }
+        }
+    }
+
+    /// The share of a row. Of a block, that of the block of this recording around it, of which it has so much.
+    fn share(&self, name: &RowName) -> Share {
+        let whole = if let RowName::Kind(..) = name { &self.read } else { &self.all };
+        let found = match name {
+            RowName::Block(module, _) => self
+                .rows
+                .range(..=name)
+                .next_back()
+                .filter(|(found, _)| matches!(found, RowName::Block(same, _) if same == module))
+                .map(|(_, found)| found),
+            _ => self.rows.get(name),
+        };
+        let Some((count, sampled)) = found else {
+            return Share { value: 0.0, sampled: Sampled::default(), by_chance: None };
+        };
+        let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        let interval = self.design.share((*count, sampled), (whole.0, &whole.1));
+        let replicates = sampled.replicates.zip(&whole.1.replicates, ratio);
+        let sampled = Sampled { replicates, seen: sampled.seen };
+        Share { value: ratio(*count, whole.0), sampled, by_chance: interval.by_chance }
+    }
+}
+
+/// What is known of the uncertainty of one side of a comparison.
+#[derive(Clone, Debug)]
+pub enum Side {
+    /// Its counts are exact.
+    Exact,
+    /// It is of a recording.
+    Sampled(Box<Rows>),
+    /// It does not say.
+    Unknown,
+}
+
+/// Half the width of the interval of the change of a share from one side to the other, at 95 %; `None` where it is not known. Each side names
+/// the row in its own way. What costs of code are wrong by, they are wrong by on both sides, so it matters only as far as its effects differ.
+/// What one side never saw is as uncertain as what the other side saw of it.
+pub fn change_error(sides: [&Side; 2], names: [&RowName; 2]) -> Option<f64> {
+    let mut shares = Vec::new();
+    for (side, name) in sides.into_iter().zip(names) {
+        match side {
+            Side::Unknown => return None,
+            Side::Exact => shares.push(None),
+            Side::Sampled(rows) => {
+                rows.design.interval(0.0, &Sampled::default()).half_width?;
+                shares.push(Some(rows.share(name)));
+            }
+        }
+    }
+    let widths: Vec<Option<f64>> = shares.iter().flatten().map(|share| share.by_chance).collect();
+    let largest = widths.iter().flatten().copied().fold(0.0, f64::max);
+    let by_chance: f64 = widths.iter().map(|width| width.unwrap_or(largest).powi(2)).sum();
+    let moved = |share: &Option<Share>, replicate: usize| {
+        share.as_ref().map_or(0.0, |share| share.sampled.replicates.with_costs()[replicate] - share.value)
+    };
+    let by_costs =
+        (0..COSTS).map(|at| (moved(&shares[1], at) - moved(&shares[0], at)).powi(2)).sum::<f64>() / COSTS as f64;
+    Some((by_chance + NORMAL * NORMAL * by_costs).sqrt())
+}
+
+fn add(sum: &mut (f64, Sampled), (count, sampled, times): (f64, &Sampled, f64)) {
+    sum.0 += times * count;
+    sum.1.add(sampled, times);
+}
+
+fn base_name(path: &str) -> String {
+    Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,160 @@
+//! Counts with their replicates, and what follows from these.
+
+use crate::counting::{CountScale, ModuleCounts};
+use crate::uncertainty::interval::{NORMAL, rare, student, unseen};
+use crate::uncertainty::{COSTS, Interval, Replicates, SLICES, Slice, SliceSet, SliceSums};
+
+/// What a count would be in each replicate, and the slices of the recording that it was seen in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sampled {
+    /// In the unit of the count.
+    pub replicates: Replicates,
+    /// The slices that have a burst, or sample, of it.
+    pub seen: SliceSet,
+}
+
+impl Sampled {
+    /// Adds another one so many times.
+    pub fn add(&mut self, other: &Sampled, times: f64) {
+        self.replicates.add(&other.replicates, times);
+        self.seen = self.seen.or(other.seen);
+    }
+}
+
+/// How the replicates of an analysis are made: what their differences mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Design {
+    /// The slices that have any bursts, or samples.
+    pub slices: SliceSet,
+    /// How many bursts, or samples, counts rest on.
+    pub observations: u64,
+}
+
+impl Design {
+    /// The interval of a number of that value. Its variance by chance is that of the delete-a-group jackknife (Wolter, "Introduction to
+    /// Variance Estimation", chapter 4): with n slices, (n - 1) / n times the sum of the squared differences. What was seen in few slices is
+    /// at least as uncertain as a count of rare events. The variance by wrong costs is the mean of the squared differences.
+    pub fn interval(&self, value: f64, sampled: &Sampled) -> Interval {
+        let slices = self.slices.len();
+        let rests_on_little = sampled.seen.len() < Interval::FEW;
+        let Some(deviations) = student(slices) else {
+            return Interval { half_width: None, by_chance: None, rests_on_little: true };
+        };
+        let squared = |replicate: f64| (replicate - value) * (replicate - value);
+        let without: f64 = Slice::all().map(|slice| squared(sampled.replicates.without(slice))).sum();
+        let jackknife = deviations * (without * (slices - 1) as f64 / slices as f64).sqrt();
+        let by_chance = jackknife.max(value.abs() * rare(sampled.seen.len(), slices));
+        let costs: f64 = sampled.replicates.with_costs().iter().map(|replicate| squared(*replicate)).sum();
+        let by_costs = NORMAL * (costs / COSTS as f64).sqrt();
+        Interval { half_width: Some(by_chance.hypot(by_costs)), by_chance: Some(by_chance), rests_on_little }
+    }
+
+    /// The interval of the share that a part has of a whole. Both come with their values. It is at least what code that was never seen can
+    /// take away from it.
+    pub fn share(&self, part: (f64, &Sampled), whole: (f64, &Sampled)) -> Interval {
+        let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        let replicates = part.1.replicates.zip(&whole.1.replicates, ratio);
+        let value = ratio(part.0, whole.0);
+        let interval = self.interval(value, &Sampled { replicates, seen: part.1.seen });
+        let (Some(half_width), Some(by_chance)) = (interval.half_width, interval.by_chance) else { return interval };
+        let least = value * unseen(self.observations);
+        let (more, less) = (by_chance.max(least), by_chance);
+        let half_width = (half_width * half_width - less * less + more * more).sqrt();
+        Interval { half_width: Some(half_width), by_chance: Some(more), ..interval }
+    }
+}
+
+/// How the replicates of counts are made from the sums of a recording.
+pub(crate) struct Resampling {
+    /// By slice, what makes up for its samples where they are left out.
+    ebs: [f64; SLICES],
+    /// The same for branch stacks that are no bursts.
+    lbr: [f64; SLICES],
+    /// What brings both sources to one unit, in each replicate.
+    scale_ebs: Replicates,
+    scale_lbr: Replicates,
+    /// The slices with samples, and with branch stacks.
+    pub seen: [SliceSet; 2],
+}
+
+/// By slice, what makes up for its part of a sum.
+pub(crate) fn made_up(sums: &[u64; SLICES]) -> [f64; SLICES] {
+    let all: f64 = sums.iter().map(|sum| *sum as f64).sum();
+    sums.map(|sum| if all > sum as f64 { all / (all - sum as f64) } else { 1.0 })
+}
+
+impl Resampling {
+    /// Of a recording whose counts have that scale. `common` calls its argument with each row of sums that both sources see and its number
+    /// of instructions.
+    pub fn new(
+        counted: &[ModuleCounts],
+        scale: &CountScale,
+        common: impl Fn(&mut dyn FnMut(&ModuleCounts, usize, f64)),
+    ) -> Self {
+        let (mut ebs, mut lbr, mut seen) = ([0; SLICES], [0; SLICES], [SliceSet::default(); 2]);
+        for sums in counted.iter().flat_map(|module| &module.sliced) {
+            sums.ebs.add_to(&mut ebs);
+            sums.lbr.add_to(&mut lbr);
+            seen[0] = seen[0].or(sums.ebs.slices());
+            seen[1] = seen[1]
+                .or(sums.lbr.slices())
+                .or(sums.bursts.as_ref().map_or(SliceSet::default(), |bursts| bursts.seen));
+        }
+        let one = Replicates::of(1.0);
+        let mut resampling =
+            Resampling { ebs: made_up(&ebs), lbr: made_up(&lbr), scale_ebs: one.clone(), scale_lbr: one, seen };
+        if (scale.ebs, scale.lbr) == (1.0, 1.0) {
+            return resampling;
+        }
+        let (mut by_ebs, mut by_lbr) = (Replicates::default(), Replicates::default());
+        common(&mut |module, row, instructions| {
+            by_ebs.add(&resampling.periods(module, row).replicates, 1.0);
+            by_lbr.add(&resampling.weights(module, row).replicates, instructions);
+        });
+        let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        if scale.lbr == 1.0 {
+            resampling.scale_ebs = by_lbr.zip(&by_ebs, ratio);
+        } else {
+            resampling.scale_lbr = by_ebs.zip(&by_lbr, ratio);
+        }
+        resampling
+    }
+
+    /// The executions of a row by one of the sources.
+    pub fn executions(&self, source: model::Source, module: &ModuleCounts, row: usize, instructions: f64) -> Sampled {
+        match source {
+            model::Source::Ebs => {
+                let Sampled { replicates, seen } = self.periods(module, row);
+                let executions = |periods: f64, scale: f64| periods / instructions.max(1.0) * scale;
+                Sampled { replicates: replicates.zip(&self.scale_ebs, executions), seen }
+            }
+            model::Source::Lbr => {
+                let Sampled { replicates, seen } = self.weights(module, row);
+                Sampled { replicates: replicates.zip(&self.scale_lbr, |weight, scale| weight * scale), seen }
+            }
+        }
+    }
+
+    /// The periods of the samples of a row.
+    fn periods(&self, module: &ModuleCounts, row: usize) -> Sampled {
+        resampled(module.sums[row].2.ebs_periods as f64, &module.sliced[row].ebs, &self.ebs)
+    }
+
+    /// The weight of the streams of a row.
+    fn weights(&self, module: &ModuleCounts, row: usize) -> Sampled {
+        match &module.sliced[row].bursts {
+            Some(bursts) => (**bursts).clone(),
+            None => resampled(module.sums[row].2.lbr_weight.to_f64(), &module.sliced[row].lbr, &self.lbr),
+        }
+    }
+}
+
+/// A sum without each of its slices, which others make up for.
+fn resampled(value: f64, sums: &SliceSums, made_up: &[f64; SLICES]) -> Sampled {
+    let mut replicates = Replicates::of(value);
+    for slice in Slice::all() {
+        *replicates.without_mut(slice) *= made_up[slice.index()];
+    }
+    sums.for_each_part(|slice, part| *replicates.without_mut(slice) *= 1.0 - part);
+    Sampled { replicates, seen: sums.slices() }
+}
