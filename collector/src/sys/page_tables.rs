@@ -94,7 +94,7 @@ mod tests {
         let inside = page(memory.as_ptr() as u64 + PAGE as u64);
         let code = page(pages_of_this_process as *const () as u64);
         let (tables, own) = (PageTables::default(), std::process::id() as i32);
-        let mut addresses = [Avma(0x1000), inside, code, Avma(u64::MAX & !0xfff)];
+        let mut addresses = [Avma(0x1000), inside, code, Avma(!0xfff)];
         addresses.sort_unstable();
         let mut present = [false; 4];
         tables.present(own, &addresses, &mut present);
