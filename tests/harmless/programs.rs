@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Compiles the program of most kinds with `flags` too; `None`, said on stderr, where that cannot be.
 pub fn kinds(flags: &[&str]) -> Option<PathBuf> {
-    compile("kinds", &["kinds.c", "waiting.c", "signals.c", "processes.c"], flags)
+    compile("kinds", &["kinds.c", "waiting.c", "signals.c", "processes.c", "served.c", "jobs.c"], flags)
 }
 
 /// The same of the kinds with filters of system calls.

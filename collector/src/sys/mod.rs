@@ -8,6 +8,8 @@ mod event;
 mod inherited;
 mod measuring_child;
 mod memory;
+mod mounts;
+mod page_tables;
 pub(crate) mod process;
 mod ptrace;
 mod registers;
@@ -25,6 +27,8 @@ pub(crate) use inherited::{allocate_from_one_arena, is_ignored};
 pub use inherited::{allocate_in_large_steps, ignore_file_size_signal, raise_limits, with_inherited};
 pub(crate) use measuring_child::{Measuring, MeasuringChild};
 pub(crate) use memory::{can_be_executed, copy_own_page, is_same_file, read_memory, read_pages, write_memory};
+pub(crate) use mounts::{Mounts, Server};
+pub(crate) use page_tables::{PageTables, comes_alone};
 #[cfg(feature = "simulated-pmu")]
 pub(crate) use ptrace::single_step;
 pub(crate) use ptrace::{

@@ -67,6 +67,12 @@ pub(crate) fn children(pid: u32, tid: u32) -> Vec<u32> {
     list.split_whitespace().filter_map(|id| id.parse().ok()).collect()
 }
 
+/// Whether a process can serve faults of memory (userfaultfd(2)), its own perhaps.
+pub(crate) fn has_userfaultfd(pid: u32) -> bool {
+    let files = fs::read_dir(proc_path(pid).join("fd")).into_iter().flatten().flatten();
+    files.filter_map(|file| fs::read_link(file.path()).ok()).any(|link| link.as_os_str() == "anon_inode:[userfaultfd]")
+}
+
 /// Signals a process has handlers for: bit n - 1 for signal n.
 pub(crate) fn signals_caught(id: u32) -> u64 {
     signals(&status(id), "SigCgt:")
@@ -269,7 +275,7 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
 
 /// All of a file of `/proc`; nothing if it cannot be read. The kernel hands over a page at a time at most, and less where
 /// less is asked for.
-fn contents(path: &Path) -> Vec<u8> {
+pub(crate) fn contents(path: &Path) -> Vec<u8> {
     const PIECE: usize = 4096;
     let mut text = Vec::new();
     let Ok(file) = File::open(path) else { return text };

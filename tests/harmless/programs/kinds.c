@@ -120,11 +120,11 @@ int main(int argc, char **argv) {
 #ifdef FILTERING
     const struct kind *tables[] = {filtering};
 #else
-    const struct kind *tables[] = {waiting, signals, processes};
+    const struct kind *tables[] = {waiting, signals, processes, served_memory, jobs};
 #endif
     struct run runs[MOST_KINDS];
     int started = 0, finished = 0;
-    for (int table = 0; table < 3; table++)
+    for (size_t table = 0; table < sizeof tables / sizeof *tables; table++)
         for (const struct kind *kind = tables[table]; kind->name; kind++) {
             if (!is_wanted(kind->name, argc, argv))
                 continue;

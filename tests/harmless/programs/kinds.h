@@ -25,7 +25,7 @@ struct kind {
     const char *name;
     void (*run)(void);
 };
-extern const struct kind waiting[], signals[], processes[], filtering[];
+extern const struct kind waiting[], signals[], processes[], served_memory[], jobs[], filtering[];
 
 /* Ends the process if something that must work does not: said, so that both runs say it. */
 #define NEED(condition)                                                                                                \

@@ -3,10 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use addresses::Avma;
-
 use crate::sys::process::{mappings, proc_path, tracer_of};
-use crate::sys::read_memory;
 
 /// In words that follow "process 12": `None` if nothing is known to be in the way.
 pub(crate) fn obstacle(process: u32) -> Option<String> {
@@ -17,16 +14,14 @@ pub(crate) fn obstacle(process: u32) -> Option<String> {
         return Some("is a 32-bit program: bursts are of 64-bit code".to_owned());
     }
     let maps = mappings(process);
-    let can_be_read = maps.iter().filter(|map| map.prot & 1 != 0 && !map.path.starts_with(b"[v")).take(1);
-    let is_open = can_be_read.map(|map| read_memory(process as i32, Avma(map.start), &mut [0])).next();
-    match is_open {
-        Some(true) => None,
-        Some(false) => Some(
-            "may not be traced: it may be another user's, or kernel.yama.ptrace_scope allows to trace own children only"
-                .to_owned(),
-        ),
-        None => Some("has no memory that may be read: it has ended, or is another user's".to_owned()),
+    if !maps.iter().any(|map| map.prot & 1 != 0 && !map.path.starts_with(b"[v")) {
+        return Some("has no memory that may be read: it has ended, or is another user's".to_owned());
     }
+    // Nothing is read: the page might be one that somebody has to serve first.
+    File::open(proc_path(process).join("mem")).is_err().then(|| {
+        "may not be traced: it may be another user's, or kernel.yama.ptrace_scope allows to trace own children only"
+            .to_owned()
+    })
 }
 
 /// Whether the program is an ELF file of 32 bits.

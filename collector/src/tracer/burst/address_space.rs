@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use addresses::Avma;
-use lookahead::CodeCache;
+use lookahead::{CodeCache, PAGE};
 
 use crate::sys::process::{Mapping, proc_path};
 use crate::tracer::kernel::{Kernel, Processes, ThreadMemory};
@@ -160,6 +160,11 @@ impl Layout {
         Some((&map.path, map.offset + at))
     }
 
+    /// What is mapped at `address`.
+    pub(crate) fn mapping(&self, address: Avma) -> Option<&Mapping> {
+        mapping_at(&self.mappings, address)
+    }
+
     /// Whether the process may write to this page.
     pub(crate) fn writable(&self, address: Avma) -> bool {
         let index = self.mappings.partition_point(|map| map.end <= address.0);
@@ -195,8 +200,14 @@ impl Layout {
         };
         // The file is mapped with overlaps at segment ends; data is where it can be relocated.
         let Some(data) = self.mappings.iter().filter(holds).max_by_key(|other| other.offset) else { return Vec::new() };
-        let mut bytes = vec![0; size.min(1 << 20)];
-        if !kernel.read_memory(pid, Avma(data.start + (offset - data.offset)), &mut bytes) {
+        let (mut bytes, start) = (vec![0; size.min(1 << 20)], data.start + (offset - data.offset));
+        let pages: Vec<Avma> =
+            (start & !(PAGE as u64 - 1)..start + bytes.len() as u64).step_by(PAGE).map(Avma).collect();
+        let mut present = vec![true; pages.len()];
+        if kernel.server(pid, data).is_some() {
+            kernel.present(pid, &pages, &mut present);
+        }
+        if present.contains(&false) || !kernel.read_memory(pid, Avma(start), &mut bytes) {
             return Vec::new();
         }
         // u32 version, flags; u64 start_ip, post_commit_offset, abort_ip.
@@ -207,6 +218,11 @@ impl Layout {
         };
         bytes.chunks_exact(32).map(sequence).collect()
     }
+}
+
+/// The one of ascending mappings that `address` is in.
+pub(crate) fn mapping_at(mappings: &[Mapping], address: Avma) -> Option<&Mapping> {
+    mappings.get(mappings.partition_point(|map| map.end <= address.0)).filter(|map| map.start <= address.0)
 }
 
 fn extent(map: &Mapping) -> (u64, u64, u64, u64) {

@@ -110,7 +110,13 @@ fn stack_after(instruction: &Instruction, stack: Option<u64>) -> Option<u64> {
 
 /// Reads code, less of it where the next page cannot be read. Returns how many bytes.
 pub(crate) fn read_code(memory: &impl ThreadMemory, pid: i32, address: u64, bytes: &mut [u8]) -> usize {
-    if memory.read_memory(pid, Avma(address), bytes) {
+    let next = (address | (PAGE as u64 - 1)).wrapping_add(1);
+    let (mut present, goes_on) = ([true], next - address < bytes.len() as u64);
+    if goes_on {
+        memory.present(pid, &[Avma(next)], &mut present);
+    }
+    // The next page may be one that others serve, and need not be code.
+    if present == [true] && memory.read_memory(pid, Avma(address), bytes) {
         return bytes.len();
     }
     let left = (PAGE - address as usize % PAGE).min(bytes.len());

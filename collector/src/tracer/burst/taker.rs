@@ -103,6 +103,10 @@ impl BurstTaker {
         // RF, with which no breakpoint is hit at once. The kernel sets it at one that was.
         let (stands_at, passes) = (Avma(registers.rip), registers.rflags & 1 << 16 != 0);
         let stop = self.interpret(on, &mut registers);
+        if self.reader.met_served && matches!(stop, StopReason::Fault { .. } | StopReason::UnreadableCode) {
+            // The thread may wait there, and is not traced while it waits.
+            return Answer::Complete("memory that others serve");
+        }
         let next = match stop {
             StopReason::SystemCall => after_system_call(&registers),
             StopReason::Unsupported(instruction) => {

@@ -1,6 +1,8 @@
 //! The kernel that is there.
 
 use std::os::fd::OwnedFd;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use lookahead::Page;
@@ -9,8 +11,13 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::errno::Errno;
 use crate::sys::process::{self, Mapping};
-use crate::sys::{self, EventFd, RegisterArea, Report, Scope, SignalInfo, ThreadRegisters, WaitSet};
+use crate::sys::{
+    self, EventFd, Mounts, PageTables, RegisterArea, Report, Scope, Server, SignalInfo, ThreadRegisters, WaitSet,
+};
 use crate::tracer::kernel::{Kernel, Processes, ThreadEvent, ThreadMemory};
+
+/// How long a file that others serve is waited for.
+const LONGEST_READ: Duration = Duration::from_millis(100);
 
 /// Linux, asked by the thread that made this: it alone may trace.
 pub(crate) struct LinuxKernel {
@@ -19,6 +26,8 @@ pub(crate) struct LinuxKernel {
     pipe: Option<(OwnedFd, OwnedFd)>,
     /// Where this process has the pages of the kernel's clock.
     own_vvar: Option<u64>,
+    page_tables: PageTables,
+    mounts: Mounts,
 }
 
 impl LinuxKernel {
@@ -30,6 +39,8 @@ impl LinuxKernel {
             area: RegisterArea::new(),
             pipe: pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok(),
             own_vvar: own.map(|map| map.start),
+            page_tables: PageTables::default(),
+            mounts: Mounts::default(),
         }
     }
 }
@@ -137,6 +148,14 @@ impl ThreadMemory for LinuxKernel {
         sys::read_pages(process, addresses, pages)
     }
 
+    fn present(&self, process: i32, addresses: &[Avma], present: &mut [bool]) {
+        self.page_tables.present(process, addresses, present);
+    }
+
+    fn comes_alone(&self, process: i32, page: Avma) -> bool {
+        sys::comes_alone(process, page)
+    }
+
     fn read_clock_page(&self, offset: u64, page: &mut Page) -> bool {
         let (Some(own), Some(pipe)) = (self.own_vvar, &self.pipe) else { return false };
         sys::copy_own_page(pipe, Avma(own + offset), page)
@@ -169,8 +188,19 @@ impl Processes for LinuxKernel {
         process::mappings(thread as u32)
     }
 
+    fn server(&self, process: i32, map: &Mapping) -> Option<Server> {
+        if map.inode == 0 { None } else { self.mounts.server(process, map.device) }
+    }
+
     fn section_of_sequences(&self, process: i32, map: &Mapping) -> Option<(u64, usize)> {
-        sys::section_of_sequences(process, map)
+        if self.server(process, map).is_none() {
+            return sys::section_of_sequences(process, map);
+        }
+        // Whoever serves the file may not answer: then the thread is left to wait.
+        let (answer, answered) = mpsc::channel();
+        let map = map.clone();
+        thread::spawn(move || answer.send(sys::section_of_sequences(process, &map)));
+        answered.recv_timeout(LONGEST_READ).ok().flatten()
     }
 
     fn signals_caught(&self, thread: i32) -> u64 {

@@ -14,7 +14,7 @@ use perfdata::{Avma, EventAttr};
 
 use crate::errno::Errno;
 use crate::sys::process::Mapping;
-use crate::sys::{Report, SignalInfo, ThreadRegisters};
+use crate::sys::{Report, Server, SignalInfo, ThreadRegisters};
 
 /// The kernel, as the thread that traces others sees it.
 ///
@@ -80,6 +80,10 @@ pub(crate) trait ThreadMemory {
     fn read_memory(&self, process: i32, address: Avma, bytes: &mut [u8]) -> bool;
     /// Reads the pages at `addresses`, in order, up to the first that cannot be read. Returns how many.
     fn read_pages(&self, process: i32, addresses: &[Avma], pages: &mut [Page]) -> usize;
+    /// Of the pages at ascending addresses, those that are in the process's page tables: reading them waits for nobody.
+    fn present(&self, process: i32, addresses: &[Avma], present: &mut [bool]);
+    /// Whether the kernel can put a page there without asking another process. It does so then.
+    fn comes_alone(&self, process: i32, page: Avma) -> bool;
     /// Reads the page at `offset` of those through which the kernel shows its clock to every process; whether it could.
     fn read_clock_page(&self, offset: u64, page: &mut Page) -> bool;
     /// Writes pieces, each to its address. Fails with the first address that could not be written to.
@@ -100,6 +104,8 @@ pub(crate) trait Processes {
     fn children(&self, process: i32, thread: i32) -> Vec<i32>;
     /// The mappings of a thread's process, by ascending address.
     fn mappings(&self, thread: i32) -> Vec<Mapping>;
+    /// Who serves a file that a process has mapped, where the kernel does not itself.
+    fn server(&self, process: i32, map: &Mapping) -> Option<Server>;
     /// Offset and size of the section that describes restartable sequences (`rseq(2)`), in the file that a mapping is of.
     fn section_of_sequences(&self, process: i32, map: &Mapping) -> Option<(u64, usize)>;
     /// Signals the process of a thread has handlers for: bit n - 1 for signal n.

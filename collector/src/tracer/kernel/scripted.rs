@@ -15,7 +15,7 @@ use perfdata::{Avma, EventAttr};
 
 use crate::errno::Errno;
 use crate::sys::process::Mapping;
-use crate::sys::{POLL_HUP, POLL_IN, Report, SignalInfo, ThreadRegisters};
+use crate::sys::{POLL_HUP, POLL_IN, Report, Server, SignalInfo, ThreadRegisters};
 use crate::tracer::kernel::{Kernel, Processes, ThreadEvent, ThreadMemory};
 use crate::tracer::shared::Shared;
 
@@ -513,6 +513,14 @@ impl ThreadMemory for ScriptedKernel {
         of_code.zip(pages).map(|(_, page)| page[..world.code.len()].copy_from_slice(&world.code)).count()
     }
 
+    fn present(&self, _: i32, _: &[Avma], present: &mut [bool]) {
+        present.fill(true);
+    }
+
+    fn comes_alone(&self, _: i32, _: Avma) -> bool {
+        true
+    }
+
     fn read_clock_page(&self, _: u64, _: &mut Page) -> bool {
         false
     }
@@ -562,6 +570,10 @@ impl Processes for ScriptedKernel {
             path: b"//anon".to_vec(),
         };
         vec![code]
+    }
+
+    fn server(&self, _: i32, _: &Mapping) -> Option<Server> {
+        None
     }
 
     fn section_of_sequences(&self, _: i32, _: &Mapping) -> Option<(u64, usize)> {

@@ -4,6 +4,7 @@ mod agents;
 mod following;
 mod happenings;
 mod leaving;
+mod serving;
 mod starting;
 mod stopping;
 mod switching;
@@ -22,6 +23,7 @@ use crate::tracer::agent::attention::Attention;
 use crate::tracer::agent::collecting::{Collecting, NewBurst};
 use crate::tracer::agent::engine::agents::Standing;
 use crate::tracer::agent::engine::following::Followed;
+use crate::tracer::agent::engine::serving::Looks;
 pub(crate) use crate::tracer::agent::engine::starting::Running;
 use crate::tracer::agent::engine::starting::Starting;
 use crate::tracer::agent::sideband::Sideband;
@@ -95,6 +97,7 @@ pub(crate) struct AgentEngine {
     turns: Turns,
     /// When processes with agents are looked at next.
     next_look_after: Instant,
+    served: Looks,
     standing: Vec<Standing>,
     /// When the last of them was added.
     last_stand: Option<Instant>,
@@ -171,6 +174,7 @@ impl AgentEngine {
             next_look: LOADING,
             turns: Turns::default(),
             next_look_after: now,
+            served: Looks::new(now),
             standing: Vec::new(),
             last_stand: None,
             ticks: 0,
@@ -243,6 +247,7 @@ impl AgentEngine {
         if self.kernel.now() >= self.next_look_after {
             self.look_after();
         }
+        self.look_for_served();
         let passed = {
             let mut held = self.collecting.held();
             let statistics = &mut held.statistics;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::errno::Errno;
 use crate::sys::process::{guards, is_alive, waited_in};
 use crate::sys::{POLL_HUP, POLL_IN, Report};
+use crate::tracer::agent::engine::serving::SERVED;
 use crate::tracer::agent::engine::{AgentEngine, LOADING};
 use crate::tracer::agent::injection::{Candidate, Refusal, blocks, may_filter_system_calls, own_filters};
 use crate::tracer::agent::residents::inherited_signal;
@@ -61,10 +62,13 @@ impl AgentEngine {
         }
         if purpose == Purpose::Agent {
             let inherited = self.collecting.made_image().and_then(|image| inherited_signal(process, image));
-            if let Some(signal) = inherited.filter(|_| !may_filter_system_calls(process)) {
+            if let Some(signal) = inherited.filter(|_| !may_filter_system_calls(process) && !self.is_served(process)) {
                 return self.has_agent(process, signal);
             }
             match Candidate::of(process, thread) {
+                Ok(_) if self.is_served(process) => {
+                    return self.refused(process, thread, Refusal::Never(SERVED));
+                }
                 Ok(_) => {}
                 Err(Refusal::NotNow) => purpose = Purpose::Visit,
                 Err(refusal) => return self.refused(process, thread, refusal),
