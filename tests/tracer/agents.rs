@@ -233,6 +233,16 @@ int main(int argc, char **argv) {
     assert!(said.contains("1 process without an agent, stopped for each burst: it filters its system calls"), "{said}");
 }
 
+/// It is there when the program is looked at again.
+#[test]
+fn the_agents_own_code_is_not_taken_for_code_that_makes_filters() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(hot) = place.program("hot", programs::HOT) else { return };
+    let traced = record(&place, &["--overhead", "10"], &[text(&hot), "1500"]);
+    let said = traced.metadata["degradations"].to_string();
+    assert!(traced.number("/agents/injected") == 1 && !said.contains("without an agent"), "{said}");
+}
+
 /// A library that could make a filter, and never does.
 fn library_with_filters(place: &Place) -> PathBuf {
     const SOURCE: &str = "#include <sys/prctl.h>\nint filter(void *rules) { return prctl(PR_SET_SECCOMP, 2, rules); }";

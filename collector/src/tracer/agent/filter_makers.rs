@@ -10,6 +10,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Mutex, PoisonError};
 
+use agent::REGION;
 use memchr::memmem;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, ObjectSymbolTable, ReadCache, RelocationTarget, elf};
@@ -35,8 +36,11 @@ pub(crate) fn makes_filters(process: i32, maps: &[Mapping]) -> Option<bool> {
     all_read.then_some(false)
 }
 
-/// Files without a name hold what is made while the program runs.
+/// Files without a name hold what is made while the program runs. The agent's own code makes no filters.
 fn is_code_of_file(map: &Mapping) -> bool {
+    if REGION.contains(&map.start) {
+        return false;
+    }
     let unnamed = [&b"/memfd:"[..], b"/dev/", b"/SYSV", b"/anon_hugepage", b"/[aio]"];
     map.prot & 4 != 0 && map.path.starts_with(b"/") && !unnamed.iter().any(|name| map.path.starts_with(name))
 }
