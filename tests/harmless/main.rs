@@ -1,6 +1,6 @@
 //! A program that is recorded sees what it sees alone. `programs/` has more than a hundred kinds of things that a program can see: what system calls
 //! return and how long they take while signals come that do nothing, which signals come and wait, what becomes of processes, threads and
-//! limits. Each prints what it saw, alone and recorded, and both must be the same.
+//! limits. Each prints what it saw, alone and recorded, and both must be the same; what differs is run a second time, and must not differ again.
 
 mod programs;
 
@@ -67,6 +67,17 @@ fn changed(alone: &Seen, recorded: &Seen, known: &[&str]) -> Vec<String> {
     differ.map(|kind| format!("{kind}: alone {:?}, recorded {:?}", alone.get(kind), recorded.get(kind))).collect()
 }
 
+/// The kinds that are said to have changed.
+fn kinds_of(changed: &[String]) -> Vec<&str> {
+    changed.iter().filter_map(|said| Some(said.split_once(": ")?.0)).collect()
+}
+
+/// What these kinds saw.
+fn only(seen: &Seen, kinds: &[&str]) -> Seen {
+    let of_these = seen.iter().filter(|(kind, _)| kinds.contains(&kind.as_str()));
+    of_these.map(|(kind, said)| (kind.clone(), said.clone())).collect()
+}
+
 /// Records the programs in each of these ways, and compares.
 fn compare(flags: &[&str], ways: &[&[&str]], known: &[&str]) {
     let _alone = Alone::wait();
@@ -84,9 +95,18 @@ fn compare_program(program: &Path, least: usize, ways: &[&[&str]], known: &[&str
     assert!(alone.len() >= least, "only {} kinds", alone.len());
     for way in ways {
         let (status, recorded) = run(record(way, folder.path()).arg("--").arg(program), folder.path(), "recorded");
-        let changed = changed(&alone, &recorded, known);
-        assert!(changed.is_empty(), "{way:?}: {}", changed.join("\n"));
         assert!(status.success(), "{way:?}: {status}");
+        let changed = changed(&alone, &recorded, known);
+        if changed.is_empty() {
+            continue;
+        }
+        // On a busy machine a kind may be late by chance, or meet the microseconds in which its thread is asked to stop. What the recorder
+        // changes is changed again.
+        println!("{way:?}, once: {}", changed.join("\n"));
+        let kinds = kinds_of(&changed);
+        let (_, again) = run(record(way, folder.path()).arg("--").arg(program).args(&kinds), folder.path(), "again");
+        let changed = self::changed(&only(&alone, &kinds), &again, known);
+        assert!(changed.is_empty(), "{way:?}, twice: {}", changed.join("\n"));
     }
 }
 
@@ -116,6 +136,22 @@ fn samples_alone_are_not_seen() {
     compare(&[], &[&["--tracer", "none"]], &[]);
 }
 
+/// What a program saw of these kinds, or all, while the recorder came and went; and how often it did.
+fn while_recorders_come_and_go(program: &Path, kinds: &[&str], folder: &Path) -> (Seen, u32) {
+    let output = folder.join("recorded");
+    let mut command = Command::new(program);
+    let mut running = command.args(kinds).stdin(Stdio::null()).stdout(File::create(&output).unwrap()).spawn().unwrap();
+    let pid = running.id().to_string();
+    let mut recordings = 0;
+    while running.try_wait().unwrap().is_none() {
+        let options = ["--tracer", "lookahead", "--overhead", "30", "--duration", "0.7", "-p", &pid];
+        let status = record(&options, folder).output();
+        recordings += u32::from(status.unwrap().status.success());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    (seen(&output), recordings)
+}
+
 /// The recorder comes while the program runs, and goes before it ends; then another one.
 #[test]
 fn coming_and_going_is_not_seen() {
@@ -123,19 +159,13 @@ fn coming_and_going_is_not_seen() {
     let Some(program) = programs::kinds(&[]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let (_, alone) = run(&mut Command::new(&program), folder.path(), "alone");
-    let output = folder.path().join("recorded");
-    let mut running =
-        Command::new(&program).stdin(Stdio::null()).stdout(File::create(&output).unwrap()).spawn().unwrap();
-    let pid = running.id().to_string();
-    let mut recordings = 0;
-    while running.try_wait().unwrap().is_none() {
-        let status =
-            record(&["--tracer", "lookahead", "--overhead", "30", "--duration", "0.7", "-p", &pid], folder.path())
-                .output();
-        recordings += u32::from(status.unwrap().status.success());
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let changed = changed(&alone, &seen(&output), &SEEN_OF_VISITS);
-    assert!(changed.is_empty(), "{}", changed.join("\n"));
+    let (recorded, recordings) = while_recorders_come_and_go(&program, &[], folder.path());
     assert!(recordings > 3, "{recordings} recordings");
+    let once = changed(&alone, &recorded, &SEEN_OF_VISITS);
+    if !once.is_empty() {
+        println!("once: {}", once.join("\n"));
+        let (again, _) = while_recorders_come_and_go(&program, &kinds_of(&once), folder.path());
+        let twice = changed(&only(&alone, &kinds_of(&once)), &again, &SEEN_OF_VISITS);
+        assert!(twice.is_empty(), "twice: {}", twice.join("\n"));
+    }
 }
