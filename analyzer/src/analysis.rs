@@ -19,8 +19,8 @@ use crate::estimation::{Estimate, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    EventKind, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
-    StackStatistics, Subset, Tasks, Tracer, Vendor, metadata_of, read_samples, read_tasks,
+    Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources, StackStatistics, Subset,
+    Tasks, Tracer, Vendor, metadata_of, read_samples, read_tasks,
 };
 use crate::uncertainty::{Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 
@@ -134,8 +134,8 @@ pub fn analyze(
     degradations.append(&mut sources.degradations);
     let granularity =
         if options.group_by.tasks == TaskGroups::Thread { Granularity::Thread } else { Granularity::Process };
-    let by_clock = sources.lbr.as_ref().is_some_and(|lbr| lbr.has_bursts && lbr.kind == EventKind::Clock);
-    let full_burst = metadata.tracer.as_ref().and_then(|tracer| tracer.burst_instructions).filter(|_| by_clock);
+    let full_burst =
+        sources.bursts_of_clock().and(metadata.tracer.as_ref()).and_then(|tracer| tracer.burst_instructions);
     let selection = Selection { granularity, phases: options.group_by.phases, subset: options.subset, full_burst };
     let totals = read_samples(recording, &mut tasks, &sources, selection, options.threads, progress)?;
     let Tasks { timeline, phases, mut modules, records, .. } = tasks;

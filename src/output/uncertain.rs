@@ -26,7 +26,7 @@ pub fn share_cells(part: f64, whole: f64, interval: Interval) -> [String; 2] {
     [format!("{value:.decimals$} %"), format!("{width:.decimals$}{mark}")]
 }
 
-/// Digits behind the point of per cents that are uncertain by so much: two of its digits mean something.
+/// Digits after the point of per cents that are uncertain by so much: two of its digits mean something.
 fn decimals(width: f64) -> usize {
     match width {
         9.95.. => 0,

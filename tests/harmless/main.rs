@@ -96,17 +96,17 @@ fn compare_program(program: &Path, least: usize, ways: &[&[&str]], known: &[&str
     for way in ways {
         let (status, recorded) = run(record(way, folder.path()).arg("--").arg(program), folder.path(), "recorded");
         assert!(status.success(), "{way:?}: {status}");
-        let changed = changed(&alone, &recorded, known);
-        if changed.is_empty() {
+        let once = changed(&alone, &recorded, known);
+        if once.is_empty() {
             continue;
         }
         // On a busy machine a kind may be late by chance, or meet the microseconds in which its thread is asked to stop. What the recorder
         // changes is changed again.
-        println!("{way:?}, once: {}", changed.join("\n"));
-        let kinds = kinds_of(&changed);
+        println!("{way:?}, once: {}", once.join("\n"));
+        let kinds = kinds_of(&once);
         let (_, again) = run(record(way, folder.path()).arg("--").arg(program).args(&kinds), folder.path(), "again");
-        let changed = self::changed(&only(&alone, &kinds), &again, known);
-        assert!(changed.is_empty(), "{way:?}, twice: {}", changed.join("\n"));
+        let twice = changed(&only(&alone, &kinds), &again, known);
+        assert!(twice.is_empty(), "{way:?}, twice: {}", twice.join("\n"));
     }
 }
 

@@ -8,8 +8,8 @@ use crate::address::{Avma, FileOffset};
 
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
-    ALIGNMENT_OF_FUNCTIONS, AddressSpace, BurstPath, Context, ContextId, Cuts, GUEST, IpHits, KERNEL, KERNEL_PID,
-    ModuleId, ModuleTable, Sources, Starts, Timeline, Totals, UNKNOWN, Weight,
+    AddressSpace, BurstPath, Context, ContextId, Cuts, GUEST, IpHits, KERNEL, KERNEL_PID, ModuleId, ModuleTable,
+    Sources, Starts, Timeline, Totals, UNKNOWN, Weight, granule,
 };
 use crate::uncertainty::SliceSums;
 
@@ -47,7 +47,7 @@ pub struct LocatedStart {
 
 /// The first of the 16 bytes of code that are a [`LocatedStart`].
 pub fn granule_of(at: FileOffset) -> FileOffset {
-    FileOffset(at.0 & !(ALIGNMENT_OF_FUNCTIONS - 1))
+    FileOffset(granule(at.0))
 }
 
 /// Bursts of one place that ended at a system call.

@@ -31,7 +31,8 @@ impl CountScale {
         if ebs_executes && lbr_executes {
             return CountScale { executions, ..plain };
         }
-        let totals = |all_code| instructions_by_source(ebs, lbr, counted, modules, bytes_per_instruction, all_code);
+        let code = CodeOfBoth { ebs, lbr, counted, modules, bytes_per_instruction };
+        let totals = |all_code| code.instructions_by_source(all_code);
         let seen_by_both = |(by_ebs, by_lbr): &(f64, f64)| *by_ebs > 0.0 && *by_lbr > 0.0;
         match Some(totals(false)).filter(seen_by_both).or_else(|| Some(totals(true)).filter(seen_by_both)) {
             Some((by_ebs, by_lbr)) if ebs_executes => CountScale { lbr: by_ebs / by_lbr, executions, ..plain },
@@ -63,9 +64,9 @@ impl CountScale {
     ) -> Resampling {
         Resampling::new(counted, self, |visit| {
             let (Some(ebs), Some(lbr)) = (&sources.ebs, &sources.lbr) else { return };
-            let (by_ebs, by_lbr) = instructions_by_source(ebs, lbr, counted, modules, bytes_per_instruction, false);
-            let all_code = by_ebs == 0.0 || by_lbr == 0.0;
-            for_each_row_of_both(ebs, lbr, counted, modules, bytes_per_instruction, all_code, visit);
+            let code = CodeOfBoth { ebs, lbr, counted, modules, bytes_per_instruction };
+            let (by_ebs, by_lbr) = code.instructions_by_source(false);
+            code.for_each_row(by_ebs == 0.0 || by_lbr == 0.0, visit);
         })
     }
 
@@ -78,52 +79,41 @@ impl CountScale {
     }
 }
 
-/// Instructions that each source saw in code of the levels that both see: of the modules that were read, or of all.
-fn instructions_by_source(
-    ebs: &SourceEvents,
-    lbr: &SourceEvents,
-    counted: &[ModuleCounts],
-    modules: &ModuleTable,
+/// Code of the levels that both sources see.
+struct CodeOfBoth<'a> {
+    ebs: &'a SourceEvents,
+    lbr: &'a SourceEvents,
+    counted: &'a [ModuleCounts],
+    modules: &'a ModuleTable,
     bytes_per_instruction: f64,
-    all_code: bool,
-) -> (f64, f64) {
-    let (mut by_ebs, mut by_lbr) = (0.0, 0.0);
-    for_each_row_of_both(
-        ebs,
-        lbr,
-        counted,
-        modules,
-        bytes_per_instruction,
-        all_code,
-        &mut |module, row, instructions| {
+}
+
+impl CodeOfBoth<'_> {
+    /// Instructions that each source saw in it: in the modules that were read, or in all.
+    fn instructions_by_source(&self, all_code: bool) -> (f64, f64) {
+        let (mut by_ebs, mut by_lbr) = (0.0, 0.0);
+        self.for_each_row(all_code, &mut |module, row, instructions| {
             let (_, _, sums) = &module.sums[row];
             by_ebs += sums.ebs_periods as f64;
             by_lbr += sums.lbr_weight.to_f64() * instructions;
-        },
-    );
-    (by_ebs, by_lbr)
-}
+        });
+        (by_ebs, by_lbr)
+    }
 
-/// Calls `visit` with each row of sums in code of the levels that both see, and the number of instructions of its block.
-fn for_each_row_of_both(
-    ebs: &SourceEvents,
-    lbr: &SourceEvents,
-    counted: &[ModuleCounts],
-    modules: &ModuleTable,
-    bytes_per_instruction: f64,
-    all_code: bool,
-    visit: &mut dyn FnMut(&ModuleCounts, usize, f64),
-) {
-    for module in counted {
-        let seen_by_both = match modules.get(module.module).kind.is_kernel() {
-            true => ebs.covers_kernel && lbr.covers_kernel,
-            false => ebs.covers_user && lbr.covers_user,
-        };
-        if !seen_by_both || !all_code && matches!(module.code, Code::Unread { .. }) {
-            continue;
-        }
-        for (row, (_, index, _)) in module.sums.iter().enumerate() {
-            visit(module, row, module.size_of(*index, bytes_per_instruction).instructions);
+    /// Calls `visit` with each row of sums, and the number of instructions of its block.
+    fn for_each_row(&self, all_code: bool, visit: &mut dyn FnMut(&ModuleCounts, usize, f64)) {
+        let Self { ebs, lbr, .. } = self;
+        for module in self.counted {
+            let seen_by_both = match self.modules.get(module.module).kind.is_kernel() {
+                true => ebs.covers_kernel && lbr.covers_kernel,
+                false => ebs.covers_user && lbr.covers_user,
+            };
+            if !seen_by_both || !all_code && matches!(module.code, Code::Unread { .. }) {
+                continue;
+            }
+            for (row, (_, index, _)) in module.sums.iter().enumerate() {
+                visit(module, row, module.size_of(*index, self.bytes_per_instruction).instructions);
+            }
         }
     }
 }

@@ -55,6 +55,9 @@ pub(super) fn costs(
     let mut executed = executed(starts, counted, strata, &windows);
     for row in &mut executed {
         let all: f64 = row.values().sum();
+        if all <= 0.0 {
+            row.clear();
+        }
         row.values_mut().for_each(|instructions| *instructions /= all);
     }
     // Rows of the matrix: what the bursts of a window execute, each place of start with its share.

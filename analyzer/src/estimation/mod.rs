@@ -42,7 +42,7 @@ pub fn estimate(
     sources: &Sources,
     full_burst: Option<u64>,
 ) -> Option<Estimate> {
-    let lbr = sources.lbr.as_ref().filter(|lbr| lbr.has_bursts && lbr.kind == EventKind::Clock)?;
+    let lbr = sources.bursts_of_clock()?;
     let starts = &located.starts;
     if starts.iter().all(|start| start.starts.bursts == 0) || !lbr.covers_user {
         return None;

@@ -7,14 +7,13 @@
 use std::collections::BTreeMap;
 
 use crate::address::FileOffset;
-use crate::counting::{Located, LocatedStart};
+use crate::counting::{Located, LocatedStart, granule_of};
 use crate::estimation::after_calls::follows_call;
 use crate::estimation::strata::{Strata, Stratum};
 use crate::recording::ModuleId;
 use crate::uncertainty::SliceSums;
 
-/// Places, as powers of two: 16 bytes, in which no two functions are as a rule, a cache line, wider ones.
-const FINEST: u32 = 4;
+/// Places, as powers of two: a cache line, wider ones.
 const LINE: u32 = 6;
 const WIDER: [u32; 2] = [8, 10];
 
@@ -33,7 +32,7 @@ pub(super) fn samples(located: &Located, strata: &Strata<'_>, counts: impl Fn(Mo
     let mut places: BTreeMap<(ModuleId, FileOffset), (u64, SliceSums)> = BTreeMap::new();
     for (&module, hits) in located.modules.iter().filter(|(module, _)| counts(**module)) {
         for ip in hits.ips.iter().filter(|ip| !follows_call(strata, module, ip.at)) {
-            let (number, slices) = places.entry((module, FileOffset(ip.at.0 >> FINEST << FINEST))).or_default();
+            let (number, slices) = places.entry((module, granule_of(ip.at))).or_default();
             *number += ip.samples;
             slices.add(&ip.slices);
         }

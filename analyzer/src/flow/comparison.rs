@@ -122,18 +122,19 @@ pub fn compare(sides: [&AnalysedFlow; 2], search: &BinarySearch, threads: usize)
 
 /// The base names of the files that ran most on each side, if each is on its side only: a program was built under another name.
 fn versions_of_one_program(sides: [&Flow; 2]) -> Option<[String; 2]> {
+    let name = |of: &ModuleFlow| base_name(&of.module.path);
     let ran = |of: &ModuleFlow| of.range_total() + of.sample_total();
     let files =
         |side: usize| sides[side].modules.iter().filter(|of| of.module.kind == ModuleKind::File && ran(of) > 0.0);
-    let most = |side: usize| files(side).max_by(|a, b| ran(a).total_cmp(&ran(b))).map(base_name);
+    let most = |side: usize| files(side).max_by(|a, b| ran(a).total_cmp(&ran(b))).map(name);
     let [before, after] = [most(0)?, most(1)?];
-    let is_alone = files(1).all(|of| base_name(of) != before) && files(0).all(|of| base_name(of) != after);
+    let is_alone = files(1).all(|of| name(of) != before) && files(0).all(|of| name(of) != after);
     is_alone.then_some([before, after])
 }
 
-fn base_name(of: &ModuleFlow) -> String {
-    let name = Path::new(&of.module.path).file_name();
-    name.map_or(of.module.path.clone(), |name| name.to_string_lossy().into_owned())
+/// The last part of a path, or all of it where it has none.
+pub(crate) fn base_name(path: &str) -> String {
+    Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Modules that are the same code: of one build id, or without any, of one path.
@@ -178,7 +179,7 @@ impl Sums {
             (0..2).filter_map(|side| Some((side, sides[side], pair[side]?))).collect();
         let Some(&(_, flow, index)) = parts.first() else { return };
         let of = &flow.flow().modules[index];
-        let mut name = base_name(of);
+        let mut name = base_name(&of.module.path);
         if let Some(versions) = self.versions.as_ref().filter(|versions| versions.contains(&name)) {
             name = versions.join("|");
         }

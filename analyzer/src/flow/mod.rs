@@ -26,6 +26,7 @@ pub use analysed::AnalysedFlow;
 pub(crate) use analysed::ChosenCount;
 pub use builder::FlowBuilder;
 pub use code::FallThrough;
+pub(crate) use comparison::base_name;
 pub use comparison::{BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
 pub use executed::{ExecutedCode, ExecutedModule, executed_modules};
 pub use merge::Merge;

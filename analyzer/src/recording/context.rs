@@ -3,8 +3,11 @@
 use crate::address::Avma;
 use crate::recording::{EpochId, PhaseId};
 
-/// Bytes of code at the start of which functions begin as a rule.
-pub const ALIGNMENT_OF_FUNCTIONS: u64 = 16;
+/// The first of the 16 bytes of code around a place. No two functions share such 16 bytes as a rule.
+pub fn granule(at: u64) -> u64 {
+    const ALIGNMENT_OF_FUNCTIONS: u64 = 16;
+    at & !(ALIGNMENT_OF_FUNCTIONS - 1)
+}
 
 /// Whose samples are added up together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +34,7 @@ pub struct Context {
 impl Context {
     /// This context, of bursts that start there, right after a system call or not.
     pub fn starting_at(self, start: Avma, after_call: bool) -> Self {
-        Context { start: Avma(start.0 & !(ALIGNMENT_OF_FUNCTIONS - 1)), after_call, ..self }
+        Context { start: Avma(granule(start.0)), after_call, ..self }
     }
 }
 

@@ -23,7 +23,7 @@ pub use aggregate::{Aggregate, IpHits, StackStatistics, StreamHits, Totals, Weig
 pub(crate) use bursts::{BurstCounter, FirstPiece, FirstPieces, shown, weight_of};
 pub use bursts::{BurstPiece, Cuts, Starts};
 pub use container_notes::notes;
-pub use context::{ALIGNMENT_OF_FUNCTIONS, Context, ContextId};
+pub use context::{Context, ContextId, granule};
 pub use event::{EventKind, StackUse, Vendor};
 pub use metadata::{BurstUnit, Tracer, burst_unit, is_simulated, metadata_of};
 pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};

@@ -51,6 +51,11 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// The branch source, if it is bursts that a clock starts.
+    pub fn bursts_of_clock(&self) -> Option<&SourceEvents> {
+        self.lbr.as_ref().filter(|lbr| lbr.has_bursts && lbr.kind == EventKind::Clock)
+    }
+
     /// Any event with stacks of taken branches can be the branch source, any event that samples the EBS source; of several that
     /// have samples the one is taken whose samples come nearest to counting executions. As in HBBP section V.A, the stacks of
     /// the EBS event and the instruction pointers of the branch event are not used; those of bursts are where they start, and no

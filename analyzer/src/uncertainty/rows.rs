@@ -1,12 +1,13 @@
 //! Rows of a recording by name, to be compared with those of another one.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use crate::Analysis;
 use crate::address::Svma;
+use crate::flow::base_name;
 use crate::mix::{Dimension, Query, UNREADABLE, mix};
 use crate::uncertainty::interval::NORMAL;
+use crate::uncertainty::sampled::ratio;
 use crate::uncertainty::{COSTS, Design, Sampled};
 
 /// What a row is.
@@ -85,7 +86,6 @@ impl Rows {
         let Some((count, sampled)) = found else {
             return Share { value: 0.0, sampled: Sampled::default(), by_chance: None };
         };
-        let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         let interval = self.design.share((*count, sampled), (whole.0, &whole.1));
         let replicates = sampled.replicates.zip(&whole.1.replicates, ratio);
         let sampled = Sampled { replicates, seen: sampled.seen };
@@ -133,8 +133,4 @@ pub fn change_error(sides: [&Side; 2], names: [&RowName; 2]) -> Option<f64> {
 fn add(sum: &mut (f64, Sampled), (count, sampled, times): (f64, &Sampled, f64)) {
     sum.0 += times * count;
     sum.1.add(sampled, times);
-}
-
-fn base_name(path: &str) -> String {
-    Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned())
 }

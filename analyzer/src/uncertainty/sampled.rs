@@ -52,7 +52,6 @@ impl Design {
     /// The interval of the share that a part has of a whole. Both come with their values. It is at least what code that was never seen can
     /// take away from it.
     pub fn share(&self, part: (f64, &Sampled), whole: (f64, &Sampled)) -> Interval {
-        let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         let replicates = part.1.replicates.zip(&whole.1.replicates, ratio);
         let value = ratio(part.0, whole.0);
         let interval = self.interval(value, &Sampled { replicates, seen: part.1.seen });
@@ -75,6 +74,11 @@ pub(crate) struct Resampling {
     scale_lbr: Replicates,
     /// The slices with samples, and with branch stacks.
     pub seen: [SliceSet; 2],
+}
+
+/// The part of a whole, 0 where there is none.
+pub(super) fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
 }
 
 /// By slice, what makes up for its part of a sum.
@@ -111,7 +115,6 @@ impl Resampling {
             by_ebs.add(&resampling.periods(module, row).replicates, 1.0);
             by_lbr.add(&resampling.weights(module, row).replicates, instructions);
         });
-        let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         if scale.lbr == 1.0 {
             resampling.scale_ebs = by_lbr.zip(&by_ebs, ratio);
         } else {

@@ -56,7 +56,7 @@ pub use memory::{Fault, Memory, PAGE, Page};
 pub use native::{InPlace, StubMemory};
 pub use outcome::{Fuel, Outcome, StopReason, UnsupportedInstruction};
 pub use overlay::Overlay;
-pub use registers::{Registers, VectorState};
+pub use registers::{Registers, VectorState, returned_to};
 pub use run::{run, run_traced, run_with_lines};
 pub use save_restore::{UndefinedSave, undefined_save};
 pub use single_step::SingleStep;

@@ -39,13 +39,19 @@ pub struct VectorState {
 }
 
 impl Registers {
-    /// Whether the thread has just come out of a system call: `syscall` leaves the address after it in rcx, and the flags in r11 (SDM volume
-    /// 2B). Another instruction may have left the same there; that is rare.
+    /// Whether the thread has [just come out](returned_to) of a system call.
     pub fn are_after_system_call(&self) -> bool {
-        const RESUME: u64 = 1 << 16;
         let [_, rcx, .., r11, _, _, _, _] = self.general;
-        rcx == self.rip && (r11 ^ self.rflags) & !RESUME == 0
+        returned_to(rcx, r11, self.rflags) == Some(self.rip)
     }
+}
+
+/// Where the last system call of a thread returned to, as far as its registers still say so: `syscall` leaves the address after it in rcx, and
+/// the flags in r11 (SDM volume 2B). Another instruction may have left the same there; that is rare.
+pub fn returned_to(rcx: u64, r11: u64, rflags: u64) -> Option<u64> {
+    // The kernel sets it as it likes.
+    const RESUME_FLAG: u64 = 1 << 16;
+    ((r11 ^ rflags) & !RESUME_FLAG == 0).then_some(rcx)
 }
 
 impl Default for Registers {

@@ -10,6 +10,8 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use lookahead::returned_to;
+
 use crate::inside::frame::Frame;
 use crate::inside::system;
 use crate::loader;
@@ -31,8 +33,6 @@ const LOOK: u64 = 1_000_000_000;
 /// the kernel has sent it to another: four in a row, or one of ten again and again, are too many.
 const WEIGHT_ASLEEP: u32 = 16;
 const MOST_ASLEEP: u32 = 4 * WEIGHT_ASLEEP;
-/// EFLAGS.RF: the kernel sets it as it likes.
-const RESUME_FLAG: u64 = 1 << 16;
 /// Bytes of `syscall`.
 const LENGTH: u64 = 2;
 
@@ -174,13 +174,13 @@ enum Answer {
     Other,
 }
 
-/// Whether the thread has just come out of a system call, or goes back into one: `syscall` leaves the address after it in rcx, and the flags in r11.
+/// Whether the thread has just come out of a system call, or goes back into one.
 fn after_system_call(frame: &Frame) -> Option<Answer> {
     let [_, _, _, r11, ..] = frame.r8_to_r15;
-    let is_again = frame.rcx == frame.rip.wrapping_add(LENGTH);
-    let is_call = (frame.rcx == frame.rip || is_again) && (r11 ^ frame.rflags) & !RESUME_FLAG == 0;
+    let after = returned_to(frame.rcx, r11, frame.rflags)?;
+    let is_again = after == frame.rip.wrapping_add(LENGTH);
     let was_interrupted = is_again || frame.rax as i64 == -i64::from(libc::EINTR);
-    is_call.then_some(if was_interrupted { Answer::Interrupted } else { Answer::Other })
+    (after == frame.rip || is_again).then_some(if was_interrupted { Answer::Interrupted } else { Answer::Other })
 }
 
 /// Whether nobody has the memory open any more that this process shares with its recorder.

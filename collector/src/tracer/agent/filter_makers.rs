@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use agent::REGION;
 use memchr::memmem;
@@ -21,7 +21,7 @@ use crate::sys::process::{Mapping, open_mapped};
 type FileVersion = (u64, u64, i64, i64, u64);
 
 /// What is known of files. A recording meets the same ones again and again.
-static KNOWN: Mutex<Option<HashMap<FileVersion, bool>>> = Mutex::new(None);
+static KNOWN: LazyLock<Mutex<HashMap<FileVersion, bool>>> = LazyLock::new(Mutex::default);
 
 /// Whether code that a process has mapped makes filters; `None` where code cannot be read.
 pub(crate) fn makes_filters(process: i32, maps: &[Mapping]) -> Option<bool> {
@@ -52,12 +52,12 @@ fn version_of(file: &File) -> Option<FileVersion> {
 
 fn has_maker(version: FileVersion, file: &File) -> bool {
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(&known) = known().get_or_insert_default().get(&version) {
+    if let Some(&known) = known().get(&version) {
         return known;
     }
     // What is no ELF file of 64 bits holds no code that an agent could meet.
     let found = Code::of(file).is_some_and(|code| code.makes_filters());
-    known().get_or_insert_default().insert(version, found);
+    known().insert(version, found);
     found
 }
 

@@ -155,9 +155,8 @@ impl Layout {
     /// The name of what is mapped at `address`, and the offset in it.
     #[cfg(feature = "simulated-pmu")]
     pub(crate) fn place_in_file(&self, address: Avma) -> Option<(&[u8], u64)> {
-        let map = self.mappings.get(self.mappings.partition_point(|map| map.end <= address.0))?;
-        let at = address.0.checked_sub(map.start)?;
-        Some((&map.path, map.offset + at))
+        let map = self.mapping(address)?;
+        Some((&map.path, map.offset + (address.0 - map.start)))
     }
 
     /// What is mapped at `address`.
@@ -167,9 +166,8 @@ impl Layout {
 
     /// Whether the process may write to this page.
     pub(crate) fn writable(&self, address: Avma) -> bool {
-        let index = self.mappings.partition_point(|map| map.end <= address.0);
         // What is not there was mapped since, which new memory usually is to be written.
-        self.mappings.get(index).is_none_or(|map| map.start > address.0 || map.prot & 2 != 0)
+        self.mapping(address).is_none_or(|map| map.prot & 2 != 0)
     }
 
     /// The offset into the pages of the kernel's clock, if `address` is one of them.

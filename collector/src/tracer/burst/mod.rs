@@ -52,19 +52,19 @@ struct Piece {
 }
 
 impl Burst {
-    pub(crate) fn begin(&mut self, start: Avma, period: u64) {
+    pub(crate) fn begin(&mut self, start: Avma, after_call: bool, period: u64) {
         self.branches.clear();
         self.lines.clear();
         self.pieces.clear();
         self.pieces.push(Piece { start, first: 0, instructions: 0 });
         (self.period, self.instructions, self.continuations) = (period, 0, 0);
-        (self.after_call, self.ends_at_call) = (false, false);
+        (self.after_call, self.ends_at_call) = (after_call, false);
         self.uses = None;
     }
 
     /// Becomes one that the agent has taken, which is left without its branches.
     pub(crate) fn take_over(&mut self, taken: &mut agent::Burst, period: u64) {
-        self.begin(taken.start, period);
+        self.begin(taken.start, taken.after_call, period);
         std::mem::swap(&mut self.branches, &mut taken.branches);
         self.pieces.clear();
         for (index, &instructions) in taken.pieces.iter().enumerate() {
@@ -73,7 +73,7 @@ impl Burst {
             self.pieces.push(Piece { start, first, instructions });
         }
         self.instructions = taken.instructions();
-        (self.after_call, self.ends_at_call) = (taken.after_call, taken.end == StopReason::SystemCall.name());
+        self.ends_at_call = taken.end == StopReason::SystemCall.name();
         let first = taken.uses.iter().map(|&(instruction, line)| burst_data::DataUse { instruction, line });
         let forwarded =
             taken.forwarded.iter().map(|&(instruction, distance)| burst_data::Forwarded { instruction, distance });
@@ -110,7 +110,8 @@ impl Burst {
     }
 
     /// Appends its samples: each piece has the address of its first instruction as ip, the number of its instructions in its weight
-    /// ([`burst_weight`](formats::burst_weight)), and as period its share of what the burst stands for. The first one has the data that the burst used as raw data ([`burst_data`]).
+    /// ([`burst_weight`](formats::burst_weight)), and as period its share of what the burst stands for. The first one has the data that the burst
+    /// used as raw data ([`burst_data`]).
     ///
     /// Returns how many samples could not be written.
     pub(crate) fn write(&mut self, event: &BurstEvent, thread: ThreadId, time: u64, records: &mut Vec<u8>) -> u64 {
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn samples_that_cannot_be_written_are_counted_and_said() {
         let mut burst = Burst::default();
-        burst.begin(Avma(0x1000), 1);
+        burst.begin(Avma(0x1000), false, 1);
         burst.executed(1);
         let event = |format| BurstEvent { attr: EventAttr { sample_format: format, ..EventAttr::default() }, id: 1 };
         let (thread, mut records) = (ThreadId { pid: 1, tid: 1 }, Vec::new());

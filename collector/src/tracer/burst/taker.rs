@@ -52,8 +52,7 @@ impl BurstTaker {
 
     /// Looks ahead, or for the first branch to set a breakpoint at.
     pub(crate) fn begin<K: Kernel>(&mut self, on: &mut Standing<'_, K>, registers: Registers) -> Answer {
-        on.path.burst.begin(Avma(registers.rip), on.period);
-        on.path.burst.after_call = registers.are_after_system_call();
+        on.path.burst.begin(Avma(registers.rip), registers.are_after_system_call(), on.period);
         on.space.refresh(on.kernel);
         match self.kind {
             TracerKind::Lookahead | TracerKind::Agent | TracerKind::AgentCheck | TracerKind::Timer => {
@@ -170,9 +169,7 @@ impl BurstTaker {
         let stop = self.interpret(on, &mut registers);
         on.statistics.not_taken = not_taken;
         let branches = std::mem::take(&mut on.path.burst.branches);
-        let after_call = on.path.burst.after_call;
-        on.path.burst.begin(start, on.period);
-        on.path.burst.after_call = after_call;
+        on.path.burst.begin(start, on.path.burst.after_call, on.period);
         let complete = stop == StopReason::Branches;
         on.path.prediction = Some(Box::new(Prediction { branches, registers, complete }));
     }
