@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
@@ -101,11 +102,13 @@ impl Running {
 
     /// The same, by an agent that is put in once, in so many threads at least, and is taken out again: the handlers are as they were before.
     fn record_and_leave(&self, place: &Place, options: &[&str], least: usize, before: u64) -> Traced {
+        let vdso = self.vdso();
         let traced = self.record(place, options);
         assert_eq!(traced.number("/agents/injected"), 1, "{:#}", traced.tracer());
         assert!(threads(&traced) >= least, "{:#}", traced.tracer());
         assert!(!self.has_agent(), "it is taken out: {}", traced.metadata["degradations"]);
         assert_eq!(self.handlers(), before);
+        assert!(self.vdso() == vdso, "code was left behind");
         traced
     }
 
@@ -113,6 +116,18 @@ impl Running {
     fn has_agent(&self) -> bool {
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.pid())).unwrap();
         maps.lines().any(|line| line.starts_with("3b6f"))
+    }
+
+    /// The kernel's shared object, as it has it.
+    fn vdso(&self) -> Vec<u8> {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", self.pid())).unwrap();
+        let range = maps.lines().find(|line| line.ends_with("[vdso]")).and_then(|line| line.split(' ').next());
+        let (start, end) = range.and_then(|range| range.split_once('-')).unwrap();
+        let [start, end] = [start, end].map(|address| u64::from_str_radix(address, 16).unwrap());
+        let mut bytes = vec![0; (end - start) as usize];
+        let memory = fs::File::open(format!("/proc/{}/mem", self.pid())).unwrap();
+        memory.read_exact_at(&mut bytes, start).unwrap();
+        bytes
     }
 
     /// Signals that it has handlers for.
@@ -279,6 +294,37 @@ int main(void) {
     assert!(!traced.bursts.is_empty() && traced.number("/agents/injected") == 0, "{:#}", traced.tracer());
     let said = traced.metadata["degradations"].to_string();
     assert!(said.contains("1 process without an agent, stopped for each burst: it filters its system calls"), "{said}");
+    running.ends_right();
+}
+
+/// The end of the vdso, where the first code of an agent would be, is in use.
+#[test]
+fn where_there_is_no_room_for_its_first_code_a_process_is_visited() {
+    const FULL: &str = r#"
+static volatile unsigned long sink;
+int main(void) {
+    char line[512];
+    unsigned long end = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, maps)) if (strstr(line, "[vdso]")) sscanf(line, "%*lx-%lx", &end);
+    int memory = open("/proc/self/mem", O_RDWR);
+    if (!end || pwrite(memory, "x", 1, end - 1) != 1) return 3;
+    puts("begun");
+    fflush(stdout);
+    fcntl(0, F_SETFL, O_NONBLOCK);
+    char byte;
+    while (read(0, &byte, 1) < 0) for (int i = 0; i < 100000; i++) sink += i;
+    puts("right");
+    return 0;
+}
+"#;
+    let Some(place) = Place::to_trace() else { return };
+    let Some(program) = place.program("full", FULL) else { return };
+    let running = Running::start(&program, &[]);
+    let traced = running.record(&place, &["--overhead", "20", "--duration", "1.5"]);
+    assert!(!traced.bursts.is_empty() && traced.number("/agents/injected") == 0, "{:#}", traced.tracer());
+    let said = traced.metadata["degradations"].to_string();
+    assert!(said.contains("stopped for each burst: its vdso has no room"), "{said}");
     running.ends_right();
 }
 

@@ -49,6 +49,15 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> ImageError {
     move |source| ImageError::System { what, source }
 }
 
+/// A file in memory, from which code may be mapped.
+pub(crate) fn memory_file() -> io::Result<OwnedFd> {
+    /// linux/memfd.h.
+    const MFD_EXEC: MemfdFlags = MemfdFlags::from_bits_retain(0x10);
+    let file = memfd_create("hbbp-agent", MemfdFlags::CLOEXEC | MFD_EXEC);
+    // Before Linux 6.3, code may be mapped from any.
+    Ok(file.or_else(|_| memfd_create("hbbp-agent", MemfdFlags::CLOEXEC))?)
+}
+
 /// How a part of the image may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
@@ -148,9 +157,7 @@ impl Image {
             return Err(ImageError::Executable("it is too large".to_owned()));
         }
         let own_start = own_start();
-        let file = memfd_create("hbbp-agent", MemfdFlags::CLOEXEC | MemfdFlags::from_bits_retain(0x10))
-            .or_else(|_| memfd_create("hbbp-agent", MemfdFlags::CLOEXEC))
-            .map_err(|error| failed("memory for the agent (memfd_create)")(error.into()))?;
+        let file = memory_file().map_err(failed("memory for the agent (memfd_create)"))?;
         ftruncate(&file, FILE_BYTES).map_err(|error| failed("memory for the agent (ftruncate)")(error.into()))?;
         let parts = parts(&executable);
         let mapped = Mapped::all(&file, &executable, &parts)?;

@@ -31,11 +31,13 @@ mod preload;
 mod resident;
 mod slots;
 mod timers;
+mod vdso_code;
 
 pub use image::{Image, ImageError};
-pub use layout::{REGION, SCRATCH};
-pub use loader::{ENTRY, LoadStatus, Loading, ProgramRegisters, SIGNAL, STATUS, page};
+pub use layout::REGION;
+pub use loader::{LoadStatus, Loading, PageFile, ProgramRegisters, SIGNAL, STATUS, page};
 pub use preload::{Clock, Preload, SIGNAL_OF_TIMERS};
 pub use resident::{InUse, RESTORE, Resident, Restoring, Waiting};
 pub use slots::{Burst, Checked, Difference, Limits, MemoryChange, Outcome, Slots, Tally};
 pub use timers::{Part, Signals, Timers};
+pub use vdso_code::{code_to_map, code_to_unmap};

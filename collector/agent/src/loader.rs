@@ -1,6 +1,5 @@
 //! The code by which a thread of the program maps the image: it makes the system calls, gives itself its registers again and goes on where it
-//! stood. The recorder puts it into the scratch page and lets the thread go: whatever happens to the recorder after that, the program
-//! goes on.
+//! stood. It is in the scratch page, which the thread has mapped itself ([`crate::vdso_code`]).
 //!
 //! ```text
 //! SCRATCH   code
@@ -9,10 +8,14 @@
 //! ```
 
 use std::arch::naked_asm;
+use std::fs::File;
+use std::io;
 use std::mem::offset_of;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::slice;
 
-use crate::image::{Image, Source};
+use crate::image::{Image, Source, memory_file};
 use crate::inside::system::Action;
 use crate::layout::SCRATCH;
 use crate::resident::{self, RESIDENT};
@@ -86,7 +89,7 @@ pub struct Loading {
     pub registers: ProgramRegisters,
     /// Its flags.
     pub flags: u64,
-    /// The signals it blocks. It has to block all when the code begins.
+    /// The signals it blocks.
     pub mask: u64,
 }
 
@@ -160,6 +163,29 @@ pub fn page(image: &Image, memory_path: &str, executable_path: &str, loading: &L
     page[(DATA - SCRATCH) as usize..].get_mut(..data.len())?.copy_from_slice(&data);
     page.extend_from_slice(&resident::description(image, loading.signal));
     Some(page)
+}
+
+/// A page that other processes can map by its path, as long as this is there.
+#[derive(Debug)]
+pub struct PageFile {
+    file: File,
+}
+
+impl PageFile {
+    /// Of this content, and zeros after that.
+    ///
+    /// # Errors
+    /// The system refuses memory.
+    pub fn of(content: &[u8]) -> io::Result<Self> {
+        let file = File::from(memory_file()?);
+        file.write_all_at(content, 0)?;
+        Ok(Self { file })
+    }
+
+    /// Where processes in the same namespaces open it.
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    }
 }
 
 /// The bytes of a value of words, or bytes, without padding.

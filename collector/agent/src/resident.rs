@@ -225,12 +225,19 @@ impl Resident {
     }
 }
 
-/// Runs in the scratch page, with all signals blocked. What it uses is at fixed addresses.
+/// Runs in the scratch page. What it uses is at fixed addresses.
 #[unsafe(naked)]
 unsafe extern "C" fn restore() {
     naked_asm!(
         "20:",
         ".quad 21f - 20b",
+        // rt_sigprocmask(SIG_SETMASK, all, 0, 8)
+        "mov eax, {rt_sigprocmask}",
+        "mov edi, {set_mask}",
+        "lea rsi, [rip + 6f]",
+        "xor edx, edx",
+        "mov r10d, 8",
+        "syscall",
         "movabs rbp, {data}",
         "movabs rbx, {handlers}",
         "2:",
@@ -264,6 +271,8 @@ unsafe extern "C" fn restore() {
         "je 3b",
         "inc qword ptr [rbp + {taken}]",
         "jmp 3b",
+        "6:",
+        ".quad -1",
         "4:",
         go_back!("mov qword ptr [rbp + {restored}], 1\n"),
         "21:",

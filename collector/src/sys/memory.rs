@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::ptr;
 
 use addresses::Avma;
 use lookahead::{PAGE, Page};
 
-use crate::sys::process::Mapping;
+use crate::sys::process::{Mapping, proc_path};
 
 /// `process_vm_readv`: reads the pages at `addresses` into `pages`, in order, up to the first that cannot be read. Returns how many
 /// were read.
@@ -61,6 +62,13 @@ pub(crate) fn write_memory(process: i32, pieces: &[(Avma, &[u8])]) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// Writes to memory of a process that it may not write to itself; whether all could be written. The kernel makes a copy of the page
+/// for it.
+pub(crate) fn write_code(process: i32, address: Avma, code: &[u8]) -> bool {
+    let memory = File::options().write(true).open(proc_path(process as u32).join("mem"));
+    memory.is_ok_and(|memory| memory.write_all_at(code, address.0).is_ok())
 }
 
 /// Copies a page of this process that the kernel changes at any time (`[vvar]`), or that may not be there.

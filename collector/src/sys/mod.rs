@@ -26,7 +26,9 @@ pub(crate) use event::{EventFd, Scope};
 pub(crate) use inherited::{allocate_from_one_arena, is_ignored};
 pub use inherited::{allocate_in_large_steps, ignore_file_size_signal, raise_limits, with_inherited};
 pub(crate) use measuring_child::{Measuring, MeasuringChild};
-pub(crate) use memory::{can_be_executed, copy_own_page, is_same_file, read_memory, read_pages, write_memory};
+pub(crate) use memory::{
+    can_be_executed, copy_own_page, is_same_file, read_memory, read_pages, write_code, write_memory,
+};
 pub(crate) use mounts::{Mounts, Server};
 pub(crate) use page_tables::{PageTables, comes_alone};
 #[cfg(feature = "simulated-pmu")]
@@ -36,7 +38,7 @@ pub(crate) use ptrace::{
     signal_info, signal_mask,
 };
 pub(crate) use registers::{RegisterArea, ThreadRegisters, USER_CS_64};
-pub(crate) use remote::{HeldThread, RemoteError, share_memory};
+pub(crate) use remote::{HeldThread, share_memory};
 pub(crate) use restartable_sequences::section_of_sequences;
 pub(crate) use ring::Ring;
 pub(crate) use signals::{

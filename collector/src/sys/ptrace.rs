@@ -3,7 +3,7 @@
 use std::ptr::addr_of_mut;
 
 use crate::errno::Errno;
-use crate::sys::signals::SignalInfo;
+use crate::sys::signals::{POLL_HUP, POLL_IN, SignalInfo};
 
 /// Something a traced thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,27 +95,44 @@ pub(crate) fn signal_mask(thread: i32) -> Result<u64, Errno> {
     if result < 0 { Err(Errno::last()) } else { Ok(mask) }
 }
 
-/// The next report of a thread that the calling thread traces, if there is one.
+/// The next report of a thread that the calling thread traces, if there is one. A signal of the program's is reported until the thread has been
+/// let go: a report that was taken takes the signal with it if this process is killed before (`wait_task_stopped` in the kernel's `exit.c`).
 pub(crate) fn next_report() -> Option<(i32, Report)> {
-    let mut status = 0;
-    // SAFETY: the kernel writes one int to the address given.
-    let thread = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
-    if thread <= 0 {
-        return None;
+    const TRACED: libc::c_int = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
+    loop {
+        // SAFETY: a zeroed siginfo_t is a valid place for waitid(2) to write to, which leaves it zeroed where nothing is reported; `si_pid` and
+        // `si_status` are those of reports of children.
+        let (done, thread, status, code) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let options = TRACED | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
+            let done = libc::waitid(libc::P_ALL, 0, &raw mut info, options);
+            (done, info.si_pid(), info.si_status(), info.si_code)
+        };
+        if done != 0 || thread == 0 {
+            return None;
+        }
+        let is_signal = code == libc::CLD_TRAPPED && status & !0x7f == 0;
+        if is_signal && is_of_program(thread, status) {
+            return Some((thread, Report::Signal(status)));
+        }
+        let mut status = 0;
+        // SAFETY: the kernel writes one int to the address given.
+        if unsafe { libc::waitpid(thread, &mut status, TRACED) } == thread {
+            return Some((thread, Report::of(status)));
+        }
+        // It was killed meanwhile, which it reports next.
     }
-    Some((thread, Report::of(status)))
 }
 
-/// Waits for the next report of this thread.
-pub(crate) fn report_of(thread: i32) -> Result<Report, Errno> {
-    let mut status = 0;
-    // SAFETY: the kernel writes one int to the address given.
-    while unsafe { libc::waitpid(thread, &mut status, libc::__WALL) } < 0 {
-        if Errno::last().0 != libc::EINTR {
-            return Err(Errno::last());
-        }
-    }
-    Ok(Report::of(status))
+/// Whether the signal a thread has stopped for is not one of an event's or a step's, which is not to reach the program.
+fn is_of_program(thread: i32, signal: i32) -> bool {
+    /// asm-generic/siginfo.h.
+    const TRAP_TRACE: i32 = 2;
+    let info = signal_info(thread);
+    info.is_ok_and(|info| match signal {
+        libc::SIGTRAP => info.code != TRAP_TRACE,
+        _ => !(POLL_IN..=POLL_HUP).contains(&info.code),
+    })
 }
 
 impl Report {

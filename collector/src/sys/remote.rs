@@ -1,40 +1,18 @@
-//! A stopped thread that makes system calls of ours: how the agent is mapped into a program.
+//! A stopped thread that is made to execute code of ours.
 
 use std::ptr::addr_of_mut;
 
 use agent::{Loading, ProgramRegisters};
 
 use crate::errno::Errno;
-use crate::sys::ptrace::{Report, report_of, resume, signal_info, signal_mask, single_step};
+use crate::sys::ptrace::signal_mask;
 use crate::sys::registers::{USER_CS_64, general};
 
-/// Stops of a thread that is to make one step, at most.
-const STOPS: u32 = 16;
-
-const PTRACE_SETSIGMASK: libc::c_uint = 0x420b;
 // asm/unistd_64.h.
 const SYS_IO_PGETEVENTS: i64 = 333;
 const PTRACE_GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
 
-/// Why a thread could not make a system call for us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RemoteError {
-    /// The system call failed, or the kernel refuses.
-    Errno(Errno),
-    /// A signal came before, which the thread is to get when it is let go.
-    Signal(i32),
-    /// The thread has ended; the status of wait(2).
-    Ended(i32),
-}
-
-impl From<Errno> for RemoteError {
-    fn from(errno: Errno) -> Self {
-        Self::Errno(errno)
-    }
-}
-
-/// A thread that stands still, with its registers and signal mask as they were. All its signals but that of a step are blocked until it is
-/// given back.
+/// A thread that stands still, as it stands there. Nothing of it is changed before it is left to other code.
 pub(crate) struct HeldThread {
     thread: i32,
     registers: libc::user_regs_struct,
@@ -67,8 +45,7 @@ fn goes_back(registers: &libc::user_regs_struct) -> bool {
 }
 
 impl HeldThread {
-    /// Takes hold of a stopped thread, if it stands in 64-bit code of its own, which it does not step through itself, and not in the middle
-    /// of a system call.
+    /// A stopped thread, if it stands in 64-bit code of its own, which it does not step through itself, and not in the middle of a system call.
     pub(crate) fn hold(thread: i32) -> Result<Option<Self>, Errno> {
         Self::hold_if(thread, |registers| !is_in_system_call(registers))
     }
@@ -88,9 +65,6 @@ impl HeldThread {
             return Ok(None);
         }
         held.mask = signal_mask(thread)?;
-        // One that is forced on a thread that blocks it takes the program's handler away (`force_sig_info` in the kernel's `signal.c`).
-        let mut all: u64 = !(1 << (libc::SIGTRAP - 1));
-        ask(thread, PTRACE_SETSIGMASK, 8, addr_of_mut!(all).cast())?;
         Ok(Some(held))
     }
 
@@ -101,44 +75,6 @@ impl HeldThread {
         let size = size_of_val(&configuration);
         ask(self.thread, PTRACE_GET_RSEQ_CONFIGURATION, size, configuration.as_mut_ptr().cast()).ok()?;
         Some(configuration[0]).filter(|&address| address != 0)
-    }
-
-    /// Makes it make a system call, by the instruction `syscall` at `instruction`. Returns the kernel's answer.
-    pub(crate) fn call(&mut self, instruction: u64, number: i64, arguments: [u64; 6]) -> Result<u64, RemoteError> {
-        let [rdi, rsi, rdx, r10, r8, r9] = arguments;
-        let (rax, rip, orig_rax) = (number as u64, instruction, u64::MAX);
-        let mut registers = libc::user_regs_struct { rax, rip, orig_rax, rdi, rsi, rdx, r10, r8, r9, ..self.registers };
-        ask(self.thread, libc::PTRACE_SETREGS, 0, addr_of_mut!(registers).cast())?;
-        single_step(self.thread, 0)?;
-        for _ in 0..STOPS {
-            let report = report_of(self.thread)?;
-            let is_sent = || signal_info(self.thread).is_ok_and(|info| info.code <= 0);
-            match report {
-                Report::Ended(status) => return Err(RemoteError::Ended(status)),
-                // SIGSTOP, which cannot be blocked.
-                Report::Signal(signal) if signal != libc::SIGTRAP || is_sent() => {
-                    return Err(RemoteError::Signal(signal));
-                }
-                Report::Signal(_) | Report::Event(..) => {}
-            }
-            ask(self.thread, libc::PTRACE_GETREGS, 0, addr_of_mut!(registers).cast())?;
-            let is_done = registers.rip == instruction + 2;
-            match (report, is_done) {
-                // Its process was stopped or goes on meanwhile. The signal of the step comes after that, or the step itself.
-                (Report::Event(..), true) => resume(self.thread, 0)?,
-                (Report::Event(..), false) => single_step(self.thread, 0)?,
-                (_, true) => return answer(registers.rax),
-                (_, false) => return Err(Errno(libc::EINTR).into()),
-            }
-        }
-        Err(Errno(libc::EINTR).into())
-    }
-
-    /// Gives it its registers and its mask again.
-    pub(crate) fn give_back(mut self) -> Result<(), Errno> {
-        let (registers, mask) = (addr_of_mut!(self.registers).cast(), addr_of_mut!(self.mask).cast());
-        ask(self.thread, libc::PTRACE_SETREGS, 0, registers)?;
-        ask(self.thread, PTRACE_SETSIGMASK, 8, mask)
     }
 
     /// What code needs that gives it all this itself, for the agent to come by this signal.
@@ -159,20 +95,11 @@ impl HeldThread {
         self.registers.rip
     }
 
-    /// Has it go on at `entry`, where code is that gives it its registers and its mask again.
+    /// Has it go on at `entry`, where code is that gives it its registers again. This is one request: the kernel does all of it or nothing,
+    /// whatever happens to the calling process.
     pub(crate) fn leave_to(self, entry: u64) -> Result<(), Errno> {
         let mut registers = libc::user_regs_struct { rip: entry, orig_rax: u64::MAX, ..self.registers };
-        let mut all = u64::MAX;
-        ask(self.thread, PTRACE_SETSIGMASK, 8, addr_of_mut!(all).cast())?;
         ask(self.thread, libc::PTRACE_SETREGS, 0, addr_of_mut!(registers).cast())
-    }
-}
-
-/// What the kernel answered a system call.
-fn answer(rax: u64) -> Result<u64, RemoteError> {
-    match rax as i64 {
-        error @ -4095..0 => Err(Errno(-error as i32).into()),
-        _ => Ok(rax),
     }
 }
 

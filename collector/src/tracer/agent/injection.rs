@@ -1,24 +1,25 @@
-//! Putting the agent into a process: one of its threads stands still, maps a page, and is given code there that maps the image and installs the
-//! handler ([`agent::page`]).
+//! Putting the agent into a process: one of its threads stands still, and is sent to code that maps a page ([`agent::code_to_map`]), in which
+//! there is code that maps the image and installs the handler ([`agent::page`]).
 //!
-//! The thread makes the one system call by an instruction `syscall` that every process has, in the kernel's own shared object (vdso(7)).
-//! Nothing of the program's memory is written, its stack neither. It is let go before the code runs, which needs no tracer: one that is
-//! killed leaves no thread behind in the middle of it.
+//! The first code is put where every process has room ([`Room`]). Nothing of the program's memory is written, its stack neither. The thread is
+//! let go before the code runs, which needs no tracer: one that is killed leaves no thread behind in the middle of it.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use addresses::Avma;
-use agent::{ENTRY, Image, LoadStatus, REGION, SCRATCH, STATUS, page};
+use agent::{Image, LoadStatus, PageFile, REGION, STATUS, code_to_map, page};
 
-use crate::errno::Errno;
-use crate::sys::process::{Guards, Mapping, guards, mappings, signals_blocked, signals_pending_and_blocked};
-use crate::sys::{HeldThread, RemoteError, read_memory, write_memory};
+use crate::sys::process::{
+    Guards, Mapping, guards, mappings, signals_blocked, signals_pending_and_blocked, signals_to_take,
+};
+use crate::sys::{HeldThread, cpu_time, read_memory};
 use crate::tracer::agent::filter_makers::makes_filters;
 use crate::tracer::agent::residents::taken_by;
+use crate::tracer::agent::vdso::{NO_ROOM, Room};
 use crate::tracer::notice::blocks_all;
 
-const PAGE: u64 = 4096;
 /// A program may install a handler after it got the agent: more of them do for the size of their window than for urgent data.
 const PREFERRED: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
 
@@ -27,31 +28,25 @@ const PREFERRED: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
 pub(crate) enum Refusal {
     /// Another time it may work.
     NotNow,
-    /// The same, and the thread is to get this signal.
-    Signal(i32),
     /// It will not work.
     Never(&'static str),
     /// It may not be traced.
     Barred,
-    /// The thread has ended; the status of wait(2).
-    Ended(i32),
 }
 
-impl From<RemoteError> for Refusal {
-    fn from(error: RemoteError) -> Self {
-        match error {
-            RemoteError::Ended(status) => Self::Ended(status),
-            RemoteError::Signal(signal) => Self::Signal(signal),
-            RemoteError::Errno(Errno(libc::EINTR)) => Self::NotNow,
-            RemoteError::Errno(_) => Self::Never("it may not map the agent"),
-        }
-    }
+/// An agent on its way into a process: a thread is to map it.
+pub(crate) struct OnTheWay {
+    /// What it maps first.
+    _page: PageFile,
+    room: Room,
+    /// CPU time of the process when the thread was sent.
+    began: Duration,
 }
 
 /// What is known of a process that may get the agent.
 pub(crate) struct Candidate {
     pub(crate) signal: i32,
-    system_call: u64,
+    maps: Vec<Mapping>,
 }
 
 impl Candidate {
@@ -62,7 +57,7 @@ impl Candidate {
         if !is_in_own_namespace(process) {
             return Err(Refusal::Never("it is in another namespace of processes"));
         }
-        // The signal of a step would end that.
+        // The agent's handler in its place would end that for the programs it executes.
         if ignored & 1 << (libc::SIGTRAP - 1) != 0 {
             return Err(Refusal::Never("it ignores SIGTRAP"));
         }
@@ -76,47 +71,51 @@ impl Candidate {
         if maps.iter().any(|map| map.start < REGION.end && REGION.start < map.end) {
             return Err(Refusal::Never(taken_by(process)));
         }
-        let system_call = system_call_in(&maps).ok_or(Refusal::Never("it has no vdso with a system call"))?;
         let free = |used: u64| PREFERRED.into_iter().find(|signal| used & 1 << (signal - 1) == 0);
         // A program that has handlers for both has one for everything, and signals that nobody sent are nothing new to it.
         let Some(signal) = free(caught | ignored | blocked).or_else(|| free(blocked)) else {
             return Err(Refusal::NotNow);
         };
-        Ok(Self { signal, system_call })
+        Ok(Self { signal, maps })
     }
 
-    /// Puts the agent in by a thread that stands still: it maps a page, is given the code that does the rest, and has to be let go. If this
-    /// fails, the thread has its registers back.
-    pub(crate) fn inject(&self, process: i32, thread: i32, image: &Image) -> Result<(), Refusal> {
-        let mut held = HeldThread::hold(thread).ok().flatten().ok_or(Refusal::NotNow)?;
-        let refusal = match self.give_code(&mut held, process, thread, image) {
-            Ok(()) => return held.leave_to(ENTRY).map_err(|_| Refusal::NotNow),
-            Err(ended @ Refusal::Ended(_)) => return Err(ended),
-            Err(refusal) => refusal,
-        };
-        held.give_back().map_err(|_| Refusal::NotNow)?;
-        Err(refusal)
-    }
-
-    fn give_code(&self, held: &mut HeldThread, process: i32, thread: i32, image: &Image) -> Result<(), Refusal> {
-        if is_in_restartable_sequence(held, process) || faults(thread) {
+    /// Sends a thread that stands still on its way to map the agent. It has to be let go.
+    pub(crate) fn inject(&self, process: i32, thread: i32, image: &Image) -> Result<OnTheWay, Refusal> {
+        let held = HeldThread::hold(thread).ok().flatten().ok_or(Refusal::NotNow)?;
+        if is_unfit(&held, process, thread) {
             return Err(Refusal::NotNow);
         }
         let own = std::process::id();
         let (memory, executable) =
             (format!("/proc/{own}/fd/{}", image.as_fd().as_raw_fd()), format!("/proc/{own}/exe"));
-        let page = page(image, &memory, &executable, &held.loading(self.signal)).ok_or(Refusal::Never("no code"))?;
-        let mapped = held.call(self.system_call, libc::SYS_mmap, one_page())?;
-        if mapped != SCRATCH {
-            // A kernel before 4.17 takes the address for a hint.
-            held.call(self.system_call, libc::SYS_munmap, [mapped, PAGE, 0, 0, 0, 0])?;
-            return Err(Refusal::Never("the place of the agent is taken"));
+        let loading = held.loading(self.signal);
+        let page = page(image, &memory, &executable, &loading).ok_or(Refusal::Never("no code"))?;
+        let page = PageFile::of(&page).map_err(|_| Refusal::NotNow)?;
+        let code = code_to_map(&page.path(), &loading).ok_or(Refusal::Never("no code"))?;
+        let room = Room::put(process, &self.maps, &code).ok_or(Refusal::Never(NO_ROOM))?;
+        let began = cpu_time(process).unwrap_or_default();
+        held.leave_to(room.start.0).map_err(|_| Refusal::NotNow)?;
+        Ok(OnTheWay { _page: page, room, began })
+    }
+}
+
+impl OnTheWay {
+    /// CPU time within which a thread has mapped the page, if it can, or has gone on without.
+    const LONGEST: Duration = Duration::from_millis(20);
+
+    /// What is known of it, in a process that has so many threads that may compute at the same time.
+    pub(crate) fn status(&self, process: i32, threads: u32) -> LoadStatus {
+        let status = read_status(process);
+        let used = || cpu_time(process).unwrap_or_default().saturating_sub(self.began);
+        match status {
+            None if used() > threads.max(1) * Self::LONGEST => LoadStatus::Failed,
+            _ => status.unwrap_or(LoadStatus::Working),
         }
-        if write_memory(process, &[(Avma(SCRATCH), &page)]).is_ok() {
-            return Ok(());
-        }
-        held.call(self.system_call, libc::SYS_munmap, [SCRATCH, PAGE, 0, 0, 0, 0])?;
-        Err(Refusal::Never("its memory cannot be written"))
+    }
+
+    /// The thread has mapped the page, from which it goes back where it was.
+    pub(crate) fn has_come(self, process: i32) {
+        self.room.clear(process);
     }
 }
 
@@ -162,11 +161,13 @@ pub(crate) fn has_filter_makers(process: i32) -> bool {
 
 /// Whether the code has done its work in a process.
 pub(crate) fn load_status(process: i32) -> LoadStatus {
+    read_status(process).unwrap_or(LoadStatus::Working)
+}
+
+/// `None` while the code is not there.
+fn read_status(process: i32) -> Option<LoadStatus> {
     let mut word = [0; 8];
-    match read_memory(process, Avma(STATUS), &mut word) {
-        true => LoadStatus::from(u64::from_ne_bytes(word)),
-        false => LoadStatus::Working,
-    }
+    read_memory(process, Avma(STATUS), &mut word).then(|| LoadStatus::from(u64::from_ne_bytes(word)))
 }
 
 /// Whether a process sees the same process ids: it opens the files of this one by its id.
@@ -192,13 +193,6 @@ pub(crate) fn lets_through(thread: i32, signal: i32) -> bool {
     blocks_all(blocked) || blocked & 1 << (signal - 1) == 0
 }
 
-/// Arguments of mmap(2) for the scratch page.
-fn one_page() -> [u64; 6] {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-    let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-    [SCRATCH, PAGE, protection as u64, flags as u64, u64::MAX, 0]
-}
-
 /// Reading memory of a device may do something.
 fn is_device(map: &Mapping) -> bool {
     let is_plain = [&b"/dev/shm/"[..], b"/dev/zero", b"/dev/hugepages/"].iter().any(|name| map.path.starts_with(name));
@@ -206,40 +200,23 @@ fn is_device(map: &Mapping) -> bool {
     names.iter().any(|name| map.path.starts_with(name)) && !is_plain
 }
 
+/// Whether a thread that stands still must not be sent elsewhere for a moment.
+pub(crate) fn is_unfit(held: &HeldThread, process: i32, thread: i32) -> bool {
+    REGION.contains(&held.place()) || is_in_restartable_sequence(held, process) || takes_signal(thread)
+}
+
 /// Whether the thread is between the first and the last instruction of a restartable sequence (rseq(2)): the kernel would not notice that it
 /// was elsewhere meanwhile.
-pub(crate) fn is_in_restartable_sequence(held: &HeldThread, process: i32) -> bool {
+fn is_in_restartable_sequence(held: &HeldThread, process: i32) -> bool {
     let Some(area) = held.restartable_sequences() else { return false };
     let mut sequence = [0; 8];
     !read_memory(process, Avma(area + 8), &mut sequence) || u64::from_ne_bytes(sequence) != 0
 }
 
-/// Whether a signal of a fault waits for the thread. It would come in place of the end of our step, blocked or not
-/// (`dequeue_synchronous_signal` in the kernel's `signal.c`).
-pub(crate) fn faults(thread: i32) -> bool {
+/// Whether a signal waits for the thread that it takes at once, of a fault perhaps, blocked or not: the handler would find it elsewhere,
+/// and a system call that is made again afterwards would not be interrupted.
+fn takes_signal(thread: i32) -> bool {
     const FAULTS: [i32; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGTRAP, libc::SIGFPE, libc::SIGSYS];
     let (pending, _) = signals_pending_and_blocked(thread as u32);
-    FAULTS.iter().any(|signal| pending & 1 << (signal - 1) != 0)
-}
-
-/// Where a process has an instruction `syscall` in the kernel's shared object.
-pub(crate) fn system_call_instruction(process: i32) -> Option<u64> {
-    system_call_in(&mappings(process as u32))
-}
-
-fn system_call_in(maps: &[Mapping]) -> Option<u64> {
-    let vdso = maps.iter().find(|map| map.path == b"[vdso]")?;
-    Some(vdso.start + own_system_call()?)
-}
-
-/// Where the kernel's shared object has an instruction `syscall`, from its start.
-fn own_system_call() -> Option<u64> {
-    static OFFSET: OnceLock<Option<u64>> = OnceLock::new();
-    *OFFSET.get_or_init(|| {
-        let own = std::process::id();
-        let map = mappings(own).into_iter().find(|map| map.path == b"[vdso]")?;
-        let mut bytes = vec![0; usize::try_from(map.end - map.start).ok()?];
-        read_memory(own as i32, Avma(map.start), &mut bytes).then_some(())?;
-        bytes.windows(2).position(|pair| pair == [0x0f, 0x05]).map(|at| at as u64)
-    })
+    FAULTS.iter().any(|signal| pending & 1 << (signal - 1) != 0) || signals_to_take(thread as u32) != 0
 }

@@ -30,5 +30,6 @@ mod residents;
 mod sideband;
 mod stops;
 mod tree;
+mod vdso;
 mod visits;
 mod waits;

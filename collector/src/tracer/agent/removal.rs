@@ -18,14 +18,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use addresses::Avma;
-use agent::{REGION, RESTORE, Resident, Restoring, Waiting};
+use agent::{REGION, RESTORE, Resident, Restoring, Waiting, code_to_unmap};
 use libc::user_regs_struct as Fields;
 
-use crate::sys::process::{exists, is_alive, signals_pending_and_blocked, signals_to_take, sleeps_at};
-use crate::sys::{EventFd, HeldThread, POLL_HUP, POLL_IN, RemoteError, Report, read_memory, write_memory};
-use crate::tracer::agent::injection::{
-    faults, filters_system_calls, is_in_restartable_sequence, system_call_instruction,
-};
+use crate::sys::process::{exists, is_alive, mappings, signals_pending_and_blocked, sleeps_at};
+use crate::sys::{EventFd, HeldThread, POLL_HUP, POLL_IN, Report, read_memory, write_memory};
+use crate::tracer::agent::injection::{filters_system_calls, is_unfit};
+use crate::tracer::agent::vdso::{NO_ROOM, Room};
 use crate::tracer::agent::visits::leave_system_call;
 use crate::tracer::kernel::linux::LinuxKernel;
 use crate::tracer::kernel::{Kernel, Processes};
@@ -56,8 +55,8 @@ struct Removal<'a> {
     kernel: &'a mut LinuxKernel,
     /// The thread that is traced.
     traced: Option<i32>,
-    /// What it is to get when it is let go.
-    signal: i32,
+    /// It was given a signal of its own.
+    passed_on: bool,
     began: Instant,
     /// Threads that will not come back to the agent though it waits for them.
     freed: HashSet<i32>,
@@ -69,7 +68,8 @@ struct Removal<'a> {
 /// Why it stays there. It does nothing any more.
 pub(crate) fn take_out(process: i32, resident: &Resident, kernel: &mut LinuxKernel) -> Result<(), Why> {
     let began = kernel.now();
-    let mut removal = Removal { process, resident, kernel, traced: None, signal: 0, began, freed: HashSet::new() };
+    let mut removal =
+        Removal { process, resident, kernel, traced: None, passed_on: false, began, freed: HashSet::new() };
     let done = removal.run();
     removal.let_go();
     // It has ended, or has another program now.
@@ -233,29 +233,19 @@ impl Removal<'_> {
 
     fn begin_restoring(&mut self) -> Result<(), Why> {
         self.by_some_thread(|removal, thread| {
-            // A signal that comes now would be handled before the system call is made again, and not interrupt it.
-            if signals_to_take(thread as u32) != 0 {
-                return Ok(false);
-            }
-            let Ok(Some(held)) = HeldThread::hold_waiting(thread) else { return Ok(false) };
-            if removal.is_unfit(&held, thread) {
-                let _ = held.give_back();
-                return Ok(false);
-            }
+            let Some(held) = removal.hold(thread) else { return Ok(false) };
             let pieces = Resident::code_to_restore(&held.loading(0)).ok_or("no code")?;
             let pieces = pieces.each_ref().map(|(address, bytes)| (Avma(*address), bytes.as_slice()));
-            if write_memory(removal.process, &pieces).is_err() {
-                let _ = held.give_back();
-                return Err("its memory cannot be written");
-            }
+            write_memory(removal.process, &pieces).map_err(|_| "its memory cannot be written")?;
             held.leave_to(RESTORE).map_err(|_| TOO_LONG)?;
             Ok(true)
         })
     }
 
-    /// Whether a thread that is held must not be made to do something.
-    fn is_unfit(&self, held: &HeldThread, thread: i32) -> bool {
-        REGION.contains(&held.place()) || is_in_restartable_sequence(held, self.process) || faults(thread)
+    /// A stopped thread that can be sent elsewhere for a moment.
+    fn hold(&self, thread: i32) -> Option<HeldThread> {
+        let held = HeldThread::hold_waiting(thread).ok().flatten();
+        held.filter(|held| !is_unfit(held, self.process, thread))
     }
 
     /// Until every thread was seen outside of the agent.
@@ -283,21 +273,40 @@ impl Removal<'_> {
     }
 
     fn unmap(&mut self) -> Result<(), Why> {
-        let system_call = system_call_instruction(self.process).ok_or("it has no vdso")?;
-        let all = [REGION.start, REGION.end - REGION.start, 0, 0, 0, 0];
+        let maps = mappings(self.process as u32);
         self.by_some_thread(|removal, thread| {
-            let Ok(Some(mut held)) = HeldThread::hold_waiting(thread) else { return Ok(false) };
-            let done = match removal.is_unfit(&held, thread) {
-                true => None,
-                false => Some(held.call(system_call, libc::SYS_munmap, all)),
-            };
-            let _ = held.give_back();
-            if let Some(Err(RemoteError::Signal(signal))) = done {
-                // SIGSTOP, which it gets when it is let go.
-                removal.signal = signal;
+            let Some(held) = removal.hold(thread) else { return Ok(false) };
+            let code = code_to_unmap(&held.loading(0)).ok_or("no code")?;
+            let room = Room::put(removal.process, &maps, &code).ok_or(NO_ROOM)?;
+            held.leave_to(room.start.0).map_err(|_| TOO_LONG)?;
+            removal.see_out_of(room, thread)?;
+            Ok(true)
+        })?;
+        while read_memory(self.process, Avma(agent::STATUS), &mut [0; 8]) {
+            self.has_time()?;
+            sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Lets a stopped thread execute what was put there, and clears it. Where a signal has come meanwhile, it stays: the thread may come back
+    /// from its handler.
+    fn see_out_of(&mut self, room: Room, thread: i32) -> Result<(), Why> {
+        self.passed_on = false;
+        loop {
+            let _ = self.kernel.resume(thread, 0);
+            if !self.comes_to_stand(thread)? {
+                return Ok(());
             }
-            Ok(matches!(done, Some(Ok(_))))
-        })
+            if !room.contains(self.kernel.register(thread, offset_of!(Fields, rip))) {
+                break;
+            }
+            self.has_time()?;
+        }
+        if !self.passed_on {
+            room.clear(self.process);
+        }
+        Ok(())
     }
 
     /// Stops one thread after the other until `done` says that one has done it: threads that compute, and when there are none for a while,
@@ -330,6 +339,11 @@ impl Removal<'_> {
             Err(errno) if errno.is_permission() && is_alive(thread as u32) => return Err("somebody else traces it"),
             Err(_) => return Ok(false),
         }
+        self.comes_to_stand(thread)
+    }
+
+    /// Stops a thread that is traced and runs; whether it stands still.
+    fn comes_to_stand(&mut self, thread: i32) -> Result<bool, Why> {
         let notice = best_notice(self.kernel.signals_blocked(thread), self.kernel.signals_caught(thread));
         let signal = match notice {
             Notice::Signal(signal) if self.kernel.is_computing(thread) => Some(signal),
@@ -352,6 +366,7 @@ impl Removal<'_> {
                 Some((_, Report::Signal(signal)))
                     if !clock.as_ref().is_some_and(|clock| is_of_clock(self.kernel, thread, clock.number())) =>
                 {
+                    self.passed_on = true;
                     let _ = self.kernel.resume(thread, signal);
                 }
                 Some(_) => {
@@ -369,7 +384,7 @@ impl Removal<'_> {
     /// The thread that was seized goes on, and nobody traces it.
     fn let_go(&mut self) {
         let Some(thread) = self.traced.take() else { return };
-        if self.kernel.detach(thread, std::mem::take(&mut self.signal)).is_ok() {
+        if self.kernel.detach(thread, 0).is_ok() {
             return;
         }
         // It does not stand still yet, or is about to end. A first thread that ends is not reported, and not waited for.

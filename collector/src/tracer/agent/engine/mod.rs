@@ -26,6 +26,7 @@ use crate::tracer::agent::engine::following::Followed;
 use crate::tracer::agent::engine::serving::Looks;
 pub(crate) use crate::tracer::agent::engine::starting::Running;
 use crate::tracer::agent::engine::starting::Starting;
+use crate::tracer::agent::injection::OnTheWay;
 use crate::tracer::agent::sideband::Sideband;
 use crate::tracer::agent::stops::Stops;
 use crate::tracer::agent::tree::Tree;
@@ -87,6 +88,8 @@ pub(crate) struct AgentEngine {
     /// Children of fork that have not become another program yet.
     young: VecDeque<(Instant, i32, i32)>,
     stops: Stops,
+    /// Agents that are being mapped, by their processes.
+    on_the_way: HashMap<i32, OnTheWay>,
     /// Visited threads on their way to a breakpoint.
     followed: HashMap<i32, Followed>,
     budget: Budget<EventFd>,
@@ -167,6 +170,7 @@ impl AgentEngine {
             visits: Visits::new(end),
             young: VecDeque::new(),
             stops: Stops::default(),
+            on_the_way: HashMap::new(),
             followed: HashMap::new(),
             budget,
             seed: fastrand::Rng::with_seed(seed),

@@ -18,8 +18,6 @@ use crate::tracer::notice::{Notice, SIGNALS, best_notice};
 
 /// A process gets the agent when it has computed for so long.
 const SETTLED: Duration = Duration::from_millis(20);
-/// A thread that stands still for the agent costs no more than this, however long it and the tracer wait for a CPU.
-const LONGEST_LOADING: Duration = Duration::from_millis(2);
 /// Where a thread was in a system call when it was to get the agent: so many times it is tried again soon, after so many ns of its CPU time on
 /// average.
 const TRIES: u32 = 4;
@@ -206,33 +204,22 @@ impl AgentEngine {
 
     /// Puts the agent into the process of a thread that stands still.
     fn put_in(&mut self, process: i32, thread: i32) {
-        let (began, own) = (self.kernel.now(), self.kernel.own_time());
         // It may have another program now, or filter its system calls.
         let image = self.collecting.made_image().ok_or(Refusal::NotNow);
         let done = image.and_then(|image| {
             let candidate = Candidate::of(process, thread)?;
-            candidate.inject(process, thread, image).map(|()| candidate.signal)
+            Ok((candidate.inject(process, thread, image)?, candidate.signal))
         });
-        if let Err(Refusal::Ended(status)) = done {
-            return self.report_end(thread, status);
-        }
-        if let Ok(signal) = done {
+        let done = done.map(|(way, signal)| {
+            self.on_the_way.insert(process, way);
             self.agents.injected += 1;
             self.next_look = LOADING;
             self.next_tick = self.next_tick.min(self.kernel.now() + LOADING);
             self.tree.set_state(process, State::Loading { signal });
             self.let_agent_know_at_once(thread, signal);
-        }
-        let signal = if let Err(Refusal::Signal(signal)) = done { signal } else { 0 };
-        self.release(thread, signal);
-        // What the program's side of it took; the tracer's own is known.
-        let waited = (self.kernel.now() - began).saturating_sub(self.kernel.own_time() - own).min(LONGEST_LOADING);
-        {
-            let statistics = &mut self.collecting.held().statistics;
-            statistics.time.stops += waited;
-            statistics.other_stops += 1;
-        }
-        self.budget.governor.spent(waited);
+        });
+        self.release(thread);
+        self.collecting.held().statistics.other_stops += 1;
         if let Err(refusal) = done {
             self.refused(process, thread, refusal);
         }
@@ -253,7 +240,7 @@ impl AgentEngine {
         let number = clock.map(|watched| watched.clock.number());
         let due = number.and_then(|number| self.collecting.held().clocks.get(&number).copied());
         let Some(due) = due.filter(|(id, _)| !self.is_off(id.pid)) else {
-            self.release(thread, 0);
+            self.release(thread);
             self.collecting.held().statistics.other_stops += 1;
             self.charge_stop(thread, own, Duration::ZERO);
             return self.try_again(thread);
@@ -288,7 +275,7 @@ impl AgentEngine {
 
     /// Lets a thread go that stands still and has nothing to do there.
     fn put_off(&mut self, thread: i32) {
-        self.release(thread, 0);
+        self.release(thread);
         self.try_again(thread);
     }
 
@@ -299,9 +286,9 @@ impl AgentEngine {
         self.released(thread, detached);
     }
 
-    /// Lets a thread go that stands still, with this signal or 0.
-    fn release(&mut self, thread: i32, signal: i32) {
-        let detached = self.kernel.detach(thread, signal);
+    /// Lets a thread go that stands still.
+    fn release(&mut self, thread: i32) {
+        let detached = self.kernel.detach(thread, 0);
         self.released(thread, detached);
     }
 
