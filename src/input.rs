@@ -14,7 +14,7 @@ use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
 use perfdata::Recording;
 
-use crate::commands::record;
+use crate::commands::record::{self, Wanted};
 use crate::models::{self, Chosen};
 use crate::output;
 use crate::output::Head;
@@ -67,8 +67,21 @@ pub struct InputArgs {
 impl InputArgs {
     /// Records if there is a command, opens the recording and analyses it.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+        self.analyze_until(None, group_by)
+    }
+
+    /// The same; a command is recorded until its numbers are good enough, in the rows that these options of `mix` ask for.
+    pub fn analyze_until(
+        &self,
+        precision: Option<(Wanted, Vec<OsString>)>,
+        group_by: GroupBy,
+    ) -> anyhow::Result<Analysis> {
         let chosen = self.analysis.rules()?; // Before a command runs for nothing.
-        self.analysis.analyze(&chosen, &self.recording()?, group_by, Detail::Blocks, Subset::Whole)
+        let recording = match self.command.is_empty() {
+            true => self.open()?,
+            false => record::record_for_analysis(&self.command, precision)?,
+        };
+        self.analysis.analyze(&chosen, &recording, group_by, Detail::Blocks, Subset::Whole)
     }
 
     /// The flow of a file, or of a command that is recorded first, and what is weaker in it than it could be, in sentences.
@@ -82,7 +95,7 @@ impl InputArgs {
 
     /// The recording that was named, or that of the command.
     pub fn recording(&self) -> anyhow::Result<Recording> {
-        if self.command.is_empty() { self.open() } else { record::record_for_analysis(&self.command) }
+        if self.command.is_empty() { self.open() } else { record::record_for_analysis(&self.command, None) }
     }
 
     /// The file that is read, if it is one.

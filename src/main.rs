@@ -37,6 +37,8 @@ enum Command {
     /// Record a command, a process or the whole machine
     Record(Box<commands::record::Args>),
     Control(commands::control::Args),
+    #[command(hide = true)]
+    Again(commands::again::Args),
     /// Print the instruction mix as a pivot table
     Mix(commands::mix::Args),
     /// Print how often every basic block ran
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Record(args) => commands::record::run(*args),
         Command::Control(args) => commands::control::run(&args),
+        Command::Again(args) => commands::again::run(&args),
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
         Command::Export(args) => commands::export::run(&args),

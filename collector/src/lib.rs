@@ -18,6 +18,7 @@ mod sys;
 pub mod tracer;
 
 pub use error::RecordError;
+pub use session::command::find_program;
 pub use session::command_outcome::{CommandError, CommandStatus};
 pub use session::limits::LimitError;
 pub use session::open::{KernelOpener, OpenError, Totals};

@@ -1,6 +1,7 @@
 //! `hbbp mix`: the instruction mix as a pivot table.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 use std::slice::from_ref;
@@ -11,6 +12,7 @@ use analyzer::uncertainty::Interval;
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
+use crate::commands::record::Wanted;
 use crate::input::{InputArgs, without_samples};
 use crate::output;
 use crate::output::{
@@ -37,6 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
+    /// Run the command again and again, for five minutes at most, until the largest rows are right within so many percent by chance
+    #[arg(long, value_name = "PCT", requires = "command")]
+    precision: Option<Wanted>,
+
     #[command(flatten)]
     input: InputArgs,
 
@@ -58,7 +64,8 @@ Examples:
 /// Prints the instruction mix of a recording as a pivot table.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let query = Query { rows: args.rows.clone(), columns: args.columns.clone(), filters: args.filters.clone() };
-    let analysis = args.input.analyze(group_by(&query))?;
+    let precision = args.precision.map(|wanted| (wanted, query_options(&query)));
+    let analysis = args.input.analyze_until(precision, group_by(&query))?;
     let result = mix(&analysis, &query)?;
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
@@ -100,6 +107,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Json => report.json(out),
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The options that ask for the same rows and columns.
+fn query_options(query: &Query) -> Vec<OsString> {
+    let keys = |keys: &[Dimension]| keys.iter().map(Dimension::to_string).collect::<Vec<_>>().join(",");
+    let mut options = vec!["--rows".to_owned(), keys(&query.rows)];
+    if !query.columns.is_empty() {
+        options.extend(["--columns".to_owned(), keys(&query.columns)]);
+    }
+    options.extend(query.filters.iter().flat_map(|filter| ["--filter".to_owned(), filter.to_string()]));
+    options.into_iter().map(OsString::from).collect()
 }
 
 fn group_by(query: &Query) -> GroupBy {

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod again;
 pub mod blocks;
 pub mod control;
 pub mod diff;

@@ -1,6 +1,7 @@
 //! `hbbp record`: from a running program to a recording.
 
 #[cfg_attr(not(feature = "simulated-pmu"), path = "record/no_simulation.rs")]
+mod precision;
 mod simulation;
 mod tracing;
 
@@ -22,9 +23,11 @@ use collector::plan::request::{Request, Target};
 use collector::plan::{EventOption, Options};
 use collector::session::{Outcome, Session, Summary};
 use collector::tracer::{BurstSize, TracerChoice, TracerOptions};
-use collector::{KernelOpener, Stop, allocate_in_large_steps, is_standard_output, raise_limits};
+use collector::{CommandError, KernelOpener, Stop, allocate_in_large_steps, is_standard_output, raise_limits};
 use perfdata::Recording;
 
+use crate::commands::record::precision::Goal;
+pub use crate::commands::record::precision::Wanted;
 use crate::commands::record::simulation::{SimulationArgs, TruthFile};
 use crate::output;
 
@@ -55,6 +58,10 @@ pub struct Args {
     /// Stop after this time; a command is then told to end (SIGTERM)
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
+    /// Go on until the largest rows of the instruction mix are right within so many percent by chance (95 %): a command is run again and
+    /// again, for five minutes at most, and what runs already is recorded on. How far the numbers got is printed
+    #[arg(long, value_name = "PCT", conflicts_with_all = ["off", "tid"])]
+    precision: Option<Wanted>,
     /// Begin switched off: nothing is recorded until the program or `hbbp control on` says so
     #[arg(long)]
     off: bool,
@@ -153,11 +160,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
-    let truth = args.simulation.truth.clone();
-    let request = match request(args) {
+    let (truth, wanted) = (args.simulation.truth.clone(), args.precision);
+    let mut request = match request(args) {
         Ok(request) => request,
         Err(reason) => return Ok(usage(&reason.to_string())),
     };
+    let goal = match wanted.map(|wanted| set_goal(wanted, &mut request, Vec::new())).transpose() {
+        Ok(goal) => goal,
+        Err(error) => return not_begun(error),
+    };
+    let mut watch = None;
     let truth = truth.map(TruthFile::open).transpose()?;
     let mut said = Vec::new();
     let result = Session::prepare(&request, &machine).and_then(|session| {
@@ -166,6 +178,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if session.traces_branches() && request.tracer.kind == TracerChoice::Auto {
             say(&format!("branches are traced in software, at most {} % of CPU time", request.tracer.overhead));
         }
+        watch = goal.map(|goal| {
+            goal.watch(move |text| {
+                if !quiet {
+                    output::say(text);
+                }
+            })
+        });
         session.run(&mut |text| say(text))
     });
     match result {
@@ -175,6 +194,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             if !quiet {
                 closing_lines(&outcome.summary);
             }
+            watch.into_iter().for_each(|watch| say(&watch.conclude()));
             let code = exit_code(&outcome);
             match (truth, &outcome.summary.simulation) {
                 (Some(file), Some(done)) => {
@@ -208,10 +228,13 @@ fn no_exact_counts(file: TruthFile) {
 
 /// Records a command as `hbbp record -- COMMAND` does, for a report that follows on standard output. The recording lives in a
 /// file that has no name any more.
-pub fn record_for_analysis(command: &[OsString]) -> anyhow::Result<Recording> {
+pub fn record_for_analysis(
+    command: &[OsString],
+    precision: Option<(Wanted, Vec<OsString>)>,
+) -> anyhow::Result<Recording> {
     let folder = tempfile::Builder::new().prefix("hbbp-").tempdir().context("a folder for the recording")?;
     let output = folder.path().join("hbbp.data");
-    let request = Request {
+    let mut request = Request {
         command: command.to_vec(),
         stdout_to_stderr: true,
         output: output.clone(),
@@ -220,13 +243,31 @@ pub fn record_for_analysis(command: &[OsString]) -> anyhow::Result<Recording> {
     };
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
-    let outcome = Session::prepare(&request, &machine)?.run(&mut |text| output::say(text))?;
+    let goal = precision.map(|(wanted, rows)| set_goal(wanted, &mut request, rows)).transpose()?;
+    let session = Session::prepare(&request, &machine)?;
+    let watch = goal.map(|goal| goal.watch(|text| output::say(text)));
+    let outcome = session.run(&mut |text| output::say(text))?;
+    watch.into_iter().for_each(|watch| output::say(watch.conclude()));
     if let Some(status) = outcome.command
         && status != CommandStatus::Exited(0)
     {
         say!("the command ended with {status}");
     }
     Ok(Recording::open(&output)?)
+}
+
+/// The command of a request becomes one that is run again until its numbers are good enough. `rows`: options of `mix`.
+fn set_goal(wanted: Wanted, request: &mut Request, rows: Vec<OsString>) -> anyhow::Result<Goal> {
+    let goal = Goal::of(request, wanted, rows)?;
+    request.command = goal.command(&request.command)?;
+    Ok(goal)
+}
+
+/// What the process exits with if it cannot begin: as a shell does, if there is no such command.
+fn not_begun(error: anyhow::Error) -> anyhow::Result<ExitCode> {
+    let code = error.downcast_ref::<CommandError>().ok_or_else(|| anyhow!("{error:#}"))?.exit_code();
+    output::say(error.to_string());
+    Ok(ExitCode::from(code))
 }
 
 fn usage(reason: &str) -> ExitCode {
@@ -257,6 +298,12 @@ fn request(args: Args) -> anyhow::Result<Request> {
     }
     if is_standard_output(&args.output) && args.simulation.writes_to_standard_output() {
         bail!("recording and exact counts cannot both go to standard output");
+    }
+    if args.precision.is_some() && is_standard_output(&args.output) {
+        bail!("--precision reads the recording while it is written: it needs a file");
+    }
+    if args.precision.is_some() && !args.command.is_empty() && (args.all_cpus || !args.pid.is_empty()) {
+        bail!("--precision decides when a recording of what runs already ends: it cannot be a command that decides");
     }
     let target = if args.all_cpus
         || args.cpus.is_some() && args.command.is_empty() && args.pid.is_empty() && args.tid.is_empty()

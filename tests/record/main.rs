@@ -8,6 +8,7 @@ mod limits;
 mod output;
 #[path = "../support/place.rs"]
 mod place;
+mod precision;
 #[path = "../support/processes.rs"]
 mod processes;
 mod programs;

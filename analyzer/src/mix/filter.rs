@@ -1,5 +1,6 @@
 //! `--filter key=value`.
 
+use std::fmt;
 use std::str::FromStr;
 
 use crate::mix::{Dimension, UnknownDimension};
@@ -41,6 +42,13 @@ impl FromStr for Filter {
             None => (key, false),
         };
         Ok(Filter { key: key.parse()?, values: split_values(value), negated })
+    }
+}
+
+/// As it is read.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}{}", self.key, if self.negated { "!=" } else { "=" }, self.values.join(","))
     }
 }
 

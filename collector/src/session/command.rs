@@ -141,7 +141,7 @@ fn ended(status: WaitStatus) -> Option<CommandStatus> {
 ///
 /// # Errors
 /// No file of that name on `PATH`, or none that may be run.
-pub(crate) fn find_program(name: &OsString) -> Result<(), CommandError> {
+pub fn find_program(name: &OsString) -> Result<(), CommandError> {
     let error = |errno: i32| CommandError { program: PathBuf::from(name), source: io::Error::from_raw_os_error(errno) };
     let check = |path: PathBuf| {
         let c_path = CString::new(path.as_os_str().as_bytes()).ok()?;

@@ -1,5 +1,6 @@
 //! A recording from beginning to end.
 
+mod again;
 pub(crate) mod build_id;
 pub(crate) mod command;
 pub(crate) mod command_outcome;
@@ -39,6 +40,7 @@ use crate::machine::Machine;
 use crate::plan::choice::{Choice, choose};
 use crate::plan::event_spec::Levels;
 use crate::plan::request::{Request, Target};
+pub use crate::session::again::run_again;
 use crate::session::build_id::build_ids;
 use crate::session::command::{PreparedCommand, find_program};
 use crate::session::command_outcome::CommandStatus;

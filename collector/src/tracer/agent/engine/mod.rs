@@ -228,6 +228,8 @@ impl AgentEngine {
         self.see_happenings();
         self.watch_more();
         self.watch_grown_up();
+        // Another thread may have taken the signal that tells of them.
+        self.take_reports();
         self.see_loaded();
         self.follow_switch();
         self.start_standing();
