@@ -135,6 +135,14 @@ impl AnalysisArgs {
         options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
+    /// They as words, but for the number of threads.
+    pub fn words(&self) -> Vec<OsString> {
+        let symfs = self.binaries.symfs.iter().flat_map(|folder| ["--symfs".into(), folder.into()]);
+        let binaries = self.binaries.binaries.iter().flat_map(|binary| ["--binary".into(), binary.into()]);
+        let model = self.model.iter().flat_map(|model| ["--model".into(), model.into()]);
+        symfs.chain(binaries).chain(model).collect()
+    }
+
     /// Whether it was said how to choose between the sources.
     pub fn chooses(&self) -> bool {
         self.model.is_some()

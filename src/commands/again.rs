@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use collector::session::run_again;
+use rustix::process::getppid;
 
 /// Arguments of `again`.
 #[derive(clap::Args)]
@@ -29,8 +30,12 @@ pub fn runs(folder: &Path) -> PathBuf {
 
 /// Runs the command until it is enough, or it fails.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let recorder = getppid();
     let status = run_again(&args.command, |number| {
-        fs::write(runs(&args.folder), number.to_string()).is_ok() && !enough(&args.folder).exists()
+        // One that was killed says nothing any more.
+        getppid() == recorder
+            && fs::write(runs(&args.folder), number.to_string()).is_ok()
+            && !enough(&args.folder).exists()
     })?;
     Ok(ExitCode::from(status.exit_code()))
 }

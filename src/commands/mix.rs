@@ -64,7 +64,8 @@ Examples:
 /// Prints the instruction mix of a recording as a pivot table.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let query = Query { rows: args.rows.clone(), columns: args.columns.clone(), filters: args.filters.clone() };
-    let precision = args.precision.map(|wanted| (wanted, query_options(&query)));
+    let precision =
+        args.precision.map(|wanted| (wanted, [query_options(&query), args.input.analysis.words()].concat()));
     let analysis = args.input.analyze_until(precision, group_by(&query))?;
     let result = mix(&analysis, &query)?;
     let nothing = without_samples(&analysis);

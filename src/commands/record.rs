@@ -1,7 +1,7 @@
 //! `hbbp record`: from a running program to a recording.
 
-#[cfg_attr(not(feature = "simulated-pmu"), path = "record/no_simulation.rs")]
 mod precision;
+#[cfg_attr(not(feature = "simulated-pmu"), path = "record/no_simulation.rs")]
 mod simulation;
 mod tracing;
 
@@ -60,7 +60,7 @@ pub struct Args {
     duration: Option<Duration>,
     /// Go on until the largest rows of the instruction mix are right within so many percent by chance (95 %): a command is run again and
     /// again, for five minutes at most, and what runs already is recorded on. How far the numbers got is printed
-    #[arg(long, value_name = "PCT", conflicts_with_all = ["off", "tid"])]
+    #[arg(long, value_name = "PCT", conflicts_with_all = ["off", "tid", "no_inherit"])]
     precision: Option<Wanted>,
     /// Begin switched off: nothing is recorded until the program or `hbbp control on` says so
     #[arg(long)]
@@ -172,14 +172,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut watch = None;
     let truth = truth.map(TruthFile::open).transpose()?;
     let mut said = Vec::new();
-    let result = Session::prepare(&request, &machine).and_then(|session| {
+    let result = Session::prepare(&request, &machine).and_then(|mut session| {
         said.extend_from_slice(session.degradations());
         said.iter().for_each(|sentence| say(sentence));
         if session.traces_branches() && request.tracer.kind == TracerChoice::Auto {
             say(&format!("branches are traced in software, at most {} % of CPU time", request.tracer.overhead));
         }
         watch = goal.map(|goal| {
-            goal.watch(move |text| {
+            goal.watch(&mut session, move |text| {
                 if !quiet {
                     output::say(text);
                 }
@@ -243,9 +243,9 @@ pub fn record_for_analysis(
     };
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
-    let goal = precision.map(|(wanted, rows)| set_goal(wanted, &mut request, rows)).transpose()?;
-    let session = Session::prepare(&request, &machine)?;
-    let watch = goal.map(|goal| goal.watch(|text| output::say(text)));
+    let goal = precision.map(|(wanted, options)| set_goal(wanted, &mut request, options)).transpose()?;
+    let mut session = Session::prepare(&request, &machine)?;
+    let watch = goal.map(|goal| goal.watch(&mut session, |text| output::say(text)));
     let outcome = session.run(&mut |text| output::say(text))?;
     watch.into_iter().for_each(|watch| output::say(watch.conclude()));
     if let Some(status) = outcome.command
@@ -256,9 +256,9 @@ pub fn record_for_analysis(
     Ok(Recording::open(&output)?)
 }
 
-/// The command of a request becomes one that is run again until its numbers are good enough. `rows`: options of `mix`.
-fn set_goal(wanted: Wanted, request: &mut Request, rows: Vec<OsString>) -> anyhow::Result<Goal> {
-    let goal = Goal::of(request, wanted, rows)?;
+/// The command of a request becomes one that is run again until its numbers are good enough. `options`: those of `mix`.
+fn set_goal(wanted: Wanted, request: &mut Request, options: Vec<OsString>) -> anyhow::Result<Goal> {
+    let goal = Goal::of(request, wanted, options)?;
     request.command = goal.command(&request.command)?;
     Ok(goal)
 }

@@ -93,7 +93,7 @@ fn killed_before_each_request() {
     let Some(trials) = trials() else { return };
     let Some(dies) = build("dies", &["-shared", "-fPIC", "-ldl"]) else { return };
     let mut killed = 0;
-    for (trial, request) in ["threads", "timers"].iter().flat_map(|name| {
+    for (trial, request) in ["threads", "timers", "syscalls"].iter().flat_map(|name| {
         let trial = trials.iter().find(|trial| trial.command[0].ends_with(name)).unwrap();
         (1..=2 * kills()).map(move |request| (trial, request))
     }) {

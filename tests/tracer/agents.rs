@@ -187,6 +187,24 @@ fn bursts_go_on_after_system_calls() {
     assert!((0.8..1.25).contains(&ratio), "{ratio}: {tracer:#}");
 }
 
+/// Bursts that start right after a call stand for no time of the code that follows, and bursts end at calls: weighed otherwise, code on one side of them
+/// would count several times what it does.
+#[test]
+fn code_around_system_calls_counts_as_it_runs() {
+    let Some(place) = Place::to_trace() else { return };
+    let Some(around) = place.program("around", programs::AROUND) else { return };
+    let traced = record(&place, &["--overhead", "20"], &[text(&around), "100000"]);
+    let mix = place.json(&["mix", "--rows", "function", "--filter", "function!=[unreadable]", "--format", "json"]);
+    let share = |name: &str| {
+        let row = mix["rows"].as_array().unwrap().iter().find(|row| row["function"] == name);
+        row.unwrap_or_else(|| panic!("{name}: {mix:#}"))["share"].as_f64().unwrap()
+    };
+    // 16,000 instructions each, and some 1,000 of the calls.
+    let (before, after) = (share("before"), share("after"));
+    println!("{before:.3} before, {after:.3} after, {} bursts", traced.bursts.len());
+    assert!((before - 0.486).abs() < 0.12 && (after - 0.486).abs() < 0.12, "{before} {after}: {:#}", traced.tracer());
+}
+
 /// Whether the kernel is older than 5.11.
 fn cannot_dispatch() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();

@@ -164,6 +164,26 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// As much code before system calls as after them; says how many were interrupted.
+pub const AROUND: &str = r#"
+#include <poll.h>
+KEEP unsigned before(unsigned x) { for (int i = 0; i < 4000; i++) x = x * 3 + i; return x; }
+KEEP unsigned after(unsigned x) { for (int i = 0; i < 4000; i++) x = x * 5 + i; return x; }
+int main(int argc, char **argv) {
+    unsigned x = argc;
+    long interrupted = 0;
+    for (long i = atol(argv[1]); i > 0; i--) {
+        x = before(x);
+        struct timespec pause = {0, 20000};
+        if (i % 8 == 0) interrupted += nanosleep(&pause, 0) < 0;
+        for (int calls = 0; calls < 50; calls++) interrupted += poll(0, 0, 0) < 0;
+        x = after(x);
+    }
+    printf("%u, %ld interrupted\n", x, interrupted);
+    return interrupted != 0;
+}
+"#;
+
 /// `calls KIND MS`: cheap system calls of a kind, with some work between them; `sleep` sleeps for a millisecond.
 pub const CALLS: &str = r#"
 static volatile unsigned long sink;

@@ -258,7 +258,7 @@ fn programs_without_a_loader_say_so() {
 #[test]
 fn system_calls_are_not_interrupted_and_code_around_them_counts_alike() {
     let Some(denied) = Denied::new() else { return };
-    let Some(program) = denied.place.program("around", AROUND) else { return };
+    let Some(program) = denied.place.program("around", programs::AROUND) else { return };
     // Bursts much shorter than the two functions: one that starts at the end of `after` goes on into `before`, but none goes on after the calls.
     let (traced, _) = denied.trace(&["--overhead", "50", "--burst", "1000"], &[text(&program), "300000"]);
     // So many that chance does not make twice as many of one as of the other.
@@ -273,26 +273,6 @@ fn system_calls_are_not_interrupted_and_code_around_them_counts_alike() {
     println!("{ratio:.2} times as much before as after, {} bursts", traced.bursts.len());
     assert!((0.5..2.0).contains(&ratio), "{ratio}, {} bursts", traced.bursts.len());
 }
-
-/// As much code before system calls as after them; says how many were interrupted.
-const AROUND: &str = r#"
-#include <poll.h>
-KEEP unsigned before(unsigned x) { for (int i = 0; i < 4000; i++) x = x * 3 + i; return x; }
-KEEP unsigned after(unsigned x) { for (int i = 0; i < 4000; i++) x = x * 5 + i; return x; }
-int main(int argc, char **argv) {
-    unsigned x = argc;
-    long interrupted = 0;
-    for (long i = atol(argv[1]); i > 0; i--) {
-        x = before(x);
-        struct timespec pause = {0, 20000};
-        if (i % 8 == 0) interrupted += nanosleep(&pause, 0) < 0;
-        for (int calls = 0; calls < 50; calls++) interrupted += poll(0, 0, 0) < 0;
-        x = after(x);
-    }
-    printf("%u, %ld interrupted\n", x, interrupted);
-    return interrupted != 0;
-}
-"#;
 
 #[test]
 fn a_handler_of_the_programs_gets_what_is_its_own() {

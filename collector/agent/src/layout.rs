@@ -33,7 +33,7 @@ pub(crate) const COPIES: u64 = STUBS + CONTEXT_COUNT * STUBS_BYTES;
 pub(crate) const COPY_BYTES: u64 = 1 << 20;
 pub(crate) const SLOTS: u64 = COPIES + CONTEXT_COUNT * COPY_BYTES;
 /// For the strings and structures of the system calls that map the image.
-pub const SCRATCH: u64 = SLOTS + 0x800_0000;
+pub(crate) const SCRATCH: u64 = SLOTS + 0x800_0000;
 /// All of it.
 pub const REGION: Range<u64> = BASE..SCRATCH + 0x1000;
 

@@ -121,7 +121,7 @@ impl From<u64> for LoadStatus {
 }
 
 /// Where the thread has to go on once the page is there: it begins with the length of the code.
-pub const ENTRY: u64 = SCRATCH + 8;
+pub(crate) const ENTRY: u64 = SCRATCH + 8;
 
 /// The content of the scratch page. The files are opened by these paths. `None` if they are too long.
 pub fn page(image: &Image, memory_path: &str, executable_path: &str, loading: &Loading) -> Option<Vec<u8>> {

@@ -216,7 +216,7 @@ impl Resident {
     }
 
     /// The code that gives the program its handlers back, where they are the agent's, and then a thread what it has; with what it works
-    /// with: pieces of memory by their addresses. The thread has to block all signals when the code begins.
+    /// with: pieces of memory by their addresses.
     pub fn code_to_restore(thread: &Loading) -> Option<[(u64, Vec<u8>); 2]> {
         let data = Data { restored: 2, back: thread.back(), ..Data::default() };
         // SAFETY: `restore` begins with its length.

@@ -34,7 +34,7 @@ struct Data {
     rip: u64,
 }
 
-/// Code that maps the scratch page from the file with this path and goes on there, at [`ENTRY`]. If that fails, the thread goes on as it was.
+/// Code that maps the scratch page from the file with this path and goes on in it. If that fails, the thread goes on as it was.
 /// `None` if the path is too long.
 pub fn code_to_map(path: &str, loading: &Loading) -> Option<Vec<u8>> {
     code(map, path, loading)

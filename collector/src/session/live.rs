@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -34,6 +36,8 @@ pub(crate) struct Live {
     /// Processes or threads to be recorded; recording ends with the last.
     watched: Vec<Watched>,
     deadline: Option<Instant>,
+    /// Set when there is no reason to record more.
+    pub(crate) enough: Option<Arc<AtomicBool>>,
     began: Instant,
     /// Readable when a program, or somebody else, has said something.
     pub(crate) messages: Option<OwnedFd>,
@@ -55,7 +59,18 @@ impl Live {
         let watched = watched.iter().map(|&id| Watched { id, pidfd: open_pidfd(id), ended: false }).collect();
         let began = Instant::now();
         let heard = began.checked_sub(QUIET).unwrap_or(began);
-        Self { producers, signals, command: None, watched, deadline: None, began, messages: None, heard, records: true }
+        Self {
+            producers,
+            signals,
+            command: None,
+            watched,
+            deadline: None,
+            enough: None,
+            began,
+            messages: None,
+            heard,
+            records: true,
+        }
     }
 
     /// Begins to sample what runs already.
@@ -110,7 +125,8 @@ impl Live {
         if self.command.as_mut().is_some_and(|command| command.status().is_some()) {
             return Some(Stop::CommandEnded);
         }
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        let is_enough = self.enough.as_ref().is_some_and(|enough| enough.load(Ordering::Acquire));
+        if is_enough || self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Some(Stop::Duration);
         }
         for watched in &mut self.watched {

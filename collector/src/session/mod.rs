@@ -29,6 +29,8 @@ pub(crate) mod tracing;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use formats::metadata::{EventMetadata, FEATURE, Metadata, Provenance, RECORD_TYPE};
@@ -171,6 +173,11 @@ impl<'a> Session<'a> {
     /// Whether branches will be traced in software.
     pub fn traces_branches(&self) -> bool {
         self.introduction().tracer.is_some()
+    }
+
+    /// The recording ends, as if its time were up, once this is set.
+    pub fn ends_when(&mut self, enough: Arc<AtomicBool>) {
+        self.live.enough = Some(enough);
     }
 
     /// Starts the command and the events, records until there is a reason to stop, and completes the file. `say` hears what the user

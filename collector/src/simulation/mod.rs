@@ -53,7 +53,7 @@ impl Follower<SimulationStatistics> {
     /// It cannot be traced, and why.
     pub(crate) fn simulate(settings: SimulationSettings) -> Result<Self, AttachError> {
         Self::begin("hbbp-simulator", move |shared, signals, result: Sender<Result<(), AttachError>>| {
-            let mut simulator = Simulator::new(settings, shared, LinuxKernel::new(signals));
+            let mut simulator = Simulator::new(settings, shared, LinuxKernel::of_programs_that_end_with_it(signals));
             let attached = simulator.attach();
             let failed = attached.is_err();
             let _ = result.send(attached);

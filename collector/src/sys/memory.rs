@@ -64,10 +64,10 @@ pub(crate) fn write_memory(process: i32, pieces: &[(Avma, &[u8])]) -> Result<(),
     Ok(())
 }
 
-/// Writes to memory of a process that it may not write to itself; whether all could be written. The kernel makes a copy of the page
-/// for it.
-pub(crate) fn write_code(process: i32, address: Avma, code: &[u8]) -> bool {
-    let memory = File::options().write(true).open(proc_path(process as u32).join("mem"));
+/// Writes to memory of a thread's process that it may not write to itself; whether all could be written. The kernel makes a copy of the
+/// page for it. Some allow that only to who traces the thread (`proc_mem.force_override`, Linux 6.12).
+pub(crate) fn write_code(thread: i32, address: Avma, code: &[u8]) -> bool {
+    let memory = File::options().write(true).open(proc_path(thread as u32).join("mem"));
     memory.is_ok_and(|memory| memory.write_all_at(code, address.0).is_ok())
 }
 

@@ -3,7 +3,7 @@
 use std::ptr::addr_of_mut;
 
 use crate::errno::Errno;
-use crate::sys::signals::{POLL_HUP, POLL_IN, SignalInfo};
+use crate::sys::signals::SignalInfo;
 
 /// Something a traced thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,7 @@ pub(crate) fn interrupt(thread: i32) -> Result<(), Errno> {
 }
 
 /// `PTRACE_SINGLESTEP`: one instruction, with a signal for the thread or 0.
+#[cfg(feature = "simulated-pmu")]
 pub(crate) fn single_step(thread: i32, signal: i32) -> Result<(), Errno> {
     ptrace(libc::PTRACE_SINGLESTEP, thread, signal as usize)
 }
@@ -95,24 +96,25 @@ pub(crate) fn signal_mask(thread: i32) -> Result<u64, Errno> {
     if result < 0 { Err(Errno::last()) } else { Ok(mask) }
 }
 
-/// The next report of a thread that the calling thread traces, if there is one. A signal of the program's is reported until the thread has been
-/// let go: a report that was taken takes the signal with it if this process is killed before (`wait_task_stopped` in the kernel's `exit.c`).
-pub(crate) fn next_report() -> Option<(i32, Report)> {
+/// The next report of a thread that the calling thread traces, if there is one. Signals that are not `own` are reported until the thread has
+/// been let go: a report that was taken takes the signal with it if this process is killed before (`wait_task_stopped` in the kernel's
+/// `exit.c`).
+pub(crate) fn next_report(own: impl Fn(i32, SignalInfo) -> bool) -> Option<(i32, Report)> {
     const TRACED: libc::c_int = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
     loop {
         // SAFETY: a zeroed siginfo_t is a valid place for waitid(2) to write to, which leaves it zeroed where nothing is reported; `si_pid` and
         // `si_status` are those of reports of children.
         let (done, thread, status, code) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            let options = TRACED | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
-            let done = libc::waitid(libc::P_ALL, 0, &raw mut info, options);
+            // Stops of what is traced are reported without being asked for.
+            let done = libc::waitid(libc::P_ALL, 0, &raw mut info, TRACED | libc::WEXITED | libc::WNOWAIT);
             (done, info.si_pid(), info.si_status(), info.si_code)
         };
         if done != 0 || thread == 0 {
             return None;
         }
         let is_signal = code == libc::CLD_TRAPPED && status & !0x7f == 0;
-        if is_signal && is_of_program(thread, status) {
+        if is_signal && signal_info(thread).is_ok_and(|info| !own(status, info)) {
             return Some((thread, Report::Signal(status)));
         }
         let mut status = 0;
@@ -122,17 +124,6 @@ pub(crate) fn next_report() -> Option<(i32, Report)> {
         }
         // It was killed meanwhile, which it reports next.
     }
-}
-
-/// Whether the signal a thread has stopped for is not one of an event's or a step's, which is not to reach the program.
-fn is_of_program(thread: i32, signal: i32) -> bool {
-    /// asm-generic/siginfo.h.
-    const TRAP_TRACE: i32 = 2;
-    let info = signal_info(thread);
-    info.is_ok_and(|info| match signal {
-        libc::SIGTRAP => info.code != TRAP_TRACE,
-        _ => !(POLL_IN..=POLL_HUP).contains(&info.code),
-    })
 }
 
 impl Report {

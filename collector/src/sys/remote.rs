@@ -90,6 +90,10 @@ impl HeldThread {
         Loading { signal, registers, flags: to_be.eflags, mask: self.mask }
     }
 
+    pub(crate) fn thread(&self) -> i32 {
+        self.thread
+    }
+
     /// Where it stands.
     pub(crate) fn place(&self) -> u64 {
         self.registers.rip
@@ -97,8 +101,16 @@ impl HeldThread {
 
     /// Has it go on at `entry`, where code is that gives it its registers again. This is one request: the kernel does all of it or nothing,
     /// whatever happens to the calling process.
-    pub(crate) fn leave_to(self, entry: u64) -> Result<(), Errno> {
-        let mut registers = libc::user_regs_struct { rip: entry, orig_rax: u64::MAX, ..self.registers };
+    pub(crate) fn leave_to(&self, entry: u64) -> Result<(), Errno> {
+        self.set(libc::user_regs_struct { rip: entry, orig_rax: u64::MAX, ..self.registers })
+    }
+
+    /// It stands still again, and has executed nothing: it is as it was.
+    pub(crate) fn give_back(&self) -> Result<(), Errno> {
+        self.set(self.registers)
+    }
+
+    fn set(&self, mut registers: libc::user_regs_struct) -> Result<(), Errno> {
         ask(self.thread, libc::PTRACE_SETREGS, 0, addr_of_mut!(registers).cast())
     }
 }

@@ -10,6 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use collector::find_program;
 use collector::plan::request::{Request, Target};
-use rustix::process::{Signal, getpid, kill_process};
+use collector::session::Session;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -58,7 +60,7 @@ struct Reached {
 pub struct Goal {
     look: Look,
     folder: TempDir,
-    /// Whether a command is run again until it is enough; else this process is interrupted then.
+    /// Whether a command is run again until it is enough; else the recording ends then.
     again: bool,
 }
 
@@ -75,15 +77,15 @@ pub struct Watch {
 struct Look {
     wanted: Wanted,
     recording: PathBuf,
-    /// Options of `mix`, which say what the rows are.
-    rows: Vec<OsString>,
+    /// Options of `mix`: what the rows are, how to choose between the sources, where binaries are.
+    options: Vec<OsString>,
 }
 
 impl Goal {
     /// For a recording that is about to be made.
-    pub fn of(request: &Request, wanted: Wanted, rows: Vec<OsString>) -> anyhow::Result<Self> {
+    pub fn of(request: &Request, wanted: Wanted, options: Vec<OsString>) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("hbbp-").tempdir().context("a folder for --precision")?;
-        let look = Look { wanted, recording: request.output.clone(), rows };
+        let look = Look { wanted, recording: request.output.clone(), options };
         Ok(Self { look, folder, again: request.target == Target::Command })
     }
 
@@ -98,24 +100,27 @@ impl Goal {
         Ok(before.into_iter().chain(command.iter().cloned()).collect())
     }
 
-    /// Begins to look. `say` hears how far it is. Signals are blocked that are for the recorder ([`collector::session::Session::prepare`]): the new thread
-    /// would take them.
-    pub fn watch(self, say: impl Fn(&str) + Send + 'static) -> Watch {
+    /// Begins to look. `say` hears how far it is. A session blocks signals that are for the recorder: a thread that began before would
+    /// take them.
+    pub fn watch(self, session: &mut Session<'_>, say: impl Fn(&str) + Send + 'static) -> Watch {
         let began = Instant::now();
         let (ended, is_ended) = channel();
+        let enough = Arc::new(AtomicBool::new(false));
+        session.ends_when(enough.clone());
         let (watched, again) = (self.look.clone(), self.again);
-        let (enough, runs) = (again::enough(self.folder.path()), again::runs(self.folder.path()));
+        let (file, runs) = (again::enough(self.folder.path()), again::runs(self.folder.path()));
         let thread = spawn(move || {
             let mut wait = FIRST;
             while is_ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 let since = Instant::now();
-                let reached = watched.reached();
+                let is_late = again && began.elapsed() > LONGEST;
+                let reached = if is_late { Reached::default() } else { watched.reached() };
                 let (passed, took) = (began.elapsed(), since.elapsed());
-                if reached.is_enough || again && passed > LONGEST {
+                if is_late || reached.is_enough {
                     if again {
-                        let _ = fs::write(&enough, "");
+                        let _ = fs::write(&file, "");
                     } else {
-                        let _ = kill_process(getpid(), Signal::INT);
+                        enough.store(true, Ordering::Release);
                     }
                     return;
                 }
@@ -159,7 +164,7 @@ impl Look {
     fn error_by_chance(&self) -> Option<f64> {
         let mut mix = Command::new(std::env::current_exe().ok()?);
         mix.args(["mix", "--format", "json", "--threads", "1", "--top", "1", "-i"]).arg(&self.recording);
-        let output = mix.args(&self.rows).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        let output = mix.args(&self.options).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
         let report: Value = serde_json::from_slice(&output.stdout).ok()?;
         report.pointer("/head/precision/error_by_chance")?.as_f64()
     }
@@ -204,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_next_look_comes_when_it_is_likely_to_be_enough() {
-        let look = Look { wanted: Wanted(0.01), recording: PathBuf::new(), rows: Vec::new() };
+        let look = Look { wanted: Wanted(0.01), recording: PathBuf::new(), options: Vec::new() };
         let wait = |error| look.wait(Reached { error, is_enough: false }, Duration::from_secs(10)).as_secs_f64();
         assert_eq!(wait(None), 10.0);
         assert_eq!(wait(Some(0.1)), 10.0);

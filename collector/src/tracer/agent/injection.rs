@@ -37,7 +37,7 @@ pub(crate) enum Refusal {
 /// An agent on its way into a process: a thread is to map it.
 pub(crate) struct OnTheWay {
     /// What it maps first.
-    _page: PageFile,
+    page: PageFile,
     room: Room,
     /// CPU time of the process when the thread was sent.
     began: Duration,
@@ -92,10 +92,13 @@ impl Candidate {
         let page = page(image, &memory, &executable, &loading).ok_or(Refusal::Never("no code"))?;
         let page = PageFile::of(&page).map_err(|_| Refusal::NotNow)?;
         let code = code_to_map(&page.path(), &loading).ok_or(Refusal::Never("no code"))?;
-        let room = Room::put(process, &self.maps, &code).ok_or(Refusal::Never(NO_ROOM))?;
+        let room = Room::put(thread, &self.maps, &code).ok_or(Refusal::Never(NO_ROOM))?;
         let began = cpu_time(process).unwrap_or_default();
-        held.leave_to(room.start.0).map_err(|_| Refusal::NotNow)?;
-        Ok(OnTheWay { _page: page, room, began })
+        if held.leave_to(room.start.0).is_err() {
+            room.clear(thread);
+            return Err(Refusal::NotNow);
+        }
+        Ok(OnTheWay { page, room, began })
     }
 }
 
@@ -116,6 +119,12 @@ impl OnTheWay {
     /// The thread has mapped the page, from which it goes back where it was.
     pub(crate) fn has_come(self, process: i32) {
         self.room.clear(process);
+    }
+
+    /// The recording is over: the file stays open as long as this process lives. A thread that opened another one by its number would execute
+    /// that.
+    pub(crate) fn stays(self) {
+        std::mem::forget(self.page);
     }
 }
 

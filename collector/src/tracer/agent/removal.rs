@@ -49,14 +49,31 @@ type Why = &'static str;
 
 const TOO_LONG: Why = "its threads did not come to a place where it could be taken out";
 
+/// A thread that executes code in a room.
+struct Sent {
+    held: HeldThread,
+    room: Room,
+    signal: Signalled,
+}
+
+/// Whether a signal of the program's came to a thread on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signalled {
+    No,
+    /// Before it was on its way, which it did not go.
+    Before,
+    /// It may come back there from the handler.
+    Inside,
+}
+
 struct Removal<'a> {
     process: i32,
     resident: &'a Resident,
     kernel: &'a mut LinuxKernel,
     /// The thread that is traced.
     traced: Option<i32>,
-    /// It was given a signal of its own.
-    passed_on: bool,
+    /// Where it was sent, if it does not stand there any more.
+    sent: Option<Sent>,
     began: Instant,
     /// Threads that will not come back to the agent though it waits for them.
     freed: HashSet<i32>,
@@ -68,8 +85,7 @@ struct Removal<'a> {
 /// Why it stays there. It does nothing any more.
 pub(crate) fn take_out(process: i32, resident: &Resident, kernel: &mut LinuxKernel) -> Result<(), Why> {
     let began = kernel.now();
-    let mut removal =
-        Removal { process, resident, kernel, traced: None, passed_on: false, began, freed: HashSet::new() };
+    let mut removal = Removal { process, resident, kernel, traced: None, sent: None, began, freed: HashSet::new() };
     let done = removal.run();
     removal.let_go();
     // It has ended, or has another program now.
@@ -277,10 +293,12 @@ impl Removal<'_> {
         self.by_some_thread(|removal, thread| {
             let Some(held) = removal.hold(thread) else { return Ok(false) };
             let code = code_to_unmap(&held.loading(0)).ok_or("no code")?;
-            let room = Room::put(removal.process, &maps, &code).ok_or(NO_ROOM)?;
-            held.leave_to(room.start.0).map_err(|_| TOO_LONG)?;
-            removal.see_out_of(room, thread)?;
-            Ok(true)
+            let room = Room::put(thread, &maps, &code).ok_or(NO_ROOM)?;
+            if held.leave_to(room.start.0).is_err() {
+                room.clear(thread);
+                return Ok(false);
+            }
+            removal.see_out_of(Sent { held, room, signal: Signalled::No })
         })?;
         while read_memory(self.process, Avma(agent::STATUS), &mut [0; 8]) {
             self.has_time()?;
@@ -289,24 +307,38 @@ impl Removal<'_> {
         Ok(())
     }
 
-    /// Lets a stopped thread execute what was put there, and clears it. Where a signal has come meanwhile, it stays: the thread may come back
-    /// from its handler.
-    fn see_out_of(&mut self, room: Room, thread: i32) -> Result<(), Why> {
-        self.passed_on = false;
-        loop {
+    /// Lets a stopped thread execute what was put there, and clears it. Returns whether it did.
+    fn see_out_of(&mut self, sent: Sent) -> Result<bool, Why> {
+        let (thread, room) = (sent.held.thread(), sent.room);
+        self.sent = Some(sent);
+        let stands = loop {
             let _ = self.kernel.resume(thread, 0);
-            if !self.comes_to_stand(thread)? {
-                return Ok(());
+            match self.comes_to_stand(thread) {
+                Ok(true) if room.contains(self.kernel.register(thread, offset_of!(Fields, rip))) => {}
+                stands => break stands,
             }
-            if !room.contains(self.kernel.register(thread, offset_of!(Fields, rip))) {
-                break;
+            if let Err(why) = self.has_time() {
+                break Err(why);
             }
-            self.has_time()?;
+        };
+        let signal = self.sent.take().map(|sent| sent.signal);
+        if stands? && signal != Some(Signalled::Inside) {
+            room.clear(thread);
         }
-        if !self.passed_on {
-            room.clear(self.process);
+        Ok(signal != Some(Signalled::Before))
+    }
+
+    /// A thread is about to get a signal of its own. If it has executed nothing of where it was sent, it stands again where it was: the signal
+    /// may interrupt the system call that it was in.
+    fn gets_signal(&mut self, thread: i32) {
+        let rip = self.kernel.register(thread, offset_of!(Fields, rip));
+        if let Some(Sent { held, room, signal }) = &mut self.sent
+            && held.thread() == thread
+            && room.contains(rip)
+        {
+            let is_before = rip == room.start.0 && held.give_back().is_ok();
+            *signal = if is_before { Signalled::Before } else { Signalled::Inside };
         }
-        Ok(())
     }
 
     /// Stops one thread after the other until `done` says that one has done it: threads that compute, and when there are none for a while,
@@ -366,7 +398,7 @@ impl Removal<'_> {
                 Some((_, Report::Signal(signal)))
                     if !clock.as_ref().is_some_and(|clock| is_of_clock(self.kernel, thread, clock.number())) =>
                 {
-                    self.passed_on = true;
+                    self.gets_signal(thread);
                     let _ = self.kernel.resume(thread, signal);
                 }
                 Some(_) => {

@@ -18,18 +18,18 @@ pub(crate) struct Room {
 }
 
 /// Why there is no room.
-pub(crate) const NO_ROOM: &str = "its vdso has no room for the code that maps the agent";
+pub(crate) const NO_ROOM: &str = "its vdso has no room for code that maps the agent or unmaps it";
 
 impl Room {
-    /// Puts code into a process with these mappings, after what is there. What another one has put there is not touched: its thread may
-    /// still be on its way.
-    pub(crate) fn put(process: i32, maps: &[Mapping], code: &[u8]) -> Option<Self> {
+    /// Puts code into the process of a stopped thread, with these mappings, after what is there. What another one has put there is not touched:
+    /// its thread may still be on its way.
+    pub(crate) fn put(thread: i32, maps: &[Mapping], code: &[u8]) -> Option<Self> {
         let vdso = maps.iter().find(|map| map.path == b"[vdso]")?;
         let page = vdso.end.checked_sub(PAGE as u64).filter(|&page| page >= vdso.start)?;
         let mut content = [0; PAGE];
-        read_memory(process, Avma(page), &mut content).then_some(())?;
+        read_memory(thread, Avma(page), &mut content).then_some(())?;
         let start = Avma(page + after(&content, code.len())? as u64);
-        write_code(process, start, code).then_some(Self { start, bytes: code.len() })
+        write_code(thread, start, code).then_some(Self { start, bytes: code.len() })
     }
 
     /// Whether an address is in it.

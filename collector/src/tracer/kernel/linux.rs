@@ -12,9 +12,11 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::errno::Errno;
 use crate::sys::process::{self, Mapping};
 use crate::sys::{
-    self, EventFd, Mounts, PageTables, RegisterArea, Report, Scope, Server, SignalInfo, ThreadRegisters, WaitSet,
+    self, EventFd, Mounts, POLL_HUP, POLL_IN, PageTables, RegisterArea, Report, Scope, Server, SignalInfo,
+    ThreadRegisters, WaitSet,
 };
 use crate::tracer::kernel::{Kernel, Processes, ThreadEvent, ThreadMemory};
+use crate::tracer::notice::SIGNALS;
 
 /// How long a file that others serve is waited for.
 const LONGEST_READ: Duration = Duration::from_millis(100);
@@ -28,6 +30,8 @@ pub(crate) struct LinuxKernel {
     own_vvar: Option<u64>,
     page_tables: PageTables,
     mounts: Mounts,
+    /// Whether the program ends with the tracer, so that no signal of its own can be lost with that.
+    takes_all: bool,
 }
 
 impl LinuxKernel {
@@ -41,7 +45,14 @@ impl LinuxKernel {
             own_vvar: own.map(|map| map.start),
             page_tables: PageTables::default(),
             mounts: Mounts::default(),
+            takes_all: false,
         }
+    }
+
+    /// The same for programs that end with the tracer (`PTRACE_O_EXITKILL`).
+    #[cfg(feature = "simulated-pmu")]
+    pub(crate) fn of_programs_that_end_with_it(signals: WaitSet) -> Self {
+        Self { takes_all: true, ..Self::new(signals) }
     }
 }
 
@@ -69,7 +80,9 @@ impl Kernel for LinuxKernel {
     }
 
     fn next_report(&mut self) -> Option<(i32, Report)> {
-        sys::next_report()
+        let is_of_event =
+            |signal, info: SignalInfo| SIGNALS.contains(&signal) && (POLL_IN..=POLL_HUP).contains(&info.code);
+        sys::next_report(|signal, info| self.takes_all || is_of_event(signal, info))
     }
 
     fn wait(&mut self, timeout: Duration) -> Option<(i32, SignalInfo)> {

@@ -6,7 +6,7 @@ use agent::LoadStatus;
 
 use crate::sys::process::{guards, user_time};
 use crate::tracer::agent::engine::{AgentEngine, SOON_SEEN};
-use crate::tracer::agent::injection::{Refusal, has_filter_makers, lets_through, own_filters, waits_for};
+use crate::tracer::agent::injection::{Refusal, has_filter_makers, lets_through, load_status, own_filters, waits_for};
 use crate::tracer::agent::quiet::{LOOKS, longest_quiet};
 use crate::tracer::agent::tree::State;
 use crate::tracer::kernel::Kernel;
@@ -83,19 +83,15 @@ impl AgentEngine {
 
     /// Looks whether agents could be mapped.
     pub(super) fn see_loaded(&mut self) {
-        let loading = self.tree.loading();
-        self.on_the_way.retain(|process, _| loading.iter().any(|(loading, _)| loading == process));
-        for (process, signal) in loading {
+        for (process, signal) in self.tree.loading() {
             let threads = self.tree.threads_of(process).len().min(self.cpus) as u32;
             let Some(way) = self.on_the_way.get(&process) else { continue };
-            match way.status(process, threads) {
-                LoadStatus::Loaded => {
-                    self.on_the_way.remove(&process).into_iter().for_each(|way| way.has_come(process));
-                    self.has_agent(process, signal);
-                }
+            let status = way.status(process, threads);
+            self.see_arrived(process);
+            match status {
+                LoadStatus::Loaded => self.has_agent(process, signal),
                 LoadStatus::Working => {}
                 LoadStatus::Failed => {
-                    self.on_the_way.remove(&process);
                     self.agents.injected -= 1;
                     self.refused(
                         process,
@@ -104,6 +100,15 @@ impl AgentEngine {
                     );
                 }
             }
+        }
+    }
+
+    /// Takes away what a thread needed to map the agent, if it has. One that has not come may do so at any time.
+    pub(super) fn see_arrived(&mut self, process: i32) {
+        if load_status(process) != LoadStatus::Working
+            && let Some(way) = self.on_the_way.remove(&process)
+        {
+            way.has_come(process);
         }
     }
 

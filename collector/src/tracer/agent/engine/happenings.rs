@@ -52,6 +52,7 @@ impl AgentEngine {
             self.stop_watching(thread);
         }
         self.tree.set_state(process, State::Without);
+        self.on_the_way.remove(&process);
         self.visits.forget_process(process);
         self.tree.begins_anew(process, self.kernel.cpu_time(process).unwrap_or_default());
         self.stops.forget_waiting(process);
@@ -180,6 +181,7 @@ impl AgentEngine {
         self.starting.ended(thread);
         self.stop_watching(thread);
         if self.tree.forget(process) {
+            self.on_the_way.remove(&process);
             self.visits.forget_process(process);
             self.budget.thread_ends(process, &self.kernel);
         }

@@ -33,7 +33,7 @@ pub(super) fn take_out_what_is_left(processes: &[i32], kernel: &mut LinuxKernel)
 impl AgentEngine {
     /// Takes the agents out. None gets a signal any more.
     pub(super) fn leave(&mut self) {
-        let (began, parents) = (self.kernel.now(), &self.young);
+        let (began, parents) = (self.kernel.now(), self.young.clone());
         // Where system calls are filtered, making one again could kill, and nothing is taken out: the kernel lets these threads go. So it does
         // with those that wait where they must not be interrupted.
         let asked = self.stops.asked_before(Some(began)).into_iter();
@@ -45,7 +45,9 @@ impl AgentEngine {
         if self.settings.command.is_some() {
             return;
         }
-        let Some(image) = self.collecting.made_image() else { return };
+        if self.collecting.made_image().is_none() {
+            return;
+        }
         for process in self.tree.processes() {
             let is_young = self.tree.state(process) == Some(State::Young);
             let parent = parents.iter().find(|(_, young, _)| *young == process).map(|(.., parent)| *parent);
@@ -56,7 +58,10 @@ impl AgentEngine {
             while is_loading && load_status(process) == LoadStatus::Working && self.kernel.now() < began + LOADING {
                 sleep(LOADING / 50);
             }
-            let Some(resident) = own_agent(process, image) else { continue };
+            self.see_arrived(process);
+            let Some(resident) = self.collecting.made_image().and_then(|image| own_agent(process, image)) else {
+                continue;
+            };
             let is_late = self.kernel.now() > began + LONGEST;
             let done =
                 if is_late { Err("there was no time left") } else { take_out(process, &resident, &mut self.kernel) };

@@ -325,6 +325,7 @@ impl AgentEngine {
         self.budget.look_at_all_time(&self.kernel, &mut held.statistics);
         drop(held);
         self.leave();
+        self.on_the_way.drain().for_each(|(_, way)| way.stays());
         for thread in self.followed.keys().copied().collect::<Vec<i32>>() {
             self.ended_on_the_way(thread, "end of the recording");
         }
