@@ -194,7 +194,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             if !quiet {
                 closing_lines(&outcome.summary);
             }
-            watch.into_iter().for_each(|watch| say(&watch.conclude()));
+            watch.filter(|_| !quiet).into_iter().for_each(|watch| output::say(watch.conclude()));
             let code = exit_code(&outcome);
             match (truth, &outcome.summary.simulation) {
                 (Some(file), Some(done)) => {
