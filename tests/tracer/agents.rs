@@ -205,6 +205,37 @@ fn code_around_system_calls_counts_as_it_runs() {
     assert!((before - 0.486).abs() < 0.12 && (after - 0.486).abs() < 0.12, "{before} {after}: {:#}", traced.tracer());
 }
 
+/// As of a compiler at run time: it comes after the agent.
+#[test]
+fn a_process_that_makes_code_keeps_its_agent() {
+    const JIT: &str = r#"
+#include <sys/mman.h>
+int main(int argc, char **argv) {
+    volatile unsigned long sum = 0;
+    unsigned char *code = 0;
+    long count = atol(argv[1]);
+    for (long i = 0; i < count; i++) {
+        for (int k = 0; k < 1000; k++) sum += k;
+        if (i == count / 8) {
+            code = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            memcpy(code, "\x8d\x47\x01\xc3", 4);
+            mprotect(code, 1 << 20, PROT_READ | PROT_EXEC);
+        }
+        if (code) sum += ((int (*)(int))code)(argc);
+    }
+    printf("%lu\n", sum);
+    return 0;
+}
+"#;
+    let Some(place) = Place::to_trace() else { return };
+    let Some(jit) = place.program("jit", JIT) else { return };
+    // Longer than it takes until processes are looked at again.
+    let traced = record(&place, &["--overhead", "10"], &[text(&jit), "2000000"]);
+    assert_eq!(traced.number("/agents/injected"), 1, "{:#}", traced.tracer());
+    let said = traced.metadata["degradations"].to_string();
+    assert!(!said.contains("without an agent"), "{said}");
+}
+
 /// Whether the kernel is older than 5.11.
 fn cannot_dispatch() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();

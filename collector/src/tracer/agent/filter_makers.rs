@@ -41,7 +41,7 @@ fn is_code_of_file(map: &Mapping) -> bool {
     if REGION.contains(&map.start) {
         return false;
     }
-    let unnamed = [&b"/memfd:"[..], b"/dev/", b"/SYSV", b"/anon_hugepage", b"/[aio]"];
+    let unnamed = [&b"//anon"[..], b"/memfd:", b"/dev/", b"/SYSV", b"/anon_hugepage", b"/[aio]"];
     map.prot & 4 != 0 && map.path.starts_with(b"/") && !unnamed.iter().any(|name| map.path.starts_with(name))
 }
 
@@ -347,6 +347,28 @@ int main(int count, char **arguments) {
                 assert!(!found, "{kind:?}");
             }
         }
+    }
+
+    #[test]
+    fn code_without_a_file_is_not_looked_for_in_one() {
+        let map = |path: &[u8], prot| Mapping {
+            start: 0x1000,
+            end: 0x2000,
+            prot,
+            shared: false,
+            offset: 0,
+            device: (0, 0),
+            inode: 0,
+            path: path.to_vec(),
+        };
+        assert!(is_code_of_file(&map(b"/usr/lib/libc.so.6", 5)));
+        for (path, prot) in
+            [(&b"//anon"[..], 7), (b"[vdso]", 5), (b"/memfd:jit (deleted)", 7), (b"/usr/lib/libc.so.6", 3)]
+        {
+            assert!(!is_code_of_file(&map(path, prot)), "{path:?}");
+        }
+        // Nothing of it is taken for code that cannot be read.
+        assert_eq!(makes_filters(i32::MAX, &[map(b"//anon", 7)]), Some(false));
     }
 
     #[test]
