@@ -153,7 +153,7 @@ const MORE_EXAMPLES: &str = "  hbbp record --ebs-event cycles:u --lbr-event none
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     allocate_in_large_steps();
     let quiet = args.quiet;
-    let say = |text: &str| {
+    let say = move |text: &str| {
         if !quiet {
             output::say(text);
         }
@@ -178,13 +178,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if session.traces_branches() && request.tracer.kind == TracerChoice::Auto {
             say(&format!("branches are traced in software, at most {} % of CPU time", request.tracer.overhead));
         }
-        watch = goal.map(|goal| {
-            goal.watch(&mut session, move |text| {
-                if !quiet {
-                    output::say(text);
-                }
-            })
-        });
+        watch = goal.map(|goal| goal.watch(&mut session, say));
         session.run(&mut |text| say(text))
     });
     match result {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 use crate::bursts::Traced;
@@ -55,6 +55,20 @@ int main(int argc, char **argv) {
     for (int i = 0; i < count; i++) pthread_join(threads[i], 0);
     puts(wrong || !rounds ? "wrong" : "right");
     return wrong;
+}
+"#;
+
+/// Says that it has begun, and computes until standard input ends.
+const UNTIL_TOLD: &str = r#"
+static volatile unsigned long sink;
+static int until_told(void) {
+    puts("begun");
+    fflush(stdout);
+    fcntl(0, F_SETFL, O_NONBLOCK);
+    char byte;
+    while (read(0, &byte, 1) < 0) for (int i = 0; i < 100000; i++) sink += i;
+    puts("right");
+    return 0;
 }
 "#;
 
@@ -267,41 +281,43 @@ fn many_threads_get_their_clocks_as_the_budget_allows() {
     running.ends_right();
 }
 
+/// A program whose `main` ends with `return until_told();`.
+fn until_told(place: &Place, name: &str, source: &str) -> Option<PathBuf> {
+    place.program(name, &format!("{UNTIL_TOLD}{source}"))
+}
+
+/// It has bursts and no agent, for this reason.
+fn is_visited(place: &Place, program: &Path, why: &str) {
+    let running = Running::start(program, &[]);
+    let traced = running.record(place, &["--overhead", "20", "--duration", "1.5"]);
+    assert!(!traced.bursts.is_empty() && traced.number("/agents/injected") == 0, "{:#}", traced.tracer());
+    let said = traced.metadata["degradations"].to_string();
+    assert!(said.contains(why), "{said}");
+    running.ends_right();
+}
+
 #[test]
 fn a_process_that_cannot_have_an_agent_is_visited() {
     const SEALED: &str = r#"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
-static volatile unsigned long sink;
 int main(void) {
     struct sock_filter rules[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog filter = {1, rules};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 3;
-    puts("begun");
-    fflush(stdout);
-    fcntl(0, F_SETFL, O_NONBLOCK);
-    char byte;
-    while (read(0, &byte, 1) < 0) for (int i = 0; i < 100000; i++) sink += i;
-    puts("right");
-    return 0;
+    return until_told();
 }
 "#;
     let Some(place) = Place::to_trace() else { return };
-    let Some(program) = place.program("sealed", SEALED) else { return };
-    let running = Running::start(&program, &[]);
-    let traced = running.record(&place, &["--overhead", "20", "--duration", "1.5"]);
-    assert!(!traced.bursts.is_empty() && traced.number("/agents/injected") == 0, "{:#}", traced.tracer());
-    let said = traced.metadata["degradations"].to_string();
-    assert!(said.contains("1 process without an agent, stopped for each burst: it filters its system calls"), "{said}");
-    running.ends_right();
+    let Some(program) = until_told(&place, "sealed", SEALED) else { return };
+    is_visited(&place, &program, "1 process without an agent, stopped for each burst: it filters its system calls");
 }
 
 /// The end of the vdso, where the first code of an agent would be, is in use.
 #[test]
 fn where_there_is_no_room_for_its_first_code_a_process_is_visited() {
     const FULL: &str = r#"
-static volatile unsigned long sink;
 int main(void) {
     char line[512];
     unsigned long end = 0;
@@ -309,23 +325,12 @@ int main(void) {
     while (fgets(line, sizeof line, maps)) if (strstr(line, "[vdso]")) sscanf(line, "%*lx-%lx", &end);
     int memory = open("/proc/self/mem", O_RDWR);
     if (!end || pwrite(memory, "x", 1, end - 1) != 1) return 3;
-    puts("begun");
-    fflush(stdout);
-    fcntl(0, F_SETFL, O_NONBLOCK);
-    char byte;
-    while (read(0, &byte, 1) < 0) for (int i = 0; i < 100000; i++) sink += i;
-    puts("right");
-    return 0;
+    return until_told();
 }
 "#;
     let Some(place) = Place::to_trace() else { return };
-    let Some(program) = place.program("full", FULL) else { return };
-    let running = Running::start(&program, &[]);
-    let traced = running.record(&place, &["--overhead", "20", "--duration", "1.5"]);
-    assert!(!traced.bursts.is_empty() && traced.number("/agents/injected") == 0, "{:#}", traced.tracer());
-    let said = traced.metadata["degradations"].to_string();
-    assert!(said.contains("stopped for each burst: its vdso has no room"), "{said}");
-    running.ends_right();
+    let Some(program) = until_told(&place, "full", FULL) else { return };
+    is_visited(&place, &program, "stopped for each burst: its vdso has no room");
 }
 
 /// As a recorder of another version would have left it: a page at the agent's place, with another number.
@@ -333,17 +338,10 @@ int main(void) {
 fn the_agent_of_another_version_is_recognised() {
     const OLD: &str = r#"
 #include <sys/mman.h>
-static volatile unsigned long sink;
 int main(void) {
     char *page = mmap((void *)0x3b6f28080000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     memcpy(page + 0x900, "hbbp-ag0", 8);
-    puts("begun");
-    fflush(stdout);
-    fcntl(0, F_SETFL, O_NONBLOCK);
-    char byte;
-    while (read(0, &byte, 1) < 0) for (int i = 0; i < 100000; i++) sink += i;
-    puts("right");
-    return 0;
+    return until_told();
 }
 "#;
     let Some(place) = Place::to_trace() else { return };
@@ -352,7 +350,7 @@ int main(void) {
     assert!(output.status.success(), "{}", errors(&output));
     let end = Traced::read(&place.recording()).number("/agents/end");
     let source = OLD.replace("0x3b6f28080000", &format!("{:#x}", end - 4096));
-    let Some(program) = place.program("old", &source) else { return };
+    let Some(program) = until_told(&place, "old", &source) else { return };
     let running = Running::start(&program, &[]);
     let traced = running.record(&place, &["--overhead", "20", "--duration", "1.5"]);
     let said = traced.metadata["degradations"].to_string();

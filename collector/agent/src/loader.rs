@@ -13,6 +13,7 @@ use std::io;
 use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::process;
 use std::slice;
 
 use crate::image::{Image, Source, memory_file};
@@ -123,8 +124,8 @@ impl From<u64> for LoadStatus {
 /// Where the thread has to go on once the page is there: it begins with the length of the code.
 pub(crate) const ENTRY: u64 = SCRATCH + 8;
 
-/// The content of the scratch page. The files are opened by these paths. `None` if they are too long.
-pub fn page(image: &Image, memory_path: &str, executable_path: &str, loading: &Loading) -> Option<Vec<u8>> {
+/// The content of the scratch page. `None` if it has no room for all.
+pub fn page(image: &Image, loading: &Loading) -> Option<Vec<u8>> {
     let mut parts = [PartToMap::default(); PARTS + 1];
     for (to_map, part) in parts[..PARTS].iter_mut().zip(image.parts()) {
         let (protection, flags) = part.mmap_flags();
@@ -137,14 +138,9 @@ pub fn page(image: &Image, memory_path: &str, executable_path: &str, loading: &L
             of_executable: u64::from(part.source == Source::Executable),
         };
     }
-    let path = |path: &str| {
-        let mut bytes = [0; PATH];
-        bytes[..PATH - 1].get_mut(..path.len())?.copy_from_slice(path.as_bytes());
-        Some(bytes)
-    };
     let data = Data {
-        memory_path: path(memory_path)?,
-        executable_path: path(executable_path)?,
+        memory_path: path_bytes(&path_of(&image.file))?,
+        executable_path: path_bytes(&format!("/proc/{}/exe", process::id()))?,
         parts,
         action: image.action(),
         signal: loading.signal as u64,
@@ -163,6 +159,18 @@ pub fn page(image: &Image, memory_path: &str, executable_path: &str, loading: &L
     page[(DATA - SCRATCH) as usize..].get_mut(..data.len())?.copy_from_slice(&data);
     page.extend_from_slice(&resident::description(image, loading.signal));
     Some(page)
+}
+
+/// Where processes in the same namespaces open a file of this one.
+fn path_of(file: &impl AsRawFd) -> String {
+    format!("/proc/{}/fd/{}", process::id(), file.as_raw_fd())
+}
+
+/// A path as the code has it, with a zero at its end. `None` if it is too long.
+pub(crate) fn path_bytes(path: &str) -> Option<[u8; PATH]> {
+    let mut bytes = [0; PATH];
+    bytes[..PATH - 1].get_mut(..path.len())?.copy_from_slice(path.as_bytes());
+    Some(bytes)
 }
 
 /// A page that other processes can map by its path, as long as this is there.
@@ -184,7 +192,7 @@ impl PageFile {
 
     /// Where processes in the same namespaces open it.
     pub fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+        path_of(&self.file)
     }
 }
 

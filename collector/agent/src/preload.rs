@@ -15,7 +15,6 @@
 
 use std::arch::naked_asm;
 use std::mem::offset_of;
-use std::os::fd::AsRawFd;
 
 use object::elf;
 
@@ -105,12 +104,10 @@ impl Preload {
 
     /// One by which processes get this image, whose timers are from now on of this clock. `None` if its code has no room.
     pub fn of(image: &Image, clock: Clock) -> Option<Self> {
-        let own = std::process::id();
-        let (memory, executable) = (format!("/proc/{own}/fd/{}", image.file.as_raw_fd()), format!("/proc/{own}/exe"));
         // The handler fills in where the thread goes on.
         let loading =
             Loading { signal: SIGNAL_OF_TIMERS, registers: ProgramRegisters::default(), flags: 0, mask: u64::MAX };
-        let scratch = loader::page(image, &memory, &executable, &loading)?;
+        let scratch = loader::page(image, &loading)?;
         // SAFETY: `begin` begins with its length.
         let code = unsafe { code_of(begin as *const u8, 0) }?;
         let of_thread = clock == Clock::Thread;

@@ -9,7 +9,7 @@ use std::arch::naked_asm;
 use std::mem::offset_of;
 
 use crate::layout::{REGION, SCRATCH};
-use crate::loader::{ENTRY, Loading, PATH, bytes_of, code_of};
+use crate::loader::{ENTRY, Loading, PATH, bytes_of, code_of, path_bytes};
 
 const PAGE: u64 = 4096;
 
@@ -46,8 +46,7 @@ pub fn code_to_unmap(loading: &Loading) -> Option<Vec<u8>> {
 }
 
 fn code(start: unsafe extern "C" fn(), path: &str, loading: &Loading) -> Option<Vec<u8>> {
-    let mut data = Data { path: [0; PATH], ..Data::of(loading) };
-    data.path[..PATH - 1].get_mut(..path.len())?.copy_from_slice(path.as_bytes());
+    let data = Data::of(path_bytes(path)?, loading);
     // SAFETY: both begin with their length, and end with data, of which the last word says where the thread goes on.
     let mut code = unsafe { code_of(start as *const u8, data.rip) }?;
     let place = code.len().checked_sub(size_of::<Data>())?;
@@ -57,10 +56,10 @@ fn code(start: unsafe extern "C" fn(), path: &str, loading: &Loading) -> Option<
 }
 
 impl Data {
-    fn of(loading: &Loading) -> Self {
+    fn of(path: [u8; PATH], loading: &Loading) -> Self {
         let [rax, rcx, rdx, _, _, _, rsi, rdi, r8, r9, r10, r11, ..] = loading.registers.general;
         let (mask, rip) = (loading.mask, loading.registers.rip);
-        Self { path: [0; PATH], all_signals: u64::MAX, mask, rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rip }
+        Self { path, all_signals: u64::MAX, mask, rax, rcx, rdx, rsi, rdi, r8, r9, r10, r11, rip }
     }
 }
 

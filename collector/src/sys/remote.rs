@@ -90,10 +90,6 @@ impl HeldThread {
         Loading { signal, registers, flags: to_be.eflags, mask: self.mask }
     }
 
-    pub(crate) fn thread(&self) -> i32 {
-        self.thread
-    }
-
     /// Where it stands.
     pub(crate) fn place(&self) -> u64 {
         self.registers.rip

@@ -85,6 +85,13 @@ pub(crate) struct SignalInfo {
     pub(crate) fd: i32,
 }
 
+impl SignalInfo {
+    /// Whether it is one of those that descriptors of events send (fcntl(2), F_SETSIG).
+    pub(crate) fn is_of_descriptor(self) -> bool {
+        (POLL_IN..=POLL_HUP).contains(&self.code)
+    }
+}
+
 /// SIGCHLD and one more signal kept pending for a thread that waits for them.
 pub(crate) struct Waiting {
     set: libc::sigset_t,

@@ -4,7 +4,6 @@
 //! The first code is put where every process has room ([`Room`]). Nothing of the program's memory is written, its stack neither. The thread is
 //! let go before the code runs, which needs no tracer: one that is killed leaves no thread behind in the middle of it.
 
-use std::os::fd::{AsFd, AsRawFd};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -85,11 +84,8 @@ impl Candidate {
         if is_unfit(&held, process, thread) {
             return Err(Refusal::NotNow);
         }
-        let own = std::process::id();
-        let (memory, executable) =
-            (format!("/proc/{own}/fd/{}", image.as_fd().as_raw_fd()), format!("/proc/{own}/exe"));
         let loading = held.loading(self.signal);
-        let page = page(image, &memory, &executable, &loading).ok_or(Refusal::Never("no code"))?;
+        let page = page(image, &loading).ok_or(Refusal::Never("no code"))?;
         let page = PageFile::of(&page).map_err(|_| Refusal::NotNow)?;
         let code = code_to_map(&page.path(), &loading).ok_or(Refusal::Never("no code"))?;
         let room = Room::put(thread, &self.maps, &code).ok_or(Refusal::Never(NO_ROOM))?;

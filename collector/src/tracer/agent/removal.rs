@@ -22,7 +22,7 @@ use agent::{REGION, RESTORE, Resident, Restoring, Waiting, code_to_unmap};
 use libc::user_regs_struct as Fields;
 
 use crate::sys::process::{exists, is_alive, mappings, signals_pending_and_blocked, sleeps_at};
-use crate::sys::{EventFd, HeldThread, POLL_HUP, POLL_IN, Report, read_memory, write_memory};
+use crate::sys::{EventFd, HeldThread, Report, read_memory, write_memory};
 use crate::tracer::agent::injection::{filters_system_calls, is_unfit};
 use crate::tracer::agent::vdso::{NO_ROOM, Room};
 use crate::tracer::agent::visits::leave_system_call;
@@ -132,7 +132,7 @@ fn release(kernel: &mut LinuxKernel, thread: i32, report: Report, clock: Option<
 
 /// Whether a thread has stopped for the signal of the clock with this descriptor.
 fn is_of_clock(kernel: &LinuxKernel, thread: i32, clock: i32) -> bool {
-    kernel.signal_info(thread).is_ok_and(|info| (POLL_IN..=POLL_HUP).contains(&info.code) && info.fd == clock)
+    kernel.signal_info(thread).is_ok_and(|info| info.is_of_descriptor() && info.fd == clock)
 }
 
 impl Removal<'_> {
@@ -298,7 +298,7 @@ impl Removal<'_> {
                 room.clear(thread);
                 return Ok(false);
             }
-            removal.see_out_of(Sent { held, room, signal: Signalled::No })
+            removal.see_out_of(thread, Sent { held, room, signal: Signalled::No })
         })?;
         while read_memory(self.process, Avma(agent::STATUS), &mut [0; 8]) {
             self.has_time()?;
@@ -308,8 +308,8 @@ impl Removal<'_> {
     }
 
     /// Lets a stopped thread execute what was put there, and clears it. Returns whether it did.
-    fn see_out_of(&mut self, sent: Sent) -> Result<bool, Why> {
-        let (thread, room) = (sent.held.thread(), sent.room);
+    fn see_out_of(&mut self, thread: i32, sent: Sent) -> Result<bool, Why> {
+        let room = sent.room;
         self.sent = Some(sent);
         let stands = loop {
             let _ = self.kernel.resume(thread, 0);
@@ -328,12 +328,11 @@ impl Removal<'_> {
         Ok(signal != Some(Signalled::Before))
     }
 
-    /// A thread is about to get a signal of its own. If it has executed nothing of where it was sent, it stands again where it was: the signal
+    /// The traced thread is about to get a signal of its own. If it has executed nothing of where it was sent, it stands again where it was: the signal
     /// may interrupt the system call that it was in.
     fn gets_signal(&mut self, thread: i32) {
         let rip = self.kernel.register(thread, offset_of!(Fields, rip));
         if let Some(Sent { held, room, signal }) = &mut self.sent
-            && held.thread() == thread
             && room.contains(rip)
         {
             let is_before = rip == room.start.0 && held.give_back().is_ok();

@@ -12,8 +12,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::errno::Errno;
 use crate::sys::process::{self, Mapping};
 use crate::sys::{
-    self, EventFd, Mounts, POLL_HUP, POLL_IN, PageTables, RegisterArea, Report, Scope, Server, SignalInfo,
-    ThreadRegisters, WaitSet,
+    self, EventFd, Mounts, PageTables, RegisterArea, Report, Scope, Server, SignalInfo, ThreadRegisters, WaitSet,
 };
 use crate::tracer::kernel::{Kernel, Processes, ThreadEvent, ThreadMemory};
 use crate::tracer::notice::SIGNALS;
@@ -80,9 +79,7 @@ impl Kernel for LinuxKernel {
     }
 
     fn next_report(&mut self) -> Option<(i32, Report)> {
-        let is_of_event =
-            |signal, info: SignalInfo| SIGNALS.contains(&signal) && (POLL_IN..=POLL_HUP).contains(&info.code);
-        sys::next_report(|signal, info| self.takes_all || is_of_event(signal, info))
+        sys::next_report(|signal, info| self.takes_all || SIGNALS.contains(&signal) && info.is_of_descriptor())
     }
 
     fn wait(&mut self, timeout: Duration) -> Option<(i32, SignalInfo)> {

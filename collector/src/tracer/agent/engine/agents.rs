@@ -86,12 +86,14 @@ impl AgentEngine {
         for (process, signal) in self.tree.loading() {
             let threads = self.tree.threads_of(process).len().min(self.cpus) as u32;
             let Some(way) = self.on_the_way.get(&process) else { continue };
-            let status = way.status(process, threads);
-            self.see_arrived(process);
-            match status {
-                LoadStatus::Loaded => self.has_agent(process, signal),
+            match way.status(process, threads) {
+                LoadStatus::Loaded => {
+                    self.see_arrived(process);
+                    self.has_agent(process, signal);
+                }
                 LoadStatus::Working => {}
                 LoadStatus::Failed => {
+                    self.see_arrived(process);
                     self.agents.injected -= 1;
                     self.refused(
                         process,

@@ -33,7 +33,7 @@ pub(super) fn take_out_what_is_left(processes: &[i32], kernel: &mut LinuxKernel)
 impl AgentEngine {
     /// Takes the agents out. None gets a signal any more.
     pub(super) fn leave(&mut self) {
-        let (began, parents) = (self.kernel.now(), self.young.clone());
+        let (began, parents) = (self.kernel.now(), std::mem::take(&mut self.young));
         // Where system calls are filtered, making one again could kill, and nothing is taken out: the kernel lets these threads go. So it does
         // with those that wait where they must not be interrupted.
         let asked = self.stops.asked_before(Some(began)).into_iter();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::errno::Errno;
 use crate::sys::process::{guards, is_alive, waited_in};
-use crate::sys::{POLL_HUP, POLL_IN, Report};
+use crate::sys::{POLL_HUP, Report};
 use crate::tracer::agent::engine::serving::SERVED;
 use crate::tracer::agent::engine::{AgentEngine, LOADING};
 use crate::tracer::agent::injection::{Candidate, Refusal, blocks, may_filter_system_calls, own_filters};
@@ -178,7 +178,7 @@ impl AgentEngine {
         let Ok(info) = self.kernel.signal_info(thread) else { return false };
         let Some(watched) = self.tree.get_mut(thread) else { return false };
         watched.will_overflow &= info.code != POLL_HUP;
-        (POLL_IN..=POLL_HUP).contains(&info.code) && info.fd == watched.clock.number()
+        info.is_of_descriptor() && info.fd == watched.clock.number()
     }
 
     /// The process of a thread that reports itself.
