@@ -237,13 +237,17 @@ pub(crate) fn mappings(pid: u32) -> Vec<Mapping> {
 
 /// The file of a mapping: the one that is mapped, where the recorder may ask for it, or else what has its name now, as the process sees it.
 pub(crate) fn open_mapped(pid: i32, map: &Mapping) -> Option<File> {
+    mapped(pid, map, File::open)
+}
+
+/// What is asked of that file by its path.
+pub(crate) fn mapped<T>(pid: i32, map: &Mapping, ask: impl Fn(PathBuf) -> std::io::Result<T>) -> Option<T> {
     let process = proc_path(pid as u32);
-    let mapped = process.join(format!("map_files/{:x}-{:x}", map.start, map.end));
     let named = || {
         let name = map.path.strip_prefix(b"/")?;
-        File::open(process.join("root").join(Path::new(OsStr::from_bytes(name)))).ok()
+        ask(process.join("root").join(Path::new(OsStr::from_bytes(name)))).ok()
     };
-    File::open(mapped).ok().or_else(named)
+    ask(process.join(format!("map_files/{:x}-{:x}", map.start, map.end))).ok().or_else(named)
 }
 
 /// `7f00-7f10 r-xp 00001000 fe:00 1234      /lib/x.so`; the path may hold any bytes but a newline.

@@ -6,16 +6,16 @@
 //! constant, or is made while the program runs, is not found.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use agent::REGION;
-use memchr::memmem;
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, Object, ObjectSymbol, ObjectSymbolTable, ReadCache, RelocationTarget, elf};
+use memchr::{memchr3_iter, memmem};
+use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
+use object::{Endianness, ReadCache, SymbolIndex, elf};
 
-use crate::sys::process::{Mapping, open_mapped};
+use crate::sys::process::{Mapping, mapped, open_mapped};
 
 /// A version of a file: device, inode, change of its contents in s and ns, size.
 type FileVersion = (u64, u64, i64, i64, u64);
@@ -27,9 +27,9 @@ static KNOWN: LazyLock<Mutex<HashMap<FileVersion, bool>>> = LazyLock::new(Mutex:
 pub(crate) fn makes_filters(process: i32, maps: &[Mapping]) -> Option<bool> {
     let mut all_read = true;
     for map in maps.iter().filter(|map| is_code_of_file(map)) {
-        match open_mapped(process, map).and_then(|file| Some((version_of(&file)?, file))) {
-            Some((version, file)) if has_maker(version, &file) => return Some(true),
-            Some(_) => {}
+        match has_maker(process, map) {
+            Some(true) => return Some(true),
+            Some(false) => {}
             None => all_read = false,
         }
     }
@@ -45,20 +45,24 @@ fn is_code_of_file(map: &Mapping) -> bool {
     map.prot & 4 != 0 && map.path.starts_with(b"/") && !unnamed.iter().any(|name| map.path.starts_with(name))
 }
 
-fn version_of(file: &File) -> Option<FileVersion> {
-    let metadata = file.metadata().ok()?;
-    Some((metadata.dev(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
+fn version_of(metadata: &Metadata) -> FileVersion {
+    (metadata.dev(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len())
 }
 
-fn has_maker(version: FileVersion, file: &File) -> bool {
+/// The same of the file of one mapping.
+fn has_maker(process: i32, map: &Mapping) -> Option<bool> {
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(&known) = known().get(&version) {
-        return known;
+    // Looking is cheaper than opening.
+    let version = mapped(process, map, |path| path.metadata()).as_ref().map(version_of);
+    if let Some(&known) = version.and_then(|version| known().get(&version).copied()).as_ref() {
+        return Some(known);
     }
+    let file = open_mapped(process, map)?;
+    let version = version_of(&file.metadata().ok()?);
     // What is no ELF file of 64 bits holds no code that an agent could meet.
-    let found = Code::of(file).is_some_and(|code| code.makes_filters());
+    let found = Code::of(&file).is_some_and(|code| code.makes_filters());
     known().insert(version, found);
-    found
+    Some(found)
 }
 
 /// A function of the C library, by what it does.
@@ -71,6 +75,7 @@ enum Function {
 /// Bytes that put a number into a register, and what makes a filter together with it.
 #[derive(Clone, Copy)]
 struct Constant {
+    /// The second of them is one of [`RARE`].
     bytes: &'static [u8],
     with: With,
 }
@@ -106,6 +111,9 @@ const CONSTANTS: [Constant; 7] = [
     Constant { bytes: b"\xbf\x9d\0\0\0", with: With::OperationOfCall },
 ];
 
+/// Code is searched for these once.
+const RARE: [u8; 3] = [0x16, 0x3d, 0x9d];
+
 /// mov ebx, mov esi, mov edi with PR_SET_SECCOMP.
 const OPERATIONS: [&[u8]; 3] = [b"\xbb\x16\0\0\0", b"\xbe\x16\0\0\0", b"\xbf\x16\0\0\0"];
 const SYSCALL: &[u8] = b"\x0f\x05";
@@ -137,29 +145,27 @@ struct Code<'a> {
 impl<'a> Code<'a> {
     fn of(file: &'a File) -> Option<Self> {
         let cache = ReadCache::new(file);
-        let parsed = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
-        let endian = parsed.endian();
-        let header = parsed.elf_header();
+        let header = elf::FileHeader64::<Endianness>::parse(&cache).ok()?;
+        let endian = header.endian().ok()?;
         (header.is_class_64() && header.e_machine(endian) == elf::EM_X86_64).then_some(())?;
         let is_code = |header: &&elf::ProgramHeader64<Endianness>| {
             header.p_type(endian) == elf::PT_LOAD && header.p_flags(endian).contains(elf::PF_X)
         };
-        let segments = parsed.elf_program_headers().iter().filter(is_code).map(|header| Segment {
+        let headers = header.program_headers(endian, &cache).ok()?;
+        let segments = headers.iter().filter(is_code).map(|header| Segment {
             address: header.p_vaddr(endian),
             offset: header.p_offset(endian),
             size: header.p_filesz(endian),
         });
-        let is_linked =
-            parsed.dynamic_symbol_table().is_some_and(|symbols| symbols.symbols().any(|one| one.is_undefined()));
-        Some(Self { file, segments: segments.collect(), slots: slots(&parsed), is_linked })
+        let segments = segments.collect();
+        let imports = header.sections(endian, &cache).ok().and_then(|sections| imports(&sections, endian, &cache));
+        let (slots, is_linked) = imports.map_or((HashMap::new(), false), |slots| (slots, true));
+        Some(Self { file, segments, slots, is_linked })
     }
 
     fn makes_filters(&self) -> bool {
-        let sought: Vec<(Constant, memmem::Finder<'_>)> = CONSTANTS
-            .into_iter()
-            .filter(|constant| !self.is_linked || self.may_call(constant.with))
-            .map(|constant| (constant, memmem::Finder::new(constant.bytes)))
-            .collect();
+        let can_be_completed = |constant: &Constant| !self.is_linked || self.may_call(constant.with);
+        let sought: Vec<Constant> = CONSTANTS.into_iter().filter(can_be_completed).collect();
         let mut bytes = vec![0; NEAR + PIECE + 2 * NEAR];
         self.segments.iter().any(|segment| {
             (0..segment.size.div_ceil(PIECE as u64)).any(|piece| {
@@ -168,9 +174,12 @@ impl<'a> Code<'a> {
                 let read = self.read(segment.address + from, &mut bytes);
                 let within = (begin - from) as usize..(begin - from) as usize + PIECE;
                 let piece = Piece { code: self, address: segment.address + from, bytes: &bytes[..read] };
-                sought.iter().any(|(constant, finder)| {
-                    let mut found = finder.find_iter(piece.bytes).filter(|at| within.contains(at));
-                    found.any(|at| piece.completes(constant.with, at, at + constant.bytes.len()))
+                let [a, b, c] = RARE;
+                let mut places = memchr3_iter(a, b, c, piece.bytes).filter_map(|at| at.checked_sub(1));
+                places.any(|at| {
+                    let found = sought.iter().find(|constant| piece.bytes[at..].starts_with(constant.bytes));
+                    let found = found.filter(|_| within.contains(&at));
+                    found.is_some_and(|constant| piece.completes(constant.with, at, at + constant.bytes.len()))
                 })
             })
         })
@@ -264,28 +273,35 @@ impl Piece<'_> {
     }
 }
 
-/// Where a file keeps the addresses of `prctl` and `syscall`, if it takes them from others.
-fn slots<'a>(file: &ElfFile64<'a, Endianness, &'a ReadCache<&'a File>>) -> HashMap<u64, Function> {
-    let Some(symbols) = file.dynamic_symbol_table() else { return HashMap::new() };
-    let functions: HashMap<_, _> = symbols
-        .symbols()
-        .filter(|symbol| symbol.is_undefined())
-        .filter_map(|symbol| match symbol.name_bytes().ok()? {
-            b"prctl" => Some((symbol.index(), Function::Prctl)),
-            b"syscall" => Some((symbol.index(), Function::SystemCall)),
-            _ => None,
-        })
-        .collect();
-    if functions.is_empty() {
-        return HashMap::new();
+/// Where a file that takes functions from others keeps the addresses of `prctl` and `syscall`; `None` if it takes none.
+fn imports<'a>(
+    sections: &SectionTable<'a, elf::FileHeader64<Endianness>, &'a ReadCache<&'a File>>,
+    endian: Endianness,
+    file: &'a ReadCache<&'a File>,
+) -> Option<HashMap<u64, Function>> {
+    let symbols = sections.symbols(endian, file, elf::SHT_DYNSYM).ok()?;
+    // There may be very many names, and one may be the end of another.
+    let names = sections.section(symbols.string_section()).ok()?.data(endian, file).ok()?;
+    let mut named = HashMap::new();
+    for (name, function) in [(&b"prctl\0"[..], Function::Prctl), (b"syscall\0", Function::SystemCall)] {
+        named.extend(memmem::find_iter(names, name).map(|at| (at, function)));
     }
-    let relocations = file.dynamic_relocations().into_iter().flatten();
-    relocations
-        .filter_map(|(slot, relocation)| match relocation.target() {
-            RelocationTarget::Symbol(index) => Some((slot, *functions.get(&index)?)),
-            _ => None,
-        })
-        .collect()
+    let mut functions = HashMap::new();
+    let mut is_linked = false;
+    for (index, symbol) in symbols.iter().enumerate().skip(1).filter(|(_, symbol)| symbol.is_undefined(endian)) {
+        is_linked = true;
+        let function = named.get(&(symbol.st_name(endian) as usize));
+        functions.extend(function.map(|function| (SymbolIndex(index), *function)));
+    }
+    if functions.is_empty() {
+        return is_linked.then(HashMap::new);
+    }
+    let tables = sections.iter().filter_map(|section| section.rela(endian, file).ok().flatten());
+    let relocations = tables.filter(|(_, symbols_of)| *symbols_of == symbols.section()).flat_map(|(table, _)| table);
+    let of_function = |relocation: &elf::Rela64<Endianness>| {
+        Some((relocation.r_offset(endian), *functions.get(&relocation.symbol(endian, false)?)?))
+    };
+    Some(relocations.filter_map(of_function).collect())
 }
 
 #[cfg(test)]

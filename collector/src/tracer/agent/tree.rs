@@ -40,6 +40,8 @@ pub(crate) struct Watched {
     pub(crate) is_off: bool,
     /// Times in a row that it could not be given the agent just then, or be visited.
     pub(crate) tries: u32,
+    /// It has had a burst.
+    pub(crate) computes: bool,
 }
 
 impl Watched {
@@ -168,6 +170,11 @@ impl Tree {
         self.threads.len()
     }
 
+    /// How many threads have had a burst. Many others may not compute at all.
+    pub(crate) fn computing(&self) -> usize {
+        self.threads.values().filter(|watched| watched.computes).count()
+    }
+
     pub(crate) fn get(&self, thread: i32) -> Option<&Watched> {
         self.threads.get(&thread)
     }
@@ -226,8 +233,16 @@ impl Tree {
         self.processes.iter().filter_map(loading).collect()
     }
 
-    /// A burst of a thread has come.
+    /// A burst of a thread has come, by its agent.
     pub(crate) fn saw_burst(&mut self, thread: i32) {
+        self.is_not_quiet(thread);
+        if let Some(watched) = self.threads.get_mut(&thread) {
+            watched.computes = true;
+        }
+    }
+
+    /// That the process of a thread had no burst so far means nothing.
+    pub(crate) fn is_not_quiet(&mut self, thread: i32) {
         if let Some(watched) = self.threads.get(&thread)
             && let Some(process) = self.processes.get_mut(&watched.process)
         {

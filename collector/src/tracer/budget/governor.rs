@@ -42,7 +42,7 @@ pub(crate) struct Governor {
     /// CPU time that bursts stood for, ns: that of user space, which clocks count.
     stood_for: f64,
     last_stood_for: f64,
-    /// Threads that have clocks.
+    /// Threads that have clocks and may compute.
     pub(crate) threads: usize,
     /// What was spent and is still to be taken off, ns, and the part of it that each ns of CPU time takes.
     to_take_off: f64,

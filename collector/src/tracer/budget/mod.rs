@@ -130,6 +130,14 @@ impl<E: ThreadEvent> Budget<E> {
         rest + of_recorder
     }
 
+    /// Charges what the tracer did since that time of its own, for a process once: that comes in lumps, too.
+    pub(crate) fn charge_once(&mut self, began: Duration, kernel: &impl Kernel, other: &mut Duration) {
+        let took = kernel.own_time().saturating_sub(began);
+        self.charged += took;
+        *other += took;
+        self.governor.spread(took);
+    }
+
     /// Recording took so much of the threads' own CPU time, which is not the program's then.
     pub(crate) fn took_inside(&mut self, time: Duration) {
         self.inside += time;

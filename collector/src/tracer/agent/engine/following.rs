@@ -64,7 +64,7 @@ impl AgentEngine {
                 self.agents.visited += 1;
                 self.budget.governor.burst(cost, period as f64);
                 if let Some(watched) = self.tree.get_mut(id.tid) {
-                    watched.tries = 0;
+                    (watched.tries, watched.computes) = (0, true);
                 }
                 self.arm(id.tid, 0.0);
             }

@@ -144,6 +144,7 @@ impl AgentEngine {
                 tells_agent,
                 is_off,
                 tries: 0,
+                computes: false,
             },
         );
         let mut held = self.collecting.held();

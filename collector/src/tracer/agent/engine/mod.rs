@@ -258,7 +258,7 @@ impl AgentEngine {
             let mut held = self.collecting.held();
             let statistics = &mut held.statistics;
             let before = statistics.time.application;
-            self.budget.governor.threads = self.tree.thread_count();
+            self.budget.governor.threads = self.tree.computing();
             self.budget.look_at_time(OFTEN, &self.kernel, statistics);
             self.budget.charge_the_rest(&self.kernel, &mut statistics.time.other);
             statistics.time.application - before

@@ -32,8 +32,12 @@ impl Looks {
 impl AgentEngine {
     /// Whether another process, or another thread, may serve memory of a process.
     pub(super) fn is_served(&self, process: i32) -> bool {
+        let mut maps = self.kernel.mappings(process);
+        // There are few file systems, and looking at one takes a system call or two.
+        maps.sort_unstable_by_key(|map| map.device);
+        maps.dedup_by_key(|map| map.device);
         let of_process = |map| self.kernel.server(process, map) == Some(Server::Process);
-        has_userfaultfd(process as u32) || self.kernel.mappings(process).iter().any(of_process)
+        has_userfaultfd(process as u32) || maps.iter().any(of_process)
     }
 
     /// Looks whether memory of processes with an agent is served by now.

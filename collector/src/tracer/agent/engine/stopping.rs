@@ -59,15 +59,12 @@ impl AgentEngine {
             return;
         }
         if purpose == Purpose::Agent {
-            let inherited = self.collecting.made_image().and_then(|image| inherited_signal(process, image));
-            if let Some(signal) = inherited.filter(|_| !may_filter_system_calls(process) && !self.is_served(process)) {
-                return self.has_agent(process, signal);
-            }
-            match Candidate::of(process, thread) {
-                Ok(_) if self.is_served(process) => {
-                    return self.refused(process, thread, Refusal::Never(SERVED));
-                }
-                Ok(_) => {}
+            let own = self.kernel.own_time();
+            let allowed = self.allows_agent(process, thread);
+            self.charge_once(own);
+            match allowed {
+                Ok(Some(signal)) => return self.has_agent(process, signal),
+                Ok(None) => {}
                 Err(Refusal::NotNow) => purpose = Purpose::Visit,
                 Err(refusal) => return self.refused(process, thread, refusal),
             }
@@ -139,6 +136,26 @@ impl AgentEngine {
         }
     }
 
+    /// Looks whether a process may get the agent. Returns its signal if the process has it already, inherited from its parent.
+    fn allows_agent(&mut self, process: i32, thread: i32) -> Result<Option<i32>, Refusal> {
+        let inherited = self.collecting.made_image().and_then(|image| inherited_signal(process, image));
+        if inherited.is_some() && !may_filter_system_calls(process) && !self.is_served(process) {
+            return Ok(inherited);
+        }
+        let candidate = Candidate::of(process, thread)?;
+        if self.is_served(process) {
+            return Err(Refusal::Never(SERVED));
+        }
+        self.tree.has_other_code(process, candidate.code);
+        Ok(None)
+    }
+
+    /// Charges what was done since that time of the tracer to put the agent into a process.
+    fn charge_once(&mut self, began: Duration) {
+        let statistics = &mut self.collecting.held().statistics;
+        self.budget.charge_once(began, &self.kernel, &mut statistics.time.other);
+    }
+
     pub(super) fn take_reports(&mut self) {
         while let Some((thread, report)) = self.kernel.next_report() {
             match report {
@@ -204,6 +221,7 @@ impl AgentEngine {
 
     /// Puts the agent into the process of a thread that stands still.
     fn put_in(&mut self, process: i32, thread: i32) {
+        let own = self.kernel.own_time();
         // It may have another program now, or filter its system calls.
         let image = self.collecting.made_image().ok_or(Refusal::NotNow);
         let done = image.and_then(|image| {
@@ -220,6 +238,7 @@ impl AgentEngine {
         });
         self.release(thread);
         self.collecting.held().statistics.other_stops += 1;
+        self.charge_once(own);
         if let Err(refusal) = done {
             self.refused(process, thread, refusal);
         }

@@ -20,7 +20,7 @@ impl AgentEngine {
             }
         }
         // It has computed meanwhile, and was not to have bursts.
-        on_again.into_iter().for_each(|thread| self.tree.saw_burst(thread));
+        on_again.into_iter().for_each(|thread| self.tree.is_not_quiet(thread));
     }
 
     /// Whether a process is switched off.
