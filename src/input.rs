@@ -10,7 +10,7 @@ use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
 use analyzer::recording::{Subset, notes};
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::uncertainty::{Rows, Side};
-use analyzer::{Analysis, BinaryOverride, BinarySearch, Options, analyze};
+use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, analyze};
 use anyhow::{Context, bail};
 use perfdata::Recording;
 
@@ -43,6 +43,11 @@ pub struct AnalysisArgs {
     /// is for (hardware, software, simulated) [default: the model for the recording's sources]
     #[arg(long, value_name = "FILE|NAME")]
     model: Option<String>,
+
+    /// Take code to cost what it does on this core instead of the recorded CPU's (only bursts that a clock started are weighed by it):
+    /// zen-2 to zen-5, skylake, ice-lake, golden-cove, gracemont, generic
+    #[arg(long, value_name = "NAME", value_parser = core_by_word)]
+    core: Option<Microarchitecture>,
 
     /// Threads to work with; the result is the same for any number [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -117,6 +122,11 @@ impl InputArgs {
     }
 }
 
+fn core_by_word(word: &str) -> Result<Microarchitecture, String> {
+    let words = || Microarchitecture::ALL.map(Microarchitecture::word).join(", ");
+    Microarchitecture::by_word(word).ok_or_else(|| format!("there are {}", words()))
+}
+
 impl AnalysisArgs {
     /// Where binaries are found.
     pub fn search(&self) -> BinarySearch {
@@ -130,6 +140,7 @@ impl AnalysisArgs {
             ("--symfs", symfs.is_some()),
             ("--binary", !binaries.is_empty()),
             ("--model", self.model.is_some()),
+            ("--core", self.core.is_some()),
             ("--threads", self.threads.is_some()),
         ];
         options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
@@ -140,7 +151,8 @@ impl AnalysisArgs {
         let symfs = self.binaries.symfs.iter().flat_map(|folder| ["--symfs".into(), folder.into()]);
         let binaries = self.binaries.binaries.iter().flat_map(|binary| ["--binary".into(), binary.into()]);
         let model = self.model.iter().flat_map(|model| ["--model".into(), model.into()]);
-        symfs.chain(binaries).chain(model).collect()
+        let core = self.core.iter().flat_map(|core| ["--core".into(), core.word().into()]);
+        symfs.chain(binaries).chain(model).chain(core).collect()
     }
 
     /// Whether it was said how to choose between the sources.
@@ -174,7 +186,7 @@ impl AnalysisArgs {
             notes(recording).for_each(output::say);
         }
         let threads = self.threads();
-        let options = Options { search: self.search(), subset, group_by, detail, threads, rules };
+        let options = Options { search: self.search(), subset, group_by, detail, core: self.core, threads, rules };
         let progress = Progress::new();
         let mut analysis = analyze(recording, &options, &|step| progress.step(step))?;
         drop(progress);

@@ -29,6 +29,7 @@ fn analysis_of(recording: &Recording, search: BinarySearch) -> Analysis {
         subset: Subset::Whole,
         group_by: GroupBy::default(),
         detail: Detail::Branches,
+        core: None,
         threads: 2,
         rules: &model::Rules::default(),
     };

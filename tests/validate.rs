@@ -387,6 +387,7 @@ fn every_block_of_an_analysis_has_a_reference() {
         subset: analyzer::recording::Subset::Whole,
         group_by: analyzer::counting::GroupBy::default(),
         detail: analyzer::counting::Detail::Blocks,
+        core: None,
         threads: 1,
         rules: &model::Rules::default(),
     };

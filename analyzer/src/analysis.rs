@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Features, Rule, Rules, Source};
 use perfdata::Recording;
+use simulated_core::Microarchitecture;
 
 use crate::address::Svma;
 use crate::binaries::BinarySearch;
@@ -34,6 +35,8 @@ pub struct Options<'a> {
     pub group_by: GroupBy,
     /// Whether the flow is made.
     pub detail: Detail,
+    /// The core on which code is taken to have run, not that of the recorded CPU.
+    pub core: Option<Microarchitecture>,
     /// How many threads work; results do not depend on it.
     pub threads: usize,
     /// What decides between the sources, for every kind of source pair.
@@ -126,7 +129,9 @@ pub fn analyze(
 ) -> Result<Analysis, perfdata::Error> {
     let metadata = metadata_of(recording)?;
     let mut tasks = read_tasks(recording, &metadata, progress)?;
-    let vendor = Vendor::of(recording.features().cpuid.as_deref());
+    let cpuid = recording.features().cpuid.as_deref();
+    let vendor = Vendor::of(cpuid);
+    let core = options.core.unwrap_or_else(|| Microarchitecture::of_cpuid(cpuid.unwrap_or_default()));
     let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata);
     tasks.records.learn(&metadata);
     let mut degradations: Vec<String> = recording.was_cut_off().then(|| CUT_OFF.to_owned()).into_iter().collect();
@@ -142,7 +147,13 @@ pub fn analyze(
     let groups = Groups::new(options.group_by, &totals, &timeline, &phases);
     let located = locate(&totals, &timeline, &mut modules, &sources, &groups, options.detail);
     let mut counted = count_modules(&located, &modules, &totals.stacks, options, progress);
-    let estimate = estimate(&located, &counted, &modules, &sources, full_burst);
+    let estimate = estimate(&located, &counted, &modules, &sources, full_burst, core);
+    if estimate.is_some() && core == Microarchitecture::Generic && options.core.is_none() {
+        degradations.push(format!(
+            "there is no table of what code costs on this CPU ({}): it is taken to cost what it does on a generic core",
+            cpuid.unwrap_or("the recording does not name it"),
+        ));
+    }
     let unweighed = unweighed(&located.starts);
     for module in &mut counted {
         module.weigh_bursts(|start| match &estimate {

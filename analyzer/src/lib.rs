@@ -41,3 +41,4 @@ pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation
 pub use build_id::BuildId;
 pub use estimation::Estimate;
 pub use progress::{Progress, Step};
+pub use simulated_core::Microarchitecture;

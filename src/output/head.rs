@@ -86,6 +86,8 @@ pub struct Bursts {
     pub weighted_by: String,
     /// That was divided by an estimate of what code costs where they start.
     pub divided_by_cost: bool,
+    /// The core on which that is simulated.
+    pub core: Option<&'static str>,
     /// What the tracer said of itself.
     pub tracer: Option<Tracer>,
 }
@@ -100,6 +102,7 @@ impl Bursts {
             mean_branches: mean(summary.stacks.branches),
             weighted_by: source.kind.to_string(),
             divided_by_cost: summary.estimate.is_some(),
+            core: summary.estimate.as_ref().map(|estimate| estimate.core.name()),
             tracer: summary.tracer.clone(),
         })
     }
@@ -113,9 +116,10 @@ impl Bursts {
             "instructions" => "the instructions it stands for",
             _ => "the events it stands for",
         };
+        let core = self.core.map(|core| format!(" ({core} core)")).unwrap_or_default();
         let mut lines = vec![
             ("bursts", format!("{bursts}; mean: {instructions} instructions, {branches} branches")),
-            ("", format!("each burst weighs {weight}")),
+            ("", format!("each burst weighs {weight}{core}")),
         ];
         if let Some(tracer) = &self.tracer {
             let kind = tracer.kind.as_deref().unwrap_or("of unknown kind");

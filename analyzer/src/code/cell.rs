@@ -1,6 +1,6 @@
 //! What is known of one byte of code.
 
-use super::flow::Flow;
+use instructions::Flow;
 
 /// What is known of one byte of a function. Zero: nothing starts here.
 #[derive(Clone, Copy, Default)]

@@ -2,9 +2,9 @@
 
 use super::block::{Block, BlockStatistics, Evidence, Terminator};
 use super::cell::Cell;
-use super::flow::Flow;
 use super::trace::Traced;
 use crate::address::Svma;
+use instructions::Flow;
 
 /// The outcome of [`cut`].
 #[derive(Default)]

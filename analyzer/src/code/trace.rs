@@ -10,13 +10,13 @@
 //! Code that nothing describes ([`Origin::Gap`]) is not swept: there is no place to start from.
 
 use std::collections::BTreeSet;
-
-use iced_x86::Instruction;
 use std::collections::HashMap;
+
+use iced_x86::{Instruction, OpKind};
+use instructions::Flow;
 
 use super::cell::Cell;
 use super::decode::CodeDecoder;
-use super::flow::{Flow, direct_target};
 use super::{FunctionId, FunctionTable, Image, Observed, Origin};
 use crate::address::Svma;
 
@@ -259,4 +259,10 @@ impl Tracer<'_> {
             }
         }
     }
+}
+
+/// The target of a near branch or call that states it.
+fn direct_target(instruction: &Instruction) -> Option<Svma> {
+    let near = matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64);
+    near.then(|| Svma(instruction.near_branch_target()))
 }

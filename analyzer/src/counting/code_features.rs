@@ -1,8 +1,9 @@
 //! What a block's instructions say of how well it can be counted.
 
+use ::instructions::{Attributes, BranchKind, MemoryAccess, Packing};
 use model::{BlockEnd, Features};
 
-use crate::code::{Attributes, Block, BlockMap, BranchKind, Image, MemoryAccess, Packing, Terminator, instructions};
+use crate::code::{Block, BlockMap, Image, Terminator, instructions};
 use crate::counting::Code;
 
 /// Numbers of instructions of a block by what they do; the part of [`Features`] that needs code.

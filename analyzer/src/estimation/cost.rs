@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use crate::counting::{LocatedStart, ModuleCounts, StartSums};
 use crate::estimation::after_calls::AfterCalls;
 use crate::estimation::descent::least;
-use crate::estimation::simulated_core::Costs;
+use crate::estimation::simulated::Costs;
 use crate::estimation::strata::{Strata, Window};
 
 /// Bursts per unit of evidence: those of one phase are alike.

@@ -11,11 +11,13 @@
 mod after_calls;
 mod cost;
 mod descent;
-mod simulated_core;
+mod simulated;
 mod strata;
 mod time_share;
 
 use std::collections::BTreeMap;
+
+use simulated_core::Microarchitecture;
 
 use crate::counting::{Located, LocatedStart, ModuleCounts};
 use crate::estimation::after_calls::AfterCalls;
@@ -25,8 +27,10 @@ use crate::recording::{EventKind, ModuleTable, Sources};
 use crate::uncertainty::{COSTS, CostErrors, Replicates, Slice, SliceSums};
 
 /// How bursts were weighted.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
+    /// The core on which code is taken to have run.
+    pub core: Microarchitecture,
     /// By [`StartId`](crate::counting::StartId): what streams of bursts that started there are multiplied by.
     pub weights: Vec<f64>,
     /// The same in each replicate: without a slice of the bursts and samples, or with other costs.
@@ -34,13 +38,14 @@ pub struct Estimate {
 }
 
 /// Weighs the bursts of a recording; `None` if it has none, or they were not started by a clock. `full_burst`: instructions of a
-/// burst that nothing ends.
+/// burst that nothing ends. `core`: where they ran.
 pub fn estimate(
     located: &Located,
     counted: &[ModuleCounts],
     modules: &ModuleTable,
     sources: &Sources,
     full_burst: Option<u64>,
+    core: Microarchitecture,
 ) -> Option<Estimate> {
     let lbr = sources.bursts_of_clock()?;
     let starts = &located.starts;
@@ -61,7 +66,7 @@ pub fn estimate(
     let numbers: Vec<f64> = samples.iter().map(|samples| samples.number).collect();
     let shares = time.shares(&calls.that_tell_time(&bursts), &numbers);
     let of_starts: Vec<Window> = starts.iter().map(|start| strata.window_of(start.module, start.at)).collect();
-    let simulated = simulated_core::costs(&located.paths, &strata);
+    let simulated = simulated::costs(&located.paths, &strata, core.core());
     let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated, &calls);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
     let weights = relative(&bursts, &calls, &shares, &rates, 1.0);
@@ -76,7 +81,7 @@ pub fn estimate(
         let places = replicates.iter_mut().map(|replicates| &mut replicates.with_costs_mut()[replicate]);
         places.zip(weights).for_each(|(place, weight)| *place = weight);
     }
-    Some(Estimate { weights, replicates })
+    Some(Estimate { core, weights, replicates })
 }
 
 /// The bursts of each place, or those that are not in that slice.

@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use ::instructions::Attributes;
+
 use crate::address::Svma;
 use crate::binaries::{BinarySearch, NoCode};
 use crate::build_id::BuildId;
 use crate::code::Block;
-use crate::code::{Attributes, demangle, instructions};
+use crate::code::{demangle, instructions};
 use crate::counting::AnalysedModule;
 use crate::flow::source_lines::{SourceLine, source_lines};
 use crate::flow::{AnalysedFlow, Flow, ModuleFlow};
@@ -63,7 +65,7 @@ pub struct BlockName {
 /// A kind of instruction, as in HBBP's table 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InstructionKind {
-    /// Instruction set extension, such as `avx2`, as [`crate::code::isa_names`] lists them.
+    /// Instruction set extension, such as `avx2`, as [`::instructions::isa_names`] lists them.
     pub isa: &'static str,
     /// What it works on: `packed` (a vector of elements), `scalar` (one of them) or `none`.
     pub packing: &'static str,

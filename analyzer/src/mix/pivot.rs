@@ -1,10 +1,11 @@
 //! Counts added up by key.
 
+use ::instructions::Attributes;
 use std::collections::HashMap;
 
 use crate::Analysis;
 use crate::CountedModule;
-use crate::code::{Attributes, instructions};
+use crate::code::instructions;
 use crate::counting::{Code, GroupId};
 use crate::mix::{Dimension, Filter};
 use crate::uncertainty::{Design, Interval, Sampled};

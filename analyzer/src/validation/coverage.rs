@@ -1,11 +1,12 @@
 //! How many of the intervals hold the truth.
 
+use instructions::mnemonic_name;
 use std::collections::BTreeMap;
 
 use iced_x86::Mnemonic;
 
 use crate::Analysis;
-use crate::code::{FunctionId, mnemonic_name};
+use crate::code::FunctionId;
 use crate::uncertainty::Sampled;
 use crate::validation::Estimate;
 use crate::validation::code_counts::{ModuleRows, Row};

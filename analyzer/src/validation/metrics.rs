@@ -14,11 +14,12 @@
 //! Noise: let a and b be the shares in two halves of the samples. If they vary by chance only, each as half a recording does, then
 //! |a - b| / 2 varies as the error of the whole recording. What the error has beyond it, in quadrature, is bias.
 
+use instructions::mnemonic_name;
 use std::collections::BTreeMap;
 
 use iced_x86::Mnemonic;
 
-use crate::code::{FunctionId, mnemonic_name};
+use crate::code::FunctionId;
 use crate::validation::Estimate;
 use crate::validation::code_counts::ModuleRows;
 use crate::validation::counts::{Column, Counts};

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use ::instructions::{Attributes, BranchKind};
 use analyzer::address::Svma;
 use analyzer::code::{
-    Attributes, Block, BlockMap, BranchKind, Evidence, Function, FunctionId, FunctionTable, Image, Observed, Origin,
-    Terminator, demangle, instructions,
+    Block, BlockMap, Evidence, Function, FunctionId, FunctionTable, Image, Observed, Origin, Terminator, demangle,
+    instructions,
 };
 
 /// One byte n, n observations of three bytes, then an ELF file: the input of the fuzz target and its seeds.

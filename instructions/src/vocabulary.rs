@@ -43,10 +43,10 @@ macro_rules! vocabulary {
         }
 
         impl std::str::FromStr for $name {
-            type Err = $crate::code::UnknownName;
+            type Err = $crate::UnknownName;
 
             fn from_str(name: &str) -> Result<Self, Self::Err> {
-                Self::ALL.iter().copied().find(|value| value.as_str() == name).ok_or_else(|| $crate::code::UnknownName {
+                Self::ALL.iter().copied().find(|value| value.as_str() == name).ok_or_else(|| $crate::UnknownName {
                     what: $what,
                     name: name.to_owned(),
                     known: Self::ALL.iter().map(|value| value.as_str()).collect::<Vec<_>>().join(", "),

@@ -11,26 +11,18 @@
 //! ```
 
 mod caches;
-mod operation;
-mod pipeline;
-mod predictor;
-mod ready;
-mod timing;
-mod wrong_path;
 
 use std::collections::{BTreeMap, HashMap};
 
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
 use formats::burst_data::Forwarded;
+use simulated_core::{Core, Flow, Operation, Outcome, Pipeline, Predictor, Wait};
 
 use crate::address::{FileOffset, Svma};
 use crate::code::LONGEST_INSTRUCTION;
 use crate::counting::{LocatedPath, Stream};
-use crate::estimation::simulated_core::caches::{FirstUse, Site, Wait, Waits};
-use crate::estimation::simulated_core::operation::{Flow, Operation};
-use crate::estimation::simulated_core::pipeline::Pipeline;
-use crate::estimation::simulated_core::predictor::{Outcome, Predictor};
+use crate::estimation::simulated::caches::{FirstUse, Site, Waits};
 use crate::estimation::strata::{Strata, Stratum, WINDOW_BITS, Window};
 use crate::recording::ModuleId;
 
@@ -48,21 +40,21 @@ const WINDOW_PRIOR: f64 = 20_000.0;
 const NO_SITE: Site = Site::MAX;
 
 /// So many instructions, executed one after the other, share the cycles of their short delays: at which one of a loop's the core stands still is not
-/// known so well as how long a round takes. Longer ones than that of a load from the first level are of the instruction that waits. Training programs
+/// known so well as how long a round takes. Longer ones than that of a load
+/// from the first level are of the instruction that waits. Training programs
 /// have the same errors with 1, 20, 50 and 100 instructions; loops that lie in two windows need it.
 const NEIGHBOURS: usize = 50;
-const SHORT_DELAY: f64 = timing::LOAD;
 
 /// Instructions of the usual cost that are added to those of the window in which a burst starts, to tell how slow it is there in that burst.
 const START_PRIOR: f64 = 1000.0;
 
-/// Costs of instructions on the simulated core, in units of the mean.
-pub(super) fn costs(paths: &[LocatedPath], strata: &Strata<'_>) -> Costs {
-    let mut core = Core::new(strata);
+/// Costs of instructions on a simulated core, in units of the mean.
+pub(super) fn costs(paths: &[LocatedPath], strata: &Strata<'_>, core: Core) -> Costs {
+    let mut simulation = Simulation::new(strata, core);
     let uses: Vec<Vec<FirstUse>> = paths.iter().map(|path| caches::first_uses(&path.uses.first)).collect();
-    let sites = core.learn(paths, &uses);
-    let spent = core.measure(paths, &caches::waits(paths, &uses, &sites));
-    core.costs(&spent)
+    let sites = simulation.learn(paths, &uses);
+    let spent = simulation.measure(paths, &caches::waits(paths, &uses, &sites, &core.levels));
+    simulation.costs(&spent)
 }
 
 /// What an instruction costs, in units of the mean.
@@ -142,8 +134,9 @@ impl Spent {
 type PathSpent = Vec<(usize, Spent)>;
 
 /// What the path at hand spent so far.
-#[derive(Default)]
 struct Spending {
+    /// A delay up to this is short, cycles.
+    short: f64,
     /// What was spent in each window.
     windows: Vec<Spent>,
     /// Those that the path came through, in that order.
@@ -154,9 +147,13 @@ struct Spending {
 }
 
 impl Spending {
+    fn new(short: f64) -> Self {
+        Spending { short, windows: Vec::new(), visited: Vec::new(), neighbours: Vec::new(), shared: 0.0 }
+    }
+
     /// One instruction of a window, and the cycles that it kept those after it waiting.
     fn add(&mut self, window: usize, cycles: f64) {
-        let own = if cycles > SHORT_DELAY { cycles } else { 0.0 };
+        let own = if cycles > self.short { cycles } else { 0.0 };
         let spent = &mut self.windows[window];
         if spent.instructions == 0.0 {
             self.visited.push(window);
@@ -184,7 +181,8 @@ impl Spending {
     }
 }
 
-struct Core<'a> {
+struct Simulation<'a> {
+    core: Core,
     strata: &'a Strata<'a>,
     factory: InstructionInfoFactory,
     decoded: Vec<Decoded>,
@@ -198,17 +196,18 @@ struct Core<'a> {
     sites: Vec<Site>,
 }
 
-impl<'a> Core<'a> {
-    fn new(strata: &'a Strata<'a>) -> Self {
-        Core {
+impl<'a> Simulation<'a> {
+    fn new(strata: &'a Strata<'a>, core: Core) -> Self {
+        Simulation {
+            core,
             strata,
             factory: InstructionInfoFactory::new(),
             decoded: Vec::new(),
             by_address: HashMap::new(),
             window_ids: HashMap::new(),
             windows: Vec::new(),
-            spending: Spending::default(),
-            pipeline: Pipeline::default(),
+            spending: Spending::new(core.load),
+            pipeline: Pipeline::new(core),
             predictor: Predictor::default(),
             sites: Vec::new(),
         }
@@ -334,7 +333,7 @@ impl<'a> Core<'a> {
             self.windows.push(window);
             self.spending.windows.push(Spent::default());
         }
-        let operation = Operation::of(&instruction, &mut self.factory);
+        let operation = Operation::of(&instruction, &mut self.factory, &self.core);
         let at = self.decoded.len() as u32;
         self.decoded.push(Decoded { operation, window: index, after: None });
         self.by_address.insert((module, address), at);
@@ -407,7 +406,7 @@ mod tests {
 
     #[test]
     fn short_delays_are_shared_and_long_ones_are_not() {
-        let mut spending = Spending { windows: vec![Spent::default(); 3], ..Spending::default() };
+        let mut spending = Spending { windows: vec![Spent::default(); 3], ..Spending::new(4.0) };
         // A loop in two windows, of which one stands still for a moment in every round, and one long wait in a third.
         for _ in 0..500 {
             spending.add(0, 3.0);

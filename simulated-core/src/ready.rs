@@ -1,11 +1,10 @@
 //! When registers have their values.
 
-use crate::estimation::simulated_core::operation::RegisterSet;
-use crate::estimation::simulated_core::timing::REGISTERS;
+use crate::operation::{REGISTERS, RegisterSet};
 
 /// When each register has its value.
 #[derive(Clone)]
-pub(super) struct Ready([f64; REGISTERS]);
+pub(crate) struct Ready([f64; REGISTERS]);
 
 impl Default for Ready {
     fn default() -> Self {

@@ -14,7 +14,7 @@ const TARGET_BITS: u32 = 11;
 
 /// Where control goes after an instruction, and whether a predictor knew it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub enum Outcome {
     /// To the next instruction.
     Straight,
     /// To the target of a branch, as predicted.
@@ -34,7 +34,7 @@ struct Direction {
 }
 
 /// What was seen of the branches so far.
-pub(super) struct Predictor {
+pub struct Predictor {
     base: Vec<i8>,
     directions: [Vec<Direction>; LENGTHS.len()],
     targets: [Vec<(u16, u64)>; TARGET_LENGTHS.len()],

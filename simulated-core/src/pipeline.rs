@@ -4,17 +4,22 @@
 //! another: chains of dependences through registers and memory, the window, mispredicted branches, and data that is far away.
 //! Addresses are not known; operands are taken to be the same memory where they are the same sum of the same unknown values.
 
-use crate::estimation::simulated_core::caches::Wait;
-use crate::estimation::simulated_core::operation::{
-    FLAGS, Flow, GENERAL, Operand, Operation, RSP, RegisterSet, Symbolic, Unit,
-};
-use crate::estimation::simulated_core::predictor::Outcome;
-use crate::estimation::simulated_core::ready::Ready;
-use crate::estimation::simulated_core::timing::{
-    FORWARD, FROM_SUM, LINE, LOAD, LOADS_PER_CYCLE, QUEUE, REMEMBERED, STORE_QUEUE, STORES, STORES_PER_CYCLE, TAKEN,
-    VECTOR_LOAD, VECTOR_LOADS_PER_CYCLE, WIDTH, WINDOW, WRONG_PATH,
-};
-use crate::estimation::simulated_core::wrong_path::WrongPath;
+use crate::core::{Core, Unit};
+use crate::operation::{FLAGS, Flow, GENERAL, Operand, Operation, RSP, RegisterSet, Symbolic};
+use crate::predictor::Outcome;
+use crate::ready::Ready;
+use crate::wait::Wait;
+use crate::wrong_path::WrongPath;
+
+/// How far units may lag behind what comes, cycles: queues before them.
+const QUEUE: f64 = 20.0;
+/// Cycles of transfers for which stores find room in their queue: 64 stores, two to a line.
+const STORE_QUEUE: f64 = 128.0;
+/// Stores and waits that are remembered.
+const REMEMBERED: usize = 1024;
+/// Instructions whose stores are found by their distance.
+const STORES: usize = 256;
+const LINE: u64 = 64;
 
 /// A value that is not known, and a constant to be added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,13 +46,15 @@ struct Awaited {
     time: f64,
 }
 
-pub(super) struct Pipeline {
+/// Instructions come in order, wait, and retire in order.
+pub struct Pipeline {
+    core: Core,
     /// When the next instruction comes.
     now: f64,
     /// When the last one retired.
     retired: f64,
     /// When each of the instructions underway retires; a ring.
-    window: Box<[f64; WINDOW]>,
+    window: Box<[f64]>,
     next: usize,
     ready: Ready,
     wrong_path: WrongPath,
@@ -70,12 +77,14 @@ pub(super) struct Pipeline {
     set_flags: bool,
 }
 
-impl Default for Pipeline {
-    fn default() -> Self {
+impl Pipeline {
+    /// That of a core, empty.
+    pub fn new(core: Core) -> Self {
         let mut pipeline = Pipeline {
+            core,
             now: 0.0,
             retired: 0.0,
-            window: Box::new([0.0; WINDOW]),
+            window: vec![0.0; core.window.max(1)].into_boxed_slice(),
             next: 0,
             ready: Ready::default(),
             wrong_path: WrongPath::default(),
@@ -96,9 +105,7 @@ impl Default for Pipeline {
         pipeline.forget_values();
         pipeline
     }
-}
 
-impl Pipeline {
     /// Another path begins, or code is missing: no value is one seen before.
     pub fn forget_values(&mut self) {
         for register in 0..GENERAL {
@@ -118,15 +125,15 @@ impl Pipeline {
         // A branch and the instruction before it that sets the flags come as one.
         let is_fused = operation.flow == Flow::Conditional && self.set_flags;
         self.set_flags = operation.results >> FLAGS & 1 != 0;
-        let place = if is_fused { 0.0 } else { 1.0 / WIDTH };
+        let place = if is_fused { 0.0 } else { 1.0 / self.core.width };
         self.now += place;
         // The window is full until the instruction whose place it takes has retired.
         self.now = self.now.max(self.window[self.next]);
-        let asked = self.wrong_path.execute(operation, outcome, wait, place);
+        let asked = self.wrong_path.execute(&self.core, operation, outcome, wait, place);
         let addressed = self.ready.latest(operation.address, self.now);
         let mut start = self.ready.latest(operation.sources, self.now);
         if operation.unit != Unit::FloatAdd && operation.latency > 0.0 {
-            start = start.max(self.ready.latest(operation.sources & self.sums, 0.0) + FROM_SUM);
+            start = start.max(self.ready.latest(operation.sources & self.sums, 0.0) + self.core.from_sum);
         }
         if let Some(operand) = &operation.load {
             start = start.max(self.load(operation, operand, addressed, wait, asked, from_store));
@@ -135,7 +142,7 @@ impl Pipeline {
         let done = start + operation.latency;
         if let Some(operand) = operation.store {
             let address = self.address(&operand);
-            self.stores = self.stores.max(self.now - QUEUE) + 1.0 / STORES_PER_CYCLE;
+            self.stores = self.stores.max(self.now - QUEUE) + 1.0 / self.core.stores;
             if let Some(wait) = wait.filter(|wait| operation.load.is_none() && wait.transfer > 0.0) {
                 // Nobody waits for a store, until the queue of stores is full.
                 self.transfers = self.transfers.max(self.now) + wait.transfer;
@@ -149,16 +156,16 @@ impl Pipeline {
         self.write(operation, done);
         match outcome {
             Outcome::Straight => {}
-            Outcome::Taken => self.now += TAKEN,
+            Outcome::Taken => self.now += self.core.taken,
             Outcome::Mispredicted => {
                 self.wrong_path.begin(self.now, done, &self.ready);
-                self.now = self.now.max(done + WRONG_PATH);
+                self.now = self.now.max(done + self.core.wrong_path);
             }
         }
         let before = self.retired;
         self.retired = done.max(before + place);
         self.window[self.next] = self.retired;
-        self.next = (self.next + 1) % WINDOW;
+        self.next = (self.next + 1) % self.window.len();
         self.executed += 1;
         self.retired - before
     }
@@ -183,12 +190,12 @@ impl Pipeline {
         from_store: Option<u32>,
     ) -> f64 {
         let address = self.address(operand);
-        self.loads = self.loads.max(self.now - QUEUE) + 1.0 / LOADS_PER_CYCLE;
+        self.loads = self.loads.max(self.now - QUEUE) + 1.0 / self.core.loads;
         let (free, latency) = if operation.loads_vector() {
-            self.vector_loads = self.vector_loads.max(self.now - QUEUE) + 1.0 / VECTOR_LOADS_PER_CYCLE;
-            (self.loads.max(self.vector_loads), VECTOR_LOAD)
+            self.vector_loads = self.vector_loads.max(self.now - QUEUE) + 1.0 / self.core.vector_loads;
+            (self.loads.max(self.vector_loads), self.core.vector_load)
         } else {
-            (self.loads, LOAD)
+            (self.loads, self.core.load)
         };
         let mut there = addressed.max(free) + latency;
         let line = &mut self.awaited[address.unknown as usize % REMEMBERED];
@@ -203,9 +210,7 @@ impl Pipeline {
                 *line = Awaited { unknown: address.unknown, plus: address.plus, time: there };
             }
             // The line may be on its way.
-            None if line.unknown == address.unknown
-                && line.plus.wrapping_sub(address.plus).unsigned_abs() < LINE as u64 =>
-            {
+            None if line.unknown == address.unknown && line.plus.wrapping_sub(address.plus).unsigned_abs() < LINE => {
                 there = there.max(line.time);
             }
             None => {}
@@ -213,11 +218,11 @@ impl Pipeline {
         let key = hash(address.unknown, address.plus as u64);
         let stored = &self.stored[key as usize % REMEMBERED];
         match stored.key == key {
-            true if stored.operand.is_place_of(operand) => stored.time,
-            true => there.max(stored.time + FORWARD),
+            true if self.core.renames_memory && stored.operand.is_place_of(operand) => stored.time,
+            true => there.max(stored.time + self.core.forward),
             false => from_store
                 .and_then(|distance| self.stored_before(distance))
-                .map_or(there, |time| there.max(time + FORWARD)),
+                .map_or(there, |time| there.max(time + self.core.forward)),
         }
     }
 
@@ -233,17 +238,27 @@ impl Pipeline {
             return ready;
         }
         let mut free = ready;
-        for unit in [Some(operation.unit), operation.unit.is_part_of()].into_iter().flatten() {
+        let unit = operation.unit;
+        let is_vector = matches!(unit.is_part_of().unwrap_or(unit), Unit::Vector | Unit::VectorDivide);
+        let shared = (is_vector && self.core.shares_ports).then_some(Unit::Integer);
+        for (unit, occupies) in [
+            Some((unit, operation.occupies)),
+            unit.is_part_of().map(|whole| (whole, operation.occupies)),
+            shared.map(|shared| (shared, 1.0)),
+        ]
+        .into_iter()
+        .flatten()
+        {
             let next = &mut self.units[unit as usize];
             let starts = next.max(self.now - QUEUE);
-            *next = starts + operation.occupies / unit.per_cycle();
+            *next = starts + occupies / self.core.units.per_cycle(unit);
             free = free.max(starts);
         }
         free
     }
 
     fn write(&mut self, operation: &Operation, done: f64) {
-        self.sums = if operation.is_sum() { self.sums | operation.results } else { self.sums & !operation.results };
+        self.sums = if operation.is_sum { self.sums | operation.results } else { self.sums & !operation.results };
         self.ready.write(operation.results, done);
         let mut new = operation.results as u64 & ((1 << GENERAL) - 1);
         match operation.symbolic {
@@ -281,17 +296,26 @@ mod tests {
     use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory};
 
     use super::*;
+    use crate::tables::amd::ZEN_5 as CORE;
+    use crate::tables::intel::SKYLAKE;
 
     fn decoded(bytes: &[u8]) -> Vec<Operation> {
         let mut factory = InstructionInfoFactory::new();
         let decoder = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE);
-        decoder.into_iter().map(|instruction| Operation::of(&instruction, &mut factory)).collect()
+        decoder.into_iter().map(|instruction| Operation::of(&instruction, &mut factory, &CORE)).collect()
     }
 
     /// Cycles of a round of a loop of these instructions, as the last one's outcome is.
     fn round(bytes: &[u8], outcome: Outcome, wait: Option<Wait>) -> f64 {
-        let operations = decoded(bytes);
-        let mut pipeline = Pipeline::default();
+        round_on(CORE, bytes, outcome, wait)
+    }
+
+    fn round_on(core: Core, bytes: &[u8], outcome: Outcome, wait: Option<Wait>) -> f64 {
+        let mut factory = InstructionInfoFactory::new();
+        let decoder = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE);
+        let operations: Vec<Operation> =
+            decoder.into_iter().map(|instruction| Operation::of(&instruction, &mut factory, &core)).collect();
+        let mut pipeline = Pipeline::new(core);
         let mut cycles = 0.0;
         for _ in 0..1000 {
             for (index, operation) in operations.iter().enumerate() {
@@ -306,7 +330,7 @@ mod tests {
     fn chains_take_their_latency() {
         assert!((round(&[0x48, 0x01, 0xd8], Outcome::Straight, None) - 1.0).abs() < 0.01); // add rax, rbx
         assert!((round(&[0x48, 0x0f, 0xaf, 0xc3], Outcome::Straight, None) - 3.0).abs() < 0.02); // imul rax, rbx
-        assert!((round(&[0x48, 0x8b, 0x00], Outcome::Straight, None) - LOAD).abs() < 0.02); // mov rax, [rax]
+        assert!((round(&[0x48, 0x8b, 0x00], Outcome::Straight, None) - CORE.load).abs() < 0.02); // mov rax, [rax]
     }
 
     #[test]
@@ -335,14 +359,14 @@ mod tests {
         assert!(round(&[0x50, 0x58], Outcome::Straight, None) < 1.5);
         // mov rbx, rsp; add [rbx], rax; add [rsp], rax: the same address by another register.
         let code = [0x48, 0x89, 0xe3, 0x48, 0x01, 0x03, 0x48, 0x01, 0x04, 0x24];
-        assert!((round(&code, Outcome::Straight, None) - 2.0 * (FORWARD + 1.0)).abs() < 0.2);
+        assert!((round(&code, Outcome::Straight, None) - 2.0 * (CORE.forward + 1.0)).abs() < 0.2);
     }
 
     #[test]
     fn a_store_that_is_known_by_its_distance_is_waited_for() {
         let operations = decoded(&[0xff, 0x04, 0x8b, 0x48, 0x89, 0xf1]); // inc dword [rbx + rcx * 4]; mov rcx, rsi
         let cycles = |distance: Option<u32>| {
-            let mut pipeline = Pipeline::default();
+            let mut pipeline = Pipeline::new(CORE);
             let mut round = || -> f64 {
                 pipeline.forget_values();
                 operations.iter().map(|operation| pipeline.execute(operation, Outcome::Straight, None, distance)).sum()
@@ -350,7 +374,7 @@ mod tests {
             (0..1000).map(|_| round()).sum::<f64>() / 1000.0
         };
         assert!(cycles(None) < 2.0);
-        assert!((cycles(Some(2)) - FORWARD - 1.0).abs() < 0.1);
+        assert!((cycles(Some(2)) - CORE.forward - 1.0).abs() < 0.1);
         assert!(cycles(Some(4)) < 0.6 * cycles(Some(2)));
         assert!(cycles(Some(u32::MAX)) < 2.0);
     }
@@ -359,7 +383,7 @@ mod tests {
     fn mispredicted_branches_cost_a_refill() {
         let code = [0x48, 0x01, 0xd8, 0x75, 0xfb]; // add rax, rbx; jne
         assert!(round(&code, Outcome::Taken, None) < 1.2);
-        assert!(round(&code, Outcome::Mispredicted, None) > WRONG_PATH);
+        assert!(round(&code, Outcome::Mispredicted, None) > CORE.wrong_path);
     }
 
     #[test]
@@ -367,11 +391,29 @@ mod tests {
         // mov rax, [rbx]; test rax, rax; jne: every branch waits for a line, and none is predicted. While one waits, the next line is on its way.
         let wait = Some(Wait { latency: 100.0, transfer: 0.0 });
         let cycles = round(&[0x48, 0x8b, 0x03, 0x48, 0x85, 0xc0, 0x75, 0xf8], Outcome::Mispredicted, wait);
-        assert!(cycles < 0.7 * (100.0 + LOAD + WRONG_PATH), "{cycles}");
+        assert!(cycles < 0.7 * (100.0 + CORE.load + CORE.wrong_path), "{cycles}");
         // mov rbx, [rcx]; imul rcx, rbx, 1; test rbx, rbx; jne: the next address is not there before the branch is executed.
         let code = [0x48, 0x8b, 0x19, 0x48, 0x6b, 0xcb, 0x01, 0x48, 0x85, 0xdb, 0x75, 0xf4];
         let cycles = round(&code, Outcome::Mispredicted, wait);
-        assert!(cycles > 100.0 + LOAD + WRONG_PATH, "{cycles}");
+        assert!(cycles > 100.0 + CORE.load + CORE.wrong_path, "{cycles}");
+    }
+
+    #[test]
+    fn cores_differ() {
+        let on = |core: Core, bytes: &[u8]| round_on(core, bytes, Outcome::Straight, None);
+        let divide = [0x48, 0xf7, 0xf3]; // div rbx
+        assert!(on(SKYLAKE, &divide) > 2.5 * on(CORE, &divide));
+        // add [rsp + 8], rax: a core that does not rename memory waits for the store.
+        let again = [0x48, 0x01, 0x44, 0x24, 0x08];
+        assert!((on(SKYLAKE, &again) - SKYLAKE.forward - 1.0).abs() < 0.2, "{}", on(SKYLAKE, &again));
+        // add rax/rcx/rdx/rsi, rbx; paddd xmm0/xmm1/xmm2, xmm15: vectors take ports of general registers on one of them.
+        let mixed = [
+            0x48, 0x01, 0xd8, 0x48, 0x01, 0xd9, 0x48, 0x01, 0xda, 0x48, 0x01, 0xde, 0x66, 0x41, 0x0f, 0xfe, 0xc7, 0x66,
+            0x41, 0x0f, 0xfe, 0xcf, 0x66, 0x41, 0x0f, 0xfe, 0xd7,
+        ];
+        let shares = Core { shares_ports: true, width: 10.0, ..SKYLAKE };
+        let apart = Core { shares_ports: false, ..shares };
+        assert!(on(shares, &mixed) > 1.6 && on(apart, &mixed) < 1.3, "{} {}", on(shares, &mixed), on(apart, &mixed));
     }
 
     #[test]

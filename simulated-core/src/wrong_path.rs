@@ -4,15 +4,15 @@
 //! follow on the right path as well, and have asked for their lines of data when they come once more. Which ones these are is not known: all that
 //! follow on the right path are taken for such.
 
-use crate::estimation::simulated_core::caches::Wait;
-use crate::estimation::simulated_core::operation::Operation;
-use crate::estimation::simulated_core::predictor::Outcome;
-use crate::estimation::simulated_core::ready::Ready;
-use crate::estimation::simulated_core::timing::{LOAD, TAKEN};
+use crate::core::Core;
+use crate::operation::Operation;
+use crate::predictor::Outcome;
+use crate::ready::Ready;
+use crate::wait::Wait;
 
 /// The instructions after the last mispredicted branch, as far as they come before it is executed.
 #[derive(Default)]
-pub(super) struct WrongPath {
+pub(crate) struct WrongPath {
     /// When the next one comes.
     now: f64,
     /// When the branch is executed.
@@ -28,18 +28,25 @@ impl WrongPath {
     }
 
     /// The next instruction, which takes a `place` of what comes in a cycle; when its load has its data, if it asks for it here.
-    pub fn execute(&mut self, operation: &Operation, outcome: Outcome, wait: Option<Wait>, place: f64) -> Option<f64> {
+    pub fn execute(
+        &mut self,
+        core: &Core,
+        operation: &Operation,
+        outcome: Outcome,
+        wait: Option<Wait>,
+        place: f64,
+    ) -> Option<f64> {
         self.now += place;
         if self.now >= self.until {
             return None;
         }
         let mut start = self.ready.latest(operation.sources, self.now);
         let asks = operation.load.map(|_| self.ready.latest(operation.address, self.now));
-        let there = asks.map(|asks| asks + LOAD + wait.map_or(0.0, |wait| wait.latency));
+        let there = asks.map(|asks| asks + core.load + wait.map_or(0.0, |wait| wait.latency));
         start = start.max(there.unwrap_or(start));
         self.ready.write(operation.results, start + operation.latency);
         if outcome == Outcome::Taken {
-            self.now += TAKEN;
+            self.now += core.taken;
         }
         there.filter(|_| asks.is_some_and(|asks| asks < self.until))
     }

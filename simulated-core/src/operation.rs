@@ -1,56 +1,31 @@
 //! What the core needs to know of an instruction.
 
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use instructions::{Attributes, MemoryAccess};
 
-use crate::code::{Attributes, Category, Element, MemoryAccess};
+use crate::core::{Core, Unit};
+use crate::kind::{Kind, crosses, moves_vector};
 
 /// A set of registers: general ones from bit 0, flags at 16, vectors at 32, masks at 64, x87 at 72, MMX at 80.
-pub(super) type RegisterSet = u128;
+pub(crate) type RegisterSet = u128;
+
+/// As many as a [`RegisterSet`] can hold.
+pub(crate) const REGISTERS: usize = 128;
 
 /// Bit of the flags.
-pub(super) const FLAGS: u32 = 16;
+pub(crate) const FLAGS: u32 = 16;
 const VECTORS: u32 = 32;
 /// The number that instructions encode for `rsp`.
-pub(super) const RSP: u8 = 4;
+pub(crate) const RSP: u8 = 4;
 /// General registers, numbered as instructions encode them.
-pub(super) const GENERAL: usize = 16;
-
-/// The part of a core that executes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    Integer,
-    Multiply,
-    Divide,
-    Vector,
-    VectorMultiply,
-    VectorShift,
-    FloatAdd,
-    VectorDivide,
-}
-
-impl Unit {
-    pub const COUNT: usize = 8;
-
-    /// Instructions that it starts in a cycle.
-    pub fn per_cycle(self) -> f64 {
-        match self {
-            Unit::Integer => 5.0,
-            Unit::Vector => 4.0,
-            Unit::Multiply | Unit::VectorMultiply | Unit::VectorShift | Unit::FloatAdd => 2.0,
-            Unit::Divide | Unit::VectorDivide => 1.0,
-        }
-    }
-
-    /// The unit of whose places it has some.
-    pub fn is_part_of(self) -> Option<Unit> {
-        matches!(self, Unit::VectorMultiply | Unit::VectorShift | Unit::FloatAdd).then_some(Unit::Vector)
-    }
-}
+pub(crate) const GENERAL: usize = 16;
 
 /// What it does to the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flow {
+pub enum Flow {
+    /// On to the next instruction.
     Next,
+    /// To a target or on.
     Conditional,
     /// The target is in the instruction, or on the stack of returns.
     Known,
@@ -60,16 +35,16 @@ pub(super) enum Flow {
 
 /// An operand in memory: base + index x scale + displacement.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Operand {
-    pub base: Option<u8>,
-    pub index: Option<u8>,
-    pub scale: i64,
-    pub displacement: i64,
+pub struct Operand {
+    pub(crate) base: Option<u8>,
+    pub(crate) index: Option<u8>,
+    pub(crate) scale: i64,
+    pub(crate) displacement: i64,
 }
 
 impl Operand {
     /// Whether the other has the same registers and displacement; that of the stack pointer is known to the core.
-    pub fn is_place_of(&self, other: &Operand) -> bool {
+    pub(crate) fn is_place_of(&self, other: &Operand) -> bool {
         (self.base, self.index, self.scale) == (other.base, other.index, other.scale)
             && (self.displacement == other.displacement || self.base == Some(RSP))
     }
@@ -77,7 +52,7 @@ impl Operand {
 
 /// What happens to the value of a general register, as far as it can be said without knowing values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Symbolic {
+pub(crate) enum Symbolic {
     /// Results are new values.
     New,
     /// The first register becomes the second and a constant.
@@ -86,29 +61,37 @@ pub(super) enum Symbolic {
     Stack(i64),
 }
 
+/// An instruction as a core sees it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operation {
+pub struct Operation {
+    /// Its address.
     pub ip: u64,
     /// Address of the instruction after it.
     pub next: u64,
     /// Registers read, but for those of the address.
-    pub sources: RegisterSet,
+    pub(crate) sources: RegisterSet,
     /// Registers of the address.
-    pub address: RegisterSet,
-    pub results: RegisterSet,
+    pub(crate) address: RegisterSet,
+    pub(crate) results: RegisterSet,
     /// From operands to results, cycles; what a load takes is not part of it.
-    pub latency: f64,
-    pub unit: Unit,
+    pub(crate) latency: f64,
+    pub(crate) unit: Unit,
     /// Cycles for which its unit can start nothing else.
-    pub occupies: f64,
+    pub(crate) occupies: f64,
+    /// Whether it adds floating point numbers.
+    pub(crate) is_sum: bool,
+    /// What it reads from memory,
     pub load: Option<Operand>,
+    /// and what it writes there.
     pub store: Option<Operand>,
+    /// What it does to the path.
     pub flow: Flow,
-    pub symbolic: Symbolic,
+    pub(crate) symbolic: Symbolic,
 }
 
 impl Operation {
-    pub fn of(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Self {
+    /// A decoded instruction, on a core.
+    pub fn of(instruction: &Instruction, factory: &mut InstructionInfoFactory, core: &Core) -> Self {
         let attributes = Attributes::of(instruction);
         let clears = is_zero_idiom(instruction);
         let symbolic = symbolic(instruction, &attributes);
@@ -146,7 +129,8 @@ impl Operation {
                 store = if writes { Some(operand) } else { store };
             }
         }
-        let (latency, unit, occupies) = execution(instruction, &attributes);
+        let kind = Kind::of(instruction, &attributes);
+        let (time, unit) = core.executes(kind);
         let takes_no_time =
             clears || moves_stack || is_copy(instruction, &attributes) || is_plain_move(instruction, &attributes);
         Operation {
@@ -155,9 +139,10 @@ impl Operation {
             sources: sources & !address,
             address,
             results,
-            latency: if takes_no_time { 0.0 } else { latency },
+            latency: if takes_no_time { 0.0 } else { time.latency },
             unit,
-            occupies,
+            occupies: time.occupies,
+            is_sum: kind == Kind::FloatAdd,
             load,
             store,
             flow: flow(instruction),
@@ -165,13 +150,8 @@ impl Operation {
         }
     }
 
-    /// Whether it adds floating point numbers.
-    pub fn is_sum(&self) -> bool {
-        self.unit == Unit::FloatAdd && self.latency == SUM
-    }
-
     /// Whether it loads into a vector register, which takes longer.
-    pub fn loads_vector(&self) -> bool {
+    pub(crate) fn loads_vector(&self) -> bool {
         self.results >> VECTORS & 0xffff_ffff != 0
     }
 }
@@ -222,7 +202,7 @@ fn is_zero_idiom(instruction: &Instruction) -> bool {
 fn is_plain_move(instruction: &Instruction, attributes: &Attributes) -> bool {
     use Mnemonic::{Mov, Movsx, Movsxd, Movzx};
     let in_memory = |operand| instruction.op_kind(operand) == OpKind::Memory;
-    let moves = matches!(instruction.mnemonic(), Mov | Movzx | Movsx | Movsxd) || moves_vector(attributes);
+    let moves = matches!(instruction.mnemonic(), Mov | Movzx | Movsx | Movsxd) || moves_vector(instruction, attributes);
     moves && (in_memory(0) || in_memory(1))
 }
 
@@ -232,18 +212,9 @@ fn is_copy(instruction: &Instruction, attributes: &Attributes) -> bool {
     let to = instruction.op0_register();
     let is_whole = match instruction.mnemonic() {
         Mnemonic::Mov => to.is_gpr() && to.size() >= 4,
-        _ => moves_vector(attributes) && !crosses(instruction),
+        _ => moves_vector(instruction, attributes) && !crosses(instruction),
     };
     is_whole && is_register(0) && is_register(1)
-}
-
-/// Moves vectors, or their first element, as they are. Those that leave the rest of a register as it was (`movss` between registers) are few.
-fn moves_vector(attributes: &Attributes) -> bool {
-    let name = attributes.mnemonic.trim_start_matches('v');
-    let plain = ["mova", "movu", "movdq", "movss", "movsd", "movd", "movq", "movnt", "lddqu"];
-    attributes.category == Category::DataTransfer
-        && attributes.element != Element::None
-        && plain.iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn symbolic(instruction: &Instruction, attributes: &Attributes) -> Symbolic {
@@ -283,78 +254,16 @@ fn symbolic(instruction: &Instruction, attributes: &Attributes) -> Symbolic {
     }
 }
 
-/// Cycles from one sum of floating point numbers to the next.
-const SUM: f64 = 2.0;
-
-/// Latency, unit, and for how long it occupies that: what `benches/core-latencies` measures on a Zen 5, which AMD's Software Optimization Guides for
-/// Zen 3 to 5, Intel's Optimization Reference Manual and Fog's instruction tables give much the same for cores of 2020 to 2025. Sums and simple
-/// operations of vectors take one cycle less, or more, on some.
-fn execution(instruction: &Instruction, attributes: &Attributes) -> (f64, Unit, f64) {
-    let name = attributes.mnemonic.trim_start_matches('v');
-    let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
-    if attributes.lock {
-        return (18.0, Unit::Integer, 18.0);
-    }
-    if attributes.rep {
-        return (20.0, Unit::Integer, 4.0);
-    }
-    match attributes.category {
-        Category::State if starts(&["zero"]) => (0.0, Unit::Integer, 1.0),
-        Category::System | Category::State | Category::SystemCall => (40.0, Unit::Integer, 40.0),
-        Category::X87 if attributes.long_latency => (15.0, Unit::VectorDivide, 6.0),
-        Category::X87 => (5.0, Unit::Vector, 1.0),
-        Category::IntegerArithmetic if attributes.long_latency => match bytes(instruction) {
-            8 => (14.0, Unit::Divide, 8.0),
-            _ => (11.0, Unit::Divide, 6.0),
-        },
-        Category::IntegerArithmetic if starts(&["mul", "imul"]) => (3.0, Unit::Multiply, 1.0),
-        Category::FloatArithmetic if starts(&["sqrt"]) => (14.0, Unit::VectorDivide, 7.0),
-        Category::FloatArithmetic if attributes.long_latency => (11.0, Unit::VectorDivide, 5.0),
-        Category::FloatArithmetic if starts(&["mul"]) => (3.0, Unit::VectorMultiply, 1.0),
-        Category::FloatArithmetic => (SUM, Unit::FloatAdd, 1.0),
-        Category::Fma if attributes.element != Element::None => (4.0, Unit::VectorMultiply, 1.0),
-        Category::Conversion if attributes.element != Element::None => (3.0, Unit::FloatAdd, 1.0),
-        Category::SimdInteger if starts(&["pmul", "pmadd", "psad"]) => (3.0, Unit::VectorMultiply, 1.0),
-        _ if attributes.element != Element::None && starts(&["psll", "psrl", "psra"]) => (2.0, Unit::VectorShift, 1.0),
-        Category::Compare if starts(&["ucomi", "comi"]) => (4.0, Unit::Vector, 1.0),
-        Category::Crypto => (3.0, Unit::Vector, 1.0),
-        // Between general and vector registers.
-        Category::DataTransfer if starts(&["movmsk", "pmovmsk"]) || crosses(instruction) => (4.0, Unit::Vector, 1.0),
-        Category::Stack | Category::Call | Category::Return | Category::Nop => (0.0, Unit::Integer, 1.0),
-        _ if attributes.element != Element::None => (2.0, Unit::Vector, 1.0),
-        _ => (1.0, Unit::Integer, 1.0),
-    }
-}
-
-/// Size of the first operand.
-fn bytes(instruction: &Instruction) -> usize {
-    match instruction.op0_kind() {
-        OpKind::Memory => instruction.memory_size().size(),
-        _ => instruction.op0_register().size(),
-    }
-}
-
-/// A move between a general and a vector register.
-fn crosses(instruction: &Instruction) -> bool {
-    let registers = [0, 1]
-        .map(|operand| (instruction.op_kind(operand) == OpKind::Register).then(|| instruction.op_register(operand)));
-    match registers {
-        [Some(to), Some(from)] => {
-            to.is_gpr() != from.is_gpr() && (to.is_vector_register() || from.is_vector_register())
-        }
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use iced_x86::{Decoder, DecoderOptions};
 
     use super::*;
+    use crate::Microarchitecture;
 
     fn operation(bytes: &[u8]) -> Operation {
         let instruction = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).decode();
-        Operation::of(&instruction, &mut InstructionInfoFactory::new())
+        Operation::of(&instruction, &mut InstructionInfoFactory::new(), &Microarchitecture::Zen5.core())
     }
 
     #[test]

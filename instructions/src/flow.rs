@@ -1,21 +1,24 @@
 //! Where control goes after an instruction.
 
-use iced_x86::{Code, FlowControl, Instruction, OpKind};
-
-use crate::address::Svma;
+use iced_x86::{Code, FlowControl, Instruction};
 
 /// What an instruction does to the flow of control. Fits in four bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Flow {
+pub enum Flow {
     /// On to the next instruction.
     Next,
     /// To a target or on: `jcc`, `loop`, `jrcxz`, `xbegin` (whose target is its abort handler) and `xabort`.
     Conditional,
+    /// `jmp` to a stated target.
     Jump,
+    /// `jmp` to a computed target.
     IndirectJump,
+    /// `call` of a stated target.
     Call,
+    /// `call` of a computed target.
     IndirectCall,
+    /// `ret`, `iret`, `sysret`.
     Return,
     /// Into the kernel (or hypervisor) and back to the next instruction.
     SystemCall,
@@ -24,6 +27,7 @@ pub(super) enum Flow {
 }
 
 impl Flow {
+    /// What a decoded instruction does.
     pub fn of(instruction: &Instruction) -> Self {
         let code = instruction.code();
         match code.flow_control() {
@@ -59,10 +63,4 @@ impl Flow {
         ];
         ALL.get(usize::from(bits)).copied().unwrap_or(Self::Next)
     }
-}
-
-/// The target of a near branch or call that states it.
-pub(super) fn direct_target(instruction: &Instruction) -> Option<Svma> {
-    let near = matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64);
-    near.then(|| Svma(instruction.near_branch_target()))
 }

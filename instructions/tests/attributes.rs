@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::str::FromStr;
 
-use analyzer::code::{
+use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, Instruction, OpCodeOperandKind, OpKind, Register};
+use instructions::{
     Attributes, BranchKind, Category, Element, Encoding, MemoryAccess, Packing, UnknownName, Width, isa_names,
     mnemonic_name,
 };
-use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, Instruction, OpCodeOperandKind, OpKind, Register};
 
 /// Bytes from GNU as; see `instructions/make.sh`.
 const INSTRUCTIONS: &str = include_str!("instructions/instructions.txt");

@@ -10,17 +10,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use formats::burst_data::DataUse;
+use simulated_core::{Level, Wait};
 
 use crate::address::{Avma, FileOffset};
 use crate::counting::LocatedPath;
 use crate::recording::ModuleId;
 
-/// Lines that a level holds, and cycles until data is there that is not found in it: 48 KiB, 1 MiB, and what other machines leave of the third
-/// level, 2 MiB with the second; 14, 50 and 570 cycles, the last with the tables of two address translations. `benches/core-latencies` measures
-/// them on a server of 2025 that virtual machines share.
-const LEVELS: [(f64, f64); 3] = [(768.0, 14.0 - FIRST), (16_384.0, 50.0 - 14.0), (32_768.0, 570.0 - 50.0)];
-/// Cycles of the first level: part of every load.
-const FIRST: f64 = 4.0;
 /// Cycles for which a line that comes from the third level, or from memory beyond what that takes, keeps others from coming.
 const THIRD_LINE: f64 = 4.0;
 const MEMORY_LINE: f64 = 12.0;
@@ -28,22 +23,6 @@ const MEMORY_LINE: f64 = 12.0;
 const AHEAD: f64 = 2.0;
 /// Streams of lines that a prefetcher follows.
 const STREAMS: usize = 32;
-
-/// What the first use of a line in a burst costs beyond a use of the first level.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Wait {
-    /// Cycles until it is there.
-    pub latency: f64,
-    /// Cycles until the next can come.
-    pub transfer: f64,
-}
-
-impl Wait {
-    /// For two lines at a time.
-    pub fn and(self, other: Wait) -> Wait {
-        Wait { latency: self.latency.max(other.latency), transfer: self.transfer + other.transfer }
-    }
-}
 
 /// The waits of one path, in the order of its instructions.
 pub(super) type Waits = Vec<(u32, Wait)>;
@@ -92,8 +71,13 @@ struct Phase {
 /// Uses that are added to those of an instruction, such as are usual in the phase: few say little.
 const PRIOR: f64 = 10.0;
 
-/// The waits of every path; `uses` and `sites` are of each in the order of its instructions.
-pub(super) fn waits(paths: &[LocatedPath], uses: &[Vec<FirstUse>], sites: &[Vec<Site>]) -> Vec<Waits> {
+/// The waits of every path on a machine with these caches; `uses` and `sites` are of each in the order of its instructions.
+pub(super) fn waits(
+    paths: &[LocatedPath],
+    uses: &[Vec<FirstUse>],
+    sites: &[Vec<Site>],
+    levels: &[Level; 3],
+) -> Vec<Waits> {
     let phase_ids = phases_of(paths);
     let mut phases: BTreeMap<PhaseId, Phase> = BTreeMap::new();
     for (id, uses) in phase_ids.iter().zip(uses) {
@@ -112,7 +96,7 @@ pub(super) fn waits(paths: &[LocatedPath], uses: &[Vec<FirstUse>], sites: &[Vec<
     phases.values_mut().for_each(Phase::measure);
     let waits = |(id, (uses, sites)): (&PhaseId, (&Vec<FirstUse>, &Vec<Site>))| {
         let phase = &phases[id];
-        uses.iter().zip(sites).map(|(used, site)| (used.of.instruction, phase.wait(used, *site))).collect()
+        uses.iter().zip(sites).map(|(used, site)| (used.of.instruction, phase.wait(used, *site, levels))).collect()
     };
     phase_ids.iter().zip(uses.iter().zip(sites)).map(waits).collect()
 }
@@ -147,16 +131,16 @@ impl Phase {
         ((2.0 * of_site.twice + PRIOR * usual) / (of_site.once + PRIOR)).min(self.bursts)
     }
 
-    fn wait(&self, used: &FirstUse, site: Site) -> Wait {
+    fn wait(&self, used: &FirstUse, site: Site, levels: &[Level; 3]) -> Wait {
         let bursts = match self.lines[&used.of.line] {
             1 => self.bursts_of_lines_seen_once(site),
             bursts => f64::from(bursts),
         };
         let between = (self.uses / bursts).min(self.size);
-        let absent = LEVELS.map(|(lines, _)| 1.0 - (lines / between.max(1.0)).min(1.0));
+        let absent = levels.map(|level| 1.0 - (level.lines / between.max(1.0)).min(1.0));
         let latency = match used.ahead {
             true => absent[0] * AHEAD,
-            false => absent.iter().zip(LEVELS).map(|(absent, (_, cycles))| absent * cycles).sum(),
+            false => absent.iter().zip(levels).map(|(absent, level)| absent * level.beyond).sum(),
         };
         Wait { latency, transfer: absent[1] * THIRD_LINE + absent[2] * MEMORY_LINE }
     }
@@ -210,6 +194,7 @@ pub(super) fn first_uses(uses: &[DataUse]) -> Vec<FirstUse> {
 #[cfg(test)]
 mod tests {
     use formats::burst_data::DataUses;
+    use simulated_core::Microarchitecture;
 
     use super::*;
     use crate::counting::Stream;
@@ -234,7 +219,7 @@ mod tests {
         let uses: Vec<Vec<FirstUse>> = paths.iter().map(|path| first_uses(&path.uses.first)).collect();
         let sites: Vec<Vec<Site>> =
             uses.iter().map(|uses| uses.iter().map(|used| used.of.instruction % sites).collect()).collect();
-        waits(paths, &uses, &sites)
+        waits(paths, &uses, &sites, &Microarchitecture::Zen5.core().levels)
     }
 
     fn mean(paths: &[LocatedPath]) -> f64 {

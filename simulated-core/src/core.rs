@@ -1,0 +1,153 @@
+//! What is wide, long and slow in a core.
+
+/// A part of a core that executes instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Simple operations on general registers.
+    Integer,
+    /// Products of general registers.
+    Multiply,
+    /// Quotients of general registers.
+    Divide,
+    /// Simple operations on vectors.
+    Vector,
+    /// Products of vectors.
+    VectorMultiply,
+    /// Shifts of vectors.
+    VectorShift,
+    /// Sums of floating point numbers.
+    FloatAdd,
+    /// Quotients and roots of floating point numbers.
+    VectorDivide,
+}
+
+impl Unit {
+    /// How many there are.
+    pub const COUNT: usize = 8;
+
+    /// The unit of whose places it has some.
+    pub fn is_part_of(self) -> Option<Unit> {
+        matches!(self, Unit::VectorMultiply | Unit::VectorShift | Unit::FloatAdd).then_some(Unit::Vector)
+    }
+}
+
+/// Instructions that each [`Unit`] starts in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Units {
+    pub(crate) integer: f64,
+    pub(crate) multiply: f64,
+    pub(crate) divide: f64,
+    pub(crate) vector: f64,
+    pub(crate) vector_multiply: f64,
+    pub(crate) vector_shift: f64,
+    pub(crate) float_add: f64,
+    pub(crate) vector_divide: f64,
+}
+
+impl Units {
+    /// Instructions that a unit starts in a cycle.
+    pub fn per_cycle(&self, unit: Unit) -> f64 {
+        match unit {
+            Unit::Integer => self.integer,
+            Unit::Multiply => self.multiply,
+            Unit::Divide => self.divide,
+            Unit::Vector => self.vector,
+            Unit::VectorMultiply => self.vector_multiply,
+            Unit::VectorShift => self.vector_shift,
+            Unit::FloatAdd => self.float_add,
+            Unit::VectorDivide => self.vector_divide,
+        }
+    }
+}
+
+/// How long an instruction takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Time {
+    /// From operands to results, cycles; what a load takes is not part of it.
+    pub latency: f64,
+    /// Cycles for which its unit can start nothing else.
+    pub occupies: f64,
+}
+
+/// Instructions that a unit takes one after the other.
+pub(crate) const fn takes(latency: f64) -> Time {
+    Time { latency, occupies: 1.0 }
+}
+
+/// Instructions that keep their unit.
+pub(crate) const fn keeps(latency: f64, occupies: f64) -> Time {
+    Time { latency, occupies }
+}
+
+/// How long instructions of each [`Kind`](crate::Kind) take that is not the same on all cores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Times {
+    pub(crate) multiply: Time,
+    /// Of 32 bits and fewer.
+    pub(crate) divide: Time,
+    pub(crate) divide_64: Time,
+    pub(crate) lock: Time,
+    pub(crate) vector: Time,
+    pub(crate) vector_multiply: Time,
+    pub(crate) vector_shift: Time,
+    pub(crate) float_add: Time,
+    pub(crate) float_multiply: Time,
+    pub(crate) multiply_add: Time,
+    /// Of single precision,
+    pub(crate) float_divide: Time,
+    pub(crate) square_root: Time,
+    /// and of double precision.
+    pub(crate) float_divide_64: Time,
+    pub(crate) square_root_64: Time,
+    pub(crate) convert: Time,
+    pub(crate) compare_to_flags: Time,
+    /// Between general and vector registers.
+    pub(crate) cross: Time,
+    pub(crate) crypto: Time,
+}
+
+/// A level of the caches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// Lines of 64 bytes that are found in it, with those of the levels before.
+    pub lines: f64,
+    /// Cycles until data is there that is not found in it, beyond those of this level.
+    pub beyond: f64,
+}
+
+/// What a core is taken to be like. [`Microarchitecture::core`](crate::Microarchitecture::core) has the tables.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Core {
+    /// Instructions per cycle that come and that retire.
+    pub width: f64,
+    /// Instructions underway.
+    pub window: usize,
+    /// Cycles from the execution of a mispredicted branch until instructions come from the right place.
+    pub wrong_path: f64,
+    /// Cycles for which a correctly predicted taken branch keeps others from coming, of its own place among the `width`.
+    pub taken: f64,
+    /// Cycles of a load of a general register that finds its data in the first level,
+    pub load: f64,
+    /// and of one of a vector.
+    pub vector_load: f64,
+    /// Cycles from a store to a load of the same memory by another address.
+    pub forward: f64,
+    /// Whether a load by the registers and displacement of a store gets the register that was stored, at once.
+    pub renames_memory: bool,
+    /// Cycles more for a sum of floating point numbers on its way to another unit than to the next sum.
+    pub from_sum: f64,
+    /// Loads that begin in a cycle,
+    pub loads: f64,
+    /// those of vectors,
+    pub vector_loads: f64,
+    /// and stores.
+    pub stores: f64,
+    /// What executes instructions.
+    pub units: Units,
+    /// Whether operations on vectors take places of those on general registers.
+    pub shares_ports: bool,
+    /// How long instructions take.
+    pub times: Times,
+    /// The caches, nearest first. The lines of the last are what other programs leave.
+    pub levels: [Level; 3],
+}

@@ -1,0 +1,211 @@
+//! Kinds of instructions that take the same time on a core.
+
+use iced_x86::{Instruction, Mnemonic, OpKind};
+use instructions::{Attributes, Category, Element};
+
+/// What decides how long an instruction takes, and where it executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Done before it is executed, or with the access to memory.
+    Free,
+    /// Simple operations on general registers.
+    Integer,
+    /// Products of general registers.
+    Multiply,
+    /// Quotients of 32 bits and fewer.
+    Divide,
+    /// Quotients of 64 bits.
+    Divide64,
+    /// With a `lock` prefix, or as if.
+    Lock,
+    /// String instructions with a `rep` prefix.
+    Repeat,
+    /// What waits for everything before it, or goes to the kernel.
+    Serializing,
+    /// x87.
+    X87,
+    /// Quotients, roots and transcendental functions of x87.
+    X87Long,
+    /// Simple operations on vectors.
+    Vector,
+    /// Products of vectors of integers.
+    VectorMultiply,
+    /// Shifts of vectors.
+    VectorShift,
+    /// Sums of floating point numbers, and what takes as long.
+    FloatAdd,
+    /// Products of floating point numbers.
+    FloatMultiply,
+    /// Products and sums at once.
+    MultiplyAdd,
+    /// Quotients of single precision,
+    FloatDivide,
+    /// and of double precision.
+    FloatDivide64,
+    /// Square roots of single precision,
+    SquareRoot,
+    /// and of double precision.
+    SquareRoot64,
+    /// Between types of numbers.
+    Convert,
+    /// Comparisons of floating point numbers that set the flags.
+    CompareToFlags,
+    /// Moves between general and vector registers.
+    Cross,
+    /// Steps of ciphers and hashes.
+    Crypto,
+}
+
+impl Kind {
+    /// The kind of a decoded instruction with these attributes.
+    pub fn of(instruction: &Instruction, attributes: &Attributes) -> Self {
+        let is_vector = attributes.element != Element::None;
+        let is_double = attributes.element == Element::F64;
+        let mnemonic = instruction.mnemonic();
+        if attributes.lock {
+            return Kind::Lock;
+        }
+        if attributes.rep {
+            return Kind::Repeat;
+        }
+        match attributes.category {
+            Category::State if matches!(mnemonic, Mnemonic::Vzeroupper | Mnemonic::Vzeroall) => Kind::Free,
+            Category::System | Category::State | Category::SystemCall => Kind::Serializing,
+            Category::X87 if attributes.long_latency => Kind::X87Long,
+            Category::X87 => Kind::X87,
+            Category::IntegerArithmetic if attributes.long_latency && bytes(instruction) == 8 => Kind::Divide64,
+            Category::IntegerArithmetic if attributes.long_latency => Kind::Divide,
+            Category::IntegerArithmetic if matches!(mnemonic, Mnemonic::Mul | Mnemonic::Imul | Mnemonic::Mulx) => {
+                Kind::Multiply
+            }
+            Category::FloatArithmetic if is_square_root(mnemonic) && is_double => Kind::SquareRoot64,
+            Category::FloatArithmetic if is_square_root(mnemonic) => Kind::SquareRoot,
+            Category::FloatArithmetic if attributes.long_latency && is_double => Kind::FloatDivide64,
+            Category::FloatArithmetic if attributes.long_latency => Kind::FloatDivide,
+            Category::FloatArithmetic if is_float_product(mnemonic) => Kind::FloatMultiply,
+            Category::FloatArithmetic => Kind::FloatAdd,
+            Category::Fma if is_vector => Kind::MultiplyAdd,
+            Category::Conversion if is_vector => Kind::Convert,
+            Category::SimdInteger if is_integer_product(mnemonic) => Kind::VectorMultiply,
+            Category::Shift if is_vector => Kind::VectorShift,
+            Category::Compare if sets_flags(mnemonic) => Kind::CompareToFlags,
+            Category::Crypto => Kind::Crypto,
+            Category::DataTransfer if is_mask_of_signs(mnemonic) || crosses(instruction) => Kind::Cross,
+            Category::Stack | Category::Call | Category::Return | Category::Nop => Kind::Free,
+            _ if is_vector => Kind::Vector,
+            _ => Kind::Integer,
+        }
+    }
+}
+
+/// Size of the first operand.
+fn bytes(instruction: &Instruction) -> usize {
+    match instruction.op0_kind() {
+        OpKind::Memory => instruction.memory_size().size(),
+        _ => instruction.op0_register().size(),
+    }
+}
+
+/// A move between a general and a vector register.
+pub(crate) fn crosses(instruction: &Instruction) -> bool {
+    let registers = [0, 1]
+        .map(|operand| (instruction.op_kind(operand) == OpKind::Register).then(|| instruction.op_register(operand)));
+    match registers {
+        [Some(to), Some(from)] => {
+            to.is_gpr() != from.is_gpr() && (to.is_vector_register() || from.is_vector_register())
+        }
+        _ => false,
+    }
+}
+
+/// Moves vectors, or their first element, as they are. Those that leave the rest of a register as it was (`movss` between registers) are few.
+pub(crate) fn moves_vector(instruction: &Instruction, attributes: &Attributes) -> bool {
+    use Mnemonic::{
+        Maskmovdqu, Maskmovq, Movhpd, Movhps, Movlpd, Movlps, Vmaskmovdqu, Vmaskmovpd, Vmaskmovps, Vmovhpd, Vmovhps,
+        Vmovlpd, Vmovlps, Vpmaskmovd, Vpmaskmovq,
+    };
+    let mnemonic = instruction.mnemonic();
+    let moves_a_part = matches!(
+        mnemonic,
+        Maskmovdqu
+            | Maskmovq
+            | Movhpd
+            | Movhps
+            | Movlpd
+            | Movlps
+            | Vmaskmovdqu
+            | Vmaskmovpd
+            | Vmaskmovps
+            | Vmovhpd
+            | Vmovhps
+            | Vmovlpd
+            | Vmovlps
+            | Vpmaskmovd
+            | Vpmaskmovq
+    );
+    attributes.category == Category::DataTransfer
+        && attributes.element != Element::None
+        && !moves_a_part
+        && !is_mask_of_signs(mnemonic)
+}
+
+fn is_mask_of_signs(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::{Movmskpd, Movmskps, Pmovmskb, Vmovmskpd, Vmovmskps, Vpmovmskb};
+    matches!(mnemonic, Movmskpd | Movmskps | Pmovmskb | Vmovmskpd | Vmovmskps | Vpmovmskb)
+}
+
+fn is_square_root(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::{Sqrtpd, Sqrtps, Sqrtsd, Sqrtss, Vsqrtpd, Vsqrtph, Vsqrtps, Vsqrtsd, Vsqrtsh, Vsqrtss};
+    matches!(mnemonic, Sqrtpd | Sqrtps | Sqrtsd | Sqrtss | Vsqrtpd | Vsqrtph | Vsqrtps | Vsqrtsd | Vsqrtsh | Vsqrtss)
+}
+
+fn is_float_product(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::{Mulpd, Mulps, Mulsd, Mulss, Vmulpd, Vmulph, Vmulps, Vmulsd, Vmulsh, Vmulss};
+    matches!(mnemonic, Mulpd | Mulps | Mulsd | Mulss | Vmulpd | Vmulph | Vmulps | Vmulsd | Vmulsh | Vmulss)
+}
+
+fn is_integer_product(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::{
+        Pmaddubsw, Pmaddwd, Pmuldq, Pmulhrsw, Pmulhuw, Pmulhw, Pmulld, Pmullw, Pmuludq, Psadbw, Vpdpbusd, Vpdpbusds,
+        Vpdpwssd, Vpdpwssds, Vpmadd52huq, Vpmadd52luq, Vpmaddubsw, Vpmaddwd, Vpmuldq, Vpmulhrsw, Vpmulhuw, Vpmulhw,
+        Vpmulld, Vpmullq, Vpmullw, Vpmuludq, Vpsadbw,
+    };
+    matches!(
+        mnemonic,
+        Pmaddubsw
+            | Pmaddwd
+            | Pmuldq
+            | Pmulhrsw
+            | Pmulhuw
+            | Pmulhw
+            | Pmulld
+            | Pmullw
+            | Pmuludq
+            | Psadbw
+            | Vpdpbusd
+            | Vpdpbusds
+            | Vpdpwssd
+            | Vpdpwssds
+            | Vpmadd52huq
+            | Vpmadd52luq
+            | Vpmaddubsw
+            | Vpmaddwd
+            | Vpmuldq
+            | Vpmulhrsw
+            | Vpmulhuw
+            | Vpmulhw
+            | Vpmulld
+            | Vpmullq
+            | Vpmullw
+            | Vpmuludq
+            | Vpsadbw
+    )
+}
+
+fn sets_flags(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::{Comisd, Comiss, Ucomisd, Ucomiss, Vcomisd, Vcomish, Vcomiss, Vucomisd, Vucomish, Vucomiss};
+    matches!(
+        mnemonic,
+        Comisd | Comiss | Ucomisd | Ucomiss | Vcomisd | Vcomish | Vcomiss | Vucomisd | Vucomish | Vucomiss
+    )
+}
