@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Features, Rule, Rules, Source};
-use perfdata::Recording;
+use perfdata::{Cache, Recording};
 use simulated_core::Microarchitecture;
 
 use crate::address::Svma;
@@ -16,7 +16,7 @@ use crate::counting::{
     Groups, Located, LocatedStart, ModuleCounts, ModuleHits, TaskGroups, count_module, locate, mean_instruction_length,
     sums_by_block,
 };
-use crate::estimation::{Estimate, estimate};
+use crate::estimation::{Estimate, RanOn, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
 use crate::progress::{Progress, Step};
 use crate::recording::{
@@ -131,7 +131,13 @@ pub fn analyze(
     let mut tasks = read_tasks(recording, &metadata, progress)?;
     let cpuid = recording.features().cpuid.as_deref();
     let vendor = Vendor::of(cpuid);
-    let core = options.core.unwrap_or_else(|| Microarchitecture::of_cpuid(cpuid.unwrap_or_default()));
+    let microarchitecture = options.core.unwrap_or_else(|| Microarchitecture::of_cpuid(cpuid.unwrap_or_default()));
+    let caches = &recording.features().caches;
+    let size = |level: u32| {
+        let holds_data = |cache: &&Cache| cache.level == level && cache.kind != "Instruction";
+        caches.iter().find(holds_data).map(Cache::bytes).filter(|_| options.core.is_none())
+    };
+    let machine = RanOn { microarchitecture, core: microarchitecture.core().with_caches(size(1), size(2)) };
     let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata);
     tasks.records.learn(&metadata);
     let mut degradations: Vec<String> = recording.was_cut_off().then(|| CUT_OFF.to_owned()).into_iter().collect();
@@ -147,8 +153,8 @@ pub fn analyze(
     let groups = Groups::new(options.group_by, &totals, &timeline, &phases);
     let located = locate(&totals, &timeline, &mut modules, &sources, &groups, options.detail);
     let mut counted = count_modules(&located, &modules, &totals.stacks, options, progress);
-    let estimate = estimate(&located, &counted, &modules, &sources, full_burst, core);
-    if estimate.is_some() && core == Microarchitecture::Generic && options.core.is_none() {
+    let estimate = estimate(&located, &counted, &modules, &sources, full_burst, &machine);
+    if estimate.is_some() && microarchitecture == Microarchitecture::Generic && options.core.is_none() {
         degradations.push(format!(
             "there is no table of what code costs on this CPU ({}): it is taken to cost what it does on a generic core",
             cpuid.unwrap_or("the recording does not name it"),

@@ -84,6 +84,8 @@ pub struct Features {
     pub pmu_mappings: Vec<(u32, String)>,
     /// Groups of two events or more.
     pub groups: Vec<EventGroup>,
+    /// Caches of the machine: perf lists those of all CPUs.
+    pub caches: Vec<Cache>,
     /// Times of the first and the last sample.
     pub sample_time: Option<(u64, u64)>,
     /// Samples carry branch records.
@@ -117,6 +119,32 @@ pub struct EventGroup {
     pub leader: u32,
     /// How many events it has, the leader among them.
     pub members: u32,
+}
+
+/// A cache, of one CPU or of several (`struct cpu_cache_level` in `tools/perf/util/env.h`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cache {
+    /// 1 for the one next to the core.
+    pub level: u32,
+    /// Bytes in a line.
+    pub line_size: u32,
+    /// How many sets it has,
+    pub sets: u32,
+    /// of so many lines.
+    pub ways: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// Its size in words of the kernel: `48K`.
+    pub size: String,
+    /// The CPUs that share it, as a list: `0-1`.
+    pub cpus: String,
+}
+
+impl Cache {
+    /// Its size, bytes.
+    pub fn bytes(&self) -> u64 {
+        [self.sets, self.ways].into_iter().fold(self.line_size.into(), |bytes: u64, by| bytes.saturating_mul(by.into()))
+    }
 }
 
 /// Readings of two clocks at one moment.

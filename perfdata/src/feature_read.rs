@@ -1,7 +1,7 @@
 //! Reads feature sections (`tools/perf/util/header.c` writes them).
 
 use crate::chunk::RecordHeader;
-use crate::feature::{ClockData, Compression, EventGroup};
+use crate::feature::{Cache, ClockData, Compression, EventGroup};
 use crate::fields::{Fields, until_nul};
 use crate::record_parse::build_id;
 use crate::record_walk::{Step, step};
@@ -40,6 +40,7 @@ impl FeatureSections {
                     list(f, 12, |f| Ok(EventGroup { name: string(f)?, leader: f.u32()?, members: f.u32()? }))?;
             }
             FeatureBit::AUXTRACE => features.auxtrace = true,
+            FeatureBit::CACHE if bytes.starts_with(&CACHE_VERSION.to_le_bytes()) => features.caches = caches(f)?,
             FeatureBit::SAMPLE_TIME => features.sample_time = Some((f.u64()?, f.u64()?)),
             FeatureBit::CLOCKID => features.clockid = Some(f.u64()?),
             FeatureBit::COMPRESSED => {
@@ -70,6 +71,17 @@ impl FeatureSections {
         }
         Ok(())
     }
+}
+
+/// The version of the section that this takes apart.
+pub(crate) const CACHE_VERSION: u32 = 1;
+
+fn caches(f: &mut Fields<'_>) -> Result<Vec<Cache>, Error> {
+    let _version = f.u32()?;
+    list(f, 28, |f| {
+        let (level, line_size, sets, ways) = (f.u32()?, f.u32()?, f.u32()?, f.u32()?);
+        Ok(Cache { level, line_size, sets, ways, kind: string(f)?, size: string(f)?, cpus: string(f)? })
+    })
 }
 
 /// A 32-bit length (padding included) and a NUL-terminated string.

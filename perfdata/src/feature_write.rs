@@ -1,6 +1,8 @@
 //! Writes feature sections as `tools/perf/util/header.c` does.
 
 use crate::chunk::RecordHeader;
+use crate::feature::Cache;
+use crate::feature_read::CACHE_VERSION;
 use crate::{BuildId, BuildIdEntry, Error, EventDescription, FeatureBit, Features, RecordType};
 
 /// The sections of all features that are set, in the order of their numbers.
@@ -35,6 +37,12 @@ pub(crate) fn feature_sections(
     put(FeatureBit::PMU_MAPPINGS, !f.pmu_mappings.is_empty(), mappings);
     let groups = list(&f.groups, |group| [string(&group.name), number(group.leader), number(group.members)].concat());
     put(FeatureBit::GROUP_DESC, !f.groups.is_empty(), groups);
+    let cache = |cache: &Cache| {
+        let numbers = [cache.level, cache.line_size, cache.sets, cache.ways].map(number).concat();
+        [numbers, string(&cache.kind), string(&cache.size), string(&cache.cpus)].concat()
+    };
+    let caches = [number(CACHE_VERSION), list(&f.caches, cache)].concat();
+    put(FeatureBit::CACHE, !f.caches.is_empty(), caches);
     let (first, last) = f.sample_time.unwrap_or_default();
     put(FeatureBit::SAMPLE_TIME, f.sample_time.is_some(), [long(first), long(last)].concat());
     put(FeatureBit::CLOCKID, f.clockid.is_some(), long(f.clockid.unwrap_or(0)));

@@ -43,7 +43,7 @@ pub use branch::{Branch, BranchFlags, BranchKind, BranchStack};
 pub use chunk::{CHUNK_SIZE, Chunk, Records};
 pub use chunk_reader::ChunkReader;
 pub use error::Error;
-pub use feature::{BuildIdEntry, ClockData, Compression, EventGroup, FeatureBit, Features};
+pub use feature::{BuildIdEntry, Cache, ClockData, Compression, EventGroup, FeatureBit, Features};
 pub use format::{AttrFlags, BranchSampleType, ReadFormat, SampleFormat};
 pub use mapping::{BuildId, MappedFile, Mmap};
 pub use read_values::{ReadValue, ReadValues};

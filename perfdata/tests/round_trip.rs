@@ -3,9 +3,9 @@
 use std::io::Cursor;
 
 use perfdata::{
-    AttrFlags, Avma, Branch, BranchFlags, BranchSampleType, BuildId, BuildIdEntry, Chunk, ClockData, Comm, CpuMode,
-    Error, EventAttr, EventDescription, EventGroup, FeatureBit, Features, Lost, LostSamples, MappedFile, Mmap, Record,
-    RecordType, Recording, SampleFields, SampleFormat, SampleId, Task, Writer,
+    AttrFlags, Avma, Branch, BranchFlags, BranchSampleType, BuildId, BuildIdEntry, Cache, Chunk, ClockData, Comm,
+    CpuMode, Error, EventAttr, EventDescription, EventGroup, FeatureBit, Features, Lost, LostSamples, MappedFile, Mmap,
+    Record, RecordType, Recording, SampleFields, SampleFormat, SampleId, Task, Writer,
 };
 
 fn format() -> SampleFormat {
@@ -57,6 +57,15 @@ fn features() -> Features {
         event_names: vec!["task-clock:u".into(), "cpu-clock:u".into()],
         pmu_mappings: vec![(1, "software".into()), (4, "cpu".into())],
         groups: vec![EventGroup { name: String::new(), leader: 0, members: 2 }],
+        caches: vec![Cache {
+            level: 1,
+            line_size: 64,
+            sets: 64,
+            ways: 12,
+            kind: "Data".into(),
+            size: "48K".into(),
+            cpus: "0-1".into(),
+        }],
         sample_time: Some((5, 99)),
         branch_stack: true,
         clockid: Some(1),

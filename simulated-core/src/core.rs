@@ -1,5 +1,7 @@
 //! What is wide, long and slow in a core.
 
+use std::ops::RangeInclusive;
+
 /// A part of a core that executes instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -115,6 +117,9 @@ pub struct Level {
     pub beyond: f64,
 }
 
+/// Sizes of a first and of a second level that a machine can have, bytes.
+const POSSIBLE: [RangeInclusive<u64>; 2] = [8 << 10..=1 << 20, 64 << 10..=64 << 20];
+
 /// What a core is taken to be like. [`Microarchitecture::core`](crate::Microarchitecture::core) has the tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Core {
@@ -150,4 +155,35 @@ pub struct Core {
     pub times: Times,
     /// The caches, nearest first. The lines of the last are what other programs leave.
     pub levels: [Level; 3],
+}
+
+impl Core {
+    /// The same with data caches of these sizes in the first and in the second level, bytes, where they are known and possible. How much of
+    /// the third level others leave is not known of any machine.
+    #[must_use]
+    pub fn with_caches(mut self, first: Option<u64>, second: Option<u64>) -> Self {
+        let third = self.levels[2].lines - self.levels[1].lines;
+        for ((level, bytes), possible) in self.levels.iter_mut().zip([first, second]).zip(POSSIBLE) {
+            if let Some(bytes) = bytes.filter(|bytes| possible.contains(bytes)) {
+                level.lines = (bytes / 64) as f64;
+            }
+        }
+        self.levels[1].lines = self.levels[1].lines.max(self.levels[0].lines);
+        self.levels[2].lines = self.levels[1].lines + third;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Microarchitecture;
+
+    #[test]
+    fn caches_of_the_machine_are_taken_where_they_are_possible() {
+        let core = Microarchitecture::GoldenCove.core();
+        let lines = |first, second| core.with_caches(first, second).levels.map(|level| level.lines);
+        assert_eq!(lines(None, None), core.levels.map(|level| level.lines));
+        assert_eq!(lines(Some(32 << 10), Some(1 << 20)), [512.0, 16_384.0, 16_384.0 + 32_768.0]);
+        assert_eq!(lines(Some(0), Some(u64::MAX)), core.levels.map(|level| level.lines));
+    }
 }

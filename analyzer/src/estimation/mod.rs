@@ -17,7 +17,7 @@ mod time_share;
 
 use std::collections::BTreeMap;
 
-use simulated_core::Microarchitecture;
+use simulated_core::{Core, Microarchitecture};
 
 use crate::counting::{Located, LocatedStart, ModuleCounts};
 use crate::estimation::after_calls::AfterCalls;
@@ -25,6 +25,13 @@ use crate::estimation::strata::{Strata, Stratum, Window};
 use crate::estimation::time_share::{Bursts, Samples, TimeShare};
 use crate::recording::{EventKind, ModuleTable, Sources};
 use crate::uncertainty::{COSTS, CostErrors, Replicates, Slice, SliceSums};
+
+/// On what code is taken to have run.
+pub(crate) struct RanOn {
+    pub(crate) microarchitecture: Microarchitecture,
+    /// With the caches of the machine.
+    pub(crate) core: Core,
+}
 
 /// How bursts were weighted.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,14 +45,14 @@ pub struct Estimate {
 }
 
 /// Weighs the bursts of a recording; `None` if it has none, or they were not started by a clock. `full_burst`: instructions of a
-/// burst that nothing ends. `core`: where they ran.
+/// burst that nothing ends. `machine`: where they ran.
 pub fn estimate(
     located: &Located,
     counted: &[ModuleCounts],
     modules: &ModuleTable,
     sources: &Sources,
     full_burst: Option<u64>,
-    core: Microarchitecture,
+    machine: &RanOn,
 ) -> Option<Estimate> {
     let lbr = sources.bursts_of_clock()?;
     let starts = &located.starts;
@@ -66,7 +73,7 @@ pub fn estimate(
     let numbers: Vec<f64> = samples.iter().map(|samples| samples.number).collect();
     let shares = time.shares(&calls.that_tell_time(&bursts), &numbers);
     let of_starts: Vec<Window> = starts.iter().map(|start| strata.window_of(start.module, start.at)).collect();
-    let simulated = simulated::costs(&located.paths, &strata, core.core());
+    let simulated = simulated::costs(&located.paths, &strata, machine.core);
     let costs = cost::costs(starts, &of_starts, &shares, counted, &strata, &simulated, &calls);
     let rates: Vec<f64> = costs.iter().map(|cost| 1.0 / cost).collect();
     let weights = relative(&bursts, &calls, &shares, &rates, 1.0);
@@ -81,7 +88,7 @@ pub fn estimate(
         let places = replicates.iter_mut().map(|replicates| &mut replicates.with_costs_mut()[replicate]);
         places.zip(weights).for_each(|(place, weight)| *place = weight);
     }
-    Some(Estimate { core, weights, replicates })
+    Some(Estimate { core: machine.microarchitecture, weights, replicates })
 }
 
 /// The bursts of each place, or those that are not in that slice.

@@ -26,6 +26,8 @@ pub struct Machine {
     pub present: u32,
     /// How much memory it has, in KiB.
     pub memory_kb: u64,
+    /// The caches of its first CPU.
+    pub caches: Vec<Cache>,
     /// Its PMUs, by name.
     pub pmus: Vec<Pmu>,
     /// The kernel and its settings.
@@ -58,6 +60,26 @@ pub struct Cpu {
     pub brs: bool,
     /// AMD's last branch records, version 2 (Zen 4 on).
     pub lbr_v2: bool,
+}
+
+/// A cache, from `/sys/devices/system/cpu/cpu*/cache`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cache {
+    /// 1 for the one next to the core.
+    pub level: u32,
+    /// Bytes in a line.
+    pub line_size: u32,
+    /// How many sets it has,
+    pub sets: u32,
+    /// of so many lines.
+    pub ways: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// Its size: `48K`.
+    pub size: String,
+    /// The CPUs that share it: `0-1`.
+    pub cpus: String,
 }
 
 /// The kernel's release and the settings that bear on profiling; `None` where the file is missing.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{Cpu, EventOpener, Kernel, Machine, Privileges, probe};
+use super::{Cache, Cpu, EventOpener, Kernel, Machine, Privileges, probe};
 use crate::machine::cpu_list::CpuList;
 use crate::machine::pmu::Pmu;
 
@@ -17,8 +17,10 @@ impl Machine {
         let files = Files(root.to_owned());
         let online = files.cpus("sys/devices/system/cpu/online").unwrap_or_else(|| CpuList::first(1));
         let present = files.cpus("sys/devices/system/cpu/present");
-        let probes = probe::probe(opener, online.iter().next().unwrap_or(0));
+        let first = online.iter().next().unwrap_or(0);
+        let probes = probe::probe(opener, first);
         Self {
+            caches: caches(&files, first),
             cpu: cpu(&files.text("proc/cpuinfo")),
             present: present.map_or(online.len(), |list| list.len()) as u32,
             online,
@@ -84,6 +86,28 @@ fn cpu(cpuinfo: &str) -> Cpu {
         brs: flag("brs"),
         lbr_v2: flag("amd_lbr_v2"),
     }
+}
+
+/// The caches of a CPU, in the order in which the kernel numbers them.
+fn caches(files: &Files, cpu: u32) -> Vec<Cache> {
+    let folder = format!("sys/devices/system/cpu/cpu{cpu}/cache");
+    let cache = |name: String| {
+        let text = |file: &str| files.text(&format!("{folder}/{name}/{file}")).trim().to_owned();
+        let number = |file: &str| files.parsed(&format!("{folder}/{name}/{file}")).unwrap_or(0);
+        let level = files.parsed(&format!("{folder}/{name}/level"))?;
+        let (line_size, sets) = (number("coherency_line_size"), number("number_of_sets"));
+        let ways = number("ways_of_associativity");
+        Some(Cache {
+            level,
+            line_size,
+            sets,
+            ways,
+            kind: text("type"),
+            size: text("size"),
+            cpus: text("shared_cpu_list"),
+        })
+    };
+    files.names(&folder).into_iter().filter(|name| name.starts_with("index")).filter_map(cache).collect()
 }
 
 /// The value after `name` and `separator` on a line of its own.
@@ -228,6 +252,14 @@ mod tests {
                 ("proc/1/cgroup", "0::/kubepods/besteffort/pod1\n"),
                 ("sys/devices/system/cpu/online", "0-2,4\n"),
                 ("sys/devices/system/cpu/present", "0-7\n"),
+                ("sys/devices/system/cpu/cpu0/cache/index0/level", "1\n"),
+                ("sys/devices/system/cpu/cpu0/cache/index0/type", "Data\n"),
+                ("sys/devices/system/cpu/cpu0/cache/index0/size", "48K\n"),
+                ("sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size", "64\n"),
+                ("sys/devices/system/cpu/cpu0/cache/index0/number_of_sets", "64\n"),
+                ("sys/devices/system/cpu/cpu0/cache/index0/ways_of_associativity", "12\n"),
+                ("sys/devices/system/cpu/cpu0/cache/index0/shared_cpu_list", "0-1\n"),
+                ("sys/devices/system/cpu/cpu0/cache/uevent", "\n"),
                 ("sys/bus/event_source/devices/cpu_atom/type", "10\n"),
                 ("sys/bus/event_source/devices/cpu_atom/cpus", "4-7\n"),
                 ("sys/bus/event_source/devices/cpu_atom/format/umask", "config:8-15\n"),
@@ -241,6 +273,16 @@ mod tests {
         assert_eq!(machine.cpuid(), "GenuineIntel,6,151,2");
         assert!(machine.cpu.hypervisor && !machine.cpu.brs);
         assert_eq!((machine.online.to_string().as_str(), machine.present, machine.memory_kb), ("0-2,4", 8, 24_685_148));
+        let cache = Cache {
+            level: 1,
+            line_size: 64,
+            sets: 64,
+            ways: 12,
+            kind: "Data".into(),
+            size: "48K".into(),
+            cpus: "0-1".into(),
+        };
+        assert_eq!(machine.caches, [cache]);
         assert_eq!(machine.pmus.len(), 1);
         let atom = machine.pmu("cpu_atom").unwrap();
         assert_eq!(

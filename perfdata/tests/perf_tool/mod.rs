@@ -186,6 +186,11 @@ pub fn check_header(path: &Path) {
     compare("time of first sample", features.sample_time.map(|(first, _)| time(first)));
     compare("time of last sample", features.sample_time.map(|(_, last)| time(last)));
     compare("compressed", features.compressed.map(|c| format!("Zstd, level = {}, ratio = {}", c.level, c.ratio)));
+    // `#  L1 Data                   48K [0-1]`
+    for cache in &features.caches {
+        let line = format!("# L{} {} {} [{}]", cache.level, cache.kind, cache.size, cache.cpus);
+        assert!(printed.lines().any(|printed| one_space(printed) == line), "{line:?} of {}", path.display());
+    }
     let caps = features.cpu_pmu_caps.iter().map(|(name, value)| format!("{name}={value}"));
     let caps = caps.collect::<Vec<_>>().join(", ");
     compare("cpu pmu capabilities", (!caps.is_empty()).then_some(caps));
