@@ -57,6 +57,34 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 24] = [
+        Kind::Free,
+        Kind::Integer,
+        Kind::Multiply,
+        Kind::Divide,
+        Kind::Divide64,
+        Kind::Lock,
+        Kind::Repeat,
+        Kind::Serializing,
+        Kind::X87,
+        Kind::X87Long,
+        Kind::Vector,
+        Kind::VectorMultiply,
+        Kind::VectorShift,
+        Kind::FloatAdd,
+        Kind::FloatMultiply,
+        Kind::MultiplyAdd,
+        Kind::FloatDivide,
+        Kind::FloatDivide64,
+        Kind::SquareRoot,
+        Kind::SquareRoot64,
+        Kind::Convert,
+        Kind::CompareToFlags,
+        Kind::Cross,
+        Kind::Crypto,
+    ];
+
     /// The kind of a decoded instruction with these attributes.
     pub fn of(instruction: &Instruction, attributes: &Attributes) -> Self {
         let is_vector = attributes.element != Element::None;

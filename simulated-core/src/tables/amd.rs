@@ -55,7 +55,7 @@ pub(crate) const ZEN_5: Core = Core {
 
 /// Instructions of vectors take one cycle, sums of floating point numbers three to every unit; six instructions come in a cycle.
 pub(crate) const ZEN_4: Core = Core {
-    width: 5.5,
+    width: 5.0,
     window: 320,
     wrong_path: 13.0,
     vector_load: 7.0,

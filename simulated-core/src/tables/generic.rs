@@ -6,7 +6,7 @@ use crate::tables::levels;
 
 /// What most of the cores with a table have, or their middle.
 pub(crate) const GENERIC: Core = Core {
-    width: 5.0,
+    width: 4.5,
     window: 256,
     wrong_path: 15.0,
     load: 5.0,

@@ -5,7 +5,7 @@ use crate::tables::levels;
 
 /// Four instructions in a cycle, vectors on three of the four ports of general registers, one store.
 pub(crate) const SKYLAKE: Core = Core {
-    width: 4.0,
+    width: 3.5,
     window: 224,
     wrong_path: 16.0,
     taken: 0.25,
@@ -53,7 +53,7 @@ pub(crate) const SKYLAKE: Core = Core {
 
 /// Five instructions in a cycle, two stores, a faster divider.
 pub(crate) const ICE_LAKE: Core = Core {
-    width: 5.0,
+    width: 4.0,
     window: 352,
     wrong_path: 17.0,
     stores: 2.0,
@@ -64,7 +64,7 @@ pub(crate) const ICE_LAKE: Core = Core {
 
 /// Six instructions in a cycle, three loads, five ports of general registers; a load of what was just stored gets it at once.
 pub(crate) const GOLDEN_COVE: Core = Core {
-    width: 6.0,
+    width: 5.0,
     window: 512,
     forward: 5.0,
     renames_memory: true,
@@ -78,7 +78,7 @@ pub(crate) const GOLDEN_COVE: Core = Core {
 
 /// Five instructions in a cycle, vectors on three ports of their own, products of floating point numbers and sums in one that take six cycles.
 pub(crate) const GRACEMONT: Core = Core {
-    width: 5.0,
+    width: 4.0,
     window: 256,
     wrong_path: 14.0,
     load: 4.0,
