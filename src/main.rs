@@ -4,6 +4,7 @@
 #[macro_use]
 mod output;
 
+mod calibration;
 mod commands;
 mod input;
 mod models;
@@ -58,6 +59,7 @@ enum Command {
     Validate(commands::validate::Args),
     /// Show what this machine offers for recording
     Doctor(commands::doctor::Args),
+    Calibrate(commands::calibrate::Args),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Truth(args) => commands::truth::run(&args),
         Command::Validate(args) => commands::validate::run(&args),
         Command::Doctor(args) => commands::doctor::run(args),
+        Command::Calibrate(args) => commands::calibrate::run(&args),
     };
     result.unwrap_or_else(|error| {
         if is_closed_pipe(&error) {

@@ -87,7 +87,12 @@ pub fn read(file: &Path) -> anyhow::Result<Found> {
 
 /// Where an imported model for sources of this kind is kept: below `XDG_DATA_HOME`, by default `~/.local/share`.
 pub fn imported_file(pair: SourcePair) -> Option<PathBuf> {
+    Some(data_folder()?.join("models").join(format!("{pair}.json")))
+}
+
+/// Where what belongs to a user is kept.
+pub fn data_folder() -> Option<PathBuf> {
     let absolute = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
-    Some(data.join("hbbp/models").join(format!("{pair}.json")))
+    Some(data.join("hbbp"))
 }

@@ -3,9 +3,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use formats::metadata::Calibration;
 use model::{Features, Rule, Rules, Source};
 use perfdata::{Cache, Recording};
-use simulated_core::Microarchitecture;
+use simulated_core::{Measured, Microarchitecture};
 
 use crate::address::Svma;
 use crate::binaries::BinarySearch;
@@ -118,6 +119,16 @@ pub struct Summary {
 /// What is said of a recording whose recorder never came to complete it.
 const CUT_OFF: &str = "cut off: the recorder was killed, or could not write on; what it recorded last is missing";
 
+/// What was measured of the machine, if it is all there.
+fn measured(calibration: &Calibration) -> Option<Measured> {
+    Some(Measured {
+        second: calibration.second_cycles?,
+        third: calibration.third_cycles?,
+        memory: calibration.memory_cycles?,
+        third_bytes: calibration.third_kib?.checked_mul(1024)?,
+    })
+}
+
 /// Counts how often each block of a recorded program was executed.
 ///
 /// # Errors
@@ -137,7 +148,12 @@ pub fn analyze(
         let holds_data = |cache: &&Cache| cache.level == level && cache.kind != "Instruction";
         caches.iter().find(holds_data).map(Cache::bytes).filter(|_| options.core.is_none())
     };
-    let machine = RanOn { microarchitecture, core: microarchitecture.core().with_caches(size(1), size(2)) };
+    let core = microarchitecture.core().with_caches(size(1), size(2));
+    let calibration =
+        metadata.calibration.as_ref().filter(|one| one.cpuid.as_deref() == cpuid && options.core.is_none());
+    let calibrated = calibration.and_then(measured).and_then(|measured| core.with_measured(&measured));
+    let is_calibrated = calibrated.is_some();
+    let machine = RanOn { microarchitecture, core: calibrated.unwrap_or(core), is_calibrated };
     let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata);
     tasks.records.learn(&metadata);
     let mut degradations: Vec<String> = recording.was_cut_off().then(|| CUT_OFF.to_owned()).into_iter().collect();

@@ -5,6 +5,7 @@
 //! records, in order of time, to a `perf.data` file. [`doctor`] explains what would be recorded, and what would give more.
 #![deny(unsafe_code)]
 
+pub mod calibration;
 mod control;
 pub mod doctor;
 pub mod errno;

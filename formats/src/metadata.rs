@@ -25,6 +25,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use crate::calibration::Calibration;
 pub use crate::simulation::SimulationMetadata;
 use crate::tolerant::{Tolerant, object, plain_values, tolerant_objects};
 pub use crate::tracer::{
@@ -63,6 +64,8 @@ tolerant_objects! {
         pub tracer: Option<TracerMetadata>,
         /// The simulated PMU, if it makes the samples.
         pub simulation: Option<SimulationMetadata>,
+        /// How far away data was on the machine, where that had been measured.
+        pub calibration: Option<Calibration>,
         /// Everything that is less than it could be, in sentences.
         pub degradations: Vec<String>,
         /// Samples in the recording, of all events.

@@ -24,7 +24,7 @@ mod tables;
 mod wait;
 mod wrong_path;
 
-pub use crate::core::{Core, Level, Time, Times, Unit, Units};
+pub use crate::core::{Core, Level, Measured, Time, Times, Unit, Units};
 pub use crate::kind::Kind;
 pub use crate::microarchitecture::Microarchitecture;
 pub use crate::operation::{Flow, Operand, Operation};

@@ -2,6 +2,7 @@
 
 pub mod again;
 pub mod blocks;
+pub mod calibrate;
 pub mod control;
 pub mod diff;
 pub mod doctor;

@@ -26,6 +26,7 @@ use collector::tracer::{BurstSize, TracerChoice, TracerOptions};
 use collector::{CommandError, KernelOpener, Stop, allocate_in_large_steps, is_standard_output, raise_limits};
 use perfdata::Recording;
 
+use crate::calibration;
 use crate::commands::record::precision::Goal;
 pub use crate::commands::record::precision::Wanted;
 use crate::commands::record::simulation::{SimulationArgs, TruthFile};
@@ -165,6 +166,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(request) => request,
         Err(reason) => return Ok(usage(&reason.to_string())),
     };
+    request.calibration = calibration::of_machine(&machine);
     let goal = match wanted.map(|wanted| set_goal(wanted, &mut request, Vec::new())).transpose() {
         Ok(goal) => goal,
         Err(error) => return not_begun(error),
@@ -237,6 +239,7 @@ pub fn record_for_analysis(
     };
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
+    request.calibration = calibration::of_machine(&machine);
     let goal = precision.map(|(wanted, options)| set_goal(wanted, &mut request, options)).transpose()?;
     let mut session = Session::prepare(&request, &machine)?;
     let watch = goal.map(|goal| goal.watch(&mut session, |text| output::say(text)));
@@ -352,6 +355,7 @@ fn request(args: Args) -> anyhow::Result<Request> {
         cpus: args.cpus,
         duration: args.duration,
         cmdline: env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        calibration: None,
     })
 }
 

@@ -88,6 +88,8 @@ pub struct Bursts {
     pub divided_by_cost: bool,
     /// The core on which that is simulated.
     pub core: Option<&'static str>,
+    /// With what was measured of the machine.
+    pub calibrated: bool,
     /// What the tracer said of itself.
     pub tracer: Option<Tracer>,
 }
@@ -103,6 +105,7 @@ impl Bursts {
             weighted_by: source.kind.to_string(),
             divided_by_cost: summary.estimate.is_some(),
             core: summary.estimate.as_ref().map(|estimate| estimate.core.name()),
+            calibrated: summary.estimate.as_ref().is_some_and(|estimate| estimate.is_calibrated),
             tracer: summary.tracer.clone(),
         })
     }
@@ -116,7 +119,10 @@ impl Bursts {
             "instructions" => "the instructions it stands for",
             _ => "the events it stands for",
         };
-        let core = self.core.map(|core| format!(" ({core} core)")).unwrap_or_default();
+        let core = self
+            .core
+            .map(|core| format!(" ({core} core{})", if self.calibrated { ", calibrated" } else { "" }))
+            .unwrap_or_default();
         let mut lines = vec![
             ("bursts", format!("{bursts}; mean: {instructions} instructions, {branches} branches")),
             ("", format!("each burst weighs {weight}{core}")),

@@ -31,6 +31,8 @@ pub(crate) struct RanOn {
     pub(crate) microarchitecture: Microarchitecture,
     /// With the caches of the machine.
     pub(crate) core: Core,
+    /// What was measured of it is in that.
+    pub(crate) is_calibrated: bool,
 }
 
 /// How bursts were weighted.
@@ -38,6 +40,8 @@ pub(crate) struct RanOn {
 pub struct Estimate {
     /// The core on which code is taken to have run.
     pub core: Microarchitecture,
+    /// What was measured of the machine is taken for it (`hbbp calibrate`).
+    pub is_calibrated: bool,
     /// By [`StartId`](crate::counting::StartId): what streams of bursts that started there are multiplied by.
     pub weights: Vec<f64>,
     /// The same in each replicate: without a slice of the bursts and samples, or with other costs.
@@ -88,7 +92,7 @@ pub fn estimate(
         let places = replicates.iter_mut().map(|replicates| &mut replicates.with_costs_mut()[replicate]);
         places.zip(weights).for_each(|(place, weight)| *place = weight);
     }
-    Some(Estimate { core: machine.microarchitecture, weights, replicates })
+    Some(Estimate { core: machine.microarchitecture, is_calibrated: machine.is_calibrated, weights, replicates })
 }
 
 /// The bursts of each place, or those that are not in that slice.

@@ -1,5 +1,6 @@
 //! What is to be recorded, and where to.
 
+use formats::calibration::Calibration;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub struct Request {
     pub duration: Option<Duration>,
     /// The command line, for the recording.
     pub cmdline: Vec<String>,
+    /// What was measured of the machine.
+    pub calibration: Option<Calibration>,
 }
 
 /// A simulated PMU in place of the machine's.

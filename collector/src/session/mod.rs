@@ -235,6 +235,7 @@ impl<'a> Session<'a> {
     /// The metadata, as far as it is known before anything is recorded.
     fn introduction(&self) -> Metadata {
         let mut metadata = metadata(&self.choice, self.machine, self.request.target.word());
+        metadata.calibration.clone_from(&self.request.calibration);
         self.live.producers.iter().for_each(|producer| producer.introduce(&mut metadata));
         metadata
     }

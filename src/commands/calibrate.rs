@@ -1,0 +1,83 @@
+//! `hbbp calibrate`: how far away data is on this machine.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use collector::KernelOpener;
+use collector::calibration::calibrate;
+use collector::machine::Machine;
+use formats::calibration::Calibration;
+
+use crate::calibration;
+use crate::output::write_to;
+use crate::progress::Progress;
+
+/// Measure how far away data is on this machine, for recordings to come
+///
+/// Bursts that a clock starts are weighed by what code costs, and that depends on which data is near: on servers that others share, no table
+/// says how much of the third level of the caches they leave. This takes some seconds. Recordings note the result, and reports say
+/// "calibrated". Measure when the machine does what it usually does, and again when it has moved to another host.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Print what is measured, and do not keep it
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Text, or JSON (`hbbp-calibration/1`)
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    #[value(alias = "table")]
+    Text,
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp calibrate                    measure this machine, and keep the result for `hbbp record`
+  hbbp calibrate --dry-run          only look";
+
+/// Measures, prints and keeps.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let machine = Machine::read(Path::new("/"), &mut KernelOpener);
+    let progress = Progress::new();
+    let measured = calibrate(&machine, &|share| progress.show("measuring", (100.0 * share) as u64, 100));
+    drop(progress);
+    write_to(None, |out| match args.format {
+        Format::Text => Ok(write!(out, "{}", text(&measured))?),
+        Format::Json => Ok(writeln!(out, "{}", serde_json::to_string_pretty(&measured)?)?),
+    })?;
+    if !args.dry_run {
+        let file = calibration::file()?;
+        calibration::keep(&file, &measured)?;
+        say!("kept in {}; recordings of this user note it from now on", file.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(measured: &Calibration) -> String {
+    let mut text = format!("{:9} {}\n", "CPU", measured.cpuid.as_deref().unwrap_or("unknown"));
+    let mut line = |name: &str, value: String| text += &format!("{name:9} {value}\n");
+    if let Some(ns) = measured.cycle_ns {
+        line("cycle", format!("{ns:.3} ns ({:.2} GHz)", 1.0 / ns));
+    }
+    let levels = [
+        ("L2", measured.second_cycles, measured.second_kib),
+        ("L3", measured.third_cycles, measured.third_kib),
+        ("memory", measured.memory_cycles, None),
+    ];
+    for (name, cycles, kib) in levels {
+        let Some(cycles) = cycles else { continue };
+        let size = kib.map(|kib| format!(", for {kib} KiB")).unwrap_or_default();
+        line(name, format!("{cycles:.0} cycles{size}"));
+    }
+    if measured.memory_cycles.is_none() {
+        text += "No third level and no memory can be told apart: recordings are taken to be of a machine as usual.\n";
+    }
+    text
+}
