@@ -29,11 +29,7 @@ type Point = (f64, f64);
 /// Measures a machine, for some seconds of CPU time. `progress` is told the share that is done.
 pub fn calibrate(machine: &Machine, progress: &dyn Fn(f64)) -> Calibration {
     let holds_data = |cache: &&crate::machine::Cache| cache.level == 2 && cache.kind != "Instruction";
-    let second_kib = machine
-        .caches
-        .iter()
-        .find(holds_data)
-        .map_or(SECOND, |cache| u64::from(cache.line_size) * u64::from(cache.sets) * u64::from(cache.ways) >> 10);
+    let second_kib = machine.caches.iter().find(holds_data).map_or(SECOND, |cache| cache.bytes() >> 10);
     let second_kib = second_kib.clamp(128, 16 << 10);
     let cycle = cycle_ns();
     let second = load_ns(second_kib / 2) / cycle;

@@ -1,7 +1,7 @@
 //! What an instruction costs, by function, as far as clock and bursts tell together.
 //!
 //! Let F be the share of time in which bursts start in a function, k the cost of an instruction there on a [simulated
-//! core](super::simulated_core), and k c its true cost. Then p, proportional to F / (k c), is the share of instructions that the function
+//! core](super::simulated), and k c its true cost. Then p, proportional to F / (k c), is the share of instructions that the function
 //! executes. The bursts say the same in another way: of the instructions executed by bursts that start in function h, the share P(h, g) is
 //! in function g. Over all, p = p P must hold: a function in which the clock sees much more than the bursts that come by is one whose
 //! instructions are slow. The costs are those that make

@@ -82,6 +82,14 @@ pub struct Cache {
     pub cpus: String,
 }
 
+impl Cache {
+    /// Its size, bytes.
+    pub fn bytes(&self) -> u64 {
+        let lines = u64::from(self.sets).saturating_mul(self.ways.into());
+        lines.saturating_mul(self.line_size.into())
+    }
+}
+
 /// The kernel's release and the settings that bear on profiling; `None` where the file is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
