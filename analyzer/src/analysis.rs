@@ -125,6 +125,7 @@ pub fn analyze(
     progress: Progress<'_>,
 ) -> Result<Analysis, perfdata::Error> {
     let metadata = metadata_of(recording)?;
+    let tracer = Tracer::of(&metadata);
     let mut tasks = read_tasks(recording, &metadata, progress)?;
     let vendor = Vendor::of(recording.features().cpuid.as_deref());
     let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata);
@@ -179,7 +180,7 @@ pub fn analyze(
         degradations,
         choice,
         unused_events,
-        tracer: metadata.tracer.map(Tracer::from),
+        tracer,
         estimate,
     };
     for module in &counted {
