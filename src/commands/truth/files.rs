@@ -8,12 +8,20 @@ use analyzer::BinarySearch;
 use analyzer::truth::{Callgrind, ExactCounter, MixFile, Truth};
 use anyhow::{Context, bail};
 
+use crate::input::{Reader, Reads};
+
+const READER: Reader = Reader { name: "--truth", reads: Reads::ExactCounts, records: false };
+
 /// Reads exact counts: JSON of `hbbp truth`, or a file of callgrind or mix.
 pub fn read_truth(path: &Path, search: BinarySearch) -> anyhow::Result<Truth> {
     let mut file = open(path)?;
     let begin = file.fill_buf().with_context(|| path.display().to_string())?;
     if begin.trim_ascii_start().starts_with(b"{") {
-        return Truth::read_json(file).with_context(|| path.display().to_string());
+        let truth = Truth::read_json(file);
+        if truth.is_err() {
+            READER.refuse(path)?;
+        }
+        return truth.with_context(|| path.display().to_string());
     }
     drop(file);
     let mut counter = ExactCounter::new(search);
@@ -31,6 +39,7 @@ pub fn add(path: &Path, counter: &mut ExactCounter) -> anyhow::Result<()> {
     } else if MixFile::begins_like(begin) {
         counter.add_mix_file(MixFile::read(file).with_context(name)?);
     } else {
+        READER.refuse(path)?;
         bail!(
             "{}: it begins neither like a file of callgrind (`# callgrind format`) nor like one of SDE's -mix \
              (`# Mix output version`)",
