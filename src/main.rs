@@ -6,11 +6,13 @@ mod output;
 
 mod commands;
 mod input;
+mod missing_dashes;
 mod models;
 mod progress;
 mod status;
 mod usage;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -63,7 +65,9 @@ enum Command {
 
 fn main() -> ExitCode {
     collector::ignore_file_size_signal();
-    let result = match Cli::parse().command {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let cli = Cli::try_parse_from(&words).unwrap_or_else(|error| missing_dashes::explain(error, &words).exit());
+    let result = match cli.command {
         Command::Record(args) => commands::record::run(*args),
         Command::Control(args) => commands::control::run(&args),
         Command::Again(args) => commands::again::run(&args),

@@ -82,6 +82,18 @@ fn files_are_named_by_position_too() {
     assert_eq!(setup.stdout(&["mix"]), setup.stdout(&["mix", "hbbp.data"]));
 }
 
+/// Whoever forgets `--` is told.
+#[test]
+fn a_command_without_dashes_is_recognized() {
+    let Some(setup) = Setup::new() else { return };
+    for command in ["mix", "record", "blocks", "truth"] {
+        let said = setup.refused(&[command, "sh", "-c", "touch ran"], 2);
+        assert!(said.contains(&format!("put -- before it: hbbp {command} -- sh -c touch ran")), "{said}");
+    }
+    let other = setup.refused(&["mix", "run.data", "--rowz", "isa"], 2);
+    assert!(other.contains("'--rows'") && !other.contains("put --"), "{other}");
+}
+
 /// A document in the shape of `hbbp truth`, of nothing.
 const TRUTH: &str = r#"{"schema":"hbbp-blocks/1","source":"truth","instructions":0,"head":{"source":"truth","unit":"executions",
     "engine":"x","command":"x","processes":1,"counted":0,"left_out":[],"environment":{}},"modules":[],"blocks":[]}"#;

@@ -29,6 +29,7 @@ use sampled::sample_profile;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(mut_arg("model", |model| model.help(MODEL)))]
+#[command(mut_arg("recording", |file| file.help(FILE)))]
 pub struct Args {
     /// Format of the profile
     #[arg(long, value_enum)]
@@ -80,6 +81,9 @@ enum Format {
 
 const READER: Reader = Reader { name: "hbbp export", reads: Reads::Flows, records: true };
 
+const FILE: &str =
+    "Recording, file of `hbbp merge`, or exact counts of `hbbp truth`; `-` for standard input [default: hbbp.data]";
+
 const MODEL: &str = "\
 Count blocks by the source that is chosen for each (--format pprof and callgrind): the file of a model, `published` (the paper's rule), \
 or the kind of sources that a model is for (hardware, software, simulated) [default: branches alone, or samples where there are none]";
@@ -102,7 +106,7 @@ Examples:
   hbbp export --format bolt run.data --binary ./server -o server.fdata
   llvm-bolt ./server -o server.bolt -data=server.fdata -reorder-blocks=ext-tsp
 
-  hbbp export --format callgrind -o sort.callgrind -- sort -n numbers.txt";
+  hbbp export --format callgrind -o sort.callgrind -- sort -n -o sorted.txt numbers.txt";
 
 /// Writes a recording or a flow as a profile for another tool.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {

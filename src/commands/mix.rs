@@ -54,7 +54,7 @@ pub struct Args {
 
 const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Recordings, records: true };
 
-const ROWS_HELP: &str = "Keys of the rows: function, module, process, thread, comm, mnemonic, category, isa, encoding, \
+const ROWS_HELP: &str = "Keys of the rows: function, module, process, thread, comm, phase, mnemonic, category, isa, encoding, \
 packing, element, width, memory, branch, lock, rep, latency, chosen";
 
 const EXAMPLES: &str = "\
