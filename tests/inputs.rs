@@ -123,9 +123,9 @@ fn a_file_of_another_kind_is_called_what_it_is() {
             ("all.flow", "all.flow is a merged file of `hbbp merge`; ".to_owned()),
             ("mix.json", "mix.json is what `hbbp mix --format json` printed; ".to_owned()),
             ("blocks.json", "blocks.json is what `hbbp blocks --format json` printed; ".to_owned()),
-            ("model.json", "model.json is a model; ".to_owned()),
+            ("model.json", "model.json is a model of `hbbp train`; ".to_owned()),
             ("other.json", "other.json is JSON, but no document of hbbp; ".to_owned()),
-            ("run.data.gz", "run.data.gz is packed by gzip: unpack it".to_owned()),
+            ("run.data.gz", "run.data.gz is packed by gzip; ".to_owned()),
             ("text", "text is not a recording: ".to_owned()),
             (".", ". is a directory; ".to_owned()),
         ] {

@@ -40,14 +40,6 @@ impl Reads {
         }
     }
 
-    /// The command that makes such a file.
-    fn made_by(self) -> &'static str {
-        match self {
-            Self::Recordings | Self::Flows => "hbbp record",
-            Self::ExactCounts => "hbbp truth",
-        }
-    }
-
     /// Whether such files are of that kind.
     fn has(self, kind: &Kind) -> bool {
         match kind {
@@ -133,51 +125,61 @@ impl Kind {
             "flow" => Self::Flow,
             "executions" => Self::Executions,
             "model" => Self::Model,
-            report => Self::Report(report.to_owned()),
+            "mix" | "blocks" | "diff" | "validate" | "doctor" => Self::Report(name.to_owned()),
+            _ => Self::Json,
         }
     }
 
-    /// What it is, and what to do with it, in a sentence without its subject; `None` if nobody knows.
+    /// What it is, in words; `None` if nobody knows.
+    fn words(&self) -> Option<String> {
+        Some(match self {
+            Self::Folder => "a directory".into(),
+            Self::Program => "an ELF program".into(),
+            Self::Script => "a script".into(),
+            Self::Truth => "a truth of `hbbp truth`".into(),
+            Self::ForeignTruth(tool) => format!("a file of {tool}"),
+            Self::Flow => "a merged file of `hbbp merge`".into(),
+            Self::Report(command) => format!("what `hbbp {command} --format json` printed"),
+            Self::Executions => "a file of exact counts of `hbbp record --pmu simulated --truth`".into(),
+            Self::Model => "a model of `hbbp train`".into(),
+            Self::Json => "JSON, but no document of hbbp".into(),
+            Self::Packed(by) => format!("packed by {by}"),
+            Self::Recording => "a recording".into(),
+            Self::Other => return None,
+        })
+    }
+
+    /// What to do with one of that name that a command does not read.
+    fn advice(&self, name: &str, reader: &Reader) -> Option<String> {
+        Some(match self {
+            Self::Packed(_) => "unpack it first".into(),
+            _ if reader.reads == Reads::ExactCounts => "make them with `hbbp truth -o FILE -- COMMAND`".into(),
+            Self::Program | Self::Script => "make one with `hbbp record -- COMMAND`".into(),
+            Self::Truth => {
+                format!("use `hbbp validate RECORDING --truth {name}`, `hbbp export --truth {name}` or `hbbp diff`")
+            }
+            Self::ForeignTruth(_) => format!(
+                "use `hbbp validate RECORDING --truth {name}` or `hbbp export --truth {name}`, or convert it with `hbbp truth --from {name}`"
+            ),
+            Self::Flow => "use `hbbp export`, `hbbp diff` or `hbbp merge`".into(),
+            Self::Report(_) => "name the recording that it was made from".into(),
+            Self::Model => format!("use `--model {name}` beside a recording, or `hbbp model show {name}`"),
+            Self::Folder | Self::Executions | Self::Json | Self::Recording | Self::Other => return None,
+        })
+    }
+
+    /// What it is, what a command reads, and what to do; `None` if it is what the command reads, or nobody knows.
     fn sentence(&self, file: &Path, reader: &Reader) -> Option<String> {
         if reader.reads.has(self) {
             return None;
         }
-        let (name, Reader { name: command, reads, records }) = (file.display(), *reader);
-        let but = format!("{command} reads {}", reads.words());
-        let run = if file.components().count() == 1 { format!("./{name}") } else { name.to_string() };
-        let mean = match records {
-            true => format!("did you mean `{command} -- {run}`?"),
-            false => format!("{but}, such as `{} -- {run}` makes", reads.made_by()),
-        };
-        Some(match self {
-            Self::Folder => format!("is a directory; {but}"),
-            Self::Program => format!("is an ELF program: {mean}"),
-            Self::Script => format!("is a script: {mean}"),
-            Self::Truth => format!(
-                "is a truth of `hbbp truth`; {but}: use `hbbp validate RECORDING --truth {name}`, `hbbp export --truth {name}` or \
-                 `hbbp diff`"
-            ),
-            Self::ForeignTruth(tool) => format!(
-                "is a file of {tool}; {but}: use `hbbp validate RECORDING --truth {name}` or `hbbp export --truth {name}`, or convert it \
-                 with `hbbp truth --from {name}`"
-            ),
-            Self::Flow => {
-                format!("is a merged file of `hbbp merge`; {but}: use `hbbp export`, `hbbp diff` or `hbbp merge`")
-            }
-            Self::Report(report) => {
-                format!(
-                    "is what `hbbp {report} --format json` printed; {but}: name the recording that it was made from"
-                )
-            }
-            Self::Executions => format!("has exact counts of `hbbp record --pmu simulated --truth`; {but}"),
-            Self::Model => {
-                format!("is a model; {but}: use `--model {name}` beside a recording, or `hbbp model show {name}`")
-            }
-            Self::Json => format!("is JSON, but no document of hbbp; {but}"),
-            Self::Packed(by) => format!("is packed by {by}: unpack it first; {but}"),
-            Self::Recording => format!("is a recording; {but}"),
-            Self::Other => return None,
-        })
+        let (what, name) = (self.words()?, file.display().to_string());
+        if reader.records && matches!(self, Self::Program | Self::Script) {
+            let run = if file.components().count() == 1 { format!("./{name}") } else { name.clone() };
+            return Some(format!("{name} is {what}: did you mean `{} -- {run}`?", reader.name));
+        }
+        let advice = self.advice(&name, reader).map_or(String::new(), |advice| format!(": {advice}"));
+        Some(format!("{name} is {what}; {} reads {}{advice}", reader.name, reader.reads.words()))
     }
 }
 
@@ -185,7 +187,7 @@ impl Reader {
     /// Fails with what kind of file it is, where that can be told: one that this command does not read.
     pub fn refuse(&self, file: &Path) -> anyhow::Result<()> {
         match Kind::of(file).sentence(file, self) {
-            Some(sentence) => bail!("{} {sentence}", file.display()),
+            Some(sentence) => bail!(sentence),
             None => Ok(()),
         }
     }
