@@ -60,7 +60,7 @@ pub struct AnalysisArgs {
 #[derive(clap::Args)]
 pub struct InputArgs {
     /// Recording to read; `-` for standard input [default: hbbp.data]
-    #[arg(value_name = "FILE", conflicts_with_all = ["input", "command"])]
+    #[arg(index = 1, value_name = "FILE", conflicts_with_all = ["input", "command"])]
     recording: Option<PathBuf>,
 
     /// The same as FILE
@@ -79,7 +79,7 @@ pub struct InputArgs {
     sampling: SamplingArgs,
 
     /// Command to record and analyse in one go, with the options under "Sampling and tracing"; its exit status is passed on
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(index = 2, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
