@@ -376,9 +376,10 @@ pub fn is_recording(file: &Path) -> bool {
 
 fn open_recording(file: &Path, reader: &Reader) -> anyhow::Result<Recording> {
     reader.refuse(file)?;
-    Recording::open(file).with_context(|| match file.is_file() {
-        true => format!("{} is not a recording", file.display()),
-        false => format!("{}{}", file.display(), reader.hint(file)),
+    Recording::open(file).map_err(|error| {
+        let is_none = matches!(error, perfdata::Error::NotPerfData { .. } | perfdata::Error::Empty);
+        let what = if is_none { " is not a recording".into() } else { reader.hint(file) };
+        anyhow::Error::new(error).context(format!("{}{what}", file.display()))
     })
 }
 

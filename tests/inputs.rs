@@ -107,6 +107,7 @@ fn a_file_of_another_kind_is_called_what_it_is() {
     setup.write("run.sh", b"#!/bin/sh\nexit 0\n");
     setup.write("run.data.gz", b"\x1f\x8b\x08\x00");
     setup.write("text", b"hello\n");
+    setup.write("damaged.data", b"PERFILE2");
     setup.write("callgrind.out", b"# callgrind format\nversion: 1\n");
     setup.stdout(&["merge", "-o", "all.flow", "run.data"]);
     setup.stdout(&["mix", "run.data", "--format", "json", "-o", "mix.json"]);
@@ -127,6 +128,7 @@ fn a_file_of_another_kind_is_called_what_it_is() {
             ("other.json", "other.json is JSON, but no document of hbbp; ".to_owned()),
             ("run.data.gz", "run.data.gz is packed by gzip; ".to_owned()),
             ("text", "text is not a recording: ".to_owned()),
+            ("damaged.data", "damaged.data: ".to_owned()),
             (".", ". is a directory; ".to_owned()),
         ] {
             for arguments in [&[command, file][..], &[command, "-i", file]] {
