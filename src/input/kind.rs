@@ -27,8 +27,10 @@ pub enum Reads {
     Recordings,
     /// Its report is made of a flow.
     Flows,
-    /// It compares with them, or converts them.
+    /// It compares with them.
     ExactCounts,
+    /// It converts them.
+    ForeignCounts,
 }
 
 impl Reads {
@@ -37,16 +39,17 @@ impl Reads {
             Self::Recordings => "recordings",
             Self::Flows => "recordings, merged files of `hbbp merge` and exact counts of `hbbp truth`",
             Self::ExactCounts => "exact counts, of `hbbp truth`, callgrind or SDE's -mix",
+            Self::ForeignCounts => "files of callgrind (--dump-instr=yes) and of SDE's -mix",
         }
     }
 
     /// Whether such files are of that kind.
     fn has(self, kind: &Kind) -> bool {
         match kind {
-            Kind::Recording => self != Self::ExactCounts,
-            Kind::Truth => self != Self::Recordings,
+            Kind::Recording => matches!(self, Self::Recordings | Self::Flows),
+            Kind::Truth => matches!(self, Self::Flows | Self::ExactCounts),
             Kind::Flow => self == Self::Flows,
-            Kind::ForeignTruth(_) => self == Self::ExactCounts,
+            Kind::ForeignTruth(_) => matches!(self, Self::ExactCounts | Self::ForeignCounts),
             _ => false,
         }
     }
@@ -153,7 +156,9 @@ impl Kind {
     fn advice(&self, name: &str, reader: &Reader) -> Option<String> {
         Some(match self {
             Self::Packed(_) => "unpack it first".into(),
-            _ if reader.reads == Reads::ExactCounts => "make them with `hbbp truth -o FILE -- COMMAND`".into(),
+            _ if matches!(reader.reads, Reads::ExactCounts | Reads::ForeignCounts) && *self != Self::Truth => {
+                "make them with `hbbp truth -o FILE -- COMMAND`".into()
+            }
             Self::Program | Self::Script => "make one with `hbbp record -- COMMAND`".into(),
             Self::Truth => {
                 format!("use `hbbp validate RECORDING --truth {name}`, `hbbp export --truth {name}` or `hbbp diff`")

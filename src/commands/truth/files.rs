@@ -10,7 +10,8 @@ use anyhow::{Context, bail};
 
 use crate::input::{Reader, Reads};
 
-const READER: Reader = Reader { name: "--truth", reads: Reads::ExactCounts, records: false };
+const TRUTH: Reader = Reader { name: "--truth", reads: Reads::ExactCounts, records: false };
+const FROM: Reader = Reader { name: "--from", reads: Reads::ForeignCounts, records: false };
 
 /// Reads exact counts: JSON of `hbbp truth`, or a file of callgrind or mix.
 pub fn read_truth(path: &Path, search: BinarySearch) -> anyhow::Result<Truth> {
@@ -19,11 +20,12 @@ pub fn read_truth(path: &Path, search: BinarySearch) -> anyhow::Result<Truth> {
     if begin.trim_ascii_start().starts_with(b"{") {
         let truth = Truth::read_json(file);
         if truth.is_err() {
-            READER.refuse(path)?;
+            TRUTH.refuse(path)?;
         }
         return truth.with_context(|| path.display().to_string());
     }
     drop(file);
+    TRUTH.refuse(path)?;
     let mut counter = ExactCounter::new(search);
     add(path, &mut counter)?;
     counter.finish().with_context(|| path.display().to_string())
@@ -39,7 +41,7 @@ pub fn add(path: &Path, counter: &mut ExactCounter) -> anyhow::Result<()> {
     } else if MixFile::begins_like(begin) {
         counter.add_mix_file(MixFile::read(file).with_context(name)?);
     } else {
-        READER.refuse(path)?;
+        FROM.refuse(path)?;
         bail!(
             "{}: it begins neither like a file of callgrind (`# callgrind format`) nor like one of SDE's -mix \
              (`# Mix output version`)",
