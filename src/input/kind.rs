@@ -156,9 +156,8 @@ impl Kind {
     fn advice(&self, name: &str, reader: &Reader) -> Option<String> {
         Some(match self {
             Self::Packed(_) => "unpack it first".into(),
-            _ if matches!(reader.reads, Reads::ExactCounts | Reads::ForeignCounts) && *self != Self::Truth => {
-                "make them with `hbbp truth -o FILE -- COMMAND`".into()
-            }
+            _ if reader.reads == Reads::ForeignCounts && *self != Self::Truth => return None,
+            _ if reader.reads == Reads::ExactCounts => "make them with `hbbp truth -o FILE -- COMMAND`".into(),
             Self::Program | Self::Script => "make one with `hbbp record -- COMMAND`".into(),
             Self::Truth => {
                 format!("use `hbbp validate RECORDING --truth {name}`, `hbbp export --truth {name}` or `hbbp diff`")
