@@ -1,9 +1,13 @@
 //! What every analysis command reads: a recording, or a command that is recorded first.
 
+mod kind;
+
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
@@ -14,11 +18,14 @@ use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Option
 use anyhow::{Context, bail};
 use perfdata::Recording;
 
-use crate::commands::record::{self, Wanted};
+use crate::commands::record::{self, CommandOutput, Recorded, SAMPLING, SamplingArgs, Wanted};
 use crate::models::{self, Chosen};
 use crate::output;
 use crate::output::Head;
 use crate::progress::Progress;
+use crate::usage::wrong_usage;
+use kind::{DEFAULT_RECORDING, begin_of, is_document};
+pub use kind::{Reader, Reads};
 
 /// Where binaries are found.
 #[derive(clap::Args)]
@@ -57,55 +64,88 @@ pub struct AnalysisArgs {
 /// Where the recording comes from, and how it is analysed.
 #[derive(clap::Args)]
 pub struct InputArgs {
-    /// Recording to read; `-` for standard input
-    #[arg(short, long, value_name = "FILE", default_value = "hbbp.data", conflicts_with = "command")]
-    input: PathBuf,
+    /// Recording to read; `-` for standard input [default: hbbp.data]
+    #[arg(index = 1, value_name = "FILE", conflicts_with_all = ["input", "command"])]
+    recording: Option<PathBuf>,
+
+    /// The same as FILE
+    #[arg(short, long, value_name = "FILE", conflicts_with = "command")]
+    input: Option<PathBuf>,
 
     #[command(flatten)]
     pub analysis: AnalysisArgs,
 
-    /// Command to record and analyse in one go; its standard output goes to standard error
-    #[arg(last = true, value_name = "COMMAND")]
+    /// Where the standard output of the command goes: a file, stderr (standard error), or hidden (it is read and forgotten) [default: hidden
+    /// if standard error is a terminal, else stderr]
+    #[arg(long, value_name = "FILE|WHERE", help_heading = SAMPLING)]
+    stdout: Option<CommandOutput>,
+
+    #[command(flatten)]
+    sampling: SamplingArgs,
+
+    /// Command to record and analyse in one go, with the options under "Sampling and tracing"; its exit status is passed on
+    #[arg(index = 2, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
+/// What a report is made of: a file, or a command that was recorded.
+pub struct Input<'a> {
+    args: &'a InputArgs,
+    reader: &'static Reader,
+    chosen: Chosen,
+    recording: OnceCell<Recording>,
+    status: u8,
+}
+
 impl InputArgs {
-    /// Records if there is a command, opens the recording and analyses it.
-    pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
-        self.analyze_until(None, group_by)
-    }
-
-    /// The same; a command is recorded until its numbers are good enough, in the rows that these options of `mix` ask for.
-    pub fn analyze_until(
+    /// Records if there is a command: until its numbers are good enough, in the rows that these options of `mix` ask for, if that is wanted.
+    pub fn begin(
         &self,
+        reader: &'static Reader,
         precision: Option<(Wanted, Vec<OsString>)>,
-        group_by: GroupBy,
-    ) -> anyhow::Result<Analysis> {
+    ) -> anyhow::Result<Input<'_>> {
+        let option = precision.is_some().then_some("--precision");
+        option.into_iter().for_each(|option| self.require_command(reader, option));
+        self.begin_with(reader, || {
+            record::record_for_analysis(&self.command, &self.sampling, self.stdout.as_ref(), precision)
+        })
+    }
+
+    /// The same; a command is recorded in another way.
+    pub fn begin_with(
+        &self,
+        reader: &'static Reader,
+        record: impl FnOnce() -> anyhow::Result<Recorded>,
+    ) -> anyhow::Result<Input<'_>> {
+        self.check(reader);
         let chosen = self.analysis.rules()?; // Before a command runs for nothing.
-        let recording = match self.command.is_empty() {
-            true => self.open()?,
-            false => record::record_for_analysis(&self.command, precision)?,
+        let (recording, status) = match self.command.is_empty() {
+            true => (OnceCell::new(), 0),
+            false => record().map(|recorded| (OnceCell::from(recorded.recording), recorded.status))?,
         };
-        self.analysis.analyze(&chosen, &recording, group_by, Detail::Blocks, Subset::Whole)
+        Ok(Input { args: self, reader, chosen, recording, status })
     }
 
-    /// The flow of a file, or of a command that is recorded first, and what is weaker in it than it could be, in sentences.
-    pub fn flow(&self) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
-        let chosen = self.analysis.rules()?;
-        if let Some(file) = self.file() {
-            return self.analysis.flow_of_file(&chosen, file);
+    /// Ends the process if there are options for a command, and there is none.
+    pub fn check(&self, reader: &Reader) {
+        let option = self.sampling.given().or_else(|| self.stdout.as_ref().map(|_| "--stdout".to_owned()));
+        option.iter().for_each(|option| self.require_command(reader, option));
+    }
+
+    /// Ends the process if there is no command that this option could be for.
+    fn require_command(&self, reader: &Reader, option: &str) {
+        if self.command.is_empty() {
+            let name = reader.name;
+            let why = format!(
+                "{option} is for recording a command: `{name} {option} .. -- COMMAND`; a recording stays as it is"
+            );
+            wrong_usage::<Self>(name, why);
         }
-        self.analysis.flow(&chosen, &self.recording()?)
-    }
-
-    /// The recording that was named, or that of the command.
-    pub fn recording(&self) -> anyhow::Result<Recording> {
-        if self.command.is_empty() { self.open() } else { record::record_for_analysis(&self.command, None) }
     }
 
     /// The file that is read, if it is one.
     pub fn file(&self) -> Option<&Path> {
-        (self.command.is_empty() && !is_standard_input(&self.input)).then_some(&*self.input)
+        (self.command.is_empty() && !is_standard_input(self.named())).then(|| self.named())
     }
 
     /// The command to record, if it was given.
@@ -113,12 +153,61 @@ impl InputArgs {
         &self.command
     }
 
-    /// Opens the recording that was named.
-    pub fn open(&self) -> anyhow::Result<Recording> {
-        if is_standard_input(&self.input) {
-            return Recording::from_stream(standard_input()?).context("standard input");
+    /// How to record it.
+    pub fn sampling(&self) -> &SamplingArgs {
+        &self.sampling
+    }
+
+    /// Where its standard output goes.
+    pub fn stdout(&self) -> Option<&CommandOutput> {
+        self.stdout.as_ref()
+    }
+
+    fn named(&self) -> &Path {
+        self.recording.as_deref().or(self.input.as_deref()).unwrap_or(Path::new(DEFAULT_RECORDING))
+    }
+}
+
+impl Input<'_> {
+    /// Analyses the recording.
+    pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+        self.analyze_part(group_by, Subset::Whole)
+    }
+
+    /// Analyses a part of the recording.
+    pub fn analyze_part(&self, group_by: GroupBy, subset: Subset) -> anyhow::Result<Analysis> {
+        self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, Detail::Blocks, subset)
+    }
+
+    /// The flow of a file, or of a command that was recorded, and what is weaker in it than it could be, in sentences.
+    pub fn flow(&self) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
+        match self.args.file() {
+            Some(file) => self.args.analysis.flow_of_file(&self.chosen, file, self.reader),
+            None => self.args.analysis.flow(&self.chosen, self.recording()?),
         }
-        open_recording(&self.input)
+    }
+
+    /// The recording that was named, or that of the command.
+    pub fn recording(&self) -> anyhow::Result<&Recording> {
+        if let Some(recording) = self.recording.get() {
+            return Ok(recording);
+        }
+        let recording = match self.args.file() {
+            Some(file) => open_recording(file, self.reader)?,
+            None => Recording::from_stream(standard_input()?).context("standard input")?,
+        };
+        Ok(self.recording.get_or_init(|| recording))
+    }
+
+    /// The report has been made, or not: what the process exits with is the status of a command that was recorded, unless that says
+    /// success and there is no report.
+    pub fn end(&self, report: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+        match report {
+            Err(error) if self.status == 0 => return Err(error),
+            Err(error) => crate::complain(&error),
+            Ok(()) => {}
+        }
+        Ok(ExitCode::from(self.status))
     }
 }
 
@@ -207,8 +296,13 @@ impl AnalysisArgs {
     }
 
     /// The flow of a recording, of a file of `hbbp merge`, or of exact counts; `-` is standard input.
-    pub fn flow_of_file(&self, chosen: &Chosen, file: &Path) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
-        let (flow, notes, _) = self.side_of_file(chosen, file, false)?;
+    pub fn flow_of_file(
+        &self,
+        chosen: &Chosen,
+        file: &Path,
+        reader: &Reader,
+    ) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
+        let (flow, notes, _) = self.side_of_file(chosen, file, reader, false)?;
         Ok((flow, notes))
     }
 
@@ -217,18 +311,19 @@ impl AnalysisArgs {
         &self,
         chosen: &Chosen,
         file: &Path,
+        reader: &Reader,
         with_errors: bool,
     ) -> anyhow::Result<(AnalysedFlow, Vec<String>, Side)> {
         if is_standard_input(file) {
             // What it is can be told by its beginning only.
             let mut kept = tempfile::NamedTempFile::new().context("a file for what standard input has")?;
             std::io::copy(&mut standard_input()?, &mut kept).context("standard input")?;
-            return self.side_of_file(chosen, kept.path(), with_errors).context("standard input");
+            return self.side_of_file(chosen, kept.path(), reader, with_errors).context("standard input");
         }
         let name = || file.display().to_string();
         let begin = begin_of(file);
         if !is_document(&begin) {
-            let recording = open_recording(file)?;
+            let recording = open_recording(file, reader)?;
             return self.side(chosen, &recording, with_errors).with_context(name);
         }
         let text = || Ok::<_, anyhow::Error>(BufReader::new(File::open(file).with_context(name)?));
@@ -242,6 +337,9 @@ impl AnalysisArgs {
             // Its members were put in another order.
             Err(DocumentError::Schema(schema)) if schema == SCHEMA => merged(),
             truth => {
+                if truth.is_err() {
+                    reader.refuse(file)?;
+                }
                 let (flow, notes) = Flow::of_truth(&truth.with_context(name)?, &self.search());
                 Ok((flow.into(), notes, Side::Exact))
             }
@@ -288,27 +386,12 @@ pub fn is_recording(file: &Path) -> bool {
     !is_document(&begin_of(file))
 }
 
-fn is_document(begin: &[u8]) -> bool {
-    begin.trim_ascii_start().starts_with(b"{")
-}
-
-/// The first bytes of a file, in which documents of ours say what they are; none where it cannot be read.
-fn begin_of(file: &Path) -> Vec<u8> {
-    let mut begin = Vec::new();
-    if file.is_file() {
-        let _ = File::open(file).and_then(|file| file.take(256).read_to_end(&mut begin));
-    }
-    begin
-}
-
-fn open_recording(file: &Path) -> anyhow::Result<Recording> {
-    Recording::open(file).with_context(|| {
-        let hint = if file == Path::new("hbbp.data") && !file.exists() {
-            " (make one with `hbbp record -- COMMAND`, or name another with -i)"
-        } else {
-            ""
-        };
-        format!("{}{hint}", file.display())
+fn open_recording(file: &Path, reader: &Reader) -> anyhow::Result<Recording> {
+    reader.refuse(file)?;
+    Recording::open(file).map_err(|error| {
+        let is_none = matches!(error, perfdata::Error::NotPerfData { .. } | perfdata::Error::Empty);
+        let what = if is_none { " is not a recording".into() } else { reader.hint(file) };
+        anyhow::Error::new(error).context(format!("{}{what}", file.display()))
     })
 }
 

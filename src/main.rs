@@ -7,10 +7,13 @@ mod output;
 mod calibration;
 mod commands;
 mod input;
+mod missing_dashes;
 mod models;
 mod progress;
+mod status;
 mod usage;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -24,14 +27,14 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  hbbp mix -- gzip -k9c big.tar           record a command and print its instruction mix
+  hbbp mix -- gzip -t big.tar.gz          record a command and print its instruction mix
   hbbp record -o run.data -- ./server     record, and pass on the exit status
-  hbbp blocks -i run.data --top 20        the most executed basic blocks
-  hbbp mix -i run.data --rows isa --columns packing
-  hbbp export --format bolt -i run.data -o server.fdata
+  hbbp blocks run.data --top 20           the most executed basic blocks
+  hbbp mix run.data --rows isa --columns packing
+  hbbp export --format bolt run.data -o server.fdata
   hbbp doctor                             what this machine offers, and what would give more
 
-Exit status: 0 done, 1 failed, 2 wrong usage; `record` passes on the exit status of the command.";
+Exit status: 0 done, 1 failed, 2 wrong usage. With a command to record, its exit status is passed on.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -64,7 +67,9 @@ enum Command {
 
 fn main() -> ExitCode {
     collector::ignore_file_size_signal();
-    let result = match Cli::parse().command {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let cli = Cli::try_parse_from(&words).unwrap_or_else(|error| missing_dashes::explain(error, &words).exit());
+    let result = match cli.command {
         Command::Record(args) => commands::record::run(*args),
         Command::Control(args) => commands::control::run(&args),
         Command::Again(args) => commands::again::run(&args),
@@ -84,12 +89,17 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => commands::calibrate::run(&args),
     };
     result.unwrap_or_else(|error| {
-        if is_closed_pipe(&error) {
-            return ExitCode::SUCCESS; // `hbbp mix | head` has seen enough.
-        }
-        output::say(describe(&error));
-        ExitCode::FAILURE
+        complain(&error);
+        if is_closed_pipe(&error) { ExitCode::SUCCESS } else { status::of_error(&error) }
     })
+}
+
+/// Says what went wrong.
+fn complain(error: &anyhow::Error) {
+    // `hbbp mix | head` has seen enough.
+    if !is_closed_pipe(error) {
+        output::say(describe(error));
+    }
 }
 
 /// The error and its causes, without those that the text before already tells, with or without the system's number for it.

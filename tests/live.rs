@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use testing::Alone;
@@ -211,4 +211,113 @@ fn a_recording_reads_the_same_from_a_pipe_and_compressed() {
     let output =
         support::hbbp().args(by_module).args(["-i", "-"]).stdin(std::fs::File::open(&pipe).unwrap()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), from_file, "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// `hbbp COMMAND` in a folder; `None`, said on stderr, where nothing can be recorded.
+fn reporter(folder: &Path) -> Option<impl Fn(&[&str]) -> Output> {
+    let folder = folder.to_owned();
+    let can = can_record(&folder);
+    can.then_some(move |arguments: &[&str]| {
+        support::hbbp().current_dir(&folder).stdin(Stdio::null()).args(arguments).output().unwrap()
+    })
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn reports_pass_on_the_status_of_their_command() {
+    let _alone = Alone::wait();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(report) = reporter(folder.path()) else { return };
+    std::fs::write(folder.path().join("text"), "no program").unwrap();
+    let statuses: [(&[&str], i32); 6] = [
+        (&["sh", "-c", "exit 7"], 7),
+        (&["true"], 0),
+        (&["sh", "-c", "kill -KILL $$"], 137),
+        (&["no-such-command"], 127),
+        (&["./text"], 126),
+        (&["sh", "-c", "exit 2"], 2),
+    ];
+    for (command, status) in statuses {
+        for name in ["mix", "blocks"] {
+            let output = report(&[&[name, "--format", "json", "--"], command].concat());
+            assert_eq!(output.status.code(), Some(status), "{name} {command:?}: {}", said(&output));
+            assert_eq!(output.stdout.is_empty(), [126, 127].contains(&status), "{name} {command:?}");
+        }
+    }
+    // It has been stopped, as it was told.
+    let output = report(&["mix", "--duration", "0.2", "--", "sleep", "600"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    // Without a report, success is none.
+    let export =
+        ["export", "--tracer", "none", "--expect", "long", "--format", "pprof", "-o", "profile", "--", "sh", "-c"];
+    for (script, status) in [("exit 7", 7), ("exit 0", 1)] {
+        let output = report(&[&export[..], &[script]].concat());
+        assert_eq!(output.status.code(), Some(status), "{}", said(&output));
+        assert!(said(&output).contains("no samples") && !folder.path().join("profile").exists(), "{}", said(&output));
+    }
+    let output = report(&["validate", "--", "no-such-command"]);
+    assert_eq!(output.status.code(), Some(127), "{}", said(&output));
+}
+
+#[test]
+fn options_of_record_are_those_of_reports() {
+    let _alone = Alone::wait();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = spinning_program(folder.path()) else { return };
+    let Some(report) = reporter(folder.path()) else { return };
+    let head = |options: &[&str]| -> Value {
+        let shape = ["mix", "--format", "json", "--stdout", "hidden"];
+        let output = report(&[&shape, options, &["--", program.to_str().unwrap()]].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["head"].clone()
+    };
+    let sampled = head(&["--tracer", "none", "--expect", "seconds"]);
+    assert!(sampled["lbr_source"].is_null() && sampled["ebs_source"]["samples"].as_u64() > Some(0), "{sampled:#}");
+    let seldom = head(&["--tracer", "none", "-F", "10"]);
+    assert!(seldom["ebs_source"]["samples"].as_u64() < sampled["ebs_source"]["samples"].as_u64(), "{seldom:#}");
+    let traced = head(&["--overhead", "20", "--tracer", "lookahead", "--burst", "3000"]);
+    let tracer = &traced["lbr_source"]["bursts"]["tracer"];
+    if tracer.is_null() {
+        testing::skip!(NoTracing, "branches are not traced in software: {traced:#}");
+        return;
+    }
+    assert_eq!((&tracer["kind"], &tracer["burst_instructions"]), (&"lookahead".into(), &3000.into()));
+}
+
+/// Between the lines of a report nobody wants to see what the command prints.
+#[test]
+fn what_a_command_prints_goes_where_it_was_sent() {
+    let _alone = Alone::wait();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(report) = reporter(folder.path()) else { return };
+    // Programs do less in front of /dev/null.
+    let script = "test -p /dev/stdout && echo poured-$((1 + 1)); echo an error >&2";
+    let run = |options: &[&str]| {
+        let output = report(&[&["mix", "--format", "json"], options, &["--", "sh", "-c", script]].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        serde_json::from_slice::<Value>(&output.stdout).expect("standard output is the report alone");
+        said(&output)
+    };
+    let hidden = run(&["--stdout", "hidden"]);
+    assert!(hidden.contains("the command printed 9 bytes, which are not shown"), "{hidden}");
+    assert!(hidden.contains("an error") && !hidden.contains("poured-2"), "{hidden}");
+    for shown in [run(&["--stdout", "stderr"]), run(&[])] {
+        assert!(shown.contains("poured-2\n") && !shown.contains("not shown"), "{shown}");
+    }
+    report(&["mix", "--stdout", "kept", "--", "echo", "kept"]);
+    assert_eq!(std::fs::read_to_string(folder.path().join("kept")).unwrap(), "kept\n");
+    let unwritable = report(&["mix", "--stdout", "no/such/folder", "--", "touch", "ran"]);
+    assert!(said(&unwritable).contains("cannot write no/such/folder") && !folder.path().join("ran").exists());
+    if !support::has("script") {
+        return;
+    }
+    let command = format!("{} mix -- sh -c '{script}'", env!("CARGO_BIN_EXE_hbbp"));
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &command, "/dev/null"]).env("SHELL", "/bin/sh").current_dir(folder.path());
+    let screen = terminal.stdin(Stdio::null()).output().unwrap();
+    let screen = String::from_utf8_lossy(&screen.stdout);
+    assert!(screen.contains("# source") && screen.contains("not shown") && !screen.contains("poured-2"), "{screen}");
 }

@@ -348,11 +348,11 @@ fn a_truth_of_something_else_is_refused() {
     let check = |said: String, what: &str| assert!(said.contains(what), "{said}");
     check(
         changed(&|truth| truth["schema"] = json!("hbbp-mix/1")),
-        "its schema is `hbbp-mix/1`, expected `hbbp-blocks/1`",
+        "is what `hbbp mix --format json` printed; --truth reads exact counts, of `hbbp truth`,",
     );
     check(
         changed(&|truth| truth["source"] = json!("hybrid")),
-        "its counts come from `hybrid`, not from instrumentation",
+        "is what `hbbp blocks --format json` printed; --truth reads exact counts, of `hbbp truth`,",
     );
     check(changed(&|truth| truth["blocks"][0]["module"] = json!(3)), "block 0 is of module 3, but there are 1");
     check(changed(&|truth| truth["blocks"][1]["instructions"] = json!(0)), "block 1 says it has 0 instructions");

@@ -139,6 +139,7 @@ pub fn analyze(
     progress: Progress<'_>,
 ) -> Result<Analysis, perfdata::Error> {
     let metadata = metadata_of(recording)?;
+    let tracer = Tracer::of(&metadata);
     let mut tasks = read_tasks(recording, &metadata, progress)?;
     let cpuid = recording.features().cpuid.as_deref();
     let vendor = Vendor::of(cpuid);
@@ -212,7 +213,7 @@ pub fn analyze(
         degradations,
         choice,
         unused_events,
-        tracer: metadata.tracer.map(Tracer::from),
+        tracer,
         estimate,
     };
     for module in &counted {

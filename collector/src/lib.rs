@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod errno;
 mod error;
 pub mod machine;
+mod named;
 pub mod plan;
 pub mod session;
 #[cfg_attr(not(feature = "simulated-pmu"), path = "simulation/absent.rs")]
@@ -19,6 +20,7 @@ mod sys;
 pub mod tracer;
 
 pub use error::RecordError;
+pub use named::processes_named;
 pub use session::command::find_program;
 pub use session::command_outcome::{CommandError, CommandStatus};
 pub use session::limits::LimitError;

@@ -21,6 +21,7 @@
 //! ```
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -122,6 +123,11 @@ tolerant_objects! {
     }
 }
 
+/// CPU time of a program that hardly ran, ns,
+const HARDLY_ANY_NS: u64 = 20_000_000;
+/// and which part of the time.
+const HARDLY_ANY_PART: u64 = 100;
+
 /// Why a text is no metadata.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
@@ -175,6 +181,15 @@ impl Metadata {
     pub fn text_of_record(record_type: u32, body: &[u8]) -> Option<&[u8]> {
         let (feature, text) = body.split_first_chunk()?;
         (record_type == RECORD_TYPE && u64::from_le_bytes(*feature) == u64::from(FEATURE)).then_some(text)
+    }
+
+    /// The CPU time of the program, and how long was recorded, if the program hardly ran: less than 20 ms, or than a hundredth of the time.
+    /// What recording took is a matter of its own then, and no share of anything.
+    pub fn idle(&self) -> Option<(Duration, Duration)> {
+        let program = self.tracer.as_ref()?.time.as_ref()?.application_ns?;
+        let recorded = self.duration_ns?;
+        let is_idle = program < HARDLY_ANY_NS.max(recorded / HARDLY_ANY_PART);
+        is_idle.then(|| (Duration::from_nanos(program), Duration::from_nanos(recorded)))
     }
 
     /// What is said of the event of that name.

@@ -11,7 +11,7 @@ use anyhow::Context;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::input::{InputArgs, without_samples};
+use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
 use crate::output;
 use crate::output::{
     Align, Format, Head, MARKED, OutputArgs, Precision, Table, count, rounded, share, share_cells, write_to,
@@ -32,11 +32,13 @@ pub struct Args {
     output: OutputArgs,
 }
 
+const READER: Reader = Reader { name: "hbbp blocks", reads: Reads::Recordings, records: true };
+
 const EXAMPLES: &str = "\
 Examples:
-  hbbp blocks -i run.data --top 20
-  hbbp blocks -i run.data --binary gzip=./build/gzip --format json
-  hbbp blocks -- sort -n numbers.txt";
+  hbbp blocks run.data --top 20
+  hbbp blocks run.data --binary gzip=./build/gzip --format json
+  hbbp blocks -- sort -n -o sorted.txt numbers.txt";
 
 /// A block with what is around it.
 struct Row<'a> {
@@ -72,7 +74,12 @@ struct JsonBlock {
 
 /// Prints the blocks of a recording with their counts, the most executed first.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let analysis = args.input.analyze(GroupBy::default())?;
+    let input = args.input.begin(&READER, None)?;
+    input.end(print(args, &input))
+}
+
+fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
+    let analysis = input.analyze(GroupBy::default())?;
     let mut rows = all_rows(&analysis);
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
@@ -88,8 +95,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Table => table(&analysis, &head, &rows, left_out, args.output.width(), out),
         Format::Csv => csv(&analysis, &rows, out),
         Format::Json => json(&analysis, &head, &rows, out),
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 impl Row<'_> {

@@ -11,7 +11,7 @@ use analyzer::flow::{BlockName, Comparison, FunctionName, InstructionKind, compa
 use analyzer::uncertainty::{RowName, Side, change_error};
 use anyhow::bail;
 
-use crate::input::{AnalysisArgs, is_recording};
+use crate::input::{AnalysisArgs, Reader, Reads, is_recording};
 use crate::output::profile::sampled_only;
 use crate::output::{Format, OutputArgs, write_to};
 use crate::usage::wrong_usage;
@@ -41,6 +41,8 @@ pub struct Args {
     #[command(flatten)]
     output: OutputArgs,
 }
+
+const READER: Reader = Reader { name: "hbbp diff", reads: Reads::Flows, records: false };
 
 const MODEL: &str = "\
 Count blocks by the source that is chosen for each, as `hbbp mix` does: the file of a model, `published` (the paper's rule), or the \
@@ -98,11 +100,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         && let Some(file) = [&args.before, &args.after].into_iter().find(|file| !is_recording(file))
     {
         let why = format!("--model chooses between the sources of recordings: {} is none", file.display());
-        wrong_usage::<Args>("hbbp diff", why);
+        wrong_usage::<Args>(READER.name, why);
     }
     let chosen = args.analysis.rules()?;
-    let (before, before_notes, side_before) = args.analysis.side_of_file(&chosen, &args.before, true)?;
-    let (after, after_notes, side_after) = args.analysis.side_of_file(&chosen, &args.after, true)?;
+    let (before, before_notes, side_before) = args.analysis.side_of_file(&chosen, &args.before, &READER, true)?;
+    let (after, after_notes, side_after) = args.analysis.side_of_file(&chosen, &args.after, &READER, true)?;
     for (file, flow, notes) in [(&args.before, &before, before_notes), (&args.after, &after, after_notes)] {
         let sampled_only = if flow.is_by_choice() { None } else { sampled_only(flow.flow()) };
         notes.into_iter().chain(sampled_only).for_each(|note| say!("{}: {note}", file.display()));

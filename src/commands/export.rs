@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use perfdata::Recording;
 
 use crate::commands::truth::read_truth;
-use crate::input::{InputArgs, is_recording};
+use crate::input::{Input, InputArgs, Reader, Reads, is_recording};
 use crate::output;
 use crate::output::profile::{self, GcovVersion, NotWritten, Profiled};
 use crate::output::write_to;
@@ -24,18 +24,19 @@ use sampled::sample_profile;
 
 /// Write a profile for a compiler, an optimizer or another tool
 ///
-/// Reads a recording or a file of `hbbp merge` (-i), or exact counts (--truth). Most formats are profiles of one binary: the one named
+/// Reads a recording, a file of `hbbp merge`, or exact counts (of `hbbp truth`, or with --truth of others). Most formats are profiles of one binary: the one named
 /// with --binary, or else the one that ran most.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(mut_arg("model", |model| model.help(MODEL)))]
+#[command(mut_arg("recording", |file| file.help(FILE)))]
 pub struct Args {
     /// Format of the profile
     #[arg(long, value_enum)]
     format: Format,
 
     /// Exact counts instead of a recording: what `hbbp truth` wrote, or a file of callgrind (--dump-instr=yes) or of SDE's -mix
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "command"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["recording", "input", "command"])]
     truth: Option<PathBuf>,
 
     /// Version of the `gcov` format [default: 2]
@@ -78,7 +79,10 @@ enum Format {
     PerfScript,
 }
 
-const COMMAND: &str = "hbbp export";
+const READER: Reader = Reader { name: "hbbp export", reads: Reads::Flows, records: true };
+
+const FILE: &str =
+    "Recording, file of `hbbp merge`, or exact counts of `hbbp truth`; `-` for standard input [default: hbbp.data]";
 
 const MODEL: &str = "\
 Count blocks by the source that is chosen for each (--format pprof and callgrind): the file of a model, `published` (the paper's rule), \
@@ -94,15 +98,15 @@ Examples:
   hbbp export --format gcov -o server.gcov -- ./a.out
   gcc -O2 -fauto-profile=server.gcov server.c
 
-  hbbp export --format llvm-profgen -i run.data --binary ./server -o server.ranges
+  hbbp export --format llvm-profgen run.data --binary ./server -o server.ranges
   llvm-profgen --unsymbolized-profile=server.ranges --binary=./server --output=server.prof
-  hbbp export --format perf-script --stacks-only -i run.data -o server.script
+  hbbp export --format perf-script --stacks-only run.data -o server.script
   llvm-profgen --perfscript=server.script --binary=./server --output=server.prof
 
-  hbbp export --format bolt -i run.data --binary ./server -o server.fdata
+  hbbp export --format bolt run.data --binary ./server -o server.fdata
   llvm-bolt ./server -o server.bolt -data=server.fdata -reorder-blocks=ext-tsp
 
-  hbbp export --format callgrind -o sort.callgrind -- sort -n numbers.txt";
+  hbbp export --format callgrind -o sort.callgrind -- sort -n -o sorted.txt numbers.txt";
 
 /// Writes a recording or a flow as a profile for another tool.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -111,7 +115,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ("--stacks-only", args.stacks_only, Format::PerfScript),
     ] {
         if is_given && args.format != format {
-            wrong_usage::<Args>(COMMAND, format!("{option} is for --format {}", format.name()));
+            wrong_usage::<Args>(READER.name, format!("{option} is for --format {}", format.name()));
         }
     }
     if args.input.analysis.chooses() && args.format != Format::PerfScript {
@@ -121,25 +125,38 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if is_binary && args.output.is_none() && io::stdout().is_terminal() {
         bail!("this format is binary and standard output a terminal: name a file with -o");
     }
+    if args.format == Format::PerfScript {
+        check_samples(args)?;
+    }
+    let input = args.input.begin(reader(args.format), None)?;
+    input.end(write(args, &input))
+}
+
+/// Samples are in recordings only.
+fn reader(format: Format) -> &'static Reader {
+    const OF_SAMPLES: Reader = Reader { reads: Reads::Recordings, ..READER };
+    if format == Format::PerfScript { &OF_SAMPLES } else { &READER }
+}
+
+fn write(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     match args.format {
-        Format::Bolt => of_one_binary(args, profile::bolt),
-        Format::BoltPreagg => of_one_binary(args, profile::bolt_preagg),
-        Format::LlvmProfgen => of_one_binary(args, profile::llvm_profgen),
-        Format::LlvmText => of_source(args, Names::Llvm, profile::llvm_text),
-        Format::LlvmExtbin => of_source(args, Names::Llvm, profile::llvm_extbin),
-        Format::Gcov => of_source(args, Names::Gcc, |sampled, out| {
+        Format::Bolt => of_one_binary(args, input, profile::bolt),
+        Format::BoltPreagg => of_one_binary(args, input, profile::bolt_preagg),
+        Format::LlvmProfgen => of_one_binary(args, input, profile::llvm_profgen),
+        Format::LlvmText => of_source(args, input, Names::Llvm, profile::llvm_text),
+        Format::LlvmExtbin => of_source(args, input, Names::Llvm, profile::llvm_extbin),
+        Format::Gcov => of_source(args, input, Names::Gcc, |sampled, out| {
             profile::gcov(sampled, args.gcov_version.unwrap_or(GcovVersion::V2), out)
         }),
-        Format::Pprof => of_all_code(args, profile::pprof),
-        Format::Callgrind => of_all_code(args, profile::callgrind),
-        Format::PerfScript => of_samples(args),
-    }?;
-    Ok(ExitCode::SUCCESS)
+        Format::Pprof => of_all_code(args, input, profile::pprof),
+        Format::Callgrind => of_all_code(args, input, profile::callgrind),
+        Format::PerfScript => of_samples(args, input),
+    }
 }
 
 /// Ends the command where there is nothing to choose between sources for.
 fn check_choice(args: &Args) {
-    let wrong = |why: String| wrong_usage::<Args>(COMMAND, why);
+    let wrong = |why: String| wrong_usage::<Args>(READER.name, why);
     if !matches!(args.format, Format::Pprof | Format::Callgrind) {
         let format = args.format.name();
         wrong(format!(
@@ -165,9 +182,10 @@ impl Format {
 /// `write` returns what has no place in the format, in sentences.
 fn of_one_binary(
     args: &Args,
+    input: &Input<'_>,
     write: fn(&Profiled<'_>, &mut dyn Write) -> io::Result<Vec<String>>,
 ) -> anyhow::Result<()> {
-    let (flow, notes) = flow(args)?;
+    let (flow, notes) = flow(args, input)?;
     let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
     notes.iter().chain(&profiled.describe()).for_each(output::say);
     if profiled.module.ranges.is_empty() && args.format != Format::Bolt {
@@ -188,10 +206,11 @@ fn of_one_binary(
 /// Counts by source position; made before the file is.
 fn of_source(
     args: &Args,
+    input: &Input<'_>,
     names: Names,
     write: impl Fn(&SampleProfile, &mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
-    let (flow, notes) = flow(args)?;
+    let (flow, notes) = flow(args, input)?;
     let profiled = Profiled::choose(&flow, &args.input.analysis.search())?;
     notes.iter().chain(&profiled.describe()).for_each(output::say);
     let sampled = sample_profile(&profiled, names, args.input.analysis.threads())?;
@@ -200,9 +219,10 @@ fn of_source(
 
 fn of_all_code(
     args: &Args,
+    input: &Input<'_>,
     write: fn(&AnalysedFlow, &BinarySearch, usize, &mut dyn Write) -> io::Result<Vec<String>>,
 ) -> anyhow::Result<()> {
-    let (flow, notes) = flow(args)?;
+    let (flow, notes) = flow(args, input)?;
     let all = flow.flow();
     if all.range_total() + all.sample_total() <= 0.0 {
         bail!("nothing was seen running");
@@ -216,31 +236,36 @@ fn of_all_code(
     Ok(())
 }
 
-fn flow(args: &Args) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
+fn flow(args: &Args, input: &Input<'_>) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
     let search = args.input.analysis.search();
     match &args.truth {
         Some(file) => {
             let (flow, notes) = Flow::of_truth(&read_truth(file, search.clone())?, &search);
             Ok((flow.into(), notes))
         }
-        None => args.input.flow(),
+        None => input.flow(),
     }
 }
 
-/// Every sample as it stands in the recording.
-fn of_samples(args: &Args) -> anyhow::Result<()> {
+/// What says nothing of samples is refused before a command runs for nothing.
+fn check_samples(args: &Args) -> anyhow::Result<()> {
     if args.truth.is_some() {
         bail!("exact counts have no samples: --format perf-script is made from recordings only");
     }
     if let Some(option) = args.input.analysis.given() {
         let why = format!("{option} changes nothing here: --format perf-script prints the recording as it is");
-        wrong_usage::<Args>(COMMAND, why);
+        wrong_usage::<Args>(READER.name, why);
     }
-    let recording = args.input.recording()?;
-    notes(&recording).for_each(output::say);
-    let only = if args.stacks_only { Some(branch_events(&recording)?) } else { None };
+    Ok(())
+}
+
+/// Every sample as it stands in the recording.
+fn of_samples(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
+    let recording = input.recording()?;
+    notes(recording).for_each(output::say);
+    let only = if args.stacks_only { Some(branch_events(recording)?) } else { None };
     let NotWritten { without_stack, of_other_events, malformed } =
-        write_to(args.output.as_deref(), |out| profile::perf_script(&recording, only.as_deref(), out))?;
+        write_to(args.output.as_deref(), |out| profile::perf_script(recording, only.as_deref(), out))?;
     for (number, what) in [
         (without_stack, "samples without a branch stack"),
         (of_other_events, "samples of events that are not the branch source"),

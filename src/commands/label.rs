@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use analyzer::Analysis;
 use analyzer::counting::GroupBy;
-use analyzer::truth::Reference;
+use analyzer::truth::{Reference, Truth};
 use anyhow::{Context, bail};
 use model::Source;
 use model::training::{LabelledBlock, write_blocks};
 
 use crate::commands::truth::read_truth;
-use crate::input::{InputArgs, require_samples};
+use crate::input::{Input, InputArgs, Reader, Reads, require_samples};
 use crate::output::{count, share, write_to};
 
 /// Label every block of a recording with the source that is nearer the truth, as CSV for `hbbp train`
@@ -42,24 +42,31 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
+const READER: Reader = Reader { name: "hbbp label", reads: Reads::Recordings, records: true };
+
 const EXAMPLES: &str = "\
 Examples:
-  hbbp truth -o gzip.json -- gzip -k9c big.tar > /dev/null
+  hbbp truth -o gzip.json -- gzip -t big.tar.gz
   env $(hbbp truth --environment) \\
-      hbbp record --overhead 2 -o gzip.data -- gzip -k9c big.tar > /dev/null
-  hbbp label -i gzip.data --truth gzip.json --program gzip -o gzip.csv
+      hbbp record --overhead 2 -o gzip.data -- gzip -t big.tar.gz
+  hbbp label gzip.data --truth gzip.json --program gzip -o gzip.csv
   hbbp train gzip.csv perl.csv python.csv";
 
 /// Writes the blocks of a recording with their features and with which source was closer to the truth.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let input = &args.input;
-    let truth = read_truth(&args.truth, input.analysis.search())?;
+    args.input.check(&READER);
+    let truth = read_truth(&args.truth, args.input.analysis.search())?;
+    let input = args.input.begin(&READER, None)?;
+    input.end(print(args, &truth, &input))
+}
+
+fn print(args: &Args, truth: &Truth, input: &Input<'_>) -> anyhow::Result<()> {
     let analysis = input.analyze(GroupBy::default())?;
     require_samples(&analysis)?;
     if analysis.sources.pair().is_none() {
         bail!("the recording has no pair of sources to choose from: record both event-based samples and branch stacks");
     }
-    let mut blocks = labelled(&analysis, &Reference::of(&analysis, &truth), &args.program);
+    let mut blocks = labelled(&analysis, &Reference::of(&analysis, truth), &args.program);
     if blocks.is_empty() {
         bail!("the truth and the recording have no code in common");
     }
@@ -75,8 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         count(all as f64),
         share(kept, executed)
     );
-    write_to(args.output.as_deref(), |out| write_blocks(&blocks, out).context("cannot write the table"))?;
-    Ok(ExitCode::SUCCESS)
+    write_to(args.output.as_deref(), |out| write_blocks(&blocks, out).context("cannot write the table"))
 }
 
 /// The blocks of modules that can be compared, but for functions that the truth never saw: under instrumentation, libraries can

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use analyzer::flow::Merge;
 use anyhow::{Context, bail};
 
-use crate::input::AnalysisArgs;
+use crate::input::{AnalysisArgs, Reader, Reads};
 use crate::output;
 use crate::output::profile::left_out;
 use crate::output::{count, write_to, written_to};
@@ -38,18 +38,20 @@ pub struct Args {
     analysis: AnalysisArgs,
 }
 
+const READER: Reader = Reader { name: "hbbp merge", reads: Reads::Flows, records: false };
+
 const EXAMPLES: &str = "\
 Examples:
   hbbp merge -o all.flow host1.data host2.data
   hbbp merge -o all.flow canary.data:10 fleet/*.data
-  hbbp export --format bolt -i all.flow --binary ./server -o server.fdata";
+  hbbp export --format bolt all.flow --binary ./server -o server.fdata";
 
 /// Adds up the flows of all inputs, each times its weight, and writes the sum.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let inputs: Vec<(&Path, f64)> = args.inputs.iter().map(|text| weighted(text)).collect::<Result<_, _>>()?;
     if args.analysis.chooses() {
         wrong_usage::<Args>(
-            "hbbp merge",
+            READER.name,
             "--model is not for merging: what was seen (ranges, branches, samples) is added up as it is, and no source is chosen \
              for any block",
         );
@@ -64,7 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut notes: BTreeMap<String, usize> = BTreeMap::new();
     for (index, (file, weight)) in inputs.iter().enumerate() {
         progress.show("merging", index as u64, inputs.len() as u64);
-        match args.analysis.flow_of_file(&chosen, file) {
+        match args.analysis.flow_of_file(&chosen, file, &READER) {
             Ok((analysed, said)) => {
                 let flow = analysed.flow();
                 said.into_iter().for_each(|note| *notes.entry(note).or_default() += 1);

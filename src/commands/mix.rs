@@ -1,5 +1,7 @@
 //! `hbbp mix`: the instruction mix as a pivot table.
 
+mod unmatched;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
@@ -12,8 +14,8 @@ use analyzer::uncertainty::Interval;
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-use crate::commands::record::Wanted;
-use crate::input::{InputArgs, without_samples};
+use crate::commands::record::{SAMPLING, Wanted};
+use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
 use crate::output;
 use crate::output::{
     Align, Format, Head, MARKED, OutputArgs, Precision, Table, Unit, rounded, share, share_cells, write_to,
@@ -40,7 +42,7 @@ pub struct Args {
     top: Option<usize>,
 
     /// Run the command again and again, for five minutes at most, until the largest rows are right within so many percent by chance
-    #[arg(long, value_name = "PCT", requires = "command")]
+    #[arg(long, value_name = "PCT", help_heading = SAMPLING, conflicts_with = "off")]
     precision: Option<Wanted>,
 
     #[command(flatten)]
@@ -50,14 +52,17 @@ pub struct Args {
     output: OutputArgs,
 }
 
-const ROWS_HELP: &str = "Keys of the rows: function, module, process, thread, comm, mnemonic, category, isa, encoding, \
+const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Recordings, records: true };
+
+const ROWS_HELP: &str = "Keys of the rows: function, module, process, thread, comm, phase, mnemonic, category, isa, encoding, \
 packing, element, width, memory, branch, lock, rep, latency, chosen";
 
 const EXAMPLES: &str = "\
 Examples:
-  hbbp mix -- gzip -k9c big.tar                    record and print by mnemonic
-  hbbp mix --rows isa --columns packing            how well is it vectorized?
-  hbbp mix --rows function --filter latency=long   who divides?
+  hbbp mix -- gzip -t big.tar.gz                   record and print by mnemonic
+  hbbp mix --overhead 5 -- ./bench                 with five times the bursts
+  hbbp mix run.data --rows isa --columns packing   how well is it vectorized?
+  hbbp mix --rows function --filter latency=long   who divides? (reads hbbp.data)
   hbbp mix --rows mnemonic --filter 'function=deflate*' --format json
   hbbp mix --model mine.json                       let a trained model choose between the sources";
 
@@ -66,9 +71,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let query = Query { rows: args.rows.clone(), columns: args.columns.clone(), filters: args.filters.clone() };
     let precision =
         args.precision.map(|wanted| (wanted, [query_options(&query), args.input.analysis.words()].concat()));
-    let analysis = args.input.analyze_until(precision, group_by(&query))?;
-    let result = mix(&analysis, &query)?;
+    let input = args.input.begin(&READER, precision)?;
+    input.end(print(args, &query, &input))
+}
+
+fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
+    let analysis = input.analyze(group_by(query))?;
+    let result = mix(&analysis, query)?;
     let nothing = without_samples(&analysis);
+    let unmatched: Vec<String> = result.unmatched.iter().map(unmatched::sentence).collect();
     nothing.iter().for_each(output::say);
     if result.cells.is_empty() && nothing.is_none() {
         let why = if query.filters.is_empty() {
@@ -76,7 +87,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         } else {
             "no instruction passes the filters"
         };
+        let why = [&[why.to_owned()], unmatched.as_slice()].concat().join("; ");
         anyhow::bail!("there is nothing to show: {why}");
+    }
+    if nothing.is_none() {
+        unmatched.iter().for_each(output::say);
     }
     let mut head = Head::of(&analysis);
     head.precision = Precision::of(
@@ -95,19 +110,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             args.rows.iter().map(Dimension::to_string).collect::<Vec<_>>().join(",")
         );
     }
-    let report = Report {
-        query: &query,
-        mix: &result,
-        head: &head,
-        top: args.output.format.rows(args.top),
-        width: args.output.width(),
-    };
+    let report =
+        Report { query, mix: &result, head: &head, top: args.output.format.rows(args.top), width: args.output.width() };
     write_to(args.output.file.as_deref(), |out| match args.output.format {
         Format::Table => report.table(out),
         Format::Csv => report.csv(out),
         Format::Json => report.json(out),
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// The options that ask for the same rows and columns.

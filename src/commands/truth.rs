@@ -49,9 +49,9 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  hbbp truth -o gzip.json -- gzip -k9c big.tar > /dev/null
-  env $(hbbp truth --environment) hbbp record -o gzip.data -- gzip -k9c big.tar > /dev/null
-  hbbp validate -i gzip.data --truth gzip.json    how good were the estimates?
+  hbbp truth -o gzip.json -- gzip -t big.tar.gz
+  env $(hbbp truth --environment) hbbp record -o gzip.data -- gzip -t big.tar.gz
+  hbbp validate gzip.data --truth gzip.json    how good were the estimates?
   hbbp truth -o sde.json --from sde-mix-out.txt   what `sde64 -mix -top_blocks 100000` counted";
 
 /// Counts by instrumentation, or reads such counts, and prints or writes them.
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let search = args.binaries.search();
     let truth = if args.from.is_empty() {
-        count_under_callgrind(&args.command, search, false)?
+        count_under_callgrind(&args.command, search, None)?
     } else {
         convert(&args.from, search)?
     };

@@ -6,18 +6,20 @@ mod plot;
 mod rerun;
 mod table;
 
+pub use rerun::NotRecorded;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::Analysis;
-use analyzer::counting::{Detail, GroupBy};
+use analyzer::counting::GroupBy;
 use analyzer::recording::Subset;
 use analyzer::truth::Truth;
 use analyzer::validation::{Validation, validate};
-use perfdata::Recording;
 
+use crate::commands::record::OpenedOutput;
 use crate::commands::truth::{count_under_callgrind, read_truth};
-use crate::input::{InputArgs, require_samples};
+use crate::input::{Input, InputArgs, Reader, Reads, require_samples};
 use crate::output::{Format, Head, OutputArgs, write_to};
 
 /// Measure how good the counts of a recording are, against exact counts
@@ -41,24 +43,23 @@ pub struct Args {
     plot: Option<PathBuf>,
 
     #[command(flatten)]
-    record: rerun::RecordArgs,
-
-    #[command(flatten)]
     input: InputArgs,
 
     #[command(flatten)]
     output: OutputArgs,
 }
 
+const READER: Reader = Reader { name: "hbbp validate", reads: Reads::Recordings, records: true };
+
 const EXAMPLES: &str = "\
 Examples:
-  hbbp validate -- gzip -k9c big.tar              record it, count exactly, compare
+  hbbp validate -- gzip -t big.tar.gz             record it, count exactly, compare
   hbbp validate --overhead 5 -- ./server --once   with five times the bursts
 
-  hbbp truth -o gzip.json -- gzip -k9c big.tar > /dev/null
-  env $(hbbp truth --environment) hbbp record -o gzip.data -- gzip -k9c big.tar > /dev/null
-  hbbp validate -i gzip.data --truth gzip.json --plot errors.svg
-  hbbp validate -i gzip.data --truth sde-mix-out.txt --format json
+  hbbp truth -o gzip.json -- gzip -t big.tar.gz
+  env $(hbbp truth --environment) hbbp record -o gzip.data -- gzip -t big.tar.gz
+  hbbp validate gzip.data --truth gzip.json --plot errors.svg
+  hbbp validate gzip.data --truth sde-mix-out.txt --format json
 
 A command runs twice: it must do the same work both times, and must not read standard input.";
 
@@ -75,18 +76,36 @@ struct Report<'a> {
 
 /// Compares the estimates of a recording with exact counts, and prints the errors.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let input = &args.input;
-    let rules = input.analysis.rules()?; // Before a command runs for nothing.
-    let (recording, truth) = sides(args)?;
-    let analysis = input.analysis.analyze(&rules, &recording, GroupBy::default(), Detail::Blocks, Subset::Whole)?;
+    args.input.check(&READER);
+    let search = args.input.analysis.search();
+    let read = args.truth.as_deref().map(|file| read_truth(file, search)).transpose()?;
+    let input = args.input.begin_with(&READER, || rerun::record(&args.input))?;
+    input.end(compare(args, &input, read))
+}
+
+/// `read`: exact counts that were read; else the command runs again for them.
+fn compare(args: &Args, input: &Input<'_>, read: Option<Truth>) -> anyhow::Result<()> {
+    let search = args.input.analysis.search();
+    input.recording()?; // Before a command runs for nothing.
+    let truth = match read {
+        Some(truth) => truth,
+        None => {
+            let mut stdout = OpenedOutput::open(args.input.stdout())?;
+            stdout.begin();
+            let truth = count_under_callgrind(args.input.command(), search.clone(), Some(stdout.stdio()?))?;
+            stdout.end();
+            truth
+        }
+    };
+    let analysis = input.analyze(GroupBy::default())?;
     require_samples(&analysis)?;
-    let first = input.analysis.analyze(&rules, &recording, GroupBy::default(), Detail::Blocks, Subset::FirstHalf)?;
-    let second = input.analysis.analyze(&rules, &recording, GroupBy::default(), Detail::Blocks, Subset::SecondHalf)?;
+    let first = input.analyze_part(GroupBy::default(), Subset::FirstHalf)?;
+    let second = input.analyze_part(GroupBy::default(), Subset::SecondHalf)?;
     let halves = [&first, &second];
     // The halves of a short recording can be empty.
     let halves = halves.iter().all(|half| half.instructions() > 0.0).then_some(halves);
     let top = args.output.format.rows_of_lists(args.top);
-    let validation = validate(&analysis, halves, &truth, &input.analysis.search(), args.top.map_or(BLOCKS, |_| top))?;
+    let validation = validate(&analysis, halves, &truth, &search, args.top.map_or(BLOCKS, |_| top))?;
     let head = Head::of(&analysis);
     let report = Report {
         analysis: &analysis,
@@ -103,22 +122,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Table => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Blocks that are named where nobody says how many.
 const BLOCKS: usize = 100;
-
-/// Recording and truth: read, or made by running the command.
-fn sides(args: &Args) -> anyhow::Result<(Recording, Truth)> {
-    let search = args.input.analysis.search();
-    let read = args.truth.as_deref().map(|file| read_truth(file, search.clone())).transpose()?;
-    let command = args.input.command();
-    let recording = if command.is_empty() { args.input.open()? } else { rerun::record(&args.record, command)? };
-    let truth = match read {
-        Some(truth) => truth,
-        None => count_under_callgrind(command, search, true)?,
-    };
-    Ok((recording, truth))
-}

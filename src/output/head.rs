@@ -6,7 +6,7 @@ use analyzer::recording::{SourceEvents, Tracer};
 use analyzer::{Analysis, Summary};
 use serde::Serialize;
 
-use crate::output::{Precision, count, printable, share};
+use crate::output::{Precision, count, idle, printable, share};
 
 /// The provenance of what a simulated PMU made.
 const SIMULATED: &str = "simulated";
@@ -129,6 +129,10 @@ impl Bursts {
         ];
         if let Some(tracer) = &self.tracer {
             let kind = tracer.kind.as_deref().unwrap_or("of unknown kind");
+            if let Some(times) = tracer.idle {
+                lines.push(("tracer", format!("{kind}; {}", idle(times))));
+                return lines;
+            }
             let overhead = tracer.overhead.map(|overhead| format!(", overhead {}", share(overhead, 100.0)));
             let credit = tracer.start_credit_ns.filter(|&credit| credit > 0);
             let credit = credit.map(|credit| format!(", {} ms of it allowed for the start", credit as f64 / 1e6));

@@ -2,6 +2,7 @@
 
 mod evidence;
 mod head;
+mod idle;
 mod number;
 mod precision;
 pub mod profile;
@@ -14,6 +15,7 @@ mod writer;
 
 pub use evidence::evidence;
 pub use head::{Head, print_line};
+pub use idle::idle;
 pub use number::{Unit, count, share};
 pub use precision::Precision;
 pub use say::say;

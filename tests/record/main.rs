@@ -13,6 +13,7 @@ mod precision;
 mod processes;
 mod programs;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -195,6 +196,65 @@ fn a_running_process_is_recorded_with_all_its_threads_until_it_ends() {
     );
     assert_eq!(contents.metadata["target"], "processes");
     assert!(contents.times.is_sorted(), "what was there before has time 0");
+}
+
+#[test]
+fn processes_are_found_by_name() {
+    let (Some(place), Some(spin)) = (Place::to_record(), programs::spin()) else { return };
+    // The kernel keeps 15 bytes of a name.
+    let name = "spinners-of-hbbp-tests";
+    fs::copy(&spin, place.path(name)).unwrap();
+    let start = || Command::new(place.path(name)).args(["1", "600000"]).spawn().unwrap();
+    let mut running = [start(), start()];
+    let pids = running.each_ref().map(|child| child.id());
+    let record = |pids: &str| place.run(&["--tracer", "none", "--expect", "seconds", "--duration", "1", "-p", pids]);
+    let by_name = record(name);
+    let sampled = || place.contents().samples.keys().map(|(pid, _)| *pid).collect::<BTreeSet<u32>>();
+    assert!(by_name.status.success(), "{}", errors(&by_name));
+    assert_eq!(sampled(), pids.into());
+    let said = errors(&by_name);
+    let all =
+        format!("{name} is 2 processes, and all are recorded: {}, {}", pids[0].min(pids[1]), pids[0].max(pids[1]));
+    assert!(said.contains(&all), "{said}");
+    // A number beside the name names one of them once more.
+    let twice = record(&format!("{},{name}", pids[0]));
+    assert!(twice.status.success() && sampled() == pids.into(), "{}", errors(&twice));
+    running[1].kill().unwrap();
+    // Nobody waits for it yet: what is left of a process is none.
+    let one = record(name);
+    assert!(errors(&one).contains(&format!("{name} is process {}", pids[0])), "{}", errors(&one));
+    running.iter_mut().for_each(|child| drop((child.kill(), child.wait())));
+    let none = record(name);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(errors(&none).contains(&format!("there is no process called \"{name}\"")), "{}", errors(&none));
+}
+
+/// One that looks for its own name does not find itself.
+#[test]
+fn a_recorder_is_no_process_of_its_name() {
+    let Some(place) = Place::to_record() else { return };
+    let name = "hbbp-with-a-name-of-its-own";
+    fs::copy(hbbp(), place.path(name)).unwrap();
+    let output =
+        Command::new(place.path(name)).args(["record", "-p", name]).current_dir(place.folder()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains("there is no process called"), "{}", errors(&output));
+}
+
+/// What recording took is no share of nothing.
+#[test]
+fn an_idle_process_has_no_overhead() {
+    let Some(place) = Place::to_trace() else { return };
+    let mut idle = Command::new("sleep").arg("600").spawn().unwrap();
+    let output = place.run(&["--tracer", "lookahead", "--duration", "0.5", "-p", &idle.id().to_string()]);
+    idle.kill().unwrap();
+    idle.wait().unwrap();
+    let said = errors(&output).replace("\nhbbp:  ", "");
+    assert!(
+        output.status.success() && said.contains("the program was idle: ") && said.contains("recording took"),
+        "{said}"
+    );
+    assert!(!said.contains("% of CPU time (") && !said.contains("other "), "{said}");
 }
 
 #[test]

@@ -56,7 +56,9 @@ fn what_is_no_such_file_is_refused() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(what), "{said}");
     };
-    check("PERFILE2", "it begins neither like a file of callgrind");
+    check("nonsense", "it begins neither like a file of callgrind");
+    check("PERFILE2", "is a recording; --from reads files of callgrind");
+    check(r#"{"schema":"hbbp-blocks/1","source":"truth"}"#, "is a truth of `hbbp truth`; --from reads");
     check(
         "# callgrind format\nversion: 1\npositions: instr line\nevents: Ir\n\nob=/a\n0x1 0 5\n",
         "it ends without `totals:`",

@@ -1,8 +1,10 @@
 //! `--filter key=value`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::mix::function_name::bare_names;
 use crate::mix::{Dimension, UnknownDimension};
 
 /// Keeps what has (or has not) one of the given values. `*` in a value stands for anything.
@@ -12,6 +14,19 @@ pub struct Filter {
     pub key: Dimension,
     values: Vec<String>,
     negated: bool,
+    /// Functions that are named by a part of their names: see [`Self::resolve`].
+    functions: Vec<String>,
+}
+
+/// A value of a filter that nothing has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmatched {
+    /// The key of the filter.
+    pub key: Dimension,
+    /// The value, as it was given.
+    pub value: String,
+    /// The values that there are, in order.
+    pub existing: Vec<String>,
 }
 
 /// A filter that cannot be read.
@@ -28,7 +43,30 @@ pub enum FilterError {
 impl Filter {
     /// Whether a value passes.
     pub fn keeps(&self, value: &str) -> bool {
-        self.values.iter().any(|pattern| matches(pattern, value)) != self.negated
+        let is_one = self.values.iter().any(|pattern| matches(pattern, value));
+        (is_one || self.functions.binary_search_by(|name| name.as_str().cmp(value)).is_ok()) != self.negated
+    }
+
+    /// Looks for the values among those that there are, and returns those that nothing has. A value that is no function's whole name, and has
+    /// no `*`, stands for all functions that have it as their [bare name](bare_names).
+    pub(crate) fn resolve(&mut self, existing: &BTreeSet<String>) -> Vec<Unmatched> {
+        let mut unmatched = Vec::new();
+        for value in &self.values {
+            if existing.iter().any(|name| matches(value, name)) {
+                continue;
+            }
+            let before = self.functions.len();
+            if self.key == Dimension::Function && !value.contains('*') {
+                let named = existing.iter().filter(|name| bare_names(name).contains(value));
+                self.functions.extend(named.cloned());
+            }
+            if self.functions.len() == before {
+                let existing = existing.iter().cloned().collect();
+                unmatched.push(Unmatched { key: self.key, value: value.clone(), existing });
+            }
+        }
+        self.functions.sort_unstable();
+        unmatched
     }
 }
 
@@ -41,7 +79,7 @@ impl FromStr for Filter {
             Some(key) => (key, true),
             None => (key, false),
         };
-        Ok(Filter { key: key.parse()?, values: split_values(value), negated })
+        Ok(Filter { key: key.parse()?, values: split_values(value), negated, functions: Vec::new() })
     }
 }
 
@@ -106,6 +144,33 @@ mod tests {
         check("function=*::fmt<*>::*", "core::fmt<u8, i8>::go", true);
         check("module=*/libc.so*", "/lib/libc.so.6", true);
         check("module=*libc", "/lib/libc.so.6", false);
+    }
+
+    #[test]
+    fn functions_are_found_without_their_arguments() {
+        let existing: BTreeSet<String> =
+            ["matmul(int)", "matmul(long)", "f", "f(int)", "g(int)"].map(str::to_owned).into();
+        let check = |filter: &str, kept: &[&str], unmatched: &[&str]| {
+            let mut filter: Filter = filter.parse().unwrap();
+            let nothing: Vec<String> = filter.resolve(&existing).into_iter().map(|unmatched| unmatched.value).collect();
+            let found: Vec<&String> = existing.iter().filter(|name| filter.keeps(name)).collect();
+            assert_eq!(
+                (found, nothing),
+                (
+                    kept.iter().map(|name| existing.get(*name).unwrap()).collect(),
+                    unmatched.iter().map(|value| value.to_string()).collect()
+                ),
+                "{filter:?}"
+            );
+        };
+        check("function=matmul", &["matmul(int)", "matmul(long)"], &[]);
+        check("function=matmul(int)", &["matmul(int)"], &[]);
+        check("function=f", &["f"], &[]);
+        check("function=g,matmull", &["g(int)"], &["matmull"]);
+        check("function!=g,f", &["f(int)", "matmul(int)", "matmul(long)"], &[]);
+        check("function!=h", &["f", "f(int)", "g(int)", "matmul(int)", "matmul(long)"], &["h"]);
+        check("function=mat*", &["matmul(int)", "matmul(long)"], &[]);
+        check("module=matmul", &[], &["matmul"]);
     }
 
     #[test]

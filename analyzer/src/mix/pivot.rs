@@ -1,13 +1,13 @@
 //! Counts added up by key.
 
 use ::instructions::Attributes;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Analysis;
 use crate::CountedModule;
 use crate::code::instructions;
 use crate::counting::{Code, GroupId};
-use crate::mix::{Dimension, Filter};
+use crate::mix::{Dimension, Filter, Unmatched};
 use crate::uncertainty::{Design, Interval, Sampled};
 
 /// What to break a mix down by.
@@ -45,6 +45,8 @@ pub struct Mix {
     pub sampled: Sampled,
     /// What the replicates mean.
     pub design: Design,
+    /// Values of filters that nothing has.
+    pub unmatched: Vec<Unmatched>,
 }
 
 /// How uncertain a number of instructions and its share are.
@@ -104,22 +106,46 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
     if keys.len() > MAX_KEYS {
         return Err(MixError::TooManyKeys(keys.len()));
     }
-    let mut pivot = Pivot { keys, shown: shown.len(), query, values: Values::default(), sums: HashMap::new() };
+    let mut filters = query.filters.clone();
+    let mut unmatched = Vec::new();
+    if filters.iter().any(|filter| filter.key == Dimension::Function) {
+        let existing = functions(analysis);
+        let of_functions = filters.iter_mut().filter(|filter| filter.key == Dimension::Function);
+        of_functions.for_each(|filter| unmatched.extend(filter.resolve(&existing)));
+    }
+    let values = Values::default();
+    let mut pivot = Pivot { keys, shown: shown.len(), query, filters, values, sums: HashMap::new() };
     for module in &analysis.counted {
         pivot.add_module(analysis, module);
     }
-    Ok(pivot.finish(analysis.design))
+    for filter in pivot.filters.iter_mut().filter(|filter| filter.key != Dimension::Function) {
+        unmatched.extend(filter.resolve(&pivot.values.seen(filter.key)));
+    }
+    Ok(Mix { unmatched, ..pivot.finish(analysis.design) })
+}
+
+/// The names of all functions that ran.
+fn functions(analysis: &Analysis) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for module in &analysis.counted {
+        let ran: BTreeMap<u32, u32> =
+            module.blocks.iter().map(|block| (module.function_id(block.index), block.index)).collect();
+        names.extend(ran.into_values().map(|index| module.function_name(index).unwrap_or(UNREADABLE.into())));
+    }
+    names
 }
 
 struct Pivot<'a> {
     keys: Vec<Dimension>,
     shown: usize,
     query: &'a Query,
+    /// Those of the query, whose functions have been looked for.
+    filters: Vec<Filter>,
     values: Values,
     sums: HashMap<Key, (f64, Sampled)>,
 }
 
-/// Interned values and, per key, whether a value passes the filters on that key.
+/// Interned values and, per key, whether a value passes the filters on that key: of all values that there are.
 #[derive(Default)]
 struct Values {
     ids: HashMap<String, u32>,
@@ -136,6 +162,12 @@ impl Values {
         self.ids.insert(text.to_string(), id);
         self.texts.push(text.to_string());
         id
+    }
+
+    /// All values of a key that has filters.
+    fn seen(&self, key: Dimension) -> BTreeSet<String> {
+        let ids = self.passes.keys().filter(|(of, _)| *of == key).map(|(_, id)| *id);
+        ids.map(|id| self.texts[id as usize].clone()).collect()
     }
 
     fn pass(&mut self, filters: &[Filter], key: Dimension, id: u32) -> bool {
@@ -249,8 +281,10 @@ impl Pivot<'_> {
     }
 
     fn passes(&mut self, cell: &Key) -> bool {
-        let Self { keys, query, values, .. } = self;
-        query.filters.is_empty() || keys.iter().zip(cell).all(|(key, &id)| values.pass(&query.filters, *key, id))
+        let Self { keys, filters, values, .. } = self;
+        // All keys are looked at: what one of them leaves out has values of the others.
+        let all = |all, (key, &id): (&Dimension, &u32)| values.pass(filters, *key, id) && all;
+        filters.is_empty() || keys.iter().zip(cell).fold(true, all)
     }
 
     fn finish(self, design: Design) -> Mix {
@@ -279,7 +313,7 @@ impl Pivot<'_> {
         });
         let mut sampled = Sampled::default();
         cells.iter().for_each(|cell| sampled.add(&cell.sampled, 1.0));
-        Mix { cells, instructions, sampled, design }
+        Mix { cells, instructions, sampled, design, unmatched: Vec::new() }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What `hbbp record` said about a recording beyond what `perf.data` has a place for.
 
+use std::time::Duration;
+
 use formats::metadata::{FEATURE, Metadata, Percent, Provenance, TracerMetadata, Unit};
 use perfdata::{Chunk, Error, FeatureBit, Recording};
 use serde::Serialize;
@@ -31,6 +33,9 @@ pub struct Tracer {
     /// What recording was allowed to take on top of its budget in the first second of CPU time, ns. In reports for people only.
     #[serde(skip)]
     pub start_credit_ns: Option<u64>,
+    /// The program's CPU time, and how long was recorded, if it hardly ran: `overhead` means nothing then. In reports for people only.
+    #[serde(skip)]
+    pub idle: Option<(Duration, Duration)>,
 }
 
 /// The metadata of a recording: what was said last, or, if the recorder never came to that, what it said first. Recordings of others
@@ -77,11 +82,13 @@ pub fn is_simulated(metadata: &Metadata, event: &str) -> bool {
     metadata.event(event).is_some_and(|event| event.provenance == Some(Provenance::Simulated))
 }
 
-impl From<TracerMetadata> for Tracer {
-    fn from(tracer: TracerMetadata) -> Self {
+impl Tracer {
+    /// What a recording's metadata says of it, if there was one.
+    pub fn of(metadata: &Metadata) -> Option<Self> {
+        let tracer = metadata.tracer.clone()?;
         let TracerMetadata { kind, bursts, burst_instructions, depth, overhead, start_credit_ns, .. } = tracer;
         let overhead = overhead.map(|Percent(percent)| percent);
-        Tracer { kind, bursts, burst_instructions, depth, overhead, start_credit_ns }
+        Some(Tracer { kind, bursts, burst_instructions, depth, overhead, start_credit_ns, idle: metadata.idle() })
     }
 }
 
@@ -121,8 +128,9 @@ mod tests {
             depth: None,
             overhead: Some(0.93),
             start_credit_ns: Some(50_000_000),
+            idle: None,
         };
-        assert_eq!(metadata.tracer.map(Tracer::from), Some(tracer));
+        assert_eq!(Tracer::of(&metadata), Some(tracer));
     }
 
     #[test]
@@ -136,6 +144,6 @@ mod tests {
             assert_eq!(metadata, Metadata { lost: Some(3), ..Metadata::default() }, "{odd}");
         }
         let metadata = read(br#"{"tracer":{"kind":1,"bursts":-1,"depth":1e300,"overhead":-1e308}}"#);
-        assert_eq!(metadata.tracer.map(Tracer::from), Some(Tracer::default()));
+        assert_eq!(Tracer::of(&metadata), Some(Tracer::default()));
     }
 }

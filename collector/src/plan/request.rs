@@ -2,6 +2,7 @@
 
 use formats::calibration::Calibration;
 use std::ffi::OsString;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ pub struct Request {
     pub target: Target,
     /// A command and its arguments. Where the target is another, recording lasts as long as the command.
     pub command: Vec<OsString>,
-    /// What the command prints goes to standard error: standard output is for the report.
-    pub stdout_to_stderr: bool,
+    /// The descriptor of this process that is the command's standard output; `None`: its own. Standard output is for the report.
+    pub stdout: Option<RawFd>,
     /// The file to write.
     pub output: PathBuf,
     /// Events, periods, levels, filters.
@@ -101,8 +102,13 @@ impl Request {
         if let Some(pages) = self.ring_pages.filter(|pages| !pages.is_power_of_two()) {
             return refuse(format!("-m {pages}: a ring has a power of two of pages"));
         }
-        if !(self.tracer.overhead > 0.0 && self.tracer.overhead <= 1000.0) {
-            return refuse(format!("--overhead {}: it is a percentage above 0", self.tracer.overhead));
+        if !TracerOptions::allows(self.tracer.overhead) {
+            return refuse(format!(
+                "--overhead {}: it is a percentage above {} and up to {}",
+                self.tracer.overhead,
+                TracerOptions::LEAST_OVERHEAD,
+                TracerOptions::MOST_OVERHEAD
+            ));
         }
         if matches!(self.tracer.size, BurstSize::Instructions(0) | BurstSize::Branches(0)) {
             return refuse("a burst has one instruction and one branch at least".to_owned());

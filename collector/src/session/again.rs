@@ -23,7 +23,7 @@ pub fn run_again(command: &[OsString], mut goes_on: impl FnMut(u64) -> bool) -> 
     let mut runs = 0;
     let mut is_told_to_end = false;
     loop {
-        let mut run = PreparedCommand::start_waiting(command, None, &signals, false)?.start()?;
+        let mut run = PreparedCommand::start_waiting(command, None, &signals, None)?.start()?;
         let status = loop {
             while let Some((signal, from_terminal)) = signals.next() {
                 is_told_to_end = true;

@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl PreparedCommand {
         arguments: &[OsString],
         added: Option<(&str, OsString)>,
         signals: &SignalFd,
-        stdout_to_stderr: bool,
+        stdout: Option<RawFd>,
     ) -> Result<Self, RecordError> {
         let program = PathBuf::from(&arguments[0]);
         let environment = added.map(|(name, value)| environment(name, &value));
@@ -51,7 +51,7 @@ impl PreparedCommand {
             (Err(source), _) | (_, Err(source)) => return Err(CommandError { program, source }.into()),
         };
         // What fails here is a matter of limits of this process, not of the command.
-        let child = StoppedChild::start_waiting(arguments, environment, signals, stdout_to_stderr);
+        let child = StoppedChild::start_waiting(arguments, environment, signals, stdout);
         let child = child.map_err(RecordError::system("starting a process for the command"))?;
         Ok(Self { program, child, tracer: None })
     }

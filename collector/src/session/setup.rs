@@ -30,7 +30,7 @@ pub(crate) fn open_all(
 ) -> Result<(Option<PreparedCommand>, Option<KernelEvents>), RecordError> {
     let command = match request.command.as_slice() {
         [] => None,
-        command => Some(PreparedCommand::start_waiting(command, added, signals, request.stdout_to_stderr)?),
+        command => Some(PreparedCommand::start_waiting(command, added, signals, request.stdout)?),
     };
     if choice.events.is_empty() {
         return Ok((command, None));

@@ -30,7 +30,7 @@ pub(crate) struct StoppedChild {
 struct Task {
     arguments: Strings,
     environment: Option<Strings>,
-    stdout_to_stderr: bool,
+    stdout: Option<RawFd>,
     go: RawFd,
     not_its_own: RawFd,
     failure: RawFd,
@@ -53,13 +53,13 @@ impl From<Vec<CString>> for Strings {
 
 impl StoppedChild {
     /// Starts it. The child will run `arguments[0]`, searched in `PATH`, with the signal mask the caller had before `signals`;
-    /// with `stdout_to_stderr` what it prints goes where its errors go. `environment`: what it has of that, `NAME=value` each; `None`: what
-    /// this process has.
+    /// `stdout`: the descriptor that is its standard output; `None`: that of this process. `environment`: what it has of that, `NAME=value`
+    /// each; `None`: what this process has.
     pub(crate) fn start_waiting(
         arguments: Vec<CString>,
         environment: Option<Vec<CString>>,
         signals: &SignalFd,
-        stdout_to_stderr: bool,
+        stdout: Option<RawFd>,
     ) -> io::Result<Self> {
         let (go_read, go_write) = pipe_with(PipeFlags::CLOEXEC)?;
         let (failure_read, failure_write) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -72,7 +72,7 @@ impl StoppedChild {
         let task = Task {
             arguments: arguments.into(),
             environment: environment.map(Strings::from),
-            stdout_to_stderr,
+            stdout,
             go: go_read.as_raw_fd(),
             not_its_own: go_write.as_raw_fd(),
             failure: failure_write.as_raw_fd(),
@@ -138,8 +138,8 @@ unsafe fn run(task: &Task) -> ! {
     // SAFETY: the callee's contract; all pointers are to live locals or to the caller's strings.
     unsafe {
         rustix::io::close(task.not_its_own);
-        if task.stdout_to_stderr {
-            libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
+        if let Some(stdout) = task.stdout {
+            libc::dup2(stdout, libc::STDOUT_FILENO);
         }
         let mut byte = [0_u8];
         if rustix::io::read(BorrowedFd::borrow_raw(task.go), &mut byte) != Ok(1) {

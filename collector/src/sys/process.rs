@@ -215,6 +215,13 @@ pub(crate) fn thread_name(pid: u32, tid: u32) -> Option<Vec<u8>> {
     Some(name)
 }
 
+/// What a process was started as; `None` if it has no arguments (a zombie, a thread of the kernel).
+pub(crate) fn first_argument(pid: u32) -> Option<PathBuf> {
+    let line = contents(&proc_path(pid).join("cmdline"));
+    let first = line.split(|&byte| byte == 0).next().filter(|first| !first.is_empty())?;
+    Some(PathBuf::from(OsStr::from_bytes(first)))
+}
+
 /// A line of `/proc/PID/maps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {

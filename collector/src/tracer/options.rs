@@ -99,6 +99,16 @@ pub struct TracerOptions {
 }
 
 impl TracerOptions {
+    /// The least that recording must be allowed to take is more than this, in percent of the program's CPU time.
+    pub const LEAST_OVERHEAD: f64 = 0.0;
+    /// The most that it can be: as much as the program itself.
+    pub const MOST_OVERHEAD: f64 = 100.0;
+
+    /// Whether so much overhead can be asked for, in percent.
+    pub fn allows(overhead: f64) -> bool {
+        overhead > Self::LEAST_OVERHEAD && overhead <= Self::MOST_OVERHEAD
+    }
+
     /// Whether the tool chooses how branches are traced: what cannot be is a degradation then, and no error.
     pub(crate) fn is_open(&self) -> bool {
         self.kind == TracerChoice::Auto && !self.inject
@@ -204,6 +214,17 @@ impl FromStr for TracerChoice {
             "check" => Self::Kind(TracerKind::Check),
             other => return Err(UnknownTracer(other.to_owned())),
         })
+    }
+}
+
+/// As it is read.
+impl fmt::Display for TracerChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Kind(kind) => kind.fmt(f),
+            Self::None => f.write_str("none"),
+        }
     }
 }
 

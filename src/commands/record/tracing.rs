@@ -5,17 +5,26 @@ use std::time::Duration;
 
 use collector::tracer::{Agents, Checks, TracerKind, TracerStatistics};
 
-use crate::output::{count, share};
+use crate::output::{count, idle, share};
 
 /// Columns that `hbbp: ` leaves of a terminal's 80.
 const COLUMNS: usize = 74;
 /// Entries of a histogram that are said.
 const MOST: usize = 4;
 
-/// In plain words what the tracer did, in lines that fit a terminal.
-pub fn lines(statistics: &TracerStatistics) -> Vec<String> {
-    let mut sentences = vec![what_was_traced(statistics), where_time_went(statistics)];
-    sentences.extend(what_starting_took(statistics));
+/// In plain words what the tracer did, in lines that fit a terminal. `hardly_ran`: the program's CPU time and that of the recording, if it
+/// was idle.
+pub fn lines(statistics: &TracerStatistics, hardly_ran: Option<(Duration, Duration)>) -> Vec<String> {
+    let mut sentences = vec![what_was_traced(statistics)];
+    match hardly_ran {
+        Some(times) => {
+            sentences.push(format!("{}; recording took {}", idle(times), milliseconds(statistics.time.spent())))
+        }
+        None => {
+            sentences.push(where_time_went(statistics));
+            sentences.extend(what_starting_took(statistics));
+        }
+    }
     if statistics.bursts > 0 {
         sentences.push(what_evaluation_gave(statistics));
     }
@@ -141,10 +150,10 @@ fn on_top(start_credit: Duration) -> String {
 /// A sentence if it was much, which it is where the program computes little or is recorded for a short time.
 fn what_starting_took(statistics: &TracerStatistics) -> Option<String> {
     let share = statistics.starting_exceeded().filter(|share| share.is_finite())?;
-    let milliseconds = statistics.starting.took.as_secs_f64() * 1e3;
+    let took = milliseconds(statistics.starting.took);
     let alone = if share > statistics.overhead_allowed { ", alone more than was allowed" } else { "" };
     Some(format!(
-        "of that, starting took {milliseconds:.1} ms, {share:.2} % of CPU time{alone}: it weighs less the longer is recorded"
+        "of that, starting took {took}, {share:.2} % of CPU time{alone}: it weighs less the longer is recorded"
     ))
 }
 
@@ -171,6 +180,10 @@ fn histogram(lead: &str, counts: &BTreeMap<String, u64>) -> Option<String> {
     (!names.is_empty()).then(|| format!("{lead}{}", names.join(", ")))
 }
 
+fn milliseconds(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}
+
 fn number(value: u64) -> String {
     count(value as f64)
 }
@@ -183,7 +196,7 @@ fn wrapped(sentence: &str) -> Vec<String> {
     let options =
         textwrap::Options::new(COLUMNS).subsequent_indent("  ").word_splitter(textwrap::WordSplitter::NoHyphenation);
     // A number stays with its unit and its name.
-    let bound = sentence.replace(" %", "\u{a0}%").replace(" = ", "\u{a0}=\u{a0}");
+    let bound = sentence.replace(" %", "\u{a0}%").replace(" ms", "\u{a0}ms").replace(" = ", "\u{a0}=\u{a0}");
     textwrap::wrap(&bound, options).iter().map(|line| line.replace('\u{a0}', " ")).collect()
 }
 

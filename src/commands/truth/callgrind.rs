@@ -18,16 +18,16 @@ use crate::output;
 /// twice; a program that becomes another one takes its counts with it.
 const DUMP_BEFORE: [&str; 4] = ["fork", "vfork", "_Fork", "execve"];
 
-/// Runs a command and counts its instructions, in all its processes. Its standard output can go to standard error.
+/// Runs a command and counts its instructions, in all its processes. `stdout`: its standard output; `None`: that of this process.
 pub fn count_under_callgrind(
     command: &[OsString],
     search: BinarySearch,
-    stdout_to_stderr: bool,
+    stdout: Option<Stdio>,
 ) -> anyhow::Result<Truth> {
     let folder = tempfile::Builder::new().prefix("hbbp-truth-").tempdir().context("a folder for the counts")?;
     let environment = pinned_environment();
     say!("counting every instruction under valgrind, 10 to 100 times slower");
-    let mut valgrind = valgrind(folder.path(), command, stdout_to_stderr);
+    let mut valgrind = valgrind(folder.path(), command, stdout);
     valgrind.envs(environment.iter().cloned());
     let status = with_inherited(&mut valgrind).status().map_err(explain)?;
     let files = written(folder.path(), "out.")?;
@@ -47,7 +47,7 @@ pub fn count_under_callgrind(
     Ok(truth)
 }
 
-fn valgrind(folder: &Path, command: &[OsString], stdout_to_stderr: bool) -> Command {
+fn valgrind(folder: &Path, command: &[OsString], stdout: Option<Stdio>) -> Command {
     let option = |name: &str, file: &str| {
         let mut option = OsString::from(name);
         option.push(folder.join(file));
@@ -62,8 +62,8 @@ fn valgrind(folder: &Path, command: &[OsString], stdout_to_stderr: bool) -> Comm
         .arg(option("--log-file=", "log.%p"))
         .arg("--")
         .args(command);
-    if stdout_to_stderr {
-        valgrind.stdout(Stdio::from(io::stderr()));
+    if let Some(stdout) = stdout {
+        valgrind.stdout(stdout);
     }
     valgrind
 }
