@@ -10,6 +10,7 @@ use collector::doctor::{Report, TracingReport, examine};
 use collector::machine::{Machine, Probe};
 use collector::tracer::BurstEnd;
 
+use crate::calibration;
 use crate::output::write_to;
 
 /// Show what this machine offers, what `hbbp record` would use, and what would give more
@@ -33,10 +34,15 @@ Examples:
   hbbp doctor                                 what would be recorded here, and what would give more
   hbbp doctor --format json > machine.json    the same for scripts";
 
+const CALIBRATE: &str = "hbbp calibrate: two seconds that tell what data far away costs here. Bursts that a clock starts are weighed by it.";
+
 /// Examines the machine; that it lacks something is no failure.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
-    let report = examine(&machine, &mut KernelOpener);
+    let mut report = examine(&machine, &mut KernelOpener);
+    if report.would_use.tracer.is_some() && calibration::of_machine(&machine).is_none() {
+        report.advice.push(CALIBRATE.to_owned());
+    }
     write_to(None, |out| match args.format {
         Format::Text => Ok(write!(out, "{}", text(&report))?),
         Format::Json => Ok(writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?),
