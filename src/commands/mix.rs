@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::slice::from_ref;
 
 use analyzer::counting::{GroupBy, TaskGroups};
-use analyzer::mix::{Cell, Dimension, Filter, Mix, Query, Uncertainty, mix};
+use analyzer::mix::{Cell, Dimension, Filter, Mix, NO_SOURCE, Query, UNREADABLE, Uncertainty, mix};
 use analyzer::uncertainty::Interval;
 use anyhow::Context;
 use serde_json::{Map, Value, json};
@@ -54,7 +54,7 @@ pub struct Args {
 
 const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Recordings, records: true };
 
-const ROWS_HELP: &str = "Keys of the rows: function, module, process, thread, comm, phase, mnemonic, category, isa, encoding, \
+const ROWS_HELP: &str = "Keys of the rows: function, source-function, file, line, module, process, thread, comm, phase, mnemonic, category, isa, encoding, \
 packing, element, width, memory, branch, lock, rep, latency, chosen";
 
 const EXAMPLES: &str = "\
@@ -63,12 +63,18 @@ Examples:
   hbbp mix --overhead 5 -- ./bench                 with five times the bursts
   hbbp mix run.data --rows isa --columns packing   how well is it vectorized?
   hbbp mix --rows function --filter latency=long   who divides? (reads hbbp.data)
+  hbbp mix --rows line,function --top 20           the lines of the source that execute most
   hbbp mix --rows mnemonic --filter 'function=deflate*' --format json
   hbbp mix --model mine.json                       let a trained model choose between the sources";
 
 /// Prints the instruction mix of a recording as a pivot table.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let query = Query { rows: args.rows.clone(), columns: args.columns.clone(), filters: args.filters.clone() };
+    let query = Query {
+        rows: args.rows.clone(),
+        columns: args.columns.clone(),
+        filters: args.filters.clone(),
+        threads: args.input.analysis.threads(),
+    };
     let precision =
         args.precision.map(|wanted| (wanted, [query_options(&query), args.input.analysis.words()].concat()));
     let input = args.input.begin(&READER, precision)?;
@@ -91,7 +97,8 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         anyhow::bail!("there is nothing to show: {why}");
     }
     if nothing.is_none() {
-        unmatched.iter().for_each(output::say);
+        result.notes.iter().chain(&unmatched).for_each(output::say);
+        without_source(&query.rows, &result).iter().for_each(output::say);
     }
     let mut head = Head::of(&analysis);
     head.precision = Precision::of(
@@ -116,6 +123,17 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         Format::Table => report.table(out),
         Format::Csv => report.csv(out),
         Format::Json => report.json(out),
+    })
+}
+
+/// What to do where rows are of the source, and none is known.
+fn without_source(rows: &[Dimension], mix: &Mix) -> Option<String> {
+    let at = rows.iter().position(|key| key.is_of_source())?;
+    let has_none = |cell: &Cell| cell.row[at] == NO_SOURCE || cell.row[at] == UNREADABLE;
+    mix.cells.iter().all(has_none).then(|| {
+        "no line of the source is known: build with debug information (-g, or debug = 1 in Cargo.toml), or name files \
+         that have it (--binary, --symfs)"
+            .to_owned()
     })
 }
 

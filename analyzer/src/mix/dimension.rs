@@ -8,6 +8,12 @@ use std::str::FromStr;
 pub enum Dimension {
     /// Name of the function, demangled.
     Function,
+    /// Name of the function in the source, which may be inlined into another.
+    SourceFunction,
+    /// Name of the file of the source: as much of the end of its path as no other file has.
+    File,
+    /// The line of the source, as `file:line`.
+    Line,
     /// Path of the module, as recorded.
     Module,
     /// The process, as `pid:name`.
@@ -48,8 +54,11 @@ pub enum Dimension {
 
 impl Dimension {
     /// All, in the order of the help text.
-    pub const ALL: [Dimension; 19] = [
+    pub const ALL: [Dimension; 22] = [
         Dimension::Function,
+        Dimension::SourceFunction,
+        Dimension::File,
+        Dimension::Line,
         Dimension::Module,
         Dimension::Process,
         Dimension::Thread,
@@ -74,6 +83,9 @@ impl Dimension {
     pub fn as_str(self) -> &'static str {
         match self {
             Dimension::Function => "function",
+            Dimension::SourceFunction => "source-function",
+            Dimension::File => "file",
+            Dimension::Line => "line",
             Dimension::Module => "module",
             Dimension::Process => "process",
             Dimension::Thread => "thread",
@@ -93,6 +105,11 @@ impl Dimension {
             Dimension::Latency => "latency",
             Dimension::Chosen => "chosen",
         }
+    }
+
+    /// Whether debug information tells it.
+    pub fn is_of_source(self) -> bool {
+        matches!(self, Dimension::SourceFunction | Dimension::File | Dimension::Line)
     }
 
     /// Whether it tells instructions of one block apart.
@@ -129,6 +146,9 @@ impl FromStr for Dimension {
         match lower.as_str() {
             "branch-kind" | "branchkind" => return Ok(Dimension::Branch),
             "source" | "chosen-source" => return Ok(Dimension::Chosen),
+            "srcline" => return Ok(Dimension::Line),
+            "srcfile" => return Ok(Dimension::File),
+            "inlined" => return Ok(Dimension::SourceFunction),
             "symbol" | "sym" => return Ok(Dimension::Function),
             "dso" => return Ok(Dimension::Module),
             "pid" => return Ok(Dimension::Process),

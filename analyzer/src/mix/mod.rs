@@ -4,8 +4,10 @@ mod dimension;
 mod filter;
 mod function_name;
 mod pivot;
+mod source;
 
 pub use dimension::{Dimension, UnknownDimension};
 pub use filter::{Filter, FilterError, Unmatched};
 pub use function_name::bare_names;
 pub use pivot::{Cell, Mix, MixError, Query, UNREADABLE, Uncertainty, mix};
+pub use source::NO_SOURCE;

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Analysis;
 use crate::CountedModule;
+use crate::address::Svma;
 use crate::code::instructions;
 use crate::counting::{Code, GroupId};
+use crate::mix::source::{Place, SourceOf, Sources};
 use crate::mix::{Dimension, Filter, Unmatched};
 use crate::uncertainty::{Design, Interval, Sampled};
 
@@ -19,6 +21,8 @@ pub struct Query {
     pub columns: Vec<Dimension>,
     /// What to keep; all must hold.
     pub filters: Vec<Filter>,
+    /// Threads that read debug information, where a key needs it; the result does not depend on them.
+    pub threads: usize,
 }
 
 /// Executed instructions that have the same values of all keys.
@@ -47,6 +51,8 @@ pub struct Mix {
     pub design: Design,
     /// Values of filters that nothing has.
     pub unmatched: Vec<Unmatched>,
+    /// What was damaged or missing in debug information, where it was read, in words.
+    pub notes: Vec<String>,
 }
 
 /// How uncertain a number of instructions and its share are.
@@ -115,13 +121,15 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
     }
     let values = Values::default();
     let mut pivot = Pivot { keys, shown: shown.len(), query, filters, values, sums: HashMap::new() };
+    let needs_source = pivot.keys.iter().any(|key| key.is_of_source());
+    let sources = if needs_source { Sources::read(analysis, query.threads) } else { Sources::default() };
     for module in &analysis.counted {
-        pivot.add_module(analysis, module);
+        pivot.add_module(analysis, module, &sources.of(module));
     }
     for filter in pivot.filters.iter_mut().filter(|filter| filter.key != Dimension::Function) {
         unmatched.extend(filter.resolve(&pivot.values.seen(filter.key)));
     }
-    Ok(Mix { unmatched, ..pivot.finish(analysis.design) })
+    Ok(Mix { unmatched, notes: sources.notes(), ..pivot.finish(analysis.design) })
 }
 
 /// The names of all functions that ran.
@@ -179,7 +187,7 @@ impl Values {
 }
 
 impl Pivot<'_> {
-    fn add_module(&mut self, analysis: &Analysis, module: &CountedModule) {
+    fn add_module(&mut self, analysis: &Analysis, module: &CountedModule, source: &SourceOf<'_>) {
         // Executions of each block by group, in order of blocks, so that every block is decoded once.
         let mut counts: Vec<(u32, GroupId, f64, &Sampled)> = Vec::with_capacity(module.counts.sums.len());
         module.for_each_group_count(&analysis.scale, |group, block, count, sampled| {
@@ -190,6 +198,7 @@ impl Pivot<'_> {
         counts.sort_unstable_by_key(|(index, group, ..)| (*index, *group));
         let mut functions: HashMap<u32, u32> = HashMap::new();
         let mut kinds: Vec<(Key, f64)> = Vec::new();
+        let mut places: HashMap<Place, u32> = HashMap::new();
         let mut blocks = module.blocks.iter();
         for group_counts in counts.chunk_by(|a, b| a.0 == b.0) {
             let Some(block) = blocks.find(|block| block.index == group_counts[0].0) else { return };
@@ -204,7 +213,7 @@ impl Pivot<'_> {
                     _ => 0,
                 };
             }
-            self.kinds_of_instructions(module, block, of_block, &mut kinds);
+            self.kinds_of_instructions(module, block, of_block, &mut kinds, (source, &mut places));
             for (_, group, count, sampled) in group_counts {
                 let of_group = self.with_group(analysis, *group);
                 for (kind, times) in &kinds {
@@ -248,6 +257,7 @@ impl Pivot<'_> {
         block: &crate::CountedBlock,
         of_block: Key,
         kinds: &mut Vec<(Key, f64)>,
+        (source, places): (&SourceOf<'_>, &mut HashMap<Place, u32>),
     ) {
         kinds.clear();
         let asks_instructions = self.keys.iter().any(|key| key.is_of_instruction());
@@ -271,6 +281,10 @@ impl Pivot<'_> {
             for (slot, dimension) in key.iter_mut().zip(&self.keys) {
                 if let Some(value) = attribute(&attributes, *dimension) {
                     *slot = self.values.id(value);
+                } else if dimension.is_of_source() {
+                    let address = Svma(instruction.ip());
+                    let place = source.place(*dimension, address);
+                    *slot = *places.entry(place).or_insert_with(|| self.values.id(&source.value(place, address)));
                 }
             }
             match kinds.iter_mut().find(|(other, _)| *other == key) {
@@ -313,7 +327,7 @@ impl Pivot<'_> {
         });
         let mut sampled = Sampled::default();
         cells.iter().for_each(|cell| sampled.add(&cell.sampled, 1.0));
-        Mix { cells, instructions, sampled, design, unmatched: Vec::new() }
+        Mix { cells, instructions, sampled, design, unmatched: Vec::new(), notes: Vec::new() }
     }
 }
 
@@ -333,6 +347,9 @@ fn attribute(attributes: &Attributes, key: Dimension) -> Option<&'static str> {
         Dimension::Rep => yes_no(attributes.rep, "rep"),
         Dimension::Latency => Some(if attributes.long_latency { "long" } else { "normal" }),
         Dimension::Function
+        | Dimension::SourceFunction
+        | Dimension::File
+        | Dimension::Line
         | Dimension::Module
         | Dimension::Process
         | Dimension::Thread
