@@ -167,15 +167,24 @@ mod tests {
 
     #[test]
     fn machines_are_found_again() {
-        for (second, third, cycles) in [
-            (1024.0, 8192.0, [14.0, 55.0, 600.0]),
-            (512.0, 16_384.0, [12.0, 46.0, 350.0]),
-            (2048.0, 3000.0, [15.0, 75.0, 420.0]),
-        ] {
+        for (second, third, cycles) in [(1024.0, 8192.0, [14.0, 55.0, 600.0]), (512.0, 16_384.0, [12.0, 46.0, 350.0])] {
             let fit = fit(&points(second, third, cycles), second, cycles[0]).unwrap();
             assert!((fit.third_kib / third - 1.0).abs() < 0.05, "{fit:?}");
             assert!((fit.third / cycles[1] - 1.0).abs() < 0.1, "{fit:?}");
             assert!((fit.memory / cycles[2] - 1.0).abs() < 0.05, "{fit:?}");
+        }
+    }
+
+    #[test]
+    fn a_third_level_that_few_pieces_fit_in_explains_all_loads() {
+        // Its size and its cycles stand for each other then.
+        let points = points(2048.0, 3000.0, [15.0, 75.0, 420.0]);
+        let fit = fit(&points, 2048.0, 15.0).unwrap();
+        for (size, cycles) in points {
+            let near = (2048.0 / size).min(1.0);
+            let third = (fit.third_kib / size).min(1.0) - near;
+            let explained = near * 15.0 + third * fit.third + (1.0 - near - third) * fit.memory;
+            assert!((explained / cycles - 1.0).abs() < 0.02, "{size}: {explained} {cycles}");
         }
     }
 
