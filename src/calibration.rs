@@ -28,25 +28,25 @@ pub fn keep(file: &Path, calibration: &Calibration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// That of this machine, if there is one. What cannot be read, or is of another CPU, is said and left.
-pub fn of_machine(machine: &Machine) -> Option<Calibration> {
+/// That of this machine, if there is one. What cannot be read, or is of another CPU, is left, and said by `say`.
+pub fn of_machine(machine: &Machine, say: &dyn Fn(&str)) -> Option<Calibration> {
     let file = file().ok()?;
     let text = match fs::read(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return None,
         Err(error) => {
-            say!("{}: {error}; recorded without a calibration", file.display());
+            say(&format!("{}: {error}", file.display()));
             return None;
         }
     };
     let again = "run `hbbp calibrate` again, or remove the file";
     let Ok(calibration) = serde_json::from_slice::<Calibration>(&text) else {
-        say!("{}: no calibration of `hbbp calibrate`: {again}", file.display());
+        say(&format!("{}: no calibration of `hbbp calibrate`: {again}", file.display()));
         return None;
     };
     if calibration.schema.as_deref() != Some(SCHEMA) || calibration.cpuid.as_deref() != Some(&machine.cpuid()) {
         let of = calibration.cpuid.unwrap_or_else(|| "no CPU that it names".to_owned());
-        say!("{}: a calibration of {of}, and this is {}: {again}", file.display(), machine.cpuid());
+        say(&format!("{}: a calibration of {of}, and this is {}: {again}", file.display(), machine.cpuid()));
         return None;
     }
     Some(calibration)

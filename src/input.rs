@@ -318,6 +318,7 @@ impl AnalysisArgs {
             // What it is can be told by its beginning only.
             let mut kept = tempfile::NamedTempFile::new().context("a file for what standard input has")?;
             std::io::copy(&mut standard_input()?, &mut kept).context("standard input")?;
+            reader.refuse_standard_input(kept.path()).context("standard input")?;
             return self.side_of_file(chosen, kept.path(), reader, with_errors).context("standard input");
         }
         let name = || file.display().to_string();

@@ -10,6 +10,6 @@ use crate::commands::validate::NotRecorded;
 pub fn of_error(error: &anyhow::Error) -> ExitCode {
     let of_command = error.downcast_ref::<CommandError>().map(CommandError::exit_code);
     let of_recording = || error.downcast_ref::<RecordError>().map(RecordError::exit_code);
-    let of_other = || error.downcast_ref::<NotRecorded>().map(|error| error.status);
+    let of_other = || error.downcast_ref::<NotRecorded>().map(|error| error.status.max(1));
     ExitCode::from(of_command.or_else(of_recording).or_else(of_other).unwrap_or(1))
 }

@@ -21,24 +21,24 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn measured(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", errors(output));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 #[test]
 fn what_is_measured_rises_from_level_to_level() {
     let folder = tempfile::tempdir().unwrap();
-    let found = measured(&hbbp(folder.path(), &["calibrate", "--dry-run", "--format", "json"]));
+    let output = hbbp(folder.path(), &["calibrate", "--dry-run", "--format", "json"]);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["schema"], "hbbp-calibration/1");
     let number = |key: &str| found[key].as_f64();
-    let cycle = number("cycle_ns").unwrap();
-    assert!((0.05..10.0).contains(&cycle), "{found}");
-    assert!(number("second_cycles").unwrap() > 3.0, "{found}");
     // On a machine that is busy with other things, the levels may not be told apart.
-    if let (Some(third), Some(memory)) = (number("third_cycles"), number("memory_cycles")) {
-        assert!(number("second_cycles").unwrap() < third && third < memory, "{found}");
-        assert!(number("third_kib") > number("second_kib"), "{found}");
+    match (number("third_cycles"), number("memory_cycles")) {
+        (Some(third), Some(memory)) => {
+            assert!(output.status.success(), "{}", errors(&output));
+            assert!(number("second_cycles").unwrap() < third && third < memory, "{found}");
+            assert!(number("third_kib") > number("second_kib"), "{found}");
+        }
+        none => {
+            assert_eq!((none, output.status.code()), ((None, None), Some(1)), "{}", errors(&output));
+            assert!(errors(&output).contains("nothing is kept"), "{}", errors(&output));
+        }
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is kept");
 }
@@ -46,9 +46,15 @@ fn what_is_measured_rises_from_level_to_level() {
 #[test]
 fn recordings_note_what_was_measured_of_their_machine_and_of_no_other() {
     let Some(place) = Place::to_trace_by_default() else { return };
-    let kept = measured(&hbbp(place.folder(), &["calibrate", "--format", "json"]));
+    let output = hbbp(place.folder(), &["calibrate", "--format", "json"]);
+    let kept: Value = serde_json::from_slice(&output.stdout).unwrap();
     let file = place.path("hbbp/calibration.json");
-    assert_eq!(serde_json::from_slice::<Value>(&fs::read(&file).unwrap()).unwrap(), kept);
+    if output.status.success() {
+        assert_eq!(serde_json::from_slice::<Value>(&fs::read(&file).unwrap()).unwrap(), kept);
+    } else {
+        assert!(!file.exists(), "{}", errors(&output));
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+    }
 
     let recording = place.path("run.data");
     let record = || {
@@ -62,7 +68,9 @@ fn recordings_note_what_was_measured_of_their_machine_and_of_no_other() {
     };
     let head = || {
         let output = hbbp(place.folder(), &["mix", "-i", recording.to_str().unwrap()]);
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        let head = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && head.contains("the cost of code where it starts"), "{}", errors(&output));
+        head
     };
 
     let of_this_machine = json!({
@@ -94,6 +102,7 @@ fn recordings_note_what_was_measured_of_their_machine_and_of_no_other() {
         odd.as_object().unwrap().iter().for_each(|(key, value)| calibration[key] = value.clone());
         fs::write(&file, calibration.to_string()).unwrap();
         record();
-        assert!(!head().contains("calibrated"), "{odd}");
+        let head = head();
+        assert!(!head.contains(" core, calibrated)") && head.contains("cannot be one of its machine"), "{odd}: {head}");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use formats::metadata::Calibration;
+use formats::calibration::{self, Calibration};
 use model::{Features, Rule, Rules, Source};
 use perfdata::{Cache, Recording};
 use simulated_core::{Measured, Microarchitecture};
@@ -125,6 +125,7 @@ fn measured(calibration: &Calibration) -> Option<Measured> {
         second: calibration.second_cycles?,
         third: calibration.third_cycles?,
         memory: calibration.memory_cycles?,
+        second_bytes: calibration.second_kib?.checked_mul(1024)?,
         third_bytes: calibration.third_kib?.checked_mul(1024)?,
     })
 }
@@ -150,9 +151,11 @@ pub fn analyze(
         caches.iter().find(holds_data).map(Cache::bytes).filter(|_| options.core.is_none())
     };
     let core = microarchitecture.core().with_caches(size(1), size(2));
-    let calibration =
-        metadata.calibration.as_ref().filter(|one| one.cpuid.as_deref() == cpuid && options.core.is_none());
-    let calibrated = calibration.and_then(measured).and_then(|measured| core.with_measured(&measured));
+    let calibration = metadata.calibration.as_ref().filter(|_| options.core.is_none());
+    let is_of_cpu = |one: &&Calibration| cpuid.is_some() && one.cpuid.as_deref() == cpuid;
+    let is_known = |one: &&Calibration| one.schema.as_deref() == Some(calibration::SCHEMA);
+    let calibrated = calibration.filter(is_known).filter(is_of_cpu).and_then(measured);
+    let calibrated = calibrated.and_then(|measured| core.with_measured(&measured));
     let is_calibrated = calibrated.is_some();
     let machine = RanOn { microarchitecture, core: calibrated.unwrap_or(core), is_calibrated };
     let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata);
@@ -176,6 +179,9 @@ pub fn analyze(
             "there is no table of what code costs on this CPU ({}): it is taken to cost what it does on a generic core",
             cpuid.unwrap_or("the recording does not name it"),
         ));
+    }
+    if estimate.is_some() && calibration.is_some() && !is_calibrated {
+        degradations.push("the calibration in the recording cannot be one of its machine: left out".into());
     }
     let unweighed = unweighed(&located.starts);
     for module in &mut counted {

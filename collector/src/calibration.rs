@@ -7,9 +7,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use formats::calibration::{Calibration, SCHEMA};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::machine::Machine;
+use crate::machine::{Cache, Machine};
 
 /// Bytes of a line, and of them in a number.
 const LINE: usize = 64;
@@ -17,41 +18,74 @@ const WORD: usize = 4;
 /// Loads that are timed of each piece, and how often; the least counts, for others may have the CPU.
 const LOADS: usize = 400_000;
 const PASSES: usize = 3;
-/// Sizes of pieces, in units of half the second level; none is larger than this, KiB.
-const SIZES: [u64; 12] = [3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128];
-const LARGEST: u64 = 96 << 10;
+/// Sizes of pieces, in units of half the second level, up to the size that must be reached, KiB: well beyond the third level, of which a machine
+/// may leave all; none is larger than the last.
+const SIZES: [u64; 18] = [3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
+const LEAST_LARGEST: u64 = 96 << 10;
+const LARGEST: u64 = 512 << 10;
+const BEYOND_THIRD: u64 = 3;
 /// The second level where the machine does not say, KiB.
 const SECOND: u64 = 1024;
+/// Memory takes so many cycles more than the third level at least, or else no piece has reached it: 40 ns at 2 GHz.
+const FARTHER: f64 = 80.0;
+/// How much the clock may change while one piece is measured.
+const STEADY: f64 = 0.15;
+/// The clock rises in the first moments of work.
+const WARMING: Duration = Duration::from_millis(100);
 
 /// Of one piece: its size in KiB, and cycles of a load.
 type Point = (f64, f64);
 
-/// Measures a machine, for some seconds of CPU time. `progress` is told the share that is done.
+/// Measures a machine, for some seconds of CPU time, on its first CPU. `progress` is told the share that is done. What cannot be told apart, or
+/// what was measured while the clock changed, is missing in the result.
 pub fn calibrate(machine: &Machine, progress: &dyn Fn(f64)) -> Calibration {
-    let holds_data = |cache: &&crate::machine::Cache| cache.level == 2 && cache.kind != "Instruction";
-    let second_kib = machine.caches.iter().find(holds_data).map_or(SECOND, |cache| cache.bytes() >> 10);
-    let second_kib = second_kib.clamp(128, 16 << 10);
-    let cycle = cycle_ns();
-    let second = load_ns(second_kib / 2) / cycle;
-    let sizes: Vec<u64> = SIZES.iter().map(|size| size * second_kib / 2).filter(|size| *size <= LARGEST).collect();
+    // The caches are those of that CPU; where it may not run there, it runs where it may.
+    if let Some(first) = machine.online.iter().next().filter(|cpu| (*cpu as usize) < CpuSet::MAX_CPU) {
+        let mut only = CpuSet::new();
+        only.set(first as usize);
+        let _ = sched_setaffinity(None, &only);
+    }
+    let size = |level: u32| {
+        let holds_data = |cache: &&Cache| cache.level == level && cache.kind != "Instruction";
+        machine.caches.iter().find(holds_data).map(|cache| cache.bytes() >> 10).filter(|kib| *kib > 0)
+    };
+    let second_kib = size(2).unwrap_or(SECOND).clamp(128, 16 << 10);
+    let largest = (BEYOND_THIRD * size(3).unwrap_or(0)).clamp(LEAST_LARGEST, LARGEST).min(machine.memory_kb / 4);
+    let began = now();
+    while now() - began < WARMING {
+        cycle_ns();
+    }
+    let second = cycles(second_kib / 2);
+    let sizes: Vec<u64> = SIZES.iter().map(|size| size * second_kib / 2).filter(|size| *size <= largest).collect();
     let point = |(index, size): (usize, &u64)| {
         progress(index as f64 / sizes.len() as f64);
-        (*size as f64, load_ns(*size) / cycle)
+        Some((*size as f64, cycles(*size)?))
     };
-    let points: Vec<Point> = sizes.iter().enumerate().map(point).collect();
-    let fit = fit(&points, second_kib as f64, second);
+    let points: Option<Vec<Point>> = sizes.iter().enumerate().map(point).collect();
+    let fit = second.zip(points).and_then(|(second, points)| fit(&points, second_kib as f64, second));
     let measured = SystemTime::now().duration_since(UNIX_EPOCH).ok();
     Calibration {
         schema: Some(SCHEMA.to_owned()),
         cpuid: Some(machine.cpuid()),
         measured: measured.map(|since| since.as_secs()),
-        cycle_ns: Some(rounded(cycle, 1e4)),
-        second_cycles: Some(rounded(second, 10.0)),
+        cycle_ns: Some(rounded(cycle_ns(), 1e4)),
+        second_cycles: second.map(|second| rounded(second, 10.0)),
         third_cycles: fit.map(|fit| rounded(fit.third, 10.0)),
         memory_cycles: fit.map(|fit| rounded(fit.memory, 10.0)),
         second_kib: Some(second_kib),
         third_kib: fit.map(|fit| fit.third_kib as u64),
     }
+}
+
+/// Cycles of a load from a piece of so many KiB; `None` if the clock changed meanwhile, again and again.
+fn cycles(kib: u64) -> Option<f64> {
+    let attempt = |_| {
+        let before = cycle_ns();
+        let load = load_ns(kib);
+        let after = cycle_ns();
+        ((after / before - 1.0).abs() < STEADY).then_some(2.0 * load / (before + after))
+    };
+    (0..PASSES).find_map(attempt)
 }
 
 fn rounded(value: f64, parts: f64) -> f64 {
@@ -67,7 +101,8 @@ struct Fit {
 }
 
 /// A piece of s KiB is found in the second level to S / s, in the third to (T - S) / s, and the rest in memory. For each T that is possible, the
-/// cycles of the third level and of memory follow from all loads by least squares of relative errors. `None` where no T makes them rise.
+/// cycles of the third level and of memory follow from all loads by least squares of relative errors. `None` where no T explains them by a
+/// memory that is well beyond the third level.
 fn fit(points: &[Point], second_kib: f64, second: f64) -> Option<Fit> {
     let of = |third_kib: f64| {
         let (mut aa, mut ab, mut bb, mut ay, mut by) = (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -91,12 +126,12 @@ fn fit(points: &[Point], second_kib: f64, second: f64) -> Option<Fit> {
             let (near, a, b) = parts(*size);
             ((near * second + a * third + b * memory) / cycles - 1.0).powi(2)
         };
-        let is_possible = determinant.is_finite() && second < third && third < memory && memory.is_finite();
+        let is_possible = determinant.is_finite() && second < third && third + FARTHER < memory && memory.is_finite();
         is_possible.then(|| (points.iter().map(error).sum::<f64>(), Fit { third, memory, third_kib }))
     };
     let largest = points.iter().map(|(size, _)| *size).fold(second_kib, f64::max);
     // From a little more than the second level on to what nearly all pieces fit in.
-    let possible = (1..200).map(|step| second_kib * 1.03_f64.powi(step)).take_while(|kib| *kib < 0.8 * largest);
+    let possible = (1..300).map(|step| second_kib * 1.03_f64.powi(step)).take_while(|kib| *kib < 0.8 * largest);
     possible.filter_map(of).min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, fit)| fit)
 }
 
@@ -185,6 +220,20 @@ mod tests {
             let third = (fit.third_kib / size).min(1.0) - near;
             let explained = near * 15.0 + third * fit.third + (1.0 - near - third) * fit.memory;
             assert!((explained / cycles - 1.0).abs() < 0.02, "{size}: {explained} {cycles}");
+        }
+    }
+
+    /// All pieces are in the third level, and take a little more the larger they are: translations of addresses.
+    #[test]
+    fn where_no_piece_reaches_memory_none_is_made_up() {
+        for (second_kib, cycles) in [(512.0, [12.0, 46.0]), (2048.0, [15.0, 75.0])] {
+            let point = |size: u64| {
+                let size = size as f64 * second_kib / 2.0;
+                let near = second_kib / size;
+                (size, near * cycles[0] + (1.0 - near) * cycles[1] + 20.0 * size / (size + 16_384.0))
+            };
+            let points: Vec<Point> = SIZES[..12].iter().map(|size| point(*size)).collect();
+            assert!(fit(&points, second_kib, cycles[0]).is_none(), "{:?}", fit(&points, second_kib, cycles[0]));
         }
     }
 

@@ -123,10 +123,11 @@ tolerant_objects! {
     }
 }
 
-/// CPU time of a program that hardly ran, ns,
+/// CPU time of a program that hardly ran, ns;
 const HARDLY_ANY_NS: u64 = 20_000_000;
-/// and which part of the time.
+/// where it is less than such a part of the time, as much as this.
 const HARDLY_ANY_PART: u64 = 100;
+const LITTLE_NS: u64 = 1_000_000_000;
 
 /// Why a text is no metadata.
 #[derive(Debug, thiserror::Error)]
@@ -183,12 +184,13 @@ impl Metadata {
         (record_type == RECORD_TYPE && u64::from_le_bytes(*feature) == u64::from(FEATURE)).then_some(text)
     }
 
-    /// The CPU time of the program, and how long was recorded, if the program hardly ran: less than 20 ms, or than a hundredth of the time.
+    /// The CPU time of the program, and how long was recorded, if the program hardly ran: less than 20 ms, or less than 1 s
+    /// and than a hundredth of the time.
     /// What recording took is a matter of its own then, and no share of anything.
     pub fn idle(&self) -> Option<(Duration, Duration)> {
         let program = self.tracer.as_ref()?.time.as_ref()?.application_ns?;
         let recorded = self.duration_ns?;
-        let is_idle = program < HARDLY_ANY_NS.max(recorded / HARDLY_ANY_PART);
+        let is_idle = program < HARDLY_ANY_NS.max((recorded / HARDLY_ANY_PART).min(LITTLE_NS));
         is_idle.then(|| (Duration::from_nanos(program), Duration::from_nanos(recorded)))
     }
 

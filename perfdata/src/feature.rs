@@ -141,9 +141,16 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Its size, bytes.
+    /// Its size, bytes; 0 if it is not known. Some virtual machines have it in words only.
     pub fn bytes(&self) -> u64 {
-        [self.sets, self.ways].into_iter().fold(self.line_size.into(), |bytes: u64, by| bytes.saturating_mul(by.into()))
+        let lines = u64::from(self.sets).saturating_mul(self.ways.into());
+        match lines.saturating_mul(self.line_size.into()) {
+            0 => {
+                let kib = self.size.strip_suffix('K').and_then(|kib| kib.parse().ok());
+                kib.unwrap_or(0_u64).saturating_mul(1024)
+            }
+            bytes => bytes,
+        }
     }
 }
 

@@ -183,20 +183,23 @@ pub struct Measured {
     pub third: f64,
     /// and of memory.
     pub memory: f64,
-    /// How much is found in the third level at most, with the second, bytes.
+    /// How much is found in the second level at most, bytes,
+    pub second_bytes: u64,
+    /// and in the third, with the second.
     pub third_bytes: u64,
 }
 
 impl Core {
     /// The same with what was measured of the machine; `None` if that is not possible.
     pub fn with_measured(mut self, measured: &Measured) -> Option<Self> {
-        let Measured { second, third, memory, third_bytes } = *measured;
-        let lines = (third_bytes / 64) as f64;
+        let Measured { second, third, memory, second_bytes, third_bytes } = *measured;
+        let lines = |bytes: u64| (bytes / 64) as f64;
         let rises = self.load < second && second < third && third < memory && memory < 1e4;
-        (rises && lines >= self.levels[1].lines && third_bytes <= 1 << 32).then_some(())?;
+        let fits = self.levels[0].lines < lines(second_bytes) && second_bytes < third_bytes && third_bytes <= 1 << 32;
+        (rises && fits).then_some(())?;
         self.levels[0].beyond = second - self.load;
-        self.levels[1].beyond = third - second;
-        self.levels[2] = Level { lines, beyond: memory - third };
+        self.levels[1] = Level { lines: lines(second_bytes), beyond: third - second };
+        self.levels[2] = Level { lines: lines(third_bytes), beyond: memory - third };
         Some(self)
     }
 }
@@ -218,15 +221,17 @@ mod tests {
     #[test]
     fn what_was_measured_is_taken_where_it_is_possible() {
         let core = Microarchitecture::Zen5.core();
-        let measured = Measured { second: 15.0, third: 60.0, memory: 500.0, third_bytes: 8 << 20 };
+        let measured =
+            Measured { second: 15.0, third: 60.0, memory: 500.0, second_bytes: 1 << 20, third_bytes: 8 << 20 };
         let levels = core.with_measured(&measured).unwrap().levels;
         assert_eq!(levels.map(|level| level.beyond), [11.0, 45.0, 440.0]);
-        assert_eq!(levels[2].lines, 131_072.0);
+        assert_eq!(levels.map(|level| level.lines), [768.0, 16_384.0, 131_072.0]);
         for odd in [
             Measured { second: 70.0, ..measured },
             Measured { memory: f64::NAN, ..measured },
             Measured { memory: f64::INFINITY, ..measured },
             Measured { third_bytes: 1 << 10, ..measured },
+            Measured { second_bytes: 1 << 10, ..measured },
             Measured { third_bytes: u64::MAX, ..measured },
         ] {
             assert_eq!(core.with_measured(&odd), None, "{odd:?}");

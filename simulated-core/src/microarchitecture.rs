@@ -107,10 +107,10 @@ impl fmt::Display for Microarchitecture {
 /// Families and models as Linux has them (`arch/x86/kernel/cpu/amd.c`).
 fn of_amd(family: u32, model: u32) -> Microarchitecture {
     match (family, model) {
-        (0x17, 0x30..) => Microarchitecture::Zen2,
+        (0x17, 0x30..=0x4f | 0x60..=0x7f | 0x90..=0x91 | 0xa0..=0xaf) => Microarchitecture::Zen2,
+        (0x19, 0x00..=0x0f | 0x20..=0x5f) => Microarchitecture::Zen3,
         (0x19, 0x10..=0x1f | 0x60..=0xaf) => Microarchitecture::Zen4,
-        (0x19, _) => Microarchitecture::Zen3,
-        (0x1a, 0x00..=0x4f | 0x60..=0x7f) => Microarchitecture::Zen5,
+        (0x1a, 0x00..=0x2f | 0x40..=0x4f | 0x60..=0x7f) => Microarchitecture::Zen5,
         _ => Microarchitecture::Generic,
     }
 }
@@ -146,6 +146,8 @@ mod tests {
             // Of before 2015, of after these tables, of others, and what nobody writes.
             ("GenuineIntel,6,63,2", Microarchitecture::Generic),
             ("AuthenticAMD,23,1,2", Microarchitecture::Generic),
+            ("AuthenticAMD,23,80,0", Microarchitecture::Generic),
+            ("AuthenticAMD,25,176,0", Microarchitecture::Generic),
             ("AuthenticAMD,26,80,0", Microarchitecture::Generic),
             ("HygonGenuine,24,0,1", Microarchitecture::Generic),
             ("GenuineIntel,6", Microarchitecture::Generic),

@@ -17,7 +17,7 @@ use crate::progress::Progress;
 ///
 /// Bursts that a clock starts are weighed by what code costs, and that depends on which data is near: on servers that others share, no table
 /// says how much of the third level of the caches they leave. This takes some seconds. Recordings note the result, and reports say
-/// "calibrated". Measure when the machine does what it usually does, and again when it has moved to another host.
+/// "calibrated". Where memory cannot be told from the caches, nothing is kept, and the exit status is 1. Measure when the machine does what it usually does, and again when it has moved to another host.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -44,6 +44,7 @@ Examples:
 
 /// Measures, prints and keeps.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let file = if args.dry_run { None } else { Some(calibration::file()?) }; // Before it is measured for nothing.
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
     let progress = Progress::new();
     let measured = calibrate(&machine, &|share| progress.show("measuring", (100.0 * share) as u64, 100));
@@ -52,8 +53,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Text => Ok(write!(out, "{}", text(&measured))?),
         Format::Json => Ok(writeln!(out, "{}", serde_json::to_string_pretty(&measured)?)?),
     })?;
-    if !args.dry_run {
-        let file = calibration::file()?;
+    if measured.memory_cycles.is_none() {
+        say!("the third level of the caches and memory cannot be told apart just now; nothing is kept");
+        return Ok(ExitCode::FAILURE);
+    }
+    if let Some(file) = file {
         calibration::keep(&file, &measured)?;
         say!("kept in {}; recordings of this user note it from now on", file.display());
     }
@@ -75,9 +79,6 @@ fn text(measured: &Calibration) -> String {
         let Some(cycles) = cycles else { continue };
         let size = kib.map(|kib| format!(", for {kib} KiB")).unwrap_or_default();
         line(name, format!("{cycles:.0} cycles{size}"));
-    }
-    if measured.memory_cycles.is_none() {
-        text += "No third level and no memory can be told apart: recordings are taken to be of a machine as usual.\n";
     }
     text
 }

@@ -10,8 +10,8 @@ use collector::doctor::{Report, TracingReport, examine};
 use collector::machine::{Machine, Probe};
 use collector::tracer::BurstEnd;
 
-use crate::calibration;
 use crate::output::write_to;
+use crate::{calibration, output};
 
 /// Show what this machine offers, what `hbbp record` would use, and what would give more
 #[derive(clap::Args, Debug)]
@@ -40,7 +40,7 @@ const CALIBRATE: &str = "hbbp calibrate: two seconds that tell what data far awa
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
     let mut report = examine(&machine, &mut KernelOpener);
-    if report.would_use.tracer.is_some() && calibration::of_machine(&machine).is_none() {
+    if report.would_use.tracer.is_some() && calibration::of_machine(&machine, &|text| output::say(text)).is_none() {
         report.advice.push(CALIBRATE.to_owned());
     }
     write_to(None, |out| match args.format {

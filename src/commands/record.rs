@@ -130,7 +130,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(request) => request,
         Err(error) => return Ok(usage(&error)),
     };
-    request.calibration = calibration::of_machine(&machine);
+    request.calibration = calibration::of_machine(&machine, &say);
     let goal = match wanted.map(|wanted| set_goal(wanted, &mut request, Vec::new())).transpose() {
         Ok(goal) => goal,
         Err(error) => return not_begun(error),
@@ -215,7 +215,7 @@ pub fn record_for_analysis(
     sampling.ask(&mut request)?;
     raise_limits();
     let machine = Machine::read(Path::new("/"), &mut KernelOpener);
-    request.calibration = calibration::of_machine(&machine);
+    request.calibration = calibration::of_machine(&machine, &|text| output::say(text));
     let goal = precision.map(|(wanted, options)| set_goal(wanted, &mut request, options)).transpose()?;
     let mut session = Session::prepare(&request, &machine)?;
     stdout.begin();

@@ -76,6 +76,8 @@ pub enum Kind {
     Executions,
     /// A model of `hbbp train`.
     Model,
+    /// Another document of hbbp's: its schema.
+    Document(String),
     /// JSON of others.
     Json,
     /// Packed, by this tool.
@@ -129,7 +131,7 @@ impl Kind {
             "executions" => Self::Executions,
             "model" => Self::Model,
             "mix" | "blocks" | "diff" | "validate" | "doctor" => Self::Report(name.to_owned()),
-            _ => Self::Json,
+            _ => Self::Document(schema),
         }
     }
 
@@ -145,6 +147,7 @@ impl Kind {
             Self::Report(command) => format!("what `hbbp {command} --format json` printed"),
             Self::Executions => "a file of exact counts of `hbbp record --pmu simulated --truth`".into(),
             Self::Model => "a model of `hbbp train`".into(),
+            Self::Document(schema) => format!("a document of hbbp's ({schema})"),
             Self::Json => "JSON, but no document of hbbp".into(),
             Self::Packed(by) => format!("packed by {by}"),
             Self::Recording => "a recording".into(),
@@ -168,7 +171,9 @@ impl Kind {
             Self::Flow => "use `hbbp export`, `hbbp diff` or `hbbp merge`".into(),
             Self::Report(_) => "name the recording that it was made from".into(),
             Self::Model => format!("use `--model {name}` beside a recording, or `hbbp model show {name}`"),
-            Self::Folder | Self::Executions | Self::Json | Self::Recording | Self::Other => return None,
+            Self::Folder | Self::Executions | Self::Document(_) | Self::Json | Self::Recording | Self::Other => {
+                return None;
+            }
         })
     }
 
@@ -192,6 +197,15 @@ impl Reader {
     pub fn refuse(&self, file: &Path) -> anyhow::Result<()> {
         match Kind::of(file).sentence(file, self) {
             Some(sentence) => bail!(sentence),
+            None => Ok(()),
+        }
+    }
+
+    /// The same of what standard input had, which is in this file for a moment.
+    pub fn refuse_standard_input(&self, kept: &Path) -> anyhow::Result<()> {
+        let kind = Kind::of(kept);
+        match kind.words().filter(|_| !self.reads.has(&kind)) {
+            Some(what) => bail!("it is {what}; {} reads {}", self.name, self.reads.words()),
             None => Ok(()),
         }
     }

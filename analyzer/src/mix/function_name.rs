@@ -69,7 +69,8 @@ fn depths(name: &str) -> Vec<(usize, char, usize)> {
             skip_to = at + ANONYMOUS.len();
             continue;
         }
-        if let Some(symbols) = rest.strip_prefix(OPERATOR) {
+        let is_in_word = name[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_');
+        if let Some(symbols) = rest.strip_prefix(OPERATOR).filter(|_| !is_in_word) {
             let is_symbol = |c: char| "<>=-+*/%^&|~!,".contains(c);
             let of_symbols = symbols.find(|c| !is_symbol(c)).unwrap_or(symbols.len());
             let brackets = ["()", "[]"].iter().any(|brackets| symbols.starts_with(brackets));

@@ -83,11 +83,8 @@ pub(crate) const GRACEMONT: Core = Core {
     wrong_path: 14.0,
     load: 4.0,
     forward: 5.0,
-    renames_memory: false,
-    loads: 2.0,
-    vector_loads: 2.0,
     stores: 2.0,
-    units: Units { integer: 4.0, vector_shift: 1.0, ..SKYLAKE.units },
+    units: Units { vector_shift: 1.0, ..SKYLAKE.units },
     shares_ports: false,
     times: Times {
         multiply: takes(5.0),

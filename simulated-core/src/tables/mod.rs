@@ -2,7 +2,8 @@
 //!
 //! Numbers are of makers' manuals (AMD's Software Optimization Guides for families 17h, 19h and 1Ah; Intel's Optimization Reference Manual), of
 //! the scheduling models of LLVM 19 (`benches/core-tables` prints both beside each other), of uops.info and of Fog's instruction tables. Where
-//! they give a range, the number is that of data as usual. Only Zen 5 was measured (`benches/core-latencies`).
+//! they give a range, the number is that of data as usual. Only Zen 5 was measured (`benches/core-latencies`): four
+//! fifths as many instructions come in a cycle as its manual says, and so they do in the other tables.
 
 pub(crate) mod amd;
 pub(crate) mod generic;

@@ -120,7 +120,11 @@ impl OpenedOutput {
     pub fn end(self) {
         if let Self::Read(writer, Reading { bytes, ended }) = self {
             drop(writer);
-            let _ = ended.recv_timeout(REST);
+            if ended.recv_timeout(REST).is_err() {
+                say!(
+                    "a process that the command has started may print yet, and would get SIGPIPE: --stdout stderr lets it"
+                );
+            }
             let bytes = bytes.load(Ordering::Relaxed);
             if bytes > 0 {
                 let unit = if bytes == 1 { "byte" } else { "bytes" };

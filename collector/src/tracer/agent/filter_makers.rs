@@ -152,10 +152,16 @@ impl<'a> Code<'a> {
             header.p_type(endian) == elf::PT_LOAD && header.p_flags(endian).contains(elf::PF_X)
         };
         let headers = header.program_headers(endian, &cache).ok()?;
-        let segments = headers.iter().filter(is_code).map(|header| Segment {
-            address: header.p_vaddr(endian),
-            offset: header.p_offset(endian),
-            size: header.p_filesz(endian),
+        // A header may say anything: what is beyond the end of the file is not there, nothing goes around the end of all addresses, and
+        // no file is read again and again.
+        let bytes = file.metadata().ok()?.len();
+        let mut left = bytes.saturating_mul(2);
+        let segments = headers.iter().filter(is_code).map(|header| {
+            let (address, offset) = (header.p_vaddr(endian), header.p_offset(endian));
+            let there = bytes.saturating_sub(offset).min(u64::MAX - address).min(left);
+            let size = header.p_filesz(endian).min(there);
+            left -= size;
+            Segment { address, offset, size }
         });
         let segments = segments.collect();
         let imports = header.sections(endian, &cache).ok().and_then(|sections| imports(&sections, endian, &cache));
@@ -217,7 +223,7 @@ impl<'a> Code<'a> {
         let after_mark = bytes.strip_prefix(ENDBR64).unwrap_or(bytes);
         let jump = after_mark.strip_prefix(b"\xf2").unwrap_or(after_mark);
         if jump.starts_with(b"\xff\x25") {
-            return self.slot(address + (bytes.len() - jump.len()) as u64, jump);
+            return self.slot(address.wrapping_add((bytes.len() - jump.len()) as u64), jump);
         }
         let call = memmem::find(bytes, SYSCALL)?;
         let number = memmem::find(bytes, b"\xb8\x9d\0\0\0");
@@ -385,6 +391,32 @@ int main(int count, char **arguments) {
         }
         // Nothing of it is taken for code that cannot be read.
         assert_eq!(makes_filters(i32::MAX, &[map(b"//anon", 7)]), Some(false));
+    }
+
+    /// The header of a program whose one segment of code is said to be as long as can be, at the end of all addresses, before its one page.
+    #[test]
+    fn segments_that_cannot_be_are_cut() {
+        let mut bytes = vec![0_u8; 4096];
+        bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(16, &2_u16.to_le_bytes()); // e_type
+        put(18, &62_u16.to_le_bytes()); // e_machine
+        put(20, &1_u32.to_le_bytes()); // e_version
+        put(32, &64_u64.to_le_bytes()); // e_phoff
+        put(52, &64_u16.to_le_bytes()); // e_ehsize
+        put(54, &56_u16.to_le_bytes()); // e_phentsize
+        put(56, &1_u16.to_le_bytes()); // e_phnum
+        put(64, &1_u32.to_le_bytes()); // p_type: PT_LOAD
+        put(68, &5_u32.to_le_bytes()); // p_flags: read, execute
+        put(80, &(u64::MAX - 100).to_le_bytes()); // p_vaddr
+        put(96, &(1_u64 << 63).to_le_bytes()); // p_filesz
+        // mov edi, 22; call to far beyond
+        put(120, b"\xbf\x16\0\0\0\xe8\xff\xff\xff\x7f");
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, &bytes).unwrap();
+        let code = Code::of(&file).unwrap();
+        assert_eq!(code.segments.iter().map(|segment| segment.size).collect::<Vec<_>>(), [100]);
+        assert!(!code.makes_filters());
     }
 
     #[test]

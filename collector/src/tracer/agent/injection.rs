@@ -45,8 +45,6 @@ pub(crate) struct OnTheWay {
 /// What is known of a process that may get the agent.
 pub(crate) struct Candidate {
     pub(crate) signal: i32,
-    /// How much code it has mapped, at least, KiB.
-    pub(crate) code: u64,
     maps: Vec<Mapping>,
 }
 
@@ -77,7 +75,7 @@ impl Candidate {
         let Some(signal) = free(caught | ignored | blocked).or_else(|| free(blocked)) else {
             return Err(Refusal::NotNow);
         };
-        Ok(Self { signal, code: guards.code, maps })
+        Ok(Self { signal, maps })
     }
 
     /// Sends a thread that stands still on its way to map the agent. It has to be let go.

@@ -33,6 +33,7 @@ impl AgentEngine {
     /// Whether another process, or another thread, may serve memory of a process.
     pub(super) fn is_served(&self, process: i32) -> bool {
         let mut maps = self.kernel.mappings(process);
+        maps.retain(|map| map.inode != 0);
         // There are few file systems, and looking at one takes a system call or two.
         maps.sort_unstable_by_key(|map| map.device);
         maps.dedup_by_key(|map| map.device);

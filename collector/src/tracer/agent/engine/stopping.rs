@@ -142,12 +142,8 @@ impl AgentEngine {
         if inherited.is_some() && !may_filter_system_calls(process) && !self.is_served(process) {
             return Ok(inherited);
         }
-        let candidate = Candidate::of(process, thread)?;
-        if self.is_served(process) {
-            return Err(Refusal::Never(SERVED));
-        }
-        self.tree.has_other_code(process, candidate.code);
-        Ok(None)
+        Candidate::of(process, thread)?;
+        if self.is_served(process) { Err(Refusal::Never(SERVED)) } else { Ok(None) }
     }
 
     /// Charges what was done since that time of the tracer to put the agent into a process.
