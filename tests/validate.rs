@@ -439,11 +439,17 @@ fn a_command_is_recorded_counted_and_compared() {
     }
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("loop.c");
-    std::fs::write(&source, "int main(void) { for (volatile int i = 0; i < 60000000; i++) {} return 0; }").unwrap();
+    // valgrind sets that variable for what it runs.
+    let text = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { for (volatile int i = 0; i < 60000000; i++) {} \
+                return puts(getenv(\"LD_PRELOAD\") ? \"counted\" : \"recorded\") < 0; }";
+    std::fs::write(&source, text).unwrap();
     let program = folder.path().join("loop");
     let status = std::process::Command::new("gcc").args(["-O1", "-o"]).arg(&program).arg(&source).status();
     assert!(status.unwrap().success());
-    let output = support::run(&["validate", "--overhead", "20", "--format", "json", "--", program.to_str().unwrap()]);
+    let (printed, program) = (folder.path().join("printed"), program.to_str().unwrap());
+    let to_file = ["--stdout", printed.to_str().unwrap()];
+    let output =
+        support::run(&[&["validate", "--overhead", "20", "--format", "json"], &to_file[..], &["--", program]].concat());
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("could not be recorded") || said.contains("the recording has no samples") {
         testing::skip!(NoSampling, "nothing can be recorded here: {said}");
@@ -456,4 +462,5 @@ fn a_command_is_recorded_counted_and_compared() {
     let hybrid = &document["sources"]["hybrid"];
     assert!(hybrid["function_overlap"].as_f64().unwrap() > 0.5, "{hybrid:#}");
     assert!(document["truth"]["environment"]["GLIBC_TUNABLES"].is_string());
+    assert_eq!(std::fs::read_to_string(printed).unwrap(), "recorded\n", "what the second run prints is not kept");
 }

@@ -17,7 +17,7 @@ use analyzer::recording::Subset;
 use analyzer::truth::Truth;
 use analyzer::validation::{Validation, validate};
 
-use crate::commands::record::OpenedOutput;
+use crate::commands::record::{CommandOutput, OpenedOutput};
 use crate::commands::truth::{count_under_callgrind, read_truth};
 use crate::input::{Input, InputArgs, Reader, Reads, require_samples};
 use crate::output::{Format, Head, OutputArgs, write_to};
@@ -90,11 +90,11 @@ fn compare(args: &Args, input: &Input<'_>, read: Option<Truth>) -> anyhow::Resul
     let truth = match read {
         Some(truth) => truth,
         None => {
-            let mut stdout = OpenedOutput::open(args.input.stdout())?;
+            // The file has what the first run printed, and nobody wants to see it twice.
+            let hidden = Some(&CommandOutput::Hidden).filter(|_| args.input.stdout() != Some(&CommandOutput::Stderr));
+            let mut stdout = OpenedOutput::open(hidden.or(args.input.stdout()))?;
             stdout.begin();
-            let truth = count_under_callgrind(args.input.command(), search.clone(), Some(stdout.stdio()?))?;
-            stdout.end();
-            truth
+            count_under_callgrind(args.input.command(), search.clone(), Some(stdout.stdio()?))?
         }
     };
     let analysis = input.analyze(GroupBy::default())?;
