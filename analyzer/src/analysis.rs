@@ -3,10 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use formats::calibration::{self, Calibration};
 use model::{Features, Rule, Rules, Source};
-use perfdata::{Cache, Recording};
-use simulated_core::{Measured, Microarchitecture};
+use perfdata::Recording;
+use simulated_core::Microarchitecture;
 
 use crate::address::Svma;
 use crate::binaries::BinarySearch;
@@ -119,17 +118,6 @@ pub struct Summary {
 /// What is said of a recording whose recorder never came to complete it.
 const CUT_OFF: &str = "cut off: the recorder was killed, or could not write on; what it recorded last is missing";
 
-/// What was measured of the machine, if it is all there.
-fn measured(calibration: &Calibration) -> Option<Measured> {
-    Some(Measured {
-        second: calibration.second_cycles?,
-        third: calibration.third_cycles?,
-        memory: calibration.memory_cycles?,
-        second_bytes: calibration.second_kib?.checked_mul(1024)?,
-        third_bytes: calibration.third_kib?.checked_mul(1024)?,
-    })
-}
-
 /// Counts how often each block of a recorded program was executed.
 ///
 /// # Errors
@@ -142,22 +130,8 @@ pub fn analyze(
     let metadata = metadata_of(recording)?;
     let tracer = Tracer::of(&metadata);
     let mut tasks = read_tasks(recording, &metadata, progress)?;
-    let cpuid = recording.features().cpuid.as_deref();
-    let vendor = Vendor::of(cpuid);
-    let microarchitecture = options.core.unwrap_or_else(|| Microarchitecture::of_cpuid(cpuid.unwrap_or_default()));
-    let caches = &recording.features().caches;
-    let size = |level: u32| {
-        let holds_data = |cache: &&Cache| cache.level == level && cache.kind != "Instruction";
-        caches.iter().find(holds_data).map(Cache::bytes).filter(|_| options.core.is_none())
-    };
-    let core = microarchitecture.core().with_caches(size(1), size(2));
-    let calibration = metadata.calibration.as_ref().filter(|_| options.core.is_none());
-    let is_of_cpu = |one: &&Calibration| cpuid.is_some() && one.cpuid.as_deref() == cpuid;
-    let is_known = |one: &&Calibration| one.schema.as_deref() == Some(calibration::SCHEMA);
-    let calibrated = calibration.filter(is_known).filter(is_of_cpu).and_then(measured);
-    let calibrated = calibrated.and_then(|measured| core.with_measured(&measured));
-    let is_calibrated = calibrated.is_some();
-    let machine = RanOn { microarchitecture, core: calibrated.unwrap_or(core), is_calibrated };
+    let vendor = Vendor::of(recording.features().cpuid.as_deref());
+    let mut machine = RanOn::of(recording.features(), metadata.calibration.as_ref(), options.core);
     let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata);
     tasks.records.learn(&metadata);
     let mut degradations: Vec<String> = recording.was_cut_off().then(|| CUT_OFF.to_owned()).into_iter().collect();
@@ -174,14 +148,8 @@ pub fn analyze(
     let located = locate(&totals, &timeline, &mut modules, &sources, &groups, options.detail);
     let mut counted = count_modules(&located, &modules, &totals.stacks, options, progress);
     let estimate = estimate(&located, &counted, &modules, &sources, full_burst, &machine);
-    if estimate.is_some() && microarchitecture == Microarchitecture::Generic && options.core.is_none() {
-        degradations.push(format!(
-            "there is no table of what code costs on this CPU ({}): it is taken to cost what it does on a generic core",
-            cpuid.unwrap_or("the recording does not name it"),
-        ));
-    }
-    if estimate.is_some() && calibration.is_some() && !is_calibrated {
-        degradations.push("the calibration in the recording cannot be one of its machine: left out".into());
+    if estimate.is_some() {
+        degradations.append(&mut machine.degradations);
     }
     let unweighed = unweighed(&located.starts);
     for module in &mut counted {

@@ -4,13 +4,18 @@ import collections
 import json
 import mmap
 import os
+import pathlib
 import platform
 import subprocess
 import sys
 import tempfile
 import time
 
+import programs
 from programs import Failed
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "hbbp-suite"
 
 Usage = collections.namedtuple("Usage", "wall cpu")
 
@@ -52,6 +57,22 @@ def exact_counts(hbbp, run):
         known = {"key": key, "clean": alone._asdict(), "instrumented": counted._asdict()}
         cost.write_text(json.dumps(known, indent=1) + "\n")
     return {"file": str(file), "clean": known["clean"], "instrumented": known["instrumented"]}
+
+
+def of_training(hbbp, cache, only, small):
+    """Runs of the programs that the model is trained on, all or those of these names, with the files of their exact counts."""
+    known = programs.read(ROOT / "training-data/programs.toml", cache.resolve() / "training", pinned(hbbp))
+    wanted = [program for program in known if not only or program.name in only]
+    programs.install(wanted)
+    for program in wanted:
+        try:
+            program.prepare()
+            run = programs.Run(program, small)
+            truth = exact_counts(hbbp, run)
+        except Failed as error:
+            print(f"{program.name}: left out: {error}", file=sys.stderr)
+            continue
+        yield run, truth["file"]
 
 
 def in_turns(hbbp, run, variants, rounds, times):

@@ -7,10 +7,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use formats::calibration::{Calibration, SCHEMA};
+use perfdata::Cache;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::machine::{Cache, Machine};
+use crate::machine::Machine;
 
 /// Bytes of a line, and of them in a number.
 const LINE: usize = 64;
@@ -45,10 +46,7 @@ pub fn calibrate(machine: &Machine, progress: &dyn Fn(f64)) -> Calibration {
         only.set(first as usize);
         let _ = sched_setaffinity(None, &only);
     }
-    let size = |level: u32| {
-        let holds_data = |cache: &&Cache| cache.level == level && cache.kind != "Instruction";
-        machine.caches.iter().find(holds_data).map(|cache| cache.bytes() >> 10).filter(|kib| *kib > 0)
-    };
+    let size = |level: u32| Cache::data_bytes(&machine.caches, level).map(|bytes| bytes >> 10);
     let second_kib = size(2).unwrap_or(SECOND).clamp(128, 16 << 10);
     let largest = (BEYOND_THIRD * size(3).unwrap_or(0)).clamp(LEAST_LARGEST, LARGEST).min(machine.memory_kb / 4);
     let began = now();

@@ -1,6 +1,7 @@
 //! Tables whose rows are lists of mnemonics.
 
 /// Defines a function from a mnemonic to the value in front of the list that has it, or the one for all that are in no list.
+#[macro_export]
 macro_rules! by_mnemonic {
     (
         $(#[$attribute:meta])*

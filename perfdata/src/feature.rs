@@ -123,6 +123,7 @@ pub struct EventGroup {
 
 /// A cache, of one CPU or of several (`struct cpu_cache_level` in `tools/perf/util/env.h`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 pub struct Cache {
     /// 1 for the one next to the core.
     pub level: u32,
@@ -141,6 +142,12 @@ pub struct Cache {
 }
 
 impl Cache {
+    /// Size of the first of these caches that is of a level and holds data, bytes; `None` if it is not known.
+    pub fn data_bytes(caches: &[Self], level: u32) -> Option<u64> {
+        let holds_data = |cache: &&Self| cache.level == level && cache.kind != "Instruction";
+        caches.iter().find(holds_data).map(Self::bytes).filter(|bytes| *bytes > 0)
+    }
+
     /// Its size, bytes; 0 if it is not known. Some virtual machines have it in words only.
     pub fn bytes(&self) -> u64 {
         let lines = u64::from(self.sets).saturating_mul(self.ways.into());

@@ -1,7 +1,7 @@
 //! Kinds of instructions that take the same time on a core.
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
-use instructions::{Attributes, Category, Element};
+use instructions::{Attributes, Category, Element, by_mnemonic};
 
 /// What decides how long an instruction takes, and where it executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,92 +148,54 @@ pub(crate) fn crosses(instruction: &Instruction) -> bool {
 
 /// Moves vectors, or their first element, as they are. Those that leave the rest of a register as it was (`movss` between registers) are few.
 pub(crate) fn moves_vector(instruction: &Instruction, attributes: &Attributes) -> bool {
-    use Mnemonic::{
-        Maskmovdqu, Maskmovq, Movhpd, Movhps, Movlpd, Movlps, Vmaskmovdqu, Vmaskmovpd, Vmaskmovps, Vmovhpd, Vmovhps,
-        Vmovlpd, Vmovlps, Vpmaskmovd, Vpmaskmovq,
-    };
     let mnemonic = instruction.mnemonic();
-    let moves_a_part = matches!(
-        mnemonic,
-        Maskmovdqu
-            | Maskmovq
-            | Movhpd
-            | Movhps
-            | Movlpd
-            | Movlps
-            | Vmaskmovdqu
-            | Vmaskmovpd
-            | Vmaskmovps
-            | Vmovhpd
-            | Vmovhps
-            | Vmovlpd
-            | Vmovlps
-            | Vpmaskmovd
-            | Vpmaskmovq
-    );
     attributes.category == Category::DataTransfer
         && attributes.element != Element::None
-        && !moves_a_part
+        && !moves_a_part(mnemonic)
         && !is_mask_of_signs(mnemonic)
 }
 
-fn is_mask_of_signs(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::{Movmskpd, Movmskps, Pmovmskb, Vmovmskpd, Vmovmskps, Vpmovmskb};
-    matches!(mnemonic, Movmskpd | Movmskps | Pmovmskb | Vmovmskpd | Vmovmskps | Vpmovmskb)
+by_mnemonic! {
+    /// Moves a half of a vector, or what a mask says.
+    fn moves_a_part -> bool, otherwise false;
+    true =>
+        Maskmovdqu Maskmovq Movhpd Movhps Movlpd Movlps Vmaskmovdqu Vmaskmovpd Vmaskmovps Vmovhpd Vmovhps Vmovlpd
+        Vmovlps Vpmaskmovd Vpmaskmovq;
 }
 
-fn is_square_root(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::{Sqrtpd, Sqrtps, Sqrtsd, Sqrtss, Vsqrtpd, Vsqrtph, Vsqrtps, Vsqrtsd, Vsqrtsh, Vsqrtss};
-    matches!(mnemonic, Sqrtpd | Sqrtps | Sqrtsd | Sqrtss | Vsqrtpd | Vsqrtph | Vsqrtps | Vsqrtsd | Vsqrtsh | Vsqrtss)
+by_mnemonic! {
+    /// Moves the signs of a vector to a general register.
+    fn is_mask_of_signs -> bool, otherwise false;
+    true =>
+        Movmskpd Movmskps Pmovmskb Vmovmskpd Vmovmskps Vpmovmskb;
 }
 
-fn is_float_product(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::{Mulpd, Mulps, Mulsd, Mulss, Vmulpd, Vmulph, Vmulps, Vmulsd, Vmulsh, Vmulss};
-    matches!(mnemonic, Mulpd | Mulps | Mulsd | Mulss | Vmulpd | Vmulph | Vmulps | Vmulsd | Vmulsh | Vmulss)
+by_mnemonic! {
+    /// Takes square roots.
+    fn is_square_root -> bool, otherwise false;
+    true =>
+        Sqrtpd Sqrtps Sqrtsd Sqrtss Vsqrtpd Vsqrtph Vsqrtps Vsqrtsd Vsqrtsh Vsqrtss;
 }
 
-fn is_integer_product(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::{
-        Pmaddubsw, Pmaddwd, Pmuldq, Pmulhrsw, Pmulhuw, Pmulhw, Pmulld, Pmullw, Pmuludq, Psadbw, Vpdpbusd, Vpdpbusds,
-        Vpdpwssd, Vpdpwssds, Vpmadd52huq, Vpmadd52luq, Vpmaddubsw, Vpmaddwd, Vpmuldq, Vpmulhrsw, Vpmulhuw, Vpmulhw,
-        Vpmulld, Vpmullq, Vpmullw, Vpmuludq, Vpsadbw,
-    };
-    matches!(
-        mnemonic,
-        Pmaddubsw
-            | Pmaddwd
-            | Pmuldq
-            | Pmulhrsw
-            | Pmulhuw
-            | Pmulhw
-            | Pmulld
-            | Pmullw
-            | Pmuludq
-            | Psadbw
-            | Vpdpbusd
-            | Vpdpbusds
-            | Vpdpwssd
-            | Vpdpwssds
-            | Vpmadd52huq
-            | Vpmadd52luq
-            | Vpmaddubsw
-            | Vpmaddwd
-            | Vpmuldq
-            | Vpmulhrsw
-            | Vpmulhuw
-            | Vpmulhw
-            | Vpmulld
-            | Vpmullq
-            | Vpmullw
-            | Vpmuludq
-            | Vpsadbw
-    )
+by_mnemonic! {
+    /// Multiplies floating point numbers.
+    fn is_float_product -> bool, otherwise false;
+    true =>
+        Mulpd Mulps Mulsd Mulss Vmulpd Vmulph Vmulps Vmulsd Vmulsh Vmulss;
 }
 
-fn sets_flags(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::{Comisd, Comiss, Ucomisd, Ucomiss, Vcomisd, Vcomish, Vcomiss, Vucomisd, Vucomish, Vucomiss};
-    matches!(
-        mnemonic,
-        Comisd | Comiss | Ucomisd | Ucomiss | Vcomisd | Vcomish | Vcomiss | Vucomisd | Vucomish | Vucomiss
-    )
+by_mnemonic! {
+    /// Multiplies integers of vectors, or what takes as long.
+    fn is_integer_product -> bool, otherwise false;
+    true =>
+        Pmaddubsw Pmaddwd Pmuldq Pmulhrsw Pmulhuw Pmulhw Pmulld Pmullw Pmuludq Psadbw Vpdpbusd Vpdpbusds Vpdpwssd
+        Vpdpwssds Vpmadd52huq Vpmadd52luq Vpmaddubsw Vpmaddwd Vpmuldq Vpmulhrsw Vpmulhuw Vpmulhw Vpmulld Vpmullq
+        Vpmullw Vpmuludq Vpsadbw;
+}
+
+by_mnemonic! {
+    /// Compares floating point numbers, and sets the flags.
+    fn sets_flags -> bool, otherwise false;
+    true =>
+        Comisd Comiss Ucomisd Ucomiss Vcomisd Vcomish Vcomiss Vucomisd Vucomish Vucomiss;
 }

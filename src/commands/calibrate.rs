@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
 use collector::KernelOpener;
 use collector::calibration::calibrate;
 use collector::machine::Machine;
 use formats::calibration::Calibration;
 
 use crate::calibration;
-use crate::output::write_to;
+use crate::output::{TextFormat, write_to};
 use crate::progress::Progress;
 
 /// Measure how far away data is on this machine, for recordings to come
@@ -26,15 +25,8 @@ pub struct Args {
     dry_run: bool,
 
     /// Text, or JSON (`hbbp-calibration/1`)
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    #[value(alias = "table")]
-    Text,
-    Json,
+    #[arg(long, value_enum, default_value_t = TextFormat::Text)]
+    format: TextFormat,
 }
 
 const EXAMPLES: &str = "\
@@ -50,8 +42,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let measured = calibrate(&machine, &|share| progress.show("measuring", (100.0 * share) as u64, 100));
     drop(progress);
     write_to(None, |out| match args.format {
-        Format::Text => Ok(write!(out, "{}", text(&measured))?),
-        Format::Json => Ok(writeln!(out, "{}", serde_json::to_string_pretty(&measured)?)?),
+        TextFormat::Text => Ok(write!(out, "{}", text(&measured))?),
+        TextFormat::Json => Ok(writeln!(out, "{}", serde_json::to_string_pretty(&measured)?)?),
     })?;
     if measured.memory_cycles.is_none() {
         say!("the third level of the caches and memory cannot be told apart just now; nothing is kept");

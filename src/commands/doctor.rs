@@ -4,13 +4,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
 use collector::KernelOpener;
 use collector::doctor::{Report, TracingReport, examine};
 use collector::machine::{Machine, Probe};
 use collector::tracer::BurstEnd;
 
-use crate::output::write_to;
+use crate::output::{TextFormat, write_to};
 use crate::{calibration, output};
 
 /// Show what this machine offers, what `hbbp record` would use, and what would give more
@@ -18,15 +17,8 @@ use crate::{calibration, output};
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Text, or JSON (`hbbp-doctor/1`)
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    #[value(alias = "table")]
-    Text,
-    Json,
+    #[arg(long, value_enum, default_value_t = TextFormat::Text)]
+    format: TextFormat,
 }
 
 const EXAMPLES: &str = "\
@@ -44,8 +36,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         report.advice.push(CALIBRATE.to_owned());
     }
     write_to(None, |out| match args.format {
-        Format::Text => Ok(write!(out, "{}", text(&report))?),
-        Format::Json => Ok(writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?),
+        TextFormat::Text => Ok(write!(out, "{}", text(&report))?),
+        TextFormat::Json => Ok(writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?),
     })?;
     Ok(ExitCode::SUCCESS)
 }

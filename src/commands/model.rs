@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use model::{Chooser, PublishedRule, SourcePair};
 
 use crate::models::{Found, PUBLISHED, for_pair, imported_file, named, read};
-use crate::output::{Align, Table, evidence, terminal_width, tree, write_to};
+use crate::output::{Align, Table, TextFormat, evidence, terminal_width, tree, write_to};
 
 /// Arguments of `model`.
 #[derive(clap::Args)]
@@ -37,7 +37,7 @@ enum Action {
 
         /// Text, or the JSON of the model file
         #[arg(long, value_enum, default_value = "text")]
-        format: Format,
+        format: TextFormat,
     },
     /// Write a model to a file
     Export {
@@ -63,17 +63,10 @@ enum Action {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    #[value(alias = "table")]
-    Text,
-    Json,
-}
-
 /// Prints the models that there are, or one of them.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.action {
-        Action::Show { name: None, format: Format::Json } => bail!("--format json prints one model: name it"),
+        Action::Show { name: None, format: TextFormat::Json } => bail!("--format json prints one model: name it"),
         Action::Show { name: None, .. } => write_to(None, overview)?,
         Action::Show { name: Some(name), .. } if name == PUBLISHED => {
             write_to(None, |out| Ok(writeln!(out, "{}", PublishedRule.describe())?))?;
@@ -81,8 +74,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Action::Show { name: Some(name), format } => {
             let found = named(name)?;
             write_to(None, |out| match format {
-                Format::Text => show(&found, out),
-                Format::Json => Ok(out.write_all(found.model.to_json().as_bytes())?),
+                TextFormat::Text => show(&found, out),
+                TextFormat::Json => Ok(out.write_all(found.model.to_json().as_bytes())?),
             })?;
         }
         Action::Export { name, output } => {

@@ -210,7 +210,7 @@ impl Reader {
         }
     }
 
-    /// What to do about a file that cannot be opened, to be put behind its name; empty if nothing comes to mind.
+    /// What to do about a file that cannot be opened, to be put after its name; empty if nothing comes to mind.
     pub fn hint(&self, file: &Path) -> String {
         if file.exists() {
             return String::new();

@@ -37,6 +37,14 @@ pub enum Format {
     Json,
 }
 
+/// Format of what is no table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum TextFormat {
+    #[value(alias = "table")]
+    Text,
+    Json,
+}
+
 impl Format {
     /// How many rows of each of several lists to print: fewer in a table than of one list.
     pub fn rows_of_lists(self, top: Option<usize>) -> usize {

@@ -11,13 +11,16 @@
 mod after_calls;
 mod cost;
 mod descent;
+mod ran_on;
 mod simulated;
 mod strata;
 mod time_share;
 
+pub(crate) use ran_on::RanOn;
+
 use std::collections::BTreeMap;
 
-use simulated_core::{Core, Microarchitecture};
+use simulated_core::Microarchitecture;
 
 use crate::counting::{Located, LocatedStart, ModuleCounts};
 use crate::estimation::after_calls::AfterCalls;
@@ -25,15 +28,6 @@ use crate::estimation::strata::{Strata, Stratum, Window};
 use crate::estimation::time_share::{Bursts, Samples, TimeShare};
 use crate::recording::{EventKind, ModuleTable, Sources};
 use crate::uncertainty::{COSTS, CostErrors, Replicates, Slice, SliceSums};
-
-/// On what code is taken to have run.
-pub(crate) struct RanOn {
-    pub(crate) microarchitecture: Microarchitecture,
-    /// With the caches of the machine.
-    pub(crate) core: Core,
-    /// What was measured of it is in that.
-    pub(crate) is_calibrated: bool,
-}
 
 /// How bursts were weighted.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::address::Svma;
 use crate::binaries::Binary;
-use crate::code::{Block, demangle, instructions};
+use crate::code::{Block, instructions};
 use crate::lines::{ScopeId, SourceIndex, joined};
 
 /// A line of a function, demangled, counted from the line of its declaration as in profiles for compilers: edits in front of a function do not
@@ -40,9 +40,8 @@ pub(super) fn source_lines(
     }
     let mut lines: BTreeMap<SourceLine, [f64; 2]> = BTreeMap::new();
     for ((_, line), (scope, sum)) in sums {
-        let function = source.function(source.scope(scope));
-        let Some(name) = function.linkage_name.as_ref().or(function.name.as_ref()) else { continue };
-        let total = lines.entry(SourceLine { function: demangle(name), line }).or_default();
+        let Some(function) = source.function(source.scope(scope)).demangled() else { continue };
+        let total = lines.entry(SourceLine { function, line }).or_default();
         total[0] += sum[0];
         total[1] += sum[1];
     }

@@ -2,6 +2,7 @@
 
 use super::Discriminator;
 use crate::address::Svma;
+use crate::code::demangle;
 
 /// Number of a file in its [`SourceIndex`](super::SourceIndex), counted from 1; 0 where the compiler names none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +28,13 @@ pub struct SourceFunction {
     pub name: Option<String>,
     /// The line of its declaration (`DW_AT_decl_line`); compilers count lines of a profile from it.
     pub start_line: Option<u32>,
+}
+
+impl SourceFunction {
+    /// Its name for people.
+    pub fn demangled(&self) -> Option<String> {
+        self.linkage_name.as_ref().or(self.name.as_ref()).map(|name| demangle(name))
+    }
 }
 
 /// Index of a scope in its [`SourceIndex`](super::SourceIndex).

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::Analysis;
 use crate::CountedModule;
 use crate::address::Svma;
-use crate::code::demangle;
 use crate::counting::Code;
 use crate::lines::{FileId, SourceIndex, joined};
 use crate::mix::Dimension;
@@ -89,10 +88,7 @@ impl SourceOf<'_> {
             Place::None => None,
             Place::Line(file, line) => Some(format!("{}:{line}", self.name(index, file)?)),
             Place::File(file) => self.name(index, file).map(str::to_owned),
-            Place::Function(_) => {
-                let function = index.function(index.scope(index.at(address)?.scope));
-                function.linkage_name.as_ref().or(function.name.as_ref()).map(|name| demangle(name))
-            }
+            Place::Function(_) => index.function(index.scope(index.at(address)?.scope)).demangled(),
         });
         value.unwrap_or_else(|| NO_SOURCE.to_owned())
     }

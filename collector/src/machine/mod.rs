@@ -7,6 +7,7 @@ mod read;
 
 use std::fmt;
 
+use perfdata::Cache;
 use serde::{Deserialize, Serialize};
 
 use crate::errno::Errno;
@@ -26,7 +27,7 @@ pub struct Machine {
     pub present: u32,
     /// How much memory it has, in KiB.
     pub memory_kb: u64,
-    /// The caches of its first CPU.
+    /// The caches of its first CPU, from `/sys/devices/system/cpu/cpu*/cache`.
     pub caches: Vec<Cache>,
     /// Its PMUs, by name.
     pub pmus: Vec<Pmu>,
@@ -60,40 +61,6 @@ pub struct Cpu {
     pub brs: bool,
     /// AMD's last branch records, version 2 (Zen 4 on).
     pub lbr_v2: bool,
-}
-
-/// A cache, from `/sys/devices/system/cpu/cpu*/cache`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Cache {
-    /// 1 for the one next to the core.
-    pub level: u32,
-    /// Bytes in a line.
-    pub line_size: u32,
-    /// How many sets it has,
-    pub sets: u32,
-    /// of so many lines.
-    pub ways: u32,
-    /// `Data`, `Instruction` or `Unified`.
-    pub kind: String,
-    /// Its size: `48K`.
-    pub size: String,
-    /// The CPUs that share it: `0-1`.
-    pub cpus: String,
-}
-
-impl Cache {
-    /// Its size, bytes; 0 if it is not known. Some virtual machines have it in words only.
-    pub fn bytes(&self) -> u64 {
-        let lines = u64::from(self.sets).saturating_mul(self.ways.into());
-        match lines.saturating_mul(self.line_size.into()) {
-            0 => {
-                let kib = self.size.strip_suffix('K').and_then(|kib| kib.parse().ok());
-                kib.unwrap_or(0_u64).saturating_mul(1024)
-            }
-            bytes => bytes,
-        }
-    }
 }
 
 /// The kernel's release and the settings that bear on profiling; `None` where the file is missing.

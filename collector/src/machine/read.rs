@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{Cache, Cpu, EventOpener, Kernel, Machine, Privileges, probe};
+use perfdata::Cache;
+
+use super::{Cpu, EventOpener, Kernel, Machine, Privileges, probe};
 use crate::machine::cpu_list::CpuList;
 use crate::machine::pmu::Pmu;
 

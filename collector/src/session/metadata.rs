@@ -3,7 +3,7 @@
 use formats::metadata::{EventMetadata, FEATURE, Metadata, SCHEMA};
 use perfdata::{BuildIdEntry, FeatureBit, Features};
 
-use crate::machine::{self, Machine};
+use crate::machine::Machine;
 use crate::plan::branch_filter::branch_filter_text;
 use crate::plan::choice::{Choice, CountsFrom};
 use crate::plan::event_spec::{EventSpec, Provenance};
@@ -61,17 +61,8 @@ pub(crate) fn features(
         |caps: &std::collections::BTreeMap<String, String>| caps.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
     let cpu_pmu_caps: Vec<(String, String)> = machine.pmu("cpu").map(|pmu| pairs(&pmu.caps)).unwrap_or_default();
     let hybrid = machine.core_pmus().filter_map(|pmu| Some((pmu.name.clone(), pmu.cpus.as_ref()?.to_string())));
-    let cache = |cache: &machine::Cache| perfdata::Cache {
-        level: cache.level,
-        line_size: cache.line_size,
-        sets: cache.sets,
-        ways: cache.ways,
-        kind: cache.kind.clone(),
-        size: cache.size.clone(),
-        cpus: cache.cpus.clone(),
-    };
     Features {
-        caches: machine.caches.iter().map(cache).collect(),
+        caches: machine.caches.clone(),
         hostname: Some(machine.kernel.hostname.clone()),
         os_release: Some(machine.kernel.release.clone()),
         version: Some(format!("hbbp {}", env!("CARGO_PKG_VERSION"))),
