@@ -43,7 +43,8 @@ fn ignored_signals_stay_ignored() {
             (&["record", "--tracer", "none"], 1),
             (&["mix"], 1),
             (&["truth"], 1),
-            (&["validate"], 2),
+            // Where it goes to standard error, the output of the second run is kept, too.
+            (&["validate", "--stdout", "stderr"], 2),
         ] {
             let mut command = with_signals(option, hbbp());
             command.args(subcommand).arg("--").args(look);
