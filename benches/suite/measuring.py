@@ -18,6 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "hbbp-suite"
 
 Usage = collections.namedtuple("Usage", "wall cpu")
+# How a command is recorded: options of `hbbp record`, and how often it runs in a row, if asked with data at the same addresses each time.
+Way = collections.namedtuple("Way", "options times same_addresses")
 
 
 def timed(command, environment, folder, success=(0,)):
@@ -35,8 +37,8 @@ def timed(command, environment, folder, success=(0,)):
     return Usage(wall, usage.ru_utime + usage.ru_stime)
 
 
-def clean(run, times=1):
-    return timed(run.again(times), run.environment, run.folder, run.success)
+def clean(run, times=1, same_addresses=True):
+    return timed(run.again(times, same_addresses), run.environment, run.folder, run.success)
 
 
 def pinned(hbbp):
@@ -75,23 +77,34 @@ def of_training(hbbp, cache, only, small):
         yield run, truth["file"]
 
 
-def in_turns(hbbp, run, variants, rounds, times):
-    """Rounds of a clean run and one recorded with each set of options, every round in another order; each runs the command so many times in a row."""
-    names, result = ["clean", *variants], []
+def in_turns(hbbp, run, ways, rounds):
+    """Rounds of a run recorded in each way and a clean one of each length, every round in another order."""
+    lengths = {name_of_clean(way): way for way in ways.values()}
+    names, result = [*lengths, *ways], []
     clean(run)
     for number in range(rounds):
         progress(f"{run.program.name}: round {number + 1} of {rounds}")
         turn = number % len(names)
-        order = names[turn:] + names[:turn]
-        result.append({name: clean(run, times)._asdict() if name == "clean" else recorded(hbbp, run, variants[name], times) for name in order})
+        result.append({name: in_turn(hbbp, run, name, ways, lengths) for name in names[turn:] + names[:turn]})
     return result
 
 
-def recorded(hbbp, run, options, times=1):
-    """A recorded run of so many times the command, analysed and compared with the exact counts. Those are of one time: shares are compared."""
+def in_turn(hbbp, run, name, ways, lengths):
+    if way := lengths.get(name):
+        return clean(run, way.times, way.same_addresses)._asdict()
+    return recorded(hbbp, run, ways[name])
+
+
+def name_of_clean(way):
+    """The clean run that a recorded one is compared with."""
+    return f"clean x{way.times}"
+
+
+def recorded(hbbp, run, way):
+    """A recorded run, analysed and compared with the exact counts. Those are of one time: shares are compared."""
     with tempfile.TemporaryDirectory(prefix="hbbp-suite-") as folder:
         recording, blocks = os.path.join(folder, "hbbp.data"), os.path.join(folder, "blocks.json")
-        record = [hbbp, "record", "-q", "-o", recording, *options, "--", *run.again(times)]
+        record = [hbbp, "record", "-q", "-o", recording, *way.options, "--", *run.again(way.times, way.same_addresses)]
         usage = timed(record, run.environment, run.folder, run.success)
         analysis = timed([hbbp, "blocks", "-i", recording, "--format", "json", "-o", blocks], None, run.folder)
         compare = [hbbp, "validate", "-i", recording, "--truth", run.file("truth.json"), "--format", "json", "--top", "20"]

@@ -93,10 +93,11 @@ class Run:
             raise Failed(f"{name} is not there; packages: {' '.join(program.packages)}")
         self.command = [self.binary, *words]
 
-    def again(self, times):
-        """A command that runs this one so often, with data at the same addresses each time."""
+    def again(self, times, same_addresses=True):
+        """A command that runs this one so often, and, if asked, with data at the same addresses each time."""
         loop = 'left=$1; shift; while [ "$left" -gt 0 ]; do "$@"; code=$?; left=$((left - 1)); done; exit $code'
-        return self.command if times == 1 else ["setarch", "-R", "/bin/sh", "-c", loop, "sh", str(times), *self.command]
+        row = ["/bin/sh", "-c", loop, "sh", str(times), *self.command]
+        return self.command if times == 1 else ["setarch", "-R", *row] if same_addresses else row
 
     def file(self, name):
         """A file of this run beside the inputs."""

@@ -14,14 +14,19 @@ def markdown(results):
     ]
     if done:
         parts.append(costs_of_instrumentation(done))
-    for name, options in results["record"].items():
-        if measured := [(one, [r[name] for r in one["rounds"]], [r["clean"] for r in one["rounds"]]) for one in done if "rounds" in one]:
-            parts += [costs(options, measured, results["times"]), errors(f"hbbp record {options}", [(one["name"], runs) for one, runs, _ in measured])]
+    for name, way in results["record"].items():
+        if measured := [(one, [r[name] for r in one["rounds"]], [r[way["clean"]] for r in one["rounds"]]) for one in done if "rounds" in one]:
+            title = f"hbbp record {way['options']}".strip() + times(way["times"], results["same_addresses"])
+            parts += [costs(title, measured, way["times"]), errors(title, [(one["name"], runs) for one, runs, _ in measured])]
     if simulated := [(one["name"], [one["simulated"]]) for one in done if "simulated" in one]:
         parts.append(errors("hbbp record --pmu simulated", simulated))
     if results["left_out"]:
         parts.append("## Left out\n\n" + "".join(f"- {name}: {why}\n" for name, why in results["left_out"].items()))
     return "\n".join(parts)
+
+
+def times(number, same_addresses):
+    return ", once" if number == 1 else f", {number} times in a row{', data at the same addresses' if same_addresses else ''}"
 
 
 def costs_of_instrumentation(done):
@@ -33,7 +38,7 @@ def costs_of_instrumentation(done):
     return "## Instrumentation (callgrind)\n\n" + table(head, rows)
 
 
-def costs(options, measured, times):
+def costs(title, measured, times):
     """Table 1 of HBBP: times beside the clean run and beside instrumentation."""
     rows = []
     for one, runs, clean in measured:
@@ -55,7 +60,7 @@ def costs(options, measured, times):
     head = ["program", "clean, s", "wall, %", "CPU, %", "claimed, %", "bursts", "analysis, s", "faster than instrumentation"]
     rounds = max(len(runs) for _, runs, _ in measured)
     return (
-        f"## Costs: hbbp record {options}\n\n{rounds} rounds of {times} times the command in a row; medians [quartiles]. wall, CPU: beyond the clean run of the same round, the "
+        f"## Costs: {title}\n\n{rounds} rounds; medians [quartiles]. wall, CPU: beyond the clean run of the same round, the "
         "collector's time included; claimed: by the recording; faster: CPU time of instrumentation (of as many times) over that of recording and analysis.\n\n"
         + table(head, rows)
     )
