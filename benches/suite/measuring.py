@@ -1,6 +1,7 @@
 """Runs: clean, counted exactly, recorded and compared."""
 
 import collections
+import functools
 import json
 import mmap
 import os
@@ -20,6 +21,8 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser(
 Usage = collections.namedtuple("Usage", "wall cpu")
 # How a command is recorded: options of `hbbp record`, and how often it runs in a row, if asked with data at the same addresses each time.
 Way = collections.namedtuple("Way", "options times same_addresses")
+# As users record.
+ONCE = Way([], 1, False)
 
 
 def timed(command, environment, folder, success=(0,)):
@@ -37,8 +40,9 @@ def timed(command, environment, folder, success=(0,)):
     return Usage(wall, usage.ru_utime + usage.ru_stime)
 
 
-def clean(run, times=1, same_addresses=True):
-    return timed(run.again(times, same_addresses), run.environment, run.folder, run.success)
+def clean(run, way=ONCE):
+    """What the command takes if it runs as often as in a recording of this way."""
+    return timed(run.again(way.times, way.same_addresses), run.environment, run.folder, run.success)._asdict()
 
 
 def pinned(hbbp):
@@ -56,7 +60,7 @@ def exact_counts(hbbp, run):
         clean(run)
         alone = clean(run)
         counted = timed([hbbp, "truth", "-o", file, "--", *run.command], run.environment, run.folder, run.success)
-        known = {"key": key, "clean": alone._asdict(), "instrumented": counted._asdict()}
+        known = {"key": key, "clean": alone, "instrumented": counted._asdict()}
         cost.write_text(json.dumps(known, indent=1) + "\n")
     return {"file": str(file), "clean": known["clean"], "instrumented": known["instrumented"]}
 
@@ -79,20 +83,15 @@ def of_training(hbbp, cache, only, small):
 
 def in_turns(hbbp, run, ways, rounds):
     """Rounds of a run recorded in each way and a clean one of each length, every round in another order."""
-    lengths = {name_of_clean(way): way for way in ways.values()}
-    names, result = [*lengths, *ways], []
+    turns = {name_of_clean(way): functools.partial(clean, run, way) for way in ways.values()}
+    turns |= {name: functools.partial(recorded, hbbp, run, way) for name, way in ways.items()}
+    names, result = list(turns), []
     clean(run)
     for number in range(rounds):
         progress(f"{run.program.name}: round {number + 1} of {rounds}")
         turn = number % len(names)
-        result.append({name: in_turn(hbbp, run, name, ways, lengths) for name in names[turn:] + names[:turn]})
+        result.append({name: turns[name]() for name in names[turn:] + names[:turn]})
     return result
-
-
-def in_turn(hbbp, run, name, ways, lengths):
-    if way := lengths.get(name):
-        return clean(run, way.times, way.same_addresses)._asdict()
-    return recorded(hbbp, run, ways[name])
 
 
 def name_of_clean(way):

@@ -16,7 +16,7 @@ def markdown(results):
         parts.append(costs_of_instrumentation(done))
     for name, way in results["record"].items():
         if measured := [(one, [r[name] for r in one["rounds"]], [r[way["clean"]] for r in one["rounds"]]) for one in done if "rounds" in one]:
-            title = f"hbbp record {way['options']}".strip() + times(way["times"], results["same_addresses"])
+            title = f"hbbp record {way['options']}".strip() + how_often(way["times"], results["same_addresses"])
             parts += [costs(title, measured, way["times"]), errors(title, [(one["name"], runs) for one, runs, _ in measured])]
     if simulated := [(one["name"], [one["simulated"]]) for one in done if "simulated" in one]:
         parts.append(errors("hbbp record --pmu simulated", simulated))
@@ -25,8 +25,8 @@ def markdown(results):
     return "\n".join(parts)
 
 
-def times(number, same_addresses):
-    return ", once" if number == 1 else f", {number} times in a row{', data at the same addresses' if same_addresses else ''}"
+def how_often(times, same_addresses):
+    return ", once" if times == 1 else f", {times} times in a row{', data at the same addresses' if same_addresses else ''}"
 
 
 def costs_of_instrumentation(done):
