@@ -16,6 +16,8 @@ import programs
 from programs import Failed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+# The programs of each set.
+MANIFESTS = {"suite": ROOT / "benches/suite/programs.toml", "training": ROOT / "training-data/programs.toml"}
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "hbbp-suite"
 
 Usage = collections.namedtuple("Usage", "wall cpu")
@@ -65,10 +67,14 @@ def exact_counts(hbbp, run):
     return {"file": str(file), "clean": known["clean"], "instrumented": known["instrumented"]}
 
 
-def of_training(hbbp, cache, only, small):
-    """Runs of the programs that the model is trained on, all or those of these names, with the files of their exact counts."""
-    known = programs.read(ROOT / "training-data/programs.toml", cache.resolve() / "training", pinned(hbbp))
-    wanted = [program for program in known if not only or program.name in only]
+def known(name, cache, hbbp):
+    """The programs of the set of this name."""
+    return programs.read(MANIFESTS[name], cache.resolve() / name, pinned(hbbp))
+
+
+def of_set(name, hbbp, cache, only, small):
+    """Runs of the programs of a set, all or those of these names, with the files of their exact counts."""
+    wanted = [program for program in known(name, cache, hbbp) if not only or program.name in only]
     programs.install(wanted)
     for program in wanted:
         try:
