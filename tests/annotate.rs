@@ -289,6 +289,35 @@ fn lines_of_the_source_are_between_the_instructions() {
     assert!(said(&without).contains("no line of the source is known: build with debug information"));
 }
 
+/// The guide's example: two to four trips in each of 40 bursts, and samples at the loop and where no burst came.
+#[test]
+fn the_guide_shows_what_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), &["-g"]) else { return };
+    let mut recorder = Recorder::traced(&binary);
+    for burst in 0..40_usize {
+        let mut branches = Vec::new();
+        let mut instructions = 0;
+        for turn in 0..4 {
+            let trips = 2 + (burst + turn) % 3;
+            let [call, back, _, rest @ ..] = around(if turn < 3 { F } else { G });
+            branches.push(call);
+            branches.extend(std::iter::repeat_n(back, trips - 1));
+            branches.extend(rest);
+            instructions += 6 + 4 * trips as u64;
+        }
+        recorder.burst(&Burst { ip: A, branches: &branches, instructions, period: 100_000 });
+        recorder.sample(L);
+    }
+    recorder.sample(U);
+    let (_folder, file) = write(folder, recorder.finish(&burst_metadata("instructions")));
+    let table = support::stdout(&["annotate", &file, "-f", "work", "--source"]);
+    let (_, listing) = table.split_once("\n\n").unwrap();
+    let shown: String = listing.lines().map(|line| format!("    {line}\n").replace("    \n", "\n")).collect();
+    let guide = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide/annotate.md")).unwrap();
+    assert!(guide.contains(&shown), "docs/guide/annotate.md does not have\n{shown}");
+}
+
 /// What `hbbp annotate` prints on a terminal of so many columns.
 fn on_terminal(columns: usize, variables: &str, arguments: &[String]) -> Option<String> {
     if !support::has("script") {
