@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::process::{Command, Stdio};
 
-use collector::{find_program, ignore_interrupts};
+use collector::{find_program, ignore_interrupts, with_inherited};
 
 /// Calls `print` with a pager, or with standard output where there is none. `HBBP_PAGER` and `PAGER` name one, as a
 /// command of the shell; empty, or `cat`, is none.
 pub fn page(print: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let started = pager().and_then(|mut command| command.stdin(Stdio::piped()).spawn().ok());
+    let started = pager().and_then(|mut command| with_inherited(&mut command).stdin(Stdio::piped()).spawn().ok());
     let Some(mut pager) = started else { return super::write_to(None, print) };
     // Ctrl-C is for the pager.
     ignore_interrupts();

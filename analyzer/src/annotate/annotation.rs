@@ -12,7 +12,7 @@ use crate::annotate::ways::Ways;
 use crate::code::demangle;
 use crate::counting::{AnalysedModule, Code};
 use crate::lines::{SourceIndex, joined, short_names};
-use crate::mix::Filter;
+use crate::mix::{Dimension, Filter};
 use crate::uncertainty::{Interval, Sampled};
 
 /// What to annotate.
@@ -111,12 +111,20 @@ fn absent(analysis: &Analysis, filter: &mut Filter, existing: &BTreeSet<String>)
     if unmatched.is_empty() {
         return Vec::new();
     }
-    let mut all: BTreeSet<String> = BTreeSet::new();
+    // One name after the other: all together can be more than fits.
+    let mut nowhere: Vec<&str> = unmatched.iter().map(|unmatched| unmatched.value.as_str()).collect();
     for module in &analysis.counted {
         let Code::Read(code) = &module.counts.code else { continue };
-        all.extend(code.functions.iter().map(|(id, _)| demangle(&code.functions.name(id))));
+        for (id, _) in code.functions.iter() {
+            if nowhere.is_empty() {
+                break;
+            }
+            let name = BTreeSet::from([demangle(&code.functions.name(id))]);
+            nowhere
+                .retain(|value| !Filter::any_of(Dimension::Function, &[(*value).to_owned()]).resolve(&name).is_empty());
+        }
     }
-    let nowhere: BTreeSet<String> = filter.clone().resolve(&all).into_iter().map(|unmatched| unmatched.value).collect();
+    let nowhere: BTreeSet<String> = nowhere.into_iter().map(str::to_owned).collect();
     let absent = unmatched.into_iter().map(|unmatched| {
         let is_there = !nowhere.contains(&unmatched.value);
         NoFunction { name: unmatched.value, is_there, existing: unmatched.existing }
@@ -127,7 +135,7 @@ fn absent(analysis: &Analysis, filter: &mut Filter, existing: &BTreeSet<String>)
 /// In the same order.
 fn functions(analysis: &Analysis, ranked: Vec<Ranked>, replicated: &Replicated) -> Vec<AnnotatedFunction> {
     let flow = analysis.flow.as_ref();
-    let places = flow.map(|flow| Places::of(analysis, flow.flow()));
+    let places = Places::of(analysis);
     let has_mispredictions = flow.is_some_and(|flow| flow.flow().mispredicted_total() > 0.0);
     let mut by_module: BTreeMap<usize, Vec<(usize, Ranked)>> = BTreeMap::new();
     for (rank, of) in ranked.into_iter().enumerate() {
@@ -149,11 +157,11 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, replicated: &Replicated) 
         });
         let of_function = FunctionCode {
             code,
-            path: &analysis.modules.get(module.counts.module).path,
+            module: index,
             counted: counted.collect(),
             ways: ways.as_ref(),
             flow_index,
-            places: places.as_ref(),
+            places: &places,
             has_mispredictions,
         };
         let mut blocks = blocks_by_symbol(code, &of_module);

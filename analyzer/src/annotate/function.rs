@@ -8,7 +8,7 @@ use iced_x86::{Formatter, Instruction, IntelFormatter, Mnemonic};
 use crate::CountedBlock;
 use crate::address::Svma;
 use crate::annotate::loops::Loops;
-use crate::annotate::place::{Place, Places, place_in};
+use crate::annotate::place::{Place, Places};
 use crate::annotate::ways::{Arrival, Ways};
 use crate::code::{Block, Evidence, Terminator, instructions};
 use crate::counting::{AnalysedModule, BlockCount};
@@ -76,7 +76,7 @@ pub struct AnnotatedBlock {
     pub instructions: Vec<AnnotatedInstruction>,
     /// What its last instruction does, if that is a branch.
     pub branch: Option<Branch>,
-    /// The innermost loop that it is in, as an index in [`AnnotatedFunction::loops`].
+    /// The innermost loop that it is in (of a header, the loop itself), as an index in [`AnnotatedFunction::loops`].
     pub innermost: Option<usize>,
 }
 
@@ -104,8 +104,10 @@ pub struct Branch {
     pub fallen: Option<f64>,
     /// How often it was taken and mispredicted; `None` where the recording does not say it.
     pub mispredicted: Option<f64>,
-    /// Where it went if it states no target and is no return: most often first.
+    /// Where it went most often if it states no target and is no return: at most 32 places, the most frequent first.
     pub targets: Vec<Target>,
+    /// How many more places it went to.
+    pub other_targets: usize,
 }
 
 /// Where a computed branch went.
@@ -142,10 +144,9 @@ pub struct CountedLoop {
 }
 
 impl AnnotatedFunction {
-    /// The loops that a block is in, innermost first, with their indices.
-    pub fn loops_around(&self, block: &AnnotatedBlock) -> impl Iterator<Item = (usize, &CountedLoop)> {
-        let get = |index: usize| Some((index, self.loops.as_ref()?.get(index)?));
-        std::iter::successors(block.innermost.and_then(get), move |(_, one)| one.parent.and_then(get))
+    /// The innermost loop that a block is in; of its header, the loop itself.
+    pub fn innermost(&self, block: &AnnotatedBlock) -> Option<&CountedLoop> {
+        self.loops.as_ref()?.get(block.innermost?)
     }
 }
 
@@ -178,18 +179,21 @@ impl CountedLoop {
     }
 }
 
+/// So many targets of a branch are named.
+const MOST_TARGETS: usize = 32;
+
 /// What a function is made of.
 pub(super) struct Code<'a> {
     pub code: &'a AnalysedModule,
-    /// The path of the module.
-    pub path: &'a str,
+    /// Index of the module in [`Analysis::counted`](crate::Analysis::counted).
+    pub module: usize,
     /// Blocks with counts, and how uncertain these are: count and share.
     pub counted: BTreeMap<u32, (&'a CountedBlock, [Interval; 2])>,
     /// What branch stacks say of the module.
     pub ways: Option<&'a Ways<'a>>,
     /// The module as one of the flow.
     pub flow_index: Option<usize>,
-    pub places: Option<&'a Places<'a>>,
+    pub places: &'a Places<'a>,
     /// Whether the recording says what was mispredicted.
     pub has_mispredictions: bool,
 }
@@ -283,20 +287,19 @@ impl Code<'_> {
         let taken = sum(|branch| branch.count);
         let falls = block.terminator == Terminator::Conditional;
         let is_computed = matches!(block.terminator, Terminator::IndirectJump | Terminator::IndirectCall);
-        let places = self.places.filter(|_| is_computed);
-        let targets = went.zip(places).map(|(went, places)| {
-            let target = |branch: &BranchCount| Target { place: places.of_branch(branch.to), count: branch.count };
-            let mut targets: Vec<Target> = went.iter().map(target).collect();
-            targets.sort_by(|one, other| other.count.total_cmp(&one.count));
-            targets
-        });
+        let mut went_to: Vec<&BranchCount> = went.filter(|_| is_computed).into_iter().flatten().collect();
+        went_to.sort_by(|one, other| other.count.total_cmp(&one.count));
+        let others = went_to.len().saturating_sub(MOST_TARGETS);
+        went_to.truncate(MOST_TARGETS);
+        let target = |branch: &BranchCount| Target { place: self.places.of_branch(branch.to), count: branch.count };
         Some(Branch {
             kind: block.terminator,
-            target: stated_target(block, last).map(|at| place_in(self.code, self.path.to_owned(), at)),
+            target: stated_target(block, last).map(|at| self.places.in_module(self.module, at)),
             taken,
             fallen: self.ways.filter(|_| falls).map(|ways| ways.fallen(block.last)),
             mispredicted: sum(|branch| branch.mispredicted).filter(|_| self.has_mispredictions),
-            targets: targets.unwrap_or_default(),
+            targets: went_to.into_iter().map(target).collect(),
+            other_targets: others,
         })
     }
 

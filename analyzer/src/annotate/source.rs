@@ -39,8 +39,12 @@ pub(super) fn paths(index: &SourceIndex) -> impl Iterator<Item = &str> {
 /// The inlined functions that an instruction is of and the one before is not, outermost first.
 pub(super) fn begun(index: &SourceIndex, before: Option<Svma>, at: Svma) -> Vec<Inlined<'_>> {
     let Some(span) = index.at(at) else { return Vec::new() };
+    let before = before.and_then(|before| index.at(before));
+    if before.is_some_and(|before| before.scope == span.scope) {
+        return Vec::new();
+    }
     let callers = |span: &Span| std::iter::successors(Some(span.scope), |scope| caller(index, *scope));
-    let mut left = before.and_then(|before| index.at(before)).into_iter().flat_map(callers).peekable();
+    let mut left = before.into_iter().flat_map(callers).peekable();
     let mut begun = Vec::new();
     for scope in callers(span) {
         // Callers come before what was inlined into them, so both chains fall.

@@ -6,7 +6,7 @@ use analyzer::address::Svma;
 use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Inlined, Seen, SourcePlace, SourceTexts};
 
 use super::listing::{Line, Listing};
-use super::margin::{At, bars, columns};
+use super::margin::{At, Margin};
 use super::{Report, notes};
 use crate::output::{Role, count, rounded, share_cells};
 
@@ -25,6 +25,7 @@ pub fn listing(report: &Report<'_>, function: &AnnotatedFunction, texts: &mut So
     titles.extend(has_bias.then_some("bias"));
     let addresses = function.blocks.iter().flat_map(|block| &block.instructions).map(|one| one.address.0);
     let digits = format!("{:x}", addresses.max().unwrap_or(0)).len();
+    let margin = Margin::of(function);
     let mut lines = Vec::new();
     let mut before: Option<Svma> = None;
     let mut unreadable = function.unreadable.iter().peekable();
@@ -32,7 +33,7 @@ pub fn listing(report: &Report<'_>, function: &AnnotatedFunction, texts: &mut So
         while let Some(gap) = unreadable.next_if(|gap| gap.start < block.start) {
             lines.extend([not_readable(gap), Line::default()]);
         }
-        let mut of_block: Vec<Line> = headers(function, index, block);
+        let mut of_block: Vec<Line> = header(function, index, block).into_iter().collect();
         for (at, instruction) in block.instructions.iter().enumerate() {
             if report.has_source {
                 of_block.extend(source_lines(report, function, before, instruction.address, texts));
@@ -55,21 +56,21 @@ pub fn listing(report: &Report<'_>, function: &AnnotatedFunction, texts: &mut So
         let last = of_block.len().saturating_sub(1);
         for (at, line) in of_block.iter_mut().enumerate() {
             let at = match at {
-                0 if last > 0 || !is_end(function, index, block) => At::First,
+                0 if last > 0 || !margin.ends(index, block) => At::First,
                 at if at == last => At::Last,
                 _ => At::Between,
             };
-            line.bars = bars(function, index, block, at);
+            line.bars = margin.bars(index, block, at);
         }
         lines.append(&mut of_block);
         if index + 1 < function.blocks.len() {
-            lines.push(Line { bars: bars(function, index, block, At::After), ..Line::default() });
+            lines.push(Line { bars: margin.bars(index, block, At::After), ..Line::default() });
         }
     }
     for gap in unreadable {
         lines.extend([Line::default(), not_readable(gap)]);
     }
-    Listing { titles, dispensable: vec!["ebs", "lbr", "chosen", "bias", "±"], bars: columns(function), lines }
+    Listing { titles, dispensable: vec!["ebs", "lbr", "chosen", "bias", "±"], bars: margin.columns(), lines }
 }
 
 /// Whether any source saw it.
@@ -77,15 +78,10 @@ pub fn is_seen(block: &AnnotatedBlock) -> bool {
     matches!(block.seen, Seen::Counted | Seen::ByOtherSource)
 }
 
-/// Whether a loop ends with the block.
-fn is_end(function: &AnnotatedFunction, index: usize, block: &AnnotatedBlock) -> bool {
-    function.loops_around(block).any(|(_, one)| one.last == index)
-}
-
-/// The loops that a block is the header of.
-fn headers(function: &AnnotatedFunction, index: usize, block: &AnnotatedBlock) -> Vec<Line> {
-    let loops = function.loops_around(block).filter(|(_, one)| one.header == index);
-    loops.map(|(_, one)| Line { body: notes::of_loop(one), role: Role::Drawn, ..Line::default() }).collect()
+/// The loop that a block is the header of.
+fn header(function: &AnnotatedFunction, index: usize, block: &AnnotatedBlock) -> Option<Line> {
+    let headed = function.innermost(block).filter(|one| one.header == index)?;
+    Some(Line { body: notes::of_loop(headed), role: Role::Drawn, ..Line::default() })
 }
 
 fn heat(report: &Report<'_>, block: &AnnotatedBlock) -> Role {

@@ -67,9 +67,10 @@ fn row(
     let begun = report.annotation.begun(function, before, instruction.address);
     let names: Vec<&str> = begun.iter().map(|inlined| inlined.function.as_deref().unwrap_or_default()).collect();
     let is_last = block.instructions.last().is_some_and(|last| last.address == instruction.address);
-    let mut headed = function.loops_around(block).filter(|(_, one)| before.is_none() && one.header == index);
+    let innermost = function.innermost(block);
+    let headed = innermost.filter(|one| before.is_none() && one.header == index);
     let branch = block.branch.as_ref().filter(|_| is_last);
-    let all: f64 = branch.map_or(0.0, |branch| branch.targets.iter().map(|target| target.count).sum());
+    let all = branch.and_then(|branch| branch.taken).unwrap_or(0.0);
     let target = branch.map(|branch| match &branch.target {
         Some(target) => target.name(),
         None => {
@@ -93,8 +94,8 @@ fn row(
         text(block.count.map(|count| count.lbr)),
         text(block.count.map(|count| count.chosen)),
         block.count.is_some_and(|count| count.bias).to_string(),
-        function.loops_around(block).next().map_or(0, |(_, one)| one.depth).to_string(),
-        text(headed.next().and_then(|(_, one)| one.mean_trips())),
+        innermost.map_or(0, |one| one.depth).to_string(),
+        text(headed.and_then(|one| one.mean_trips())),
         text(branch.map(|branch| kind(branch.kind))),
         target.unwrap_or_default(),
         text(branch.and_then(|branch| branch.taken_rate())),

@@ -99,11 +99,12 @@ fn branch(branch: &Branch) -> Value {
         "taken_rate": branch.taken_rate(),
         "mispredict_rate": branch.mispredict_rate(),
         "targets": branch.targets.iter().map(target).collect::<Value>(),
+        "other_targets": branch.other_targets,
     })
 }
 
 fn place(place: &Place) -> Value {
-    json!({"module": place.module, "address": place.address, "function": place.function, "offset": place.offset})
+    json!({"module": &*place.module, "address": place.address, "function": place.function.as_deref(), "offset": place.offset})
 }
 
 fn target(target: &Target) -> Value {

@@ -59,7 +59,7 @@ fn rate(part: f64) -> String {
 }
 
 fn is_outside(function: &AnnotatedFunction, target: &Place) -> bool {
-    target.function.as_ref() != Some(&function.name)
+    target.function.as_deref() != Some(function.name.as_str())
 }
 
 fn taken(function: &AnnotatedFunction, block: &AnnotatedBlock, branch: &Branch) -> Option<String> {
@@ -80,7 +80,7 @@ fn computed(function: &AnnotatedFunction, block: &AnnotatedBlock, branch: &Branc
     if branch.targets.is_empty() {
         return unknown(function, block).map(|why| format!("to ?{why}"));
     }
-    let all: f64 = branch.targets.iter().map(|target| target.count).sum();
+    let all = branch.taken.unwrap_or(0.0);
     let name =
         |place: &Place| if is_outside(function, place) { place.name() } else { format!("{:#x}", place.address.0) };
     let one = |target: &Target| format!("{} {}", name(&target.place), rate(target.count / all));
@@ -88,7 +88,7 @@ fn computed(function: &AnnotatedFunction, block: &AnnotatedBlock, branch: &Branc
         return Some(format!("seen only to {}", name(&only.place)));
     }
     let mut parts: Vec<String> = branch.targets.iter().take(TARGETS).map(one).collect();
-    let more = branch.targets.len().saturating_sub(TARGETS);
+    let more = branch.targets.len().saturating_sub(TARGETS) + branch.other_targets;
     parts.extend((more > 0).then(|| format!("{more} more")));
     Some(format!("to {}", parts.join(", ")))
 }
