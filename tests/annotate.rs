@@ -185,6 +185,25 @@ fn zeroes_are_explained() {
     assert!(table.contains("... 1 more function with 1.39 %"), "{table}");
 }
 
+/// Data between instructions, as old compilers put tables of jumps there.
+#[test]
+fn what_is_no_instruction_is_not_readable() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = ".globl _start\n.type _start, @function\n_start: jmp 1f\n.byte 6, 6, 6, 6\n1: jmp _start\n\
+        .size _start, .-_start\n.section .note.GNU-stack,\"\",@progbits\n";
+    let Some(binary) = synthetic::assemble(folder.path(), "data", source, &[]) else { return };
+    let mut recorder = Recorder::new(&binary);
+    (0..8).for_each(|_| recorder.stack(&[(A, A + 6), (A + 6, A)].repeat(8)));
+    let (_folder, file) = write(folder, recorder.finish(&Features::default()));
+    let document = annotated(&[&file]);
+    let start = function(&document, "_start");
+    assert_eq!(start["not_readable"], json!([{"start": A + 2, "end": A + 6}]));
+    assert_eq!(start["blocks"].as_array().unwrap().len(), 2);
+    let table = support::stdout(&["annotate", &file]);
+    assert!(table.contains("401002  4 bytes that are no instructions"), "{table}");
+    assert!(table.contains("\nnot readable: no instructions could be decoded there\n"), "{table}");
+}
+
 /// Samples alone: which ways branches went is not known, and is not made up.
 #[test]
 fn without_branch_stacks_no_branch_is_known() {

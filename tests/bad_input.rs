@@ -95,9 +95,10 @@ fn control_characters_of_names_are_not_sent_to_the_terminal() {
     std::fs::write(&file, recorder.finish(&Features::default())).unwrap();
     let file = file.to_str().unwrap();
     let merged = directory.path().join("merged").to_str().unwrap().to_string();
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 7] = [
         &["mix", "-i", file],
         &["blocks", "-i", file],
+        &["annotate", "-i", file],
         &["export", "--format", "bolt", "-i", file],
         &["export", "--format", "llvm-text", "-i", file],
         &["merge", "-o", &merged, file, "no\u{1b}such"],

@@ -217,7 +217,7 @@ impl Code<'_> {
         let edges = graph.edges(&decoded);
         let entry = of.binary_search_by_key(&symbol, |block| block.start).unwrap_or(0);
         let found = Loops::of(of.len(), entry, edges.keys().copied());
-        let outside: Vec<f64> = (0..of.len()).map(|block| graph.from_outside(block)).collect();
+        let outside: Vec<f64> = (0..of.len()).map(|block| graph.arrived(block)).collect();
         let has_entry = of.get(entry).is_some_and(|block| block.start == symbol);
         let mut formatter = formatter();
         let blocks = indices.iter().zip(&of).zip(&decoded).enumerate().map(|(at, ((index, block), decoded))| {
@@ -361,7 +361,7 @@ impl Graph<'_> {
     }
 
     /// How often control came to a block from outside of the function.
-    fn from_outside(&self, to: usize) -> f64 {
+    fn arrived(&self, to: usize) -> f64 {
         let block = self.of[to];
         let arrived = self.arrivals(block).iter().filter(|arrival| self.origin(to, arrival).is_none());
         let fallen = || {

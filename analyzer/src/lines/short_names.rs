@@ -13,7 +13,7 @@ pub(crate) fn short_names(paths: &BTreeSet<String>) -> BTreeMap<String, String> 
         left.retain(|path| {
             let own = end(path, parts);
             // The whole path is its own, even where another one ends with it.
-            let is_decided = ends[own] == 1 || own.len() == path.len();
+            let is_decided = ends.get(own) == Some(&1) || own.len() == path.len();
             if is_decided {
                 names.insert((*path).clone(), own.to_owned());
             }
