@@ -174,6 +174,12 @@ impl Input<'_> {
         self.analyze_part(group_by, Subset::Whole)
     }
 
+    /// Analyses the recording, its branches, too.
+    pub fn analyze_with_branches(&self) -> anyhow::Result<Analysis> {
+        let (recording, group_by) = (self.recording()?, GroupBy::default());
+        self.args.analysis.analyze(&self.chosen, recording, group_by, Detail::Branches, Subset::Whole)
+    }
+
     /// Analyses a part of the recording.
     pub fn analyze_part(&self, group_by: GroupBy, subset: Subset) -> anyhow::Result<Analysis> {
         self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, Detail::Blocks, subset)
@@ -412,6 +418,10 @@ impl BinaryArgs {
         BinarySearch { symfs: self.symfs.clone(), overrides }
     }
 }
+
+/// What to do where lines of the source were asked for, and none is known.
+pub const WITHOUT_LINES: &str = "no line of the source is known: build with debug information (-g, or debug = 1 in Cargo.toml), \
+     or name files that have it (--binary, --symfs)";
 
 /// Says so where nothing can be made of a recording without samples.
 pub fn require_samples(analysis: &Analysis) -> anyhow::Result<()> {

@@ -30,6 +30,7 @@ Examples:
   hbbp mix -- gzip -t big.tar.gz          record a command and print its instruction mix
   hbbp record -o run.data -- ./server     record, and pass on the exit status
   hbbp blocks run.data --top 20           the most executed basic blocks
+  hbbp annotate run.data -f main          instructions with their counts, branches and loops
   hbbp mix run.data --rows isa --columns packing
   hbbp export --format bolt run.data -o server.fdata
   hbbp doctor                             what this machine offers, and what would give more
@@ -47,6 +48,8 @@ enum Command {
     Mix(commands::mix::Args),
     /// Print how often every basic block ran
     Blocks(commands::blocks::Args),
+    /// Print the hottest functions, instruction by instruction, with counts, branches and loops
+    Annotate(commands::annotate::Args),
     Export(commands::export::Args),
     Merge(commands::merge::Args),
     Diff(commands::diff::Args),
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Again(args) => commands::again::run(&args),
         Command::Mix(args) => commands::mix::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
+        Command::Annotate(args) => commands::annotate::run(&args),
         Command::Export(args) => commands::export::run(&args),
         Command::Merge(args) => commands::merge::run(&args),
         Command::Diff(args) => commands::diff::run(&args),

@@ -60,7 +60,11 @@ fn a_recording_without_samples_says_what_it_has() {
     std::fs::write(&file, Recorder::new(Path::new("/nowhere")).finish(&Features::default())).unwrap();
     let file = file.to_str().unwrap();
     fails_with(&["export", "--format", "bolt", "-i", file], "no samples");
-    for (command, rows, header) in [("mix", "rows", "mnemonic,count,share"), ("blocks", "blocks", "module,start,")] {
+    for (command, rows, header) in [
+        ("mix", "rows", "mnemonic,count,share"),
+        ("blocks", "blocks", "module,start,"),
+        ("annotate", "functions", "module,function,"),
+    ] {
         let run = |format: &str| {
             let output = run_limited(&[command, "-i", file, "--format", format]);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -91,9 +95,10 @@ fn control_characters_of_names_are_not_sent_to_the_terminal() {
     std::fs::write(&file, recorder.finish(&Features::default())).unwrap();
     let file = file.to_str().unwrap();
     let merged = directory.path().join("merged").to_str().unwrap().to_string();
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 7] = [
         &["mix", "-i", file],
         &["blocks", "-i", file],
+        &["annotate", "-i", file],
         &["export", "--format", "bolt", "-i", file],
         &["export", "--format", "llvm-text", "-i", file],
         &["merge", "-o", &merged, file, "no\u{1b}such"],
@@ -186,7 +191,7 @@ fn absurd_bursts_are_survived() {
         let mut recorder = Recorder::traced(&binary);
         recorder.burst(&BURST);
         std::fs::write(&file, recorder.finish(&note(text))).unwrap();
-        for command in ["mix", "blocks"] {
+        for command in ["mix", "blocks", "annotate"] {
             let output = run_limited(&[command, "-i", path]);
             assert_eq!(output.status.code(), Some(0), "{text}: {}", String::from_utf8_lossy(&output.stderr));
             assert!(!output.stdout.contains(&0x1b), "{text}");
@@ -213,6 +218,7 @@ fn damage(recording_of: fn(&Path) -> Vec<u8>) {
         flipped[at] ^= 1 << random.u32(..8);
         std::fs::write(&file, &flipped).unwrap();
         run_limited(&["blocks", "-i", path]);
+        run_limited(&["annotate", "-i", path, "--source"]);
     }
 }
 
@@ -290,6 +296,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
         &["mix", "-i", file],
         &["mix", "-i", file, "--format", "csv"],
         &["blocks", "-i", file, "--format", "json"],
+        &["annotate", "-i", file],
     ] {
         let output = Command::new("sh")
             .args(["-c", "exec 3>&1; { \"$@\"; echo $? >&3; } | true", "sh", env!("CARGO_BIN_EXE_hbbp")])

@@ -17,8 +17,8 @@ fn recordings() -> Vec<Fixture> {
 #[test]
 fn output_does_not_depend_on_the_number_of_threads() {
     for fixture in recordings() {
-        for command in [vec!["blocks"], vec!["mix"], vec!["mix", "--rows", "thread,function", "--columns", "category"]]
-        {
+        let pivot = vec!["mix", "--rows", "thread,function", "--columns", "category"];
+        for command in [vec!["blocks"], vec!["mix"], pivot, vec!["annotate", "--source"]] {
             for format in ["json", "csv", "table"] {
                 let print = |threads: &str| {
                     let more = ["--format", format, "--threads", threads];

@@ -9,7 +9,7 @@ use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use support::{run, stdout};
+use support::{Fixture, run, stdout};
 use synthetic::{A, AROUND, Burst, Recorder, burst_metadata};
 
 fn root() -> &'static Path {
@@ -235,6 +235,10 @@ fn every_field_of_real_output_is_explained() {
     explains("mix", &json(&["mix", "-i", &recording, "--rows", "mnemonic,function", "--columns", "packing"]));
     let blocks = json(&["blocks", "-i", &recording]);
     explains("blocks", &blocks);
+    explains(
+        "annotate",
+        &support::stdout_of(&["annotate", "--source", "--format", "json"], &Fixture::bursts("objects")),
+    );
     assert!(run(&["merge", "-o", &flow, &recording]).status.success());
     explains("flow", &read_to_string(&flow).unwrap());
     explains("diff", &json(&["diff", &recording, &flow]));

@@ -44,6 +44,18 @@ fn blocks_json() {
     check("blocks_json", &["blocks", "--top", "3", "--format", "json"]);
 }
 
+/// Functions of optimized code with lines, loops, inlined functions and padding.
+#[test]
+fn annotate() {
+    // The text of the lines is not that of the library on this machine.
+    let sort = ["annotate", "-f", "*__insertion_sort<*", "--source", "--symfs", "/nonexistent"];
+    insta::assert_snapshot!("annotate_source", support::stdout_of(&sort, &Fixture::bursts("objects")));
+    let simulated = Fixture::simulated("ivy-bridge");
+    insta::assert_snapshot!("annotate_table", support::stdout_of(&["annotate", "-f", "get_bit"], &simulated));
+    let json = ["annotate", "-f", "put_bit", "--format", "json"];
+    insta::assert_snapshot!("annotate_json", support::stdout_of(&json, &simulated));
+}
+
 /// Profiles by function and line, and what a linker-level optimizer reads, of a program with lines.
 #[test]
 fn profiles() {

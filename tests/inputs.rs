@@ -62,7 +62,7 @@ fn traced(binary: &Path) -> Recorder {
 #[test]
 fn files_are_named_by_position_too() {
     let Some(setup) = Setup::new() else { return };
-    for command in [&["mix"][..], &["blocks"], &["export", "--format", "bolt-preagg"]] {
+    for command in [&["mix"][..], &["blocks"], &["annotate"], &["export", "--format", "bolt-preagg"]] {
         let with = |input: &[&str]| setup.stdout(&[command, input].concat());
         let expected = with(&["-i", "run.data"]);
         assert!(expected.lines().count() > 1, "{expected}");
@@ -112,7 +112,7 @@ fn a_file_of_another_kind_is_called_what_it_is() {
     setup.stdout(&["merge", "-o", "all.flow", "run.data"]);
     setup.stdout(&["mix", "run.data", "--format", "json", "-o", "mix.json"]);
     setup.stdout(&["blocks", "run.data", "--format", "json", "-o", "blocks.json"]);
-    for command in ["mix", "blocks"] {
+    for command in ["mix", "blocks", "annotate"] {
         for (file, expected) in [
             ("four", format!("four is an ELF program: did you mean `hbbp {command} -- ./four`?")),
             ("./run.sh", format!("./run.sh is a script: did you mean `hbbp {command} -- ./run.sh`?")),

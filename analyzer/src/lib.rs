@@ -5,6 +5,7 @@
 //! counting/    addresses -> modules -> blocks; EBS and branch-stack counts; the choice per block
 //! estimation/  what bursts of a clock weigh
 //! code/        ELF files -> functions -> static blocks -> instruction attributes
+//! annotate/    functions: counts of blocks, where branches went, loops, lines
 //! bolt/        the functions and edges of BOLT
 //! flow/        executions of straight-line ranges and of taken branches: what profiles are made from
 //! lines/       addresses -> source lines, with what was inlined where
@@ -20,6 +21,7 @@
 
 pub mod address;
 mod analysis;
+pub mod annotate;
 mod binaries;
 pub mod bolt;
 mod build_id;

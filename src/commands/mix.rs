@@ -15,7 +15,7 @@ use anyhow::Context;
 use serde_json::{Map, Value, json};
 
 use crate::commands::record::{SAMPLING, Wanted};
-use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
+use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
 use crate::output;
 use crate::output::{
     Align, Format, Head, MARKED, OutputArgs, Precision, Table, Unit, rounded, share, share_cells, write_to,
@@ -127,14 +127,10 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
 }
 
 /// What to do where rows are of the source, and none is known.
-fn without_source(rows: &[Dimension], mix: &Mix) -> Option<String> {
+fn without_source(rows: &[Dimension], mix: &Mix) -> Option<&'static str> {
     let at = rows.iter().position(|key| key.is_of_source())?;
     let has_none = |cell: &Cell| cell.row[at] == NO_SOURCE || cell.row[at] == UNREADABLE;
-    mix.cells.iter().all(has_none).then(|| {
-        "no line of the source is known: build with debug information (-g, or debug = 1 in Cargo.toml), or name files \
-         that have it (--binary, --symfs)"
-            .to_owned()
-    })
+    mix.cells.iter().all(has_none).then_some(WITHOUT_LINES)
 }
 
 /// The options that ask for the same rows and columns.

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod again;
+pub mod annotate;
 pub mod blocks;
 pub mod calibrate;
 pub mod control;
@@ -12,6 +13,7 @@ pub mod label;
 pub mod merge;
 pub mod mix;
 pub mod model;
+mod nearest;
 pub mod record;
 #[cfg(feature = "training")]
 pub mod train;

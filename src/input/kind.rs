@@ -130,7 +130,7 @@ impl Kind {
             "flow" => Self::Flow,
             "executions" => Self::Executions,
             "model" => Self::Model,
-            "mix" | "blocks" | "diff" | "validate" | "doctor" => Self::Report(name.to_owned()),
+            "mix" | "blocks" | "annotate" | "diff" | "validate" | "doctor" => Self::Report(name.to_owned()),
             _ => Self::Document(schema),
         }
     }

@@ -1,9 +1,11 @@
 //! One result, many writers: tables, CSV, JSON.
 
+mod colour;
 mod evidence;
 mod head;
 mod idle;
 mod number;
+mod pager;
 mod precision;
 pub mod profile;
 #[macro_use]
@@ -13,13 +15,15 @@ mod tree;
 mod uncertain;
 mod writer;
 
+pub use colour::{Colours, Role};
 pub use evidence::evidence;
 pub use head::{Head, print_line};
 pub use idle::idle;
 pub use number::{Unit, count, share};
+pub use pager::page;
 pub use precision::Precision;
 pub use say::say;
-pub use table::{Align, Table, printable, terminal_width};
+pub use table::{Align, Table, cut, printable, terminal_width};
 pub use tree::tree;
 #[cfg(feature = "training")]
 pub use tree::{dot, svg};

@@ -120,7 +120,7 @@ pub fn terminal_width() -> Option<usize> {
 }
 
 /// Cuts a text to that many columns: a path at its front, anything else at its end.
-fn cut(text: &mut String, width: usize) {
+pub fn cut(text: &mut String, width: usize) {
     if text.width() <= width {
         return;
     }

@@ -1,7 +1,7 @@
 //! Where output goes.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -24,8 +24,16 @@ pub struct OutputArgs {
 impl OutputArgs {
     /// Columns of the terminal the report goes to, if it goes to one.
     pub fn width(&self) -> Option<usize> {
-        let is_file = self.file.as_deref().is_some_and(|file| !is_standard_output(file));
-        if is_file { None } else { terminal_width() }
+        if self.is_file() { None } else { terminal_width() }
+    }
+
+    /// Whether people read it at once: a table on a terminal.
+    pub fn is_read_at_once(&self) -> bool {
+        self.format == Format::Table && !self.is_file() && std::io::stdout().is_terminal()
+    }
+
+    fn is_file(&self) -> bool {
+        self.file.as_deref().is_some_and(|file| !is_standard_output(file))
     }
 }
 

@@ -89,6 +89,11 @@ impl AnalysedFlow {
         &self.flow
     }
 
+    /// Which module of the flow a module of the recording is; `None` if it is none.
+    pub(crate) fn index_of(&self, module: ModuleId) -> Option<usize> {
+        self.indexes.get(&module).copied()
+    }
+
     /// The flow without the code that it was analysed with.
     pub fn into_flow(self) -> Flow {
         self.flow

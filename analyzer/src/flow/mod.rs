@@ -133,6 +133,11 @@ impl Flow {
         self.modules.iter().map(ModuleFlow::branch_total).sum()
     }
 
+    /// Executions of all taken branches that were mispredicted.
+    pub fn mispredicted_total(&self) -> f64 {
+        self.modules.iter().flat_map(|of| &of.branches).map(|branch| branch.mispredicted).sum()
+    }
+
     /// What all samples stand for.
     pub fn sample_total(&self) -> f64 {
         self.modules.iter().map(ModuleFlow::sample_total).sum()

@@ -41,6 +41,12 @@ pub enum FilterError {
 }
 
 impl Filter {
+    /// Keeps what has one of the values that these texts name, each as behind `key=`.
+    pub fn any_of(key: Dimension, texts: &[String]) -> Self {
+        let values = texts.iter().flat_map(|text| split_values(text)).collect();
+        Filter { key, values, negated: false, functions: Vec::new() }
+    }
+
     /// Whether a value passes.
     pub fn keeps(&self, value: &str) -> bool {
         let is_one = self.values.iter().any(|pattern| matches(pattern, value));

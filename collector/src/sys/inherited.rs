@@ -39,6 +39,12 @@ pub fn ignore_file_size_signal() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
+/// From now on this process goes on when its terminal's user interrupts it (Ctrl-C). What was started before is not concerned.
+pub fn ignore_interrupts() {
+    // SAFETY: ignoring is no handler that could be called.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+}
+
 /// A limit that is raised: its soft value as found, or `NOT_RAISED`.
 struct Raised {
     resource: libc::__rlimit_resource_t,

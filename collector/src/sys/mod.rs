@@ -24,7 +24,9 @@ pub(crate) use child::{StoppedChild, c_strings, is_executable};
 pub(crate) use cpu_clock::{children_time, cpu_time, own_cpu_time, thread_cpu_time, tick, try_timer};
 pub(crate) use event::{EventFd, Scope};
 pub(crate) use inherited::{allocate_from_one_arena, is_ignored};
-pub use inherited::{allocate_in_large_steps, ignore_file_size_signal, raise_limits, with_inherited};
+pub use inherited::{
+    allocate_in_large_steps, ignore_file_size_signal, ignore_interrupts, raise_limits, with_inherited,
+};
 pub(crate) use measuring_child::{Measuring, MeasuringChild};
 pub(crate) use memory::{
     can_be_executed, copy_own_page, is_same_file, read_memory, read_pages, write_code, write_memory,

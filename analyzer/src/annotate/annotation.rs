@@ -1,0 +1,228 @@
+//! The functions that were asked for.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::Analysis;
+use crate::address::Svma;
+use crate::annotate::function::{AnnotatedFunction, Code as FunctionCode};
+use crate::annotate::place::Places;
+use crate::annotate::ranking::{Ranked, Replicated, ranking};
+use crate::annotate::source::{self, Inlined, SourcePlace};
+use crate::annotate::ways::Ways;
+use crate::code::demangle;
+use crate::counting::{AnalysedModule, Code};
+use crate::lines::{SourceIndex, joined, short_names};
+use crate::mix::{Dimension, Filter};
+use crate::uncertainty::{Interval, Sampled};
+
+/// What to annotate.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// Keeps functions by name; without it all are kept.
+    pub functions: Option<Filter>,
+    /// How many functions at most, those with the most executed instructions.
+    pub top: usize,
+    /// Whether debug information is read.
+    pub source: bool,
+    /// Threads that read it; the result does not depend on them.
+    pub threads: usize,
+}
+
+/// Functions with what is known of their code.
+#[derive(Debug)]
+pub struct Annotation {
+    /// Those with the most executed instructions first.
+    pub functions: Vec<AnnotatedFunction>,
+    /// Of all functions that the names ask for, in the same order: the share of all executed instructions, 0 to 1, and
+    /// how uncertain it is.
+    pub shares: Vec<(f64, Interval)>,
+    /// Names that no function has that was seen.
+    pub unmatched: Vec<NoFunction>,
+    /// What was damaged or missing in debug information, each once, in words.
+    pub notes: Vec<String>,
+    /// What the recording does not have, in words.
+    pub lacks: Vec<String>,
+    /// The source of the functions, by index of the module.
+    sources: HashMap<usize, SourceIndex>,
+    /// What files of the source are called, by path.
+    names: BTreeMap<String, String>,
+}
+
+/// A name that no function has that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoFunction {
+    /// As it was given.
+    pub name: String,
+    /// A function of the recorded binaries has it: nothing was sampled in it.
+    pub is_there: bool,
+    /// The functions that were seen, in order.
+    pub existing: Vec<String>,
+}
+
+/// Annotates the hottest functions of an analysis. Where branches went is known if it was made with
+/// [`Detail::Branches`](crate::counting::Detail::Branches).
+pub fn annotate(analysis: &Analysis, query: &Query) -> Annotation {
+    let replicated = Replicated::of(analysis);
+    let mut ranked = ranking(analysis, &replicated);
+    let mut unmatched = Vec::new();
+    if let Some(mut filter) = query.functions.clone() {
+        let existing: BTreeSet<String> = ranked.iter().map(|of| of.name.clone()).collect();
+        unmatched = absent(analysis, &mut filter, &existing);
+        ranked.retain(|of| filter.keeps(&of.name));
+    }
+    let share = |of: &Ranked| if replicated.instructions > 0.0 { of.executed / replicated.instructions } else { 0.0 };
+    let shares = ranked.iter().map(|of| (share(of), of.share_interval)).collect();
+    ranked.truncate(query.top);
+    let functions = functions(analysis, ranked, &replicated);
+    let sources = if query.source { sources(analysis, &functions, query.threads) } else { HashMap::new() };
+    let notes: BTreeSet<&String> = sources.values().flat_map(SourceIndex::notes).collect();
+    let notes = notes.into_iter().cloned().collect();
+    let paths = sources.values().flat_map(source::paths).map(str::to_owned).collect();
+    let names = short_names(&paths);
+    Annotation { functions, shares, unmatched, notes, lacks: lacks(analysis), sources, names }
+}
+
+impl Annotation {
+    /// The line that an instruction of a function comes from, where debug information was read and says so.
+    pub fn place(&self, function: &AnnotatedFunction, at: Svma) -> Option<SourcePlace<'_>> {
+        source::place(self.sources.get(&function.module)?, at)
+    }
+
+    /// The inlined functions that begin at an instruction: those that it is of and the one before is not, outermost
+    /// first.
+    pub fn begun(&self, function: &AnnotatedFunction, before: Option<Svma>, at: Svma) -> Vec<Inlined<'_>> {
+        self.sources.get(&function.module).map_or_else(Vec::new, |index| source::begun(index, before, at))
+    }
+
+    /// As much of the end of a file's path as no other file of the source has: `loop.c`, or `a/loop.c` and `b/loop.c`.
+    pub fn short_name<'a>(&'a self, path: &'a str) -> &'a str {
+        self.names.get(path).map_or(path, String::as_str)
+    }
+
+    /// Whether any line of the source is known.
+    pub fn has_lines(&self) -> bool {
+        self.sources.values().any(|index| !index.spans().is_empty())
+    }
+}
+
+/// What the filter names and no function has that was seen.
+fn absent(analysis: &Analysis, filter: &mut Filter, existing: &BTreeSet<String>) -> Vec<NoFunction> {
+    let unmatched = filter.resolve(existing);
+    if unmatched.is_empty() {
+        return Vec::new();
+    }
+    // One name after the other: all together can be more than fits.
+    let mut nowhere: Vec<&str> = unmatched.iter().map(|unmatched| unmatched.value.as_str()).collect();
+    for module in &analysis.counted {
+        let Code::Read(code) = &module.counts.code else { continue };
+        for (id, _) in code.functions.iter() {
+            if nowhere.is_empty() {
+                break;
+            }
+            let name = BTreeSet::from([demangle(&code.functions.name(id))]);
+            nowhere
+                .retain(|value| !Filter::any_of(Dimension::Function, &[(*value).to_owned()]).resolve(&name).is_empty());
+        }
+    }
+    let nowhere: BTreeSet<String> = nowhere.into_iter().map(str::to_owned).collect();
+    let absent = unmatched.into_iter().map(|unmatched| {
+        let is_there = !nowhere.contains(&unmatched.value);
+        NoFunction { name: unmatched.value, is_there, existing: unmatched.existing }
+    });
+    absent.collect()
+}
+
+/// In the same order.
+fn functions(analysis: &Analysis, ranked: Vec<Ranked>, replicated: &Replicated) -> Vec<AnnotatedFunction> {
+    let flow = analysis.flow.as_ref();
+    let places = Places::of(analysis);
+    let has_mispredictions = flow.is_some_and(|flow| flow.flow().mispredicted_total() > 0.0);
+    let mut by_module: BTreeMap<usize, Vec<(usize, Ranked)>> = BTreeMap::new();
+    for (rank, of) in ranked.into_iter().enumerate() {
+        by_module.entry(of.module).or_default().push((rank, of));
+    }
+    let mut annotated: BTreeMap<usize, AnnotatedFunction> = BTreeMap::new();
+    for (index, of_module) in by_module {
+        let module = &analysis.counted[index];
+        let Code::Read(code) = &module.counts.code else { continue };
+        let flow_index = flow.and_then(|flow| flow.index_of(module.counts.module));
+        let ways = flow.zip(flow_index).and_then(|(flow, index)| Ways::of(flow.flow(), index, code));
+        let counted = module.blocks.iter().zip(&replicated.blocks[index]).map(|(block, sampled)| {
+            let mut executed = Sampled::default();
+            executed.add(sampled, block.size.instructions);
+            let part = (block.count.count * block.size.instructions, &executed);
+            let count = analysis.design.interval(block.count.count, sampled);
+            let share = analysis.design.share(part, (replicated.instructions, &replicated.whole));
+            (block.index, (block, [count, share]))
+        });
+        let of_function = FunctionCode {
+            code,
+            module: index,
+            counted: counted.collect(),
+            ways: ways.as_ref(),
+            flow_index,
+            places: &places,
+            has_mispredictions,
+        };
+        let mut blocks = blocks_by_symbol(code, &of_module);
+        for (rank, of) in of_module {
+            let body = of_function.body(of.symbol, &blocks.remove(&of.symbol).unwrap_or_default());
+            let function = AnnotatedFunction {
+                name: of.name,
+                module: index,
+                start: of.symbol,
+                executed: of.executed,
+                executed_interval: of.executed_interval,
+                share_interval: of.share_interval,
+                calls: body.calls,
+                has_ways: ways.is_some(),
+                blocks: body.blocks,
+                unreadable: body.unreadable,
+                loops: body.loops,
+            };
+            annotated.insert(rank, function);
+        }
+    }
+    annotated.into_values().collect()
+}
+
+/// The blocks of these functions, by index.
+fn blocks_by_symbol(code: &AnalysedModule, of: &[(usize, Ranked)]) -> HashMap<Svma, Vec<usize>> {
+    let mut blocks: HashMap<Svma, Vec<usize>> = of.iter().map(|(_, of)| (of.symbol, Vec::new())).collect();
+    for (index, block) in code.blocks.blocks().iter().enumerate() {
+        if let Some(of) = blocks.get_mut(&code.functions.get(block.function).symbol) {
+            of.push(index);
+        }
+    }
+    blocks
+}
+
+/// The debug information of these functions, by module.
+fn sources(analysis: &Analysis, functions: &[AnnotatedFunction], threads: usize) -> HashMap<usize, SourceIndex> {
+    let mut ranges: BTreeMap<usize, Vec<std::ops::Range<Svma>>> = BTreeMap::new();
+    for function in functions {
+        let blocks = function.blocks.iter().map(|block| block.start..block.end);
+        ranges.entry(function.module).or_default().extend(blocks);
+    }
+    let mut sources = HashMap::new();
+    for (index, mut ranges) in ranges {
+        let Code::Read(code) = &analysis.counted[index].counts.code else { continue };
+        ranges.sort_by_key(|range| range.start);
+        sources.insert(index, SourceIndex::read(&code.binary, &joined(ranges), threads.max(1)));
+    }
+    sources
+}
+
+/// What branch records could tell and do not.
+fn lacks(analysis: &Analysis) -> Vec<String> {
+    let flow = analysis.flow.as_ref().map(|flow| flow.flow());
+    let Some(flow) = flow.filter(|flow| flow.range_total() > 0.0) else {
+        return vec!["where branches went, how often loops ran, and calls: there are no branch stacks".to_owned()];
+    };
+    let mut lacks = Vec::new();
+    if flow.mispredicted_total() <= 0.0 {
+        lacks.push("mispredictions: no branch of the stacks is marked as one".to_owned());
+    }
+    lacks.push("cycles of blocks: the times of branches are not read".to_owned());
+    lacks
+}

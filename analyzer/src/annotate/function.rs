@@ -1,0 +1,472 @@
+//! A function with its counts.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use iced_x86::{Formatter, Instruction, IntelFormatter, Mnemonic};
+
+use crate::CountedBlock;
+use crate::address::Svma;
+use crate::annotate::loops::Loops;
+use crate::annotate::place::{Place, Places};
+use crate::annotate::ways::{Arrival, Ways};
+use crate::code::{Block, Evidence, Terminator, instructions};
+use crate::counting::{AnalysedModule, BlockCount};
+use crate::flow::BranchCount;
+use crate::uncertainty::Interval;
+
+/// A function that was seen, and all its blocks.
+#[derive(Clone, Debug)]
+pub struct AnnotatedFunction {
+    /// Its name, demangled.
+    pub name: String,
+    /// Index of its module in [`Analysis::counted`](crate::Analysis::counted).
+    pub module: usize,
+    /// The address of its symbol.
+    pub start: Svma,
+    /// Instructions executed in it.
+    pub executed: f64,
+    /// How uncertain that is.
+    pub executed_interval: Interval,
+    /// How uncertain its share of all executed instructions is, 0 to 1.
+    pub share_interval: Interval,
+    /// How often control came to its first instruction from elsewhere, by a call or a jump; `None` where that is not
+    /// known.
+    pub calls: Option<f64>,
+    /// Whether branch stacks say where branches went in its module.
+    pub has_ways: bool,
+    /// By address; those that were not seen, too.
+    pub blocks: Vec<AnnotatedBlock>,
+    /// Addresses of the function that hold no instructions, by address.
+    pub unreadable: Vec<Range<Svma>>,
+    /// Its natural loops, outer ones before those inside of them; `None` where the code is too entangled to look for
+    /// them.
+    pub loops: Option<Vec<CountedLoop>>,
+}
+
+/// What was seen of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// The chosen source counted it.
+    Counted,
+    /// The chosen source did not see it, the other one did.
+    ByOtherSource,
+    /// Neither did: it ran seldom or never.
+    Not,
+    /// Neither did, nothing leads there, and it does nothing: it fills the space in front of what follows.
+    Padding,
+}
+
+/// A block of a function.
+#[derive(Clone, Debug)]
+pub struct AnnotatedBlock {
+    /// Address of the first instruction.
+    pub start: Svma,
+    /// After the last instruction.
+    pub end: Svma,
+    /// What was seen of it.
+    pub seen: Seen,
+    /// Its counts; `None` if it was not seen.
+    pub count: Option<BlockCount>,
+    /// How uncertain its count is.
+    pub count_interval: Interval,
+    /// How uncertain its share of all executed instructions is, 0 to 1.
+    pub share_interval: Interval,
+    /// At least one, by address.
+    pub instructions: Vec<AnnotatedInstruction>,
+    /// What its last instruction does, if that is a branch.
+    pub branch: Option<Branch>,
+    /// The innermost loop that it is in (of a header, the loop itself), as an index in [`AnnotatedFunction::loops`].
+    pub innermost: Option<usize>,
+}
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnnotatedInstruction {
+    /// Where it is.
+    pub address: Svma,
+    /// In Intel's syntax.
+    pub text: String,
+}
+
+/// A jump, call or return, and where it went.
+///
+/// Example: of a `jne` that was executed 10 times and taken 4 times, `taken` is 4 and `fallen` 6.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Branch {
+    /// What it does.
+    pub kind: Terminator,
+    /// The target that it states.
+    pub target: Option<Place>,
+    /// How often it was taken; `None` where that is not known.
+    pub taken: Option<f64>,
+    /// How often control went straight on; `None` where that is not known, or cannot be.
+    pub fallen: Option<f64>,
+    /// How often it was taken and mispredicted; `None` where the recording does not say it.
+    pub mispredicted: Option<f64>,
+    /// Where it went most often if it states no target and is no return: at most 32 places, the most frequent first.
+    pub targets: Vec<Target>,
+    /// How many more places it went to.
+    pub other_targets: usize,
+}
+
+/// Where a computed branch went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The place.
+    pub place: Place,
+    /// How often.
+    pub count: f64,
+}
+
+/// A natural loop.
+///
+/// Example: of a loop that is entered 10 times and whose header runs 40 times, `entries` is 10, `repeats` 30, and the
+/// mean of trips 4.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CountedLoop {
+    /// The block that every way into it passes, as an index of a block of the function.
+    pub header: usize,
+    /// The loop around it, as an index of a loop of the function.
+    pub parent: Option<usize>,
+    /// 1 for an outermost loop.
+    pub depth: usize,
+    /// Its block with the lowest address.
+    pub first: usize,
+    /// Its block with the highest address.
+    pub last: usize,
+    /// How many blocks it has, those of loops inside of it included.
+    pub blocks: usize,
+    /// How often control came to the header from outside; `None` where that is not known.
+    pub entries: Option<f64>,
+    /// How often it came to the header from inside; `None` where that is not known.
+    pub repeats: Option<f64>,
+}
+
+impl AnnotatedFunction {
+    /// The innermost loop that a block is in; of its header, the loop itself.
+    pub fn innermost(&self, block: &AnnotatedBlock) -> Option<&CountedLoop> {
+        self.loops.as_ref()?.get(block.innermost?)
+    }
+}
+
+impl AnnotatedBlock {
+    /// Instructions executed in it.
+    pub fn executed(&self) -> f64 {
+        self.count.map_or(0.0, |count| count.count) * self.instructions.len() as f64
+    }
+}
+
+impl Branch {
+    /// The part of its executions in which it was taken, 0 to 1, if it is a conditional one that was seen.
+    pub fn taken_rate(&self) -> Option<f64> {
+        let (taken, fallen) = self.taken.zip(self.fallen)?;
+        (self.kind == Terminator::Conditional && taken + fallen > 0.0).then(|| taken / (taken + fallen))
+    }
+
+    /// The part of the times that it was taken in which it was mispredicted, 0 to 1.
+    pub fn mispredict_rate(&self) -> Option<f64> {
+        let (taken, mispredicted) = self.taken.zip(self.mispredicted)?;
+        (taken > 0.0).then(|| mispredicted / taken)
+    }
+}
+
+impl CountedLoop {
+    /// Executions of the header for each time that the loop was entered, 1 at least.
+    pub fn mean_trips(&self) -> Option<f64> {
+        let (entries, repeats) = self.entries.zip(self.repeats)?;
+        (entries > 0.0).then(|| (entries + repeats) / entries)
+    }
+}
+
+/// So many targets of a branch are named.
+const MOST_TARGETS: usize = 32;
+
+/// What a function is made of.
+pub(super) struct Code<'a> {
+    pub code: &'a AnalysedModule,
+    /// Index of the module in [`Analysis::counted`](crate::Analysis::counted).
+    pub module: usize,
+    /// Blocks with counts, and how uncertain these are: count and share.
+    pub counted: BTreeMap<u32, (&'a CountedBlock, [Interval; 2])>,
+    /// What branch stacks say of the module.
+    pub ways: Option<&'a Ways<'a>>,
+    /// The module as one of the flow.
+    pub flow_index: Option<usize>,
+    pub places: &'a Places<'a>,
+    /// Whether the recording says what was mispredicted.
+    pub has_mispredictions: bool,
+}
+
+/// The blocks of a function and what flows between them.
+pub(super) struct Body {
+    pub blocks: Vec<AnnotatedBlock>,
+    pub unreadable: Vec<Range<Svma>>,
+    pub loops: Option<Vec<CountedLoop>>,
+    pub calls: Option<f64>,
+}
+
+impl Code<'_> {
+    /// The blocks with these indices, by address: those of the function with that symbol.
+    pub fn body(&self, symbol: Svma, indices: &[usize]) -> Body {
+        let all = self.code.blocks.blocks();
+        let of: Vec<&Block> = indices.iter().map(|index| &all[*index]).collect();
+        let decoded: Vec<Vec<Instruction>> =
+            of.iter().map(|block| instructions(&self.code.binary.image, block).collect()).collect();
+        let graph = Graph { code: self, all, indices, of: &of };
+        let edges = graph.edges(&decoded);
+        let entry = of.binary_search_by_key(&symbol, |block| block.start).unwrap_or(0);
+        let found = Loops::of(of.len(), entry, edges.keys().copied());
+        let outside: Vec<f64> = (0..of.len()).map(|block| graph.arrived(block)).collect();
+        let has_entry = of.get(entry).is_some_and(|block| block.start == symbol);
+        let mut formatter = formatter();
+        let blocks = indices.iter().zip(&of).zip(&decoded).enumerate().map(|(at, ((index, block), decoded))| {
+            let innermost = found.as_ref().and_then(|found| found.innermost[at]);
+            self.block(*index as u32, block, decoded, innermost, &mut formatter)
+        });
+        let blocks = blocks.collect();
+        Body {
+            blocks,
+            unreadable: self.unreadable(symbol, &of),
+            loops: found.map(|found| counted_loops(&found, &edges, &outside, self.ways.is_some())),
+            calls: self.ways.filter(|_| has_entry).map(|_| outside[entry]),
+        }
+    }
+
+    fn block(
+        &self,
+        index: u32,
+        block: &Block,
+        decoded: &[Instruction],
+        innermost: Option<usize>,
+        formatter: &mut IntelFormatter,
+    ) -> AnnotatedBlock {
+        let counted = self.counted.get(&index);
+        let count = counted.map(|(counted, _)| counted.count);
+        let [count_interval, share_interval] = counted.map_or_else(Default::default, |(_, intervals)| *intervals);
+        let seen = match count {
+            Some(count) if count.count > 0.0 => Seen::Counted,
+            Some(count) if count.ebs_samples > 0 || count.lbr_streams > 0 => Seen::ByOtherSource,
+            _ if block.evidence == Evidence::Swept && decoded.iter().all(fills) => Seen::Padding,
+            _ => Seen::Not,
+        };
+        let mut text = |instruction: &Instruction| {
+            let mut text = String::new();
+            formatter.format(instruction, &mut text);
+            AnnotatedInstruction { address: Svma(instruction.ip()), text }
+        };
+        AnnotatedBlock {
+            start: block.start,
+            end: block.end,
+            seen,
+            count,
+            count_interval,
+            share_interval,
+            instructions: decoded.iter().map(&mut text).collect(),
+            branch: decoded.last().and_then(|last| self.branch(block, last)),
+            innermost,
+        }
+    }
+
+    fn branch(&self, block: &Block, last: &Instruction) -> Option<Branch> {
+        let is_branch = matches!(
+            block.terminator,
+            Terminator::Conditional
+                | Terminator::Jump
+                | Terminator::IndirectJump
+                | Terminator::Call
+                | Terminator::IndirectCall
+                | Terminator::Return
+        );
+        if !is_branch || last.ip() != block.last.0 {
+            return None;
+        }
+        let went = self.ways.map(|ways| ways.taken(block.last));
+        // The sum of nothing is -0.
+        let sum = |of: fn(&BranchCount) -> f64| went.map(|went| went.iter().map(of).sum::<f64>() + 0.0);
+        let taken = sum(|branch| branch.count);
+        let falls = block.terminator == Terminator::Conditional;
+        let is_computed = matches!(block.terminator, Terminator::IndirectJump | Terminator::IndirectCall);
+        let mut went_to: Vec<&BranchCount> = went.filter(|_| is_computed).into_iter().flatten().collect();
+        went_to.sort_by(|one, other| other.count.total_cmp(&one.count));
+        let others = went_to.len().saturating_sub(MOST_TARGETS);
+        went_to.truncate(MOST_TARGETS);
+        let target = |branch: &BranchCount| Target { place: self.places.of_branch(branch.to), count: branch.count };
+        Some(Branch {
+            kind: block.terminator,
+            target: stated_target(block, last).map(|at| self.places.in_module(self.module, at)),
+            taken,
+            fallen: self.ways.filter(|_| falls).map(|ways| ways.fallen(block.last)),
+            mispredicted: sum(|branch| branch.mispredicted).filter(|_| self.has_mispredictions),
+            targets: went_to.into_iter().map(target).collect(),
+            other_targets: others,
+        })
+    }
+
+    /// What lies between the blocks of a function and is none.
+    fn unreadable(&self, symbol: Svma, of: &[&Block]) -> Vec<Range<Svma>> {
+        let functions = &self.code.functions;
+        let mut gaps = Vec::new();
+        let mut blocks = of.iter().peekable();
+        let mut ids: Vec<_> = of.iter().map(|block| block.function).collect();
+        ids.dedup();
+        for part in ids.into_iter().map(|id| functions.get(id)).filter(|part| part.symbol == symbol) {
+            // Without a known end, what comes after the last block may be anything.
+            let mut at = part.start;
+            while let Some(block) = blocks.next_if(|block| block.start < part.end) {
+                if at < block.start {
+                    gaps.push(at..block.start);
+                }
+                at = at.max(block.end);
+            }
+            if at < part.end && part.has_known_end {
+                gaps.push(at..part.end);
+            }
+        }
+        gaps
+    }
+}
+
+/// The blocks of a function as nodes, in the order of their addresses.
+struct Graph<'a> {
+    code: &'a Code<'a>,
+    all: &'a [Block],
+    indices: &'a [usize],
+    of: &'a [&'a Block],
+}
+
+impl Graph<'_> {
+    /// The edges that the code states or that were seen, with their executions as far as these are known.
+    fn edges(&self, decoded: &[Vec<Instruction>]) -> BTreeMap<(usize, usize), f64> {
+        let mut edges: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for (from, (block, decoded)) in self.of.iter().zip(decoded).enumerate() {
+            let is_jump = matches!(block.terminator, Terminator::Conditional | Terminator::Jump);
+            let stated = decoded.last().filter(|_| is_jump).and_then(|last| stated_target(block, last));
+            if let Some(to) = stated.and_then(|at| self.node_at(at)) {
+                edges.entry((from, to)).or_default();
+            }
+            if let Some(to) = self.next(from) {
+                let fallen = self.code.ways.map_or(0.0, |ways| ways.fallen(block.last));
+                *edges.entry((from, to)).or_default() += fallen;
+            }
+        }
+        for (to, block) in self.of.iter().enumerate() {
+            for arrival in self.arrivals(block) {
+                if let Some(from) = self.origin(to, arrival) {
+                    *edges.entry((from, to)).or_default() += arrival.count;
+                }
+            }
+        }
+        edges
+    }
+
+    /// How often control came to a block from outside of the function.
+    fn arrived(&self, to: usize) -> f64 {
+        let block = self.of[to];
+        let arrived = self.arrivals(block).iter().filter(|arrival| self.origin(to, arrival).is_none());
+        let fallen = || {
+            let before = self.indices[to]
+                .checked_sub(1)
+                .filter(|before| self.code.code.blocks.following(*before) == Some(self.indices[to]))?;
+            let is_outside = self.indices.binary_search(&before).is_err();
+            is_outside.then(|| self.code.ways.map_or(0.0, |ways| ways.fallen(self.all[before].last)))
+        };
+        arrived.map(|arrival| arrival.count).sum::<f64>() + fallen().unwrap_or(0.0)
+    }
+
+    fn arrivals(&self, block: &Block) -> &[Arrival] {
+        self.code.ways.map_or(&[], |ways| ways.arrivals(block.start))
+    }
+
+    /// The block of the function from which a branch came to another one: that of the branch, or where control came
+    /// back from a call, that of the call.
+    fn origin(&self, to: usize, arrival: &Arrival) -> Option<usize> {
+        let here = (Some(arrival.from.module) == self.code.flow_index).then_some(arrival.from.at);
+        let from = here.and_then(|at| self.node_around(at)).filter(|from| {
+            let jumps = [Terminator::Conditional, Terminator::Jump, Terminator::IndirectJump];
+            jumps.contains(&self.of[*from].terminator)
+        });
+        let came_back = || {
+            let before = to.checked_sub(1).filter(|before| self.next(*before) == Some(to))?;
+            let calls = [Terminator::Call, Terminator::IndirectCall, Terminator::SystemCall];
+            calls.contains(&self.of[before].terminator).then_some(before)
+        };
+        from.or_else(came_back)
+    }
+
+    /// Where control goes on after a block that does not jump, after a call when that comes back.
+    fn next(&self, node: usize) -> Option<usize> {
+        let calls = [Terminator::Call, Terminator::IndirectCall];
+        let terminator = self.of[node].terminator;
+        if !terminator.can_fall_through() && !calls.contains(&terminator) {
+            return None;
+        }
+        let following = self.code.code.blocks.following(self.indices[node])?;
+        self.indices.binary_search(&following).ok()
+    }
+
+    fn node_at(&self, at: Svma) -> Option<usize> {
+        self.of.binary_search_by_key(&at, |block| block.start).ok()
+    }
+
+    fn node_around(&self, at: Svma) -> Option<usize> {
+        let node = self.of.partition_point(|block| block.start <= at).checked_sub(1)?;
+        (at < self.of[node].end).then_some(node)
+    }
+}
+
+fn counted_loops(
+    found: &Loops,
+    edges: &BTreeMap<(usize, usize), f64>,
+    outside: &[f64],
+    is_known: bool,
+) -> Vec<CountedLoop> {
+    let known = is_known.then_some(0.0);
+    let counted = found.loops.iter().map(|one| CountedLoop {
+        header: one.header,
+        parent: one.parent,
+        depth: one.depth,
+        first: one.first,
+        last: one.last,
+        blocks: one.nodes,
+        entries: known.map(|_| outside[one.header]),
+        repeats: known,
+    });
+    let mut counted: Vec<CountedLoop> = counted.collect();
+    for (&(from, to), count) in edges {
+        let Some(one) = found.innermost[to].map(|one| &mut counted[one]).filter(|one| one.header == to) else {
+            continue;
+        };
+        let sum = if found.repeats(from, to) { &mut one.repeats } else { &mut one.entries };
+        if let Some(sum) = sum {
+            *sum += count;
+        }
+    }
+    counted
+}
+
+/// Where a direct branch goes when it is taken.
+fn stated_target(block: &Block, last: &Instruction) -> Option<Svma> {
+    let is_direct = matches!(block.terminator, Terminator::Conditional | Terminator::Jump | Terminator::Call);
+    let target = last.near_branch_target();
+    (is_direct && last.ip() == block.last.0 && target != 0).then_some(Svma(target))
+}
+
+/// Whether an instruction is what compilers and assemblers put between code.
+fn fills(instruction: &Instruction) -> bool {
+    let is_exchange =
+        instruction.mnemonic() == Mnemonic::Xchg && instruction.op0_register() == instruction.op1_register();
+    matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) || is_exchange
+}
+
+fn formatter() -> IntelFormatter {
+    let mut formatter = IntelFormatter::new();
+    let options = formatter.options_mut();
+    options.set_hex_prefix("0x");
+    options.set_hex_suffix("");
+    options.set_uppercase_hex(false);
+    options.set_branch_leading_zeros(false);
+    options.set_show_branch_size(false);
+    options.set_space_after_operand_separator(true);
+    formatter
+}

@@ -1,0 +1,65 @@
+//! Executions of the ways between the blocks of a module.
+
+use std::collections::HashMap;
+
+use crate::address::Svma;
+use crate::counting::AnalysedModule;
+use crate::flow::{BranchCount, Flow, ModuleAddress, ModuleFlow};
+
+/// What a flow says of the ways into and out of the blocks of a module.
+pub(super) struct Ways<'a> {
+    of: &'a ModuleFlow,
+    /// Executions of the straight way on, by the last instruction of the block.
+    fallen: HashMap<Svma, f64>,
+    /// Sorted by where they arrive, then by where they come from.
+    arrivals: Vec<Arrival>,
+}
+
+/// Executions of a taken branch to the module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Arrival {
+    pub to: Svma,
+    pub from: ModuleAddress,
+    pub count: f64,
+}
+
+impl<'a> Ways<'a> {
+    /// Of a module of a flow; `None` if no range of it is known.
+    pub fn of(flow: &'a Flow, index: usize, code: &AnalysedModule) -> Option<Self> {
+        let of = flow.modules.get(index).filter(|of| !of.ranges.is_empty())?;
+        let mut arrivals = Vec::new();
+        for (module, from) in flow.modules.iter().enumerate() {
+            let here = from.branches.iter().filter(|branch| branch.to.module == index);
+            arrivals.extend(here.map(|branch| Arrival {
+                to: branch.to.at,
+                from: ModuleAddress { module, at: branch.from },
+                count: branch.count,
+            }));
+        }
+        arrivals.sort_unstable_by_key(|arrival| (arrival.to, arrival.from));
+        let fallen = code.fall_throughs(of).into_iter().map(|way| (way.from, way.count)).collect();
+        Some(Ways { of, fallen, arrivals })
+    }
+
+    /// Where the branch at an address went, by target.
+    pub fn taken(&self, from: Svma) -> &[BranchCount] {
+        equal(&self.of.branches, |branch| branch.from, from)
+    }
+
+    /// Executions of the straight way on from a block with that last instruction.
+    pub fn fallen(&self, last: Svma) -> f64 {
+        self.fallen.get(&last).copied().unwrap_or(0.0)
+    }
+
+    /// The branches to an address.
+    pub fn arrivals(&self, at: Svma) -> &[Arrival] {
+        equal(&self.arrivals, |arrival| arrival.to, at)
+    }
+}
+
+/// Those of a sorted list with that key.
+fn equal<T>(sorted: &[T], key: impl Fn(&T) -> Svma, at: Svma) -> &[T] {
+    let first = sorted.partition_point(|one| key(one) < at);
+    let after = sorted.partition_point(|one| key(one) <= at);
+    &sorted[first..after]
+}

@@ -1,0 +1,187 @@
+//! `hbbp annotate`: functions, instruction by instruction, with the counts of their blocks.
+
+mod code;
+mod csv;
+mod json;
+mod listing;
+mod margin;
+mod notes;
+mod table;
+
+use std::process::ExitCode;
+
+use analyzer::Analysis;
+use analyzer::annotate::{AnnotatedFunction, Annotation, NoFunction, Query, Seen, SourceTexts, annotate};
+use analyzer::code::Terminator;
+use analyzer::mix::{Dimension, Filter};
+use anyhow::bail;
+
+use crate::commands::nearest::nearest;
+use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
+use crate::output;
+use crate::output::{Colours, Format, Head, OutputArgs, Precision, page, write_to};
+
+/// Arguments of `annotate`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Print only functions of this name: without its arguments, or with `*` for any text; may be repeated
+    #[arg(short = 'f', long = "function", value_name = "NAME")]
+    functions: Vec<String>,
+
+    /// Print only the N functions with the most executed instructions; 0 prints all [default: 3 in a table, unless
+    /// functions are named; all in csv and json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    /// Print the lines of the source between the instructions, and the names of inlined functions where they begin
+    #[arg(long)]
+    source: bool,
+
+    #[command(flatten)]
+    input: InputArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const READER: Reader = Reader { name: "hbbp annotate", reads: Reads::Recordings, records: true };
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp annotate run.data                           the three hottest functions
+  hbbp annotate run.data -f main -f 'deflate*'     these
+  hbbp annotate run.data --source --top 1          the hottest, with lines of its source
+  hbbp annotate --overhead 5 -- ./bench            record and annotate in one go
+  hbbp annotate run.data -f matmul --format json";
+
+/// All that the report is printed from.
+struct Report<'a> {
+    analysis: &'a Analysis,
+    annotation: &'a Annotation,
+    head: &'a Head,
+    /// All executed instructions.
+    instructions: f64,
+    has_source: bool,
+    width: Option<usize>,
+    colours: Colours,
+}
+
+/// Prints functions of a recording with the counts of their blocks.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let input = args.input.begin(&READER, None)?;
+    input.end(print(args, &input))
+}
+
+impl Args {
+    fn most(&self) -> usize {
+        const FUNCTIONS_OF_A_TABLE: usize = 3;
+        match self.top {
+            None if self.functions.is_empty() && self.output.format == Format::Table => FUNCTIONS_OF_A_TABLE,
+            None | Some(0) => usize::MAX,
+            Some(top) => top,
+        }
+    }
+}
+
+fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
+    let analysis = input.analyze_with_branches()?;
+    let named = (!args.functions.is_empty()).then(|| Filter::any_of(Dimension::Function, &args.functions));
+    let threads = args.input.analysis.threads();
+    let annotation = annotate(&analysis, &Query { functions: named, top: args.most(), source: args.source, threads });
+    let nothing = without_samples(&analysis);
+    nothing.iter().for_each(output::say);
+    let unmatched: Vec<String> = annotation.unmatched.iter().map(sentence).collect();
+    if annotation.functions.is_empty() && nothing.is_none() {
+        bail!(why_nothing(&analysis, &unmatched));
+    }
+    if nothing.is_none() {
+        annotation.notes.iter().chain(&unmatched).for_each(output::say);
+        if args.source && !annotation.has_lines() {
+            output::say(WITHOUT_LINES);
+        }
+    }
+    let mut head = Head::of(&analysis);
+    head.precision = Precision::of(&analysis, annotation.shares.iter().copied());
+    let is_read_at_once = args.output.is_read_at_once();
+    let report = Report {
+        analysis: &analysis,
+        annotation: &annotation,
+        head: &head,
+        instructions: analysis.instructions(),
+        has_source: args.source,
+        width: args.output.width(),
+        colours: if is_read_at_once { Colours::of_terminal() } else { Colours::NONE },
+    };
+    let mut texts = SourceTexts::below(args.input.analysis.search().symfs);
+    if is_read_at_once {
+        return page(|out| table::print(&report, &mut texts, out));
+    }
+    write_to(args.output.file.as_deref(), |out| match args.output.format {
+        Format::Table => table::print(&report, &mut texts, out),
+        Format::Csv => csv::print(&report, out),
+        Format::Json => json::print(&report, out),
+    })
+}
+
+/// Why no function can be shown.
+fn why_nothing(analysis: &Analysis, unmatched: &[String]) -> String {
+    if !analysis.has_readable_code() {
+        return "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR"
+            .into();
+    }
+    let why = if unmatched.is_empty() { "no sample fell into any function".into() } else { unmatched.join("; ") };
+    format!("there is nothing to show: {why}")
+}
+
+/// A sentence on a name that no function has that was seen.
+fn sentence(nothing: &NoFunction) -> String {
+    let NoFunction { name, is_there, existing } = nothing;
+    if *is_there {
+        return format!("the function {name:?} was not seen: nothing was sampled in it, so it ran seldom or never");
+    }
+    let mean = match nearest(name, existing).as_slice() {
+        [] => " (`hbbp mix --rows function` shows what there is)".to_owned(),
+        names => {
+            let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+            format!(": did you mean --function {}?", names.join(" or "))
+        }
+    };
+    format!("nothing has the function {name:?}{mean}")
+}
+
+impl Report<'_> {
+    /// The path of the module of a function.
+    fn module(&self, function: &AnnotatedFunction) -> &str {
+        let module = self.analysis.counted.get(function.module);
+        module.map_or("", |module| &self.analysis.modules.get(module.counts.module).path)
+    }
+
+    /// The part of all instructions that so many are, 0 to 1.
+    fn share(&self, executed: f64) -> f64 {
+        if self.instructions > 0.0 { executed / self.instructions } else { 0.0 }
+    }
+}
+
+/// What was seen of a block, in one word.
+fn word(seen: Seen) -> &'static str {
+    match seen {
+        Seen::Counted => "counted",
+        Seen::ByOtherSource => "by-other-source",
+        Seen::Not => "not-seen",
+        Seen::Padding => "padding",
+    }
+}
+
+/// What a branch is called.
+fn kind(kind: Terminator) -> &'static str {
+    match kind {
+        Terminator::Conditional => "conditional",
+        Terminator::Jump => "jump",
+        Terminator::IndirectJump => "indirect-jump",
+        Terminator::Call => "call",
+        Terminator::IndirectCall => "indirect-call",
+        Terminator::Return => "return",
+        _ => "other",
+    }
+}

@@ -1,0 +1,155 @@
+//! The instructions of a function, block by block, as lines of a listing.
+
+use std::ops::Range;
+
+use analyzer::address::Svma;
+use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Inlined, Seen, SourcePlace, SourceTexts};
+
+use super::listing::{Line, Listing};
+use super::margin::{At, Margin};
+use super::{Report, notes};
+use crate::output::{Role, count, rounded, share_cells};
+
+/// What the share of a block must be to be marked: that of all instructions, 0 to 1.
+const HOT: f64 = 0.1;
+const WARM: f64 = 0.01;
+
+/// The code of a function, with the lines of the source that it comes from where these are wanted.
+pub fn listing(report: &Report<'_>, function: &AnnotatedFunction, texts: &mut SourceTexts) -> Listing {
+    let has_both = report.analysis.sources.ebs.is_some() && report.analysis.sources.lbr.is_some();
+    let has_bias = function.blocks.iter().filter_map(|block| block.count).any(|count| count.bias);
+    let mut titles = vec!["share", "±", "count"];
+    if has_both {
+        titles.extend(["ebs", "lbr", "chosen"]);
+    }
+    titles.extend(has_bias.then_some("bias"));
+    let addresses = function.blocks.iter().flat_map(|block| &block.instructions).map(|one| one.address.0);
+    let digits = format!("{:x}", addresses.max().unwrap_or(0)).len();
+    let margin = Margin::of(function);
+    let mut lines = Vec::new();
+    let mut before: Option<Svma> = None;
+    let mut unreadable = function.unreadable.iter().peekable();
+    for (index, block) in function.blocks.iter().enumerate() {
+        while let Some(gap) = unreadable.next_if(|gap| gap.start < block.start) {
+            lines.extend([not_readable(gap), Line::default()]);
+        }
+        let mut of_block: Vec<Line> = header(function, index, block).into_iter().collect();
+        for (at, instruction) in block.instructions.iter().enumerate() {
+            if report.has_source {
+                of_block.extend(source_lines(report, function, before, instruction.address, texts));
+                before = Some(instruction.address);
+            }
+            let is_first = at == 0;
+            let is_last = at + 1 == block.instructions.len();
+            let other = notes::by_other_source(block).filter(|_| is_first);
+            let branch = notes::of_branch(function, block).filter(|_| is_last);
+            let said: Vec<String> = [other, branch].into_iter().flatten().collect();
+            of_block.push(Line {
+                cells: if is_first { cells(report, block, has_both, has_bias) } else { Vec::new() },
+                heat: heat(report, block),
+                body: format!("  {:>digits$x}  {}", instruction.address.0, instruction.text),
+                role: if is_seen(block) { Role::Plain } else { Role::Dim },
+                note: if said.is_empty() { String::new() } else { format!("; {}", said.join("; ")) },
+                ..Line::default()
+            });
+        }
+        let last = of_block.len().saturating_sub(1);
+        for (at, line) in of_block.iter_mut().enumerate() {
+            let at = match at {
+                0 if last > 0 || !margin.ends(index, block) => At::First,
+                at if at == last => At::Last,
+                _ => At::Between,
+            };
+            line.bars = margin.bars(index, block, at);
+        }
+        lines.append(&mut of_block);
+        if index + 1 < function.blocks.len() {
+            lines.push(Line { bars: margin.bars(index, block, At::After), ..Line::default() });
+        }
+    }
+    for gap in unreadable {
+        lines.extend([Line::default(), not_readable(gap)]);
+    }
+    Listing { titles, dispensable: vec!["ebs", "lbr", "chosen", "bias", "±"], bars: margin.columns(), lines }
+}
+
+/// Whether any source saw it.
+pub fn is_seen(block: &AnnotatedBlock) -> bool {
+    matches!(block.seen, Seen::Counted | Seen::ByOtherSource)
+}
+
+/// The loop that a block is the header of.
+fn header(function: &AnnotatedFunction, index: usize, block: &AnnotatedBlock) -> Option<Line> {
+    let headed = function.innermost(block).filter(|one| one.header == index)?;
+    Some(Line { body: notes::of_loop(headed), role: Role::Drawn, ..Line::default() })
+}
+
+fn heat(report: &Report<'_>, block: &AnnotatedBlock) -> Role {
+    match report.share(block.executed()) {
+        HOT.. => Role::Hot,
+        WARM.. => Role::Warm,
+        _ if block.seen == Seen::Counted => Role::Plain,
+        _ => Role::Dim,
+    }
+}
+
+fn cells(report: &Report<'_>, block: &AnnotatedBlock, has_both: bool, has_bias: bool) -> Vec<String> {
+    let Some(counted) = block.count.filter(|_| is_seen(block)) else {
+        let why = if block.seen == Seen::Padding { "padding" } else { "not seen" };
+        return vec![String::new(), String::new(), why.into()];
+    };
+    let shown = |value: f64| count(rounded(value, block.count_interval));
+    let mut cells = match block.seen {
+        Seen::Counted => share_cells(block.executed(), report.instructions, block.share_interval).to_vec(),
+        _ => vec![String::new(), String::new()],
+    };
+    cells.push(shown(counted.count));
+    if has_both {
+        let by = |value: f64, observations: u64| if observations > 0 { shown(value) } else { "not seen".into() };
+        cells.push(by(counted.ebs, counted.ebs_samples));
+        cells.push(by(counted.lbr, counted.lbr_streams));
+        cells.push(counted.chosen.to_string());
+    }
+    cells.extend(has_bias.then(|| if counted.bias { "bias" } else { "" }.to_owned()));
+    cells
+}
+
+fn not_readable(gap: &Range<Svma>) -> Line {
+    let bytes = gap.end.0 - gap.start.0;
+    let body = format!("  {:x}  {bytes} bytes that are no instructions", gap.start.0);
+    let cells = vec![String::new(), String::new(), "not readable".into()];
+    Line { cells, heat: Role::Dim, body, role: Role::Dim, ..Line::default() }
+}
+
+/// What was inlined where, and the line, where they are others than before.
+fn source_lines(
+    report: &Report<'_>,
+    function: &AnnotatedFunction,
+    before: Option<Svma>,
+    at: Svma,
+    texts: &mut SourceTexts,
+) -> Vec<Line> {
+    let annotation = report.annotation;
+    let begun = annotation.begun(function, before, at);
+    let place = annotation.place(function, at);
+    let place_before = before.and_then(|before| annotation.place(function, before));
+    let line =
+        place.filter(|_| !begun.is_empty() || place != place_before).map(|place| source_line(report, place, texts));
+    let bodies = begun.iter().map(|begun| inlined(report, begun)).chain(line);
+    bodies.map(|body| Line { body, role: Role::Source, ..Line::default() }).collect()
+}
+
+fn inlined(report: &Report<'_>, inlined: &Inlined<'_>) -> String {
+    let at = inlined.at.map_or(String::new(), |at| format!(", called in {}", name(report, at)));
+    format!("inlined: {}{at}", inlined.function.as_deref().unwrap_or("a function without a name"))
+}
+
+fn source_line(report: &Report<'_>, place: SourcePlace<'_>, texts: &mut SourceTexts) -> String {
+    let text = texts.line(place.path, place.line).map_or(String::new(), |text| format!("  {}", text.trim()));
+    format!("{}{}", name(report, place), text.replace('\t', " "))
+}
+
+/// A place as `loop.c:12`.
+fn name(report: &Report<'_>, place: SourcePlace<'_>) -> String {
+    format!("{}:{}", report.annotation.short_name(place.path), place.line)
+}

@@ -1,0 +1,130 @@
+//! Annotated code as JSON: `hbbp-annotate/1`.
+
+use std::io::Write;
+
+use analyzer::annotate::{
+    AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Inlined, Place, SourcePlace, Target,
+};
+use serde_json::{Value, json};
+
+use super::{Report, kind, word};
+
+/// Prints the document.
+pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    let functions: Vec<Value> = report.annotation.functions.iter().map(|of| function(report, of)).collect();
+    let document = json!({
+        "schema": "hbbp-annotate/1",
+        "source": report.head.source,
+        "instructions": report.instructions,
+        "head": report.head,
+        "lacks": report.annotation.lacks,
+        "functions": functions,
+    });
+    serde_json::to_writer(&mut *out, &document)?;
+    Ok(writeln!(out)?)
+}
+
+fn function(report: &Report<'_>, function: &AnnotatedFunction) -> Value {
+    let gap = |gap: &std::ops::Range<_>| json!({"start": gap.start, "end": gap.end});
+    json!({
+        "name": function.name,
+        "module": report.module(function),
+        "start": function.start,
+        "executed": function.executed,
+        "executed_error": function.executed_interval.half_width,
+        "share": report.share(function.executed),
+        "share_error": function.share_interval.half_width,
+        "rests_on_little": function.share_interval.rests_on_little,
+        "calls": function.calls,
+        "blocks": function.blocks.iter().map(|of| block(report, function, of)).collect::<Value>(),
+        "not_readable": function.unreadable.iter().map(gap).collect::<Value>(),
+        "loops": function.loops.as_ref().map(|loops| loops.iter().map(of_loop).collect::<Value>()),
+    })
+}
+
+fn block(report: &Report<'_>, function: &AnnotatedFunction, block: &AnnotatedBlock) -> Value {
+    let before = block.instructions.iter().map(|before| Some(before.address));
+    let instructions = block.instructions.iter().zip([None].into_iter().chain(before));
+    json!({
+        "start": block.start,
+        "end": block.end,
+        "seen": word(block.seen),
+        "count": block.count.map(|count| count.count),
+        "count_error": block.count_interval.half_width,
+        "share": block.count.map(|_| report.share(block.executed())),
+        "share_error": block.share_interval.half_width,
+        "rests_on_little": block.share_interval.rests_on_little,
+        "ebs": block.count.map(|count| count.ebs),
+        "lbr": block.count.map(|count| count.lbr),
+        "ebs_samples": block.count.map_or(0, |count| count.ebs_samples),
+        "lbr_streams": block.count.map_or(0, |count| count.lbr_streams),
+        "chosen": block.count.map(|count| count.chosen.as_str()),
+        "bias": block.count.is_some_and(|count| count.bias),
+        "loop": block.innermost,
+        "branch": block.branch.as_ref().map(branch),
+        "instructions": instructions
+            .map(|(of, before)| instruction(report, function, of, before))
+            .collect::<Value>(),
+    })
+}
+
+fn instruction(
+    report: &Report<'_>,
+    function: &AnnotatedFunction,
+    instruction: &AnnotatedInstruction,
+    before: Option<analyzer::address::Svma>,
+) -> Value {
+    let mut value = json!({"address": instruction.address, "text": instruction.text});
+    if let Some(members) = value.as_object_mut().filter(|_| report.has_source) {
+        let place = report.annotation.place(function, instruction.address);
+        members.insert("file".into(), place.map(|place| place.path).into());
+        members.insert("line".into(), place.map(|place| place.line).into());
+        let begun = report.annotation.begun(function, before, instruction.address);
+        members.insert("inlined".into(), begun.iter().map(inlined).collect());
+    }
+    value
+}
+
+fn inlined(inlined: &Inlined<'_>) -> Value {
+    let at: Option<&SourcePlace<'_>> = inlined.at.as_ref();
+    json!({"function": inlined.function, "file": at.map(|at| at.path), "line": at.map(|at| at.line)})
+}
+
+fn branch(branch: &Branch) -> Value {
+    json!({
+        "kind": kind(branch.kind),
+        "target": branch.target.as_ref().map(place),
+        "taken": branch.taken,
+        "fallen": branch.fallen,
+        "taken_rate": branch.taken_rate(),
+        "mispredict_rate": branch.mispredict_rate(),
+        "targets": branch.targets.iter().map(target).collect::<Value>(),
+        "other_targets": branch.other_targets,
+    })
+}
+
+fn place(place: &Place) -> Value {
+    json!({"module": &*place.module, "address": place.address, "function": place.function.as_deref(), "offset": place.offset})
+}
+
+fn target(target: &Target) -> Value {
+    let mut value = place(&target.place);
+    if let Some(members) = value.as_object_mut() {
+        members.insert("count".into(), target.count.into());
+    }
+    value
+}
+
+fn of_loop(one: &CountedLoop) -> Value {
+    json!({
+        "header": one.header,
+        "parent": one.parent,
+        "depth": one.depth,
+        "first": one.first,
+        "last": one.last,
+        "size": one.blocks,
+        "entries": one.entries,
+        "repeats": one.repeats,
+        "trips": one.mean_trips(),
+    })
+}

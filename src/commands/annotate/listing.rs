@@ -1,0 +1,171 @@
+//! Lines of code under titles, as wide as the terminal.
+
+use std::io::Write;
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::output::{Colours, Role, cut, printable};
+
+/// Spaces between one column and the next.
+const GAP: &str = "  ";
+/// Columns that one can do without go where less is left for the code.
+const LEAST_CODE: usize = 34;
+const LOOPS: &str = "loops";
+
+/// A line of a listing.
+#[derive(Default)]
+pub struct Line {
+    /// Numbers: one for each column, or none at all.
+    pub cells: Vec<String>,
+    /// How much they are.
+    pub heat: Role,
+    /// Bars of the loops that the line is in.
+    pub bars: String,
+    /// What the numbers are of.
+    pub body: String,
+    /// What the body is.
+    pub role: Role,
+    /// What is said of it: behind it, or below where there is no room.
+    pub note: String,
+}
+
+/// Lines under titles. The body may be of any width, and is cut where it does not fit.
+pub struct Listing {
+    pub titles: Vec<&'static str>,
+    /// Columns that are left out, the first of them first, where the body would be too narrow.
+    pub dispensable: Vec<&'static str>,
+    /// How wide bars are; 0 without loops.
+    pub bars: usize,
+    pub lines: Vec<Line>,
+}
+
+/// Which columns are shown, and how wide everything is.
+struct Layout {
+    shown: Vec<usize>,
+    widths: Vec<usize>,
+    bars: usize,
+    body: Option<usize>,
+}
+
+impl Listing {
+    /// Prints it, cut to `width` columns where there is a limit.
+    pub fn print(&self, out: &mut dyn Write, width: Option<usize>, colours: Colours) -> std::io::Result<()> {
+        let layout = self.layout(width);
+        let titles = Line {
+            cells: self.titles.iter().map(|title| (*title).to_owned()).collect(),
+            bars: if self.bars > 0 { LOOPS.into() } else { String::new() },
+            heat: Role::Dim,
+            ..Line::default()
+        };
+        layout.print(&titles, out, colours)?;
+        self.lines.iter().try_for_each(|line| layout.print(line, out, colours))
+    }
+
+    fn layout(&self, width: Option<usize>) -> Layout {
+        let width_of = |column: usize| {
+            let cells = self.lines.iter().filter_map(|line| line.cells.get(column)).map(|cell| cell.width());
+            cells.chain([self.titles[column].width()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.titles.len()).map(width_of).collect();
+        let bars = if self.bars > 0 { self.bars.max(LOOPS.len()) + GAP.len() } else { 0 };
+        let before = |shown: &[usize]| shown.iter().map(|column| widths[*column] + GAP.len()).sum::<usize>() + bars;
+        let mut shown: Vec<usize> = (0..widths.len()).collect();
+        for dispensable in &self.dispensable {
+            if width.is_some_and(|width| before(&shown) + LEAST_CODE > width) {
+                shown.retain(|column| self.titles[*column] != *dispensable);
+            }
+        }
+        let body = width.map(|width| width.saturating_sub(before(&shown)).max(1));
+        Layout { shown, widths, bars, body }
+    }
+}
+
+impl Layout {
+    fn print(&self, line: &Line, out: &mut dyn Write, colours: Colours) -> std::io::Result<()> {
+        let mut before = String::new();
+        for column in &self.shown {
+            let cell = line.cells.get(*column).map_or("", String::as_str);
+            before += &" ".repeat(self.widths[*column].saturating_sub(cell.width()));
+            before += cell;
+            before += GAP;
+        }
+        let (body, note) = (printable(&line.body), printable(&line.note));
+        let is_behind = note.is_empty() || self.body.is_none_or(|most| body.width() + GAP.len() + note.width() <= most);
+        let mut write = |before: &str, body: &str, note: &str| {
+            let bars = format!("{}{}", line.bars, " ".repeat(self.bars.saturating_sub(line.bars.width())));
+            let note = if note.is_empty() { String::new() } else { self.cut(note) };
+            // Below the body, it begins where that does.
+            let gap = if body.is_empty() || note.is_empty() { "" } else { GAP };
+            let body = format!("{}{gap}", self.cut(body));
+            let mut parts =
+                [(line.heat, before), (Role::Drawn, &bars), (line.role, &body), (Role::Dim, &note)].to_vec();
+            while parts.pop_if(|(_, part)| part.trim().is_empty()).is_some() {}
+            let last = parts.len();
+            let painted = parts
+                .into_iter()
+                .enumerate()
+                .map(|(at, (role, part))| colours.paint(role, if at + 1 == last { part.trim_end() } else { part }));
+            writeln!(out, "{}", painted.collect::<String>())
+        };
+        if is_behind {
+            return write(&before, &body, &note);
+        }
+        write(&before, &body, "")?;
+        let indent = &body[..body.len() - body.trim_start().len()];
+        write(&" ".repeat(before.width()), "", &format!("{indent}{note}"))
+    }
+
+    fn cut(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        self.body.into_iter().for_each(|width| cut(&mut text, width));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing() -> Listing {
+        let line = |cells: [&str; 3], body: &str, note: &str| Line {
+            cells: cells.map(str::to_owned).to_vec(),
+            bars: "│".into(),
+            body: body.into(),
+            note: note.into(),
+            ..Line::default()
+        };
+        Listing {
+            titles: vec!["share", "±", "count"],
+            dispensable: vec!["±"],
+            bars: 1,
+            lines: vec![
+                line(["12 %", "1.5", "1,234"], "  401000  jne 0x401020", "; taken 12 % of the time"),
+                Line::default(),
+            ],
+        }
+    }
+
+    fn printed(width: Option<usize>) -> String {
+        let mut out = Vec::new();
+        listing().print(&mut out, width, Colours::NONE).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn notes_go_below_where_there_is_no_room_behind() {
+        let wide =
+            "share    ±  count  loops\n 12 %  1.5  1,234  │        401000  jne 0x401020  ; taken 12 % of the time\n\n";
+        assert_eq!(printed(None), wide);
+        assert_eq!(printed(Some(80)), wide);
+        let narrow = "share  count  loops\n 12 %  1,234  │        401000  jne 0x401020\n              │        ; taken 12 % of the time\n\n";
+        assert_eq!(printed(Some(50)), narrow);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in 30..100 {
+            let text = printed(Some(width));
+            assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
+        }
+    }
+}
