@@ -30,6 +30,11 @@ fn mix_as_a_pivot() {
 }
 
 #[test]
+fn mix_by_form() {
+    check("mix_by_form", &["mix", "--rows", "operands,address-mode", "--columns", "bytes-read", "--top", "12"]);
+}
+
+#[test]
 fn mix_by_function_csv() {
     check("mix_by_function_csv", &["mix", "--rows", "module,function", "--format", "csv", "--top", "20"]);
 }

@@ -1,5 +1,6 @@
 //! `hbbp mix`: the instruction mix as a pivot table.
 
+mod keys;
 mod unmatched;
 
 use std::collections::BTreeMap;
@@ -23,10 +24,10 @@ use crate::output::{
 
 /// Arguments of `mix`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = keys::after(EXAMPLES))]
 pub struct Args {
-    /// Keys of the rows
-    #[arg(long, value_name = "KEYS", value_delimiter = ',', default_value = "mnemonic", help = ROWS_HELP)]
+    /// Keys of the rows: see the list below
+    #[arg(long, value_name = "KEYS", value_delimiter = ',', default_value = "mnemonic")]
     rows: Vec<Dimension>,
 
     /// Keys of the columns: the same as for rows
@@ -53,9 +54,6 @@ pub struct Args {
 }
 
 const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Recordings, records: true };
-
-const ROWS_HELP: &str = "Keys of the rows: function, source-function, file, line, module, process, thread, comm, phase, mnemonic, category, isa, encoding, \
-packing, element, width, memory, branch, lock, rep, latency, chosen";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,11 +3,14 @@
 mod dimension;
 mod filter;
 mod function_name;
+mod kind;
 mod pivot;
 mod source;
+mod values;
 
 pub use dimension::{Dimension, UnknownDimension};
 pub use filter::{Filter, FilterError, Unmatched};
 pub use function_name::bare_names;
 pub use pivot::{Cell, Mix, MixError, Query, UNREADABLE, Uncertainty, mix};
 pub use source::NO_SOURCE;
+pub use values::Values;

@@ -1,6 +1,5 @@
 //! Counts added up by key.
 
-use ::instructions::Attributes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Analysis;
@@ -8,6 +7,7 @@ use crate::CountedModule;
 use crate::address::Svma;
 use crate::code::instructions;
 use crate::counting::{Code, GroupId};
+use crate::mix::kind::Kind;
 use crate::mix::source::{Place, SourceOf, Sources};
 use crate::mix::{Dimension, Filter, Unmatched};
 use crate::uncertainty::{Design, Interval, Sampled};
@@ -119,8 +119,16 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
         let of_functions = filters.iter_mut().filter(|filter| filter.key == Dimension::Function);
         of_functions.for_each(|filter| unmatched.extend(filter.resolve(&existing)));
     }
-    let values = Values::default();
-    let mut pivot = Pivot { keys, shown: shown.len(), query, filters, values, sums: HashMap::new() };
+    let mut pivot = Pivot {
+        with_form: keys.iter().any(|key| key.is_of_form()),
+        keys,
+        shown: shown.len(),
+        query,
+        filters,
+        values: Values::default(),
+        of_kinds: HashMap::new(),
+        sums: HashMap::new(),
+    };
     let needs_source = pivot.keys.iter().any(|key| key.is_of_source());
     let sources = if needs_source { Sources::read(analysis, query.threads) } else { Sources::default() };
     for module in &analysis.counted {
@@ -146,10 +154,14 @@ fn functions(analysis: &Analysis) -> BTreeSet<String> {
 struct Pivot<'a> {
     keys: Vec<Dimension>,
     shown: usize,
+    /// Whether a key is of the form of instructions.
+    with_form: bool,
     query: &'a Query,
     /// Those of the query, whose functions have been looked for.
     filters: Vec<Filter>,
     values: Values,
+    /// The values of attributes, by kind of instruction.
+    of_kinds: HashMap<Kind, Key>,
     sums: HashMap<Key, (f64, Sampled)>,
 }
 
@@ -210,6 +222,8 @@ impl Pivot<'_> {
                     }),
                     Dimension::Module => self.values.id(&analysis.modules.get(module.counts.module).path),
                     Dimension::Chosen => self.values.id(block.count.chosen.as_str()),
+                    Dimension::BlockLength if module.is_read() => self.values.id(&block.size.instructions.to_string()),
+                    Dimension::BlockLength => self.values.id(UNREADABLE),
                     _ => 0,
                 };
             }
@@ -276,11 +290,11 @@ impl Pivot<'_> {
             return;
         }
         for instruction in instructions(&code.binary.image, &code.blocks.blocks()[block.index as usize]) {
-            let attributes = Attributes::of(&instruction);
+            let of_kind = self.of_kind(Kind::of(&instruction, self.with_form));
             let mut key = of_block;
-            for (slot, dimension) in key.iter_mut().zip(&self.keys) {
-                if let Some(value) = attribute(&attributes, *dimension) {
-                    *slot = self.values.id(value);
+            for ((slot, dimension), attribute) in key.iter_mut().zip(&self.keys).zip(of_kind) {
+                if dimension.is_attribute() {
+                    *slot = attribute;
                 } else if dimension.is_of_source() {
                     let address = Svma(instruction.ip());
                     let place = source.place(*dimension, address);
@@ -292,6 +306,19 @@ impl Pivot<'_> {
                 None => kinds.push((key, 1.0)),
             }
         }
+    }
+
+    /// The values of the attributes, in their places.
+    fn of_kind(&mut self, kind: Kind) -> Key {
+        *self.of_kinds.entry(kind).or_insert_with(|| {
+            let mut key = [0; MAX_KEYS];
+            for (slot, dimension) in key.iter_mut().zip(&self.keys) {
+                if let Some(value) = kind.value(*dimension) {
+                    *slot = self.values.id(&value);
+                }
+            }
+            key
+        })
     }
 
     fn passes(&mut self, cell: &Key) -> bool {
@@ -328,33 +355,5 @@ impl Pivot<'_> {
         let mut sampled = Sampled::default();
         cells.iter().for_each(|cell| sampled.add(&cell.sampled, 1.0));
         Mix { cells, instructions, sampled, design, unmatched: Vec::new(), notes: Vec::new() }
-    }
-}
-
-fn attribute(attributes: &Attributes, key: Dimension) -> Option<&'static str> {
-    let yes_no = |yes: bool, name: &'static str| Some(if yes { name } else { "none" });
-    match key {
-        Dimension::Mnemonic => Some(attributes.mnemonic),
-        Dimension::Category => Some(attributes.category.as_str()),
-        Dimension::Isa => Some(attributes.isa),
-        Dimension::Encoding => Some(attributes.encoding.as_str()),
-        Dimension::Packing => Some(attributes.packing.as_str()),
-        Dimension::Element => Some(attributes.element.as_str()),
-        Dimension::Width => Some(attributes.width.as_str()),
-        Dimension::Memory => Some(attributes.memory.as_str()),
-        Dimension::Branch => Some(attributes.branch.as_str()),
-        Dimension::Lock => yes_no(attributes.lock, "lock"),
-        Dimension::Rep => yes_no(attributes.rep, "rep"),
-        Dimension::Latency => Some(if attributes.long_latency { "long" } else { "normal" }),
-        Dimension::Function
-        | Dimension::SourceFunction
-        | Dimension::File
-        | Dimension::Line
-        | Dimension::Module
-        | Dimension::Process
-        | Dimension::Thread
-        | Dimension::Comm
-        | Dimension::Phase
-        | Dimension::Chosen => None,
     }
 }
