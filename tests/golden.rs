@@ -35,6 +35,12 @@ fn mix_by_form() {
 }
 
 #[test]
+fn mix_with_comparisons() {
+    let filters = ["--filter", "mnemonic~^(mov|j)", "--filter", "mnemonic!~zx$", "--filter", "length>=3"];
+    check("mix_with_comparisons", &[&["mix", "--rows", "mnemonic,length", "--format", "csv"][..], &filters].concat());
+}
+
+#[test]
 fn mix_by_function_csv() {
     check("mix_by_function_csv", &["mix", "--rows", "module,function", "--format", "csv", "--top", "20"]);
 }

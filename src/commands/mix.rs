@@ -34,8 +34,8 @@ pub struct Args {
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     columns: Vec<Dimension>,
 
-    /// Keep only instructions with these values: key=value, key=one,other or key!=value; `*` matches any text
-    #[arg(long = "filter", value_name = "KEY=VALUE")]
+    /// Keep only instructions with these values: key=value, key=one,other (`*` matches any text), key~regex, key>=number; `!=` and `!~` leave out; <, <= and > compare numbers, too
+    #[arg(long = "filter", value_name = "COMPARISON")]
     filters: Vec<Filter>,
 
     /// Print only the N largest rows; 0 prints all [default: 40 in a table, all in csv and json]

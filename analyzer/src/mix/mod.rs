@@ -1,5 +1,6 @@
 //! Instruction mixes: block counts times instructions, as a pivot table.
 
+mod comparison;
 mod dimension;
 mod filter;
 mod function_name;
@@ -8,6 +9,7 @@ mod pivot;
 mod source;
 mod values;
 
+pub use comparison::{Comparison, ComparisonError};
 pub use dimension::{Dimension, UnknownDimension};
 pub use filter::{Filter, FilterError, Unmatched};
 pub use function_name::bare_names;

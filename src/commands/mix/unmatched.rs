@@ -9,7 +9,10 @@ const ALIKE: f64 = 0.7;
 
 /// A sentence on a value that nothing has, with the names that are nearest to it.
 pub fn sentence(unmatched: &Unmatched) -> String {
-    let Unmatched { key, value, existing } = unmatched;
+    let Unmatched { key, value, is_comparison, existing } = unmatched;
+    if *is_comparison {
+        return format!("nothing has {key}{value} (`hbbp mix --rows {key}` shows what there is)");
+    }
     let nearest = nearest(value, existing);
     let mean = match nearest.as_slice() {
         [] if existing.is_empty() => String::new(),
