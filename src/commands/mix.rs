@@ -5,12 +5,14 @@ mod unmatched;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::slice::from_ref;
 
 use analyzer::counting::{GroupBy, TaskGroups};
-use analyzer::mix::{Cell, Dimension, Filter, Mix, NO_SOURCE, Query, UNREADABLE, Uncertainty, mix};
+use analyzer::mix::{Cell, Dimension, Filter, Key, Mix, NO_SOURCE, Query, Taxonomies, UNREADABLE, Uncertainty, mix};
 use analyzer::uncertainty::Interval;
 use anyhow::Context;
 use serde_json::{Map, Value, json};
@@ -21,6 +23,8 @@ use crate::output;
 use crate::output::{
     Align, Format, Head, MARKED, OutputArgs, Precision, Table, Unit, rounded, share, share_cells, write_to,
 };
+use crate::taxonomies::with_files;
+use crate::usage::wrong_usage;
 
 /// Arguments of `mix`.
 #[derive(clap::Args)]
@@ -28,15 +32,19 @@ use crate::output::{
 pub struct Args {
     /// Keys of the rows: see the list below
     #[arg(long, value_name = "KEYS", value_delimiter = ',', default_value = "mnemonic")]
-    rows: Vec<Dimension>,
+    rows: Vec<String>,
 
     /// Keys of the columns: the same as for rows
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
-    columns: Vec<Dimension>,
+    columns: Vec<String>,
 
     /// Keep only instructions with these values: key=value, key=one,other (`*` matches any text), key~regex, key>=number; `!=` and `!~` leave out; <, <= and > compare numbers, too
     #[arg(long = "filter", value_name = "COMPARISON")]
-    filters: Vec<Filter>,
+    filters: Vec<String>,
+
+    /// A file with a taxonomy of your own, whose name is one more key
+    #[arg(long = "taxonomy", value_name = "FILE")]
+    taxonomies: Vec<PathBuf>,
 
     /// Print only the N largest rows; 0 prints all [default: 40 in a table, all in csv and json]
     #[arg(long, value_name = "N")]
@@ -61,22 +69,36 @@ Examples:
   hbbp mix --overhead 5 -- ./bench                 with five times the bursts
   hbbp mix run.data --rows isa --columns packing   how well is it vectorized?
   hbbp mix --rows function --filter latency=long   who divides? (reads hbbp.data)
+  hbbp mix --rows function --columns vectorization a taxonomy: `hbbp taxonomy list` has all
   hbbp mix --rows line,function --top 20           the lines of the source that execute most
   hbbp mix --rows mnemonic --filter 'function=deflate*' --format json
   hbbp mix --model mine.json                       let a trained model choose between the sources";
 
 /// Prints the instruction mix of a recording as a pivot table.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let query = Query {
-        rows: args.rows.clone(),
-        columns: args.columns.clone(),
-        filters: args.filters.clone(),
-        threads: args.input.analysis.threads(),
-    };
-    let precision =
-        args.precision.map(|wanted| (wanted, [query_options(&query), args.input.analysis.words()].concat()));
+    let query = query(args, &with_files(&args.taxonomies)?);
+    let options = || [query_options(&query, &args.taxonomies), args.input.analysis.words()].concat();
+    let precision = args.precision.map(|wanted| (wanted, options()));
     let input = args.input.begin(&READER, precision)?;
     input.end(print(args, &query, &input))
+}
+
+/// What is asked for. The process ends with what is wrong, if something is.
+fn query(args: &Args, taxonomies: &Taxonomies) -> Query {
+    fn wrong(option: &str, why: impl Display) -> ! {
+        wrong_usage::<Args>("hbbp mix", format!("{option}: {why}"))
+    }
+    let keys = |option: &str, names: &[String]| -> Vec<Key> {
+        let key = |name: &String| Key::named(name, taxonomies).unwrap_or_else(|error| wrong(option, error));
+        names.iter().map(key).collect()
+    };
+    let filter = |text: &String| Filter::read(text, taxonomies).unwrap_or_else(|error| wrong("--filter", error));
+    Query {
+        rows: keys("--rows", &args.rows),
+        columns: keys("--columns", &args.columns),
+        filters: args.filters.iter().map(filter).collect(),
+        threads: args.input.analysis.threads(),
+    }
 }
 
 fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
@@ -106,13 +128,13 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
             (count / result.instructions, result.uncertainty(row).share)
         }),
     );
-    let row_keys_need_code = args.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
+    let row_keys_need_code = query.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
     if nothing.is_none() && row_keys_need_code && !analysis.has_readable_code() {
         head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
         anyhow::bail!(
             "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \
              [RECORDED=]FILE or --symfs DIR, or ask for --rows module",
-            args.rows.iter().map(Dimension::to_string).collect::<Vec<_>>().join(",")
+            query.rows.iter().map(Key::to_string).collect::<Vec<_>>().join(",")
         );
     }
     let report =
@@ -125,7 +147,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
 }
 
 /// What to do where rows are of the source, and none is known.
-fn without_source(rows: &[Dimension], mix: &Mix) -> Option<String> {
+fn without_source(rows: &[Key], mix: &Mix) -> Option<String> {
     let at = rows.iter().position(|key| key.is_of_source())?;
     let has_none = |cell: &Cell| cell.row[at] == NO_SOURCE || cell.row[at] == UNREADABLE;
     mix.cells.iter().all(has_none).then(|| {
@@ -136,19 +158,20 @@ fn without_source(rows: &[Dimension], mix: &Mix) -> Option<String> {
 }
 
 /// The options that ask for the same rows and columns.
-fn query_options(query: &Query) -> Vec<OsString> {
-    let keys = |keys: &[Dimension]| keys.iter().map(Dimension::to_string).collect::<Vec<_>>().join(",");
+fn query_options(query: &Query, taxonomies: &[PathBuf]) -> Vec<OsString> {
+    let keys = |keys: &[Key]| keys.iter().map(Key::to_string).collect::<Vec<_>>().join(",");
     let mut options = vec!["--rows".to_owned(), keys(&query.rows)];
     if !query.columns.is_empty() {
         options.extend(["--columns".to_owned(), keys(&query.columns)]);
     }
     options.extend(query.filters.iter().flat_map(|filter| ["--filter".to_owned(), filter.to_string()]));
-    options.into_iter().map(OsString::from).collect()
+    let taxonomies = taxonomies.iter().flat_map(|file| ["--taxonomy".into(), file.into()]);
+    options.into_iter().map(OsString::from).chain(taxonomies).collect()
 }
 
 fn group_by(query: &Query) -> GroupBy {
-    let keys = query.rows.iter().chain(&query.columns).copied().chain(query.filters.iter().map(|filter| filter.key));
-    keys.fold(GroupBy::default(), |by, key| match key {
+    let keys = query.rows.iter().chain(&query.columns).chain(query.filters.iter().map(|filter| &filter.key));
+    keys.filter_map(Key::dimension).fold(GroupBy::default(), |by, key| match key {
         Dimension::Thread => GroupBy { tasks: TaskGroups::Thread, ..by },
         Dimension::Process | Dimension::Comm => GroupBy { tasks: by.tasks.max(TaskGroups::Process), ..by },
         Dimension::Phase => GroupBy { phases: true, ..by },
@@ -292,5 +315,52 @@ impl Report<'_> {
         });
         serde_json::to_writer(&mut *out, &document)?;
         Ok(writeln!(out)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// What `--precision` looks at is the same mix.
+    #[test]
+    fn options_ask_for_the_same_query() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mine.toml");
+        std::fs::write(&file, "name = \"mine\"\ndescription = \"x\"\n").unwrap();
+        let taxonomy = file.to_str().unwrap();
+        let given = [
+            "--rows",
+            "mine,isa",
+            "--columns",
+            "flops",
+            "--filter",
+            "flops>=2",
+            "--filter",
+            "function!~a|b",
+            "--filter",
+            "mnemonic=mov*,lea",
+            "--taxonomy",
+            taxonomy,
+        ];
+        let parsed = |words: Vec<OsString>| Cli::parse_from([OsString::from("x")].into_iter().chain(words)).args;
+        let args = parsed(given.map(OsString::from).to_vec());
+        let asked = query(&args, &with_files(&args.taxonomies).unwrap());
+        let words = query_options(&asked, &args.taxonomies);
+        let args = parsed(words.clone());
+        let again = query(&args, &with_files(&args.taxonomies).unwrap());
+        assert_eq!((&asked.rows, &asked.columns), (&again.rows, &again.columns));
+        let filters = |query: &Query| query.filters.iter().map(Filter::to_string).collect::<Vec<_>>();
+        assert_eq!(filters(&asked), filters(&again));
+        assert_eq!(filters(&asked), ["flops>=2", "function!~a|b", "mnemonic=mov*,lea"]);
+        assert_eq!(words, query_options(&again, &args.taxonomies));
     }
 }

@@ -13,6 +13,7 @@ pub mod merge;
 pub mod mix;
 pub mod model;
 pub mod record;
+pub mod taxonomy;
 #[cfg(feature = "training")]
 pub mod train;
 pub mod truth;

@@ -50,6 +50,11 @@ pub enum ComparisonError {
 }
 
 impl Comparison {
+    /// With one of these values; `*` in a value stands for any text.
+    pub(crate) fn with(values: Vec<String>) -> Self {
+        Self { test: Test::Is(values), negated: false }
+    }
+
     /// Splits a text in front of its first operator.
     pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
         text.find(['=', '!', '~', '<', '>']).map(|at| text.split_at(at)).filter(|(_, rest)| operator(rest).is_some())
@@ -115,6 +120,18 @@ impl Comparison {
             Test::Is(patterns) => Some(patterns),
             _ => None,
         }
+    }
+
+    /// The numbers at which it changes, and those beside them: between them all numbers pass, or none. `None` if that is not known.
+    pub(crate) fn landmarks(&self) -> Option<Vec<u64>> {
+        let numbers: Vec<u64> = match &self.test {
+            Test::Matches(_) => return None,
+            Test::Is(patterns) if patterns.iter().any(|pattern| pattern.contains('*')) => return None,
+            Test::Is(patterns) => patterns.iter().filter_map(|pattern| pattern.parse().ok()).collect(),
+            Test::Number(_, number) => vec![*number],
+        };
+        let around = |number: u64| [number, number.saturating_sub(1), number.saturating_add(1)];
+        Some(numbers.into_iter().flat_map(around).chain([0, u64::MAX]).collect())
     }
 
     fn operator(&self) -> &'static str {

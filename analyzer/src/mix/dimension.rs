@@ -1,7 +1,6 @@
 //! What a mix can be broken down by.
 
 use std::fmt;
-use std::str::FromStr;
 
 /// Defines the keys: what each is of, its name, and what it is, in words.
 macro_rules! dimensions {
@@ -119,6 +118,28 @@ dimensions! {
 }
 
 impl Dimension {
+    /// The names of all, separated by commas.
+    pub(super) fn names() -> String {
+        Dimension::ALL.iter().map(|key| key.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The dimension of a name, or of another name for it.
+    pub fn named(name: &str) -> Option<Self> {
+        let lower = name.trim().to_ascii_lowercase();
+        Some(match lower.as_str() {
+            "branch-kind" | "branchkind" => Dimension::Branch,
+            "source" | "chosen-source" => Dimension::Chosen,
+            "srcline" => Dimension::Line,
+            "srcfile" => Dimension::File,
+            "inlined" => Dimension::SourceFunction,
+            "symbol" | "sym" => Dimension::Function,
+            "dso" => Dimension::Module,
+            "pid" => Dimension::Process,
+            "tid" => Dimension::Thread,
+            _ => return Dimension::ALL.iter().copied().find(|key| key.as_str() == lower),
+        })
+    }
+
     /// Whether debug information tells it.
     pub fn is_of_source(self) -> bool {
         self.subject() == Subject::Source
@@ -139,35 +160,4 @@ impl fmt::Display for Dimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
-}
-
-/// Not the name of a [`Dimension`].
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no key {0:?}; the keys are {list}", list = names())]
-pub struct UnknownDimension(pub String);
-
-impl FromStr for Dimension {
-    type Err = UnknownDimension;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let lower = name.trim().to_ascii_lowercase();
-        match lower.as_str() {
-            "branch-kind" | "branchkind" => return Ok(Dimension::Branch),
-            "source" | "chosen-source" => return Ok(Dimension::Chosen),
-            "srcline" => return Ok(Dimension::Line),
-            "srcfile" => return Ok(Dimension::File),
-            "inlined" => return Ok(Dimension::SourceFunction),
-            "symbol" | "sym" => return Ok(Dimension::Function),
-            "dso" => return Ok(Dimension::Module),
-            "pid" => return Ok(Dimension::Process),
-            "tid" => return Ok(Dimension::Thread),
-            _ => {}
-        }
-        let named = Dimension::ALL.iter().find(|key| key.as_str() == lower);
-        named.copied().ok_or_else(|| UnknownDimension(name.to_string()))
-    }
-}
-
-fn names() -> String {
-    Dimension::ALL.iter().map(|key| key.as_str()).collect::<Vec<_>>().join(", ")
 }

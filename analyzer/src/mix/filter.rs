@@ -2,27 +2,26 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::str::FromStr;
 
 use crate::mix::comparison::{Comparison, ComparisonError, matches};
 use crate::mix::function_name::bare_names;
-use crate::mix::{Dimension, UnknownDimension};
+use crate::mix::{Dimension, Key, Taxonomies, UnknownKey};
 
 /// Keeps what has values that pass a comparison.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// The dimension whose values are compared.
-    pub key: Dimension,
+    /// The key whose values are compared.
+    pub key: Key,
     comparison: Comparison,
     /// Functions that are named by a part of their names: see [`Self::resolve`].
     functions: Vec<String>,
 }
 
 /// What a filter names, and nothing has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Unmatched {
     /// The key of the filter.
-    pub key: Dimension,
+    pub key: Key,
     /// The value, as it was given; or the comparison, with its operator.
     pub value: String,
     /// Whether it is a comparison.
@@ -32,20 +31,20 @@ pub struct Unmatched {
 }
 
 /// A filter that cannot be read.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum FilterError {
     /// There is no operator.
     #[error("the filter {0:?} has no operator: write key=value, key=one,other, key!=value, key~regex or key>=number")]
     NoOperator(String),
     /// The part before the operator is no key.
     #[error(transparent)]
-    Key(#[from] UnknownDimension),
+    Key(#[from] UnknownKey),
     /// The part behind the operator is not what it compares with.
     #[error(transparent)]
     Comparison(#[from] ComparisonError),
     /// The operator compares numbers.
     #[error("{0} has no numbers to compare; keys that have are {list}", list = numeric_keys())]
-    NoNumbers(Dimension),
+    NoNumbers(Key),
 }
 
 impl Filter {
@@ -60,7 +59,7 @@ impl Filter {
     pub(crate) fn resolve(&mut self, existing: &BTreeSet<String>) -> Vec<Unmatched> {
         let unmatched = |value: String, is_comparison: bool| {
             let existing = existing.iter().cloned().collect();
-            Unmatched { key: self.key, value, is_comparison, existing }
+            Unmatched { key: self.key.clone(), value, is_comparison, existing }
         };
         let Some(values) = self.comparison.patterns() else {
             let is_named = existing.iter().any(|name| self.comparison.names(name));
@@ -84,15 +83,15 @@ impl Filter {
         self.functions.sort_unstable();
         not_found
     }
-}
 
-impl FromStr for Filter {
-    type Err = FilterError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    /// Reads a filter: a key, an operator and what to compare with.
+    ///
+    /// # Errors
+    /// One of them cannot be read, or they do not go together.
+    pub fn read(text: &str, taxonomies: &Taxonomies) -> Result<Self, FilterError> {
         let no_operator = || FilterError::NoOperator(text.to_string());
         let (key, rest) = Comparison::split(text).ok_or_else(no_operator)?;
-        let key: Dimension = key.parse()?;
+        let key = Key::named(key, taxonomies)?;
         let comparison = Comparison::read(rest)?.ok_or_else(no_operator)?;
         if comparison.needs_numbers() && !key.is_numeric() {
             return Err(FilterError::NoNumbers(key));
@@ -122,7 +121,7 @@ mod tests {
         let existing: BTreeSet<String> =
             ["matmul(int)", "matmul(long)", "f", "f(int)", "g(int)"].map(str::to_owned).into();
         let check = |filter: &str, kept: &[&str], unmatched: &[&str]| {
-            let mut filter: Filter = filter.parse().unwrap();
+            let mut filter = Filter::read(filter, &Taxonomies::default()).unwrap();
             let nothing: Vec<String> = filter.resolve(&existing).into_iter().map(|unmatched| unmatched.value).collect();
             let found: Vec<&String> = existing.iter().filter(|name| filter.keeps(name)).collect();
             assert_eq!(
@@ -149,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_wrong_filter_says_what_is_wrong() {
-        let wrong = |filter: &str| filter.parse::<Filter>().unwrap_err().to_string();
+        let wrong = |filter: &str| Filter::read(filter, &Taxonomies::default()).unwrap_err().to_string();
         let check = |filter: &str, part: &str| assert!(wrong(filter).contains(part), "{}", wrong(filter));
         check("mov", "has no operator");
         check("mnemonic!mov", "has no operator");

@@ -9,16 +9,16 @@ use crate::code::instructions;
 use crate::counting::{Code, GroupId};
 use crate::mix::kind::Kind;
 use crate::mix::source::{Place, SourceOf, Sources};
-use crate::mix::{Dimension, Filter, Unmatched};
+use crate::mix::{Dimension, Filter, Key, Unmatched};
 use crate::uncertainty::{Design, Interval, Sampled};
 
 /// What to break a mix down by.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// Keys of the rows.
-    pub rows: Vec<Dimension>,
-    /// Keys of the columns; without any there is one column.
-    pub columns: Vec<Dimension>,
+    /// Idss of the rows.
+    pub rows: Vec<Key>,
+    /// Idss of the columns; without any there is one column.
+    pub columns: Vec<Key>,
     /// What to keep; all must hold.
     pub filters: Vec<Filter>,
     /// Threads that read debug information, where a key needs it; the result does not depend on them.
@@ -92,7 +92,7 @@ pub enum MixError {
 pub const UNREADABLE: &str = "[unreadable]";
 
 const MAX_KEYS: usize = 12;
-type Key = [u32; MAX_KEYS];
+type Ids = [u32; MAX_KEYS];
 
 /// Adds up executed instructions by the keys of the query's rows and columns.
 ///
@@ -102,13 +102,13 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
     if query.rows.is_empty() {
         return Err(MixError::NoRows);
     }
-    let shown: Vec<Dimension> = query.rows.iter().chain(&query.columns).copied().collect();
-    let mut keys: Vec<Dimension> = shown.clone();
-    keys.extend(query.filters.iter().map(|filter| filter.key).filter(|key| !shown.contains(key)));
-    keys[shown.len()..].sort_unstable();
-    let mut all = keys.split_off(shown.len());
-    all.dedup();
-    keys.extend(all);
+    let mut keys: Vec<Key> = query.rows.iter().chain(&query.columns).cloned().collect();
+    let shown = keys.len();
+    for filter in &query.filters {
+        if !keys.contains(&filter.key) {
+            keys.push(filter.key.clone());
+        }
+    }
     if keys.len() > MAX_KEYS {
         return Err(MixError::TooManyKeys(keys.len()));
     }
@@ -120,9 +120,9 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
         of_functions.for_each(|filter| unmatched.extend(filter.resolve(&existing)));
     }
     let mut pivot = Pivot {
-        with_form: keys.iter().any(|key| key.is_of_form()),
+        with_form: keys.iter().any(Key::needs_form),
         keys,
-        shown: shown.len(),
+        shown,
         query,
         filters,
         values: Values::default(),
@@ -135,7 +135,7 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
         pivot.add_module(analysis, module, &sources.of(module));
     }
     for filter in pivot.filters.iter_mut().filter(|filter| filter.key != Dimension::Function) {
-        unmatched.extend(filter.resolve(&pivot.values.seen(filter.key)));
+        unmatched.extend(filter.resolve(&pivot.values.seen(&filter.key, &pivot.keys)));
     }
     Ok(Mix { unmatched, notes: sources.notes(), ..pivot.finish(analysis.design) })
 }
@@ -152,7 +152,7 @@ fn functions(analysis: &Analysis) -> BTreeSet<String> {
 }
 
 struct Pivot<'a> {
-    keys: Vec<Dimension>,
+    keys: Vec<Key>,
     shown: usize,
     /// Whether a key is of the form of instructions.
     with_form: bool,
@@ -161,16 +161,16 @@ struct Pivot<'a> {
     filters: Vec<Filter>,
     values: Values,
     /// The values of attributes, by kind of instruction.
-    of_kinds: HashMap<Kind, Key>,
-    sums: HashMap<Key, (f64, Sampled)>,
+    of_kinds: HashMap<Kind, Ids>,
+    sums: HashMap<Ids, (f64, Sampled)>,
 }
 
-/// Interned values and, per key, whether a value passes the filters on that key: of all values that there are.
+/// Interned values and, per place of a key, whether a value passes the filters on that key: of all values that there are.
 #[derive(Default)]
 struct Values {
     ids: HashMap<String, u32>,
     texts: Vec<String>,
-    passes: HashMap<(Dimension, u32), bool>,
+    passes: HashMap<(usize, u32), bool>,
 }
 
 impl Values {
@@ -185,15 +185,15 @@ impl Values {
     }
 
     /// All values of a key that has filters.
-    fn seen(&self, key: Dimension) -> BTreeSet<String> {
-        let ids = self.passes.keys().filter(|(of, _)| *of == key).map(|(_, id)| *id);
+    fn seen(&self, key: &Key, keys: &[Key]) -> BTreeSet<String> {
+        let ids = self.passes.keys().filter(|(place, _)| keys.get(*place) == Some(key)).map(|(_, id)| *id);
         ids.map(|id| self.texts[id as usize].clone()).collect()
     }
 
-    fn pass(&mut self, filters: &[Filter], key: Dimension, id: u32) -> bool {
-        *self.passes.entry((key, id)).or_insert_with(|| {
+    fn pass(&mut self, filters: &[Filter], (place, key): (usize, &Key), id: u32) -> bool {
+        *self.passes.entry((place, id)).or_insert_with(|| {
             let text = &self.texts[id as usize];
-            filters.iter().filter(|filter| filter.key == key).all(|filter| filter.keeps(text))
+            filters.iter().filter(|filter| filter.key == *key).all(|filter| filter.keeps(text))
         })
     }
 }
@@ -209,21 +209,25 @@ impl Pivot<'_> {
         });
         counts.sort_unstable_by_key(|(index, group, ..)| (*index, *group));
         let mut functions: HashMap<u32, u32> = HashMap::new();
-        let mut kinds: Vec<(Key, f64)> = Vec::new();
+        let mut kinds: Vec<(Ids, f64)> = Vec::new();
         let mut places: HashMap<Place, u32> = HashMap::new();
         let mut blocks = module.blocks.iter();
         for group_counts in counts.chunk_by(|a, b| a.0 == b.0) {
             let Some(block) = blocks.find(|block| block.index == group_counts[0].0) else { return };
-            let mut of_block: Key = [0; MAX_KEYS];
+            let mut of_block: Ids = [0; MAX_KEYS];
             for (slot, key) in of_block.iter_mut().zip(&self.keys) {
-                *slot = match key {
-                    Dimension::Function => *functions.entry(module.function_id(block.index)).or_insert_with(|| {
-                        self.values.id(&module.function_name(block.index).unwrap_or(UNREADABLE.into()))
-                    }),
-                    Dimension::Module => self.values.id(&analysis.modules.get(module.counts.module).path),
-                    Dimension::Chosen => self.values.id(block.count.chosen.as_str()),
-                    Dimension::BlockLength if module.is_read() => self.values.id(&block.size.instructions.to_string()),
-                    Dimension::BlockLength => self.values.id(UNREADABLE),
+                *slot = match key.dimension() {
+                    Some(Dimension::Function) => {
+                        *functions.entry(module.function_id(block.index)).or_insert_with(|| {
+                            self.values.id(&module.function_name(block.index).unwrap_or(UNREADABLE.into()))
+                        })
+                    }
+                    Some(Dimension::Module) => self.values.id(&analysis.modules.get(module.counts.module).path),
+                    Some(Dimension::Chosen) => self.values.id(block.count.chosen.as_str()),
+                    Some(Dimension::BlockLength) if module.is_read() => {
+                        self.values.id(&block.size.instructions.to_string())
+                    }
+                    Some(Dimension::BlockLength) => self.values.id(UNREADABLE),
                     _ => 0,
                 };
             }
@@ -253,11 +257,11 @@ impl Pivot<'_> {
         let group = analysis.group(group);
         let mut places = [None; MAX_KEYS];
         for (place, key) in places.iter_mut().zip(&self.keys) {
-            *place = match key {
-                Dimension::Process => Some(self.values.id(&group.process)),
-                Dimension::Thread => Some(self.values.id(&group.thread)),
-                Dimension::Comm => Some(self.values.id(&group.comm)),
-                Dimension::Phase => Some(self.values.id(&group.phase)),
+            *place = match key.dimension() {
+                Some(Dimension::Process) => Some(self.values.id(&group.process)),
+                Some(Dimension::Thread) => Some(self.values.id(&group.thread)),
+                Some(Dimension::Comm) => Some(self.values.id(&group.comm)),
+                Some(Dimension::Phase) => Some(self.values.id(&group.phase)),
                 _ => None,
             };
         }
@@ -269,8 +273,8 @@ impl Pivot<'_> {
         &mut self,
         module: &CountedModule,
         block: &crate::CountedBlock,
-        of_block: Key,
-        kinds: &mut Vec<(Key, f64)>,
+        of_block: Ids,
+        kinds: &mut Vec<(Ids, f64)>,
         (source, places): (&SourceOf<'_>, &mut HashMap<Place, u32>),
     ) {
         kinds.clear();
@@ -295,9 +299,9 @@ impl Pivot<'_> {
             for ((slot, dimension), attribute) in key.iter_mut().zip(&self.keys).zip(of_kind) {
                 if dimension.is_attribute() {
                     *slot = attribute;
-                } else if dimension.is_of_source() {
+                } else if let Some(dimension) = dimension.dimension().filter(|dimension| dimension.is_of_source()) {
                     let address = Svma(instruction.ip());
-                    let place = source.place(*dimension, address);
+                    let place = source.place(dimension, address);
                     *slot = *places.entry(place).or_insert_with(|| self.values.id(&source.value(place, address)));
                 }
             }
@@ -309,23 +313,23 @@ impl Pivot<'_> {
     }
 
     /// The values of the attributes, in their places.
-    fn of_kind(&mut self, kind: Kind) -> Key {
+    fn of_kind(&mut self, kind: Kind) -> Ids {
         *self.of_kinds.entry(kind).or_insert_with(|| {
-            let mut key = [0; MAX_KEYS];
-            for (slot, dimension) in key.iter_mut().zip(&self.keys) {
-                if let Some(value) = kind.value(*dimension) {
+            let mut ids = [0; MAX_KEYS];
+            for (slot, key) in ids.iter_mut().zip(&self.keys) {
+                if let Some(value) = key.value_of(&kind) {
                     *slot = self.values.id(&value);
                 }
             }
-            key
+            ids
         })
     }
 
-    fn passes(&mut self, cell: &Key) -> bool {
+    fn passes(&mut self, cell: &Ids) -> bool {
         let Self { keys, filters, values, .. } = self;
         // All keys are looked at: what one of them leaves out has values of the others.
-        let all = |all, (key, &id): (&Dimension, &u32)| values.pass(filters, *key, id) && all;
-        filters.is_empty() || keys.iter().zip(cell).fold(true, all)
+        let all = |all, (key, &id): ((usize, &Key), &u32)| values.pass(filters, key, id) && all;
+        filters.is_empty() || keys.iter().enumerate().zip(cell).fold(true, all)
     }
 
     fn finish(self, design: Design) -> Mix {

@@ -1,6 +1,6 @@
 //! The keys of a mix, in the help.
 
-use analyzer::mix::{Dimension, Values};
+use analyzer::mix::{Dimension, Taxonomies, Values};
 use textwrap::{Options, WordSplitter, fill};
 
 /// Columns of the names.
@@ -12,25 +12,31 @@ const MOST_VALUES: usize = 40;
 
 /// The examples, and after them all keys with the values that they have.
 pub fn after(examples: &str) -> String {
-    let keys: Vec<String> = Dimension::ALL.iter().map(|key| described(*key)).collect();
-    format!("{examples}\n\nKeys:\n{}", keys.join("\n"))
+    let keys: Vec<String> = Dimension::ALL.iter().map(|key| dimension(*key)).collect();
+    let taxonomies = Taxonomies::default().names();
+    let taxonomies =
+        described("(taxonomies)", &format!("Groups of instructions: {taxonomies}; `hbbp taxonomy` explains them."));
+    format!("{examples}\n\nKeys:\n{}\n{taxonomies}", keys.join("\n"))
 }
 
-fn described(key: Dimension) -> String {
+fn dimension(key: Dimension) -> String {
     let values = match key.values() {
         Values::Words(words) if words.len() <= MOST_VALUES => format!(" One of {}.", words.join(", ")),
         Values::Words(_) | Values::Text => String::new(),
         Values::Numbers(words) => format!("{}.", [&["A number"], words].concat().join(" or ")),
     };
-    let about = key.about().replace('`', "");
-    let name = format!("  {:<width$}", key.as_str(), width = NAMES - 2);
+    described(key.as_str(), &format!("{} {}", key.about().replace('`', ""), values.trim_start()))
+}
+
+fn described(name: &str, about: &str) -> String {
+    let name = format!("  {name:<width$}", width = NAMES - 2);
     let indent = " ".repeat(NAMES);
     let options = Options::new(WIDTH)
         .initial_indent(&name)
         .subsequent_indent(&indent)
         .word_splitter(WordSplitter::NoHyphenation)
         .break_words(false);
-    fill(&format!("{about} {}", values.trim_start()).trim_end(), options)
+    fill(about.trim_end(), options)
 }
 
 #[cfg(test)]
