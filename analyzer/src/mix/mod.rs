@@ -11,7 +11,7 @@ mod source;
 mod taxonomy;
 mod values;
 
-pub use comparison::{Comparison, ComparisonError};
+pub use comparison::ComparisonError;
 pub use dimension::Dimension;
 pub use filter::{Filter, FilterError, Unmatched};
 pub use function_name::bare_names;

@@ -42,8 +42,8 @@ pub struct Group {
 }
 
 impl Taxonomy {
-    /// The name of the group that a kind of instructions is in. The kind must have its form if [`Self::needs_form`].
-    pub fn group_of(&self, kind: &Kind) -> &str {
+    /// The name of the group that a kind of instructions is in. The kind must have its form where that is needed.
+    pub(super) fn group_of(&self, kind: &Kind) -> &str {
         let group = self.groups.iter().find(|group| group.condition.holds(kind));
         group.map_or(&self.other, |group| &group.name)
     }

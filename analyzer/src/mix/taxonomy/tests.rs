@@ -172,6 +172,24 @@ fn the_first_group_takes_an_instruction_and_groups_inherit() {
 }
 
 #[test]
+fn a_group_of_an_inherited_name_adds_to_it() {
+    let taxonomies = read(&[r#"
+        name = "mine"
+        description = "."
+        inherits = "long-latency"
+        [[group]]
+        name = "division"
+        mnemonic = "add"
+    "#]);
+    let taxonomies = taxonomies.unwrap();
+    let mine = taxonomies.get("mine").unwrap();
+    assert_eq!(
+        [ADD, DIV, SQRTSD, MOVZX].map(|code| mine.group_of(&kind(code))),
+        ["division", "division", "square root", "short"]
+    );
+}
+
+#[test]
 fn errors_say_what_and_where() {
     let check = |groups: &str, expected: &str| {
         let text = format!("name = \"mine\"\ndescription = \"x\"\n{groups}");
