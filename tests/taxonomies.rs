@@ -116,7 +116,11 @@ fn wrong_files_are_refused_with_the_place() {
 
     let output = run(&["mix", "--taxonomy", &mine, "--rows", "mnie", "absent.data"]);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("there is no key \"mnie\"") && said.contains("mine, synchronization"), "{said}");
+    assert!(said.contains("--rows: there is no key \"mnie\": did you mean mine?"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+    let output = run(&["mix", "--columns", "colour", "absent.data"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("--columns: there is no key \"colour\"; the keys are function, "), "{said}");
     assert_eq!(output.status.code(), Some(2));
 }
 

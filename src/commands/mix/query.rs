@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use analyzer::counting::{GroupBy, TaskGroups};
 use analyzer::mix::{Dimension, Filter, Key, Query, Taxonomies};
 
-use super::Args;
+use super::{Args, unmatched};
 use crate::usage::wrong_usage;
 
 /// What is asked for. The process ends with what is wrong, if something is.
@@ -16,7 +16,12 @@ pub fn query(args: &Args, taxonomies: &Taxonomies) -> Query {
         wrong_usage::<Args>("hbbp mix", format!("{option}: {why}"))
     }
     let keys = |option: &str, names: &[String]| -> Vec<Key> {
-        let key = |name: &String| Key::named(name, taxonomies).unwrap_or_else(|error| wrong(option, error));
+        let key = |name: &String| {
+            Key::named(name, taxonomies).unwrap_or_else(|error| match unmatched::near_key(name, taxonomies) {
+                Some(near) => wrong(option, format!("there is no key {name:?}: did you mean {near}?")),
+                None => wrong(option, error),
+            })
+        };
         names.iter().map(key).collect()
     };
     let filter = |text: &String| Filter::read(text, taxonomies).unwrap_or_else(|error| wrong("--filter", error));

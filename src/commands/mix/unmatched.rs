@@ -1,6 +1,6 @@
 //! What to say of values of filters that nothing has.
 
-use analyzer::mix::{Unmatched, bare_names};
+use analyzer::mix::{Dimension, Taxonomies, Unmatched, bare_names};
 
 /// How many names are proposed.
 const MOST: usize = 3;
@@ -23,6 +23,14 @@ pub fn sentence(unmatched: &Unmatched) -> String {
         }
     };
     format!("nothing has the {key} {value:?}{mean}")
+}
+
+/// The key that is nearest to what somebody wrote, if one is near.
+pub fn near_key(written: &str, taxonomies: &Taxonomies) -> Option<String> {
+    let keys = Dimension::ALL.iter().map(|key| key.as_str());
+    let names: Vec<String> =
+        keys.chain(taxonomies.iter().map(|taxonomy| taxonomy.name.as_str())).map(str::to_owned).collect();
+    nearest(written, &names).first().map(|name| (*name).to_owned())
 }
 
 /// The existing names that are most like a value, the nearest first.
@@ -60,5 +68,13 @@ mod tests {
         assert_eq!(nearest("Main", &names), ["main"]);
         assert_eq!(nearest("libc.so.6", &names), ["/usr/lib/libc.so.6"]);
         assert_eq!(nearest("quicksort", &names), [""; 0]);
+    }
+
+    #[test]
+    fn near_keys_are_proposed() {
+        let near = |written| near_key(written, &Taxonomies::default());
+        assert_eq!(near("vectorisation").as_deref(), Some("vectorization"));
+        assert_eq!(near("operand_size").as_deref(), Some("operand-size"));
+        assert_eq!(near("colour"), None);
     }
 }
