@@ -82,6 +82,13 @@ fn groups_have_what_filters_with_their_conditions_keep() {
         .map(|(_, count)| count)
         .sum();
     assert_near(numbers, kept(&["mine>=1"]), "mine>=1");
+    // What --top leaves out.
+    let top = mix(&fixture, &["--top", "1"]);
+    let (row, others) = (top["rows"][0]["count"].as_f64().unwrap(), &top["others"]);
+    assert_near(row + others["count"].as_f64().unwrap(), top["instructions"].as_f64().unwrap(), "--top 1");
+    let all = mix(&fixture, &[]);
+    assert_eq!(others["rows"].as_u64().unwrap() as usize, all["rows"].as_array().unwrap().len() - 1);
+    assert!(all["others"].is_null() && others["share_error"].is_f64(), "{others}");
     // As columns, beside another key.
     let pivot = mix(&fixture, &[&taxonomy[..], &["--rows", "memory", "--columns", "mine"]].concat());
     let moved = pivot["rows"].as_array().unwrap().iter().filter(|row| row["mine"] == "moved");

@@ -145,4 +145,10 @@ impl Report<'_> {
     fn rows(&self) -> impl Iterator<Item = &[Cell]> {
         self.mix.cells.chunk_by(|a, b| a.row == b.row)
     }
+
+    /// How many rows are not among the largest, and their cells.
+    fn others(&self) -> (usize, &[Cell]) {
+        let shown: usize = self.rows().take(self.top).map(<[Cell]>::len).sum();
+        (self.rows().skip(self.top).count(), self.mix.cells.get(shown..).unwrap_or_default())
+    }
 }

@@ -13,8 +13,6 @@ use crate::output::{Align, MARKED, Table, Unit, rounded, share, share_cells};
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let width = report.width;
     report.head.print(report.mix.instructions, out, width)?;
-    let rows: Vec<&[Cell]> = report.rows().collect();
-    let (shown, left_out) = rows.split_at(report.top.min(rows.len()));
     let across = columns_by_size(report);
     let unit = if across.len() > 1 { Unit::for_counts_up_to(report.mix.instructions) } else { Unit::ONE };
     let (columns, more_columns) = across.split_at(columns_that_fit(report, &across, unit, width));
@@ -27,7 +25,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     titles.extend(["share", "±"].map(|title| (title.into(), Align::Right)));
     let mut table = Table::new(titles);
     let mut marked = false;
-    for row in shown {
+    for row in report.rows().take(report.top) {
         let mut cells = row[0].row.clone();
         if !report.query.columns.is_empty() {
             cells.extend(columns.iter().map(|(column, _)| {
@@ -44,10 +42,10 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         table.row(cells);
     }
     table.print(out, width)?;
-    if !left_out.is_empty() {
-        let rest: f64 = left_out.iter().flat_map(|row| row.iter()).map(|cell| cell.count).sum();
-        let rest = share(rest, report.mix.instructions);
-        writeln!(out, "... {} more rows with {rest} (--top 0 shows them)", left_out.len())?;
+    let (rows, others) = report.others();
+    if rows > 0 {
+        let rest = share(others.iter().map(|cell| cell.count).sum(), report.mix.instructions);
+        writeln!(out, "... {rows} more rows with {rest} (--top 0 shows them)")?;
     }
     if !more_columns.is_empty() {
         let rest = share(more_columns.iter().map(|(_, sum)| sum).sum(), report.mix.instructions);
