@@ -11,6 +11,7 @@ mod missing_dashes;
 mod models;
 mod progress;
 mod status;
+mod taxonomies;
 mod usage;
 
 use std::ffi::OsString;
@@ -61,6 +62,8 @@ enum Command {
     Train(commands::train::Args),
     /// Show, import and export models
     Model(commands::model::Args),
+    /// List, check and show taxonomies: named groups of instructions
+    Taxonomy(commands::taxonomy::Args),
     Truth(commands::truth::Args),
     Validate(commands::validate::Args),
     /// Show what this machine offers for recording
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "training")]
         Command::Train(args) => commands::train::run(&args),
         Command::Model(args) => commands::model::run(&args),
+        Command::Taxonomy(args) => commands::taxonomy::run(&args),
         Command::Truth(args) => commands::truth::run(&args),
         Command::Validate(args) => commands::validate::run(&args),
         Command::Doctor(args) => commands::doctor::run(args),

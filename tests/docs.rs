@@ -170,7 +170,7 @@ fn commands_and_options_exist() {
                 continue;
             }
             assert!(help.contains(&format!("\n  {command} ")), "{at}: there is no command {command}");
-            let subcommand = words.get(1).filter(|_| command == "model").cloned();
+            let subcommand = words.get(1).filter(|_| ["model", "taxonomy"].contains(&command.as_str())).cloned();
             let arguments: Vec<&str> =
                 [Some(command.as_str()), subcommand.as_deref(), Some("--help")].into_iter().flatten().collect();
             let help = helps.entry(arguments.join(" ")).or_insert_with(|| stdout(&arguments));
@@ -243,6 +243,8 @@ fn every_field_of_real_output_is_explained() {
     explains("flow", &read_to_string(&flow).unwrap());
     explains("diff", &json(&["diff", &recording, &flow]));
     explains("doctor", &json(&["doctor"]));
+    explains("taxonomy", &json(&["taxonomy", "show", "isa-packing"]));
+    explains("taxonomy", &json(&["taxonomy", "list"]));
     explains("model", &json(&["model", "show", "software"]));
 
     // The blocks of the recording, taken for exact.

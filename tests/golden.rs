@@ -30,6 +30,17 @@ fn mix_as_a_pivot() {
 }
 
 #[test]
+fn mix_by_form() {
+    check("mix_by_form", &["mix", "--rows", "operands,address-mode", "--columns", "bytes-read", "--top", "12"]);
+}
+
+#[test]
+fn mix_with_comparisons() {
+    let filters = ["--filter", "mnemonic~^(mov|j)", "--filter", "mnemonic!~zx$", "--filter", "length>=3"];
+    check("mix_with_comparisons", &[&["mix", "--rows", "mnemonic,length", "--format", "csv"][..], &filters].concat());
+}
+
+#[test]
 fn mix_by_function_csv() {
     check("mix_by_function_csv", &["mix", "--rows", "module,function", "--format", "csv", "--top", "20"]);
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! iced_x86::Instruction -> Attributes: category, instruction set, elements, width, memory, branch
+//!                      \-> Form: kinds and sizes of operands, bytes of memory, the mode of the address, length
 //!                      \-> Flow: where control goes after it
 //! ```
 
@@ -15,6 +16,7 @@ mod category_table;
 mod code_attributes;
 mod element_table;
 mod flow;
+mod form;
 mod isa;
 mod isa_table;
 mod kinds;
@@ -25,6 +27,7 @@ pub use attributes::Attributes;
 pub use category::Category;
 pub use code_attributes::mnemonic_name;
 pub use flow::Flow;
+pub use form::{AddressMode, Bytes, Form, OperandKind, OperandKinds};
 pub use isa::isa_names;
 pub use kinds::{BranchKind, Element, Encoding, MemoryAccess, Packing, Width};
 pub use vocabulary::UnknownName;

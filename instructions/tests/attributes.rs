@@ -6,12 +6,15 @@ use std::str::FromStr;
 
 use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, Instruction, OpCodeOperandKind, OpKind, Register};
 use instructions::{
-    Attributes, BranchKind, Category, Element, Encoding, MemoryAccess, Packing, UnknownName, Width, isa_names,
-    mnemonic_name,
+    AddressMode, Attributes, BranchKind, Bytes, Category, Element, Encoding, Form, MemoryAccess, OperandKind, Packing,
+    UnknownName, Width, isa_names, mnemonic_name,
 };
 
 /// Bytes from GNU as; see `instructions/make.sh`.
 const INSTRUCTIONS: &str = include_str!("instructions/instructions.txt");
+
+/// The same of forms.
+const FORMS: &str = include_str!("instructions/forms.txt");
 
 fn decode(bytes: &[u8]) -> Instruction {
     let mut decoder = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE);
@@ -40,6 +43,56 @@ fn golden_table() {
         .unwrap();
     }
     insta::assert_snapshot!(table);
+}
+
+#[test]
+fn forms() {
+    let mut table = String::new();
+    for line in FORMS.lines() {
+        let (hex, text) = line.split_once(" | ").unwrap();
+        let form = Form::of(&decode(&bytes(hex)));
+        let size = |bits: Option<u32>| bits.map_or("none".to_owned(), |bits| bits.to_string());
+        let bytes = |bytes: Bytes| match bytes {
+            Bytes::Known(bytes) => bytes.to_string(),
+            Bytes::Unknown => "unknown".to_owned(),
+        };
+        writeln!(
+            table,
+            "{text:50} {} | operands {} vectors {} | reads {} writes {} | {} | immediate {} | length {}",
+            form.operands,
+            size(form.operand_size),
+            size(form.vector_width),
+            bytes(form.bytes_read),
+            bytes(form.bytes_written),
+            form.address_mode,
+            size(form.immediate_size),
+            form.length
+        )
+        .unwrap();
+    }
+    insta::assert_snapshot!(table);
+}
+
+/// What forms and attributes both know of an opcode is the same.
+#[test]
+fn forms_agree_with_attributes() {
+    for instruction in all_opcodes() {
+        let code = instruction.code();
+        let (form, a) = (Form::of(&instruction), Attributes::of(&instruction));
+        let reads = matches!(a.memory, MemoryAccess::Read | MemoryAccess::ReadWrite);
+        let writes = matches!(a.memory, MemoryAccess::Write | MemoryAccess::ReadWrite);
+        assert_eq!(form.bytes_read != Bytes::Known(0), reads, "{code:?}: {form:?}");
+        assert_eq!(form.bytes_written != Bytes::Known(0), writes, "{code:?}: {form:?}");
+        assert_eq!(
+            form.operands.iter().any(|kind| kind == OperandKind::Memory),
+            form.address_mode != AddressMode::None,
+            "{code:?}: {form:?}"
+        );
+        assert!(form.operands.iter().count() <= instruction.op_count() as usize, "{code:?}: {form:?}");
+        if a.packing == Packing::Packed && a.category != Category::Matrix && a.width != Width::None {
+            assert_eq!(form.vector_width.map(|bits| bits.to_string()).as_deref(), Some(a.width.as_str()), "{code:?}");
+        }
+    }
 }
 
 /// Every opcode but the decoder's own and those of Knights Corner: with registers, and with an operand in memory, where these forms
@@ -279,6 +332,8 @@ fn names_are_read_back() {
     check(Width::ALL, Width::as_str);
     check(MemoryAccess::ALL, MemoryAccess::as_str);
     check(BranchKind::ALL, BranchKind::as_str);
+    check(OperandKind::ALL, OperandKind::as_str);
+    check(AddressMode::ALL, AddressMode::as_str);
     let error = "vectorised".parse::<Packing>().unwrap_err();
     assert_eq!(error.to_string(), "no packing is called \"vectorised\"; there are none, scalar, packed");
     assert_eq!(mnemonic_name(iced_x86::Mnemonic::Vfmadd231ps), "vfmadd231ps");

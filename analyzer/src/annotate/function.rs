@@ -53,7 +53,7 @@ pub enum Seen {
     ByOtherSource,
     /// Neither did: it ran seldom or never.
     Not,
-    /// Neither did, nothing leads there, and it does nothing: it fills the space in front of what follows.
+    /// Neither did, nothing leads there, and it does nothing: it fills the space before what follows.
     Padding,
 }
 

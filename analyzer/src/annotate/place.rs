@@ -19,7 +19,7 @@ pub struct Place {
     pub address: Svma,
     /// The function that holds it, demangled; `None` where the code was not read.
     pub function: Option<Arc<str>>,
-    /// How many bytes it is behind the function's symbol.
+    /// How many bytes it is after the function's symbol.
     pub offset: u64,
 }
 

@@ -1,160 +1,163 @@
 //! What a mix can be broken down by.
 
 use std::fmt;
-use std::str::FromStr;
 
-/// A key of rows, columns and filters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Dimension {
+/// Defines the keys: what each is of, its name, and what it is, in words.
+macro_rules! dimensions {
+    ($(#[doc = $about:literal] $variant:ident: $subject:ident = $name:literal,)*) => {
+        /// A key of rows, columns and filters.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Dimension {
+            $(#[doc = $about] $variant,)*
+        }
+
+        impl Dimension {
+            /// All, in the order of the help text.
+            pub const ALL: &'static [Dimension] = &[$(Dimension::$variant),*];
+
+            /// The name on the command line and in JSON.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Dimension::$variant => $name,)*
+                }
+            }
+
+            /// What it is, in a sentence.
+            pub fn about(self) -> &'static str {
+                let about = match self {
+                    $(Dimension::$variant => $about,)*
+                };
+                about.trim()
+            }
+
+            fn subject(self) -> Subject {
+                match self {
+                    $(Dimension::$variant => Subject::$subject,)*
+                }
+            }
+        }
+    };
+}
+
+/// What has the values of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    Task,
+    Block,
+    /// An instruction wherever it is.
+    Instruction,
+    /// A place that debug information tells the source of.
+    Source,
+}
+
+dimensions! {
     /// Name of the function, demangled.
-    Function,
+    Function: Block = "function",
     /// Name of the function in the source, which may be inlined into another.
-    SourceFunction,
+    SourceFunction: Source = "source-function",
     /// Name of the file of the source: as much of the end of its path as no other file has.
-    File,
+    File: Source = "file",
     /// The line of the source, as `file:line`.
-    Line,
+    Line: Source = "line",
     /// Path of the module, as recorded.
-    Module,
+    Module: Block = "module",
     /// The process, as `pid:name`.
-    Process,
+    Process: Task = "process",
     /// The thread, as `tid:name`.
-    Thread,
-    /// Name of the process (`comm`): one key for all processes of a name.
-    Comm,
+    Thread: Task = "thread",
+    /// Name of the process: one key for all processes of a name.
+    Comm: Task = "comm",
     /// The phase that the program was in, as it marked it.
-    Phase,
+    Phase: Task = "phase",
     /// The mnemonic in lower case: `mov`, `jne`.
-    Mnemonic,
-    /// What the instruction is for: data transfer, branch, ...
-    Category,
-    /// The instruction set extension that the instruction came with: `avx2`, `sse4.1`, `base`.
-    Isa,
-    /// legacy, VEX, EVEX, ...
-    Encoding,
-    /// Whether it works on one element or on a vector of them: scalar, packed, none.
-    Packing,
+    Mnemonic: Instruction = "mnemonic",
+    /// What the instruction is for.
+    Category: Instruction = "category",
+    /// The instruction set extension that the instruction came with.
+    Isa: Instruction = "isa",
+    /// How it is encoded.
+    Encoding: Instruction = "encoding",
+    /// Whether it works on one element or on a vector of them.
+    Packing: Instruction = "packing",
     /// Element type of vector and floating-point instructions.
-    Element,
-    /// Operand width in bits.
-    Width,
-    /// Reads or writes memory.
-    Memory,
-    /// What it does to the flow of control: conditional, jump, call, return, none, ...
-    Branch,
+    Element: Instruction = "element",
+    /// Bits that it works with: of the vector if packed, of the element if scalar.
+    Width: Instruction = "width",
+    /// Bits of the widest vector register or packed operand in memory.
+    VectorWidth: Instruction = "vector-width",
+    /// Kinds of its operands, the destination first: `reg-mem`, `mem-imm`, `target`, `none`.
+    Operands: Instruction = "operands",
+    /// Bits of its largest register or operand in memory.
+    OperandSize: Instruction = "operand-size",
+    /// Bits of its largest immediate, as encoded.
+    ImmediateSize: Instruction = "immediate-size",
+    /// Whether it reads or writes memory, the stack included.
+    Memory: Instruction = "memory",
+    /// Bytes that it reads from memory, at most; `unknown` if registers decide.
+    BytesRead: Instruction = "bytes-read",
+    /// Bytes that it writes to memory, at most; `unknown` if registers decide.
+    BytesWritten: Instruction = "bytes-written",
+    /// How it states the address of its operand in memory.
+    AddressMode: Instruction = "address-mode",
+    /// Whether it accesses the stack without naming it: `push`, `call`.
+    Stack: Instruction = "stack",
+    /// What it does to the flow of control.
+    Branch: Instruction = "branch",
     /// With a `lock` prefix, or locked without one.
-    Lock,
+    Lock: Instruction = "lock",
     /// With a repeat prefix.
-    Rep,
-    /// Long latency: division, square root, ...
-    Latency,
+    Rep: Instruction = "rep",
+    /// Long latency: division, square root, and the like.
+    Latency: Instruction = "latency",
+    /// Bytes of the instruction.
+    Length: Instruction = "length",
+    /// Instructions of the basic block.
+    BlockLength: Block = "block-length",
     /// The source chosen for the block.
-    Chosen,
+    Chosen: Block = "chosen",
 }
 
 impl Dimension {
-    /// All, in the order of the help text.
-    pub const ALL: [Dimension; 22] = [
-        Dimension::Function,
-        Dimension::SourceFunction,
-        Dimension::File,
-        Dimension::Line,
-        Dimension::Module,
-        Dimension::Process,
-        Dimension::Thread,
-        Dimension::Comm,
-        Dimension::Phase,
-        Dimension::Mnemonic,
-        Dimension::Category,
-        Dimension::Isa,
-        Dimension::Encoding,
-        Dimension::Packing,
-        Dimension::Element,
-        Dimension::Width,
-        Dimension::Memory,
-        Dimension::Branch,
-        Dimension::Lock,
-        Dimension::Rep,
-        Dimension::Latency,
-        Dimension::Chosen,
-    ];
+    /// The names of all, separated by commas.
+    pub(super) fn names() -> String {
+        Dimension::ALL.iter().map(|key| key.as_str()).collect::<Vec<_>>().join(", ")
+    }
 
-    /// The name on the command line and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Dimension::Function => "function",
-            Dimension::SourceFunction => "source-function",
-            Dimension::File => "file",
-            Dimension::Line => "line",
-            Dimension::Module => "module",
-            Dimension::Process => "process",
-            Dimension::Thread => "thread",
-            Dimension::Comm => "comm",
-            Dimension::Phase => "phase",
-            Dimension::Mnemonic => "mnemonic",
-            Dimension::Category => "category",
-            Dimension::Isa => "isa",
-            Dimension::Encoding => "encoding",
-            Dimension::Packing => "packing",
-            Dimension::Element => "element",
-            Dimension::Width => "width",
-            Dimension::Memory => "memory",
-            Dimension::Branch => "branch",
-            Dimension::Lock => "lock",
-            Dimension::Rep => "rep",
-            Dimension::Latency => "latency",
-            Dimension::Chosen => "chosen",
-        }
+    /// The dimension of a name, or of another name for it.
+    pub fn named(name: &str) -> Option<Self> {
+        let lower = name.trim().to_ascii_lowercase();
+        Some(match lower.as_str() {
+            "branch-kind" | "branchkind" => Dimension::Branch,
+            "source" | "chosen-source" => Dimension::Chosen,
+            "srcline" => Dimension::Line,
+            "srcfile" => Dimension::File,
+            "inlined" => Dimension::SourceFunction,
+            "symbol" | "sym" => Dimension::Function,
+            "dso" => Dimension::Module,
+            "pid" => Dimension::Process,
+            "tid" => Dimension::Thread,
+            _ => return Dimension::ALL.iter().copied().find(|key| key.as_str() == lower),
+        })
     }
 
     /// Whether debug information tells it.
     pub fn is_of_source(self) -> bool {
-        matches!(self, Dimension::SourceFunction | Dimension::File | Dimension::Line)
+        self.subject() == Subject::Source
     }
 
     /// Whether it tells instructions of one block apart.
     pub fn is_of_instruction(self) -> bool {
-        !matches!(
-            self,
-            Dimension::Function
-                | Dimension::Module
-                | Dimension::Process
-                | Dimension::Thread
-                | Dimension::Comm
-                | Dimension::Phase
-                | Dimension::Chosen
-        )
+        self.is_attribute() || self.is_of_source()
+    }
+
+    /// Whether an instruction has it wherever it is.
+    pub fn is_attribute(self) -> bool {
+        self.subject() == Subject::Instruction
     }
 }
 
 impl fmt::Display for Dimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-/// Not the name of a [`Dimension`].
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no key {0:?}; the keys are {list}", list = Dimension::ALL.map(Dimension::as_str).join(", "))]
-pub struct UnknownDimension(pub String);
-
-impl FromStr for Dimension {
-    type Err = UnknownDimension;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let lower = name.trim().to_ascii_lowercase();
-        match lower.as_str() {
-            "branch-kind" | "branchkind" => return Ok(Dimension::Branch),
-            "source" | "chosen-source" => return Ok(Dimension::Chosen),
-            "srcline" => return Ok(Dimension::Line),
-            "srcfile" => return Ok(Dimension::File),
-            "inlined" => return Ok(Dimension::SourceFunction),
-            "symbol" | "sym" => return Ok(Dimension::Function),
-            "dso" => return Ok(Dimension::Module),
-            "pid" => return Ok(Dimension::Process),
-            "tid" => return Ok(Dimension::Thread),
-            _ => {}
-        }
-        Dimension::ALL.into_iter().find(|key| key.as_str() == lower).ok_or_else(|| UnknownDimension(name.to_string()))
     }
 }

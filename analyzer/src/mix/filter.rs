@@ -2,62 +2,78 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::str::FromStr;
 
+use crate::mix::comparison::{Comparison, ComparisonError, matches, split_values};
 use crate::mix::function_name::bare_names;
-use crate::mix::{Dimension, UnknownDimension};
+use crate::mix::{Dimension, Key, Taxonomies, UnknownKey};
 
-/// Keeps what has (or has not) one of the given values. `*` in a value stands for anything.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Keeps what has values that pass a comparison.
+#[derive(Clone, Debug)]
 pub struct Filter {
-    /// The dimension whose values are compared.
-    pub key: Dimension,
-    values: Vec<String>,
-    negated: bool,
+    /// The key whose values are compared.
+    pub key: Key,
+    comparison: Comparison,
     /// Functions that are named by a part of their names: see [`Self::resolve`].
     functions: Vec<String>,
 }
 
-/// A value of a filter that nothing has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a filter names, and nothing has.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Unmatched {
     /// The key of the filter.
-    pub key: Dimension,
-    /// The value, as it was given.
+    pub key: Key,
+    /// The value, as it was given; or the comparison, with its operator.
     pub value: String,
+    /// Whether it is a comparison.
+    pub is_comparison: bool,
     /// The values that there are, in order.
     pub existing: Vec<String>,
 }
 
 /// A filter that cannot be read.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum FilterError {
-    /// There is no `=`.
-    #[error("the filter {0:?} has no '=': write key=value, key=one,other or key!=value")]
-    NoEquals(String),
-    /// The part before `=` is no key.
+    /// There is no operator.
+    #[error("the filter {0:?} has no operator: write key=value, key=one,other, key!=value, key~regex or key>=number")]
+    NoOperator(String),
+    /// The part before the operator is no key.
     #[error(transparent)]
-    Key(#[from] UnknownDimension),
+    Key(#[from] UnknownKey),
+    /// The part after the operator is not what it compares with.
+    #[error(transparent)]
+    Comparison(#[from] ComparisonError),
+    /// The operator compares numbers.
+    #[error("{0} has no numbers to compare; keys that have are {list}", list = numeric_keys())]
+    NoNumbers(Key),
 }
 
 impl Filter {
-    /// Keeps what has one of the values that these texts name, each as behind `key=`.
+    /// Keeps what has one of the values that these texts name, each as after `key=`.
     pub fn any_of(key: Dimension, texts: &[String]) -> Self {
         let values = texts.iter().flat_map(|text| split_values(text)).collect();
-        Filter { key, values, negated: false, functions: Vec::new() }
+        Filter { key: Key::Dimension(key), comparison: Comparison::with(values), functions: Vec::new() }
     }
 
     /// Whether a value passes.
     pub fn keeps(&self, value: &str) -> bool {
-        let is_one = self.values.iter().any(|pattern| matches(pattern, value));
-        (is_one || self.functions.binary_search_by(|name| name.as_str().cmp(value)).is_ok()) != self.negated
+        let is_function = || self.functions.binary_search_by(|name| name.as_str().cmp(value)).is_ok();
+        (self.comparison.names(value) || is_function()) != self.comparison.is_negated()
     }
 
     /// Looks for the values among those that there are, and returns those that nothing has. A value that is no function's whole name, and has
     /// no `*`, stands for all functions that have it as their [bare name](bare_names).
     pub(crate) fn resolve(&mut self, existing: &BTreeSet<String>) -> Vec<Unmatched> {
-        let mut unmatched = Vec::new();
-        for value in &self.values {
+        let unmatched = |value: String, is_comparison: bool| {
+            let existing = existing.iter().cloned().collect();
+            Unmatched { key: self.key.clone(), value, is_comparison, existing }
+        };
+        let Some(values) = self.comparison.patterns() else {
+            let is_named = existing.iter().any(|name| self.comparison.names(name));
+            let comparison = || self.comparison.to_string().trim_start_matches('!').to_owned();
+            return if is_named { Vec::new() } else { vec![unmatched(comparison(), true)] };
+        };
+        let mut not_found = Vec::new();
+        for value in values {
             if existing.iter().any(|name| matches(value, name)) {
                 continue;
             }
@@ -67,67 +83,39 @@ impl Filter {
                 self.functions.extend(named.cloned());
             }
             if self.functions.len() == before {
-                let existing = existing.iter().cloned().collect();
-                unmatched.push(Unmatched { key: self.key, value: value.clone(), existing });
+                not_found.push(unmatched(value.clone(), false));
             }
         }
         self.functions.sort_unstable();
-        unmatched
+        not_found
     }
-}
 
-impl FromStr for Filter {
-    type Err = FilterError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (key, value) = text.split_once('=').ok_or_else(|| FilterError::NoEquals(text.to_string()))?;
-        let (key, negated) = match key.strip_suffix('!') {
-            Some(key) => (key, true),
-            None => (key, false),
-        };
-        Ok(Filter { key: key.parse()?, values: split_values(value), negated, functions: Vec::new() })
+    /// Reads a filter: a key, an operator and what to compare with.
+    ///
+    /// # Errors
+    /// One of them cannot be read, or they do not go together.
+    pub fn read(text: &str, taxonomies: &Taxonomies) -> Result<Self, FilterError> {
+        let no_operator = || FilterError::NoOperator(text.to_string());
+        let (key, rest) = Comparison::split(text).ok_or_else(no_operator)?;
+        let key = Key::named(key, taxonomies)?;
+        let comparison = Comparison::read(rest)?.ok_or_else(no_operator)?;
+        if comparison.needs_numbers() && !key.is_numeric() {
+            return Err(FilterError::NoNumbers(key));
+        }
+        Ok(Filter { key, comparison, functions: Vec::new() })
     }
 }
 
 /// As it is read.
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}{}", self.key, if self.negated { "!=" } else { "=" }, self.values.join(","))
+        write!(f, "{}{}", self.key, self.comparison)
     }
 }
 
-/// Commas separate values, but not those inside brackets: demangled names are full of them.
-fn split_values(text: &str) -> Vec<String> {
-    let mut values = vec![String::new()];
-    let mut depth = 0_i32;
-    for c in text.chars() {
-        match c {
-            '(' | '<' | '[' | '{' => depth += 1,
-            ')' | '>' | ']' | '}' => depth -= 1,
-            _ => {}
-        }
-        match values.last_mut() {
-            Some(value) if c != ',' || depth > 0 => value.push(c),
-            _ => values.push(String::new()),
-        }
-    }
-    values
-}
-
-/// Glob match with `*` only; linear for each star.
-fn matches(pattern: &str, value: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = value.strip_prefix(first) else { return false };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else { return rest.is_empty() };
-    for piece in pieces {
-        match rest.find(piece) {
-            Some(at) => rest = &rest[at + piece.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
+fn numeric_keys() -> String {
+    let numeric = Dimension::ALL.iter().filter(|key| key.is_numeric());
+    numeric.map(|key| key.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -135,29 +123,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_keep_what_they_say() {
-        let check = |filter: &str, value: &str, expected: bool| {
-            let filter: Filter = filter.parse().unwrap();
-            assert_eq!(filter.keeps(value), expected, "{filter:?} {value}");
-        };
-        check("mnemonic=mov", "mov", true);
-        check("mnemonic=mov", "movzx", false);
-        check("mnemonic=mov*", "movzx", true);
-        check("mnemonic=mov,lea", "lea", true);
-        check("mnemonic!=mov,lea", "lea", false);
-        check("mnemonic!=mov,lea", "add", true);
-        check("function=f(int, char)", "f(int, char)", true);
-        check("function=*::fmt<*>::*", "core::fmt<u8, i8>::go", true);
-        check("module=*/libc.so*", "/lib/libc.so.6", true);
-        check("module=*libc", "/lib/libc.so.6", false);
-    }
-
-    #[test]
     fn functions_are_found_without_their_arguments() {
         let existing: BTreeSet<String> =
             ["matmul(int)", "matmul(long)", "f", "f(int)", "g(int)"].map(str::to_owned).into();
         let check = |filter: &str, kept: &[&str], unmatched: &[&str]| {
-            let mut filter: Filter = filter.parse().unwrap();
+            let mut filter = Filter::read(filter, &Taxonomies::default()).unwrap();
             let nothing: Vec<String> = filter.resolve(&existing).into_iter().map(|unmatched| unmatched.value).collect();
             let found: Vec<&String> = existing.iter().filter(|name| filter.keeps(name)).collect();
             assert_eq!(
@@ -177,11 +147,20 @@ mod tests {
         check("function!=h", &["f", "f(int)", "g(int)", "matmul(int)", "matmul(long)"], &["h"]);
         check("function=mat*", &["matmul(int)", "matmul(long)"], &[]);
         check("module=matmul", &[], &["matmul"]);
+        check("function~^mat.*g\\)$", &["matmul(long)"], &[]);
+        check("function~^matmull", &[], &["~^matmull"]);
+        check("function!~^matmull", &["f", "f(int)", "g(int)", "matmul(int)", "matmul(long)"], &["~^matmull"]);
     }
 
     #[test]
     fn a_wrong_filter_says_what_is_wrong() {
-        assert!("mov".parse::<Filter>().unwrap_err().to_string().contains("no '='"));
-        assert!("colour=red".parse::<Filter>().unwrap_err().to_string().contains("mnemonic"));
+        let wrong = |filter: &str| Filter::read(filter, &Taxonomies::default()).unwrap_err().to_string();
+        let check = |filter: &str, part: &str| assert!(wrong(filter).contains(part), "{}", wrong(filter));
+        check("mov", "has no operator");
+        check("mnemonic!mov", "has no operator");
+        check("colour=red", "the keys are function, ");
+        check("length>long", "\"long\" is no whole number");
+        check("packing>=2", "packing has no numbers to compare; keys that have are width, vector-width, ");
+        check("mnemonic~[", "unclosed character class");
     }
 }

@@ -1,13 +1,22 @@
 //! Instruction mixes: block counts times instructions, as a pivot table.
 
+mod comparison;
 mod dimension;
 mod filter;
 mod function_name;
+mod key;
+mod kind;
 mod pivot;
 mod source;
+mod taxonomy;
+mod values;
 
-pub use dimension::{Dimension, UnknownDimension};
+pub use comparison::ComparisonError;
+pub use dimension::Dimension;
 pub use filter::{Filter, FilterError, Unmatched};
 pub use function_name::bare_names;
+pub use key::{Key, UnknownKey};
 pub use pivot::{Cell, Mix, MixError, Query, UNREADABLE, Uncertainty, mix};
 pub use source::NO_SOURCE;
+pub use taxonomy::{Group, Problem, Taxonomies, Taxonomy, TaxonomyError};
+pub use values::Values;

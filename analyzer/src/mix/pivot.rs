@@ -1,6 +1,5 @@
 //! Counts added up by key.
 
-use ::instructions::Attributes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Analysis;
@@ -8,17 +7,18 @@ use crate::CountedModule;
 use crate::address::Svma;
 use crate::code::instructions;
 use crate::counting::{Code, GroupId};
+use crate::mix::kind::Kind;
 use crate::mix::source::{Place, SourceOf, Sources};
-use crate::mix::{Dimension, Filter, Unmatched};
+use crate::mix::{Dimension, Filter, Key, Unmatched};
 use crate::uncertainty::{Design, Interval, Sampled};
 
 /// What to break a mix down by.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// Keys of the rows.
-    pub rows: Vec<Dimension>,
-    /// Keys of the columns; without any there is one column.
-    pub columns: Vec<Dimension>,
+    /// Idss of the rows.
+    pub rows: Vec<Key>,
+    /// Idss of the columns; without any there is one column.
+    pub columns: Vec<Key>,
     /// What to keep; all must hold.
     pub filters: Vec<Filter>,
     /// Threads that read debug information, where a key needs it; the result does not depend on them.
@@ -92,7 +92,7 @@ pub enum MixError {
 pub const UNREADABLE: &str = "[unreadable]";
 
 const MAX_KEYS: usize = 12;
-type Key = [u32; MAX_KEYS];
+type Ids = [u32; MAX_KEYS];
 
 /// Adds up executed instructions by the keys of the query's rows and columns.
 ///
@@ -102,13 +102,13 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
     if query.rows.is_empty() {
         return Err(MixError::NoRows);
     }
-    let shown: Vec<Dimension> = query.rows.iter().chain(&query.columns).copied().collect();
-    let mut keys: Vec<Dimension> = shown.clone();
-    keys.extend(query.filters.iter().map(|filter| filter.key).filter(|key| !shown.contains(key)));
-    keys[shown.len()..].sort_unstable();
-    let mut all = keys.split_off(shown.len());
-    all.dedup();
-    keys.extend(all);
+    let mut keys: Vec<Key> = query.rows.iter().chain(&query.columns).cloned().collect();
+    let shown = keys.len();
+    for filter in &query.filters {
+        if !keys.contains(&filter.key) {
+            keys.push(filter.key.clone());
+        }
+    }
     if keys.len() > MAX_KEYS {
         return Err(MixError::TooManyKeys(keys.len()));
     }
@@ -119,15 +119,23 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
         let of_functions = filters.iter_mut().filter(|filter| filter.key == Dimension::Function);
         of_functions.for_each(|filter| unmatched.extend(filter.resolve(&existing)));
     }
-    let values = Values::default();
-    let mut pivot = Pivot { keys, shown: shown.len(), query, filters, values, sums: HashMap::new() };
+    let mut pivot = Pivot {
+        with_form: keys.iter().any(Key::needs_form),
+        keys,
+        shown,
+        query,
+        filters,
+        values: Values::default(),
+        of_kinds: HashMap::new(),
+        sums: HashMap::new(),
+    };
     let needs_source = pivot.keys.iter().any(|key| key.is_of_source());
     let sources = if needs_source { Sources::read(analysis, query.threads) } else { Sources::default() };
     for module in &analysis.counted {
         pivot.add_module(analysis, module, &sources.of(module));
     }
     for filter in pivot.filters.iter_mut().filter(|filter| filter.key != Dimension::Function) {
-        unmatched.extend(filter.resolve(&pivot.values.seen(filter.key)));
+        unmatched.extend(filter.resolve(&pivot.values.seen(&filter.key, &pivot.keys)));
     }
     Ok(Mix { unmatched, notes: sources.notes(), ..pivot.finish(analysis.design) })
 }
@@ -144,21 +152,25 @@ fn functions(analysis: &Analysis) -> BTreeSet<String> {
 }
 
 struct Pivot<'a> {
-    keys: Vec<Dimension>,
+    keys: Vec<Key>,
     shown: usize,
+    /// Whether a key is of the form of instructions.
+    with_form: bool,
     query: &'a Query,
     /// Those of the query, whose functions have been looked for.
     filters: Vec<Filter>,
     values: Values,
-    sums: HashMap<Key, (f64, Sampled)>,
+    /// The values of attributes, by kind of instruction.
+    of_kinds: HashMap<Kind, Ids>,
+    sums: HashMap<Ids, (f64, Sampled)>,
 }
 
-/// Interned values and, per key, whether a value passes the filters on that key: of all values that there are.
+/// Interned values and, per place of a key, whether a value passes the filters on that key: of all values that there are.
 #[derive(Default)]
 struct Values {
     ids: HashMap<String, u32>,
     texts: Vec<String>,
-    passes: HashMap<(Dimension, u32), bool>,
+    passes: HashMap<(usize, u32), bool>,
 }
 
 impl Values {
@@ -173,15 +185,15 @@ impl Values {
     }
 
     /// All values of a key that has filters.
-    fn seen(&self, key: Dimension) -> BTreeSet<String> {
-        let ids = self.passes.keys().filter(|(of, _)| *of == key).map(|(_, id)| *id);
+    fn seen(&self, key: &Key, keys: &[Key]) -> BTreeSet<String> {
+        let ids = self.passes.keys().filter(|(place, _)| keys.get(*place) == Some(key)).map(|(_, id)| *id);
         ids.map(|id| self.texts[id as usize].clone()).collect()
     }
 
-    fn pass(&mut self, filters: &[Filter], key: Dimension, id: u32) -> bool {
-        *self.passes.entry((key, id)).or_insert_with(|| {
+    fn pass(&mut self, filters: &[Filter], (place, key): (usize, &Key), id: u32) -> bool {
+        *self.passes.entry((place, id)).or_insert_with(|| {
             let text = &self.texts[id as usize];
-            filters.iter().filter(|filter| filter.key == key).all(|filter| filter.keeps(text))
+            filters.iter().filter(|filter| filter.key == *key).all(|filter| filter.keeps(text))
         })
     }
 }
@@ -197,19 +209,25 @@ impl Pivot<'_> {
         });
         counts.sort_unstable_by_key(|(index, group, ..)| (*index, *group));
         let mut functions: HashMap<u32, u32> = HashMap::new();
-        let mut kinds: Vec<(Key, f64)> = Vec::new();
+        let mut kinds: Vec<(Ids, f64)> = Vec::new();
         let mut places: HashMap<Place, u32> = HashMap::new();
         let mut blocks = module.blocks.iter();
         for group_counts in counts.chunk_by(|a, b| a.0 == b.0) {
             let Some(block) = blocks.find(|block| block.index == group_counts[0].0) else { return };
-            let mut of_block: Key = [0; MAX_KEYS];
+            let mut of_block: Ids = [0; MAX_KEYS];
             for (slot, key) in of_block.iter_mut().zip(&self.keys) {
-                *slot = match key {
-                    Dimension::Function => *functions.entry(module.function_id(block.index)).or_insert_with(|| {
-                        self.values.id(&module.function_name(block.index).unwrap_or(UNREADABLE.into()))
-                    }),
-                    Dimension::Module => self.values.id(&analysis.modules.get(module.counts.module).path),
-                    Dimension::Chosen => self.values.id(block.count.chosen.as_str()),
+                *slot = match key.dimension() {
+                    Some(Dimension::Function) => {
+                        *functions.entry(module.function_id(block.index)).or_insert_with(|| {
+                            self.values.id(&module.function_name(block.index).unwrap_or(UNREADABLE.into()))
+                        })
+                    }
+                    Some(Dimension::Module) => self.values.id(&analysis.modules.get(module.counts.module).path),
+                    Some(Dimension::Chosen) => self.values.id(block.count.chosen.as_str()),
+                    Some(Dimension::BlockLength) if module.is_read() => {
+                        self.values.id(&block.size.instructions.to_string())
+                    }
+                    Some(Dimension::BlockLength) => self.values.id(UNREADABLE),
                     _ => 0,
                 };
             }
@@ -239,11 +257,11 @@ impl Pivot<'_> {
         let group = analysis.group(group);
         let mut places = [None; MAX_KEYS];
         for (place, key) in places.iter_mut().zip(&self.keys) {
-            *place = match key {
-                Dimension::Process => Some(self.values.id(&group.process)),
-                Dimension::Thread => Some(self.values.id(&group.thread)),
-                Dimension::Comm => Some(self.values.id(&group.comm)),
-                Dimension::Phase => Some(self.values.id(&group.phase)),
+            *place = match key.dimension() {
+                Some(Dimension::Process) => Some(self.values.id(&group.process)),
+                Some(Dimension::Thread) => Some(self.values.id(&group.thread)),
+                Some(Dimension::Comm) => Some(self.values.id(&group.comm)),
+                Some(Dimension::Phase) => Some(self.values.id(&group.phase)),
                 _ => None,
             };
         }
@@ -255,8 +273,8 @@ impl Pivot<'_> {
         &mut self,
         module: &CountedModule,
         block: &crate::CountedBlock,
-        of_block: Key,
-        kinds: &mut Vec<(Key, f64)>,
+        of_block: Ids,
+        kinds: &mut Vec<(Ids, f64)>,
         (source, places): (&SourceOf<'_>, &mut HashMap<Place, u32>),
     ) {
         kinds.clear();
@@ -276,14 +294,14 @@ impl Pivot<'_> {
             return;
         }
         for instruction in instructions(&code.binary.image, &code.blocks.blocks()[block.index as usize]) {
-            let attributes = Attributes::of(&instruction);
+            let of_kind = self.of_kind(Kind::of(&instruction, self.with_form));
             let mut key = of_block;
-            for (slot, dimension) in key.iter_mut().zip(&self.keys) {
-                if let Some(value) = attribute(&attributes, *dimension) {
-                    *slot = self.values.id(value);
-                } else if dimension.is_of_source() {
+            for ((slot, dimension), attribute) in key.iter_mut().zip(&self.keys).zip(of_kind) {
+                if dimension.is_attribute() {
+                    *slot = attribute;
+                } else if let Some(dimension) = dimension.dimension().filter(|dimension| dimension.is_of_source()) {
                     let address = Svma(instruction.ip());
-                    let place = source.place(*dimension, address);
+                    let place = source.place(dimension, address);
                     *slot = *places.entry(place).or_insert_with(|| self.values.id(&source.value(place, address)));
                 }
             }
@@ -294,11 +312,24 @@ impl Pivot<'_> {
         }
     }
 
-    fn passes(&mut self, cell: &Key) -> bool {
+    /// The values of the attributes, in their places.
+    fn of_kind(&mut self, kind: Kind) -> Ids {
+        *self.of_kinds.entry(kind).or_insert_with(|| {
+            let mut ids = [0; MAX_KEYS];
+            for (slot, key) in ids.iter_mut().zip(&self.keys) {
+                if let Some(value) = key.value_of(&kind) {
+                    *slot = self.values.id(&value);
+                }
+            }
+            ids
+        })
+    }
+
+    fn passes(&mut self, cell: &Ids) -> bool {
         let Self { keys, filters, values, .. } = self;
         // All keys are looked at: what one of them leaves out has values of the others.
-        let all = |all, (key, &id): (&Dimension, &u32)| values.pass(filters, *key, id) && all;
-        filters.is_empty() || keys.iter().zip(cell).fold(true, all)
+        let all = |all, (key, &id): ((usize, &Key), &u32)| values.pass(filters, key, id) && all;
+        filters.is_empty() || keys.iter().enumerate().zip(cell).fold(true, all)
     }
 
     fn finish(self, design: Design) -> Mix {
@@ -328,33 +359,5 @@ impl Pivot<'_> {
         let mut sampled = Sampled::default();
         cells.iter().for_each(|cell| sampled.add(&cell.sampled, 1.0));
         Mix { cells, instructions, sampled, design, unmatched: Vec::new(), notes: Vec::new() }
-    }
-}
-
-fn attribute(attributes: &Attributes, key: Dimension) -> Option<&'static str> {
-    let yes_no = |yes: bool, name: &'static str| Some(if yes { name } else { "none" });
-    match key {
-        Dimension::Mnemonic => Some(attributes.mnemonic),
-        Dimension::Category => Some(attributes.category.as_str()),
-        Dimension::Isa => Some(attributes.isa),
-        Dimension::Encoding => Some(attributes.encoding.as_str()),
-        Dimension::Packing => Some(attributes.packing.as_str()),
-        Dimension::Element => Some(attributes.element.as_str()),
-        Dimension::Width => Some(attributes.width.as_str()),
-        Dimension::Memory => Some(attributes.memory.as_str()),
-        Dimension::Branch => Some(attributes.branch.as_str()),
-        Dimension::Lock => yes_no(attributes.lock, "lock"),
-        Dimension::Rep => yes_no(attributes.rep, "rep"),
-        Dimension::Latency => Some(if attributes.long_latency { "long" } else { "normal" }),
-        Dimension::Function
-        | Dimension::SourceFunction
-        | Dimension::File
-        | Dimension::Line
-        | Dimension::Module
-        | Dimension::Process
-        | Dimension::Thread
-        | Dimension::Comm
-        | Dimension::Phase
-        | Dimension::Chosen => None,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::Analysis;
 use crate::address::Svma;
 use crate::flow::base_name;
-use crate::mix::{Dimension, Query, UNREADABLE, mix};
+use crate::mix::{Dimension, Key, Query, UNREADABLE, mix};
 use crate::uncertainty::interval::NORMAL;
 use crate::uncertainty::sampled::ratio;
 use crate::uncertainty::{COSTS, Design, Sampled};
@@ -53,9 +53,10 @@ impl Rows {
                 }
             }
         }
-        let kinds = Query { rows: vec![Dimension::Isa, Dimension::Packing], ..Query::default() };
+        let kinds = Query { rows: [Dimension::Isa, Dimension::Packing].map(Key::from).to_vec(), ..Query::default() };
         rows.add_mix(analysis, &kinds, |[isa, packing]| RowName::Kind(isa.clone(), packing.clone()));
-        let functions = Query { rows: vec![Dimension::Module, Dimension::Function], ..Query::default() };
+        let functions =
+            Query { rows: [Dimension::Module, Dimension::Function].map(Key::from).to_vec(), ..Query::default() };
         rows.add_mix(analysis, &functions, |[module, function]| {
             RowName::Function(base_name(module), (function != UNREADABLE).then(|| function.clone()))
         });

@@ -25,7 +25,7 @@ pub struct Line {
     pub body: String,
     /// What the body is.
     pub role: Role,
-    /// What is said of it: behind it, or below where there is no room.
+    /// What is said of it: after it, or below where there is no room.
     pub note: String,
 }
 

@@ -14,7 +14,7 @@ pub enum At {
     Between,
     /// It is the last line.
     Last,
-    /// It is behind the block, before the next one.
+    /// It is after the block, before the next one.
     After,
 }
 

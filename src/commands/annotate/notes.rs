@@ -1,4 +1,4 @@
-//! What is said behind instructions, and of loops.
+//! What is said after instructions, and of loops.
 
 use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Branch, CountedLoop, Place, Seen, Target};
 use analyzer::code::Terminator;

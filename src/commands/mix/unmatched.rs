@@ -1,12 +1,15 @@
 //! What to say of values of filters that nothing has.
 
-use analyzer::mix::Unmatched;
+use analyzer::mix::{Dimension, Taxonomies, Unmatched};
 
 use crate::commands::nearest::nearest;
 
 /// A sentence on a value that nothing has, with the names that are nearest to it.
 pub fn sentence(unmatched: &Unmatched) -> String {
-    let Unmatched { key, value, existing } = unmatched;
+    let Unmatched { key, value, is_comparison, existing } = unmatched;
+    if *is_comparison {
+        return format!("nothing has {key}{value} (`hbbp mix --rows {key}` shows what there is)");
+    }
     let nearest = nearest(value, existing);
     let mean = match nearest.as_slice() {
         [] if existing.is_empty() => String::new(),
@@ -17,4 +20,25 @@ pub fn sentence(unmatched: &Unmatched) -> String {
         }
     };
     format!("nothing has the {key} {value:?}{mean}")
+}
+
+/// The key that is nearest to what somebody wrote, if one is near.
+pub fn near_key(written: &str, taxonomies: &Taxonomies) -> Option<String> {
+    let keys = Dimension::ALL.iter().map(|key| key.as_str());
+    let names: Vec<String> =
+        keys.chain(taxonomies.iter().map(|taxonomy| taxonomy.name.as_str())).map(str::to_owned).collect();
+    nearest(written, &names).first().map(|name| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_keys_are_proposed() {
+        let near = |written| near_key(written, &Taxonomies::default());
+        assert_eq!(near("vectorisation").as_deref(), Some("vectorization"));
+        assert_eq!(near("operand_size").as_deref(), Some("operand-size"));
+        assert_eq!(near("colour"), None);
+    }
 }

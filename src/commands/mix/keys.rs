@@ -1,0 +1,56 @@
+//! The keys of a mix, in the help.
+
+use analyzer::mix::{Dimension, Taxonomies, Values};
+use textwrap::{Options, WordSplitter, fill};
+
+/// Columns of the names.
+const NAMES: usize = 19;
+/// Columns of a line: what help has at most.
+const WIDTH: usize = 100;
+/// Longer lists of values are not printed.
+const MOST_VALUES: usize = 40;
+
+/// The examples, and after them all keys with the values that they have.
+pub fn after(examples: &str) -> String {
+    let keys: Vec<String> = Dimension::ALL.iter().map(|key| dimension(*key)).collect();
+    let taxonomies = Taxonomies::default().names();
+    let taxonomies =
+        described("(taxonomies)", &format!("Groups of instructions: {taxonomies}; `hbbp taxonomy` explains them."));
+    format!("{examples}\n\nKeys:\n{}\n{taxonomies}", keys.join("\n"))
+}
+
+fn dimension(key: Dimension) -> String {
+    let values = match key.values() {
+        Values::Words(words) if words.len() <= MOST_VALUES => format!(" One of {}.", words.join(", ")),
+        Values::Words(_) | Values::Text => String::new(),
+        Values::Numbers(words) => format!("{}.", [&["A number"], words].concat().join(" or ")),
+    };
+    described(key.as_str(), &format!("{} {}", key.about().replace('`', ""), values.trim_start()))
+}
+
+fn described(name: &str, about: &str) -> String {
+    let name = format!("  {name:<width$}", width = NAMES - 2);
+    let indent = " ".repeat(NAMES);
+    let options = Options::new(WIDTH)
+        .initial_indent(&name)
+        .subsequent_indent(&indent)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(false);
+    fill(about.trim_end(), options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_explained_in_lines_that_fit() {
+        let help = after("Examples:");
+        for key in Dimension::ALL {
+            let line = help.lines().find(|line| line.split_whitespace().next() == Some(key.as_str()));
+            assert!(line.is_some_and(|line| line.len() > NAMES), "{key}: {help}");
+        }
+        assert!(help.lines().all(|line| line.chars().count() <= WIDTH), "{help}");
+        assert!(help.contains("One of legacy, vex, evex, xop, 3dnow, mvex."), "{help}");
+    }
+}

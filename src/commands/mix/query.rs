@@ -1,0 +1,105 @@
+//! What the options ask for, and the other way round.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use analyzer::counting::{GroupBy, TaskGroups};
+use analyzer::mix::{Dimension, Filter, Key, Query, Taxonomies};
+
+use super::{Args, unmatched};
+use crate::usage::wrong_usage;
+
+/// What is asked for. The process ends with what is wrong, if something is.
+pub fn query(args: &Args, taxonomies: &Taxonomies) -> Query {
+    fn wrong(option: &str, why: impl Display) -> ! {
+        wrong_usage::<Args>("hbbp mix", format!("{option}: {why}"))
+    }
+    let keys = |option: &str, names: &[String]| -> Vec<Key> {
+        let key = |name: &String| {
+            Key::named(name, taxonomies).unwrap_or_else(|error| match unmatched::near_key(name, taxonomies) {
+                Some(near) => wrong(option, format!("there is no key {name:?}: did you mean {near}?")),
+                None => wrong(option, error),
+            })
+        };
+        names.iter().map(key).collect()
+    };
+    let filter = |text: &String| Filter::read(text, taxonomies).unwrap_or_else(|error| wrong("--filter", error));
+    Query {
+        rows: keys("--rows", &args.rows),
+        columns: keys("--columns", &args.columns),
+        filters: args.filters.iter().map(filter).collect(),
+        threads: args.input.analysis.threads(),
+    }
+}
+
+/// The options that ask for the same rows and columns.
+pub fn query_options(query: &Query, taxonomies: &[PathBuf]) -> Vec<OsString> {
+    let keys = |keys: &[Key]| keys.iter().map(Key::to_string).collect::<Vec<_>>().join(",");
+    let mut options = vec!["--rows".to_owned(), keys(&query.rows)];
+    if !query.columns.is_empty() {
+        options.extend(["--columns".to_owned(), keys(&query.columns)]);
+    }
+    options.extend(query.filters.iter().flat_map(|filter| ["--filter".to_owned(), filter.to_string()]));
+    let taxonomies = taxonomies.iter().flat_map(|file| ["--taxonomy".into(), file.into()]);
+    options.into_iter().map(OsString::from).chain(taxonomies).collect()
+}
+
+/// What must be told apart when the samples are counted.
+pub fn group_by(query: &Query) -> GroupBy {
+    let keys = query.rows.iter().chain(&query.columns).chain(query.filters.iter().map(|filter| &filter.key));
+    keys.filter_map(Key::dimension).fold(GroupBy::default(), |by, key| match key {
+        Dimension::Thread => GroupBy { tasks: TaskGroups::Thread, ..by },
+        Dimension::Process | Dimension::Comm => GroupBy { tasks: by.tasks.max(TaskGroups::Process), ..by },
+        Dimension::Phase => GroupBy { phases: true, ..by },
+        _ => by,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::taxonomies::with_files;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// What `--precision` looks at is the same mix.
+    #[test]
+    fn options_ask_for_the_same_query() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("mine.toml");
+        std::fs::write(&file, "name = \"mine\"\ndescription = \"x\"\n").unwrap();
+        let taxonomy = file.to_str().unwrap();
+        let given = [
+            "--rows",
+            "mine,isa",
+            "--columns",
+            "flops",
+            "--filter",
+            "flops>=2",
+            "--filter",
+            "function!~a|b",
+            "--filter",
+            "mnemonic=mov*,lea",
+            "--taxonomy",
+            taxonomy,
+        ];
+        let parsed = |words: Vec<OsString>| Cli::parse_from([OsString::from("x")].into_iter().chain(words)).args;
+        let args = parsed(given.map(OsString::from).to_vec());
+        let asked = query(&args, &with_files(&args.taxonomies).unwrap());
+        let words = query_options(&asked, &args.taxonomies);
+        let args = parsed(words.clone());
+        let again = query(&args, &with_files(&args.taxonomies).unwrap());
+        assert_eq!((&asked.rows, &asked.columns), (&again.rows, &again.columns));
+        let filters = |query: &Query| query.filters.iter().map(Filter::to_string).collect::<Vec<_>>();
+        assert_eq!(filters(&asked), filters(&again));
+        assert_eq!(filters(&asked), ["flops>=2", "function!~a|b", "mnemonic=mov*,lea"]);
+        assert_eq!(words, query_options(&again, &args.taxonomies));
+    }
+}

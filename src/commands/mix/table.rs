@@ -1,0 +1,87 @@
+//! The mix as a table for people.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::slice::from_ref;
+
+use analyzer::mix::Cell;
+
+use super::Report;
+use crate::output::{Align, MARKED, Table, Unit, rounded, share, share_cells};
+
+/// Prints the mix under its head.
+pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    let width = report.width;
+    report.head.print(report.mix.instructions, out, width)?;
+    let across = columns_by_size(report);
+    let unit = if across.len() > 1 { Unit::for_counts_up_to(report.mix.instructions) } else { Unit::ONE };
+    let (columns, more_columns) = across.split_at(columns_that_fit(report, &across, unit, width));
+
+    let mut titles: Vec<(String, Align)> = report.query.rows.iter().map(|key| (key.to_string(), Align::Left)).collect();
+    if !report.query.columns.is_empty() {
+        titles.extend(columns.iter().map(|(column, _)| (title_of(column), Align::Right)));
+    }
+    titles.push((format!("count{}", unit.suffix), Align::Right));
+    titles.extend(["share", "±"].map(|title| (title.into(), Align::Right)));
+    let mut table = Table::new(titles);
+    let mut marked = false;
+    for row in report.rows().take(report.top) {
+        let mut cells = row[0].row.clone();
+        if !report.query.columns.is_empty() {
+            cells.extend(columns.iter().map(|(column, _)| {
+                let cell = row.iter().find(|cell| &cell.column == *column);
+                let shown = |cell: &Cell| unit.show(rounded(cell.count, report.mix.uncertainty(from_ref(cell)).count));
+                cell.map_or(String::new(), shown)
+            }));
+        }
+        let total: f64 = row.iter().map(|cell| cell.count).sum();
+        let uncertainty = report.mix.uncertainty(row);
+        marked |= uncertainty.share.rests_on_little;
+        cells.push(unit.show(rounded(total, uncertainty.count)));
+        cells.extend(share_cells(total, report.mix.instructions, uncertainty.share));
+        table.row(cells);
+    }
+    table.print(out, width)?;
+    let (rows, others) = report.others();
+    if rows > 0 {
+        let rest = share(others.iter().map(|cell| cell.count).sum(), report.mix.instructions);
+        writeln!(out, "... {rows} more rows with {rest} (--top 0 shows them)")?;
+    }
+    if !more_columns.is_empty() {
+        let rest = share(more_columns.iter().map(|(_, sum)| sum).sum(), report.mix.instructions);
+        writeln!(out, "... {} more columns with {rest} do not fit (--format csv has them)", more_columns.len())?;
+    }
+    if marked {
+        writeln!(out, "{MARKED}")?;
+    }
+    Ok(())
+}
+
+/// How many of the columns, largest first, fit beside the row keys.
+fn columns_that_fit(report: &Report<'_>, columns: &[(&Vec<String>, f64)], unit: Unit, width: Option<usize>) -> usize {
+    const ROW_KEY: usize = 14;
+    const COUNT_AND_SHARE: usize = 29;
+    let Some(width) = width else { return columns.len() };
+    let mut left = width.saturating_sub(ROW_KEY * report.query.rows.len() + COUNT_AND_SHARE);
+    let needed = |(column, sum): &(&Vec<String>, f64)| title_of(column).len().max(unit.show(*sum).len()) + 2;
+    let fitting = columns.iter().take_while(|column| {
+        let fits = left >= needed(column);
+        left = left.saturating_sub(needed(column));
+        fits
+    });
+    fitting.count()
+}
+
+fn columns_by_size<'a>(report: &Report<'a>) -> Vec<(&'a Vec<String>, f64)> {
+    let mut sums: BTreeMap<&'a Vec<String>, f64> = BTreeMap::new();
+    for cell in &report.mix.cells {
+        *sums.entry(&cell.column).or_default() += cell.count;
+    }
+    let mut columns: Vec<(&'a Vec<String>, f64)> = sums.into_iter().collect();
+    columns.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    columns
+}
+
+fn title_of(column: &[String]) -> String {
+    column.join("/")
+}

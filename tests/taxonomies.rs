@@ -1,0 +1,145 @@
+//! Taxonomies as keys of mixes, and what `hbbp taxonomy` says of files.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs::write;
+
+use serde_json::Value;
+use support::{Fixture, run, stdout};
+
+const MINE: &str = r#"
+name = "mine"
+description = "Loads by what loads."
+inherits = "flops"
+
+[[group]]
+name = "moved"
+mnemonic = "mov*"
+memory = "read"
+length = ">=4"
+
+[[group]]
+name = "popped"
+stack = true
+not = { any = [{ mnemonic = "push" }, { branch = "!=none" }] }
+"#;
+
+fn mix(fixture: &Fixture, arguments: &[&str]) -> Value {
+    let command = [&["mix"], arguments, &["--format", "json"]].concat();
+    serde_json::from_str(&support::stdout_of(&command, fixture)).unwrap()
+}
+
+fn by_value(mix: &Value, key: &str) -> BTreeMap<String, f64> {
+    let rows = mix["rows"].as_array().unwrap();
+    rows.iter().map(|row| (row[key].as_str().unwrap().to_owned(), row["count"].as_f64().unwrap())).collect()
+}
+
+fn assert_near(one: f64, other: f64, what: &str) {
+    assert!((one - other).abs() <= 1e-9 * other.abs(), "{what}: {one} and {other}");
+}
+
+#[test]
+fn every_instruction_is_in_one_group() {
+    let fixture = Fixture::bursts("objects");
+    let all = mix(&fixture, &[])["instructions"].as_f64().unwrap();
+    let list: Value = serde_json::from_str(&stdout(&["taxonomy", "list", "--format", "json"])).unwrap();
+    let taxonomies = list["taxonomies"].as_array().unwrap();
+    assert!(taxonomies.len() >= 9, "{list}");
+    for taxonomy in taxonomies {
+        let name = taxonomy["name"].as_str().unwrap();
+        let groups = taxonomy["groups"].as_array().unwrap().iter().map(|group| &group["name"]);
+        let known: Vec<&str> = groups.chain([&taxonomy["other"]]).map(|name| name.as_str().unwrap()).collect();
+        let counts = by_value(&mix(&fixture, &["--rows", name]), name);
+        assert_near(counts.values().sum(), all, name);
+        let is_known = |value: &String| known.contains(&value.as_str()) || value == "[unreadable]";
+        assert!(counts.keys().all(is_known), "{name}: {counts:?}");
+    }
+}
+
+#[test]
+fn groups_have_what_filters_with_their_conditions_keep() {
+    let fixture = Fixture::bursts("objects");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    write(&file, MINE).unwrap();
+    let taxonomy = ["--taxonomy", file.to_str().unwrap()];
+    let counts = by_value(&mix(&fixture, &[&taxonomy[..], &["--rows", "mine"]].concat()), "mine");
+    let kept = |filters: &[&str]| {
+        let filters: Vec<&str> = filters.iter().flat_map(|filter| ["--filter", *filter]).collect();
+        mix(&fixture, &[&taxonomy[..], &filters].concat())["instructions"].as_f64().unwrap()
+    };
+    assert_near(counts["moved"], kept(&["mnemonic=mov*", "memory=read", "length>=4"]), "moved");
+    assert_near(counts["popped"], kept(&["stack=stack", "mnemonic!=push", "branch=none"]), "popped");
+    assert_near(counts["moved"], kept(&["mine=moved"]), "mine=moved");
+    assert_near(counts["moved"] + counts["popped"], kept(&["mine~ed$", "mine!~^\\["]), "mine~ed$");
+    // Those of the taxonomy that it inherits.
+    assert!(counts["1"] > 0.0, "{counts:?}");
+    assert_near(counts["1"], kept(&["flops=1", "mine=1"]), "flops=1");
+    let numbers: f64 = counts
+        .iter()
+        .filter(|(name, _)| name.parse::<u64>().is_ok_and(|flops| flops >= 1))
+        .map(|(_, count)| count)
+        .sum();
+    assert_near(numbers, kept(&["mine>=1"]), "mine>=1");
+    // What --top leaves out.
+    let top = mix(&fixture, &["--top", "1"]);
+    let (row, others) = (top["rows"][0]["count"].as_f64().unwrap(), &top["others"]);
+    assert_near(row + others["count"].as_f64().unwrap(), top["instructions"].as_f64().unwrap(), "--top 1");
+    let all = mix(&fixture, &[]);
+    assert_eq!(others["rows"].as_u64().unwrap() as usize, all["rows"].as_array().unwrap().len() - 1);
+    assert!(all["others"].is_null() && others["share_error"].is_f64(), "{others}");
+    // As columns, beside another key.
+    let pivot = mix(&fixture, &[&taxonomy[..], &["--rows", "memory", "--columns", "mine"]].concat());
+    let moved = pivot["rows"].as_array().unwrap().iter().filter(|row| row["mine"] == "moved");
+    assert!(moved.clone().count() > 0 && moved.into_iter().all(|row| row["memory"] == "read"), "{pivot}");
+}
+
+#[test]
+fn wrong_files_are_refused_with_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let file = folder.path().join(name);
+        write(&file, bytes).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let check = |arguments: &[&str], expected: &str| {
+        let output = run(&[&["taxonomy", "check"], arguments].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+        output.status.code().unwrap()
+    };
+    let mine = file("mine.toml", MINE.as_bytes());
+    assert_eq!(check(&[&mine], "1 taxonomy is right"), 0);
+    let child = file("child.toml", b"name = \"child\"\ndescription = \"x\"\ninherits = \"mine\"\n");
+    assert_eq!(check(&[&child, &mine], "2 taxonomies are right"), 0);
+    assert_eq!(check(&[&child], "child.toml:3:12: there is no taxonomy \"mine\" to inherit"), 1);
+    let wrong = file("wrong.toml", MINE.replace("\"read\"", "\"load\"").as_bytes());
+    assert_eq!(check(&[&wrong], "wrong.toml:9:10: memory is never \"load\": it is one of none, read"), 1);
+    assert_eq!(check(&[&file("binary.toml", b"\xff\xfe")], "cannot read the taxonomy"), 1);
+    assert_eq!(check(&["/dev/zero"], "is too large for a taxonomy"), 1);
+    assert_eq!(check(&[folder.path().to_str().unwrap()], "cannot read the taxonomy"), 1);
+    assert_eq!(check(&["absent.toml"], "cannot read the taxonomy absent.toml"), 1);
+
+    let output = run(&["mix", "--taxonomy", &mine, "--rows", "mnie", "absent.data"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("--rows: there is no key \"mnie\": did you mean mine?"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+    let output = run(&["mix", "--columns", "colour", "absent.data"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("--columns: there is no key \"colour\"; the keys are function, "), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_taxonomy_is_shown_with_its_conditions() {
+    let table = stdout(&["taxonomy", "show", "synchronization"]);
+    assert!(table.contains("exchange and add      mnemonic=xadd"), "{table}");
+    let shown: Value = serde_json::from_str(&stdout(&["taxonomy", "show", "isa-packing", "--format", "json"])).unwrap();
+    let group = &shown["groups"][0];
+    assert_eq!((&group["name"], &group["inherits"]), (&"avx-512 packed".into(), &"avx-512 none".into()));
+    assert_eq!(group["conditions"], "encoding=evex and packing=packed");
+    let output = run(&["taxonomy", "show", "absent"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("there is no taxonomy \"absent\"; there are control-flow, "), "{said}");
+}
