@@ -354,6 +354,20 @@ fn on_terminal(columns: usize, variables: &str, arguments: &[String]) -> Option<
     Some(text)
 }
 
+#[test]
+fn a_pager_that_cannot_be_started_is_an_error() {
+    if !support::has("script") {
+        return;
+    }
+    let fixture = Fixture::bursts("objects");
+    let arguments = fixture.input().join("' '");
+    let command = format!("PAGER=/nonexistent/pager '{}' annotate '{arguments}'", env!("CARGO_BIN_EXE_hbbp"));
+    let output =
+        Command::new("script").args(["-qec", &command, "/dev/null"]).env_remove("HBBP_PAGER").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success() && text.contains("the pager cannot be started"), "{text}");
+}
+
 /// The text without sequences that set colours.
 fn without_colours(text: &str) -> String {
     let mut parts = text.split("\x1b[");

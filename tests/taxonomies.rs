@@ -116,10 +116,17 @@ fn wrong_files_are_refused_with_the_place() {
     assert_eq!(check(&[&child], "child.toml:3:12: there is no taxonomy \"mine\" to inherit"), 1);
     let wrong = file("wrong.toml", MINE.replace("\"read\"", "\"load\"").as_bytes());
     assert_eq!(check(&[&wrong], "wrong.toml:9:10: memory is never \"load\": it is one of none, read"), 1);
+    // A regular expression that would need much memory.
+    let large = MINE.replace("\"mov*\"", "\"~(a{1000}){1000}\"");
+    assert_eq!(check(&[&file("large.toml", large.as_bytes())], "large.toml:8:12: "), 1);
     assert_eq!(check(&[&file("binary.toml", b"\xff\xfe")], "cannot read the taxonomy"), 1);
     assert_eq!(check(&["/dev/zero"], "is too large for a taxonomy"), 1);
     assert_eq!(check(&[folder.path().to_str().unwrap()], "cannot read the taxonomy"), 1);
     assert_eq!(check(&["absent.toml"], "cannot read the taxonomy absent.toml"), 1);
+
+    let hostile = MINE.replace("Loads by", "\\u001b[31mLoads by");
+    let shown = stdout(&["taxonomy", "show", "mine", "--taxonomy", &file("hostile.toml", hostile.as_bytes())]);
+    assert!(!shown.contains('\x1b') && shown.contains("Loads by what loads."), "{shown}");
 
     let output = run(&["mix", "--taxonomy", &mine, "--rows", "mnie", "absent.data"]);
     let said = String::from_utf8(output.stderr).unwrap();

@@ -5,6 +5,7 @@ use iced_x86::{
     Register, UsedMemory,
 };
 
+use super::isa::isa;
 use super::operands::Operands;
 use super::vocabulary::vocabulary;
 
@@ -16,7 +17,7 @@ pub struct Form {
     /// Bits of the largest register or operand in memory, masks not counted: `None` if there is none.
     pub operand_size: Option<u32>,
     /// Bits of the widest vector register, or of a packed operand in memory. Unlike [`super::Attributes::width`] that of
-    /// the register also where one element is worked on: `addsd xmm0, xmm1` uses 128 bits.
+    /// the register also where one element is worked on: `addsd xmm0, xmm1` uses 128 bits. `None` for x87.
     pub vector_width: Option<u32>,
     /// Bytes that it reads from memory, with the stack: at most, if a mask or a condition decides.
     pub bytes_read: Bytes,
@@ -115,7 +116,7 @@ impl Form {
         Form {
             operands: operand_kinds(instruction),
             operand_size: operand_size(instruction),
-            vector_width: (vector_bits > 0).then_some(vector_bits as u32),
+            vector_width: (vector_bits > 0 && isa(instruction.code()) != "x87").then_some(vector_bits as u32),
             bytes_read,
             bytes_written,
             address_mode: address_mode(instruction),

@@ -8,7 +8,7 @@ use analyzer::mix::{Taxonomies, Taxonomy};
 use anyhow::anyhow;
 use serde_json::{Value, json};
 
-use crate::output::{Align, Table, TextFormat, terminal_width, write_to};
+use crate::output::{Align, Table, TextFormat, printable, terminal_width, write_to};
 use crate::taxonomies::with_files;
 
 /// Arguments of `taxonomy`.
@@ -104,7 +104,7 @@ fn list(taxonomies: &Taxonomies, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn show(taxonomy: &Taxonomy, out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(out, "# {}: {}", taxonomy.name, taxonomy.description)?;
+    writeln!(out, "# {}: {}", taxonomy.name, printable(&taxonomy.description))?;
     writeln!(
         out,
         "# an instruction is in the first group whose conditions hold; in {:?} if none do\n",

@@ -20,7 +20,13 @@ pub fn page(print: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow:
         }
         None => Ok(()),
     };
-    pager.wait()?;
+    // As a shell says that it cannot run a command.
+    const NOT_RUN: [i32; 2] = [126, 127];
+    let ended = pager.wait()?;
+    anyhow::ensure!(
+        ended.code().is_none_or(|code| !NOT_RUN.contains(&code)),
+        "the pager cannot be started: set HBBP_PAGER (or PAGER) to a command that can, or to nothing for none"
+    );
     printed
 }
 

@@ -8,7 +8,7 @@ use crate::annotate::function::{AnnotatedFunction, Code as FunctionCode};
 use crate::annotate::place::Places;
 use crate::annotate::ranking::{Ranked, Replicated, ranking};
 use crate::annotate::source::{self, Inlined, SourcePlace};
-use crate::annotate::ways::Ways;
+use crate::annotate::ways::{Arrivals, Ways};
 use crate::code::demangle;
 use crate::counting::{AnalysedModule, Code};
 use crate::lines::{SourceIndex, joined, short_names};
@@ -136,6 +136,7 @@ fn absent(analysis: &Analysis, filter: &mut Filter, existing: &BTreeSet<String>)
 fn functions(analysis: &Analysis, ranked: Vec<Ranked>, replicated: &Replicated) -> Vec<AnnotatedFunction> {
     let flow = analysis.flow.as_ref();
     let places = Places::of(analysis);
+    let arrivals = flow.map(|flow| Arrivals::of(flow.flow()));
     let has_mispredictions = flow.is_some_and(|flow| flow.flow().mispredicted_total() > 0.0);
     let mut by_module: BTreeMap<usize, Vec<(usize, Ranked)>> = BTreeMap::new();
     for (rank, of) in ranked.into_iter().enumerate() {
@@ -146,7 +147,10 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, replicated: &Replicated) 
         let module = &analysis.counted[index];
         let Code::Read(code) = &module.counts.code else { continue };
         let flow_index = flow.and_then(|flow| flow.index_of(module.counts.module));
-        let ways = flow.zip(flow_index).and_then(|(flow, index)| Ways::of(flow.flow(), index, code));
+        let ways = flow
+            .zip(arrivals.as_ref())
+            .zip(flow_index)
+            .and_then(|((flow, arrivals), index)| Ways::of(flow.flow(), arrivals, index, code));
         let counted = module.blocks.iter().zip(&replicated.blocks[index]).map(|(block, sampled)| {
             let mut executed = Sampled::default();
             executed.add(sampled, block.size.instructions);

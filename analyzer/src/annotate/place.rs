@@ -24,6 +24,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Where the symbol of the function is that holds it.
+    pub fn symbol(&self) -> Option<Svma> {
+        self.function.is_some().then(|| Svma(self.address.0 - self.offset))
+    }
+
     /// For people: `f`, `f+0x12`, `libc.so.6+0x27c10`.
     pub fn name(&self) -> String {
         match &self.function {

@@ -24,6 +24,8 @@ struct Text {
 
 /// All files together; what would be more is not read.
 const MOST_BYTES: u64 = 64 << 20;
+/// Characters of a line; the rest is cut off, for many instructions may be of one line.
+const MOST_OF_LINE: usize = 512;
 
 impl SourceTexts {
     /// Files are looked for at their recorded paths, under `symfs` if there is one.
@@ -31,7 +33,7 @@ impl SourceTexts {
         SourceTexts { symfs, ..Self::default() }
     }
 
-    /// The text of a line, counted from 1, without its end; `None` where it cannot be read.
+    /// The text of a line, counted from 1, without spaces before and after it and at most 512 characters of it; `None` where it cannot be read.
     pub fn line(&mut self, path: &str, line: u32) -> Option<&str> {
         if !self.files.contains_key(path) {
             let text = self.read(path);
@@ -62,7 +64,9 @@ impl SourceTexts {
             String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         let mut start = 0;
         let lines = text.split_inclusive('\n').map(|line| {
-            let range = start..start + line.trim_end_matches(['\n', '\r']).len();
+            let begin = start + line.len() - line.trim_start().len();
+            let text = line.trim();
+            let range = begin..begin + text.char_indices().nth(MOST_OF_LINE).map_or(text.len(), |(at, _)| at);
             start += line.len();
             range
         });
@@ -76,13 +80,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn long_lines_are_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("min.js");
+        std::fs::write(&path, format!("  a\t\n\t{}\n", "ä".repeat(1 << 20))).unwrap();
+        let (mut texts, path) = (SourceTexts::below(None), path.to_str().unwrap());
+        assert_eq!(texts.line(path, 1), Some("a"));
+        assert_eq!(texts.line(path, 2), Some("ä".repeat(MOST_OF_LINE).as_str()));
+    }
+
+    #[test]
     fn lines_are_counted_from_one() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("loop.c"), b"one\r\n\n  \xff three").unwrap();
         let path = folder.path().join("loop.c").display().to_string();
         let mut texts = SourceTexts::below(None);
         let found: Vec<Option<String>> = (0..5).map(|line| texts.line(&path, line).map(str::to_owned)).collect();
-        assert_eq!(found, [None, Some("one".into()), Some("".into()), Some("  \u{fffd} three".into()), None]);
+        assert_eq!(found, [None, Some("one".into()), Some("".into()), Some("\u{fffd} three".into()), None]);
         let mut below = SourceTexts::below(Some(folder.path().to_owned()));
         assert_eq!(below.line("/loop.c", 1), Some("one"));
         assert_eq!(below.line(&path, 1), None);

@@ -11,9 +11,11 @@ pub(super) struct Ways<'a> {
     of: &'a ModuleFlow,
     /// Executions of the straight way on, by the last instruction of the block.
     fallen: HashMap<Svma, f64>,
-    /// Sorted by where they arrive, then by where they come from.
-    arrivals: Vec<Arrival>,
+    arrivals: &'a [Arrival],
 }
+
+/// The taken branches of a flow by module that they lead to, sorted by where they arrive, then by where they come from.
+pub(super) struct Arrivals(Vec<Vec<Arrival>>);
 
 /// Executions of a taken branch to the module.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,22 +25,26 @@ pub(super) struct Arrival {
     pub count: f64,
 }
 
+impl Arrivals {
+    pub fn of(flow: &Flow) -> Self {
+        let mut arrivals: Vec<Vec<Arrival>> = vec![Vec::new(); flow.modules.len()];
+        for (module, from) in flow.modules.iter().enumerate() {
+            for branch in &from.branches {
+                let from = ModuleAddress { module, at: branch.from };
+                arrivals[branch.to.module].push(Arrival { to: branch.to.at, from, count: branch.count });
+            }
+        }
+        arrivals.iter_mut().for_each(|of| of.sort_unstable_by_key(|arrival| (arrival.to, arrival.from)));
+        Arrivals(arrivals)
+    }
+}
+
 impl<'a> Ways<'a> {
     /// Of a module of a flow; `None` if no range of it is known.
-    pub fn of(flow: &'a Flow, index: usize, code: &AnalysedModule) -> Option<Self> {
+    pub fn of(flow: &'a Flow, arrivals: &'a Arrivals, index: usize, code: &AnalysedModule) -> Option<Self> {
         let of = flow.modules.get(index).filter(|of| !of.ranges.is_empty())?;
-        let mut arrivals = Vec::new();
-        for (module, from) in flow.modules.iter().enumerate() {
-            let here = from.branches.iter().filter(|branch| branch.to.module == index);
-            arrivals.extend(here.map(|branch| Arrival {
-                to: branch.to.at,
-                from: ModuleAddress { module, at: branch.from },
-                count: branch.count,
-            }));
-        }
-        arrivals.sort_unstable_by_key(|arrival| (arrival.to, arrival.from));
         let fallen = code.fall_throughs(of).into_iter().map(|way| (way.from, way.count)).collect();
-        Some(Ways { of, fallen, arrivals })
+        Some(Ways { of, fallen, arrivals: arrivals.0.get(index)? })
     }
 
     /// Where the branch at an address went, by target.
@@ -53,7 +59,7 @@ impl<'a> Ways<'a> {
 
     /// The branches to an address.
     pub fn arrivals(&self, at: Svma) -> &[Arrival] {
-        equal(&self.arrivals, |arrival| arrival.to, at)
+        equal(self.arrivals, |arrival| arrival.to, at)
     }
 }
 

@@ -1,33 +1,30 @@
 //! What files are called.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// As much of the end of each path as no other has: `loop.c`, or `a/loop.c` and `b/loop.c`.
+/// As much of the end of each path as no other has: `loop.c`, or `a/loop.c` and `b/loop.c`. The whole path where another one ends with it.
 pub(crate) fn short_names(paths: &BTreeSet<String>) -> BTreeMap<String, String> {
-    let mut names = BTreeMap::new();
-    let mut left: Vec<&String> = paths.iter().collect();
-    let mut parts = 1;
-    while !left.is_empty() {
-        let mut ends: HashMap<&str, u32> = HashMap::new();
-        left.iter().for_each(|path| *ends.entry(end(path, parts)).or_default() += 1);
-        left.retain(|path| {
-            let own = end(path, parts);
-            // The whole path is its own, even where another one ends with it.
-            let is_decided = ends.get(own) == Some(&1) || own.len() == path.len();
-            if is_decided {
-                names.insert((*path).clone(), own.to_owned());
-            }
-            !is_decided
-        });
-        parts += 1;
-    }
-    names
+    // Those that have most in common are next to each other.
+    let mut sorted: Vec<&String> = paths.iter().collect();
+    sorted.sort_by(|one, other| parts(one).cmp(parts(other)));
+    let in_common = |(one, other): (&&String, &&String)| {
+        parts(one).zip(parts(other)).take_while(|(one, other)| one == other).count()
+    };
+    let with_next: Vec<usize> = sorted.iter().zip(sorted.iter().skip(1)).map(in_common).collect();
+    let before = [0].into_iter().chain(with_next.iter().copied());
+    let after = with_next.iter().copied().chain([0]);
+    let most = before.zip(after).map(|(before, after)| before.max(after));
+    sorted.iter().zip(most).map(|(path, common)| ((*path).clone(), end(path, common + 1).to_owned())).collect()
+}
+
+/// The parts of a path, the last one first.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.rsplit('/')
 }
 
 /// The last so many parts of a path; all of it where it has no more.
 fn end(path: &str, parts: usize) -> &str {
-    let slashes = path.rmatch_indices('/').map(|(at, _)| at);
-    slashes.take(parts).nth(parts - 1).map_or(path, |at| path.get(at + 1..).unwrap_or(path))
+    path.rmatch_indices('/').nth(parts - 1).map_or(path, |(at, _)| path.get(at + 1..).unwrap_or(path))
 }
 
 #[cfg(test)]
@@ -47,6 +44,7 @@ mod tests {
         assert_eq!(names(&["a/loop.c", "/src/a/loop.c"]), ["a/loop.c", "src/a/loop.c"]);
         assert_eq!(names(&["loop.c", "/loop.c"]), ["loop.c", "/loop.c"]);
         assert_eq!(names(&["", "/"]), ["", "/"]);
+        assert_eq!(names(&["x/a/l", "y/a/l", "y/b/l"]), ["x/a/l", "y/a/l", "b/l"]);
         assert_eq!(names(&[]), Vec::<String>::new());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use regex::{Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 
 /// A test that a value of a key passes or not: an operator and what is after it.
 #[derive(Clone, Debug)]
@@ -30,8 +30,8 @@ enum Order {
 /// The operators, those first that begin with another one.
 const OPERATORS: [&str; 8] = ["!=", "!~", "<=", ">=", "=", "~", "<", ">"];
 
-/// Bytes that a compiled regular expression may have.
-const REGEX_SIZE: usize = 1 << 20;
+/// Bytes that a compiled regular expression may have: a file of a taxonomy can have thousands.
+const REGEX_SIZE: usize = 1 << 15;
 
 /// An operator with something after it that it cannot compare with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,7 +77,7 @@ impl Comparison {
             ">" => number(Order::More)?,
             ">=" => number(Order::AtLeast)?,
             "~" | "!~" => {
-                let regex = RegexBuilder::new(value).size_limit(REGEX_SIZE).build();
+                let regex = RegexBuilder::new(value).unicode(false).size_limit(REGEX_SIZE).build();
                 Test::Matches(regex.map_err(|error| ComparisonError::Regex(error.to_string()))?)
             }
             _ => Test::Is(split_values(value)),
@@ -94,7 +94,7 @@ impl Comparison {
     pub(crate) fn names(&self, value: &str) -> bool {
         match &self.test {
             Test::Is(patterns) => patterns.iter().any(|pattern| matches(pattern, value)),
-            Test::Matches(regex) => regex.is_match(value),
+            Test::Matches(regex) => regex.is_match(value.as_bytes()),
             Test::Number(order, other) => value.parse::<u64>().is_ok_and(|number| match order {
                 Order::Less => number < *other,
                 Order::AtMost => number <= *other,

@@ -15,9 +15,9 @@ use crate::uncertainty::{Design, Interval, Sampled};
 /// What to break a mix down by.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// Idss of the rows.
+    /// Keys of the rows.
     pub rows: Vec<Key>,
-    /// Idss of the columns; without any there is one column.
+    /// Keys of the columns; without any there is one column.
     pub columns: Vec<Key>,
     /// What to keep; all must hold.
     pub filters: Vec<Filter>,

@@ -67,3 +67,6 @@ vgatherdps zmm0{k1}, dword ptr [rdi+zmm1*4]
 vscatterqpd qword ptr [rdi+zmm1*8]{k1}, zmm0
 vmovups ymmword ptr [rsp-32], ymm0
 vzeroupper
+fld dword ptr [rdi]
+fadd qword ptr [rdi]
+fstp dword ptr [rdi]

@@ -145,7 +145,7 @@ fn inlined(report: &Report<'_>, inlined: &Inlined<'_>) -> String {
 }
 
 fn source_line(report: &Report<'_>, place: SourcePlace<'_>, texts: &mut SourceTexts) -> String {
-    let text = texts.line(place.path, place.line).map_or(String::new(), |text| format!("  {}", text.trim()));
+    let text = texts.line(place.path, place.line).map_or(String::new(), |text| format!("  {text}"));
     format!("{}{}", name(report, place), text.replace('\t', " "))
 }
 

@@ -40,8 +40,8 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record(TITLES)?;
     for function in &report.annotation.functions {
+        let mut before = None;
         for (index, block) in function.blocks.iter().enumerate() {
-            let mut before = None;
             for instruction in &block.instructions {
                 csv.write_record(row(report, function, (index, block), instruction, before))?;
                 before = Some(instruction.address);
@@ -66,9 +66,10 @@ fn row(
     let place = report.annotation.place(function, instruction.address);
     let begun = report.annotation.begun(function, before, instruction.address);
     let names: Vec<&str> = begun.iter().map(|inlined| inlined.function.as_deref().unwrap_or_default()).collect();
+    let is_first = block.instructions.first().is_some_and(|first| first.address == instruction.address);
     let is_last = block.instructions.last().is_some_and(|last| last.address == instruction.address);
     let innermost = function.innermost(block);
-    let headed = innermost.filter(|one| before.is_none() && one.header == index);
+    let headed = innermost.filter(|one| is_first && one.header == index);
     let branch = block.branch.as_ref().filter(|_| is_last);
     let all = branch.and_then(|branch| branch.taken).unwrap_or(0.0);
     let target = branch.map(|branch| match &branch.target {

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use analyzer::address::Svma;
 use analyzer::annotate::{
     AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Inlined, Place, SourcePlace, Target,
 };
@@ -26,6 +27,8 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn function(report: &Report<'_>, function: &AnnotatedFunction) -> Value {
     let gap = |gap: &std::ops::Range<_>| json!({"start": gap.start, "end": gap.end});
+    let mut before = None;
+    let blocks: Value = function.blocks.iter().map(|of| block(report, function, of, &mut before)).collect();
     json!({
         "name": function.name,
         "module": report.module(function),
@@ -36,15 +39,19 @@ fn function(report: &Report<'_>, function: &AnnotatedFunction) -> Value {
         "share_error": function.share_interval.half_width,
         "rests_on_little": function.share_interval.rests_on_little,
         "calls": function.calls,
-        "blocks": function.blocks.iter().map(|of| block(report, function, of)).collect::<Value>(),
+        "blocks": blocks,
         "not_readable": function.unreadable.iter().map(gap).collect::<Value>(),
         "loops": function.loops.as_ref().map(|loops| loops.iter().map(of_loop).collect::<Value>()),
     })
 }
 
-fn block(report: &Report<'_>, function: &AnnotatedFunction, block: &AnnotatedBlock) -> Value {
-    let before = block.instructions.iter().map(|before| Some(before.address));
-    let instructions = block.instructions.iter().zip([None].into_iter().chain(before));
+/// `before`: the instruction before the block, which becomes its last.
+fn block(
+    report: &Report<'_>,
+    function: &AnnotatedFunction,
+    block: &AnnotatedBlock,
+    before: &mut Option<Svma>,
+) -> Value {
     json!({
         "start": block.start,
         "end": block.end,
@@ -62,8 +69,10 @@ fn block(report: &Report<'_>, function: &AnnotatedFunction, block: &AnnotatedBlo
         "bias": block.count.is_some_and(|count| count.bias),
         "loop": block.innermost,
         "branch": block.branch.as_ref().map(branch),
-        "instructions": instructions
-            .map(|(of, before)| instruction(report, function, of, before))
+        "instructions": block
+            .instructions
+            .iter()
+            .map(|of| instruction(report, function, of, before.replace(of.address)))
             .collect::<Value>(),
     })
 }
@@ -72,7 +81,7 @@ fn instruction(
     report: &Report<'_>,
     function: &AnnotatedFunction,
     instruction: &AnnotatedInstruction,
-    before: Option<analyzer::address::Svma>,
+    before: Option<Svma>,
 ) -> Value {
     let mut value = json!({"address": instruction.address, "text": instruction.text});
     if let Some(members) = value.as_object_mut().filter(|_| report.has_source) {

@@ -58,8 +58,9 @@ fn rate(part: f64) -> String {
     }
 }
 
+/// Functions of one name can be several: it must be the same symbol.
 fn is_outside(function: &AnnotatedFunction, target: &Place) -> bool {
-    target.function.as_deref() != Some(function.name.as_str())
+    target.function.as_deref() != Some(function.name.as_str()) || target.symbol() != Some(function.start)
 }
 
 fn taken(function: &AnnotatedFunction, block: &AnnotatedBlock, branch: &Branch) -> Option<String> {

@@ -57,12 +57,10 @@ fn title(report: &Report<'_>, function: &AnnotatedFunction, out: &mut dyn Write)
     let [part, error] = share_cells(function.executed, report.instructions, function.share_interval);
     let error = if error.is_empty() { error } else { format!(" ± {error}") };
     let executed = count(rounded(function.executed, function.executed_interval));
-    let width = function.executed_interval.half_width;
-    let width =
-        width.map_or(String::new(), |width| format!(" ± {}", count(rounded(width, function.executed_interval))));
-    let mut facts = vec![format!("{part}{error} of all instructions: {executed}{width}")];
+    let mut facts = vec![format!("{part}{error} of all instructions: {executed}")];
     facts.extend(function.calls.map(|calls| match calls {
         0.0 => "no call of it was seen".to_owned(),
+        1.0 => "1 call".to_owned(),
         calls => format!("{} calls", count(calls)),
     }));
     let seen = function.blocks.iter().filter(|block| code::is_seen(block)).count();

@@ -60,12 +60,15 @@ impl Attribute {
             }
             _ => Extent::Unknown,
         };
-        match &extent {
-            Extent::Words(passing) if passing.iter().all(|bits| *bits == 0) => {
-                Err(Problem::HoldsForNothing(format!("{key}{comparison}")))
-            }
-            _ => Ok(Self { key, comparison, extent }),
+        let holds_for_nothing = match &extent {
+            Extent::Words(passing) => passing.iter().all(|bits| *bits == 0),
+            Extent::Numbers(around) => !around.iter().any(|value| comparison.holds(value)),
+            Extent::Unknown => false,
+        };
+        if holds_for_nothing {
+            return Err(Problem::HoldsForNothing(format!("{key}{comparison}")));
         }
+        Ok(Self { key, comparison, extent })
     }
 
     /// Whether it is known that every value that passes the other one passes this.

@@ -211,6 +211,8 @@ fn errors_say_what_and_where() {
         "0.toml:5:12: memory is never \"load\": it is one of none, read, write, read-write",
     );
     check("[[group]]\nname = \"a\"\nmnemonic = [\"div*\", \"idvi\"]", "0.toml:5:21: mnemonic is never \"idvi\"");
+    check("[[group]]\nname = \"a\"\nlength = \"<0\"", "0.toml:5:10: no instruction has length<0");
+    check("[[group]]\nname = \"a\"\nlength = \"08\"", "0.toml:5:10: no instruction has length=08");
     check("[[group]]\nname = \"a\"\nlength = \"long\"", "0.toml:5:10: length is never \"long\": it is a number");
     check(
         "[[group]]\nname = \"a\"\nlength = \">=long\"",
