@@ -13,7 +13,7 @@ const MOST_VALUES: usize = 40;
 /// The examples, and after them all keys with the values that they have.
 pub fn after(examples: &str) -> String {
     let keys: Vec<String> = Dimension::ALL.iter().map(|key| dimension(*key)).collect();
-    let taxonomies = Taxonomies::default().names();
+    let taxonomies = Taxonomies::built_in_names();
     let taxonomies =
         described("(taxonomies)", &format!("Groups of instructions: {taxonomies}; `hbbp taxonomy` explains them."));
     format!("{examples}\n\nKeys:\n{}\n{taxonomies}", keys.join("\n"))

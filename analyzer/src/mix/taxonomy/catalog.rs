@@ -40,6 +40,13 @@ impl Default for Taxonomies {
 }
 
 impl Taxonomies {
+    /// The names of those that come with the program, separated by commas. Their files are not read: help is made whenever the program starts.
+    pub fn built_in_names() -> String {
+        let mut names = BUILT_IN.map(|(file, _)| file.trim_end_matches(".toml"));
+        names.sort_unstable();
+        names.join(", ")
+    }
+
     #[cfg(test)]
     pub(super) fn built_in_error() -> Option<TaxonomyError> {
         Taxonomies(BTreeMap::new()).with(&BUILT_IN).err()
