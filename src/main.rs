@@ -38,10 +38,13 @@ Examples:
 
 Exit status: 0 done, 1 failed, 2 wrong usage. With a command to record, its exit status is passed on.";
 
+/// The commands, each with what the list of them says. Their arguments and help are made only for the one that is given.
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Record a command, a process or the whole machine
     Record(Box<commands::record::Args>),
+    /// Switch a recording that is being made on or off, or mark a phase of it
     Control(commands::control::Args),
     #[command(hide = true)]
     Again(commands::again::Args),
@@ -51,10 +54,13 @@ enum Command {
     Blocks(commands::blocks::Args),
     /// Print the hottest functions, instruction by instruction, with counts, branches and loops
     Annotate(commands::annotate::Args),
+    /// Write a profile for a compiler, an optimizer or another tool
     Export(commands::export::Args),
+    /// Add up recordings of one host or many into one file, which `export` and `diff` read like a recording
     Merge(commands::merge::Args),
+    /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
     Diff(commands::diff::Args),
-    /// Label every block of a recording with the source that is nearer the truth
+    /// Label every block of a recording with the source that is nearer the truth, as CSV for `hbbp train`
     #[cfg(feature = "training")]
     Label(commands::label::Args),
     /// Train a model that chooses the source of each block
@@ -64,10 +70,13 @@ enum Command {
     Model(commands::model::Args),
     /// List, check and show taxonomies: named groups of instructions
     Taxonomy(commands::taxonomy::Args),
+    /// Count exactly how often every basic block runs, by instrumentation
     Truth(commands::truth::Args),
+    /// Measure how good the counts of a recording are, against exact counts
     Validate(commands::validate::Args),
-    /// Show what this machine offers for recording
+    /// Show what this machine offers, what `hbbp record` would use, and what would give more
     Doctor(commands::doctor::Args),
+    /// Measure how far away data is on this machine, for recordings to come
     Calibrate(commands::calibrate::Args),
 }
 

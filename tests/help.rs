@@ -14,6 +14,12 @@ fn every_command_explains_its_options_with_examples() {
     assert!(names.len() > 10, "{help}");
     for name in names {
         let help = stdout(&[name, "--help"]);
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let about = words(help.split("\n\n").next().unwrap());
+        assert!(
+            words(list).contains(&format!("{name} {about}")),
+            "{name} is {about:?} in its help, and not in the list: {list}"
+        );
         assert!(
             help.contains("Usage: hbbp") && help.contains("Examples:\n") && help.contains("\n  hbbp "),
             "{name}: {help}"

@@ -134,7 +134,7 @@ fn memory(instruction: &Instruction) -> MemoryAccess {
     }
 }
 
-fn is_memory(kind: OpKind) -> bool {
+pub(super) fn is_memory(kind: OpKind) -> bool {
     matches!(
         kind,
         OpKind::Memory

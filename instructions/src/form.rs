@@ -5,6 +5,7 @@ use iced_x86::{
     Register, UsedMemory,
 };
 
+use super::code_attributes::is_memory;
 use super::isa::isa;
 use super::operands::Operands;
 use super::vocabulary::vocabulary;
@@ -139,13 +140,9 @@ fn operand_kinds(instruction: &Instruction) -> OperandKinds {
     for (slot, (_, kind)) in kinds.0.iter_mut().zip(operands(instruction)) {
         *slot = Some(match kind {
             OpKind::Register => OperandKind::Register,
-            OpKind::NearBranch16
-            | OpKind::NearBranch32
-            | OpKind::NearBranch64
-            | OpKind::FarBranch16
-            | OpKind::FarBranch32 => OperandKind::Target,
+            kind if is_memory(kind) => OperandKind::Memory,
             kind if immediate_bits(kind).is_some() => OperandKind::Immediate,
-            _ => OperandKind::Memory,
+            _ => OperandKind::Target,
         });
     }
     kinds
@@ -154,14 +151,8 @@ fn operand_kinds(instruction: &Instruction) -> OperandKinds {
 fn operand_size(instruction: &Instruction) -> Option<u32> {
     let bits = operands(instruction).filter_map(|(index, kind)| match kind {
         OpKind::Register if !instruction.op_register(index).is_k() => Some(instruction.op_register(index).size()),
-        OpKind::Register => None,
-        kind if immediate_bits(kind).is_some() => None,
-        OpKind::NearBranch16
-        | OpKind::NearBranch32
-        | OpKind::NearBranch64
-        | OpKind::FarBranch16
-        | OpKind::FarBranch32 => None,
-        _ => Some(instruction.memory_size().size()),
+        kind if is_memory(kind) => Some(instruction.memory_size().size()),
+        _ => None,
     });
     bits.max().filter(|&bytes| bytes > 0).map(|bytes| bytes as u32 * 8)
 }
@@ -190,15 +181,7 @@ fn address_mode(instruction: &Instruction) -> AddressMode {
     for (_, kind) in operands(instruction) {
         match kind {
             OpKind::Memory => return stated_address(instruction),
-            OpKind::MemorySegSI
-            | OpKind::MemorySegESI
-            | OpKind::MemorySegRSI
-            | OpKind::MemorySegDI
-            | OpKind::MemorySegEDI
-            | OpKind::MemorySegRDI
-            | OpKind::MemoryESDI
-            | OpKind::MemoryESEDI
-            | OpKind::MemoryESRDI => mode = AddressMode::Implied,
+            kind if is_memory(kind) => mode = AddressMode::Implied,
             _ => {}
         }
     }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use collector::session::run_again;
 use rustix::process::getppid;
 
-/// Arguments of `again`.
+/// Run a command again and again, as one
 #[derive(clap::Args)]
 pub struct Args {
     /// Where the files are.

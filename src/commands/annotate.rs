@@ -12,16 +12,15 @@ use std::process::ExitCode;
 
 use analyzer::Analysis;
 use analyzer::annotate::{AnnotatedFunction, Annotation, NoFunction, Query, Seen, SourceTexts, annotate};
-use analyzer::code::Terminator;
 use analyzer::mix::{Dimension, Filter};
 use anyhow::bail;
 
-use crate::commands::nearest::nearest;
+use crate::commands::nearest::did_you_mean;
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
 use crate::output;
 use crate::output::{Colours, Format, Head, OutputArgs, Precision, page, write_to};
 
-/// Arguments of `annotate`.
+/// Print the hottest functions, instruction by instruction, with counts, branches and loops
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -102,6 +101,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         }
     }
     let mut head = Head::of(&analysis);
+    head.verbose = args.output.verbose;
     head.precision = Precision::of(&analysis, annotation.shares.iter().copied());
     let is_read_at_once = args.output.is_read_at_once();
     let report = Report {
@@ -140,13 +140,7 @@ fn sentence(nothing: &NoFunction) -> String {
     if *is_there {
         return format!("the function {name:?} was not seen: nothing was sampled in it, so it ran seldom or never");
     }
-    let mean = match nearest(name, existing).as_slice() {
-        [] => " (`hbbp mix --rows function` shows what there is)".to_owned(),
-        names => {
-            let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-            format!(": did you mean --function {}?", names.join(" or "))
-        }
-    };
+    let mean = did_you_mean(name, existing, Dimension::Function.as_str(), "--function", str::to_owned);
     format!("nothing has the function {name:?}{mean}")
 }
 
@@ -170,18 +164,5 @@ fn word(seen: Seen) -> &'static str {
         Seen::ByOtherSource => "by-other-source",
         Seen::Not => "not-seen",
         Seen::Padding => "padding",
-    }
-}
-
-/// What a branch is called.
-fn kind(kind: Terminator) -> &'static str {
-    match kind {
-        Terminator::Conditional => "conditional",
-        Terminator::Jump => "jump",
-        Terminator::IndirectJump => "indirect-jump",
-        Terminator::Call => "call",
-        Terminator::IndirectCall => "indirect-call",
-        Terminator::Return => "return",
-        _ => "other",
     }
 }

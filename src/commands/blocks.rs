@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analyzer::counting::GroupBy;
-use analyzer::uncertainty::{Interval, Sampled};
+use analyzer::uncertainty::{Interval, SampledBlocks};
 use analyzer::{Analysis, CountedBlock, CountedModule};
 use anyhow::Context;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::output::{
     Align, Format, Head, MARKED, OutputArgs, Precision, Table, count, rounded, share, share_cells, write_to,
 };
 
-/// Arguments of `blocks`.
+/// Print how often every basic block ran
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -89,6 +89,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let top = args.output.format.rows(args.top);
     let instructions = analysis.instructions();
     let mut head = Head::of(&analysis);
+    head.verbose = args.output.verbose;
     head.precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
     let left_out = keep_largest(&mut rows, top, args.output.format == Format::Table);
     write_to(args.output.file.as_deref(), |out| match args.output.format {
@@ -107,23 +108,13 @@ impl Row<'_> {
 
 /// All blocks, by module and address.
 fn all_rows(analysis: &Analysis) -> Vec<Row<'_>> {
-    let sampled: Vec<Vec<Sampled>> = analysis.counted.iter().map(CountedModule::sampled_blocks).collect();
-    let modules = || analysis.counted.iter().zip(&sampled).enumerate();
-    let mut whole = Sampled::default();
-    for (_, (module, sampled)) in modules() {
-        module.blocks.iter().zip(sampled).for_each(|(block, sampled)| whole.add(sampled, block.size.instructions));
-    }
-    let instructions = analysis.instructions();
+    let sampled = SampledBlocks::of(analysis);
     let mut rows = Vec::new();
-    for (module_index, (module, sampled)) in modules() {
-        for (block, sampled) in module.blocks.iter().zip(sampled) {
-            let mut executed = Sampled::default();
-            executed.add(sampled, block.size.instructions);
-            let part = (block.count.count * block.size.instructions, &executed);
-            let count = analysis.design.interval(block.count.count, sampled);
-            let share = analysis.design.share(part, (instructions, &whole));
-            rows.push(Row { module_index, module, block, count, share });
-        }
+    for (module_index, module) in analysis.counted.iter().enumerate() {
+        rows.extend(sampled.of_module(module_index).map(|(block, replicates)| {
+            let [count, share] = sampled.intervals(block, replicates);
+            Row { module_index, module, block, count, share }
+        }));
     }
     rows
 }

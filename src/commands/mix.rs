@@ -19,7 +19,7 @@ use crate::output::{Format, Head, OutputArgs, Precision, write_to};
 use crate::taxonomies::with_files;
 use query::{group_by, query, query_options};
 
-/// Arguments of `mix`.
+/// Print the instruction mix as a pivot table
 #[derive(clap::Args)]
 #[command(after_help = keys::after(EXAMPLES))]
 pub struct Args {
@@ -96,6 +96,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         without_source(&query.rows, &result).iter().for_each(output::say);
     }
     let mut head = Head::of(&analysis);
+    head.verbose = args.output.verbose;
     head.precision = Precision::of(
         &analysis,
         result.cells.chunk_by(|a, b| a.row == b.row).map(|row| {

@@ -10,7 +10,7 @@ use model::{Chooser, PublishedRule, SourcePair};
 use crate::models::{Found, PUBLISHED, for_pair, imported_file, named, read};
 use crate::output::{Align, Table, TextFormat, evidence, terminal_width, tree, write_to};
 
-/// Arguments of `model`.
+/// Show, import and export models
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -7,6 +7,24 @@ const MOST: usize = 3;
 /// How alike they must be, 0 to 1.
 const ALIKE: f64 = 0.7;
 
+/// What to give an option instead of a value that nothing has, or how to see what there is of a key.
+pub fn did_you_mean(
+    value: &str,
+    existing: &[String],
+    key: &str,
+    option: &str,
+    written: impl Fn(&str) -> String,
+) -> String {
+    match nearest(value, existing).as_slice() {
+        [] if existing.is_empty() => String::new(),
+        [] => format!(" (`hbbp mix --rows {key}` shows what there is)"),
+        names => {
+            let names: Vec<String> = names.iter().map(|name| format!("'{}'", written(name))).collect();
+            format!(": did you mean {option} {}?", names.join(" or "))
+        }
+    }
+}
+
 /// The existing names that are most like a value, the nearest first.
 pub fn nearest<'a>(value: &str, existing: &'a [String]) -> Vec<&'a str> {
     let mut names: Vec<(f64, &str)> = existing.iter().map(|name| (likeness(value, name), name.as_str())).collect();

@@ -38,7 +38,7 @@ pub use crate::commands::record::sampling::{SAMPLING, SamplingArgs};
 use crate::commands::record::simulation::{SimulationArgs, TruthFile};
 use crate::output;
 
-/// Record a program's event samples and branch stacks
+/// Record a command, a process or the whole machine
 ///
 /// Without options, the events are the best the machine has (see `hbbp doctor`), and branches are traced in software where the
 /// hardware records none. Whatever is weaker than it could be is printed and written into the recording. The exit status is that of the

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::output::{Align, Table, TextFormat, printable, terminal_width, write_to};
 use crate::taxonomies::with_files;
 
-/// Arguments of `taxonomy`.
+/// List, check and show taxonomies: named groups of instructions
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

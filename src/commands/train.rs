@@ -11,7 +11,7 @@ use model::{Parameters, SourcePair, Weighting};
 use crate::output::{Align, Table, dot, evidence, svg, terminal_width, tree, write_to};
 use crate::progress::Progress;
 
-/// Arguments of `train`.
+/// Train a model that chooses the source of each block
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

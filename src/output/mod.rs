@@ -19,7 +19,7 @@ pub use colour::{Colours, Role};
 pub use evidence::evidence;
 pub use head::{Head, print_line};
 pub use idle::idle;
-pub use number::{Unit, count, share};
+pub use number::{Unit, count, share, with_digits};
 pub use pager::page;
 pub use precision::Precision;
 pub use say::say;

@@ -20,11 +20,21 @@ pub fn count(value: f64) -> String {
     text
 }
 
+/// A number of at least 1 with so many digits that mean something: `1.23`, `12.3`, `1,230`.
+pub fn with_digits(value: f64, digits: usize) -> String {
+    let whole = value.max(1.0).log10() as usize + 1;
+    if whole < digits {
+        return format!("{value:.*}", digits - whole);
+    }
+    let unit = 10_f64.powi((whole - digits) as i32);
+    count((value / unit).round() * unit)
+}
+
 /// A unit for counts in narrow columns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
     factor: f64,
-    /// To be put behind a title: nothing, ` k`, ` M`, ` G`.
+    /// To be put after a title: nothing, ` k`, ` M`, ` G`.
     pub suffix: &'static str,
 }
 
@@ -72,5 +82,12 @@ mod tests {
         assert_eq!(Unit::for_counts_up_to(999_999.0).show(1234.0), "1,234");
         assert_eq!(share(1.0, 8.0), "12.50 %");
         assert_eq!(share(0.0, 0.0), "-");
+    }
+
+    #[test]
+    fn means_and_factors_have_some_digits() {
+        let three = [1.0, 31.337, 1234.5, 7_654_321.0].map(|value| with_digits(value, 3));
+        assert_eq!(three, ["1.00", "31.3", "1,230", "7,650,000"]);
+        assert_eq!([1.04, 9.96, 784.0, 12_345.0].map(|value| with_digits(value, 2)), ["1.0", "10.0", "780", "12,000"]);
     }
 }

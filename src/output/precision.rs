@@ -4,7 +4,7 @@ use analyzer::Analysis;
 use analyzer::uncertainty::Interval;
 use serde::Serialize;
 
-use crate::output::count;
+use crate::output::{count, with_digits};
 
 /// How right the largest rows of a report are, and what would make them better.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -58,7 +58,7 @@ impl Precision {
         };
         let times = (by_chance > WANTED).then(|| (by_chance / WANTED).powi(2));
         let help = times.map_or(String::new(), |times| match error < 1.0 {
-            true => format!("; {} times as much would bring chance to 1 %: {better}", factor(times)),
+            true => format!("; {} times as much would bring chance to 1 %: {better}", with_digits(times, 2)),
             false => format!("; {better}"),
         });
         let few = if rows.iter().any(|(_, interval)| interval.rests_on_little) {
@@ -98,23 +98,4 @@ fn seen(analysis: &Analysis) -> String {
 fn percent(part: f64) -> String {
     let percent = 100.0 * part;
     if percent < 1.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
-}
-
-/// How many times, with two digits that mean something.
-fn factor(times: f64) -> String {
-    if times < 10.0 {
-        return format!("{times:.1}");
-    }
-    let unit = 10_f64.powi(times.log10().floor() as i32 - 1);
-    count((times / unit).round() * unit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn factors_have_two_digits() {
-        assert_eq!([1.04, 9.96, 784.0, 12_345.0].map(factor), ["1.0", "10.0", "780", "12,000"]);
-    }
 }

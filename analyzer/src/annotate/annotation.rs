@@ -6,14 +6,14 @@ use crate::Analysis;
 use crate::address::Svma;
 use crate::annotate::function::{AnnotatedFunction, Code as FunctionCode};
 use crate::annotate::place::Places;
-use crate::annotate::ranking::{Ranked, Replicated, ranking};
+use crate::annotate::ranking::{Ranked, ranking};
 use crate::annotate::source::{self, Inlined, SourcePlace};
 use crate::annotate::ways::{Arrivals, Ways};
 use crate::code::demangle;
 use crate::counting::{AnalysedModule, Code};
 use crate::lines::{SourceIndex, joined, short_names};
 use crate::mix::{Dimension, Filter};
-use crate::uncertainty::{Interval, Sampled};
+use crate::uncertainty::{Interval, SampledBlocks};
 
 /// What to annotate.
 #[derive(Clone, Debug)]
@@ -62,18 +62,19 @@ pub struct NoFunction {
 /// Annotates the hottest functions of an analysis. Where branches went is known if it was made with
 /// [`Detail::Branches`](crate::counting::Detail::Branches).
 pub fn annotate(analysis: &Analysis, query: &Query) -> Annotation {
-    let replicated = Replicated::of(analysis);
-    let mut ranked = ranking(analysis, &replicated);
+    let blocks = SampledBlocks::of(analysis);
+    let mut ranked = ranking(analysis, &blocks);
     let mut unmatched = Vec::new();
     if let Some(mut filter) = query.functions.clone() {
         let existing: BTreeSet<String> = ranked.iter().map(|of| of.name.clone()).collect();
         unmatched = absent(analysis, &mut filter, &existing);
         ranked.retain(|of| filter.keeps(&of.name));
     }
-    let share = |of: &Ranked| if replicated.instructions > 0.0 { of.executed / replicated.instructions } else { 0.0 };
+    let instructions = analysis.instructions();
+    let share = |of: &Ranked| if instructions > 0.0 { of.executed / instructions } else { 0.0 };
     let shares = ranked.iter().map(|of| (share(of), of.share_interval)).collect();
     ranked.truncate(query.top);
-    let functions = functions(analysis, ranked, &replicated);
+    let functions = functions(analysis, ranked, &blocks);
     let sources = if query.source { sources(analysis, &functions, query.threads) } else { HashMap::new() };
     let notes: BTreeSet<&String> = sources.values().flat_map(SourceIndex::notes).collect();
     let notes = notes.into_iter().cloned().collect();
@@ -112,7 +113,9 @@ fn absent(analysis: &Analysis, filter: &mut Filter, existing: &BTreeSet<String>)
         return Vec::new();
     }
     // One name after the other: all together can be more than fits.
-    let mut nowhere: Vec<&str> = unmatched.iter().map(|unmatched| unmatched.value.as_str()).collect();
+    let filter_of = |value: &str| Filter::any_of(Dimension::Function, &[value.to_owned()]);
+    let mut nowhere: Vec<(&str, Filter)> =
+        unmatched.iter().map(|unmatched| (unmatched.value.as_str(), filter_of(&unmatched.value))).collect();
     for module in &analysis.counted {
         let Code::Read(code) = &module.counts.code else { continue };
         for (id, _) in code.functions.iter() {
@@ -120,11 +123,10 @@ fn absent(analysis: &Analysis, filter: &mut Filter, existing: &BTreeSet<String>)
                 break;
             }
             let name = BTreeSet::from([demangle(&code.functions.name(id))]);
-            nowhere
-                .retain(|value| !Filter::any_of(Dimension::Function, &[(*value).to_owned()]).resolve(&name).is_empty());
+            nowhere.retain_mut(|(_, filter)| !filter.resolve(&name).is_empty());
         }
     }
-    let nowhere: BTreeSet<String> = nowhere.into_iter().map(str::to_owned).collect();
+    let nowhere: BTreeSet<String> = nowhere.into_iter().map(|(value, _)| value.to_owned()).collect();
     let absent = unmatched.into_iter().map(|unmatched| {
         let is_there = !nowhere.contains(&unmatched.value);
         NoFunction { name: unmatched.value, is_there, existing: unmatched.existing }
@@ -133,7 +135,7 @@ fn absent(analysis: &Analysis, filter: &mut Filter, existing: &BTreeSet<String>)
 }
 
 /// In the same order.
-fn functions(analysis: &Analysis, ranked: Vec<Ranked>, replicated: &Replicated) -> Vec<AnnotatedFunction> {
+fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'_>) -> Vec<AnnotatedFunction> {
     let flow = analysis.flow.as_ref();
     let places = Places::of(analysis);
     let arrivals = flow.map(|flow| Arrivals::of(flow.flow()));
@@ -151,14 +153,9 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, replicated: &Replicated) 
             .zip(arrivals.as_ref())
             .zip(flow_index)
             .and_then(|((flow, arrivals), index)| Ways::of(flow.flow(), arrivals, index, code));
-        let counted = module.blocks.iter().zip(&replicated.blocks[index]).map(|(block, sampled)| {
-            let mut executed = Sampled::default();
-            executed.add(sampled, block.size.instructions);
-            let part = (block.count.count * block.size.instructions, &executed);
-            let count = analysis.design.interval(block.count.count, sampled);
-            let share = analysis.design.share(part, (replicated.instructions, &replicated.whole));
-            (block.index, (block, [count, share]))
-        });
+        let counted = sampled
+            .of_module(index)
+            .map(|(block, replicates)| (block.index, (block, sampled.intervals(block, replicates))));
         let of_function = FunctionCode {
             code,
             module: index,

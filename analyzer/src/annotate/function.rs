@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use iced_x86::{Formatter, Instruction, IntelFormatter, Mnemonic};
+use instructions::BranchKind;
 
 use crate::CountedBlock;
 use crate::address::Svma;
@@ -95,7 +96,7 @@ pub struct AnnotatedInstruction {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Branch {
     /// What it does.
-    pub kind: Terminator,
+    pub kind: BranchKind,
     /// The target that it states.
     pub target: Option<Place>,
     /// How often it was taken; `None` where that is not known.
@@ -161,7 +162,7 @@ impl Branch {
     /// The part of its executions in which it was taken, 0 to 1, if it is a conditional one that was seen.
     pub fn taken_rate(&self) -> Option<f64> {
         let (taken, fallen) = self.taken.zip(self.fallen)?;
-        (self.kind == Terminator::Conditional && taken + fallen > 0.0).then(|| taken / (taken + fallen))
+        (self.kind == BranchKind::Conditional && taken + fallen > 0.0).then(|| taken / (taken + fallen))
     }
 
     /// The part of the times that it was taken in which it was mispredicted, 0 to 1.
@@ -269,31 +270,20 @@ impl Code<'_> {
     }
 
     fn branch(&self, block: &Block, last: &Instruction) -> Option<Branch> {
-        let is_branch = matches!(
-            block.terminator,
-            Terminator::Conditional
-                | Terminator::Jump
-                | Terminator::IndirectJump
-                | Terminator::Call
-                | Terminator::IndirectCall
-                | Terminator::Return
-        );
-        if !is_branch || last.ip() != block.last.0 {
-            return None;
-        }
+        let kind = block.terminator.branch().filter(|_| last.ip() == block.last.0)?;
         let went = self.ways.map(|ways| ways.taken(block.last));
         // The sum of nothing is -0.
         let sum = |of: fn(&BranchCount) -> f64| went.map(|went| went.iter().map(of).sum::<f64>() + 0.0);
         let taken = sum(|branch| branch.count);
-        let falls = block.terminator == Terminator::Conditional;
-        let is_computed = matches!(block.terminator, Terminator::IndirectJump | Terminator::IndirectCall);
+        let falls = kind == BranchKind::Conditional;
+        let is_computed = matches!(kind, BranchKind::IndirectJump | BranchKind::IndirectCall);
         let mut went_to: Vec<&BranchCount> = went.filter(|_| is_computed).into_iter().flatten().collect();
         went_to.sort_by(|one, other| other.count.total_cmp(&one.count));
         let others = went_to.len().saturating_sub(MOST_TARGETS);
         went_to.truncate(MOST_TARGETS);
         let target = |branch: &BranchCount| Target { place: self.places.of_branch(branch.to), count: branch.count };
         Some(Branch {
-            kind: block.terminator,
+            kind,
             target: stated_target(block, last).map(|at| self.places.in_module(self.module, at)),
             taken,
             fallen: self.ways.filter(|_| falls).map(|ways| ways.fallen(block.last)),

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::Analysis;
 use crate::address::Svma;
 use crate::code::demangle;
 use crate::counting::Code;
-use crate::uncertainty::{Interval, Sampled};
-use crate::{Analysis, CountedModule};
+use crate::uncertainty::{Interval, Sampled, SampledBlocks};
 
 /// A function that was seen.
 #[derive(Clone, Debug)]
@@ -23,34 +23,14 @@ pub(super) struct Ranked {
     pub share_interval: Interval,
 }
 
-/// The replicates of all blocks, and of their sum.
-pub(super) struct Replicated {
-    /// By module and block, in the order of [`CountedModule::blocks`].
-    pub blocks: Vec<Vec<Sampled>>,
-    /// Of all executed instructions.
-    pub whole: Sampled,
-    pub instructions: f64,
-}
-
-impl Replicated {
-    pub fn of(analysis: &Analysis) -> Self {
-        let blocks: Vec<Vec<Sampled>> = analysis.counted.iter().map(CountedModule::sampled_blocks).collect();
-        let mut whole = Sampled::default();
-        for (module, sampled) in analysis.counted.iter().zip(&blocks) {
-            module.blocks.iter().zip(sampled).for_each(|(block, sampled)| whole.add(sampled, block.size.instructions));
-        }
-        Replicated { blocks, whole, instructions: analysis.instructions() }
-    }
-}
-
 /// All functions with counts in code that was read, those with the most executed instructions first.
-pub(super) fn ranking(analysis: &Analysis, replicated: &Replicated) -> Vec<Ranked> {
+pub(super) fn ranking(analysis: &Analysis, blocks: &SampledBlocks<'_>) -> Vec<Ranked> {
     let mut ranked = Vec::new();
-    for (index, (module, sampled)) in analysis.counted.iter().zip(&replicated.blocks).enumerate() {
+    for (index, module) in analysis.counted.iter().enumerate() {
         let Code::Read(code) = &module.counts.code else { continue };
         // Parts of a function between which other symbols lie are one.
         let mut functions: BTreeMap<Svma, (String, f64, Sampled)> = BTreeMap::new();
-        for (block, sampled) in module.blocks.iter().zip(sampled) {
+        for (block, sampled) in blocks.of_module(index) {
             let id = code.blocks.blocks()[block.index as usize].function;
             let name = || demangle(&code.functions.name(id));
             let function = functions.entry(code.functions.get(id).symbol);
@@ -59,9 +39,8 @@ pub(super) fn ranking(analysis: &Analysis, replicated: &Replicated) -> Vec<Ranke
             sum.add(sampled, block.size.instructions);
         }
         ranked.extend(functions.into_iter().map(|(symbol, (name, executed, sampled))| {
-            let all = (replicated.instructions, &replicated.whole);
             let executed_interval = analysis.design.interval(executed, &sampled);
-            let share_interval = analysis.design.share((executed, &sampled), all);
+            let share_interval = blocks.share((executed, &sampled));
             Ranked { module: index, symbol, name, executed, executed_interval, share_interval }
         }));
     }

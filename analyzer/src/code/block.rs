@@ -1,5 +1,7 @@
 //! A static basic block.
 
+use instructions::BranchKind;
+
 use super::FunctionId;
 use crate::address::Svma;
 
@@ -67,6 +69,19 @@ impl Terminator {
     /// Whether control can go on to the next address without a branch being taken, as it does inside a stream.
     pub fn can_fall_through(self) -> bool {
         matches!(self, Self::FallThrough | Self::Conditional | Self::SystemCall | Self::Observed | Self::Overlap)
+    }
+
+    /// The kind of the jump, call or return that ends the block, if one does.
+    pub fn branch(self) -> Option<BranchKind> {
+        Some(match self {
+            Self::Conditional => BranchKind::Conditional,
+            Self::Jump => BranchKind::Jump,
+            Self::IndirectJump => BranchKind::IndirectJump,
+            Self::Call => BranchKind::Call,
+            Self::IndirectCall => BranchKind::IndirectCall,
+            Self::Return => BranchKind::Return,
+            _ => return None,
+        })
     }
 }
 

@@ -36,7 +36,7 @@ const REGEX_SIZE: usize = 1 << 15;
 /// An operator with something after it that it cannot compare with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComparisonError {
-    /// Behind `<` and the like.
+    /// After `<` and the like.
     #[error("{value:?} is no whole number, and {operator} compares with one: {operator}8")]
     Number {
         /// The operator.
@@ -44,7 +44,7 @@ pub enum ComparisonError {
         /// What is after it.
         value: String,
     },
-    /// Behind `~` and `!~`: what is wrong, and where.
+    /// After `~` and `!~`: what is wrong, and where.
     #[error("{0}")]
     Regex(String),
 }
@@ -184,11 +184,14 @@ pub(crate) fn split_values(text: &str) -> Vec<String> {
 
 /// Glob match with `*` only; linear for each star.
 pub(crate) fn matches(pattern: &str, value: &str) -> bool {
+    if !pattern.contains('*') {
+        return pattern == value;
+    }
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
     let Some(mut rest) = value.strip_prefix(first) else { return false };
     let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    let last = pieces.pop().unwrap_or_default();
     for piece in pieces {
         match rest.find(piece) {
             Some(at) => rest = &rest[at + piece.len()..],

@@ -1,5 +1,6 @@
 //! The values that keys can have.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -15,7 +16,7 @@ use crate::mix::Dimension;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
     /// One of these words.
-    Words(Vec<&'static str>),
+    Words(Cow<'static, [&'static str]>),
     /// Whole numbers from 0, and these words.
     Numbers(&'static [&'static str]),
     /// Any text.
@@ -26,26 +27,26 @@ impl Dimension {
     /// The values that it can have.
     pub fn values(self) -> Values {
         match self {
-            Dimension::Mnemonic => Values::Words(mnemonics().to_vec()),
+            Dimension::Mnemonic => Values::Words(mnemonics().into()),
             Dimension::Category => words(Category::ALL, Category::as_str),
-            Dimension::Isa => Values::Words(isa_names().to_vec()),
+            Dimension::Isa => Values::Words(isa_names().into()),
             Dimension::Encoding => words(Encoding::ALL, Encoding::as_str),
             Dimension::Packing => words(Packing::ALL, Packing::as_str),
             Dimension::Element => words(Element::ALL, Element::as_str),
             Dimension::Width => words(Width::ALL, Width::as_str),
-            Dimension::VectorWidth => Values::Words(vec![NONE, "64", "128", "256", "512"]),
-            Dimension::ImmediateSize => Values::Words(vec![NONE, "8", "16", "32", "64"]),
+            Dimension::VectorWidth => listed(&[NONE, "64", "128", "256", "512"]),
+            Dimension::ImmediateSize => listed(&[NONE, "8", "16", "32", "64"]),
             Dimension::OperandSize => Values::Numbers(&[NONE]),
             Dimension::BytesRead | Dimension::BytesWritten => Values::Numbers(&[UNKNOWN]),
             Dimension::Length | Dimension::BlockLength => Values::Numbers(&[]),
             Dimension::Memory => words(MemoryAccess::ALL, MemoryAccess::as_str),
             Dimension::AddressMode => words(AddressMode::ALL, AddressMode::as_str),
             Dimension::Branch => words(BranchKind::ALL, BranchKind::as_str),
-            Dimension::Stack => Values::Words(vec![STACK, NONE]),
-            Dimension::Lock => Values::Words(vec![LOCK, NONE]),
-            Dimension::Rep => Values::Words(vec![REP, NONE]),
-            Dimension::Latency => Values::Words(vec![LONG, NORMAL]),
-            Dimension::Chosen => Values::Words([Source::Ebs, Source::Lbr].map(Source::as_str).to_vec()),
+            Dimension::Stack => listed(&[STACK, NONE]),
+            Dimension::Lock => listed(&[LOCK, NONE]),
+            Dimension::Rep => listed(&[REP, NONE]),
+            Dimension::Latency => listed(&[LONG, NORMAL]),
+            Dimension::Chosen => words(&[Source::Ebs, Source::Lbr], Source::as_str),
             Dimension::Operands
             | Dimension::Function
             | Dimension::SourceFunction
@@ -73,6 +74,10 @@ pub(super) const LOCK: &str = "lock";
 pub(super) const REP: &str = "rep";
 pub(super) const LONG: &str = "long";
 pub(super) const NORMAL: &str = "normal";
+
+fn listed(words: &'static [&'static str]) -> Values {
+    Values::Words(words.into())
+}
 
 fn words<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> Values {
     Values::Words(all.iter().copied().map(name).collect())

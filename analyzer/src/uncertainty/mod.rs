@@ -5,6 +5,7 @@
 //! slice_sums   a sum, and what each slice has of it
 //! replicates   what a sum would be without each slice, and with other costs of code
 //! sampled      a count with its replicates, and how a recording makes them
+//! blocks       the blocks of an analysis with their replicates
 //! rows         rows of two recordings, compared by name
 //! cost_errors  by what the costs of code may be wrong
 //! interval     from replicates to the width of an interval
@@ -13,6 +14,7 @@
 //! All that a report prints is computed for each replicate, too, and what the replicates differ in is the uncertainty. See
 //! docs/design/uncertainty.md.
 
+mod blocks;
 mod cost_errors;
 mod interval;
 mod replicates;
@@ -21,6 +23,7 @@ mod sampled;
 mod slice_sums;
 mod slices;
 
+pub use blocks::SampledBlocks;
 pub(crate) use cost_errors::CostErrors;
 pub use interval::Interval;
 pub use replicates::{COSTS, Replicates};

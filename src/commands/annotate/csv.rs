@@ -6,7 +6,7 @@ use analyzer::address::Svma;
 use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction};
 use anyhow::Context;
 
-use super::{Report, kind, word};
+use super::{Report, word};
 
 const TITLES: [&str; 24] = [
     "module",
@@ -97,7 +97,7 @@ fn row(
         block.count.is_some_and(|count| count.bias).to_string(),
         innermost.map_or(0, |one| one.depth).to_string(),
         text(headed.and_then(|one| one.mean_trips())),
-        text(branch.map(|branch| kind(branch.kind))),
+        text(branch.map(|branch| branch.kind.as_str())),
         target.unwrap_or_default(),
         text(branch.and_then(|branch| branch.taken_rate())),
         text(branch.and_then(|branch| branch.mispredict_rate())),

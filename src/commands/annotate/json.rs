@@ -8,7 +8,7 @@ use analyzer::annotate::{
 };
 use serde_json::{Value, json};
 
-use super::{Report, kind, word};
+use super::{Report, word};
 
 /// Prints the document.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -101,7 +101,7 @@ fn inlined(inlined: &Inlined<'_>) -> Value {
 
 fn branch(branch: &Branch) -> Value {
     json!({
-        "kind": kind(branch.kind),
+        "kind": branch.kind.as_str(),
         "target": branch.target.as_ref().map(place),
         "taken": branch.taken,
         "fallen": branch.fallen,

@@ -90,7 +90,7 @@ impl Layout {
             before += GAP;
         }
         let (body, note) = (printable(&line.body), printable(&line.note));
-        let is_behind = note.is_empty() || self.body.is_none_or(|most| body.width() + GAP.len() + note.width() <= most);
+        let is_beside = note.is_empty() || self.body.is_none_or(|most| body.width() + GAP.len() + note.width() <= most);
         let mut write = |before: &str, body: &str, note: &str| {
             let bars = format!("{}{}", line.bars, " ".repeat(self.bars.saturating_sub(line.bars.width())));
             let note = if note.is_empty() { String::new() } else { self.cut(note) };
@@ -107,7 +107,7 @@ impl Layout {
                 .map(|(at, (role, part))| colours.paint(role, if at + 1 == last { part.trim_end() } else { part }));
             writeln!(out, "{}", painted.collect::<String>())
         };
-        if is_behind {
+        if is_beside {
             return write(&before, &body, &note);
         }
         write(&before, &body, "")?;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_go_below_where_there_is_no_room_behind() {
+    fn notes_go_below_where_there_is_no_room_beside() {
         let wide =
             "share    ±  count  loops\n 12 %  1.5  1,234  │        401000  jne 0x401020  ; taken 12 % of the time\n\n";
         assert_eq!(printed(None), wide);

@@ -1,9 +1,9 @@
 //! What is said after instructions, and of loops.
 
 use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Branch, CountedLoop, Place, Seen, Target};
-use analyzer::code::Terminator;
+use instructions::BranchKind;
 
-use crate::output::count;
+use crate::output::with_digits;
 
 /// So many targets of a computed branch are named.
 const TARGETS: usize = 3;
@@ -13,14 +13,14 @@ pub fn of_branch(function: &AnnotatedFunction, block: &AnnotatedBlock) -> Option
     let branch = block.branch.as_ref()?;
     let outside = || branch.target.as_ref().filter(|target| is_outside(function, target)).map(Place::name);
     let went = match branch.kind {
-        Terminator::Conditional => taken(function, block, branch),
-        Terminator::IndirectCall | Terminator::IndirectJump => computed(function, block, branch),
+        BranchKind::Conditional => taken(function, block, branch),
+        BranchKind::IndirectCall | BranchKind::IndirectJump => computed(function, block, branch),
         _ => None,
     };
-    let target = if branch.kind == Terminator::Call { branch.target.as_ref().map(Place::name) } else { outside() };
+    let target = if branch.kind == BranchKind::Call { branch.target.as_ref().map(Place::name) } else { outside() };
     // Of a branch that is not taken there is no record.
     let mispredicted = branch.mispredict_rate().filter(|part| *part > 0.0).map(|part| match branch.kind {
-        Terminator::Conditional => format!("{} of these mispredicted", rate(part)),
+        BranchKind::Conditional => format!("{} of these mispredicted", rate(part)),
         _ => format!("mispredicted {}", rate(part)),
     });
     let parts: Vec<String> = [target, went, mispredicted].into_iter().flatten().collect();
@@ -41,7 +41,7 @@ pub fn by_other_source(block: &AnnotatedBlock) -> Option<String> {
 pub fn of_loop(one: &CountedLoop) -> String {
     let blocks = if one.blocks == 1 { "1 block".into() } else { format!("{} blocks", one.blocks) };
     let trips = match (one.mean_trips(), one.repeats) {
-        (Some(trips), _) => format!(": {} trips on average", number(trips)),
+        (Some(trips), _) => format!(": {} trips on average", with_digits(trips, 3)),
         (None, Some(repeats)) if repeats > 0.0 => ": seen running, but not being entered".into(),
         (None, Some(_)) => ": not seen".into(),
         (None, None) => String::new(),
@@ -94,18 +94,6 @@ fn computed(function: &AnnotatedFunction, block: &AnnotatedBlock, branch: &Branc
     Some(format!("to {}", parts.join(", ")))
 }
 
-/// A mean with three digits.
-fn number(value: f64) -> String {
-    if value < 10.0 {
-        return format!("{value:.2}");
-    }
-    if value < 100.0 {
-        return format!("{value:.1}");
-    }
-    let unit = 10_f64.powi(value.log10().floor() as i32 - 2);
-    count((value / unit).round() * unit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,10 +101,5 @@ mod tests {
     #[test]
     fn no_rate_is_certain() {
         assert_eq!([0.0001, 0.254, 0.9999].map(rate), ["< 1 %", "25 %", "> 99 %"]);
-    }
-
-    #[test]
-    fn trips_have_three_digits() {
-        assert_eq!([1.0, 31.337, 1234.5, 7_654_321.0].map(number), ["1.00", "31.3", "1,230", "7,650,000"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use analyzer::mix::{Dimension, Taxonomies, Unmatched};
 
-use crate::commands::nearest::nearest;
+use crate::commands::nearest::{did_you_mean, nearest};
 
 /// A sentence on a value that nothing has, with the names that are nearest to it.
 pub fn sentence(unmatched: &Unmatched) -> String {
@@ -10,15 +10,7 @@ pub fn sentence(unmatched: &Unmatched) -> String {
     if *is_comparison {
         return format!("nothing has {key}{value} (`hbbp mix --rows {key}` shows what there is)");
     }
-    let nearest = nearest(value, existing);
-    let mean = match nearest.as_slice() {
-        [] if existing.is_empty() => String::new(),
-        [] => format!(" (`hbbp mix --rows {key}` shows what there is)"),
-        names => {
-            let names: Vec<String> = names.iter().map(|name| format!("'{key}={name}'")).collect();
-            format!(": did you mean --filter {}?", names.join(" or "))
-        }
-    };
+    let mean = did_you_mean(value, existing, key.as_str(), "--filter", |name| format!("{key}={name}"));
     format!("nothing has the {key} {value:?}{mean}")
 }
 

@@ -24,23 +24,17 @@ const BUILT_IN: [(&str, &str); 9] = [
     ("isa-packing.toml", include_str!("built-in/isa-packing.toml")),
 ];
 
-/// Taxonomies by name.
-#[derive(Clone, Debug)]
-pub struct Taxonomies(BTreeMap<String, Arc<Taxonomy>>);
+type ByName = BTreeMap<String, Arc<Taxonomy>>;
 
-impl Default for Taxonomies {
-    /// Those that come with the program.
-    fn default() -> Self {
-        static TAXONOMIES: LazyLock<Taxonomies> = LazyLock::new(|| {
-            // A test reads them all.
-            Taxonomies(BTreeMap::new()).with(&BUILT_IN).unwrap_or(Taxonomies(BTreeMap::new()))
-        });
-        TAXONOMIES.clone()
-    }
+/// Taxonomies by name.
+#[derive(Clone, Debug, Default)]
+pub struct Taxonomies {
+    /// Those that come with the program, and those of files. `None` are the former alone: they are not read before one is asked for.
+    all: Option<ByName>,
 }
 
 impl Taxonomies {
-    /// The names of those that come with the program, separated by commas. Their files are not read: help is made whenever the program starts.
+    /// The names of those that come with the program, separated by commas. Their files are not read.
     pub fn built_in_names() -> String {
         let mut names = BUILT_IN.map(|(file, _)| file.trim_end_matches(".toml"));
         names.sort_unstable();
@@ -49,7 +43,7 @@ impl Taxonomies {
 
     #[cfg(test)]
     pub(super) fn built_in_error() -> Option<TaxonomyError> {
-        Taxonomies(BTreeMap::new()).with(&BUILT_IN).err()
+        read_all(ByName::new(), &BUILT_IN).err()
     }
 
     /// Adds those of files, given by their names and texts. They can inherit those that there are already, and one another.
@@ -57,63 +51,81 @@ impl Taxonomies {
     /// # Errors
     /// A text is no taxonomy, has the name of another, or inherits what is not there, or itself.
     pub fn with(&self, files: &[(&str, &str)]) -> Result<Self, TaxonomyError> {
-        let mut drafts: BTreeMap<String, Draft> = BTreeMap::new();
-        for (file, text) in files {
-            let draft = Draft::read(file, text)?;
-            let name = draft.name.text.clone();
-            if self.0.contains_key(&name) || drafts.contains_key(&name) {
-                return Err(draft.error(draft.name.at, Problem::Duplicate { what: "taxonomy", name }));
-            }
-            drafts.insert(name, draft);
+        if files.is_empty() {
+            return Ok(self.clone());
         }
-        let mut all = self.clone();
-        for name in drafts.keys() {
-            all.add(&drafts, name)?;
-        }
-        Ok(all)
+        Ok(Self { all: Some(read_all(self.by_name().clone(), files)?) })
     }
 
     /// The taxonomy of a name.
     pub fn get(&self, name: &str) -> Option<&Arc<Taxonomy>> {
-        self.0.get(name)
+        self.by_name().get(name)
     }
 
     /// All, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Taxonomy>> {
-        self.0.values()
+        self.by_name().values()
     }
 
     /// Their names, separated by commas.
     pub fn names(&self) -> String {
-        self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+        names(self.by_name())
     }
 
-    /// Adds a taxonomy after all that it inherits.
-    fn add(&mut self, drafts: &BTreeMap<String, Draft>, name: &str) -> Result<(), TaxonomyError> {
-        let mut chain: Vec<&Draft> = Vec::new();
-        let mut next = drafts.get(name);
-        while let Some(draft) = next.filter(|draft| !self.0.contains_key(&draft.name.text)) {
-            if chain.iter().any(|other| other.name.text == draft.name.text) {
-                let names = chain.iter().chain([&draft]).map(|draft| draft.name.text.as_str());
-                let problem = Problem::Cycle("a taxonomy", names.collect::<Vec<_>>().join(" -> "));
-                return Err(draft.error(draft.inherits.as_ref().map_or(0, |stated| stated.at), problem));
-            }
-            chain.push(draft);
-            next = draft.inherits.as_ref().and_then(|stated| drafts.get(&stated.text));
-        }
-        for draft in chain.into_iter().rev() {
-            let parent = match &draft.inherits {
-                None => None,
-                Some(stated) => Some(self.get(&stated.text).ok_or_else(|| {
-                    let known = self.names();
-                    draft.error(stated.at, Problem::Unknown { what: "taxonomy", name: stated.text.clone(), known })
-                })?),
-            };
-            let taxonomy = linked(draft, parent.map(Arc::as_ref))?;
-            self.0.insert(taxonomy.name.clone(), Arc::new(taxonomy));
-        }
-        Ok(())
+    fn by_name(&self) -> &ByName {
+        // A test reads them all.
+        static BUILT_IN_BY_NAME: LazyLock<ByName> =
+            LazyLock::new(|| read_all(ByName::new(), &BUILT_IN).unwrap_or_default());
+        self.all.as_ref().unwrap_or_else(|| &BUILT_IN_BY_NAME)
     }
+}
+
+fn names(all: &ByName) -> String {
+    all.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Adds those of files to those that are known.
+fn read_all(mut known: ByName, files: &[(&str, &str)]) -> Result<ByName, TaxonomyError> {
+    let mut drafts: BTreeMap<String, Draft> = BTreeMap::new();
+    for (file, text) in files {
+        let draft = Draft::read(file, text)?;
+        let name = draft.name.text.clone();
+        if known.contains_key(&name) || drafts.contains_key(&name) {
+            return Err(draft.error(draft.name.at, Problem::Duplicate { what: "taxonomy", name }));
+        }
+        drafts.insert(name, draft);
+    }
+    for name in drafts.keys() {
+        add(&mut known, &drafts, name)?;
+    }
+    Ok(known)
+}
+
+/// Adds a taxonomy after all that it inherits.
+fn add(all: &mut ByName, drafts: &BTreeMap<String, Draft>, name: &str) -> Result<(), TaxonomyError> {
+    let mut chain: Vec<&Draft> = Vec::new();
+    let mut next = drafts.get(name);
+    while let Some(draft) = next.filter(|draft| !all.contains_key(&draft.name.text)) {
+        if chain.iter().any(|other| other.name.text == draft.name.text) {
+            let names = chain.iter().chain([&draft]).map(|draft| draft.name.text.as_str());
+            let problem = Problem::Cycle("a taxonomy", names.collect::<Vec<_>>().join(" -> "));
+            return Err(draft.error(draft.inherits.as_ref().map_or(0, |stated| stated.at), problem));
+        }
+        chain.push(draft);
+        next = draft.inherits.as_ref().and_then(|stated| drafts.get(&stated.text));
+    }
+    for draft in chain.into_iter().rev() {
+        let parent = match &draft.inherits {
+            None => None,
+            Some(stated) => Some(all.get(&stated.text).ok_or_else(|| {
+                let known = names(all);
+                draft.error(stated.at, Problem::Unknown { what: "taxonomy", name: stated.text.clone(), known })
+            })?),
+        };
+        let taxonomy = linked(draft, parent.map(Arc::as_ref))?;
+        all.insert(taxonomy.name.clone(), Arc::new(taxonomy));
+    }
+    Ok(())
 }
 
 /// A taxonomy with what it and its groups inherit.

@@ -1,0 +1,44 @@
+//! The blocks of an analysis with their replicates.
+
+use crate::uncertainty::{Interval, Sampled};
+use crate::{Analysis, CountedBlock, CountedModule};
+
+/// The replicates of all blocks, and of all executed instructions.
+pub struct SampledBlocks<'a> {
+    analysis: &'a Analysis,
+    /// By module and block, in the order of [`CountedModule::blocks`].
+    blocks: Vec<Vec<Sampled>>,
+    whole: Sampled,
+    instructions: f64,
+}
+
+impl<'a> SampledBlocks<'a> {
+    /// Adds up the replicates of an analysis.
+    pub fn of(analysis: &'a Analysis) -> Self {
+        let blocks: Vec<Vec<Sampled>> = analysis.counted.iter().map(CountedModule::sampled_blocks).collect();
+        let mut whole = Sampled::default();
+        for (module, sampled) in analysis.counted.iter().zip(&blocks) {
+            module.blocks.iter().zip(sampled).for_each(|(block, sampled)| whole.add(sampled, block.size.instructions));
+        }
+        SampledBlocks { analysis, blocks, whole, instructions: analysis.instructions() }
+    }
+
+    /// The blocks of a module, by its index in [`Analysis::counted`].
+    pub fn of_module(&self, index: usize) -> impl Iterator<Item = (&'a CountedBlock, &Sampled)> {
+        let module: Option<&'a CountedModule> = self.analysis.counted.get(index);
+        module.into_iter().flat_map(|module| &module.blocks).zip(self.blocks.get(index).into_iter().flatten())
+    }
+
+    /// How uncertain the count of a block is, and its share of all executed instructions.
+    pub fn intervals(&self, block: &CountedBlock, sampled: &Sampled) -> [Interval; 2] {
+        let mut executed = Sampled::default();
+        executed.add(sampled, block.size.instructions);
+        let count = self.analysis.design.interval(block.count.count, sampled);
+        [count, self.share((block.count.count * block.size.instructions, &executed))]
+    }
+
+    /// How uncertain the share is that so many executed instructions have of all.
+    pub fn share(&self, executed: (f64, &Sampled)) -> Interval {
+        self.analysis.design.share(executed, (self.instructions, &self.whole))
+    }
+}
