@@ -193,16 +193,23 @@ fn bursts_go_on_after_system_calls() {
 fn code_around_system_calls_counts_as_it_runs() {
     let Some(place) = Place::to_trace() else { return };
     let Some(around) = place.program("around", programs::AROUND) else { return };
-    let traced = record(&place, &["--overhead", "20"], &[text(&around), "100000"]);
-    let mix = place.json(&["mix", "--rows", "function", "--filter", "function!=[unreadable]", "--format", "json"]);
-    let share = |name: &str| {
-        let row = mix["rows"].as_array().unwrap().iter().find(|row| row["function"] == name);
-        row.unwrap_or_else(|| panic!("{name}: {mix:#}"))["share"].as_f64().unwrap()
+    // One of three recordings may be of a bad moment of the machine.
+    let recorded = || {
+        let traced = record(&place, &["--overhead", "20"], &[text(&around), "100000"]);
+        let mix = place.json(&["mix", "--rows", "function", "--filter", "function!=[unreadable]", "--format", "json"]);
+        let share = |name: &str| {
+            let row = mix["rows"].as_array().unwrap().iter().find(|row| row["function"] == name);
+            row.unwrap_or_else(|| panic!("{name}: {mix:#}"))["share"].as_f64().unwrap()
+        };
+        let (before, after) = (share("before"), share("after"));
+        println!("{before:.3} before, {after:.3} after, {} bursts", traced.bursts.len());
+        (before, after)
     };
+    let mut all = [recorded(), recorded(), recorded()];
+    all.sort_by(|one, other| one.0.total_cmp(&other.0));
     // 16,000 instructions each, and some 1,000 of the calls.
-    let (before, after) = (share("before"), share("after"));
-    println!("{before:.3} before, {after:.3} after, {} bursts", traced.bursts.len());
-    assert!((before - 0.486).abs() < 0.12 && (after - 0.486).abs() < 0.12, "{before} {after}: {:#}", traced.tracer());
+    let (before, after) = all[1];
+    assert!((before - 0.486).abs() < 0.12 && (after - 0.486).abs() < 0.12, "{all:?}");
 }
 
 /// As of a compiler at run time: it comes after the agent.
