@@ -286,7 +286,7 @@ impl AnalysisArgs {
         let mut analysis = analyze(recording, &options, &|step| progress.step(step))?;
         drop(progress);
         if let Some(nothing) = without_samples(&analysis) {
-            analysis.summary.degradations.push(nothing);
+            analysis.summary.shortcomings.push(nothing);
             return Ok(analysis);
         }
         if let (Subset::Whole, Some(model), Some(made_for)) = (subset, &self.model, pair)

@@ -81,7 +81,7 @@ fn a_recording_without_samples_says_what_it_has() {
         let csv = run("csv");
         assert!(csv.starts_with(header) && csv.lines().count() == 1, "{csv}");
         let table = run("table");
-        assert!(table.contains("# counts") && table.contains("no samples"), "{table}");
+        assert!(table.contains("# source") && table.contains("no samples"), "{table}");
     }
 }
 

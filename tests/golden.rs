@@ -26,7 +26,7 @@ fn mix_by_mnemonic() {
 
 #[test]
 fn mix_as_a_pivot() {
-    check("mix_as_a_pivot", &["mix", "--rows", "isa,category", "--columns", "memory"]);
+    check("mix_as_a_pivot", &["mix", "-v", "--rows", "isa,category", "--columns", "memory"]);
 }
 
 #[test]

@@ -251,10 +251,15 @@ fn an_idle_program_has_no_overhead() {
             "tracer":{{"kind":"agent","bursts":1,"overhead":187.0,"time":{{"application_ns":{application}}}}}}}"#
             ))),
         );
-        setup.stdout(&["mix", "idle.data"])
+        ["-v", "--top=5"].map(|option| setup.stdout(&["mix", "idle.data", option])).concat()
     };
     let idle = head(90_000_000);
     assert!(idle.contains("tracer   agent; the program was idle: 90.0 ms of CPU time in 10.00 s\n"), "{idle}");
+    assert!(idle.contains("instructions; the program was idle: 90.0 ms of CPU time in 10.00 s;"), "{idle}");
     assert!(!idle.contains("187"), "{idle}");
-    assert!(head(110_000_000).contains("tracer   agent, overhead 187.00 %"));
+    let busy = head(110_000_000);
+    assert!(
+        busy.contains("tracer   agent, overhead 187.00 %") && busy.contains("instructions, overhead 187.00 %"),
+        "{busy}"
+    );
 }

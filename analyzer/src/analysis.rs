@@ -103,8 +103,10 @@ pub struct Summary {
     pub streams: u64,
     /// Streams that were used for nothing.
     pub broken: BrokenStreams,
-    /// What is weaker than it could be, in sentences.
+    /// What is weaker than it could be, in sentences: how it was recorded, and what the events can tell.
     pub degradations: Vec<String>,
+    /// What is missing or damaged, in sentences.
+    pub shortcomings: Vec<String>,
     /// Who chose between the sources, or why nobody did.
     pub choice: String,
     /// Events whose samples served for nothing, and how many they have.
@@ -134,8 +136,8 @@ pub fn analyze(
     let mut machine = RanOn::of(recording.features(), metadata.calibration.as_ref(), options.core);
     let mut sources = Sources::of(recording.events(), vendor, &tasks.records.samples, &metadata);
     tasks.records.learn(&metadata);
-    let mut degradations: Vec<String> = recording.was_cut_off().then(|| CUT_OFF.to_owned()).into_iter().collect();
-    degradations.extend(metadata.degradations);
+    let mut shortcomings: Vec<String> = recording.was_cut_off().then(|| CUT_OFF.to_owned()).into_iter().collect();
+    let mut degradations = metadata.degradations;
     degradations.append(&mut sources.degradations);
     let granularity =
         if options.group_by.tasks == TaskGroups::Thread { Granularity::Thread } else { Granularity::Process };
@@ -162,13 +164,13 @@ pub fn analyze(
     let bytes_per_instruction = mean_instruction_length(&counted);
     let scale = CountScale::of(&sources, &counted, &modules, bytes_per_instruction);
     if scale.only.is_some() {
-        degradations.push("the two sources cannot be brought to one unit, for both saw no code in common".into());
+        shortcomings.push("the two sources cannot be brought to one unit, for both saw no code in common".into());
     }
     if let Some(lbr) = &sources.lbr
         && totals.stacks.impossible > 0
     {
         let impossible = totals.stacks.impossible;
-        degradations
+        shortcomings
             .push(format!("{impossible} samples of {} claim fewer instructions than branches: left out", lbr.name));
     }
     let flow = (options.detail == Detail::Branches)
@@ -185,6 +187,7 @@ pub fn analyze(
         streams: located.streams,
         broken: located.broken,
         degradations,
+        shortcomings,
         choice,
         unused_events,
         tracer,
@@ -323,7 +326,7 @@ fn describe_what_is_missing(
     options: &Options<'_>,
 ) {
     let total: f64 = counted.iter().map(CountedModule::instructions).sum();
-    let notes = &mut summary.degradations;
+    let notes = &mut summary.shortcomings;
     let mut unread: Vec<(f64, &CountedModule, &str)> = counted
         .iter()
         .filter_map(|module| match &module.counts.code {

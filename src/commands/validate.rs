@@ -106,7 +106,8 @@ fn compare(args: &Args, input: &Input<'_>, read: Option<Truth>) -> anyhow::Resul
     let halves = halves.iter().all(|half| half.instructions() > 0.0).then_some(halves);
     let top = args.output.format.rows_of_lists(args.top);
     let validation = validate(&analysis, halves, &truth, &search, args.top.map_or(BLOCKS, |_| top))?;
-    let head = Head::of(&analysis);
+    let mut head = Head::of(&analysis);
+    head.verbose = args.output.verbose;
     let report = Report {
         analysis: &analysis,
         head: &head,

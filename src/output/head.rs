@@ -34,8 +34,14 @@ pub struct Head {
     pub malformed: u64,
     /// Records of unknown types.
     pub unknown_records: u64,
-    /// What is weaker than it could be.
+    /// What is weaker than it could be: first how it was recorded, then what is missing or damaged.
     pub degraded: Vec<String>,
+    /// Where the latter begins.
+    #[serde(skip)]
+    shortcomings: usize,
+    /// Whether people see all of it.
+    #[serde(skip)]
+    pub verbose: bool,
     /// How right the largest rows of the report are; none where it does not say so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub precision: Option<Precision>,
@@ -148,7 +154,7 @@ impl Head {
         let summary = &analysis.summary;
         let records = &summary.records;
         let samples = |source: &SourceEvents| source.events.iter().map(|&event| records.samples[event]).sum();
-        let mut degraded = summary.degradations.clone();
+        let mut degraded = [summary.degradations.as_slice(), &summary.shortcomings].concat();
         degraded.extend(records.damage.iter().map(|damage| format!("the recording is damaged: {damage}")));
         degraded.extend(records.first_malformed.iter().map(|(offset, what)| {
             format!("{} records could not be read, the first at {offset:#x}: {what}", records.malformed)
@@ -194,12 +200,80 @@ impl Head {
             malformed: records.malformed,
             unknown_records: records.unknown,
             degraded,
+            shortcomings: summary.degradations.len(),
+            verbose: false,
             precision: None,
         }
     }
 
     /// Prints it as lines that start with `#`, with the instructions executed in all; broken at words where there is a limit.
     pub fn print(&self, instructions: f64, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
+        let lines = if self.verbose { self.all(instructions) } else { self.in_short(instructions) };
+        for (title, text) in lines {
+            print_line(title, &text, out, width)?;
+        }
+        writeln!(out)
+    }
+
+    /// What counts are made from, how good they are, and what is missing.
+    fn in_short(&self, instructions: f64) -> Vec<(&'static str, String)> {
+        let unit = match self.unit {
+            "executions" => format!("{} instructions executed", count(instructions)),
+            _ => "counts are relative".to_owned(),
+        };
+        let mut lines = vec![("source", format!("{}; {unit}", self.made_from()))];
+        lines.extend(self.precision.iter().map(|precision| ("errors", precision.text.clone())));
+        let losses = [
+            (self.lost, "samples lost"),
+            (self.throttled, "times throttled"),
+            (self.malformed, "records malformed"),
+            (self.unknown_records, "records unknown"),
+        ];
+        let some = losses.into_iter().filter(|(number, _)| *number > 0);
+        let losses: Vec<String> = some.map(|(number, what)| format!("{} {what}", count(number as f64))).collect();
+        lines.extend((!losses.is_empty()).then(|| ("lost", losses.join(", "))));
+        let (of_recorder, shortcomings) = self.degraded.split_at(self.shortcomings.min(self.degraded.len()));
+        let mut weaker = shortcomings.to_vec();
+        match of_recorder {
+            [] => {}
+            [one] => weaker.push(one.clone()),
+            more => weaker.push(format!("{} things about how it was recorded (-v shows them)", more.len())),
+        }
+        lines.extend(weaker.into_iter().map(|sentence| ("weaker", sentence)));
+        lines
+    }
+
+    /// The sources of the counts and how much there is of each.
+    fn made_from(&self) -> String {
+        let number = |number: u64| count(number as f64);
+        let simulated = |provenance| if provenance == Some(SIMULATED) { ", simulated" } else { "" };
+        let samples = self
+            .ebs_source
+            .as_ref()
+            .map(|ebs| format!("{} samples of {}{}", number(ebs.samples), ebs.event, simulated(ebs.provenance)));
+        let branches = self.lbr_source.as_ref().map(|lbr| match &lbr.bursts {
+            Some(bursts) => {
+                let cost = bursts.tracer.as_ref().and_then(|tracer| match (tracer.idle, tracer.overhead) {
+                    (Some(times), _) => Some(format!("; {}", idle(times))),
+                    (None, overhead) => Some(format!(", overhead {}", share(overhead?, 100.0))),
+                });
+                let [bursts, length] = [bursts.bursts as f64, bursts.mean_instructions].map(count);
+                format!("traced branches: {bursts} bursts of {length} instructions{}", cost.unwrap_or_default())
+            }
+            None => {
+                let simulated = simulated(Some(lbr.provenance));
+                format!("{} branch stacks of {}{simulated}", number(lbr.samples), lbr.event)
+            }
+        });
+        match (self.source, samples, branches) {
+            ("ebs", Some(samples), _) => samples,
+            ("lbr", _, Some(branches)) => branches,
+            (_, Some(samples), Some(branches)) => format!("{branches}, and {samples}; {}", self.choice),
+            _ => self.choice.clone(),
+        }
+    }
+
+    fn all(&self, instructions: f64) -> Vec<(&'static str, String)> {
         let mut lines = vec![("source", format!("{} ({})", self.source, self.choice))];
         if let Some(ebs) = &self.ebs_source {
             let by = ebs.provenance.map_or(String::new(), |provenance| format!(", {provenance}"));
@@ -242,10 +316,7 @@ impl Head {
             },
         ));
         lines.extend(self.precision.iter().map(|precision| ("errors", precision.text.clone())));
-        for (title, text) in lines {
-            print_line(title, &text, out, width)?;
-        }
-        writeln!(out)
+        lines
     }
 }
 

@@ -19,6 +19,10 @@ pub struct OutputArgs {
     /// Write the output to this file instead of standard output (-)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub file: Option<PathBuf>,
+
+    /// Print all that is known of the recording above a table
+    #[arg(short, long)]
+    pub verbose: bool,
 }
 
 impl OutputArgs {
