@@ -24,3 +24,11 @@ pub use function::FunctionKey;
 pub(crate) use read::{Spaces, Walks};
 pub use tree::{CallerTree, TreeContext};
 pub use walk::{Target, Transfer, Walk};
+
+/// Two numbers that differ in few low bits, as one of which all bits differ: what a hash table wants.
+fn fold(one: u64, other: u64) -> u64 {
+    const A: u64 = 0x9e37_79b9_7f4a_7c15;
+    const B: u64 = 0xc2b2_ae3d_27d4_eb4f;
+    let product = u128::from(one ^ A) * u128::from(other ^ B);
+    product as u64 ^ (product >> 64) as u64
+}

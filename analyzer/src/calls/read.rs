@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use perfdata::{BranchStack, Chunk, ChunkReader, Error, RawRecord, RecordType, Recording};
+use perfdata::{Branch, BranchStack, Chunk, ChunkReader, Error, RawRecord, RecordType, Recording};
 
 use crate::address::Avma;
 use crate::calls::code::CalledCode;
@@ -118,6 +118,8 @@ struct Worker<'a> {
     uses: &'a [EventUse],
     streams: Streams<'a>,
     walk: Walk,
+    /// Of the stack that is walked, newest first.
+    branches: Vec<Branch>,
     walked: Walked,
     recent: Option<(u32, bool, Range<u64>, EpochId)>,
 }
@@ -125,7 +127,7 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     fn new(of: &'a Walks<'a>, uses: &'a [EventUse]) -> Self {
         let streams = Streams::new(of.code, of.spots, &of.spaces.spaces);
-        Worker { of, uses, streams, walk: Walk::default(), walked: Walked::none(), recent: None }
+        Worker { of, uses, streams, walk: Walk::default(), branches: Vec::new(), walked: Walked::none(), recent: None }
     }
 
     fn run(mut self, reader: &Mutex<ChunkReader<'_>>, progress: Progress<'_>) -> Result<Walked, Error> {
@@ -175,13 +177,13 @@ impl<'a> Worker<'a> {
     }
 
     fn walk_stack(&mut self, space: SpaceId, start: Option<Avma>, stack: &BranchStack<'_>) {
-        let mut branches: Vec<_> = followed(stack).collect();
-        branches.reverse();
+        self.branches.clear();
+        self.branches.extend(followed(stack));
         let mut at = start;
         if let Some(function) = start.and_then(|start| self.streams.function_at(space, start)) {
             self.walk.begin(function);
         }
-        for branch in &branches {
+        for branch in self.branches.iter().rev() {
             let Some(stream) = self.streams.get(space, at, branch) else { return };
             match &stream.parts {
                 Some(_) if at.is_none() => self.walk.begin(stream.function),

@@ -1,12 +1,12 @@
 //! What streams are in the code: looked up once for each.
 
-use std::collections::HashMap;
-
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use perfdata::{Branch, BranchKind};
 
 use crate::address::Avma;
 use crate::calls::code::{CalledCode, Part};
-use crate::calls::{FunctionKey, Target, Transfer};
+use crate::calls::{FunctionKey, Target, Transfer, fold};
 use crate::counting::{Spots, is_kernel};
 use crate::recording::AddressSpace;
 
@@ -40,12 +40,21 @@ pub struct Streams<'a> {
     code: &'a CalledCode<'a>,
     spots: &'a Spots,
     spaces: &'a [Space],
-    known: HashMap<(SpaceId, Option<Avma>, Avma, Avma, BranchKind), CalledStream>,
+    known: HashTable<Known>,
+}
+
+/// Which stream: its address space, where it starts, if that is known, and the branch at its end.
+type Key = (SpaceId, Option<Avma>, Avma, Avma, BranchKind);
+
+struct Known {
+    key: Key,
+    stream: CalledStream,
 }
 
 impl<'a> Streams<'a> {
+    /// None are known yet.
     pub fn new(code: &'a CalledCode<'a>, spots: &'a Spots, spaces: &'a [Space]) -> Self {
-        Streams { code, spots, spaces, known: HashMap::new() }
+        Streams { code, spots, spaces, known: HashTable::new() }
     }
 
     /// The stream from a branch target to a branch.
@@ -53,7 +62,13 @@ impl<'a> Streams<'a> {
         let Streams { code, spots, spaces, known } = self;
         let space = spaces.get(id.0 as usize)?;
         let key = (id, start, branch.from, branch.to, branch.flags.kind());
-        Some(known.entry(key).or_insert_with(|| look_up(code, spots, space, start, branch)))
+        Some(match known.entry(hash(&key), |known| known.key == key, |known| hash(&known.key)) {
+            Entry::Occupied(known) => &known.into_mut().stream,
+            Entry::Vacant(free) => {
+                let stream = look_up(code, spots, space, start, branch);
+                &free.insert(Known { key, stream }).into_mut().stream
+            }
+        })
     }
 
     /// The function of an address.
@@ -61,6 +76,12 @@ impl<'a> Streams<'a> {
         let space = self.spaces.get(id.0 as usize)?;
         Some(self.code.target(at, self.spots.of(at, space.guest, &space.mappings)).function)
     }
+}
+
+/// One folded multiplication, as of the sums of the second reading: the table wants all bits of the hash to differ.
+fn hash((space, start, from, to, kind): &Key) -> u64 {
+    let start = start.map_or(u64::MAX, |start| start.0);
+    fold(start ^ u64::from(space.0).rotate_left(40), from.0 ^ to.0.rotate_left(32) ^ u64::from(kind.0).rotate_left(16))
 }
 
 fn look_up(code: &CalledCode<'_>, spots: &Spots, space: &Space, start: Option<Avma>, branch: &Branch) -> CalledStream {

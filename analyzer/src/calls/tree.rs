@@ -12,7 +12,7 @@
 
 use hashbrown::HashTable;
 
-use crate::calls::FunctionKey;
+use crate::calls::{FunctionKey, fold};
 use crate::recording::Weight;
 
 /// Contexts by function and callers. The same contexts give the same tree, in whatever order and however divided among trees they were added.
@@ -171,12 +171,8 @@ impl CallerTree {
     }
 }
 
-/// One folded multiplication: the table wants all bits of the hash to differ.
 fn hash(callee: u32, function: FunctionKey) -> u64 {
-    const A: u64 = 0x9e37_79b9_7f4a_7c15;
-    const B: u64 = 0xc2b2_ae3d_27d4_eb4f;
-    let product = u128::from(u64::from(callee).rotate_left(32) ^ A) * u128::from(function.bits() ^ B);
-    product as u64 ^ (product >> 64) as u64
+    fold(u64::from(callee).rotate_left(32), function.bits())
 }
 
 #[cfg(test)]

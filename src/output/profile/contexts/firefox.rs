@@ -52,7 +52,7 @@ pub fn firefox(contexts: &Contexts<'_>, out: &mut dyn Write) -> io::Result<Vec<S
     }
     let (mut samples, mut small) = (0, 0);
     for (functions, instructions) in contexts.stacks() {
-        let weight = i32::try_from((instructions + divisor / 2) / divisor).unwrap_or(i32::MAX);
+        let weight = i32::try_from(instructions.saturating_add(divisor / 2) / divisor).unwrap_or(i32::MAX);
         if weight == 0 {
             small += 1;
             continue;
