@@ -73,7 +73,9 @@ fn describe(calls: &Calls) -> Vec<String> {
     }
     if calls.lost > 0 {
         let lost = output::count(calls.lost as f64);
-        lines.push(format!("callers were lost {lost} times, where control went to what fits no call before it"));
+        lines.push(format!(
+            "places where callers were lost, because control went to what fits no call before it: {lost}"
+        ));
     }
     if calls.cut > 0.0 {
         let why = if calls.is_cut_for_room() {
