@@ -180,6 +180,14 @@ impl Input<'_> {
         self.args.analysis.analyze(&self.chosen, recording, group_by, Detail::Branches, Subset::Whole)
     }
 
+    /// Analyses the recording, with calling contexts; one without samples is refused.
+    pub fn analyze_with_calls(&self) -> anyhow::Result<Analysis> {
+        let (recording, group_by) = (self.recording()?, GroupBy::default());
+        let analysis = self.args.analysis.analyze(&self.chosen, recording, group_by, Detail::Calls, Subset::Whole)?;
+        require_samples(&analysis)?;
+        Ok(analysis)
+    }
+
     /// Analyses a part of the recording.
     pub fn analyze_part(&self, group_by: GroupBy, subset: Subset) -> anyhow::Result<Analysis> {
         self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, Detail::Blocks, subset)

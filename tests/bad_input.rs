@@ -95,12 +95,14 @@ fn control_characters_of_names_are_not_sent_to_the_terminal() {
     std::fs::write(&file, recorder.finish(&Features::default())).unwrap();
     let file = file.to_str().unwrap();
     let merged = directory.path().join("merged").to_str().unwrap().to_string();
-    let commands: [&[&str]; 7] = [
+    let commands: [&[&str]; 9] = [
         &["mix", "-i", file],
         &["blocks", "-i", file],
         &["annotate", "-i", file],
         &["export", "--format", "bolt", "-i", file],
         &["export", "--format", "llvm-text", "-i", file],
+        &["export", "--format", "folded", "-i", file],
+        &["export", "--format", "speedscope", "-i", file],
         &["merge", "-o", &merged, file, "no\u{1b}such"],
         &["diff", file, file],
     ];
@@ -187,6 +189,9 @@ fn absurd_bursts_are_survived() {
     std::fs::write(&file, &good).unwrap();
     let path = file.to_str().unwrap();
     assert_eq!(run_limited(&["blocks", "-i", path]).status.code(), Some(0));
+    for format in ["folded", "flamegraph", "speedscope", "firefox"] {
+        assert_eq!(run_limited(&["export", "--format", format, "-i", path]).status.code(), Some(0), "{format}");
+    }
     for text in absurd_notes {
         let mut recorder = Recorder::traced(&binary);
         recorder.burst(&BURST);
@@ -327,7 +332,7 @@ fn profiles_of_damaged_input_are_refused_or_partial() {
             changed[at] ^= 0x35;
             for bytes in [&whole[..at], &changed[..]] {
                 std::fs::write(&file, bytes).unwrap();
-                for format in ["bolt", "bolt-preagg", "pprof", "callgrind", "perf-script"] {
+                for format in ["bolt", "bolt-preagg", "pprof", "callgrind", "perf-script", "flamegraph"] {
                     run_limited(&["export", "--format", format, "-i", &file, "-o", "/dev/null"]);
                 }
                 run_limited(&["diff", &good, &file, "--format", "json"]);

@@ -1,5 +1,6 @@
 //! The whole analysis: a recording in, counted blocks out.
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,18 +11,19 @@ use simulated_core::Microarchitecture;
 use crate::address::Svma;
 use crate::binaries::BinarySearch;
 use crate::build_id::BuildId;
+use crate::calls::{CalledCode, Calls, Spaces, Walks};
 use crate::code::demangle;
 use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
-    Groups, Located, LocatedStart, ModuleCounts, ModuleHits, TaskGroups, count_module, locate, mean_instruction_length,
-    sums_by_block,
+    Groups, Located, LocatedStart, ModuleCounts, ModuleHits, Spots, StartId, TaskGroups, count_module, locate,
+    mean_instruction_length, sums_by_block,
 };
 use crate::estimation::{Estimate, RanOn, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources, StackStatistics, Subset,
-    Tasks, Tracer, Vendor, metadata_of, read_samples, read_tasks,
+    Context, ContextId, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
+    StackStatistics, Subset, Totals, Tracer, Vendor, metadata_of, read_samples, read_tasks,
 };
 use crate::uncertainty::{Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 
@@ -64,6 +66,8 @@ pub struct Analysis {
     pub summary: Summary,
     /// Ranges and branches, with [`Detail::Branches`].
     pub flow: Option<AnalysedFlow>,
+    /// Calling contexts, with [`Detail::Calls`] and branch records.
+    pub calls: Option<Calls>,
 }
 
 /// A module with its counted blocks.
@@ -145,9 +149,10 @@ pub fn analyze(
         sources.bursts_of_clock().and(metadata.tracer.as_ref()).and_then(|tracer| tracer.burst_instructions);
     let selection = Selection { granularity, phases: options.group_by.phases, subset: options.subset, full_burst };
     let totals = read_samples(recording, &mut tasks, &sources, selection, options.threads, progress)?;
-    let Tasks { timeline, phases, mut modules, records, .. } = tasks;
-    let groups = Groups::new(options.group_by, &totals, &timeline, &phases);
-    let located = locate(&totals, &timeline, &mut modules, &sources, &groups, options.detail);
+    let mut modules = std::mem::take(&mut tasks.modules);
+    let records = std::mem::take(&mut tasks.records);
+    let groups = Groups::new(options.group_by, &totals, &tasks.timeline, &tasks.phases);
+    let located = locate(&totals, &tasks.timeline, &mut modules, &sources, &groups, options.detail);
     let mut counted = count_modules(&located, &modules, &totals.stacks, options, progress);
     let estimate = estimate(&located, &counted, &modules, &sources, full_burst, &machine);
     if estimate.is_some() {
@@ -175,6 +180,7 @@ pub fn analyze(
     }
     let flow = (options.detail == Detail::Branches)
         .then(|| of_recording(&located, &counted, &modules, estimate.as_ref(), &scale));
+    let factors = estimate.as_ref().map(|estimate| factors_by_context(&totals, &located, estimate)).unwrap_or_default();
     let name_and_samples = |&event: &usize| (recording.events()[event].name.clone(), records.samples[event]);
     let unused_events = sources.unused.iter().map(name_and_samples).collect();
     let rule = sources.pair().map(|pair| options.rules.of(pair));
@@ -208,7 +214,26 @@ pub fn analyze(
         .collect();
     let design = design(&resampling, &counted, &sources, &summary.records);
     describe_what_is_missing(&mut summary, &located, &counted, &modules, options);
-    Ok(Analysis { modules, counted, groups, sources, scale, design, one_source, summary, flow })
+    let calls = match options.detail {
+        Detail::Calls if sources.lbr.is_some() => {
+            let code = CalledCode::new(counted.iter().map(|module| &module.counts), bytes_per_instruction);
+            let spots = Spots::new(&tasks.timeline, &mut modules);
+            let (tasks, sources, code, spots) = (&tasks, &sources, &code, &spots);
+            let (spaces, factors) = (&Spaces::of(&totals, tasks), &factors);
+            let walks = Walks { recording, tasks, sources, selection, code, spots, spaces, factors };
+            let walked = walks.read(options.threads, progress)?;
+            Some(Calls::of(&walked, &counted, &modules, scale.executions))
+        }
+        Detail::Blocks | Detail::Branches | Detail::Calls => None,
+    };
+    Ok(Analysis { modules, counted, groups, sources, scale, design, one_source, summary, flow, calls })
+}
+
+/// What the bursts of each context are multiplied by.
+fn factors_by_context(totals: &Totals, located: &Located, estimate: &Estimate) -> HashMap<Context, f64> {
+    let factor =
+        |(context, start): &(ContextId, StartId)| (*totals.context(*context), estimate.weights[start.0 as usize]);
+    located.start_of_context.iter().map(factor).collect()
 }
 
 fn count_modules(

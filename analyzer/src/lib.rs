@@ -7,6 +7,7 @@
 //! code/        ELF files -> functions -> static blocks -> instruction attributes
 //! annotate/    functions: counts of blocks, where branches went, loops, lines
 //! bolt/        the functions and edges of BOLT
+//! calls/       calling contexts: who called whom, from branch records
 //! flow/        executions of straight-line ranges and of taken branches: what profiles are made from
 //! lines/       addresses -> source lines, with what was inlined where
 //! mix/         counts x instructions x attributes -> pivot tables
@@ -25,6 +26,7 @@ pub mod annotate;
 mod binaries;
 pub mod bolt;
 mod build_id;
+pub mod calls;
 pub mod code;
 pub mod counting;
 mod estimation;

@@ -1,5 +1,6 @@
 //! `hbbp export`: profiles for compilers, optimizers and other tools.
 
+mod contexts;
 mod sampled;
 
 use std::io::{self, IsTerminal, Write};
@@ -77,6 +78,14 @@ enum Format {
     Callgrind,
     /// What `perf script --show-mmap-events -F ip,brstack` prints of the recording
     PerfScript,
+    /// Folded stacks of calling contexts, for flame graph tools: `main;parse 1200`
+    Folded,
+    /// A flame graph of calling contexts, as SVG, for browsers
+    Flamegraph,
+    /// Calling contexts for speedscope
+    Speedscope,
+    /// Calling contexts for the Firefox Profiler
+    Firefox,
 }
 
 const READER: Reader = Reader { name: "hbbp export", reads: Reads::Flows, records: true };
@@ -85,8 +94,9 @@ const FILE: &str =
     "Recording, file of `hbbp merge`, or exact counts of `hbbp truth`; `-` for standard input [default: hbbp.data]";
 
 const MODEL: &str = "\
-Count blocks by the source that is chosen for each (--format pprof and callgrind): the file of a model, `published` (the paper's rule), \
-or the kind of sources that a model is for (hardware, software, simulated) [default: branches alone, or samples where there are none]";
+Count blocks by the source that is chosen for each (--format pprof, callgrind and those of calling contexts): the file of a model, \
+`published` (the paper's rule), or the kind of sources that a model is for (hardware, software, simulated) [default: as `hbbp mix` does for \
+calling contexts; for the others branches alone, or samples where there are none]";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -106,7 +116,8 @@ Examples:
   hbbp export --format bolt run.data --binary ./server -o server.fdata
   llvm-bolt ./server -o server.bolt -data=server.fdata -reorder-blocks=ext-tsp
 
-  hbbp export --format callgrind -o sort.callgrind -- sort -n -o sorted.txt numbers.txt";
+  hbbp export --format callgrind -o sort.callgrind -- sort -n -o sorted.txt numbers.txt
+  hbbp export --format flamegraph run.data -o run.svg";
 
 /// Writes a recording or a flow as a profile for another tool.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -125,8 +136,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if is_binary && args.output.is_none() && io::stdout().is_terminal() {
         bail!("this format is binary and standard output a terminal: name a file with -o");
     }
-    if args.format == Format::PerfScript {
-        check_samples(args)?;
+    match args.format {
+        Format::PerfScript => check_samples(args)?,
+        format if format.has_contexts() => contexts::check(args.truth.as_deref(), &args.input, &format.name())?,
+        _ => {}
     }
     let input = args.input.begin(reader(args.format), None)?;
     input.end(write(args, &input))
@@ -135,7 +148,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Samples are in recordings only.
 fn reader(format: Format) -> &'static Reader {
     const OF_SAMPLES: Reader = Reader { reads: Reads::Recordings, ..READER };
-    if format == Format::PerfScript { &OF_SAMPLES } else { &READER }
+    if format == Format::PerfScript || format.has_contexts() { &OF_SAMPLES } else { &READER }
 }
 
 fn write(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
@@ -151,16 +164,20 @@ fn write(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         Format::Pprof => of_all_code(args, input, profile::pprof),
         Format::Callgrind => of_all_code(args, input, profile::callgrind),
         Format::PerfScript => of_samples(args, input),
+        Format::Folded => contexts::write(input, args.output.as_deref(), profile::folded),
+        Format::Flamegraph => contexts::write(input, args.output.as_deref(), profile::flamegraph),
+        Format::Speedscope => contexts::write(input, args.output.as_deref(), profile::speedscope),
+        Format::Firefox => contexts::write(input, args.output.as_deref(), profile::firefox),
     }
 }
 
 /// Ends the command where there is nothing to choose between sources for.
 fn check_choice(args: &Args) {
     let wrong = |why: String| wrong_usage::<Args>(READER.name, why);
-    if !matches!(args.format, Format::Pprof | Format::Callgrind) {
+    if !matches!(args.format, Format::Pprof | Format::Callgrind) && !args.format.has_contexts() {
         let format = args.format.name();
         wrong(format!(
-            "--model is for --format pprof and callgrind, which count blocks; {format} is made from branches, or from samples \
+            "--model is for --format pprof, callgrind and those of calling contexts, which count blocks; {format} is made from branches, or from samples \
              where there are none, as they were seen"
         ));
     }
@@ -174,6 +191,11 @@ fn check_choice(args: &Args) {
 }
 
 impl Format {
+    /// Whether it is of calling contexts.
+    fn has_contexts(self) -> bool {
+        matches!(self, Format::Folded | Format::Flamegraph | Format::Speedscope | Format::Firefox)
+    }
+
     fn name(self) -> String {
         self.to_possible_value().map_or(String::new(), |value| value.get_name().to_string())
     }

@@ -6,10 +6,11 @@ use formats::burst_data::DataUses;
 
 use crate::address::{Avma, FileOffset};
 
+use crate::counting::spots::{Spot, Spots, is_kernel};
 use crate::counting::{BrokenStreams, GroupId, Groups};
 use crate::recording::{
-    AddressSpace, BurstPath, Context, ContextId, Cuts, GUEST, IpHits, KERNEL, KERNEL_PID, ModuleId, ModuleTable,
-    Sources, Starts, Timeline, Totals, UNKNOWN, Weight, granule,
+    AddressSpace, BurstPath, Context, ContextId, Cuts, IpHits, ModuleId, ModuleTable, Sources, Starts, Timeline,
+    Totals, Weight, granule,
 };
 use crate::uncertainty::SliceSums;
 
@@ -147,6 +148,8 @@ pub enum Detail {
     Blocks,
     /// Where each branch went as well.
     Branches,
+    /// Which function called which, and in what context.
+    Calls,
 }
 
 /// What was seen of one module, by file offset.
@@ -174,6 +177,8 @@ pub struct Located {
     pub modules: BTreeMap<ModuleId, ModuleHits>,
     /// The places where bursts started: a [`StartId`] is an index.
     pub starts: Vec<LocatedStart>,
+    /// The place where the bursts of each context start.
+    pub start_of_context: Vec<(ContextId, StartId)>,
     /// Bursts that ended at system calls; a place of start and of code is there once for each context.
     pub cuts: Vec<LocatedCut>,
     /// Some of the bursts in full, by time.
@@ -201,15 +206,11 @@ pub fn locate(
 ) -> Located {
     let mut locator = Locator {
         located: Located::default(),
-        kernel: AddressSpace::default(),
-        kernel_module: modules.intern(KERNEL.as_bytes(), None),
-        unknown_module: modules.intern(UNKNOWN.as_bytes(), None),
-        guest_module: modules.intern(GUEST.as_bytes(), None),
+        spots: Spots::new(timeline, modules),
         groups,
         detail,
         start_ids: HashMap::new(),
     };
-    timeline.for_each_epoch(KERNEL_PID, 0, |_, space| locator.kernel = space.clone());
 
     let mut by_process: BTreeMap<(u32, u32), BTreeMap<u32, Vec<ContextId>>> = BTreeMap::new();
     for (index, context) in totals.contexts.iter().enumerate() {
@@ -234,21 +235,10 @@ pub fn locate(
 
 struct Locator<'a> {
     located: Located,
-    kernel: AddressSpace,
-    kernel_module: ModuleId,
-    unknown_module: ModuleId,
-    guest_module: ModuleId,
+    spots: Spots,
     groups: &'a Groups,
     detail: Detail,
     start_ids: HashMap<(ModuleId, FileOffset, bool), StartId>,
-}
-
-/// Where an address is: the module, the address its first byte would have (two loads of one module differ in it), the offset.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Spot {
-    module: ModuleId,
-    base: u64,
-    offset: FileOffset,
 }
 
 impl Locator<'_> {
@@ -262,7 +252,7 @@ impl Locator<'_> {
             let first = totals.ips.partition_point(|hits| hits.context < id);
             for hits in totals.ips[first..].iter().take_while(|hits| hits.context == id) {
                 let spot = self.spot(hits.ip, &context, space);
-                if spot.module == self.unknown_module {
+                if spot.module == self.spots.unknown() {
                     self.located.unmapped_samples += hits.samples;
                 }
                 let IpHits { samples, periods, .. } = *hits;
@@ -292,7 +282,7 @@ impl Locator<'_> {
                 let from = self.spot(stream.from, &context, space);
                 let to = self.spot(stream.to, &context, space);
                 for spot in [from, to] {
-                    if spot.module == self.unknown_module {
+                    if spot.module == self.spots.unknown() {
                         self.located.unmapped_branches += stream.seen;
                     }
                 }
@@ -348,8 +338,8 @@ impl Locator<'_> {
     }
 
     /// The place where the bursts of this context start.
-    fn start_of(&mut self, id: ContextId, context: &Context, totals: &Totals, space: &AddressSpace) -> Option<StartId> {
-        let at = totals.starts.binary_search_by_key(&id, |(context, _)| *context).ok()?;
+    fn start_of(&mut self, of: ContextId, context: &Context, totals: &Totals, space: &AddressSpace) -> Option<StartId> {
+        let at = totals.starts.binary_search_by_key(&of, |(context, _)| *context).ok()?;
         let starts = &totals.starts[at].1;
         let spot = self.spot(context.start, context, space);
         let all = &mut self.located.starts;
@@ -360,6 +350,7 @@ impl Locator<'_> {
             all.push(LocatedStart { module: spot.module, at: spot.offset, after_call, starts: Starts::default() });
         }
         all[id.0 as usize].starts.merge(starts.clone());
+        self.located.start_of_context.push((of, id));
         Some(id)
     }
 
@@ -384,29 +375,8 @@ impl Locator<'_> {
     }
 
     fn spot(&self, avma: Avma, context: &Context, space: &AddressSpace) -> Spot {
-        let without_mapping = |module| Spot { module, base: 0, offset: FileOffset(avma.0) };
-        if context.guest {
-            return without_mapping(self.guest_module);
-        }
-        let (space, fallback) = match is_kernel(avma) {
-            true => (&self.kernel, self.kernel_module),
-            false => (space, self.unknown_module),
-        };
-        match space.find(avma) {
-            Some(mapping) => Spot {
-                module: mapping.module,
-                base: mapping.start.0.wrapping_sub(mapping.pgoff),
-                offset: FileOffset(mapping.file_offset(avma)),
-            },
-            None => without_mapping(fallback),
-        }
+        self.spots.of(avma, context.guest, space)
     }
-}
-
-/// On x86-64 and AArch64 the upper half of the address space is the kernel's, but for the page of the vsyscalls.
-fn is_kernel(avma: Avma) -> bool {
-    const VSYSCALL: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
-    avma.0 >> 63 == 1 && !VSYSCALL.contains(&avma.0)
 }
 
 impl ModuleHits {

@@ -9,6 +9,7 @@ mod interval_sum;
 mod locate;
 mod module_counts;
 mod scale;
+mod spots;
 mod straight_line;
 mod unreadable;
 
@@ -24,5 +25,6 @@ pub use locate::{
 };
 pub use module_counts::{BlockSize, BlockSums, Code, ModuleCounts, SlicedSums, StartSums, count_module};
 pub use scale::{CountScale, mean_instruction_length};
+pub(crate) use spots::{Spot, Spots, is_kernel};
 pub use straight_line::{Broken, StraightLines};
 pub use unreadable::UnreadBlock;

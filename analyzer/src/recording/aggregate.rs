@@ -360,7 +360,7 @@ fn is_set(branch: &Branch) -> bool {
 
 /// The branches that were executed.
 #[inline]
-fn followed<'a>(stack: &BranchStack<'a>) -> impl Iterator<Item = Branch> + use<'a> {
+pub fn followed<'a>(stack: &BranchStack<'a>) -> impl Iterator<Item = Branch> + use<'a> {
     stack.iter().filter(|branch| is_set(branch) && branch.flags.spec() != SPEC_WRONG_PATH)
 }
 

@@ -19,6 +19,7 @@ mod subset;
 mod timeline;
 
 pub use address_space::{AddressSpace, Mapping, ModuleId};
+pub(crate) use aggregate::followed;
 pub use aggregate::{Aggregate, IpHits, StackStatistics, StreamHits, Totals, Weight};
 pub(crate) use bursts::{BurstCounter, FirstPiece, FirstPieces, shown, weight_of};
 pub use bursts::{BurstPiece, Cuts, Starts};
@@ -30,6 +31,7 @@ pub use modules::{GUEST, KERNEL, Module, ModuleKind, ModuleTable, UNKNOWN};
 pub use paths::BurstPath;
 pub(crate) use paths::PathSelection;
 pub use phases::{PhaseId, Phases};
+pub(crate) use scan::{EventUse, context_of, event_uses};
 pub use scan::{Granularity, RecordCounts, Selection, Tasks, read_samples, read_tasks};
 pub use sources::{SourceEvents, Sources};
 pub use subset::Subset;

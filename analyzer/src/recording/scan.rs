@@ -8,11 +8,12 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use formats::burst_data::DataUses;
+use formats::burst_weight::BurstWeight;
 use formats::metadata::Metadata;
 use formats::phase_mark::PhaseMark;
 use perfdata::{
     Avma, Chunk, ChunkReader, CpuMode, Error, EventDescription, MappedFile, Mmap, RawRecord, Record, RecordType,
-    Recording,
+    Recording, Sample,
 };
 
 use crate::progress::{Progress, Step};
@@ -297,18 +298,43 @@ fn mapping_of(mmap: &Mmap<'_>, modules: &mut ModuleTable) -> Option<(u32, Mappin
     Some((pid, Mapping::new(mmap.start, mmap.len, mmap.pgoff, module)?))
 }
 
+/// The context of a sample without its place and its phase, and of a piece of a burst (which has a `weight`) whether it is the first one.
+pub fn context_of(
+    sample: &Sample<'_>,
+    raw: &RawRecord<'_>,
+    weight: Option<&BurstWeight>,
+    granularity: Granularity,
+    first_pieces: &FirstPieces,
+) -> (Context, bool) {
+    let plain = Context {
+        event: sample.event as u32,
+        pid: sample.pid.unwrap_or(0),
+        place: EpochId::default(),
+        tid: if granularity == Granularity::Thread { sample.tid.unwrap_or(0) } else { 0 },
+        phase: PhaseId::default(),
+        guest: matches!(raw.cpu_mode(), CpuMode::GuestKernel | CpuMode::GuestUser),
+        start: Avma(0),
+        after_call: false,
+    };
+    let Some(weight) = weight else { return (plain, false) };
+    let this = FirstPiece { start: sample.ip, offset: raw.offset };
+    let known = sample.time.and_then(|time| first_pieces.get(&(sample.event, sample.tid, time)));
+    let first = known.unwrap_or(&this);
+    (plain.starting_at(first.start.unwrap_or_default(), weight.after_call), *first == this)
+}
+
 /// What an event's samples are used for.
-struct EventUse {
-    ip: bool,
-    stack: bool,
+pub struct EventUse {
+    pub ip: bool,
+    pub stack: bool,
     /// Its stacks are pieces of bursts.
-    burst: bool,
+    pub burst: bool,
     /// Of samples that do not say theirs.
-    period: u64,
+    pub period: u64,
 }
 
 /// What the samples of each event are used for.
-fn event_uses(sources: &Sources, events: &[EventDescription]) -> Vec<EventUse> {
+pub fn event_uses(sources: &Sources, events: &[EventDescription]) -> Vec<EventUse> {
     let is_of = |source: &Option<SourceEvents>, event: usize| {
         source.as_ref().is_some_and(|source| source.events.contains(&event))
     };
@@ -409,29 +435,10 @@ impl<'a> Worker<'a> {
         }
         self.counts.timeless += u64::from(sample.time.is_none());
         self.counts.processless += u64::from(sample.pid.is_none());
-        let guest = matches!(raw.cpu_mode(), CpuMode::GuestKernel | CpuMode::GuestUser);
-        let tid = if self.selection.granularity == Granularity::Thread { sample.tid.unwrap_or(0) } else { 0 };
-        let pid = sample.pid.unwrap_or(0);
-        let plain = Context {
-            event: event as u32,
-            pid,
-            place: EpochId::default(),
-            tid,
-            phase: PhaseId::default(),
-            guest,
-            start: Avma(0),
-            after_call: false,
-        };
+        let burst = uses.burst && stack.is_some();
         let weight = weight_of(&sample);
-        let first = FirstPiece { start: sample.ip, offset: raw.offset };
-        let (context, is_first) = match stack {
-            Some(_) if uses.burst => {
-                let known = sample.time.and_then(|time| self.tasks.first_pieces.get(&(event, sample.tid, time)));
-                let piece = known.unwrap_or(&first);
-                (plain.starting_at(piece.start.unwrap_or_default(), weight.after_call), *piece == first)
-            }
-            _ => (plain, false),
-        };
+        let (context, is_first) =
+            context_of(&sample, raw, burst.then_some(&weight), self.selection.granularity, &self.tasks.first_pieces);
         let id = self.context_id(context, sample.time.unwrap_or(u64::MAX));
         let slice = self.tasks.slicing.of(sample.time, raw.offset);
         if let Some(ip) = ip {
@@ -439,7 +446,7 @@ impl<'a> Worker<'a> {
             self.aggregate.add_ip(IpHits { context: id, ip, samples: 1, periods: u128::from(period), slices });
         }
         match stack {
-            Some(stack) if uses.burst => {
+            Some(stack) if burst => {
                 let piece = BurstPiece {
                     start: sample.ip,
                     weight,

@@ -1,8 +1,9 @@
-//! Profiles for other tools: one file per format, from the finished flow to bytes.
+//! Profiles for other tools: one file per format, from the finished flow (or calling contexts) to bytes.
 
 mod bolt;
 mod bolt_preagg;
 mod callgrind;
+mod contexts;
 mod gcov;
 mod llvm_extbin;
 mod llvm_profgen;
@@ -15,6 +16,7 @@ mod summary;
 pub use bolt::bolt;
 pub use bolt_preagg::bolt_preagg;
 pub use callgrind::callgrind;
+pub use contexts::{Contexts, firefox, flamegraph, folded, speedscope};
 pub use gcov::{GcovVersion, gcov};
 pub use llvm_extbin::llvm_extbin;
 pub use llvm_profgen::llvm_profgen;

@@ -2,7 +2,7 @@
 //!
 //! A location is the part of a block that comes from one line, with the functions that were inlined there; its values are executions of
 //! the block (where the block starts, so that sums count it once) and executed instructions. Where there are only samples, each sampled
-//! instruction is one. There are no callers: the recordings have no call stacks. Addresses are those of the files.
+//! instruction is one. There are no callers: a flow does not have them. Addresses are those of the files.
 
 mod message;
 

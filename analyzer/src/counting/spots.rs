@@ -1,0 +1,65 @@
+//! Where an address of a process is: in which module, and where in its file.
+
+use crate::address::{Avma, FileOffset};
+use crate::recording::{AddressSpace, GUEST, KERNEL, KERNEL_PID, ModuleId, ModuleTable, Timeline, UNKNOWN};
+
+/// Where an address is: the module, the address its first byte would have (two loads of one module differ in it), the offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    pub module: ModuleId,
+    pub base: u64,
+    pub offset: FileOffset,
+}
+
+/// Finds them.
+pub struct Spots {
+    kernel: AddressSpace,
+    kernel_module: ModuleId,
+    unknown_module: ModuleId,
+    guest_module: ModuleId,
+}
+
+impl Spots {
+    /// With the kernel as it was at the end of the recording.
+    pub fn new(timeline: &Timeline, modules: &mut ModuleTable) -> Self {
+        let mut kernel = AddressSpace::default();
+        timeline.for_each_epoch(KERNEL_PID, 0, |_, space| kernel = space.clone());
+        Spots {
+            kernel,
+            kernel_module: modules.intern(KERNEL.as_bytes(), None),
+            unknown_module: modules.intern(UNKNOWN.as_bytes(), None),
+            guest_module: modules.intern(GUEST.as_bytes(), None),
+        }
+    }
+
+    /// The module of what no mapping explains.
+    pub fn unknown(&self) -> ModuleId {
+        self.unknown_module
+    }
+
+    /// Where an address is of a process with this address space, or of a guest.
+    pub fn of(&self, avma: Avma, guest: bool, space: &AddressSpace) -> Spot {
+        let without_mapping = |module| Spot { module, base: 0, offset: FileOffset(avma.0) };
+        if guest {
+            return without_mapping(self.guest_module);
+        }
+        let (space, fallback) = match is_kernel(avma) {
+            true => (&self.kernel, self.kernel_module),
+            false => (space, self.unknown_module),
+        };
+        match space.find(avma) {
+            Some(mapping) => Spot {
+                module: mapping.module,
+                base: mapping.start.0.wrapping_sub(mapping.pgoff),
+                offset: FileOffset(mapping.file_offset(avma)),
+            },
+            None => without_mapping(fallback),
+        }
+    }
+}
+
+/// On x86-64 and AArch64 the upper half of the address space is the kernel's, but for the page of the vsyscalls.
+pub fn is_kernel(avma: Avma) -> bool {
+    const VSYSCALL: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
+    avma.0 >> 63 == 1 && !VSYSCALL.contains(&avma.0)
+}

@@ -1,0 +1,103 @@
+//! Calling contexts, for flame graphs and other viewers.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use analyzer::Analysis;
+use analyzer::calls::{CallerTree, Calls};
+use analyzer::recording::StackUse;
+use anyhow::bail;
+use perfdata::{Recording, SampleFormat};
+
+use crate::input::{Input, InputArgs, is_recording};
+use crate::output::profile::Contexts;
+use crate::output::{self, Head, share, write_to};
+
+/// What has no branch records is refused before a command runs for nothing.
+pub fn check(truth: Option<&Path>, input: &InputArgs, format: &str) -> anyhow::Result<()> {
+    let wanted = format!("--format {format} is made from the branch records of a recording");
+    if truth.is_some() {
+        bail!("exact counts do not say who called whom: {wanted}");
+    }
+    if let Some(file) = input.file().filter(|file| file.exists() && !is_recording(file)) {
+        bail!("{}: {wanted}, and this is none", file.display());
+    }
+    Ok(())
+}
+
+/// Writes the contexts of a recording; what is not in them is said on standard error.
+pub fn write(
+    input: &Input<'_>,
+    file: Option<&Path>,
+    write: fn(&Contexts<'_>, &mut dyn Write) -> io::Result<Vec<String>>,
+) -> anyhow::Result<()> {
+    let analysis = input.analyze_with_calls()?;
+    let Some(calls) = analysis.calls.as_ref().filter(|calls| calls.walks > 0) else {
+        bail!(without_branches(input.recording()?));
+    };
+    if calls.instructions <= 0.0 {
+        bail!("nothing was seen running");
+    }
+    Head::of(&analysis).degraded.iter().for_each(output::say);
+    describe(calls).iter().for_each(output::say);
+    let contexts = Contexts { calls, modules: &analysis.modules, title: title(input, &analysis) };
+    let notes = write_to(file, |out| Ok(write(&contexts, out)?))?;
+    notes.iter().for_each(output::say);
+    Ok(())
+}
+
+/// Why there are no contexts, and what to do.
+fn without_branches(recording: &Recording) -> String {
+    let mut why = "the recording has no stacks of taken branches, which would show who called whom: record with `hbbp record`, which traces \
+                   branches where the hardware records none"
+        .to_owned();
+    let events = || recording.events().iter();
+    if events().any(|event| StackUse::of(event) == StackUse::CallStack) {
+        why += "; its LBR call stacks hold callers at samples, which `perf report --no-children` shows";
+    } else if events().any(|event| event.attr.sample_format.contains(SampleFormat::CALLCHAIN)) {
+        why += "; its call chains are for `perf report` and tools that fold `perf script`";
+    }
+    why
+}
+
+/// How far the contexts reach, in sentences.
+fn describe(calls: &Calls) -> Vec<String> {
+    let part = |part: f64| share(part, calls.instructions);
+    let known = part(calls.with_caller);
+    let mut lines = vec![format!(
+        "the caller is known for {known} of the instructions: branch records show the calls that they hold, and the callers that code \
+         returns to"
+    )];
+    if calls.without_branches > 0.0 {
+        lines.push(format!("{} are in functions that only samples saw: without callers", part(calls.without_branches)));
+    }
+    if calls.lost > 0 {
+        let lost = output::count(calls.lost as f64);
+        lines.push(format!(
+            "places where callers were lost, because control went to what fits no call before it: {lost}"
+        ));
+    }
+    if calls.cut > 0.0 {
+        let why = if calls.is_cut_for_room() {
+            format!("there are more than {} contexts", CallerTree::MOST_NODES)
+        } else {
+            "no more are kept".to_owned()
+        };
+        lines.push(format!(
+            "{} have more than {} callers, of which the outer ones are left out: {why}",
+            part(calls.cut),
+            calls.depth - 1
+        ));
+    }
+    lines
+}
+
+/// What ran: the module that executed most.
+fn title(input: &Input<'_>, analysis: &Analysis) -> String {
+    let most = analysis.counted.iter().max_by(|one, other| one.instructions().total_cmp(&other.instructions()));
+    let path = most.map(|module| analysis.modules.get(module.counts.module).path.clone());
+    let name =
+        path.as_deref().and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy().into_owned());
+    let _ = input;
+    output::printable(&name.unwrap_or_default()).into_owned()
+}

@@ -1,0 +1,55 @@
+//! Calling contexts for flame graphs and other viewers: one file per format.
+//!
+//! Every stack begins with [`UNKNOWN_CALLERS`]: branch records reach only so far back, and what called the outermost known function is not
+//! in them. Weights are executed instructions, in whole numbers, 1 at least.
+
+mod firefox;
+mod flamegraph;
+mod folded;
+mod speedscope;
+
+use std::borrow::Cow;
+
+use analyzer::calls::Calls;
+use analyzer::flow::whole;
+use analyzer::recording::{Module, ModuleTable};
+
+use crate::output::printable;
+pub use firefox::firefox;
+pub use flamegraph::flamegraph;
+pub use folded::folded;
+pub use speedscope::speedscope;
+
+/// The frame of all callers that no branch record shows.
+pub const UNKNOWN_CALLERS: &str = "[unknown callers]";
+
+/// The contexts of a recording, with the modules of their functions.
+pub struct Contexts<'a> {
+    /// The contexts.
+    pub calls: &'a Calls,
+    /// What the modules of [`Calls::functions`] are.
+    pub modules: &'a ModuleTable,
+    /// What they are of, for titles: the name of a file.
+    pub title: String,
+}
+
+impl Contexts<'_> {
+    /// The functions of each context but [`UNKNOWN_CALLERS`], outermost first, and how many instructions the last of them executed.
+    fn stacks(&self) -> impl Iterator<Item = (&[usize], u64)> {
+        self.calls.contexts().map(|context| (context.frames, whole(context.instructions)))
+    }
+
+    /// The name of a function. Control characters are escaped.
+    fn name(&self, function: usize) -> Cow<'_, str> {
+        self.calls.functions.get(function).map_or("".into(), |function| printable(&function.name))
+    }
+
+    fn module(&self, function: usize) -> Option<&Module> {
+        self.calls.functions.get(function).map(|function| self.modules.get(function.module))
+    }
+
+    /// What is counted.
+    fn unit(&self) -> &'static str {
+        if self.calls.executions { "instructions" } else { "instructions (relative)" }
+    }
+}

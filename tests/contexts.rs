@@ -1,0 +1,363 @@
+//! `hbbp export` of calling contexts: counts that are known by hand, sums that are those of a mix, and what other tools read.
+
+mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use perfdata::{BranchSampleType, Features};
+use serde_json::Value;
+use support::{Fixture, run, stdout, stdout_of};
+use synthetic::{Burst, Recorder, assemble, burst_metadata};
+use tempfile::TempDir;
+
+/// `_start` calls `twice` and `once`, and `twice` calls `once`; 14 instructions once around.
+const CALLS: &str = "
+.globl _start
+.type _start, @function
+_start:
+    call twice
+    call once
+    jmp _start
+.size _start, .-_start
+.type twice, @function
+twice:
+    nop
+    call once
+    ret
+.size twice, .-twice
+.type once, @function
+once:
+    nop; nop; nop
+    ret
+.size once, .-once
+.section .note.GNU-stack,\"\",@progbits
+";
+const START: u64 = 0x40_1000;
+const TWICE: u64 = START + 12;
+const ONCE: u64 = TWICE + 7;
+/// Once around, from `_start` on.
+const AROUND: [(u64, u64); 7] = [
+    (START, TWICE),
+    (TWICE + 1, ONCE),
+    (ONCE + 3, TWICE + 6),
+    (TWICE + 6, START + 5),
+    (START + 5, ONCE),
+    (ONCE + 3, START + 10),
+    (START + 10, START),
+];
+/// What 100 times around is.
+const FOLDED: &str = "\
+[unknown callers];_start 300
+[unknown callers];_start;once 400
+[unknown callers];_start;twice 300
+[unknown callers];_start;twice;once 400
+";
+
+/// A recording of a program, as `record` makes it.
+fn recording(
+    source: &str,
+    start: fn(&Path) -> Recorder,
+    features: &Features,
+    record: impl FnOnce(&mut Recorder),
+) -> Option<(TempDir, PathBuf)> {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = assemble(folder.path(), "calls", source, &[])?;
+    let mut recorder = start(&binary);
+    record(&mut recorder);
+    let file = folder.path().join("calls.data");
+    std::fs::write(&file, recorder.finish(features)).unwrap();
+    Some((folder, file))
+}
+
+/// A recording of 100 times around in one burst.
+fn once_around(source: &str) -> Option<(TempDir, PathBuf)> {
+    recording(source, Recorder::traced, &burst_metadata("instructions"), |recorder| {
+        recorder.burst(&Burst { ip: START, branches: &AROUND, instructions: 14, period: 1400 });
+    })
+}
+
+fn export(format: &str, file: &Path) -> String {
+    stdout(&["export", "--format", format, file.to_str().unwrap()])
+}
+
+#[test]
+fn hardware_stacks_show_calls() {
+    // Seven streams of a stack weigh 100 / 7 each: all of it ran 100 times.
+    let around = [&[(START + 10, START)], &AROUND[..]].concat();
+    let made = recording(CALLS, Recorder::new, &Features::default(), |recorder| {
+        (0..7).for_each(|_| recorder.stack(&around));
+    });
+    let Some((_folder, file)) = made else { return };
+    assert_eq!(export("folded", &file), FOLDED);
+}
+
+#[test]
+fn bursts_show_calls_and_the_callers_they_return_to() {
+    let Some((_folder, file)) = once_around(CALLS) else { return };
+    assert_eq!(export("folded", &file), FOLDED);
+    let made = recording(CALLS, Recorder::traced, &burst_metadata("instructions"), |recorder| {
+        recorder.burst(&Burst { ip: START, branches: &AROUND, instructions: 14, period: 1400 });
+        recorder.burst(&Burst { ip: ONCE, branches: &AROUND[2..4], instructions: 5, period: 500 });
+        // Who called this one is not known.
+        recorder.burst(&Burst { ip: TWICE, branches: &AROUND[1..2], instructions: 2, period: 200 });
+    });
+    let Some((_folder, file)) = made else { return };
+    let expected = "\
+[unknown callers];_start 300
+[unknown callers];_start;once 400
+[unknown callers];_start;twice 400
+[unknown callers];_start;twice;once 800
+[unknown callers];twice 200
+";
+    assert_eq!(export("folded", &file), expected);
+    let output = run(&["export", "--format", "folded", file.to_str().unwrap()]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    // 1600 of 2100: `_start` has no caller, either.
+    assert!(told.contains("the caller is known for 76.19 % of the instructions"), "{told}");
+}
+
+/// What each function executed, by the frame at the end of its stacks; how many stacks it has.
+fn by_function(folded: &str) -> BTreeMap<String, (f64, f64)> {
+    let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for line in folded.lines() {
+        let (stack, count) = line.rsplit_once(' ').unwrap();
+        let function = stack.rsplit(';').next().unwrap();
+        let function = if function.starts_with("[unread code of ") { "[unreadable]" } else { function };
+        let sum = sums.entry(function.to_owned()).or_default();
+        sum.0 += count.parse::<f64>().unwrap();
+        sum.1 += 1.0;
+    }
+    sums
+}
+
+/// Compares the sums of the functions with those of the mix.
+fn compare_with_mix(name: &str, folded: &str, mix: &str) {
+    let sums = by_function(folded);
+    let mix: Value = serde_json::from_str(mix).unwrap();
+    let rows: Vec<(&str, f64)> = mix["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["function"].as_str().unwrap(), row["count"].as_f64().unwrap()))
+        .filter(|(_, count)| *count > 0.0)
+        .collect();
+    assert!(!rows.is_empty());
+    assert_eq!(sums.len(), rows.len(), "{name}: {sums:?}, {rows:?}");
+    for (function, count) in rows {
+        let (sum, stacks) = sums[function];
+        // Each stack is rounded, those below one half up to 1.
+        assert!((sum - count).abs() <= stacks, "{name}: {function}: {sum} in {stacks} stacks, and {count} in the mix");
+    }
+}
+
+#[test]
+fn what_a_function_executed_is_what_the_mix_says() {
+    let bursts = testing::BURSTS.into_iter().map(Fixture::bursts);
+    let simulated = testing::SIMULATED.into_iter().map(Fixture::simulated);
+    for fixture in bursts.chain(simulated).chain(Fixture::all_stacks()) {
+        let folded = stdout_of(&["export", "--format", "folded"], &fixture);
+        compare_with_mix(
+            fixture.name,
+            &folded,
+            &stdout_of(&["mix", "--rows", "function", "--format", "json"], &fixture),
+        );
+        assert!(folded.lines().all(|line| line.starts_with("[unknown callers];")), "{folded}");
+    }
+}
+
+/// Bursts of a clock are weighed by the code that they start in.
+#[test]
+fn bursts_of_a_clock_weigh_what_they_weigh_in_the_mix() {
+    let made = recording(CALLS, Recorder::traced, &burst_metadata("nanoseconds"), |recorder| {
+        for round in 0..20 {
+            recorder.burst(&Burst { ip: START, branches: &AROUND, instructions: 14, period: 10_000 });
+            recorder.burst(&Burst { ip: ONCE, branches: &AROUND[2..4], instructions: 5, period: 9_000 + round });
+            recorder.sample([START, TWICE, ONCE, ONCE][round as usize % 4]);
+        }
+    });
+    let Some((_folder, file)) = made else { return };
+    let mix = stdout(&["mix", "--rows", "function", "--format", "json", file.to_str().unwrap()]);
+    let folded = export("folded", &file);
+    compare_with_mix("clock", &folded, &mix);
+    assert_eq!(folded.lines().count(), 4, "{folded}");
+}
+
+/// Real programs call what their source says.
+#[test]
+fn callers_are_those_of_the_source() {
+    let parse = stdout_of(&["export", "--format", "folded"], &Fixture::bursts("parse"));
+    let known = |stack: &str| parse.lines().any(|line| line.contains(stack));
+    assert!(known(";main;write_expression;write_expression;"), "{parse}");
+    assert!(known(";sprintf;vsnprintf;vfprintf;printf_core "), "{parse}");
+    for (callee, callers) in [
+        ("vfprintf", &["vsnprintf", "[unknown callers]"][..]),
+        ("vsnprintf", &["sprintf", "[unknown callers]"]),
+        ("write_expression", &["main", "write_expression", "[unknown callers]"]),
+    ] {
+        for line in parse.lines() {
+            let frames: Vec<&str> = line.rsplit_once(' ').unwrap().0.split(';').collect();
+            for pair in frames.windows(2).filter(|pair| pair[1] == callee) {
+                assert!(callers.contains(&pair[0]), "{line}");
+            }
+        }
+    }
+}
+
+const STRANGE: &str = "\"a;b <&> 'c' d\"";
+
+/// The program with a name that means something to every format, and a line break in it.
+fn strange_names() -> Option<(TempDir, PathBuf)> {
+    let made = once_around(&CALLS.replace("once", STRANGE))?;
+    let binary = made.0.path().join("calls");
+    let mut bytes = std::fs::read(&binary).unwrap();
+    let name = b"a;b <&> 'c' d";
+    let at = bytes.windows(name.len()).rposition(|window| window == name).expect("the name is in the file");
+    bytes[at + name.len() - 2] = b'\n';
+    std::fs::write(&binary, bytes).unwrap();
+    Some(made)
+}
+
+#[test]
+fn names_break_no_format() {
+    let Some((_folder, file)) = strange_names() else { return };
+    let folded = export("folded", &file);
+    assert_eq!(folded.lines().count(), 4, "{folded}");
+    assert!(folded.contains("\n[unknown callers];_start;twice;a:b <&> 'c'\\nd"), "{folded}");
+    let svg = export("flamegraph", &file);
+    assert!(svg.contains("a;b &lt;&amp;&gt; &apos;c&apos;\\nd") && !svg.contains("<&>"), "{svg}");
+    for format in ["speedscope", "firefox"] {
+        let text = export(format, &file);
+        assert!(serde_json::from_str::<Value>(&text).is_ok() && text.contains("a;b <&> 'c'"), "{text}");
+    }
+}
+
+#[test]
+fn a_flame_graph_has_every_frame_with_its_share() {
+    let Some((_folder, file)) = once_around(CALLS) else { return };
+    let svg = export("flamegraph", &file);
+    let titles: Vec<&str> = svg.split("<title>").skip(1).map(|rest| rest.split("</title>").next().unwrap()).collect();
+    let frames: Vec<String> = titles
+        .iter()
+        .map(|title| {
+            let (name, numbers) = title.rsplit_once(": ").unwrap();
+            format!("{} {}", name.split(" (").next().unwrap(), numbers)
+        })
+        .collect();
+    let expected = [
+        "[unknown callers] 1,400 instructions, 100.00 %",
+        "_start 1,400 instructions, 100.00 %",
+        "once 400 instructions, 28.57 %",
+        "once 400 instructions, 28.57 %",
+        "twice 700 instructions, 50.00 %",
+    ];
+    let mut sorted = frames.clone();
+    sorted.sort();
+    assert_eq!(sorted, expected);
+    // `_start` lies on the frame of its callers and begins where it does; `once` begins after what `_start` executes itself.
+    let place = |name: &str| {
+        let line = svg.lines().find(|line| line.contains(&format!("<title>{name}"))).unwrap();
+        let number = |field: &str| -> f64 {
+            line.split(&format!(" {field}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        (number("x"), number("y"), number("width"))
+    };
+    let (x, y, width) = place("_start");
+    assert_eq!((x, width), (0.0, 1200.0));
+    assert!(y < place("[unknown callers]").1);
+    assert!(svg.trim_end().ends_with("</svg>"));
+}
+
+#[test]
+fn speedscope_gets_a_sample_for_each_context() {
+    let Some((folder, file)) = once_around(CALLS) else { return };
+    let profile: Value = serde_json::from_str(&export("speedscope", &file)).unwrap();
+    assert_eq!(profile["$schema"], "https://www.speedscope.app/file-format-schema.json");
+    let frames: Vec<&str> =
+        profile["shared"]["frames"].as_array().unwrap().iter().map(|frame| frame["name"].as_str().unwrap()).collect();
+    let of = &profile["profiles"][0];
+    assert_eq!((&of["type"], &of["unit"], &of["name"]), (&"sampled".into(), &"none".into(), &"instructions".into()));
+    assert_eq!((of["startValue"].as_u64(), of["endValue"].as_u64()), (Some(0), Some(1400)));
+    let samples = of["samples"].as_array().unwrap().iter().zip(of["weights"].as_array().unwrap());
+    let lines: Vec<String> = samples
+        .map(|(sample, weight)| {
+            let stack = sample.as_array().unwrap().iter().map(|frame| frames[frame.as_u64().unwrap() as usize]);
+            format!("{} {weight}\n", stack.collect::<Vec<_>>().join(";"))
+        })
+        .collect();
+    assert_eq!(lines.concat(), FOLDED);
+    assert_eq!(profile["shared"]["frames"][1]["file"], folder.path().join("calls").to_str().unwrap());
+}
+
+/// The stacks of a profile for the Firefox Profiler, folded.
+fn folded_of_firefox(profile: &Value) -> String {
+    let thread = &profile["threads"][0];
+    let strings = profile["shared"]["stringArray"].as_array().or(thread["stringArray"].as_array()).unwrap();
+    let at = |table: &str, column: &str, index: &Value| thread[table][column][index.as_u64().unwrap() as usize].clone();
+    let name = |stack: &Value| {
+        let function = at("frameTable", "func", &at("stackTable", "frame", stack));
+        strings[at("funcTable", "name", &function).as_u64().unwrap() as usize].as_str().unwrap().to_owned()
+    };
+    let samples = &thread["samples"];
+    let weights = samples["weight"].as_array().unwrap();
+    let lines = samples["stack"].as_array().unwrap().iter().zip(weights).map(|(stack, weight)| {
+        let prefix = |stack: &Value| Some(at("stackTable", "prefix", stack)).filter(|prefix| !prefix.is_null());
+        let mut names: Vec<String> =
+            std::iter::successors(Some(stack.clone()), prefix).map(|stack| name(&stack)).collect();
+        names.reverse();
+        format!("{} {weight}\n", names.join(";"))
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_firefox_profiler_gets_a_sample_for_each_context() {
+    let Some((_folder, file)) = once_around(CALLS) else { return };
+    let profile: Value = serde_json::from_str(&export("firefox", &file)).unwrap();
+    assert_eq!(folded_of_firefox(&profile), FOLDED);
+    assert_eq!(profile["threads"][0]["name"], "instructions");
+    assert_eq!(profile["threads"][0]["samples"]["weightType"], "samples");
+    let categories: Vec<&str> =
+        profile["meta"]["categories"].as_array().unwrap().iter().map(|of| of["name"].as_str().unwrap()).collect();
+    assert!(categories.contains(&"Programs and libraries"), "{categories:?}");
+}
+
+/// Its weights have 32 bits.
+#[test]
+fn large_weights_for_firefox_are_divided() {
+    let made = recording(CALLS, Recorder::traced, &burst_metadata("instructions"), |recorder| {
+        recorder.burst(&Burst { ip: START, branches: &AROUND, instructions: 14, period: 1_400_000_000_000 });
+    });
+    let Some((_folder, file)) = made else { return };
+    let output = run(&["export", "--format", "firefox", file.to_str().unwrap()]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("weights are in units of 1000 instructions"), "{told}");
+    let profile: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(profile["threads"][0]["name"], "instructions / 1000");
+    // As many thousands as there are billions.
+    assert_eq!(folded_of_firefox(&profile), FOLDED.replace("00\n", "00000000\n"));
+}
+
+#[test]
+fn what_has_no_branch_records_is_refused_with_what_to_do() {
+    let refused = |file: &Path, more: &[&str], expected: &str| {
+        let output = run(&[&["export", "--format", "folded"], more, &[file.to_str().unwrap()]].concat());
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty() && told.contains(expected), "{told}");
+    };
+    let made = recording(CALLS, Recorder::new, &Features::default(), |recorder| recorder.sample(START));
+    let Some((folder, file)) = made else { return };
+    refused(&file, &[], "no stacks of taken branches, which would show who called whom: record with `hbbp record`");
+    let merged = folder.path().join("merged");
+    stdout(&["merge", "-o", merged.to_str().unwrap(), file.to_str().unwrap()]);
+    refused(&merged, &[], "made from the branch records of a recording");
+    let call_stacks =
+        |binary: &Path| Recorder::traced_with(binary, BranchSampleType::CALL_STACK | BranchSampleType::USER);
+    let made = recording(CALLS, call_stacks, &Features::default(), |recorder| recorder.sample(START));
+    let Some((_folder, file)) = made else { return };
+    refused(&file, &[], "its LBR call stacks hold callers at samples");
+    let output = run(&["export", "--format", "folded", "--truth", merged.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("exact counts do not say who called whom"));
+}
