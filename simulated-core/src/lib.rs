@@ -30,4 +30,4 @@ pub use crate::microarchitecture::Microarchitecture;
 pub use crate::operation::{Flow, Operand, Operation};
 pub use crate::pipeline::Pipeline;
 pub use crate::predictor::{Outcome, Predictor};
-pub use crate::wait::Wait;
+pub use crate::wait::{MEMORY_LINE, Wait};

@@ -12,6 +12,8 @@ pub(crate) type RegisterSet = u128;
 /// As many as a [`RegisterSet`] can hold.
 pub(crate) const REGISTERS: usize = 128;
 
+/// Bytes of a line of the caches.
+const LINE_BYTES: f64 = 64.0;
 /// Bit of the flags.
 pub(crate) const FLAGS: u32 = 16;
 const VECTORS: u32 = 32;
@@ -84,6 +86,8 @@ pub struct Operation {
     pub load: Option<Operand>,
     /// and what it writes there.
     pub store: Option<Operand>,
+    /// Lines that it writes past the caches: `movntdq` and the like, half a line with 32 bytes.
+    pub(crate) streamed: f64,
     /// What it does to the path.
     pub flow: Flow,
     pub(crate) symbolic: Symbolic,
@@ -131,8 +135,11 @@ impl Operation {
         }
         let kind = Kind::of(instruction, &attributes);
         let (time, unit) = core.executes(kind);
-        let takes_no_time =
-            clears || moves_stack || is_copy(instruction, &attributes) || is_plain_move(instruction, &attributes);
+        let takes_no_time = clears
+            || moves_stack
+            || is_copy(instruction, &attributes)
+            || is_plain_move(instruction, &attributes)
+            || core.renames_sums && adds_small_number(instruction);
         Operation {
             ip: instruction.ip(),
             next: instruction.next_ip(),
@@ -145,6 +152,7 @@ impl Operation {
             is_sum: kind == Kind::FloatAdd,
             load,
             store,
+            streamed: streamed(instruction),
             flow: flow(instruction),
             symbolic,
         }
@@ -188,6 +196,20 @@ fn flow(instruction: &Instruction) -> Flow {
     }
 }
 
+/// Lines that it writes past the caches.
+fn streamed(instruction: &Instruction) -> f64 {
+    use Mnemonic::{
+        Movdir64b, Movntdq, Movnti, Movntpd, Movntps, Movntq, Movntsd, Movntss, Vmovntdq, Vmovntpd, Vmovntps,
+    };
+    match instruction.mnemonic() {
+        Movntdq | Movnti | Movntpd | Movntps | Movntq | Movntsd | Movntss | Vmovntdq | Vmovntpd | Vmovntps => {
+            instruction.memory_size().size() as f64 / LINE_BYTES
+        }
+        Movdir64b => 1.0,
+        _ => 0.0,
+    }
+}
+
 /// `xor r, r` and its like, which wait for nothing and are not executed.
 fn is_zero_idiom(instruction: &Instruction) -> bool {
     use Mnemonic::{Pxor, Sub, Vpxor, Vxorpd, Vxorps, Xor, Xorpd, Xorps};
@@ -196,6 +218,17 @@ fn is_zero_idiom(instruction: &Instruction) -> bool {
         && instruction.op_kind(last) == OpKind::Register
         && instruction.op_kind(last - 1) == OpKind::Register
         && instruction.op_register(last) == instruction.op_register(last - 1)
+}
+
+/// A register and a number that fits beside it where registers are renamed (Golden Cove: 11 bits with the sign).
+fn adds_small_number(instruction: &Instruction) -> bool {
+    let number = || instruction.try_immediate(1).is_ok_and(|number| (-1024..1024).contains(&(number as i64)));
+    let adds = match instruction.mnemonic() {
+        Mnemonic::Inc | Mnemonic::Dec => true,
+        Mnemonic::Add | Mnemonic::Sub => number(),
+        _ => false,
+    };
+    adds && instruction.op0_kind() == OpKind::Register && instruction.op0_register().size() >= 4
 }
 
 /// A load or store that does nothing else: its time is that of the access.

@@ -8,7 +8,7 @@ use crate::core::{Core, Unit};
 use crate::operation::{FLAGS, Flow, GENERAL, Operand, Operation, RSP, RegisterSet, Symbolic};
 use crate::predictor::Outcome;
 use crate::ready::Ready;
-use crate::wait::Wait;
+use crate::wait::{MEMORY_LINE, Wait};
 use crate::wrong_path::WrongPath;
 
 /// How far units may lag behind what comes, cycles: queues before them.
@@ -143,9 +143,11 @@ impl Pipeline {
         if let Some(operand) = operation.store {
             let address = self.address(&operand);
             self.stores = self.stores.max(self.now - QUEUE) + 1.0 / self.core.stores;
-            if let Some(wait) = wait.filter(|wait| operation.load.is_none() && wait.transfer > 0.0) {
+            let of_line = wait.filter(|_| operation.load.is_none()).map_or(0.0, |wait| wait.transfer);
+            let transfer = if operation.streamed > 0.0 { operation.streamed * MEMORY_LINE } else { of_line };
+            if transfer > 0.0 {
                 // Nobody waits for a store, until the queue of stores is full.
-                self.transfers = self.transfers.max(self.now) + wait.transfer;
+                self.transfers = self.transfers.max(self.now) + transfer;
                 self.now = self.now.max(self.transfers - STORE_QUEUE);
             }
             let time = done.max(addressed).max(self.stores);
@@ -297,7 +299,7 @@ mod tests {
 
     use super::*;
     use crate::tables::amd::ZEN_5 as CORE;
-    use crate::tables::intel::SKYLAKE;
+    use crate::tables::intel::{GOLDEN_COVE, SKYLAKE};
 
     fn decoded(bytes: &[u8]) -> Vec<Operation> {
         let mut factory = InstructionInfoFactory::new();
@@ -414,6 +416,28 @@ mod tests {
         let shares = Core { shares_ports: true, width: 10.0, ..SKYLAKE };
         let apart = Core { shares_ports: false, ..shares };
         assert!(on(shares, &mixed) > 1.6 && on(apart, &mixed) < 1.3, "{} {}", on(shares, &mixed), on(apart, &mixed));
+    }
+
+    #[test]
+    fn small_numbers_are_added_by_renaming() {
+        let on = |core: Core, bytes: &[u8]| round_on(core, bytes, Outcome::Straight, None);
+        let adds_8 = [0x48, 0x83, 0xc0, 0x08]; // add rax, 8
+        assert!(on(GOLDEN_COVE, &adds_8) < 0.2 && (on(SKYLAKE, &adds_8) - 1.0).abs() < 0.01);
+        let adds_2048 = [0x48, 0x05, 0x00, 0x08, 0x00, 0x00]; // add rax, 2048
+        let adds_register = [0x48, 0x01, 0xd8]; // add rax, rbx
+        assert!([&adds_2048[..], &adds_register].iter().all(|bytes| (on(GOLDEN_COVE, bytes) - 1.0).abs() < 0.01));
+    }
+
+    #[test]
+    fn what_is_written_past_the_caches_waits_for_memory() {
+        // movntdq [rdi], xmm0; add rdi, 16
+        let code = [0x66, 0x0f, 0xe7, 0x07, 0x48, 0x83, 0xc7, 0x10];
+        let quarter_of_a_line = MEMORY_LINE / 4.0;
+        assert!((round(&code, Outcome::Straight, None) - quarter_of_a_line).abs() < 0.2);
+        let line = Some(Wait { latency: 100.0, transfer: 50.0 });
+        assert!((round(&code, Outcome::Straight, line) - quarter_of_a_line).abs() < 0.2, "its line is not read");
+        // movdqa [rdi], xmm0; add rdi, 16
+        assert!(round(&[0x66, 0x0f, 0x7f, 0x07, 0x48, 0x83, 0xc7, 0x10], Outcome::Straight, None) < 1.2);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! How long data takes that is not in the first level of the caches.
 
+/// Cycles for which a line that comes from memory, or goes there past the caches, keeps others from coming.
+pub const MEMORY_LINE: f64 = 12.0;
+
 /// What the first use of a line in a burst costs beyond a use of the first level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wait {

@@ -10,15 +10,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use formats::burst_data::DataUse;
-use simulated_core::{Level, Wait};
+use simulated_core::{Level, MEMORY_LINE, Wait};
 
 use crate::address::{Avma, FileOffset};
 use crate::counting::LocatedPath;
 use crate::recording::ModuleId;
 
-/// Cycles for which a line that comes from the third level, or from memory beyond what that takes, keeps others from coming.
+/// Cycles for which a line that comes from the third level keeps others from coming; [`MEMORY_LINE`] is beyond that.
 const THIRD_LINE: f64 = 4.0;
-const MEMORY_LINE: f64 = 12.0;
 /// Cycles for a line of the second level that was fetched ahead.
 const AHEAD: f64 = 2.0;
 /// Streams of lines that a prefetcher follows.
