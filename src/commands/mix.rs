@@ -101,7 +101,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         &analysis,
         result.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
             let count: f64 = row.iter().map(|cell| cell.count).sum();
-            (count / result.instructions, result.uncertainty(row).share)
+            (count / result.instructions, result.uncertainty(row.iter()).share)
         }),
     );
     let row_keys_need_code = query.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);

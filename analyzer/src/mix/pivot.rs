@@ -66,10 +66,12 @@ pub struct Uncertainty {
 
 impl Mix {
     /// How uncertain the sum of these cells is.
-    pub fn uncertainty(&self, cells: &[Cell]) -> Uncertainty {
-        let mut sampled = Sampled::default();
-        cells.iter().for_each(|cell| sampled.add(&cell.sampled, 1.0));
-        let count = cells.iter().map(|cell| cell.count).sum();
+    pub fn uncertainty<'a>(&self, cells: impl Iterator<Item = &'a Cell>) -> Uncertainty {
+        let (mut count, mut sampled) = (0.0, Sampled::default());
+        for cell in cells {
+            count += cell.count;
+            sampled.add(&cell.sampled, 1.0);
+        }
         Uncertainty {
             count: self.design.interval(count, &sampled),
             share: self.design.share((count, &sampled), (self.instructions, &self.sampled)),

@@ -1,7 +1,6 @@
 //! The mix as CSV: a line for each pair of row and column.
 
 use std::io::Write;
-use std::slice::from_ref;
 
 use analyzer::mix::{Key, Uncertainty};
 use analyzer::uncertainty::Interval;
@@ -17,7 +16,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     for cell in report.rows().take(report.top).flatten() {
         let values = cell.row.iter().chain(&cell.column).cloned();
         let share = cell.count / report.mix.instructions;
-        let Uncertainty { count: of_count, share: of_share } = report.mix.uncertainty(from_ref(cell));
+        let Uncertainty { count: of_count, share: of_share } = report.mix.uncertainty([cell].into_iter());
         let width = |interval: Interval| interval.half_width.map_or(String::new(), |width| width.to_string());
         let errors = [width(of_count), width(of_share), of_share.rests_on_little.to_string()];
         csv.write_record(values.chain([cell.count.to_string(), share.to_string()]).chain(errors))?;

@@ -43,7 +43,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 /// The sum of cells and how far it can be from the truth.
 fn numbers(report: &Report<'_>, cells: &[Cell]) -> Map<String, Value> {
     let count: f64 = cells.iter().map(|cell| cell.count).sum();
-    let uncertainty = report.mix.uncertainty(cells);
+    let uncertainty = report.mix.uncertainty(cells.iter());
     let numbers = json!({
         "count": count,
         "share": count / report.mix.instructions,

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::slice::from_ref;
 
-use analyzer::mix::Cell;
+use analyzer::mix::{Cell, Uncertainty};
 
 use super::Report;
 use crate::output::{Align, MARKED, Table, Unit, rounded, share, share_cells};
@@ -25,24 +24,31 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     titles.extend(["share", "±"].map(|title| (title.into(), Align::Right)));
     let mut table = Table::new(titles);
     let mut marked = false;
-    for row in report.rows().take(report.top) {
-        let mut cells = row[0].row.clone();
+    let shown = |sum: &Sum| unit.show(rounded(sum.count, sum.uncertainty.count));
+    let mut line = |mut cells: Vec<String>, row: &[Cell]| {
         if !report.query.columns.is_empty() {
-            cells.extend(columns.iter().map(|(column, _)| {
-                let cell = row.iter().find(|cell| &cell.column == *column);
-                let shown = |cell: &Cell| unit.show(rounded(cell.count, report.mix.uncertainty(from_ref(cell)).count));
-                cell.map_or(String::new(), shown)
-            }));
+            let in_column = |column| Sum::of(report, row.iter().filter(|cell| &cell.column == column));
+            cells.extend(columns.iter().map(|(column, _)| in_column(*column).as_ref().map_or(String::new(), shown)));
         }
-        let total: f64 = row.iter().map(|cell| cell.count).sum();
-        let uncertainty = report.mix.uncertainty(row);
-        marked |= uncertainty.share.rests_on_little;
-        cells.push(unit.show(rounded(total, uncertainty.count)));
-        cells.extend(share_cells(total, report.mix.instructions, uncertainty.share));
-        table.row(cells);
+        if let Some(sum) = Sum::of(report, row.iter()) {
+            marked |= sum.uncertainty.share.rests_on_little;
+            cells.push(shown(&sum));
+            cells.extend(share_cells(sum.count, report.mix.instructions, sum.uncertainty.share));
+            table.row(cells);
+        }
+    };
+    report.rows().take(report.top).for_each(|row| line(row[0].row.clone(), row));
+    let (rows, others) = report.others();
+    if !report.query.columns.is_empty() {
+        let named = |name: String| {
+            let mut cells = vec![String::new(); report.query.rows.len()];
+            cells[0] = name;
+            cells
+        };
+        line(named(format!("[{rows} others]")), others);
+        line(named("[all]".into()), &report.mix.cells);
     }
     table.print(out, width)?;
-    let (rows, others) = report.others();
     if rows > 0 {
         let rest = share(others.iter().map(|cell| cell.count).sum(), report.mix.instructions);
         writeln!(out, "... {rows} more rows with {rest} (--top 0 shows them)")?;
@@ -55,6 +61,20 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         writeln!(out, "{MARKED}")?;
     }
     Ok(())
+}
+
+/// The sum of some cells.
+struct Sum {
+    count: f64,
+    uncertainty: Uncertainty,
+}
+
+impl Sum {
+    /// `None` of no cells.
+    fn of<'a>(report: &Report<'_>, cells: impl Iterator<Item = &'a Cell> + Clone) -> Option<Self> {
+        cells.clone().next()?;
+        Some(Sum { count: cells.clone().map(|cell| cell.count).sum(), uncertainty: report.mix.uncertainty(cells) })
+    }
 }
 
 /// How many of the columns, largest first, fit beside the row keys.
