@@ -200,6 +200,14 @@ impl Head {
 
     /// Prints it as lines that start with `#`, with the instructions executed in all; broken at words where there is a limit.
     pub fn print(&self, instructions: f64, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
+        for (title, text) in self.lines(instructions) {
+            print_line(title, &text, out, width)?;
+        }
+        writeln!(out)
+    }
+
+    /// Its lines: a title, or none where a line goes on with what the one before it says, and a text.
+    pub fn lines(&self, instructions: f64) -> Vec<(&'static str, String)> {
         let mut lines = vec![("source", format!("{} ({})", self.source, self.choice))];
         if let Some(ebs) = &self.ebs_source {
             let by = ebs.provenance.map_or(String::new(), |provenance| format!(", {provenance}"));
@@ -242,10 +250,7 @@ impl Head {
             },
         ));
         lines.extend(self.precision.iter().map(|precision| ("errors", precision.text.clone())));
-        for (title, text) in lines {
-            print_line(title, &text, out, width)?;
-        }
-        writeln!(out)
+        lines
     }
 }
 

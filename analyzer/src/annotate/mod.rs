@@ -21,5 +21,6 @@ mod ways;
 pub use annotation::{Annotation, NoFunction, Query, annotate};
 pub use function::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Seen, Target};
 pub use place::Place;
+pub use ranking::Ranked;
 pub use source::{Inlined, SourcePlace};
 pub use texts::SourceTexts;

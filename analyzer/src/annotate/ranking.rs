@@ -10,16 +10,20 @@ use crate::{Analysis, CountedModule};
 
 /// A function that was seen.
 #[derive(Clone, Debug)]
-pub(super) struct Ranked {
+pub struct Ranked {
     /// Index in [`Analysis::counted`].
     pub module: usize,
     /// The address of its symbol.
     pub symbol: Svma,
-    /// Demangled.
+    /// Its name, demangled.
     pub name: String,
-    /// Instructions executed.
+    /// Instructions executed in it.
     pub executed: f64,
+    /// How uncertain that is.
     pub executed_interval: Interval,
+    /// Its share of all executed instructions, 0 to 1.
+    pub share: f64,
+    /// How uncertain that is.
     pub share_interval: Interval,
 }
 
@@ -62,7 +66,8 @@ pub(super) fn ranking(analysis: &Analysis, replicated: &Replicated) -> Vec<Ranke
             let all = (replicated.instructions, &replicated.whole);
             let executed_interval = analysis.design.interval(executed, &sampled);
             let share_interval = analysis.design.share((executed, &sampled), all);
-            Ranked { module: index, symbol, name, executed, executed_interval, share_interval }
+            let share = if replicated.instructions > 0.0 { executed / replicated.instructions } else { 0.0 };
+            Ranked { module: index, symbol, name, executed, executed_interval, share, share_interval }
         }));
     }
     ranked.sort_by(|one, other| {
