@@ -4,6 +4,7 @@ import { brief, count, hexadecimal, rounded, shareAndError } from './number.js';
 import { plural } from './text.js';
 import { element, fill, select, withNumber } from './element.js';
 import { grouped } from './grouped.js';
+import { graph, markNode } from './graph.js';
 import { isKept } from './pivot.js';
 
 /** Lines that are there at first; a click adds the others. */
@@ -46,15 +47,27 @@ export function showCode(parent, recording, of, marked = []) {
     element('p', { class: 'dim', text: of.module }),
     element('p', { text: about(of) }),
     marked.length > 0 && element('p', { class: 'marked-note', text: `Marked: ${marked.map(inWords).join('; ')}` }),
-    options(table, recording, of, hasBoth),
-    element('div', { class: 'scroll' }, table),
-    lines.length > LINES && more,
-    legend(of),
+    options(parent, table, recording, of, hasBoth),
+    element('div', { class: 'graph-and-code' }, element('div', { class: 'graph-place' }), element(
+      'div',
+      { class: 'listing-place' },
+      element('div', { class: 'scroll' }, table),
+      lines.length > LINES && more,
+      legend(of),
+    )),
   );
+  showGraph(parent, of);
 }
 
-/** Scrolls to the line of an address. */
-export function goTo(parent, address) {
+/** Draws the graph, where it is wanted. */
+function showGraph(parent, of) {
+  const isWanted = parent.classList.contains('with-graph');
+  fill(parent.querySelector('.graph-place'), isWanted && graph(of));
+}
+
+/** Scrolls to the line of an address, and to its block in the graph. */
+export function goTo(parent, of, address) {
+  if (of.code) markNode(parent, of, address)?.scrollIntoView({ block: 'center' });
   const line = parent.querySelector(`[data-address="${address}"]`);
   if (!line) return;
   for (const other of parent.querySelectorAll('.target')) other.classList.remove('target');
@@ -84,7 +97,7 @@ function inWords({ key, values, keeps }) {
   return `${key.name} ${keeps ? 'is' : 'is not'} ${names.slice(0, 4).join(', ')}${names.length > 4 ? ', …' : ''}`;
 }
 
-function options(table, recording, of, hasBoth) {
+function options(parent, table, recording, of, hasBoth) {
   const toggle = (text, name, isOn) => {
     const box = element('input', { type: 'checkbox', checked: isOn, onchange: () => table.classList.toggle(name, !box.checked) });
     table.classList.toggle(name, !isOn);
@@ -96,7 +109,12 @@ function options(table, recording, of, hasBoth) {
     { 'aria-label': 'Go to a hot block', onchange: () => { location.hash = `#functions/${of.index}/${jump.value}`; } },
     [['', 'hot blocks…'], ...hottest.map((block) => [hexadecimal(block.start), `${hexadecimal(block.start)}  ${shareAndError(block.share, 0)[0]}`])],
   );
-  return element('div', { class: 'controls' }, hasSource && toggle('source', 'no-source', true), hasBoth && toggle('both counts', 'no-both', false), jump);
+  const box = element('input', { type: 'checkbox', id: 'graph', checked: parent.classList.contains('with-graph'), onchange: () => {
+    parent.classList.toggle('with-graph', box.checked);
+    showGraph(parent, of);
+  } });
+  const flow = element('label', {}, box, 'flow graph');
+  return element('div', { class: 'controls' }, flow, hasSource && toggle('source', 'no-source', true), hasBoth && toggle('both counts', 'no-both', false), jump);
 }
 
 function titles(of, hasBoth) {

@@ -18,6 +18,17 @@ export function element(tag, properties = {}, ...children) {
   return made;
 }
 
+/** The same of a drawing. */
+export function drawn(tag, properties = {}, ...children) {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === 'text') made.textContent = shown(value);
+    else made.setAttribute(name, value);
+  }
+  append(made, children);
+  return made;
+}
+
 /** Puts new children in place of the old ones. */
 export function fill(parent, ...children) {
   parent.replaceChildren();

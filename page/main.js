@@ -80,7 +80,7 @@ function showFunction(of, address, isChosen) {
     if (isChosen && !address) code.scrollIntoView({ block: 'nearest' });
   }
   state.address = address ?? null;
-  if (address) goTo(code, address);
+  if (address) goTo(code, of, address);
 }
 
 function press(event) {

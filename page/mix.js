@@ -32,6 +32,7 @@ export function showMix(section, recording, showCode) {
   const keys = [...facts.keys.values()];
   const state = { chart: 'category', rows: [], columns: [], filters: [], shown: 'share', most: ROWS, open: null };
   const parts = Object.fromEntries(['presets', 'chart', 'zones', 'status', 'table', 'cell'].map((name) => [name, element('div', { class: name })]));
+  let drawn = null;
   const command = element('code', { class: 'command' });
   fill(
     section,
@@ -76,7 +77,8 @@ export function showMix(section, recording, showCode) {
     };
     const result = pivot(facts, query);
     showPresets(parts.presets, state, preset);
-    showChart(parts.chart, recording, state, change);
+    if (drawn !== state.chart) showChart(parts.chart, recording, state, change);
+    drawn = state.chart;
     showZones(parts.zones, recording, state, { place, change, keys });
     parts.status.textContent = `${plural(result.rows.length, 'row')}; ${brief(result.total)} instructions, `
       + `${percent(recording.share(result.total))} of all`;
@@ -322,7 +324,7 @@ function table(recording, query, result, state, { change, open }) {
     text(query.rows, row).map((name, place) => element(place === 0 ? 'th' : 'td', { scope: place === 0 && 'row', class: 'name' }, element('span', { class: 'clamp', title: name, text: name }))),
     total(row),
     first.map((column) => cell(row, column, result.cell(row, column))),
-    last.length > 0 && element('td', { class: 'number', text: value(last.reduce((sum, column) => sum + result.cell(row, column), 0), row) }),
+    last.length > 0 && element('td', { class: 'number', text: value(Math.max(row.total - first.reduce((sum, column) => sum + result.cell(row, column), 0), 0), row) }),
   );
   if (query.rows.length === 0) head.prepend(element('th', {}));
   const more = result.rows.length - rows.length;

@@ -57,7 +57,7 @@ function makeCode(data, code, share) {
   for (const block of blocks) {
     for (let at = block.loop; at !== undefined && at !== null; at = loops[at].parent) loops[at].share += block.share;
   }
-  return { blocks, loops, hasLoops: code.loops !== null, gaps: code.not_readable ?? [] };
+  return { blocks, loops, hasLoops: code.loops !== null, gaps: code.not_readable ?? [], edges: code.edges ?? [] };
 }
 
 /** The loops of all functions whose code is there, those with the most executed instructions first. */

@@ -143,6 +143,38 @@ fn code_is_that_of_annotate() {
     }
 }
 
+/// Ways between blocks have the executions of the branches that lead there.
+#[test]
+fn edges_are_those_of_branches() {
+    let page = page_of(&Fixture::bursts("objects"), &[]);
+    let (mut taken, mut fallen) = (0, 0);
+    for code in page.data["code"].as_array().unwrap() {
+        let blocks = code["blocks"].as_array().unwrap();
+        let counted = |index: usize| blocks[index]["seen"] == "counted";
+        for (index, block) in blocks.iter().enumerate().filter(|(index, _)| counted(*index)) {
+            let (branch, next) = (&block["branch"], index + 1);
+            let Some(target) = blocks.iter().position(|block| block["start"] == branch["target"]) else { continue };
+            let is_jump = branch["kind"] == "conditional" || branch["kind"] == "jump";
+            if !is_jump || target == next {
+                continue;
+            }
+            let edge = |to: usize| {
+                let edges = code["edges"].as_array().unwrap();
+                edges.iter().find(|edge| edge[0] == index && edge[1] == to).map_or(json!(0), |edge| edge[2].clone())
+            };
+            if counted(target) {
+                assert!(is_near(&edge(target), &branch["taken"]), "{block}: {}", edge(target));
+                taken += 1;
+            }
+            if next < blocks.len() && counted(next) && branch["kind"] == "conditional" {
+                assert!(is_near(&edge(next), &branch["fallen"]), "{block}: {}", edge(next));
+                fallen += 1;
+            }
+        }
+    }
+    assert!(taken > 20 && fallen > 20, "{taken} {fallen}");
+}
+
 /// The members of two lists of one length; null is an empty one.
 fn pairs<'a>(one: &'a Value, other: &'a Value) -> Vec<(&'a Value, &'a Value)> {
     let list = |value: &'a Value| value.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -71,6 +71,24 @@ test('branches and loops lead to their code', () => on(`${PAGE}#loops`, { width:
   await page.until(`document.querySelector('.target') && location.hash.split('/').length === 3 && document.querySelector('.target').dataset.address === location.hash.split('/')[2]`);
 }));
 
+test('the flow graph and the code are in step', () => on(`${PAGE}#functions`, { width: 1280 }, async (page) => {
+  await page.click('.controls label', 'flow graph');
+  await page.until("document.querySelectorAll('.graph .node').length > 3");
+  const nodes = await page.texts('.graph .node .code');
+  const seen = await page.evaluate("[...document.querySelectorAll('.listing tr[data-address]:not(.not-seen) .address[tabindex]')].map((one) => one.textContent)");
+  assert.deepEqual(nodes, seen);
+  assert.ok((await page.texts('.graph .edge-count')).length >= nodes.length);
+  assert.ok((await page.texts('.graph .loop-box')).length > 0);
+  await page.click('.graph .node:last-of-type');
+  const last = nodes[nodes.length - 1];
+  await page.until(`document.querySelector('.listing .target')?.dataset.address === '${last}'`);
+  assert.deepEqual(await page.texts('.graph .node.current .code'), [last]);
+  await page.key('n');
+  await page.until(`document.querySelector('.graph .node.current .code').textContent !== '${last}'`);
+  assert.equal(await page.evaluate("document.querySelector('.listing .target').dataset.address"), (await page.texts('.graph .node.current .code'))[0]);
+  if (HBBP_PICTURES) await page.picture(join(HBBP_PICTURES, 'graph-1280-light.png'));
+}));
+
 test('the pivot is changed by choices and by dragging', () => on(`${PAGE}#mix`, { width: 1280 }, async (page) => {
   const rows = await page.texts('.pivot tbody th');
   assert.ok(rows.includes('mov') && rows.length > 20);
@@ -163,6 +181,11 @@ test('nothing is wider than the page', async () => {
           assert.ok(await page.evaluate('document.documentElement.scrollWidth') <= width, `${part} at ${width}`);
           if (HBBP_PICTURES) await page.picture(join(HBBP_PICTURES, `${part.replace('/', '-')}-${width}-${scheme}.png`));
         }
+        await page.evaluate("location.hash = '#functions/0'");
+        await page.until("!document.getElementById('part-functions').hidden");
+        await page.click('.controls label', 'flow graph');
+        assert.ok(await page.evaluate('document.documentElement.scrollWidth') <= width, `graph at ${width}`);
+        if (HBBP_PICTURES) await page.picture(join(HBBP_PICTURES, `graph-${width}-${scheme}.png`));
       });
     }
   }

@@ -180,6 +180,7 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, replicated: &Replicated) 
                 blocks: body.blocks,
                 unreadable: body.unreadable,
                 loops: body.loops,
+                edges: body.edges,
             };
             annotated.insert(rank, function);
         }

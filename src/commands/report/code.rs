@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use analyzer::address::Svma;
-use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Branch, CountedLoop, Place, Seen};
+use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Branch, CountedLoop, Edge, Place, Seen};
 use serde::Serialize;
 
 use super::composed::Composed;
@@ -52,6 +52,8 @@ pub struct FunctionCode {
     not_readable: Vec<[Svma; 2]>,
     /// Null where they were not looked for.
     loops: Option<Vec<LoopData>>,
+    /// Of blocks that were seen: from, to, and how often.
+    edges: Vec<(usize, usize, Option<Short>)>,
 }
 
 /// A block. What is not there is null, nothing or false.
@@ -152,7 +154,14 @@ pub fn code(
         blocks: blocks.collect(),
         not_readable: function.unreadable.iter().map(|gap| [gap.start, gap.end]).collect(),
         loops: function.loops.as_ref().map(|loops| loops.iter().map(of_loop).collect()),
+        edges: seen_edges(function).map(|edge| (edge.from, edge.to, edge.count.map(Short))).collect(),
     }
+}
+
+/// The ways between blocks that were seen, but for those that were not taken.
+fn seen_edges(function: &AnnotatedFunction) -> impl Iterator<Item = &Edge> {
+    let is_seen = |index: usize| function.blocks.get(index).is_some_and(|block| block.seen == Seen::Counted);
+    function.edges.iter().filter(move |edge| is_seen(edge.from) && is_seen(edge.to) && edge.count != Some(0.0))
 }
 
 /// `before`: the instruction before the block, which becomes its last.

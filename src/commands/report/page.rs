@@ -13,7 +13,7 @@ const STYLE: &str = include_str!("../../../page/page.css");
 const BODY: &str = include_str!("../../../page/body.html");
 
 /// The modules of the script, each after those that it imports from.
-const MODULES: [&str; 15] = [
+const MODULES: [&str; 16] = [
     include_str!("../../../page/number.js"),
     include_str!("../../../page/text.js"),
     include_str!("../../../page/grouped.js"),
@@ -26,6 +26,7 @@ const MODULES: [&str; 15] = [
     include_str!("../../../page/chart.js"),
     include_str!("../../../page/mix.js"),
     include_str!("../../../page/functions.js"),
+    include_str!("../../../page/graph.js"),
     include_str!("../../../page/code.js"),
     include_str!("../../../page/loops.js"),
     include_str!("../../../page/main.js"),
