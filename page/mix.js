@@ -195,7 +195,7 @@ function showZones(parent, recording, state, { place, change, keys }) {
     ),
     element(
       'div',
-      { class: 'zone' },
+      { class: 'zone actions' },
       element('button', { text: 'Swap rows and columns', 'data-swap': true, onclick: () => change({ rows: state.columns, columns: state.rows }) }),
       element('label', { for: 'shown', text: 'Cells:' }),
       shown,

@@ -180,8 +180,9 @@ function makePage(connection, sessionId) {
         .filter((one) => one.getClientRects().length > 0).map((one) => one.textContent.trim())`);
     },
 
-    media(media) {
-      return send('Emulation.setEmulatedMedia', { media });
+    /** As on paper (`print`), while the browser wishes that scheme. */
+    media(media, scheme) {
+      return send('Emulation.setEmulatedMedia', { media, features: [{ name: 'prefers-color-scheme', value: scheme }] });
     },
 
     /** A picture of the whole page. */

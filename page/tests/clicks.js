@@ -191,8 +191,11 @@ test('nothing is wider than the page', async () => {
   }
 });
 
-test('what is printed has all parts', () => on(PAGE, { width: 1280 }, async (page) => {
-  await page.media('print');
+test('what is printed has all parts, and is light', () => on(PAGE, { width: 1280, scheme: 'dark' }, async (page) => {
+  const ground = () => page.evaluate("getComputedStyle(document.body).backgroundColor + getComputedStyle(document.querySelector('.tile a')).color");
+  assert.equal(await ground(), 'rgb(20, 23, 28)rgb(125, 183, 255)');
+  await page.media('print', 'dark');
+  assert.equal(await ground(), 'rgb(255, 255, 255)rgb(5, 80, 174)');
   await page.evaluate("window.dispatchEvent(new Event('beforeprint'))");
   const heights = await page.evaluate("[...document.querySelectorAll('main > section')].map((one) => one.getBoundingClientRect().height)");
   assert.ok(heights.length === 4 && heights.every((height) => height > 50), String(heights));
