@@ -18,6 +18,7 @@ const COLUMNS = [
 /** Makes the table in a part of the page; returns what marks the function that is shown. */
 export function showFunctions(parent, recording) {
   const state = { text: '', sort: 'share', isRising: false, rows: ROWS, chosen: null };
+  const largest = recording.functions.reduce((most, one) => Math.max(most, one.executed), 0);
   const search = element('input', {
     type: 'search',
     id: 'search',
@@ -35,7 +36,7 @@ export function showFunctions(parent, recording) {
     Object.assign(state, change);
     const found = sorted(matching(recording.functions, state.text), state);
     fill(head, COLUMNS.map((column) => title(column, state, (sort, isRising) => show({ sort, isRising }))));
-    fill(body, found.slice(0, state.rows).map((one) => row(one, recording, state.chosen)));
+    fill(body, found.slice(0, state.rows).map((one) => row(one, largest, state.chosen)));
     const executed = found.reduce((sum, one) => sum + one.executed, 0);
     status.textContent = `${plural(found.length, 'function')} with ${shareAndError(recording.share(executed), 0)[0]} of all instructions`;
     more.hidden = found.length <= state.rows;
@@ -92,7 +93,7 @@ function title(column, state, sort) {
   );
 }
 
-function row(one, recording, chosen) {
+function row(one, largest, chosen) {
   const [share, error] = shareAndError(one.share, one.error, one.restsOnLittle);
   const made = element(
     'tr',
@@ -105,7 +106,7 @@ function row(one, recording, chosen) {
     element('td', { class: 'number', text: one.calls === null ? '' : brief(one.calls) }),
     element('td', { class: 'file', title: one.module, text: baseName(one.module) }),
   );
-  withNumber(made, '--heat', Math.sqrt(one.share));
+  withNumber(made, '--heat', Math.sqrt(one.executed / (largest || 1)));
   mark(made, one.index === chosen);
   return made;
 }

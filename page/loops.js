@@ -10,7 +10,7 @@ export function showLoops(section, recording) {
   const body = element('tbody');
   const more = element('button', { text: 'Show all', onclick: () => show(recording.loops.length) });
   function show(rows) {
-    fill(body, recording.loops.slice(0, rows).map(row));
+    fill(body, recording.loops.slice(0, rows).map((one) => row(one, recording.loops[0].loop.share)));
     more.hidden = rows >= recording.loops.length;
   }
   fill(
@@ -44,7 +44,7 @@ export function showLoops(section, recording) {
   show(ROWS);
 }
 
-function row({ function: of, loop, header }) {
+function row({ function: of, loop, header }, largest) {
   const made = element(
     'tr',
     {},
@@ -60,7 +60,7 @@ function row({ function: of, loop, header }) {
     element('td', { class: 'number', text: loop.depth }),
     element('td', { class: 'number', text: loop.size }),
   );
-  return withNumber(made, '--heat', Math.sqrt(loop.share));
+  return withNumber(made, '--heat', Math.sqrt(loop.share / largest));
 }
 
 function trips(loop) {

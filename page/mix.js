@@ -290,7 +290,7 @@ function table(recording, query, result, state, { change, open }) {
     if (state.shown === 'count') return count(amount);
     return percent(amount / (state.shown === 'row' ? row.total : result.total));
   };
-  const heat = (made, amount) => withNumber(made, '--heat', Math.sqrt(amount / result.total));
+  const heat = (made, amount) => withNumber(made, '--heat', Math.sqrt(amount / result.rows[0].total));
   const cell = (row, column, amount) => heat(element('td', { class: 'number heat' }, amount > 0 && element('button', {
     class: 'cell',
     text: value(amount, row),
@@ -376,7 +376,7 @@ function showCell(parent, recording, query, state, showCode) {
   };
   fill(
     parent,
-    element('h4', { text: `Functions with ${names.join(', ') || 'any instruction'}` }),
+    element('h4', { text: `Functions of the cell${names.length > 0 ? `: ${names.join(', ')}` : ''}` }),
     element('p', { class: 'dim', text: 'A click shows the code, with these instructions marked.' }),
     element('div', { class: 'scroll' }, element(
       'table',
