@@ -1,5 +1,7 @@
 //! The documents are true: links lead somewhere, commands and options exist, every field of real output is explained.
 
+#[path = "support/report.rs"]
+mod page;
 mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
@@ -8,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
+use page::Page;
 use serde_json::Value;
 use support::{Fixture, run, stdout};
 use synthetic::{A, AROUND, Burst, Recorder, burst_metadata};
@@ -239,6 +242,8 @@ fn every_field_of_real_output_is_explained() {
         "annotate",
         &support::stdout_of(&["annotate", "--source", "--format", "json"], &Fixture::bursts("objects")),
     );
+    let fixture = Fixture::bursts("objects");
+    explains("report", &Page::of(&fixture.input().each_ref().map(String::as_str)).data.to_string());
     assert!(run(&["merge", "-o", &flow, &recording]).status.success());
     explains("flow", &read_to_string(&flow).unwrap());
     explains("diff", &json(&["diff", &recording, &flow]));

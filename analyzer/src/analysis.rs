@@ -455,6 +455,17 @@ impl CountedModule {
         }
     }
 
+    /// The symbol of the function a block belongs to; `None` where the code was not read.
+    pub fn function_symbol(&self, index: u32) -> Option<Svma> {
+        match &self.counts.code {
+            Code::Read(code) => {
+                let block = code.blocks.blocks().get(index as usize)?;
+                Some(code.functions.get(block.function).symbol)
+            }
+            Code::Unread { .. } => None,
+        }
+    }
+
     /// Name of the function a block belongs to, demangled; `None` where the code was not read.
     pub fn function_name(&self, index: u32) -> Option<String> {
         match &self.counts.code {

@@ -5,7 +5,7 @@ mod csv;
 mod json;
 mod listing;
 mod margin;
-mod notes;
+pub(super) mod notes;
 mod table;
 
 use std::process::ExitCode;
@@ -102,7 +102,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     }
     let mut head = Head::of(&analysis);
     head.verbose = args.output.verbose;
-    head.precision = Precision::of(&analysis, annotation.shares.iter().copied());
+    head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
     let is_read_at_once = args.output.is_read_at_once();
     let report = Report {
         analysis: &analysis,
@@ -158,7 +158,7 @@ impl Report<'_> {
 }
 
 /// What was seen of a block, in one word.
-fn word(seen: Seen) -> &'static str {
+pub(super) fn word(seen: Seen) -> &'static str {
     match seen {
         Seen::Counted => "counted",
         Seen::ByOtherSource => "by-other-source",

@@ -15,6 +15,7 @@ pub mod mix;
 pub mod model;
 mod nearest;
 pub mod record;
+pub mod report;
 pub mod taxonomy;
 #[cfg(feature = "training")]
 pub mod train;

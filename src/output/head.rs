@@ -208,7 +208,7 @@ impl Head {
 
     /// Prints it as lines that start with `#`, with the instructions executed in all; broken at words where there is a limit.
     pub fn print(&self, instructions: f64, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
-        let lines = if self.verbose { self.all(instructions) } else { self.in_short(instructions) };
+        let lines = if self.verbose { self.lines(instructions) } else { self.in_short(instructions) };
         for (title, text) in lines {
             print_line(title, &text, out, width)?;
         }
@@ -273,7 +273,8 @@ impl Head {
         }
     }
 
-    fn all(&self, instructions: f64) -> Vec<(&'static str, String)> {
+    /// All of its lines: a title, or none where a line goes on with what the one before it says, and a text.
+    pub fn lines(&self, instructions: f64) -> Vec<(&'static str, String)> {
         let mut lines = vec![("source", format!("{} ({})", self.source, self.choice))];
         if let Some(ebs) = &self.ebs_source {
             let by = ebs.provenance.map_or(String::new(), |provenance| format!(", {provenance}"));

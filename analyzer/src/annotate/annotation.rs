@@ -13,7 +13,7 @@ use crate::code::demangle;
 use crate::counting::{AnalysedModule, Code};
 use crate::lines::{SourceIndex, joined, short_names};
 use crate::mix::{Dimension, Filter};
-use crate::uncertainty::{Interval, SampledBlocks};
+use crate::uncertainty::SampledBlocks;
 
 /// What to annotate.
 #[derive(Clone, Debug)]
@@ -33,9 +33,8 @@ pub struct Query {
 pub struct Annotation {
     /// Those with the most executed instructions first.
     pub functions: Vec<AnnotatedFunction>,
-    /// Of all functions that the names ask for, in the same order: the share of all executed instructions, 0 to 1, and
-    /// how uncertain it is.
-    pub shares: Vec<(f64, Interval)>,
+    /// All functions that the names ask for, in the same order; those whose code is left out, too.
+    pub ranked: Vec<Ranked>,
     /// Names that no function has that was seen.
     pub unmatched: Vec<NoFunction>,
     /// What was damaged or missing in debug information, each once, in words.
@@ -70,17 +69,14 @@ pub fn annotate(analysis: &Analysis, query: &Query) -> Annotation {
         unmatched = absent(analysis, &mut filter, &existing);
         ranked.retain(|of| filter.keeps(&of.name));
     }
-    let instructions = analysis.instructions();
-    let share = |of: &Ranked| if instructions > 0.0 { of.executed / instructions } else { 0.0 };
-    let shares = ranked.iter().map(|of| (share(of), of.share_interval)).collect();
-    ranked.truncate(query.top);
-    let functions = functions(analysis, ranked, &blocks);
+    let hottest = ranked.iter().take(query.top).cloned().collect();
+    let functions = functions(analysis, hottest, &blocks);
     let sources = if query.source { sources(analysis, &functions, query.threads) } else { HashMap::new() };
     let notes: BTreeSet<&String> = sources.values().flat_map(SourceIndex::notes).collect();
     let notes = notes.into_iter().cloned().collect();
     let paths = sources.values().flat_map(source::paths).map(str::to_owned).collect();
     let names = short_names(&paths);
-    Annotation { functions, shares, unmatched, notes, lacks: lacks(analysis), sources, names }
+    Annotation { functions, ranked, unmatched, notes, lacks: lacks(analysis), sources, names }
 }
 
 impl Annotation {
@@ -180,6 +176,7 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
                 blocks: body.blocks,
                 unreadable: body.unreadable,
                 loops: body.loops,
+                edges: body.edges,
             };
             annotated.insert(rank, function);
         }

@@ -43,6 +43,19 @@ pub struct AnnotatedFunction {
     /// Its natural loops, outer ones before those inside of them; `None` where the code is too entangled to look for
     /// them.
     pub loops: Option<Vec<CountedLoop>>,
+    /// Where control goes on within the function, by block that it comes from and block that it goes to.
+    pub edges: Vec<Edge>,
+}
+
+/// A way from one block of a function to another that the code states, or that was seen. After a call it leads to where the call comes back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Edge {
+    /// Index of the block that control comes from.
+    pub from: usize,
+    /// Index of the block that it goes to.
+    pub to: usize,
+    /// How often it went there; `None` where that is not known.
+    pub count: Option<f64>,
 }
 
 /// What was seen of a block.
@@ -204,6 +217,7 @@ pub(super) struct Body {
     pub blocks: Vec<AnnotatedBlock>,
     pub unreadable: Vec<Range<Svma>>,
     pub loops: Option<Vec<CountedLoop>>,
+    pub edges: Vec<Edge>,
     pub calls: Option<f64>,
 }
 
@@ -230,6 +244,10 @@ impl Code<'_> {
             blocks,
             unreadable: self.unreadable(symbol, &of),
             loops: found.map(|found| counted_loops(&found, &edges, &outside, self.ways.is_some())),
+            edges: edges
+                .iter()
+                .map(|(&(from, to), count)| Edge { from, to, count: self.ways.map(|_| *count) })
+                .collect(),
             calls: self.ways.filter(|_| has_entry).map(|_| outside[entry]),
         }
     }

@@ -19,7 +19,8 @@ mod texts;
 mod ways;
 
 pub use annotation::{Annotation, NoFunction, Query, annotate};
-pub use function::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Seen, Target};
+pub use function::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Edge, Seen, Target};
 pub use place::Place;
+pub use ranking::Ranked;
 pub use source::{Inlined, SourcePlace};
 pub use texts::SourceTexts;

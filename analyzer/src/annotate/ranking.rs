@@ -10,21 +10,26 @@ use crate::uncertainty::{Interval, Sampled, SampledBlocks};
 
 /// A function that was seen.
 #[derive(Clone, Debug)]
-pub(super) struct Ranked {
+pub struct Ranked {
     /// Index in [`Analysis::counted`].
     pub module: usize,
     /// The address of its symbol.
     pub symbol: Svma,
-    /// Demangled.
+    /// Its name, demangled.
     pub name: String,
-    /// Instructions executed.
+    /// Instructions executed in it.
     pub executed: f64,
+    /// How uncertain that is.
     pub executed_interval: Interval,
+    /// Its share of all executed instructions, 0 to 1.
+    pub share: f64,
+    /// How uncertain that is.
     pub share_interval: Interval,
 }
 
 /// All functions with counts in code that was read, those with the most executed instructions first.
 pub(super) fn ranking(analysis: &Analysis, blocks: &SampledBlocks<'_>) -> Vec<Ranked> {
+    let instructions = analysis.instructions();
     let mut ranked = Vec::new();
     for (index, module) in analysis.counted.iter().enumerate() {
         let Code::Read(code) = &module.counts.code else { continue };
@@ -41,7 +46,8 @@ pub(super) fn ranking(analysis: &Analysis, blocks: &SampledBlocks<'_>) -> Vec<Ra
         ranked.extend(functions.into_iter().map(|(symbol, (name, executed, sampled))| {
             let executed_interval = analysis.design.interval(executed, &sampled);
             let share_interval = blocks.share((executed, &sampled));
-            Ranked { module: index, symbol, name, executed, executed_interval, share_interval }
+            let share = if instructions > 0.0 { executed / instructions } else { 0.0 };
+            Ranked { module: index, symbol, name, executed, executed_interval, share, share_interval }
         }));
     }
     ranked.sort_by(|one, other| {

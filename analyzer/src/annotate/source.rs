@@ -4,7 +4,7 @@ use crate::address::Svma;
 use crate::lines::{Position, ScopeId, SourceIndex, Span};
 
 /// A line of the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourcePlace<'a> {
     /// Path of the file as the compiler noted it, absolute where that is known.
     pub path: &'a str,

@@ -75,7 +75,7 @@ impl Key {
     }
 
     /// Whether its values can be compared as numbers: of a taxonomy, where groups have numbers for names.
-    pub(super) fn is_numeric(&self) -> bool {
+    pub fn is_numeric(&self) -> bool {
         match self {
             Key::Dimension(dimension) => dimension.is_numeric(),
             Key::Taxonomy(taxonomy) => taxonomy.groups.iter().any(|group| group.name.parse::<u64>().is_ok()),

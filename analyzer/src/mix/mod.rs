@@ -1,6 +1,7 @@
 //! Instruction mixes: block counts times instructions, as a pivot table.
 
 mod comparison;
+mod composition;
 mod dimension;
 mod filter;
 mod function_name;
@@ -12,6 +13,7 @@ mod taxonomy;
 mod values;
 
 pub use comparison::ComparisonError;
+pub use composition::{Attribute, AttributeValue, Composition};
 pub use dimension::Dimension;
 pub use filter::{Filter, FilterError, Unmatched};
 pub use function_name::bare_names;

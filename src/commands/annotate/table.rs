@@ -26,9 +26,9 @@ pub fn print(report: &Report<'_>, texts: &mut SourceTexts, out: &mut dyn Write) 
     for lacks in &annotation.lacks {
         print_line("lacks", lacks, out, report.width)?;
     }
-    let left_out = annotation.shares.get(annotation.functions.len()..).unwrap_or_default();
+    let left_out = annotation.ranked.get(annotation.functions.len()..).unwrap_or_default();
     if !left_out.is_empty() {
-        let rest: f64 = left_out.iter().map(|(share, _)| share).sum();
+        let rest: f64 = left_out.iter().map(|of| of.share).sum();
         let plural = if left_out.len() == 1 { "" } else { "s" };
         let more = format!("... {} more function{plural} with {}", left_out.len(), share(rest, 1.0));
         wrapped(report, &format!("{more} (--top 0 shows them)"), Role::Plain, out)?;

@@ -1,0 +1,62 @@
+// Elements of the page. Text gets into it as text only, never as markup.
+
+import { shown } from './text.js';
+
+/**
+ * An element. Properties that are functions are listeners (`onclick`), `text` is its text, all others are attributes. Children are elements,
+ * texts, or nothing.
+ */
+export function element(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === 'text') made.textContent = shown(value);
+    else if (typeof value === 'function') made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? '' : value);
+  }
+  append(made, children);
+  return made;
+}
+
+/** The same of a drawing. */
+export function drawn(tag, properties = {}, ...children) {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === 'text') made.textContent = shown(value);
+    else made.setAttribute(name, value);
+  }
+  append(made, children);
+  return made;
+}
+
+/** Puts new children in place of the old ones. */
+export function fill(parent, ...children) {
+  parent.replaceChildren();
+  append(parent, children);
+  return parent;
+}
+
+/** A variable of the style of an element, which shows a number: how hot, how wide. */
+export function withNumber(made, name, value) {
+  made.style.setProperty(name, String(value));
+  return made;
+}
+
+/** The element of an id that the page has from the beginning. */
+export function byId(id) {
+  return document.getElementById(id);
+}
+
+/** A choice of one of several [value, text]. */
+export function select(properties, options, chosen) {
+  const made = element('select', properties, options.map(([value, text]) => element('option', { value, text })));
+  if (chosen !== undefined) made.value = chosen;
+  return made;
+}
+
+function append(parent, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    parent.append(typeof child === 'object' ? child : document.createTextNode(shown(child)));
+  }
+}

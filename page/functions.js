@@ -1,0 +1,131 @@
+// The table of functions.
+
+import { brief, shareAndError } from './number.js';
+import { baseName, plural } from './text.js';
+import { element, fill, withNumber } from './element.js';
+
+/** Rows that are there at first, and that a click adds. */
+const ROWS = 200;
+
+const COLUMNS = [
+  { id: 'name', title: 'function', of: (one) => one.name },
+  { id: 'share', title: 'share', of: (one) => one.executed, isNumber: true },
+  { id: 'error', title: '±', of: (one) => one.error ?? Infinity, isNumber: true },
+  { id: 'calls', title: 'calls', of: (one) => one.calls ?? -1, isNumber: true },
+  { id: 'module', title: 'file', of: (one) => baseName(one.module) },
+];
+
+/** Makes the table in a part of the page; returns what marks the function that is shown. */
+export function showFunctions(parent, recording) {
+  const state = { text: '', sort: 'share', isRising: false, rows: ROWS, chosen: null };
+  const largest = recording.functions.reduce((most, one) => Math.max(most, one.executed), 0);
+  const search = element('input', {
+    type: 'search',
+    id: 'search',
+    placeholder: 'name or file  ( / )',
+    'aria-label': 'Search functions',
+    spellcheck: 'false',
+    oninput: () => show({ text: search.value.trim().toLowerCase(), rows: ROWS }),
+  });
+  const status = element('p', { class: 'status', role: 'status' });
+  const head = element('tr');
+  const body = element('tbody', { onkeydown: (event) => walk(event, body) });
+  const more = element('button', { text: 'Show more', onclick: () => show({ rows: state.rows + 5 * ROWS }) });
+
+  function show(change) {
+    Object.assign(state, change);
+    const found = sorted(matching(recording.functions, state.text), state);
+    fill(head, COLUMNS.map((column) => title(column, state, (sort, isRising) => show({ sort, isRising }))));
+    fill(body, found.slice(0, state.rows).map((one) => row(one, largest, state.chosen)));
+    const executed = found.reduce((sum, one) => sum + one.executed, 0);
+    status.textContent = `${plural(found.length, 'function')} with ${shareAndError(recording.share(executed), 0)[0]} of all instructions`;
+    more.hidden = found.length <= state.rows;
+  }
+
+  fill(
+    parent,
+    element('div', { class: 'controls' }, search),
+    status,
+    element('div', { class: 'scroll list' }, element(
+      'table',
+      { class: 'functions' },
+      element('caption', { class: 'hidden', text: 'Functions, by their share of all executed instructions' }),
+      element('thead', {}, head),
+      body,
+    )),
+    more,
+  );
+  show({});
+  return {
+    /** Marks the function whose code is shown. */
+    choose(index) {
+      state.chosen = index;
+      for (const line of body.children) mark(line, line.dataset.function === String(index));
+    },
+  };
+}
+
+/** Those whose name or file has the text. */
+export function matching(functions, text) {
+  if (text === '') return functions;
+  return functions.filter((one) => one.name.toLowerCase().includes(text) || one.module.toLowerCase().includes(text));
+}
+
+/** By a column; of those that are alike, the hottest first. */
+export function sorted(functions, { sort, isRising }) {
+  const { of } = COLUMNS.find((column) => column.id === sort);
+  const order = (one, other) => {
+    const [a, b] = [of(one), of(other)];
+    if (a === b) return one.index - other.index;
+    return (a < b) === isRising ? -1 : 1;
+  };
+  return [...functions].sort(order);
+}
+
+function title(column, state, sort) {
+  const isSorted = state.sort === column.id;
+  const isRising = isSorted ? !state.isRising : !column.isNumber;
+  const direction = state.isRising ? 'ascending' : 'descending';
+  return element(
+    'th',
+    { scope: 'col', class: column.isNumber && 'number', 'aria-sort': isSorted ? direction : null },
+    element('button', { class: 'sort', text: column.title, onclick: () => sort(column.id, isRising) }),
+  );
+}
+
+function row(one, largest, chosen) {
+  const [share, error] = shareAndError(one.share, one.error, one.restsOnLittle);
+  const made = element(
+    'tr',
+    { 'data-function': one.index },
+    element('th', { scope: 'row' }, one.start === null
+      ? element('span', { class: 'clamp dim', text: one.name })
+      : element('a', { href: `#functions/${one.index}`, title: one.name, text: one.name, class: one.code ? 'clamp' : 'clamp dim' })),
+    element('td', { class: 'number heat', text: share }),
+    element('td', { class: 'number', text: error }),
+    element('td', { class: 'number', text: one.calls === null ? '' : brief(one.calls) }),
+    element('td', { class: 'file', title: one.module, text: baseName(one.module) }),
+  );
+  withNumber(made, '--heat', Math.sqrt(one.executed / (largest || 1)));
+  mark(made, one.index === chosen);
+  return made;
+}
+
+function mark(line, isChosen) {
+  line.classList.toggle('chosen', isChosen);
+  const link = line.querySelector('a');
+  if (link && isChosen) link.setAttribute('aria-current', 'true');
+  else link?.removeAttribute('aria-current');
+}
+
+/** Arrows go from row to row. */
+function walk(event, body) {
+  const steps = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!steps) return;
+  const links = [...body.querySelectorAll('a')];
+  const next = links[links.indexOf(document.activeElement) + steps];
+  if (next) {
+    event.preventDefault();
+    next.focus();
+  }
+}

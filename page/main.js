@@ -1,0 +1,101 @@
+// The page: its parts, and what the address bar and keys do.
+
+import { hexadecimal } from './number.js';
+import { shown } from './text.js';
+import { byId, element, fill } from './element.js';
+import { functionAt, makeRecording } from './recording.js';
+import { unpacked } from './unpack.js';
+import { showSummary } from './summary.js';
+import { showMix } from './mix.js';
+import { showFunctions } from './functions.js';
+import { goTo, nextHottest, showCode } from './code.js';
+import { showLoops } from './loops.js';
+
+const PARTS = ['summary', 'mix', 'functions', 'loops'];
+const KEYS = '1 to 4: parts; /: search functions; ↑ ↓: from function to function; n: next hot block; Tab and Enter: all else';
+
+const [list, code] = [element('div', { class: 'function-list' }), element('div', { class: 'function-code', tabindex: '-1' })];
+const state = { of: null, address: null, marked: [] };
+let [recording, mix, functions] = [];
+
+unpacked(byId('data').textContent).then(begin).catch((error) => {
+  partOf('summary').append(element('p', { text: `The data cannot be shown: ${error}. Browsers of 2023 and later can unpack it.` }));
+});
+
+function begin(data) {
+  recording = makeRecording(data);
+  byId('title').textContent = shown(data.title);
+  showSummary(partOf('summary'), recording);
+  mix = showMix(partOf('mix'), recording, (of, filters) => { state.marked = filters; state.of = null; });
+  partOf('functions').append(element('div', { class: 'split' }, list, code));
+  functions = showFunctions(list, recording);
+  showLoops(partOf('loops'), recording);
+  fill(byId('footer'), element('p', { text: `Keys: ${KEYS}.` }), element('p', { text: `Written by ${data.made_by}. Nothing is loaded from elsewhere.` }));
+  byId('footer').classList.add('dim');
+  window.addEventListener('hashchange', follow);
+  window.addEventListener('keydown', press);
+  // What is printed has a function, too.
+  window.addEventListener('beforeprint', () => { if (!state.of) showFunction(hottest()); });
+  follow();
+  document.documentElement.dataset.ready = 'true';
+  performance.mark('ready');
+}
+
+/** The section of a part. It is not called as in the address, to which browsers would scroll. */
+function partOf(name) {
+  return byId(`part-${name}`);
+}
+
+/** Shows what the address says: #functions/12/40100a. */
+function follow() {
+  const [part, name, address] = location.hash.slice(1).split('/');
+  const current = PARTS.includes(part) ? part : PARTS[0];
+  for (const other of PARTS) {
+    partOf(other).hidden = other !== current;
+    const link = document.querySelector(`nav a[href="#${other}"]`);
+    if (other === current) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+  if (current === 'mix' && name) mix.choose(name);
+  if (current === 'functions') {
+    const of = functionAt(recording, name ?? '') ?? state.of ?? hottest();
+    if (of) showFunction(of, address, name !== undefined);
+  } else {
+    window.scrollTo(0, 0);
+  }
+}
+
+function hottest() {
+  return recording.functions.find((of) => of.code) ?? recording.functions[0];
+}
+
+function showFunction(of, address, isChosen) {
+  if (state.of !== of) {
+    showCode(code, recording, of, state.marked);
+    state.marked = [];
+    state.of = of;
+    functions.choose(of.index);
+    code.scrollTop = 0;
+    // On a narrow page the code is below the list.
+    if (isChosen && !address) code.scrollIntoView({ block: 'nearest' });
+  }
+  state.address = address ?? null;
+  if (address) goTo(code, of, address);
+}
+
+function press(event) {
+  const isTyping = ['INPUT', 'SELECT', 'TEXTAREA'].includes(event.target.tagName);
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  const part = PARTS[Number(event.key) - 1];
+  if (part) {
+    location.hash = `#${part}`;
+  } else if (event.key === '/') {
+    event.preventDefault();
+    location.hash = '#functions';
+    follow();
+    byId('search').focus();
+  } else if (event.key === 'n' && state.of?.code && !partOf('functions').hidden) {
+    const next = nextHottest(state.of, state.address ?? hexadecimal(-1));
+    if (next) location.hash = `#functions/${state.of.index}/${next}`;
+  }
+}

@@ -1,0 +1,69 @@
+// The data of the page, as its parts use it.
+
+import { functionsKey, makeFacts } from './facts.js';
+
+/** Functions with their code, blocks and loops; the facts of the mix. */
+export function makeRecording(data) {
+  const little = new Set(data.functions.rest_on_little);
+  const share = (executed) => (data.instructions > 0 ? executed / data.instructions : 0);
+  const functions = data.functions.name.map((name, index) => ({
+    index,
+    name,
+    module: data.modules[data.functions.module[index]],
+    start: data.functions.start[index],
+    executed: data.functions.executed[index],
+    share: share(data.functions.executed[index]),
+    error: data.functions.share_error[index],
+    restsOnLittle: little.has(index),
+    code: null,
+    calls: null,
+  }));
+  for (const code of data.code) {
+    const of = functions[code.function];
+    of.calls = code.calls;
+    of.code = makeCode(data, code, share);
+  }
+  return { data, functions, share, facts: makeFacts(data), functionsKey: functionsKey(data), loops: allLoops(functions) };
+}
+
+/** The function of a name in the address bar: its index. */
+export function functionAt(recording, text) {
+  return /^\d+$/.test(text) ? recording.functions[Number(text)] : undefined;
+}
+
+function makeCode(data, code, share) {
+  const blocks = code.blocks.map((block, index) => {
+    const count = block.block === undefined ? null : data.blocks.count[block.block];
+    let address = block.start;
+    const kinds = block.block === undefined ? [] : data.blocks.kinds[block.block];
+    const instructions = block.instructions.map((text, at) => {
+      const made = { address, text: data.texts.text[text], kind: kinds[at] };
+      address += data.texts.length[text];
+      return made;
+    });
+    return {
+      ...block,
+      branch: block.branch && { ...block.branch, note: data.texts.notes?.[block.branch.note] },
+      index,
+      end: address,
+      instructions,
+      count,
+      share: share((count ?? 0) * instructions.length),
+      chosen: block.block === undefined ? null : data.blocks.chosen[block.block],
+      isSeen: block.seen === 'counted' || block.seen === 'by-other-source',
+    };
+  });
+  const loops = (code.loops ?? []).map((loop, index) => ({ ...loop, index, share: 0 }));
+  for (const block of blocks) {
+    for (let at = block.loop; at !== undefined && at !== null; at = loops[at].parent) loops[at].share += block.share;
+  }
+  return { blocks, loops, hasLoops: code.loops !== null, gaps: code.not_readable ?? [], edges: code.edges ?? [] };
+}
+
+/** The loops of all functions whose code is there, those with the most executed instructions first. */
+function allLoops(functions) {
+  const ofFunction = (of) => (of.code?.loops ?? []).map((loop) => ({ function: of, loop, header: of.code.blocks[loop.header] }));
+  const loops = functions.flatMap(ofFunction).filter(({ loop }) => loop.share > 0);
+  return loops.sort((one, other) => other.loop.share - one.loop.share || one.function.index - other.function.index
+    || one.loop.index - other.loop.index);
+}

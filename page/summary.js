@@ -1,0 +1,116 @@
+// The summary: what the numbers are made from, what they are good for, and what is weaker than it could be.
+
+import { brief, count, shareAndError } from './number.js';
+import { plural } from './text.js';
+import { element, fill } from './element.js';
+
+/** Titles of lines of the head, for people. */
+const TITLES = {
+  source: 'source of the counts',
+  ebs: 'samples (EBS)',
+  lbr: 'branch stacks (LBR)',
+  bursts: 'bursts',
+  tracer: 'tracer',
+  unused: 'unused',
+  lost: 'lost',
+  counts: 'counts',
+};
+
+/** Fills the section. */
+export function showSummary(section, recording) {
+  const { data } = recording;
+  fill(
+    section,
+    section.querySelector('h2'),
+    goodFor(data),
+    tiles(recording),
+    list('What is weaker than it could be', data.head.degraded, 'Nothing is.'),
+    list('What the recording does not tell', data.lacks, 'Nothing is missing.'),
+    element('h3', { text: 'What the numbers are made from' }),
+    definitions(lines(data)),
+    data.recording.length > 0 && [element('h3', { text: 'The recording' }), definitions(data.recording)],
+    element('h3', { text: 'How to read ±' }),
+    element('p', {
+      text: '± is half the width of an interval that holds the truth in 95 % of all recordings, in per cent of all instructions: '
+        + '37 % ± 12 is 25 to 49 %. “< 6.2 %” is less certain than it is large: somewhere from nothing to this. “?” marks what was seen in '
+        + 'too little of the recording for its ± to be trusted.',
+    }),
+  );
+}
+
+function goodFor(data) {
+  const relative = data.head.unit === 'executions'
+    ? 'Counts are executions.'
+    : 'Counts are relative: compare them with each other only, not with counts of other recordings.';
+  return element(
+    'div',
+    { class: 'lead' },
+    element('p', {}, element('strong', { text: 'How right it is: ' }), `${data.head.precision?.text ?? 'not known'}.`),
+    element('p', { text: relative }),
+  );
+}
+
+/** Numbers that say the most, large. */
+function tiles(recording) {
+  const { data, functions } = recording;
+  const hottest = functions.find((of) => of.start !== null);
+  const withCode = functions.filter((of) => of.code).length;
+  const tile = (title, value, more, href) => element(
+    'div',
+    { class: 'tile' },
+    element('div', { class: 'tile-title', text: title }),
+    element('div', { class: 'tile-value' }, href ? element('a', { href, text: value }) : value),
+    element('div', { class: 'tile-more', text: more }),
+  );
+  return element(
+    'div',
+    { class: 'tiles' },
+    tile('instructions', brief(data.instructions), data.head.unit),
+    tile('functions', count(functions.filter((of) => of.start !== null).length), `code of ${count(withCode)} is in this page`),
+    tile('blocks', count(data.blocks.start.length), `${plural(recording.loops.length, 'loop')} seen running`),
+    hottest && tile('hottest function', hottest.name, ofAll(hottest), `#functions/${hottest.index}`),
+    vectorized(recording, tile),
+  );
+}
+
+function ofAll(of) {
+  const [share, error] = shareAndError(of.share, of.error, of.restsOnLittle);
+  return `${share}${error ? ` ± ${error}` : ''} of all instructions`;
+}
+
+function vectorized(recording, tile) {
+  const packing = recording.facts.keys.get('packing');
+  const at = packing?.values.indexOf('packed') ?? -1;
+  if (at < 0) return tile('packed (SIMD)', 'none', 'no packed instruction was seen', '#mix/vectorization');
+  const [share, error] = shareAndError(
+    recording.share(packing.counts[at]),
+    packing.errors[at],
+    packing.little.has(at),
+  );
+  return tile('packed (SIMD)', share, `${error ? `± ${error} ` : ''}of all instructions`, '#mix/vectorization');
+}
+
+function list(title, sentences, none) {
+  return [
+    element('h3', { text: title }),
+    sentences.length > 0
+      ? element('ul', {}, sentences.map((sentence) => element('li', { text: sentence })))
+      : element('p', { text: none }),
+  ];
+}
+
+/** The lines of the head that no other part shows; a line without a title goes on with the one before it. */
+function lines(data) {
+  const shown = [];
+  for (const [title, text] of data.lines) {
+    if (title === '' && shown.length > 0) shown.push(['', text]);
+    else if (title in TITLES) shown.push([TITLES[title], text]);
+  }
+  return shown;
+}
+
+function definitions(pairs) {
+  return element('dl', {}, pairs.map(([title, text]) => (title === ''
+    ? element('dd', { text })
+    : [element('dt', { text: title }), element('dd', { text })])));
+}

@@ -1,0 +1,204 @@
+// A page in Chromium, with clicks and keys. `tests/page.rs` makes the pages, and names them: HBBP_PAGE is one of the recording `objects`,
+// HBBP_HOSTILE_PAGE one of a program whose names are markup. HBBP_PICTURES is a folder for pictures, to be looked at.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+import { openBrowser } from './browser.js';
+
+const { HBBP_PAGE, HBBP_HOSTILE_PAGE, HBBP_PICTURES } = process.env;
+const PAGE = pathToFileURL(HBBP_PAGE).href;
+
+let browser;
+before(async () => { browser = await openBrowser(); });
+after(() => browser?.close());
+
+/** Opens a page, and in the end checks that nothing went wrong in it and nothing was loaded. */
+async function on(url, view, use) {
+  const page = await browser.open(url, view);
+  try {
+    await use(page);
+    assert.deepEqual(page.errors, []);
+    assert.deepEqual(page.loaded.map((one) => one.split('#')[0]), [url.split('#')[0]]);
+  } finally {
+    await page.close();
+  }
+}
+
+const shownParts = (page) => page.evaluate("[...document.querySelectorAll('main > section')].filter((one) => !one.hidden).map((one) => one.id)");
+
+test('the parts are shown one by one, and the browser goes back', () => on(PAGE, { width: 1280 }, async (page) => {
+  assert.deepEqual(await shownParts(page), ['part-summary']);
+  assert.ok((await page.texts('#part-summary li')).length > 2);
+  await page.click('nav a', 'Loops');
+  await page.until("!document.getElementById('part-loops').hidden");
+  assert.ok((await page.texts('.loops tbody tr')).length > 5);
+  await page.click('nav a', 'Functions');
+  await page.until("!document.getElementById('part-functions').hidden");
+  await page.back();
+  await page.until("!document.getElementById('part-loops').hidden");
+  assert.deepEqual(await shownParts(page), ['part-loops']);
+}));
+
+test('functions are searched, sorted and opened', () => on(`${PAGE}#functions`, { width: 1280 }, async (page) => {
+  const all = (await page.texts('.functions tbody tr')).length;
+  assert.ok(all > 10);
+  await page.click('#search');
+  await page.type('Circle');
+  await page.until("[...document.querySelectorAll('.functions tbody tr')].every((row) => row.textContent.includes('Circle'))");
+  await page.click('.functions tbody a');
+  await page.until("document.querySelector('.function-name').textContent.includes('Circle::area')");
+  assert.ok((await page.texts('.listing tbody tr')).length > 5);
+  await page.evaluate("(() => { const search = document.getElementById('search'); search.value = ''; search.dispatchEvent(new Event('input')); })()");
+  await page.click('.functions .sort', 'function');
+  const names = await page.texts('.functions tbody th');
+  assert.equal(names.length, all);
+  assert.deepEqual(names, [...names].sort());
+  await page.click('.functions .sort', 'function');
+  assert.deepEqual(await page.texts('.functions tbody th'), [...names].reverse());
+  assert.equal(await page.evaluate("document.querySelector('.functions [aria-sort]').getAttribute('aria-sort')"), 'descending');
+}));
+
+test('branches and loops lead to their code', () => on(`${PAGE}#loops`, { width: 1280 }, async (page) => {
+  const [address] = await page.texts('.loops tbody a');
+  await page.click('.loops tbody a');
+  await page.until(`document.querySelector('.target')?.dataset.address === '${address}'`);
+  assert.ok((await page.texts('.loop-line')).some((text) => /^loop of \d+ blocks?: .* trips on average$/.test(text)));
+  assert.ok((await page.texts('.note')).some((text) => /^taken \d+ %$/.test(text)));
+  await page.click('.listing .to');
+  await page.until(`document.querySelector('.target') && location.hash.split('/').length === 3 && document.querySelector('.target').dataset.address === location.hash.split('/')[2]`);
+}));
+
+test('the flow graph and the code are in step', () => on(`${PAGE}#functions`, { width: 1280 }, async (page) => {
+  await page.click('.controls label', 'flow graph');
+  await page.until("document.querySelectorAll('.graph .node').length > 3");
+  const nodes = await page.texts('.graph .node .code');
+  const seen = await page.evaluate("[...document.querySelectorAll('.listing tr[data-address]:not(.not-seen) .address[tabindex]')].map((one) => one.textContent)");
+  assert.deepEqual(nodes, seen);
+  assert.ok((await page.texts('.graph .edge-count')).length >= nodes.length);
+  assert.ok((await page.texts('.graph .loop-box')).length > 0);
+  await page.click('.graph .node:last-of-type');
+  const last = nodes[nodes.length - 1];
+  await page.until(`document.querySelector('.listing .target')?.dataset.address === '${last}'`);
+  assert.deepEqual(await page.texts('.graph .node.current .code'), [last]);
+  await page.key('n');
+  await page.until(`document.querySelector('.graph .node.current .code').textContent !== '${last}'`);
+  assert.equal(await page.evaluate("document.querySelector('.listing .target').dataset.address"), (await page.texts('.graph .node.current .code'))[0]);
+  if (HBBP_PICTURES) await page.picture(join(HBBP_PICTURES, 'graph-1280-light.png'));
+}));
+
+test('the pivot is changed by choices and by dragging', () => on(`${PAGE}#mix`, { width: 1280 }, async (page) => {
+  const rows = await page.texts('.pivot tbody th');
+  assert.ok(rows.includes('mov') && rows.length > 20);
+  assert.equal((await page.texts('.pivot thead th')).join(), 'mnemonic,share,±');
+  await page.choose('[data-add=columns]', 'packing');
+  assert.deepEqual((await page.texts('.pivot thead th')).slice(0, 2), ['mnemonic', 'all']);
+  assert.ok((await page.texts('.pivot thead th')).includes('packed'));
+  await page.drag('[data-zone=columns] [data-key=packing]', '[data-zone=rows] .zone-title');
+  await page.until("document.querySelector('[data-zone=rows] [data-key=packing]')");
+  assert.deepEqual((await page.texts('.pivot thead th')).slice(0, 3), ['mnemonic', 'packing', 'share']);
+  // Before the other one, where it is dropped on it.
+  await page.drag('[data-key=packing]', '[data-key=mnemonic]');
+  await page.until("document.querySelector('.pivot thead th').textContent === 'packing'");
+  await page.click('[data-key=packing] button', '×');
+  await page.click('[data-swap]');
+  assert.deepEqual(await page.texts('.pivot tbody th'), ['all']);
+  await page.click('[data-swap]');
+  assert.deepEqual(await page.texts('.pivot tbody th'), rows);
+}));
+
+test('filters keep what is chosen', () => on(`${PAGE}#mix`, { width: 1280 }, async (page) => {
+  await page.choose('[data-add=filters]', 'mnemonic');
+  await page.click('.filter .values button', 'none');
+  await page.until("document.querySelector('.empty')");
+  await page.click('.filter .values label', 'mov');
+  await page.until("document.querySelectorAll('.pivot tbody tr').length === 1");
+  await page.click('.filter .values label', 'lea');
+  assert.deepEqual(await page.texts('.pivot tbody th'), ['mov', 'lea']);
+  assert.match((await page.texts('.command'))[0], /^hbbp mix \S+ --rows mnemonic --filter 'mnemonic=(mov,lea|lea,mov)'$|--filter mnemonic=(mov,lea|lea,mov)$/);
+  await page.click('.filter > button');
+  await page.until("document.querySelectorAll('.pivot tbody tr').length > 20");
+}));
+
+test('a cell leads to code with its instructions marked', () => on(`${PAGE}#mix/vectorization`, { width: 1280 }, async (page) => {
+  assert.ok((await page.texts('.chart tbody th')).includes('packed sse 128'));
+  assert.ok((await page.texts('.pivot thead th')).includes('packed sse 128'));
+  await page.click('.pivot tbody .cell');
+  await page.until("document.querySelector('.cell h4')");
+  await page.click('.cell table a');
+  await page.until("document.querySelectorAll('.marked').length > 0");
+  const marked = await page.texts('.marked .text');
+  assert.ok(marked.every((text) => /^[a-z0-9]*(sd|ss|pd|ps|pxor|pcl|por|pand|dq|xmm)\b/.test(text) || text.includes('xmm')), String(marked));
+  await page.click('nav a', 'Mix');
+  await page.click('.chart tbody button', 'scalar fp arithmetic');
+  await page.until("document.querySelector('.filter summary').textContent === 'vectorization = scalar fp arithmetic'");
+}));
+
+test('all of it can be used by keys', () => on(PAGE, { width: 1280 }, async (page) => {
+  await page.key('2');
+  await page.until("!document.getElementById('part-mix').hidden");
+  await page.key('/');
+  await page.until("document.activeElement.id === 'search'");
+  await page.type('area');
+  for (const key of ['Tab', 'Tab', 'Tab', 'Tab', 'Tab', 'Tab']) await page.key(key);
+  await page.until("document.activeElement.closest('.functions tbody') !== null");
+  const first = await page.evaluate('document.activeElement.textContent');
+  await page.key('ArrowDown');
+  assert.notEqual(await page.evaluate('document.activeElement.textContent'), first);
+  await page.key('ArrowUp');
+  assert.equal(await page.evaluate('document.activeElement.textContent'), first);
+  await page.key('Enter');
+  await page.until(`document.querySelector('.function-name').textContent === ${JSON.stringify(first)}`);
+  await page.key('n');
+  await page.until("document.querySelector('.target') !== null");
+  const target = await page.evaluate("document.querySelector('.target').dataset.address");
+  await page.key('n');
+  await page.until(`document.querySelector('.target').dataset.address !== '${target}'`);
+}));
+
+test('markup in names stays text', () => on(pathToFileURL(HBBP_HOSTILE_PAGE).href, { width: 1280 }, async (page) => {
+  const title = await page.evaluate('document.title');
+  assert.ok(!title.includes('HACKED'), title);
+  for (const part of ['mix/vectorization', 'functions/0', 'loops', 'functions', 'summary']) {
+    await page.evaluate(`location.hash = '#${part}'`);
+    await page.until(`!document.getElementById('part-${part.split('/')[0]}').hidden`);
+  }
+  assert.equal(await page.evaluate("document.querySelectorAll('script').length"), 2);
+  assert.equal(await page.evaluate("document.querySelectorAll('img, iframe, object, embed').length"), 0);
+  const name = await page.evaluate("document.querySelector('.functions tbody a').textContent");
+  assert.ok(name.startsWith('a</script><script>document.title') && name.includes('\\u{202e}\\u{7}'), name);
+}));
+
+test('nothing is wider than the page', async () => {
+  for (const width of [1280, 400]) {
+    for (const scheme of ['light', 'dark']) {
+      await on(PAGE, { width, scheme }, async (page) => {
+        for (const part of ['summary', 'mix', 'mix/vectorization', 'functions', 'loops']) {
+          await page.evaluate(`location.hash = '#${part}'`);
+          await page.until(`!document.getElementById('part-${part.split('/')[0]}').hidden`);
+          assert.ok(await page.evaluate('document.documentElement.scrollWidth') <= width, `${part} at ${width}`);
+          if (HBBP_PICTURES) await page.picture(join(HBBP_PICTURES, `${part.replace('/', '-')}-${width}-${scheme}.png`));
+        }
+        await page.evaluate("location.hash = '#functions/0'");
+        await page.until("!document.getElementById('part-functions').hidden");
+        await page.click('.controls label', 'flow graph');
+        assert.ok(await page.evaluate('document.documentElement.scrollWidth') <= width, `graph at ${width}`);
+        if (HBBP_PICTURES) await page.picture(join(HBBP_PICTURES, `graph-${width}-${scheme}.png`));
+      });
+    }
+  }
+});
+
+test('what is printed has all parts, and is light', () => on(PAGE, { width: 1280, scheme: 'dark' }, async (page) => {
+  const ground = () => page.evaluate("getComputedStyle(document.body).backgroundColor + getComputedStyle(document.querySelector('.tile a')).color");
+  assert.equal(await ground(), 'rgb(20, 23, 28)rgb(125, 183, 255)');
+  await page.media('print', 'dark');
+  assert.equal(await ground(), 'rgb(255, 255, 255)rgb(5, 80, 174)');
+  await page.evaluate("window.dispatchEvent(new Event('beforeprint'))");
+  const heights = await page.evaluate("[...document.querySelectorAll('main > section')].map((one) => one.getBoundingClientRect().height)");
+  assert.ok(heights.length === 4 && heights.every((height) => height > 50), String(heights));
+  assert.ok((await page.texts('.listing tbody tr')).length > 10);
+  assert.deepEqual(await page.texts('nav a'), []);
+}));

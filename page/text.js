@@ -1,0 +1,26 @@
+// Text from recordings: it can hold anything.
+
+// Control characters, and those that hide text or change its direction: what is shown must be what is there.
+// Variation selectors and joiners are among them.
+// eslint-disable-next-line no-control-regex, no-misleading-character-class
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]/gu;
+
+/** The text with what cannot be seen written out: \u{202e}. */
+export function shown(text) {
+  return String(text).replace(UNSEEN, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
+}
+
+/** The last part of a path. */
+export function baseName(path) {
+  return path.slice(path.lastIndexOf('/') + 1) || path;
+}
+
+/** A word of a command line, quoted where a shell needs that. */
+export function quoted(word) {
+  return /^[\w./,=:+@%-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** 1 loop, 2 loops. */
+export function plural(number, what) {
+  return `${number.toLocaleString('en-US')} ${what}${number === 1 ? '' : 's'}`;
+}

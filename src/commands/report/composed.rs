@@ -1,0 +1,167 @@
+//! What the mix of a page is added up from: attributes, functions, and blocks with their kinds of instructions.
+
+use std::collections::HashMap;
+
+use analyzer::Analysis;
+use analyzer::address::Svma;
+use analyzer::annotate::Ranked;
+use analyzer::mix::{Attribute, Composition, Dimension, Key, Taxonomies, UNREADABLE};
+use serde::Serialize;
+
+use super::short::Short;
+
+/// A key that rows and columns can have.
+#[derive(Serialize)]
+pub struct KeyData {
+    name: String,
+    about: String,
+    is_taxonomy: bool,
+    /// Whether its values are compared as numbers.
+    is_numeric: bool,
+    /// Of a key of blocks, nothing: their columns have it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    values: Vec<String>,
+    /// By kind of instructions, the index of its value.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    of_kinds: Vec<u32>,
+    /// By value, executed instructions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    counts: Vec<Short>,
+    /// By value, how uncertain its share of all is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    share_errors: Vec<Option<Short>>,
+    /// The values that were seen in too little of the recording.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rest_on_little: Vec<usize>,
+}
+
+/// All functions with counts, by column: those that were read, hottest first, then for each module what was not.
+#[derive(Default, Serialize)]
+pub struct Functions {
+    name: Vec<String>,
+    module: Vec<usize>,
+    /// Address of the symbol; null where the code was not read.
+    start: Vec<Option<Svma>>,
+    executed: Vec<Short>,
+    share_error: Vec<Option<Short>>,
+    rest_on_little: Vec<usize>,
+}
+
+/// All blocks that were counted, by column.
+#[derive(Default, Serialize)]
+pub struct Blocks {
+    function: Vec<usize>,
+    start: Vec<Svma>,
+    /// Executions; of code that was not read, executed instructions.
+    count: Vec<Short>,
+    chosen: Vec<&'static str>,
+    /// The kind of each instruction, in order.
+    kinds: Vec<Vec<u32>>,
+}
+
+/// All of it.
+pub struct Composed {
+    pub keys: Vec<KeyData>,
+    pub functions: Functions,
+    pub blocks: Blocks,
+    /// The index of each function that was read, by module of the analysis and symbol.
+    pub by_symbol: HashMap<(usize, Svma), usize>,
+    /// The index of each block, by module of the analysis and start.
+    pub by_start: HashMap<(usize, Svma), usize>,
+}
+
+impl Composed {
+    /// Of the functions of an analysis.
+    pub fn of(analysis: &Analysis, ranked: &[Ranked], taxonomies: &Taxonomies) -> Self {
+        let taxonomies = taxonomies.iter().cloned().map(Key::Taxonomy);
+        let attributes = Dimension::ALL.iter().copied().map(Key::Dimension).chain(taxonomies);
+        let mut composition = Composition::of(analysis, attributes);
+        let of_blocks = [Dimension::Function, Dimension::Module, Dimension::BlockLength, Dimension::Chosen];
+        let mut composed = Composed {
+            keys: of_blocks.into_iter().map(of_block).chain(composition.attributes.iter().map(of_attribute)).collect(),
+            functions: Functions::default(),
+            blocks: Blocks::default(),
+            by_symbol: HashMap::new(),
+            by_start: HashMap::new(),
+        };
+        for of in ranked {
+            let index = composed.functions.add(of.name.clone(), of.module, Some(of.symbol), of.executed);
+            composed.functions.share_error.push(of.share_interval.half_width.map(Short));
+            composed.functions.rest_on_little.extend(of.share_interval.rests_on_little.then_some(index));
+            composed.by_symbol.insert((of.module, of.symbol), index);
+        }
+        for (module, kinds) in composition.blocks.iter_mut().enumerate() {
+            composed.add_blocks(analysis, module, kinds);
+        }
+        composed
+    }
+
+    fn add_blocks(&mut self, analysis: &Analysis, index: usize, kinds: &mut [Vec<u32>]) {
+        let Some(module) = analysis.counted.get(index) else { return };
+        let unread = (!module.is_read() && module.instructions() > 0.0).then(|| {
+            let function = self.functions.add(UNREADABLE.to_owned(), index, None, module.instructions());
+            self.functions.share_error.push(None);
+            function
+        });
+        for (block, kinds) in module.blocks.iter().zip(kinds).filter(|(_, kinds)| !kinds.is_empty()) {
+            let symbol = module.function_symbol(block.index);
+            let function = symbol.and_then(|symbol| self.by_symbol.get(&(index, symbol)).copied());
+            let Some(function) = function.or(unread) else { continue };
+            let times = if module.is_read() { 1.0 } else { block.size.instructions };
+            self.by_start.insert((index, block.start), self.blocks.start.len());
+            self.blocks.function.push(function);
+            self.blocks.start.push(block.start);
+            self.blocks.count.push(Short(block.count.count * times));
+            self.blocks.chosen.push(block.count.chosen.as_str());
+            self.blocks.kinds.push(std::mem::take(kinds));
+        }
+    }
+}
+
+impl Functions {
+    /// The index of the new one.
+    fn add(&mut self, name: String, module: usize, start: Option<Svma>, executed: f64) -> usize {
+        self.name.push(name);
+        self.module.push(module);
+        self.start.push(start);
+        self.executed.push(Short(executed));
+        self.name.len() - 1
+    }
+}
+
+fn of_block(key: Dimension) -> KeyData {
+    KeyData {
+        name: key.as_str().to_owned(),
+        about: about(&Key::Dimension(key)),
+        is_taxonomy: false,
+        is_numeric: key.is_numeric(),
+        values: Vec::new(),
+        of_kinds: Vec::new(),
+        counts: Vec::new(),
+        share_errors: Vec::new(),
+        rest_on_little: Vec::new(),
+    }
+}
+
+fn of_attribute(attribute: &Attribute) -> KeyData {
+    let Attribute { key, values, of_kinds } = attribute;
+    let little = values.iter().enumerate().filter(|(_, value)| value.uncertainty.share.rests_on_little);
+    KeyData {
+        name: key.as_str().to_owned(),
+        about: about(key),
+        is_taxonomy: matches!(key, Key::Taxonomy(_)),
+        is_numeric: key.is_numeric(),
+        values: values.iter().map(|value| value.text.clone()).collect(),
+        of_kinds: of_kinds.clone(),
+        counts: values.iter().map(|value| Short(value.count)).collect(),
+        share_errors: values.iter().map(|value| value.uncertainty.share.half_width.map(Short)).collect(),
+        rest_on_little: little.map(|(index, _)| index).collect(),
+    }
+}
+
+fn about(key: &Key) -> String {
+    match key {
+        Key::Dimension(dimension) => dimension.about().replace('`', ""),
+        Key::Taxonomy(taxonomy) => taxonomy.description.clone(),
+    }
+}

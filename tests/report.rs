@@ -1,0 +1,289 @@
+//! `hbbp report`: what is in a page is what the other commands say, and nothing of a recording gets out of its place.
+
+#[path = "support/hostile.rs"]
+mod hostile;
+#[path = "support/report.rs"]
+mod page;
+mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;
+
+use std::collections::BTreeMap;
+
+use page::{Page, is_near};
+use serde_json::{Value, json};
+use support::{Fixture, run, stdout_of};
+use synthetic::{Recorder, burst_metadata};
+
+fn fixtures() -> [Fixture; 2] {
+    [Fixture::bursts("objects"), Fixture::simulated("ivy-bridge")]
+}
+
+fn page_of(fixture: &Fixture, more: &[&str]) -> Page {
+    Page::of(&[&fixture.input().each_ref().map(String::as_str)[..], more].concat())
+}
+
+fn json_of(command: &[&str], fixture: &Fixture) -> Value {
+    serde_json::from_str(&stdout_of(&[command, &["--format", "json"]].concat(), fixture)).unwrap()
+}
+
+/// Executed instructions by a key of instructions and one of blocks, added up as the page's script does.
+fn added_up(page: &Page, attribute: &str, of_block: impl Fn(usize) -> String) -> BTreeMap<(String, String), f64> {
+    let key = page.key(attribute);
+    let mut sums = BTreeMap::new();
+    for (block, kinds) in page.column("blocks", "kinds").iter().enumerate() {
+        for kind in kinds.as_array().unwrap() {
+            let value = key["of_kinds"][kind.as_u64().unwrap() as usize].as_u64().unwrap() as usize;
+            let value = key["values"][value].as_str().unwrap().to_owned();
+            *sums.entry((of_block(block), value)).or_default() +=
+                page.column("blocks", "count")[block].as_f64().unwrap();
+        }
+    }
+    sums
+}
+
+/// Every cell of a mix is what the page adds up to.
+#[test]
+fn mixes_are_those_of_mix() {
+    for fixture in fixtures() {
+        let page = page_of(&fixture, &[]);
+        let functions = page.column("functions", "name");
+        for attribute in ["mnemonic", "vectorization", "operands", "flops", "length"] {
+            let sums = added_up(&page, attribute, |block| {
+                let function = page.column("blocks", "function")[block].as_u64().unwrap() as usize;
+                functions[function].as_str().unwrap().to_owned()
+            });
+            let mix = json_of(&["mix", "--rows", "function", "--columns", attribute], &fixture);
+            assert!(is_near(&mix["instructions"], &page.data["instructions"]), "{}", mix["instructions"]);
+            let rows = mix["rows"].as_array().unwrap();
+            assert!(rows.len() > 10, "{attribute}: {mix}");
+            for row in rows {
+                let at = (row["function"].as_str().unwrap().to_owned(), row[attribute].as_str().unwrap().to_owned());
+                let sum = sums.get(&at).copied().unwrap_or(0.0);
+                assert!(is_near(&row["count"], &json!(sum)), "{attribute} {at:?}: {sum} and {row}");
+            }
+            assert_eq!(rows.len(), sums.len(), "{attribute}");
+        }
+        for of_block in ["module", "chosen"] {
+            let sums = added_up(&page, "isa", |block| match of_block {
+                "module" => {
+                    let function = page.column("blocks", "function")[block].as_u64().unwrap() as usize;
+                    let module = page.column("functions", "module")[function].as_u64().unwrap() as usize;
+                    page.data["modules"][module].as_str().unwrap().to_owned()
+                }
+                _ => page.column("blocks", "chosen")[block].as_str().unwrap().to_owned(),
+            });
+            let mix = json_of(&["mix", "--rows", of_block, "--columns", "isa"], &fixture);
+            for row in mix["rows"].as_array().unwrap() {
+                let at = (row[of_block].as_str().unwrap().to_owned(), row["isa"].as_str().unwrap().to_owned());
+                assert!(is_near(&row["count"], &json!(sums.get(&at))), "{at:?}: {row}");
+            }
+        }
+    }
+}
+
+/// Bars and rows of one key have the numbers and the uncertainty that a mix of this key has.
+#[test]
+fn values_of_attributes_have_the_errors_of_mix() {
+    for fixture in fixtures() {
+        let page = page_of(&fixture, &[]);
+        for name in ["mnemonic", "category", "isa-packing", "flops", "memory"] {
+            let key = page.key(name);
+            let mix = json_of(&["mix", "--rows", name], &fixture);
+            let rows = mix["rows"].as_array().unwrap();
+            assert_eq!(rows.len(), key["values"].as_array().unwrap().len(), "{name}");
+            for row in rows {
+                let at = key["values"].as_array().unwrap().iter().position(|value| *value == row[name]).unwrap();
+                assert!(is_near(&row["count"], &key["counts"][at]), "{name} {row}");
+                assert!(
+                    is_near(&row["share_error"], &key["share_errors"][at]),
+                    "{name} {row} {}",
+                    key["share_errors"][at]
+                );
+                let little = key["rest_on_little"].as_array();
+                let is_little = little.is_some_and(|little| little.contains(&json!(at)));
+                assert_eq!(row["rests_on_little"], is_little, "{name} {row}");
+            }
+        }
+    }
+}
+
+/// Functions, blocks, instructions, branches, loops and lines are those of annotate.
+#[test]
+fn code_is_that_of_annotate() {
+    for fixture in fixtures() {
+        let page = page_of(&fixture, &[]);
+        let annotated = json_of(&["annotate", "--source"], &fixture);
+        assert_eq!(page.data["head"], annotated["head"]);
+        assert_eq!(page.data["lacks"], annotated["lacks"]);
+        let functions = annotated["functions"].as_array().unwrap();
+        assert_eq!(page.data["code"].as_array().unwrap().len(), functions.len());
+        let mut lines = 0;
+        for (index, (function, code)) in functions.iter().zip(page.data["code"].as_array().unwrap()).enumerate() {
+            let name = &function["name"];
+            assert_eq!(code["function"], index);
+            assert_eq!(page.column("functions", "name")[index], *name);
+            assert_eq!(page.column("functions", "start")[index], function["start"], "{name}");
+            assert!(is_near(&page.column("functions", "executed")[index], &function["executed"]), "{name}");
+            assert!(is_near(&page.column("functions", "share_error")[index], &function["share_error"]), "{name}");
+            let module = page.column("functions", "module")[index].as_u64().unwrap() as usize;
+            assert_eq!(page.data["modules"][module], function["module"], "{name}");
+            assert!(is_near(&code["calls"], &function["calls"]), "{name}");
+            for (block, of) in pairs(&function["blocks"], &code["blocks"]) {
+                check_block(&page, block, of);
+                lines += of["lines"].as_array().map_or(0, Vec::len);
+            }
+            for (one, of) in pairs(&function["loops"], &code["loops"]) {
+                for field in ["header", "parent", "depth", "first", "last", "size", "entries", "repeats", "trips"] {
+                    assert!(one[field] == of[field] || is_near(&one[field], &of[field]), "{field}: {one} {of}");
+                }
+            }
+        }
+        assert!(lines > 0 || fixture.name != "objects", "no line of the source is in the page");
+    }
+}
+
+/// Ways between blocks have the executions of the branches that lead there.
+#[test]
+fn edges_are_those_of_branches() {
+    let page = page_of(&Fixture::bursts("objects"), &[]);
+    let (mut taken, mut fallen) = (0, 0);
+    for code in page.data["code"].as_array().unwrap() {
+        let blocks = code["blocks"].as_array().unwrap();
+        let counted = |index: usize| blocks[index]["seen"] == "counted";
+        for (index, block) in blocks.iter().enumerate().filter(|(index, _)| counted(*index)) {
+            let (branch, next) = (&block["branch"], index + 1);
+            let Some(target) = blocks.iter().position(|block| block["start"] == branch["target"]) else { continue };
+            let is_jump = branch["kind"] == "conditional" || branch["kind"] == "jump";
+            if !is_jump || target == next {
+                continue;
+            }
+            let edge = |to: usize| {
+                let edges = code["edges"].as_array().unwrap();
+                edges.iter().find(|edge| edge[0] == index && edge[1] == to).map_or(json!(0), |edge| edge[2].clone())
+            };
+            if counted(target) {
+                assert!(is_near(&edge(target), &branch["taken"]), "{block}: {}", edge(target));
+                taken += 1;
+            }
+            if next < blocks.len() && counted(next) && branch["kind"] == "conditional" {
+                assert!(is_near(&edge(next), &branch["fallen"]), "{block}: {}", edge(next));
+                fallen += 1;
+            }
+        }
+    }
+    assert!(taken > 20 && fallen > 20, "{taken} {fallen}");
+}
+
+/// The members of two lists of one length; null is an empty one.
+fn pairs<'a>(one: &'a Value, other: &'a Value) -> Vec<(&'a Value, &'a Value)> {
+    let list = |value: &'a Value| value.as_array().map(Vec::as_slice).unwrap_or_default();
+    assert_eq!(list(one).len(), list(other).len(), "{one} {other}");
+    list(one).iter().zip(list(other)).collect()
+}
+
+fn check_block(page: &Page, block: &Value, of: &Value) {
+    assert_eq!(block["start"], of["start"]);
+    assert_eq!(block["seen"], of["seen"], "{block}");
+    assert_eq!(block["loop"], of["loop"], "{block}");
+    assert_eq!(block["bias"] == true, of["bias"] == true, "{block}");
+    assert!(is_near(&block["share_error"], &of["share_error"]), "{block} {of}");
+    match of["block"].as_u64() {
+        Some(index) => {
+            assert!(is_near(&block["count"], &page.column("blocks", "count")[index as usize]), "{block}");
+            assert_eq!(block["chosen"], page.column("blocks", "chosen")[index as usize], "{block}");
+            assert_eq!(block["start"], page.column("blocks", "start")[index as usize], "{block}");
+        }
+        None => assert_ne!(block["seen"], "counted", "{block}"),
+    }
+    let mut address = of["start"].as_u64().unwrap();
+    for (instruction, text) in pairs(&block["instructions"], &of["instructions"]) {
+        let text = text.as_u64().unwrap() as usize;
+        assert_eq!(instruction["text"], page.column("texts", "text")[text], "{block}");
+        assert_eq!(instruction["address"], address, "{block}");
+        address += page.column("texts", "length")[text].as_u64().unwrap();
+    }
+    assert_eq!(block["end"], address);
+    assert_eq!(block["branch"].is_null(), of["branch"].is_null(), "{block}");
+    for field in ["taken", "fallen", "taken_rate"] {
+        assert!(is_near(&block["branch"][field], &of["branch"][field]), "{field}: {block} {of}");
+    }
+    assert_eq!(block["branch"]["target"]["address"], of["branch"]["target"], "{block}");
+    for line in of["lines"].as_array().into_iter().flatten() {
+        let (at, line) = (line[0].as_u64().unwrap() as usize, line[1].as_u64().unwrap() as usize);
+        assert_eq!(block["instructions"][at]["line"], page.column("source", "line")[line], "{block}");
+    }
+}
+
+#[test]
+fn the_same_recording_gives_the_same_page() {
+    let fixture = Fixture::bursts("objects");
+    let [one, other] = ["1", "3"].map(|threads| page_of(&fixture, &["--threads", threads]).html);
+    assert!(one == other, "the page depends on the number of threads");
+}
+
+#[test]
+fn a_page_stands_alone() {
+    let page = page_of(&Fixture::bursts("objects"), &[]);
+    let policy = page.html.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
+    assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+    let outside = page.html.split("id=\"data\">").next().unwrap();
+    for loads in ["src=", "<link", "url(", "@import", "<iframe", "<img", "<object", "http:", "https:"] {
+        assert!(!outside.contains(loads), "{loads}");
+    }
+    assert_eq!(page.html.matches("<script").count(), 2, "the data and the script");
+    assert_eq!(page.html.matches("</script>").count(), 2);
+}
+
+/// As much code as is asked for; all functions have their names and numbers, and the mix is of all.
+#[test]
+fn code_of_the_hottest_functions_is_in_a_page() {
+    let fixture = Fixture::bursts("objects");
+    let [one, all] = ["1", "0"].map(|top| page_of(&fixture, &["--top", top, "--no-source"]));
+    assert_eq!(one.data["code"].as_array().unwrap().len(), 1);
+    assert!(all.data["code"].as_array().unwrap().len() > 10);
+    assert_eq!(one.data["functions"], all.data["functions"]);
+    assert_eq!(one.data["blocks"], all.data["blocks"]);
+    assert_eq!(all.data["source"]["line"], json!([]));
+}
+
+#[test]
+fn hostile_names_stay_where_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recording) = hostile::recording(folder.path()) else { return };
+    let page = Page::of(&[&recording]);
+    assert_eq!(page.html.matches("<script").count(), 2);
+    assert_eq!(page.html.matches("</script").count(), 2);
+    assert!(!page.html.contains("<!--") && !page.html.contains("<img"));
+    assert!(page.html.contains("<title>&lt;b&gt;run&amp;.data: hbbp</title>"), "{}", &page.html[..2000]);
+    let names: Vec<&str> = page.column("functions", "name").iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(names, [hostile::NAME]);
+}
+
+#[test]
+fn a_page_needs_samples_and_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let file = folder.path().join("empty.data");
+    std::fs::write(&file, Recorder::traced(&binary).finish(&burst_metadata("nanoseconds"))).unwrap();
+    let output = run(&["report", file.to_str().unwrap(), "-o", "-"]);
+    assert!(!output.status.success() && output.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no samples"), "{output:?}");
+}
+
+/// A taxonomy of one's own is one more key.
+#[test]
+fn taxonomies_of_files_are_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    std::fs::write(
+        &file,
+        "name = \"mine\"\ndescription = \"Moves.\"\n[[group]]\nname = \"moves\"\nmnemonic = \"mov*\"\n",
+    )
+    .unwrap();
+    let page = page_of(&Fixture::bursts("objects"), &["--taxonomy", file.to_str().unwrap()]);
+    let mine = page.key("mine");
+    assert_eq!((&mine["about"], &mine["is_taxonomy"]), (&json!("Moves."), &json!(true)));
+    assert!(mine["values"].as_array().unwrap().contains(&json!("moves")));
+}
