@@ -67,7 +67,7 @@ fn recordings_note_what_was_measured_of_their_machine_and_of_no_other() {
         (metadata["calibration"].clone(), errors(&output))
     };
     let head = || {
-        let output = hbbp(place.folder(), &["mix", "-i", recording.to_str().unwrap()]);
+        let output = hbbp(place.folder(), &["mix", "-v", "-i", recording.to_str().unwrap()]);
         let head = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && head.contains("the cost of code where it starts"), "{}", errors(&output));
         head

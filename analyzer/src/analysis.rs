@@ -180,7 +180,6 @@ pub fn analyze(
     }
     let flow = (options.detail == Detail::Branches)
         .then(|| of_recording(&located, &counted, &modules, estimate.as_ref(), &scale));
-    let factors = estimate.as_ref().map(|estimate| factors_by_context(&totals, &located, estimate)).unwrap_or_default();
     let name_and_samples = |&event: &usize| (recording.events()[event].name.clone(), records.samples[event]);
     let unused_events = sources.unused.iter().map(name_and_samples).collect();
     let rule = sources.pair().map(|pair| options.rules.of(pair));
@@ -219,7 +218,8 @@ pub fn analyze(
             let code = CalledCode::new(counted.iter().map(|module| &module.counts), bytes_per_instruction);
             let spots = Spots::new(&tasks.timeline, &mut modules);
             let (tasks, sources, code, spots) = (&tasks, &sources, &code, &spots);
-            let (spaces, factors) = (&Spaces::of(&totals, tasks), &factors);
+            let factors = summary.estimate.as_ref().map(|estimate| factors_by_context(&totals, &located, estimate));
+            let (spaces, factors) = (&Spaces::of(&totals, tasks), &factors.unwrap_or_default());
             let walks = Walks { recording, tasks, sources, selection, code, spots, spaces, factors };
             let walked = walks.read(options.threads, progress)?;
             Some(Calls::of(&walked, &counted, &modules, scale.executions))

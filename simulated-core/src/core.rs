@@ -139,8 +139,6 @@ pub struct Core {
     pub forward: f64,
     /// Whether a load by the registers and displacement of a store gets the register that was stored, at once.
     pub renames_memory: bool,
-    /// Whether sums of a register and a small number are made by renaming.
-    pub renames_sums: bool,
     /// Cycles more for a sum of floating point numbers on its way to another unit than to the next sum.
     pub from_sum: f64,
     /// Loads that begin in a cycle,

@@ -135,11 +135,8 @@ impl Operation {
         }
         let kind = Kind::of(instruction, &attributes);
         let (time, unit) = core.executes(kind);
-        let takes_no_time = clears
-            || moves_stack
-            || is_copy(instruction, &attributes)
-            || is_plain_move(instruction, &attributes)
-            || core.renames_sums && adds_small_number(instruction);
+        let takes_no_time =
+            clears || moves_stack || is_copy(instruction, &attributes) || is_plain_move(instruction, &attributes);
         Operation {
             ip: instruction.ip(),
             next: instruction.next_ip(),
@@ -199,12 +196,11 @@ fn flow(instruction: &Instruction) -> Flow {
 /// Lines that it writes past the caches.
 fn streamed(instruction: &Instruction) -> f64 {
     use Mnemonic::{
-        Movdir64b, Movntdq, Movnti, Movntpd, Movntps, Movntq, Movntsd, Movntss, Vmovntdq, Vmovntpd, Vmovntps,
+        Movdir64b, Movdiri, Movntdq, Movnti, Movntpd, Movntps, Movntq, Movntsd, Movntss, Vmovntdq, Vmovntpd, Vmovntps,
     };
     match instruction.mnemonic() {
-        Movntdq | Movnti | Movntpd | Movntps | Movntq | Movntsd | Movntss | Vmovntdq | Vmovntpd | Vmovntps => {
-            instruction.memory_size().size() as f64 / LINE_BYTES
-        }
+        Movdiri | Movntdq | Movnti | Movntpd | Movntps | Movntq | Movntsd | Movntss | Vmovntdq | Vmovntpd
+        | Vmovntps => instruction.memory_size().size() as f64 / LINE_BYTES,
         Movdir64b => 1.0,
         _ => 0.0,
     }
@@ -218,17 +214,6 @@ fn is_zero_idiom(instruction: &Instruction) -> bool {
         && instruction.op_kind(last) == OpKind::Register
         && instruction.op_kind(last - 1) == OpKind::Register
         && instruction.op_register(last) == instruction.op_register(last - 1)
-}
-
-/// A register and a number that fits beside it where registers are renamed (Golden Cove: 11 bits with the sign).
-fn adds_small_number(instruction: &Instruction) -> bool {
-    let number = || instruction.try_immediate(1).is_ok_and(|number| (-1024..1024).contains(&(number as i64)));
-    let adds = match instruction.mnemonic() {
-        Mnemonic::Inc | Mnemonic::Dec => true,
-        Mnemonic::Add | Mnemonic::Sub => number(),
-        _ => false,
-    };
-    adds && instruction.op0_kind() == OpKind::Register && instruction.op0_register().size() >= 4
 }
 
 /// A load or store that does nothing else: its time is that of the access.

@@ -299,7 +299,7 @@ mod tests {
 
     use super::*;
     use crate::tables::amd::ZEN_5 as CORE;
-    use crate::tables::intel::{GOLDEN_COVE, SKYLAKE};
+    use crate::tables::intel::SKYLAKE;
 
     fn decoded(bytes: &[u8]) -> Vec<Operation> {
         let mut factory = InstructionInfoFactory::new();
@@ -416,16 +416,6 @@ mod tests {
         let shares = Core { shares_ports: true, width: 10.0, ..SKYLAKE };
         let apart = Core { shares_ports: false, ..shares };
         assert!(on(shares, &mixed) > 1.6 && on(apart, &mixed) < 1.3, "{} {}", on(shares, &mixed), on(apart, &mixed));
-    }
-
-    #[test]
-    fn small_numbers_are_added_by_renaming() {
-        let on = |core: Core, bytes: &[u8]| round_on(core, bytes, Outcome::Straight, None);
-        let adds_8 = [0x48, 0x83, 0xc0, 0x08]; // add rax, 8
-        assert!(on(GOLDEN_COVE, &adds_8) < 0.2 && (on(SKYLAKE, &adds_8) - 1.0).abs() < 0.01);
-        let adds_2048 = [0x48, 0x05, 0x00, 0x08, 0x00, 0x00]; // add rax, 2048
-        let adds_register = [0x48, 0x01, 0xd8]; // add rax, rbx
-        assert!([&adds_2048[..], &adds_register].iter().all(|bytes| (on(GOLDEN_COVE, bytes) - 1.0).abs() < 0.01));
     }
 
     #[test]

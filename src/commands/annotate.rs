@@ -18,7 +18,7 @@ use anyhow::bail;
 use crate::commands::nearest::did_you_mean;
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
 use crate::output;
-use crate::output::{Colours, Format, Head, OutputArgs, Precision, page, write_to};
+use crate::output::{Colours, Format, Head, HeadArgs, OutputArgs, Precision, page, write_to};
 
 /// Print the hottest functions, instruction by instruction, with counts, branches and loops
 #[derive(clap::Args)]
@@ -42,6 +42,9 @@ pub struct Args {
 
     #[command(flatten)]
     output: OutputArgs,
+
+    #[command(flatten)]
+    head: HeadArgs,
 }
 
 const READER: Reader = Reader { name: "hbbp annotate", reads: Reads::Recordings, records: true };
@@ -101,7 +104,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         }
     }
     let mut head = Head::of(&analysis);
-    head.verbose = args.output.verbose;
+    head.verbose = args.head.verbose;
     head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
     let is_read_at_once = args.output.is_read_at_once();
     let report = Report {

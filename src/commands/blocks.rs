@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
 use crate::output;
 use crate::output::{
-    Align, Format, Head, MARKED, OutputArgs, Precision, Table, count, rounded, share, share_cells, write_to,
+    Align, Format, Head, HeadArgs, MARKED, OutputArgs, Precision, Table, count, rounded, share, share_cells, write_to,
 };
 
 /// Print how often every basic block ran
@@ -30,6 +30,9 @@ pub struct Args {
 
     #[command(flatten)]
     output: OutputArgs,
+
+    #[command(flatten)]
+    head: HeadArgs,
 }
 
 const READER: Reader = Reader { name: "hbbp blocks", reads: Reads::Recordings, records: true };
@@ -89,7 +92,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let top = args.output.format.rows(args.top);
     let instructions = analysis.instructions();
     let mut head = Head::of(&analysis);
-    head.verbose = args.output.verbose;
+    head.verbose = args.head.verbose;
     head.precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
     let left_out = keep_largest(&mut rows, top, args.output.format == Format::Table);
     write_to(args.output.file.as_deref(), |out| match args.output.format {

@@ -24,7 +24,6 @@ use crate::usage::wrong_usage;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(mut_arg("model", |model| model.help(MODEL)))]
-#[command(mut_arg("verbose", |verbose| verbose.hide(true)))]
 pub struct Args {
     /// The first side: a recording, a file of `hbbp merge`, or exact counts (from `hbbp truth`)
     before: PathBuf,

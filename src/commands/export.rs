@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "N")]
     gcov_version: Option<GcovVersion>,
 
-    /// Only the samples whose stacks are the branch source (`lbr` at the head of reports), with format perf-script: what
+    /// Only the samples whose stacks are the branch source (`lbr` at the head of reports with `-v`), with format perf-script: what
     /// `llvm-profgen --perfscript` counts, of a recording of several events
     #[arg(long)]
     stacks_only: bool,

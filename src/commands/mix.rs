@@ -15,7 +15,7 @@ use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, UNREADABLE, mix
 use crate::commands::record::{SAMPLING, Wanted};
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
 use crate::output;
-use crate::output::{Format, Head, OutputArgs, Precision, write_to};
+use crate::output::{Format, Head, HeadArgs, OutputArgs, Precision, write_to};
 use crate::taxonomies::with_files;
 use query::{group_by, query, query_options};
 
@@ -52,6 +52,9 @@ pub struct Args {
 
     #[command(flatten)]
     output: OutputArgs,
+
+    #[command(flatten)]
+    head: HeadArgs,
 }
 
 const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Recordings, records: true };
@@ -96,7 +99,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         without_source(&query.rows, &result).iter().for_each(output::say);
     }
     let mut head = Head::of(&analysis);
-    head.verbose = args.output.verbose;
+    head.verbose = args.head.verbose;
     head.precision = Precision::of(
         &analysis,
         result.cells.chunk_by(|a, b| a.row == b.row).map(|row| {

@@ -20,7 +20,7 @@ use analyzer::validation::{Validation, validate};
 use crate::commands::record::{CommandOutput, OpenedOutput};
 use crate::commands::truth::{count_under_callgrind, read_truth};
 use crate::input::{Input, InputArgs, Reader, Reads, require_samples};
-use crate::output::{Format, Head, OutputArgs, write_to};
+use crate::output::{Format, Head, HeadArgs, OutputArgs, write_to};
 
 /// Measure how good the counts of a recording are, against exact counts
 ///
@@ -47,6 +47,9 @@ pub struct Args {
 
     #[command(flatten)]
     output: OutputArgs,
+
+    #[command(flatten)]
+    head: HeadArgs,
 }
 
 const READER: Reader = Reader { name: "hbbp validate", reads: Reads::Recordings, records: true };
@@ -107,7 +110,7 @@ fn compare(args: &Args, input: &Input<'_>, read: Option<Truth>) -> anyhow::Resul
     let top = args.output.format.rows_of_lists(args.top);
     let validation = validate(&analysis, halves, &truth, &search, args.top.map_or(BLOCKS, |_| top))?;
     let mut head = Head::of(&analysis);
-    head.verbose = args.output.verbose;
+    head.verbose = args.head.verbose;
     let report = Report {
         analysis: &analysis,
         head: &head,

@@ -166,7 +166,8 @@ impl Head {
             degraded.push(format!("{} samples do not say their process", records.processless));
         }
         if records.in_agents > 0 {
-            degraded.push(format!("{} samples were in the tracer's own code: left out", records.in_agents));
+            let were = if records.in_agents == 1 { "sample was" } else { "samples were" };
+            degraded.push(format!("{} {were} in the tracer's own code: left out", records.in_agents));
         }
         Head {
             source: analysis.source(),
@@ -223,8 +224,11 @@ impl Head {
         };
         let mut lines = vec![("source", format!("{}; {unit}", self.made_from()))];
         lines.extend(self.precision.iter().map(|precision| ("errors", precision.text.clone())));
+        let broken = self.lbr_source.as_ref().map_or(0, |lbr| lbr.broken.total());
         let losses = [
             (self.lost, "samples lost"),
+            (broken, "streams broken"),
+            (self.unused_events.iter().map(|event| event.samples).sum(), "samples not used"),
             (self.throttled, "times throttled"),
             (self.malformed, "records malformed"),
             (self.unknown_records, "records unknown"),

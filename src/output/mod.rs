@@ -28,7 +28,7 @@ pub use tree::tree;
 #[cfg(feature = "training")]
 pub use tree::{dot, svg};
 pub use uncertain::{MARKED, rounded, share_cells};
-pub use writer::{OutputArgs, write_to, written_to};
+pub use writer::{HeadArgs, OutputArgs, write_to, written_to};
 
 /// Format of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -22,7 +22,7 @@ pub fn count(value: f64) -> String {
 
 /// A number of at least 1 with so many digits that mean something: `1.23`, `12.3`, `1,230`.
 pub fn with_digits(value: f64, digits: usize) -> String {
-    let whole = value.max(1.0).log10() as usize + 1;
+    let whole = (value.max(1.0).log10() as usize).saturating_add(1);
     if whole < digits {
         return format!("{value:.*}", digits - whole);
     }

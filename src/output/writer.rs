@@ -19,7 +19,11 @@ pub struct OutputArgs {
     /// Write the output to this file instead of standard output (-)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub file: Option<PathBuf>,
+}
 
+/// How much is said of a recording.
+#[derive(clap::Args)]
+pub struct HeadArgs {
     /// Print all that is known of the recording above a table
     #[arg(short, long)]
     pub verbose: bool,

@@ -86,7 +86,7 @@ impl Calls {
         };
         let mut names = Names::of(counted, modules);
         let mut found: BTreeMap<Vec<usize>, f64> = BTreeMap::new();
-        for context in &contexts {
+        for context in contexts {
             let Some(ran) = context.functions.first() else { continue };
             let by_walks = walked_sums.get(ran).copied().unwrap_or(0.0);
             let counted = counts.get(ran).copied().unwrap_or(0.0);

@@ -16,7 +16,6 @@ pub(crate) const ZEN_5: Core = Core {
     vector_load: 6.0,
     forward: 6.0,
     renames_memory: true,
-    renames_sums: false,
     from_sum: 1.0,
     loads: 3.0,
     vector_loads: 2.0,

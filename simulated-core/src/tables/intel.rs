@@ -13,7 +13,6 @@ pub(crate) const SKYLAKE: Core = Core {
     vector_load: 6.0,
     forward: 4.0,
     renames_memory: false,
-    renames_sums: false,
     from_sum: 0.0,
     loads: 2.0,
     vector_loads: 2.0,
@@ -63,14 +62,12 @@ pub(crate) const ICE_LAKE: Core = Core {
     ..SKYLAKE
 };
 
-/// Six instructions in a cycle (measured: 5.8), three loads, five ports of general registers; a load of what was just stored gets it at once.
+/// Six instructions in a cycle, three loads, five ports of general registers; a load of what was just stored gets it at once.
 pub(crate) const GOLDEN_COVE: Core = Core {
-    width: 5.8,
-    taken: 0.4,
+    width: 5.0,
     window: 512,
     forward: 5.0,
     renames_memory: true,
-    renames_sums: true,
     loads: 3.0,
     vector_loads: 3.0,
     units: Units { integer: 5.0, ..SKYLAKE.units },
@@ -99,6 +96,7 @@ pub(crate) const GRACEMONT: Core = Core {
         square_root: keeps(14.0, 7.0),
         float_divide_64: keeps(15.0, 10.0),
         square_root_64: keeps(20.0, 13.0),
+        cross: takes(3.0),
         ..GOLDEN_COVE.times
     },
     levels: levels([32, 2048, 4096], [4.0, 17.0, 70.0, 400.0]),

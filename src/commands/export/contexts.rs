@@ -40,7 +40,7 @@ pub fn write(
     }
     Head::of(&analysis).degraded.iter().for_each(output::say);
     describe(calls).iter().for_each(output::say);
-    let contexts = Contexts { calls, modules: &analysis.modules, title: title(input, &analysis) };
+    let contexts = Contexts { calls, modules: &analysis.modules, title: title(&analysis) };
     let notes = write_to(file, |out| Ok(write(&contexts, out)?))?;
     notes.iter().for_each(output::say);
     Ok(())
@@ -79,7 +79,7 @@ fn describe(calls: &Calls) -> Vec<String> {
     }
     if calls.cut > 0.0 {
         let why = if calls.is_cut_for_room() {
-            format!("there are more than {} contexts", CallerTree::MOST_NODES)
+            format!("all together have more than {} frames", output::count(CallerTree::MOST_NODES as f64))
         } else {
             "no more are kept".to_owned()
         };
@@ -93,11 +93,10 @@ fn describe(calls: &Calls) -> Vec<String> {
 }
 
 /// What ran: the module that executed most.
-fn title(input: &Input<'_>, analysis: &Analysis) -> String {
+fn title(analysis: &Analysis) -> String {
     let most = analysis.counted.iter().max_by(|one, other| one.instructions().total_cmp(&other.instructions()));
     let path = most.map(|module| analysis.modules.get(module.counts.module).path.clone());
     let name =
         path.as_deref().and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy().into_owned());
-    let _ = input;
     output::printable(&name.unwrap_or_default()).into_owned()
 }

@@ -1,6 +1,6 @@
 //! The mix as a table for people.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
 use analyzer::mix::{Cell, Uncertainty};
@@ -27,7 +27,9 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let shown = |sum: &Sum| unit.show(rounded(sum.count, sum.uncertainty.count));
     let mut line = |mut cells: Vec<String>, row: &[Cell]| {
         if !report.query.columns.is_empty() {
-            let in_column = |column| Sum::of(report, row.iter().filter(|cell| &cell.column == column));
+            let mut by_column: HashMap<&Vec<String>, Vec<&Cell>> = HashMap::new();
+            row.iter().for_each(|cell| by_column.entry(&cell.column).or_default().push(cell));
+            let in_column = |column| Sum::of(report, by_column.get(column)?.iter().copied());
             cells.extend(columns.iter().map(|(column, _)| in_column(*column).as_ref().map_or(String::new(), shown)));
         }
         if let Some(sum) = Sum::of(report, row.iter()) {
@@ -45,11 +47,11 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             cells[0] = name;
             cells
         };
-        line(named(format!("[{rows} others]")), others);
+        line(named(if rows == 1 { "[1 other]".into() } else { format!("[{rows} others]") }), others);
         line(named("[all]".into()), &report.mix.cells);
     }
     table.print(out, width)?;
-    if rows > 0 {
+    if rows > 0 && report.query.columns.is_empty() {
         let rest = share(others.iter().map(|cell| cell.count).sum(), report.mix.instructions);
         writeln!(out, "... {rows} more rows with {rest} (--top 0 shows them)")?;
     }
@@ -72,8 +74,8 @@ struct Sum {
 impl Sum {
     /// `None` of no cells.
     fn of<'a>(report: &Report<'_>, cells: impl Iterator<Item = &'a Cell> + Clone) -> Option<Self> {
-        cells.clone().next()?;
-        Some(Sum { count: cells.clone().map(|cell| cell.count).sum(), uncertainty: report.mix.uncertainty(cells) })
+        let count = cells.clone().map(|cell| cell.count).reduce(|sum, count| sum + count)?;
+        Some(Sum { count, uncertainty: report.mix.uncertainty(cells) })
     }
 }
 

@@ -128,12 +128,14 @@ const STYLE: &str = ".f{cursor:pointer}.f:hover rect{stroke:#000}.b rect{opacity
 
 /// Zooms: a frame that is clicked fills the width, what it called with it, and those below fill the width as well.
 const SCRIPT: &str = r#"
+// Places and widths have two digits after the point, and no frame is narrower than 0.1.
+const rounding = 0.05;
 const width = 1200, frames = [...document.querySelectorAll("svg.f")].map(e => ({
   e, x: +e.getAttribute("x"), w: +e.getAttribute("width"), y: +e.getAttribute("y")
 }));
 const zoom = to => frames.forEach(f => {
-  const below = f.y > to.y && f.x <= to.x + 0.01 && f.x + f.w >= to.x + to.w - 0.01;
-  const inside = f.y <= to.y && f.x >= to.x - 0.01 && f.x + f.w <= to.x + to.w + 0.01;
+  const below = f.y > to.y && f.x <= to.x + rounding && f.x + f.w >= to.x + to.w - rounding;
+  const inside = f.y <= to.y && f.x >= to.x - rounding && f.x + f.w <= to.x + to.w + rounding;
   const w = below ? width : f.w * width / to.w;
   f.e.style.display = below || inside ? "" : "none";
   f.e.setAttribute("x", below ? 0 : (f.x - to.x) * width / to.w);

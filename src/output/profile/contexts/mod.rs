@@ -14,7 +14,7 @@ use analyzer::calls::Calls;
 use analyzer::flow::whole;
 use analyzer::recording::{Module, ModuleTable};
 
-use crate::output::printable;
+use crate::output::{cut, printable};
 pub use firefox::firefox;
 pub use flamegraph::flamegraph;
 pub use folded::folded;
@@ -22,6 +22,9 @@ pub use speedscope::speedscope;
 
 /// The frame of all callers that no branch record shows.
 pub const UNKNOWN_CALLERS: &str = "[unknown callers]";
+
+/// Columns of a name.
+const LONGEST_NAME: usize = 256;
 
 /// The contexts of a recording, with the modules of their functions.
 pub struct Contexts<'a> {
@@ -39,9 +42,16 @@ impl Contexts<'_> {
         self.calls.contexts().map(|context| (context.frames, whole(context.instructions)))
     }
 
-    /// The name of a function. Control characters are escaped.
+    /// The name of a function, cut where it is very long: it is written for each context. Control characters are escaped.
     fn name(&self, function: usize) -> Cow<'_, str> {
-        self.calls.functions.get(function).map_or("".into(), |function| printable(&function.name))
+        let Some(function) = self.calls.functions.get(function) else { return "".into() };
+        let name = printable(&function.name);
+        if name.len() <= LONGEST_NAME {
+            return name;
+        }
+        let mut name = name.into_owned();
+        cut(&mut name, LONGEST_NAME);
+        name.into()
     }
 
     fn module(&self, function: usize) -> Option<&Module> {
