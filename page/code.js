@@ -1,7 +1,7 @@
 // The code of a function: instructions with what is known of their blocks, branches and loops.
 
 import { brief, count, hexadecimal, rounded, shareAndError } from './number.js';
-import { plural } from './text.js';
+import { commandOf, plural } from './text.js';
 import { element, fill, select, withNumber } from './element.js';
 import { grouped } from './grouped.js';
 import { graph, markNode } from './graph.js';
@@ -24,15 +24,15 @@ export function showCode(parent, recording, of, marked = []) {
       element('p', { text: of.start === null
         ? 'The code of this file could not be read.'
         : 'The code of this function is not in this page: it has that of the hottest ones. This prints it, and this puts all into a page:' }),
-      of.start !== null && element('pre', { text: `hbbp annotate ${recording.data.title} -f '${of.name}'\nhbbp report ${recording.data.title} --top 0 -o report.html` }),
+      of.start !== null && element('pre', { class: 'commands' }, commands(recording.data.title, of)),
     );
     return;
   }
   const lines = linesOf(recording, of, marked);
   const body = element('tbody');
-  const add = (from, to) => body.append(...lines.slice(from, to).map(({ make }) => make()));
+  const add = (from, to) => lines.slice(from, to).forEach(({ make }) => body.append(make()));
   add(0, LINES);
-  const more = element('button', { text: `Show ${lines.length - LINES} more lines`, onclick: () => { add(LINES); more.remove(); } });
+  const more = element('button', { class: 'more-lines', text: `Show ${lines.length - LINES} more lines`, onclick: () => { add(LINES); more.remove(); } });
   const hasBoth = of.code.blocks.some((block) => block.ebs !== undefined) && of.code.blocks.some((block) => block.lbr !== undefined);
   const table = element(
     'table',
@@ -68,7 +68,9 @@ function showGraph(parent, of) {
 /** Scrolls to the line of an address, and to its block in the graph. */
 export function goTo(parent, of, address) {
   if (of.code) markNode(parent, of, address)?.scrollIntoView({ block: 'center' });
-  const line = parent.querySelector(`[data-address="${address}"]`);
+  const find = () => parent.querySelector(`[data-address="${CSS.escape(address)}"]`);
+  if (!find()) parent.querySelector('.more-lines')?.click();
+  const line = find();
   if (!line) return;
   for (const other of parent.querySelectorAll('.target')) other.classList.remove('target');
   line.classList.add('target');
@@ -88,8 +90,15 @@ function about(of) {
   const [share, error] = shareAndError(of.share, of.error, of.restsOnLittle);
   const seen = blocks.filter((block) => block.isSeen).length;
   const calls = of.calls === null ? '' : ` ${plural(Math.round(of.calls), 'call')};`;
-  return `${share}${error ? ` ± ${error}` : ''} of all instructions: ${count(of.executed)};${calls} ${seen} of ${plural(blocks.length, 'block')} seen; `
-    + `${plural(loops.length, 'loop')}`;
+  const all = blocks.filter((block) => block.seen !== 'padding').length;
+  const found = of.code.hasLoops ? plural(loops.length, 'loop') : 'its code is too entangled to look for loops';
+  return `${share}${error ? ` ± ${error}` : ''} of all instructions: ${brief(of.executed)};${calls} ${seen} of ${plural(all, 'block')} seen; ${found}`;
+}
+
+/** What prints a function, and what puts the code of all into a page: an element each, so that each is a line. */
+function commands(title, of) {
+  return [commandOf('annotate', title, '-f', of.name), commandOf('report', title, '--top', '0', '-o', 'report.html')]
+    .map((text) => element('div', { text }));
 }
 
 function inWords({ key, values, keeps }) {
@@ -134,14 +143,15 @@ function titles(of, hasBoth) {
 function linesOf(recording, of, marked) {
   const { code } = of;
   const { source } = recording.data;
-  const largest = Math.max(...code.blocks.map((block) => block.share), Number.MIN_VALUE);
+  const largest = code.blocks.reduce((most, block) => Math.max(most, block.share), Number.MIN_VALUE);
+  const barsAt = barsOf(code);
   const hasBoth = code.blocks.some((block) => block.ebs !== undefined) && code.blocks.some((block) => block.lbr !== undefined);
   const gaps = [...code.gaps];
   const lines = [];
   const add = (make) => lines.push({ make });
   for (const block of code.blocks) {
     while (gaps.length > 0 && gaps[0][0] < block.start) add(notReadable(gaps.shift(), hasBoth));
-    const bars = barsOf(code, block);
+    const bars = barsAt(block);
     const first = lines.length;
     // The heat of a block is beside all of its lines but those before its first instruction.
     const line = (make, position, isAfter) => add(() => {
@@ -157,7 +167,8 @@ function linesOf(recording, of, marked) {
     }
     block.instructions.forEach((instruction, at) => {
       const position = () => (lines.length === first ? 'first' : 'between');
-      for (const [, name, called] of inlined.get(at) ?? []) {
+      for (const [, index, called] of inlined.get(at) ?? []) {
+        const name = index === null ? null : recording.data.texts.functions[index];
         const where = called === null ? '' : `, called in ${place(source, called)}`;
         line((bar) => row({ class: 'source-line' }, hasBoth, bar, element('td', { class: 'address' }), element('td', { text: `inlined: ${name ?? 'a function without a name'}${where}` })), position(), at > 0);
       }
@@ -242,7 +253,7 @@ function notes(recording, of, block, at, isLast) {
   }
   if (branch.target !== undefined) {
     const isHere = branch.function === of.index || branch.function === undefined;
-    const known = isHere ? of.code.blocks.some((one) => one.start === branch.target) : true;
+    const known = isHere ? of.code.starts.has(branch.target) : true;
     const index = isHere ? of.index : branch.function;
     const name = isHere ? hexadecimal(branch.target) : recording.functions[index].name;
     if (known) said.push(element('a', { class: 'to', href: `#functions/${index}/${hexadecimal(branch.target)}`, 'aria-label': `to ${name}`, title: `to ${name}`, text: '↷' }));
@@ -251,7 +262,8 @@ function notes(recording, of, block, at, isLast) {
 }
 
 /**
- * The bars of the loops around a block, outermost first: a function from the position of a line among those of the block to a cell.
+ * The bars of the loops around a block, outermost first: a function from the block, and from the position of a line among those of the block,
+ * to a cell.
  *
  *   ┌   the first line of the loop by address
  *   │┌  one inside of it
@@ -259,12 +271,16 @@ function notes(recording, of, block, at, isLast) {
  *   ├   its header, where that is not the first
  *   └   the last
  */
-function barsOf(code, block) {
+function barsOf(code) {
+  // Of each loop, it and those around it that have bars. A loop comes before those inside of it.
   const around = [];
-  for (let at = block.loop; at !== undefined && at !== null; at = code.loops[at].parent) around.unshift(code.loops[at]);
-  const depth = Math.min(Math.max(0, ...code.loops.map((loop) => loop.depth)), DEEPEST);
-  return (position) => {
-    const bars = around.slice(0, depth).map((loop) => {
+  for (const loop of code.loops) {
+    const outer = loop.parent === null ? [] : around[loop.parent];
+    around.push(outer.length < DEEPEST ? [...outer, loop] : outer);
+  }
+  const depth = around.reduce((most, loops) => Math.max(most, loops.length), 0);
+  return (block) => (position) => {
+    const bars = (block.loop === undefined ? [] : around[block.loop]).map((loop) => {
       const isFirst = position === 'first' || position === 'only';
       const isLast = position === 'last' || position === 'only';
       const classes = ['loop-bar'];

@@ -12,7 +12,7 @@ export function element(tag, properties = {}, ...children) {
     if (value === null || value === undefined || value === false) continue;
     if (name === 'text') made.textContent = shown(value);
     else if (typeof value === 'function') made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name, value === true ? '' : value);
+    else made.setAttribute(name, value === true ? '' : attribute(name, value));
   }
   append(made, children);
   return made;
@@ -23,7 +23,7 @@ export function drawn(tag, properties = {}, ...children) {
   const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
   for (const [name, value] of Object.entries(properties)) {
     if (name === 'text') made.textContent = shown(value);
-    else made.setAttribute(name, value);
+    else made.setAttribute(name, attribute(name, value));
   }
   append(made, children);
   return made;
@@ -52,6 +52,11 @@ export function select(properties, options, chosen) {
   const made = element('select', properties, options.map(([value, text]) => element('option', { value, text })));
   if (chosen !== undefined) made.value = chosen;
   return made;
+}
+
+/** What people get to see of it is text, too. */
+function attribute(name, value) {
+  return name === 'title' || name === 'aria-label' ? shown(value) : value;
 }
 
 function append(parent, children) {

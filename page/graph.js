@@ -59,7 +59,7 @@ export function graph(of) {
   const width = x + WIDTH + 16 + used(laid.right) * LANE + depth * 4 + 56;
   const height = laid.nodes.length * (HEIGHT + GAP) + GAP;
   const top = (row) => GAP + row * (HEIGHT + GAP);
-  const largest = Math.max(1, ...of.code.edges.map(([, , count]) => count ?? 0));
+  const largest = of.code.edges.reduce((most, [, , count]) => Math.max(most, count ?? 0), 1);
   const hottest = Math.max(...laid.nodes.map(({ block }) => block.share), Number.MIN_VALUE);
   const thick = (count) => (count === null ? 1 : 1 + 3 * Math.sqrt(count / largest));
   const label = (count, at) => count !== null && drawn('text', { ...at, class: 'edge-count', text: brief(count) });

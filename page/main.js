@@ -15,7 +15,7 @@ const PARTS = ['summary', 'mix', 'functions', 'loops'];
 const KEYS = '1 to 4: parts; /: search functions; ↑ ↓: from function to function; n: next hot block; Tab and Enter: all else';
 
 const [list, code] = [element('div', { class: 'function-list' }), element('div', { class: 'function-code', tabindex: '-1' })];
-const state = { of: null, address: null, marked: [] };
+const state = { of: null, address: null, marked: null, preset: null };
 let [recording, mix, functions] = [];
 
 unpacked(byId('data').textContent).then(begin).catch((error) => {
@@ -26,7 +26,7 @@ function begin(data) {
   recording = makeRecording(data);
   byId('title').textContent = shown(data.title);
   showSummary(partOf('summary'), recording);
-  mix = showMix(partOf('mix'), recording, (of, filters) => { state.marked = filters; state.of = null; });
+  mix = showMix(partOf('mix'), recording, (of, filters) => { state.marked = { of, filters }; state.of = null; });
   partOf('functions').append(element('div', { class: 'split' }, list, code));
   functions = showFunctions(list, recording);
   showLoops(partOf('loops'), recording);
@@ -56,7 +56,9 @@ function follow() {
     if (other === current) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
-  if (current === 'mix' && name) mix.choose(name);
+  // The way back to a preset leaves what was made of it.
+  if (current === 'mix' && name && name !== state.preset) mix.choose(name);
+  if (current === 'mix') state.preset = name ?? null;
   if (current === 'functions') {
     const of = functionAt(recording, name ?? '') ?? state.of ?? hottest();
     if (of) showFunction(of, address, name !== undefined);
@@ -71,8 +73,9 @@ function hottest() {
 
 function showFunction(of, address, isChosen) {
   if (state.of !== of) {
-    showCode(code, recording, of, state.marked);
-    state.marked = [];
+    // What was opened elsewhere has its marks there.
+    showCode(code, recording, of, state.marked?.of === of ? state.marked.filters : []);
+    state.marked = null;
     state.of = of;
     functions.choose(of.index);
     code.scrollTop = 0;

@@ -1,7 +1,7 @@
 // The mix: a bar chart of one key, and a pivot of any.
 
 import { brief, count, percent, shareAndError } from './number.js';
-import { plural, quoted } from './text.js';
+import { commandOf, plural } from './text.js';
 import { element, fill, select, withNumber } from './element.js';
 import { grouped } from './grouped.js';
 import { filtersOf, pivot } from './pivot.js';
@@ -86,7 +86,7 @@ export function showMix(section, recording, showCode) {
       ? element('p', { class: 'empty', text: 'No executed instruction passes the filters.' })
       : table(recording, query, result, state, { change, open }));
     showCell(parts.cell, recording, query, state, showCode);
-    command.textContent = commandLine(recording, state);
+    fill(command, commandLine(recording, state));
   }
 
   function open(row, column) {
@@ -108,13 +108,13 @@ export function showMix(section, recording, showCode) {
 
 /** The command that prints the same pivot. */
 export function commandLine(recording, { rows, columns, filters }) {
-  const words = ['hbbp', 'mix', recording.data.title];
+  const words = [];
   if (rows.length > 0) words.push('--rows', rows.join(','));
   if (columns.length > 0) words.push('--columns', columns.join(','));
   for (const { key, values, keeps } of filters.filter((one) => one.keeps || one.values.size > 0)) {
     words.push('--filter', `${key.name}${keeps ? '=' : '!='}${[...values].map((value) => key.values[value]).join(',')}`);
   }
-  return words.map(quoted).join(' ');
+  return commandOf('mix', recording.data.title, ...words);
 }
 
 function showPresets(parent, state, choose) {
@@ -283,12 +283,15 @@ function table(recording, query, result, state, { change, open }) {
   const columns = query.columns.length === 0 ? [] : result.columns;
   const [first, last] = [columns.slice(0, COLUMNS), columns.slice(COLUMNS)];
   const rows = result.rows.slice(0, state.most);
-  const errors = errorsOf(recording, query);
+  // A share of all rows, where a row is all there is.
+  const unit = state.shown === 'row' && columns.length === 0 ? 'share' : state.shown;
+  // They are of shares.
+  const errors = unit === 'share' ? errorsOf(recording, query) : null;
   const text = (keys, line) => line.values.map((value, place) => keys[place].values[value]);
   const value = (amount, row) => {
     if (amount === 0) return '';
-    if (state.shown === 'count') return count(amount);
-    return percent(amount / (state.shown === 'row' ? row.total : result.total));
+    if (unit === 'count') return count(amount);
+    return percent(amount / (unit === 'row' ? row.total : result.total));
   };
   const heat = (made, amount) => withNumber(made, '--heat', Math.sqrt(amount / result.rows[0].total));
   const cell = (row, column, amount) => heat(element('td', { class: 'number heat' }, amount > 0 && element('button', {
@@ -302,7 +305,7 @@ function table(recording, query, result, state, { change, open }) {
     const [share, error] = shareAndError(recording.share(row.total), errors.of(row.values[0]), errors.isLittle(row.values[0]));
     const made = heat(element('td', { class: 'number heat' }, element('button', {
       class: 'cell',
-      text: state.shown === 'count' ? count(row.total) : share,
+      text: share,
       'aria-label': `${share}: functions`,
       onclick: () => open(row, null),
     })), row.total);
@@ -312,7 +315,7 @@ function table(recording, query, result, state, { change, open }) {
     'tr',
     {},
     query.rows.map((key) => element('th', { scope: 'col', title: key.about, text: key.name })),
-    element('th', { scope: 'col', class: 'number', text: query.columns.length > 0 ? 'all' : SHOWN.find(([id]) => id === state.shown)[0] }),
+    element('th', { scope: 'col', class: 'number', text: query.columns.length > 0 ? 'all' : SHOWN.find(([id]) => id === unit)[0] }),
     errors && element('th', { scope: 'col', class: 'number', text: '±' }),
     first.map((column) => element('th', { scope: 'col', class: 'number', text: text(query.columns, column).join(' · ') })),
     last.length > 0 && element('th', { scope: 'col', class: 'number', text: `${last.length} more` }),

@@ -10,7 +10,7 @@ export function count(value) {
 /** A count in few characters: 4.34 G, 12.3 k. */
 export function brief(value) {
   const units = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e3, ' k']];
-  const unit = units.find(([factor]) => value >= factor);
+  const unit = units.find(([factor]) => value >= 0.9995 * factor);
   return unit ? `${Number((value / unit[0]).toPrecision(3))}${unit[1]}` : count(value);
 }
 
@@ -26,7 +26,9 @@ export function percent(share) {
 export function shareAndError(share, error, restsOnLittle = false) {
   if (!Number.isFinite(share)) return ['-', ''];
   const mark = restsOnLittle ? ' ?' : '';
-  if (error === null || error === undefined) return [percent(share), '?'];
+  // Of what nobody asked for, nothing is said.
+  if (error === undefined) return [percent(share), ''];
+  if (error === null) return [percent(share), '?'];
   const [value, width] = [100 * share, 100 * error];
   if (width > value) {
     const most = Math.min(value + width, 100);

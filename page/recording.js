@@ -13,7 +13,8 @@ export function makeRecording(data) {
     start: data.functions.start[index],
     executed: data.functions.executed[index],
     share: share(data.functions.executed[index]),
-    error: data.functions.share_error[index],
+    // Of code that was not read, it is not computed.
+    error: data.functions.start[index] === null ? undefined : data.functions.share_error[index],
     restsOnLittle: little.has(index),
     code: null,
     calls: null,
@@ -55,9 +56,14 @@ function makeCode(data, code, share) {
   });
   const loops = (code.loops ?? []).map((loop, index) => ({ ...loop, index, share: 0 }));
   for (const block of blocks) {
-    for (let at = block.loop; at !== undefined && at !== null; at = loops[at].parent) loops[at].share += block.share;
+    if (block.loop !== undefined) loops[block.loop].share += block.share;
   }
-  return { blocks, loops, hasLoops: code.loops !== null, gaps: code.not_readable ?? [], edges: code.edges ?? [] };
+  // A loop comes before those inside of it.
+  for (const loop of [...loops].reverse()) {
+    if (loop.parent !== null) loops[loop.parent].share += loop.share;
+  }
+  const starts = new Set(blocks.map((block) => block.start));
+  return { blocks, starts, loops, hasLoops: code.loops !== null, gaps: code.not_readable ?? [], edges: code.edges ?? [] };
 }
 
 /** The loops of all functions whose code is there, those with the most executed instructions first. */

@@ -24,7 +24,7 @@ export function showSummary(section, recording) {
     section.querySelector('h2'),
     goodFor(data),
     tiles(recording),
-    list('What is weaker than it could be', data.head.degraded, 'Nothing is.'),
+    list('What is weaker than it could be', [...losses(data.head), ...data.head.degraded], 'Nothing is.'),
     list('What the recording does not tell', data.lacks, 'Nothing is missing.'),
     element('h3', { text: 'What the numbers are made from' }),
     definitions(lines(data)),
@@ -36,6 +36,12 @@ export function showSummary(section, recording) {
         + 'too little of the recording for its ± to be trusted.',
     }),
   );
+}
+
+/** What the head says of losses, where there are any. */
+function losses({ lost, throttled, malformed }) {
+  const some = [[lost, 'sample', 'lost'], [throttled, 'time', 'throttled'], [malformed, 'record', 'that could not be read']];
+  return some.filter(([number]) => number > 0).map(([number, what, how]) => `${plural(number, what)} ${how}`);
 }
 
 function goodFor(data) {

@@ -3,7 +3,7 @@
 // Control characters, and those that hide text or change its direction: what is shown must be what is there.
 // Variation selectors and joiners are among them.
 // eslint-disable-next-line no-control-regex, no-misleading-character-class
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]/gu;
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]/gu;
 
 /** The text with what cannot be seen written out: \u{202e}. */
 export function shown(text) {
@@ -18,6 +18,11 @@ export function baseName(path) {
 /** A word of a command line, quoted where a shell needs that. */
 export function quoted(word) {
   return /^[\w./,=:+@%-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** A command line for a shell. A file whose name could be an option is one of the folder. */
+export function commandOf(name, file, ...words) {
+  return ['hbbp', name, file.startsWith('-') ? `./${file}` : file, ...words].map(quoted).join(' ');
 }
 
 /** 1 loop, 2 loops. */

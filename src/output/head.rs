@@ -34,9 +34,9 @@ pub struct Head {
     pub malformed: u64,
     /// Records of unknown types.
     pub unknown_records: u64,
-    /// What is weaker than it could be: first how it was recorded, then what is missing or damaged.
+    /// What is weaker than it could be: first what is missing or damaged, then how it was recorded.
     pub degraded: Vec<String>,
-    /// Where the latter begins.
+    /// How many of these are of the former.
     #[serde(skip)]
     shortcomings: usize,
     /// Whether people see all of it.
@@ -154,7 +154,7 @@ impl Head {
         let summary = &analysis.summary;
         let records = &summary.records;
         let samples = |source: &SourceEvents| source.events.iter().map(|&event| records.samples[event]).sum();
-        let mut degraded = [summary.degradations.as_slice(), &summary.shortcomings].concat();
+        let mut degraded = summary.shortcomings.clone();
         degraded.extend(records.damage.iter().map(|damage| format!("the recording is damaged: {damage}")));
         degraded.extend(records.first_malformed.iter().map(|(offset, what)| {
             format!("{} records could not be read, the first at {offset:#x}: {what}", records.malformed)
@@ -169,6 +169,8 @@ impl Head {
             let were = if records.in_agents == 1 { "sample was" } else { "samples were" };
             degraded.push(format!("{} {were} in the tracer's own code: left out", records.in_agents));
         }
+        let shortcomings = degraded.len();
+        degraded.extend_from_slice(&summary.degradations);
         Head {
             source: analysis.source(),
             unit: if analysis.scale.executions { "executions" } else { "relative" },
@@ -201,7 +203,7 @@ impl Head {
             malformed: records.malformed,
             unknown_records: records.unknown,
             degraded,
-            shortcomings: summary.degradations.len(),
+            shortcomings,
             verbose: false,
             precision: None,
         }
@@ -226,17 +228,17 @@ impl Head {
         lines.extend(self.precision.iter().map(|precision| ("errors", precision.text.clone())));
         let broken = self.lbr_source.as_ref().map_or(0, |lbr| lbr.broken.total());
         let losses = [
-            (self.lost, "samples lost"),
-            (broken, "streams broken"),
-            (self.unused_events.iter().map(|event| event.samples).sum(), "samples not used"),
-            (self.throttled, "times throttled"),
-            (self.malformed, "records malformed"),
-            (self.unknown_records, "records unknown"),
+            ("samples lost", self.lost),
+            ("streams broken", broken),
+            ("samples not used", self.unused_events.iter().map(|event| event.samples).sum()),
+            ("throttled", self.throttled),
+            ("records malformed", self.malformed),
+            ("records unknown", self.unknown_records),
         ];
-        let some = losses.into_iter().filter(|(number, _)| *number > 0);
-        let losses: Vec<String> = some.map(|(number, what)| format!("{} {what}", count(number as f64))).collect();
+        let some = losses.into_iter().filter(|(_, number)| *number > 0);
+        let losses: Vec<String> = some.map(|(what, number)| format!("{what}: {}", count(number as f64))).collect();
         lines.extend((!losses.is_empty()).then(|| ("lost", losses.join(", "))));
-        let (of_recorder, shortcomings) = self.degraded.split_at(self.shortcomings.min(self.degraded.len()));
+        let (shortcomings, of_recorder) = self.degraded.split_at(self.shortcomings.min(self.degraded.len()));
         let mut weaker = shortcomings.to_vec();
         match of_recorder {
             [] => {}

@@ -14,6 +14,7 @@ mod table;
 mod tree;
 mod uncertain;
 mod writer;
+mod xml;
 
 pub use colour::{Colours, Role};
 pub use evidence::evidence;
@@ -29,6 +30,7 @@ pub use tree::tree;
 pub use tree::{dot, svg};
 pub use uncertain::{MARKED, rounded, share_cells};
 pub use writer::{HeadArgs, OutputArgs, write_to, written_to};
+pub use xml::escaped;
 
 /// Format of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
-use perfdata::{Branch, BranchStack, Chunk, ChunkReader, Error, RawRecord, RecordType, Recording};
+use perfdata::{Branch, BranchStack, Error, RawRecord, Recording};
 
 use crate::address::Avma;
 use crate::calls::code::CalledCode;
@@ -13,8 +12,8 @@ use crate::calls::{CallerTree, Walk};
 use crate::counting::Spots;
 use crate::progress::{Progress, Step};
 use crate::recording::{
-    Context, EpochId, EventUse, Selection, Sources, Tasks, Totals, Weight, context_of, event_uses, followed, shown,
-    weight_of,
+    Context, EpochId, EventUse, Selection, Sources, Tasks, Totals, Weight, context_of, event_uses, followed,
+    samples_by_threads, shown, weight_of,
 };
 
 /// What was walked.
@@ -79,28 +78,15 @@ impl Walks<'_> {
     /// The recording cannot be read.
     pub fn read(&self, threads: usize, progress: Progress<'_>) -> Result<Walked, Error> {
         let uses = event_uses(self.sources, self.recording.events());
-        let reader = Mutex::new(self.recording.chunks());
-        let worker = || Worker::new(self, &uses).run(&reader, progress);
-        let results: Vec<Result<Walked, Error>> = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
-            let mut results = vec![worker()];
-            for other in others {
-                results.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-            results
+        let of = self.recording.data_size();
+        let read = |done| progress(Step::Reading { done, of });
+        let workers = samples_by_threads(self.recording, threads, &read, || Worker::new(self, &uses), Worker::add)?;
+        let sum = workers.into_iter().map(|worker| worker.walked).reduce(|mut sum, walked| {
+            sum.tree.merge(&walked.tree);
+            sum.walks += walked.walks;
+            sum.lost += walked.lost;
+            sum
         });
-        let mut sum: Option<Walked> = None;
-        for result in results {
-            let walked = result?;
-            match &mut sum {
-                Some(sum) => {
-                    sum.tree.merge(&walked.tree);
-                    sum.walks += walked.walks;
-                    sum.lost += walked.lost;
-                }
-                None => sum = Some(walked),
-            }
-        }
         Ok(sum.unwrap_or_else(Walked::none))
     }
 }
@@ -128,23 +114,6 @@ impl<'a> Worker<'a> {
     fn new(of: &'a Walks<'a>, uses: &'a [EventUse]) -> Self {
         let streams = Streams::new(of.code, of.spots, &of.spaces.spaces);
         Worker { of, uses, streams, walk: Walk::default(), branches: Vec::new(), walked: Walked::none(), recent: None }
-    }
-
-    fn run(mut self, reader: &Mutex<ChunkReader<'_>>, progress: Progress<'_>) -> Result<Walked, Error> {
-        let size = self.of.recording.data_size();
-        let mut chunk = Chunk::new();
-        loop {
-            let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
-            if !reader.next_into(&mut chunk)? {
-                return Ok(self.walked);
-            }
-            let position = reader.position();
-            drop(reader);
-            for raw in chunk.records().filter(|raw| raw.record_type == RecordType::SAMPLE) {
-                self.add(&raw);
-            }
-            progress(Step::Reading { done: position, of: size });
-        }
     }
 
     /// Walks the branches of a sample, if they count: those that the second reading added up.

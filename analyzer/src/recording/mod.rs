@@ -5,6 +5,7 @@
 mod address_space;
 mod aggregate;
 mod bursts;
+mod by_threads;
 mod container_notes;
 mod context;
 mod event;
@@ -23,6 +24,7 @@ pub(crate) use aggregate::followed;
 pub use aggregate::{Aggregate, IpHits, StackStatistics, StreamHits, Totals, Weight};
 pub(crate) use bursts::{BurstCounter, FirstPiece, FirstPieces, shown, weight_of};
 pub use bursts::{BurstPiece, Cuts, Starts};
+pub(crate) use by_threads::samples_by_threads;
 pub use container_notes::notes;
 pub use context::{Context, ContextId, granule};
 pub use event::{EventKind, StackUse, Vendor};

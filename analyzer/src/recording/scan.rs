@@ -5,22 +5,20 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use formats::burst_data::DataUses;
 use formats::burst_weight::BurstWeight;
 use formats::metadata::Metadata;
 use formats::phase_mark::PhaseMark;
 use perfdata::{
-    Avma, Chunk, ChunkReader, CpuMode, Error, EventDescription, MappedFile, Mmap, RawRecord, Record, RecordType,
-    Recording, Sample,
+    Avma, Chunk, CpuMode, Error, EventDescription, MappedFile, Mmap, RawRecord, Record, RecordType, Recording, Sample,
 };
 
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
     KERNEL_PID, Mapping, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents, Sources, Subset, TaskEvent,
-    Timeline, Totals, shown, weight_of,
+    Timeline, Totals, samples_by_threads, shown, weight_of,
 };
 use crate::uncertainty::{SliceSums, Slicing};
 
@@ -138,20 +136,14 @@ pub fn read_samples(
     progress: Progress<'_>,
 ) -> Result<Totals, Error> {
     let uses = event_uses(sources, recording.events());
-    let reader = Mutex::new(recording.chunks());
     let shared: &Tasks = tasks;
-    let worker = || Worker::new(recording, shared, &uses, &sources.agents, selection).run(&reader, progress);
-    let results: Vec<Result<_, Error>> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
-        let mut results = vec![worker()];
-        for other in others {
-            results.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        results
-    });
+    let worker = || Worker::new(recording, shared, &uses, &sources.agents, selection);
+    let size = recording.data_size();
+    let read = |position| progress(Step::Reading { done: size + position, of: 2 * size });
+    let workers = samples_by_threads(recording, threads, &read, worker, Worker::add)?;
+    let results: Vec<_> = workers.into_iter().map(|worker| (worker.aggregate, worker.counts)).collect();
     let mut sum: Option<Aggregate> = None;
-    for result in results {
-        let (aggregate, counts) = result?;
+    for (aggregate, counts) in results {
         tasks.records.add_samples(counts);
         match &mut sum {
             Some(sum) => sum.merge(aggregate),
@@ -388,27 +380,6 @@ impl<'a> Worker<'a> {
             aggregate: Aggregate::default(),
             counts: RecordCounts::default(),
             recent: [const { None }; RECENT_CONTEXTS],
-        }
-    }
-
-    fn run(
-        mut self,
-        reader: &Mutex<ChunkReader<'_>>,
-        progress: Progress<'_>,
-    ) -> Result<(Aggregate, RecordCounts), Error> {
-        let size = self.recording.data_size();
-        let mut chunk = Chunk::new();
-        loop {
-            let mut reader: MutexGuard<'_, ChunkReader<'_>> = reader.lock().unwrap_or_else(PoisonError::into_inner);
-            if !reader.next_into(&mut chunk)? {
-                return Ok((self.aggregate, self.counts));
-            }
-            let position = reader.position();
-            drop(reader);
-            for raw in chunk.records().filter(|raw| raw.record_type == RecordType::SAMPLE) {
-                self.add(&raw);
-            }
-            progress(Step::Reading { done: size + position, of: 2 * size });
         }
     }
 

@@ -10,6 +10,7 @@ use super::composed::Composed;
 use super::short::Short;
 use super::source::Source;
 use crate::commands::annotate::{notes, word};
+use crate::output::cut;
 
 /// Different instructions, by column, and what is said of branches, each once.
 #[derive(Default, Serialize)]
@@ -18,11 +19,18 @@ pub struct Texts {
     /// Bytes of the instruction.
     length: Vec<u64>,
     notes: Vec<String>,
+    /// Names of inlined functions.
+    functions: Vec<String>,
     #[serde(skip)]
     of: HashMap<(String, u64), usize>,
     #[serde(skip)]
     of_notes: HashMap<String, usize>,
+    #[serde(skip)]
+    of_functions: HashMap<String, usize>,
 }
+
+/// Columns of what is said of a branch: names in it can be long, and there can be many.
+const LONGEST_NOTE: usize = 400;
 
 impl Texts {
     fn index(&mut self, text: &str, length: u64) -> usize {
@@ -33,7 +41,15 @@ impl Texts {
         })
     }
 
-    fn note(&mut self, note: String) -> usize {
+    fn function(&mut self, name: String) -> usize {
+        *self.of_functions.entry(name).or_insert_with_key(|name| {
+            self.functions.push(name.clone());
+            self.functions.len() - 1
+        })
+    }
+
+    fn note(&mut self, mut note: String) -> usize {
+        cut(&mut note, LONGEST_NOTE);
         *self.of_notes.entry(note).or_insert_with_key(|note| {
             self.notes.push(note.clone());
             self.notes.len() - 1
@@ -88,9 +104,9 @@ struct BlockCode {
     /// Where a line of the source begins: the place in the block, and the index of the line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lines: Vec<(usize, u32)>,
-    /// Where an inlined function begins: the place in the block, its name, and the index of the line that calls it.
+    /// Where an inlined function begins: the place in the block, the index of its name, and that of the line that calls it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    inlined: Vec<(usize, Option<String>, Option<u32>)>,
+    inlined: Vec<(usize, Option<usize>, Option<u32>)>,
 }
 
 #[derive(Serialize)]
@@ -129,8 +145,6 @@ struct LoopData {
 /// Where functions and blocks of other parts of the page are.
 pub struct Known<'a> {
     pub composed: &'a Composed,
-    /// Modules of the analysis that were read, by path.
-    pub modules: HashMap<&'a str, usize>,
     /// Whether counts of both sources are worth showing.
     pub has_both: bool,
 }
@@ -180,7 +194,8 @@ fn of_block(
     for (at, one) in block.instructions.iter().enumerate() {
         let begun = source.begun(function, before.replace(one.address), one.address);
         lines.extend(begun.line.map(|line| (at, line)));
-        inlined.extend(begun.inlined.into_iter().map(|(name, line)| (at, name, line)));
+        let names = begun.inlined.into_iter().map(|(name, line)| (name.map(|name| texts.function(name)), line));
+        inlined.extend(names.map(|(name, line)| (at, name, line)));
     }
     let both = block.count.filter(|_| known.has_both);
     BlockCode {
@@ -210,10 +225,8 @@ fn of_branch(
     branch: &Branch,
     texts: &mut Texts,
 ) -> BranchData {
-    let known_function = |place: &Place| {
-        let module = known.modules.get(&*place.module)?;
-        known.composed.by_symbol.get(&(*module, place.symbol()?)).copied()
-    };
+    // What an instruction states is in its own module.
+    let known_function = |place: &Place| known.composed.by_symbol.get(&(function.module, place.symbol()?)).copied();
     BranchData {
         kind: branch.kind.as_str(),
         target: branch.target.as_ref().map(|place| place.address),

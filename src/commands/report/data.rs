@@ -48,13 +48,8 @@ impl<'a> Data<'a> {
         let composed = Composed::of(analysis, &annotation.ranked, taxonomies);
         let modules: Vec<&str> =
             analysis.counted.iter().map(|module| analysis.modules.get(module.counts.module).path.as_str()).collect();
-        let read = analysis.counted.iter().enumerate().filter(|(_, module)| module.is_read());
-        let known = Known {
-            composed: &composed,
-            // The first of a path, as where branches went is named.
-            modules: read.rev().filter_map(|(index, _)| Some((*modules.get(index)?, index))).collect(),
-            has_both: analysis.sources.ebs.is_some() && analysis.sources.lbr.is_some(),
-        };
+        let known =
+            Known { composed: &composed, has_both: analysis.sources.ebs.is_some() && analysis.sources.lbr.is_some() };
         let mut source = Source::of(annotation, texts);
         let mut texts = Texts::default();
         let code =

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::output::escaped;
 use analyzer::validation::{Estimate, Validation};
 
 /// How many mnemonics are drawn.
@@ -101,6 +102,6 @@ fn element(svg: &mut String, element: &str) {
 
 /// Mnemonics come from files: what could be read as markup is escaped.
 fn text(svg: &mut String, (x, y): (f64, f64), attributes: &str, text: &str) {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let text = escaped(text);
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {attributes}>{text}</text>");
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use model::{Decision, Source, Tree};
 
 use super::question;
+use crate::output::escaped;
 
 const BOX_WIDTH: f64 = 190.0;
 const BOX_HEIGHT: f64 = 78.0;
@@ -40,7 +41,7 @@ pub fn svg(tree: &Tree, out: &mut dyn Write) -> std::io::Result<()> {
             out,
             r#"<rect x="{left}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6" fill="{fill}" stroke="{stroke}"/>"#
         )?;
-        let title = title.replace('<', "&lt;");
+        let title = escaped(&title);
         let lines = [
             (20.0, format!(r#"<tspan font-weight="bold">{title}</tspan>"#)),
             (38.0, format!("gini = {:.3}", node.gini)),

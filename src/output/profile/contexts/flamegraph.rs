@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use crate::output::profile::contexts::{Contexts, UNKNOWN_CALLERS};
-use crate::output::{count, share};
+use crate::output::{count, escaped, share};
 
 /// Width of the graph, and heights of a row, of what is above and of what is below, pixels.
 const WIDTH: f64 = 1200.0;
@@ -95,24 +95,6 @@ fn frames(contexts: &Contexts<'_>, all: u64) -> Vec<Drawn> {
     }
     close(&mut open, 0, at);
     frames
-}
-
-/// The text with what means something in XML escaped, and without characters that it cannot have.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&apos;"),
-            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            c if c.is_control() => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 /// A warm colour that depends on the name alone, so that it is the same in the next graph.
