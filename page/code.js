@@ -68,7 +68,7 @@ function showGraph(parent, of) {
 /** Scrolls to the line of an address, and to its block in the graph. */
 export function goTo(parent, of, address) {
   if (of.code) markNode(parent, of, address)?.scrollIntoView({ block: 'center' });
-  const find = () => parent.querySelector(`[data-address="${CSS.escape(address)}"]`);
+  const find = () => [...parent.querySelectorAll('[data-address]')].find((one) => one.dataset.address === address);
   if (!find()) parent.querySelector('.more-lines')?.click();
   const line = find();
   if (!line) return;
