@@ -111,9 +111,22 @@ function makePage(connection, sessionId) {
       throw new Error(`this never became true: ${expression}; ${page.errors}`);
     },
 
-    /** The middle of the first element that is shown and matches, and has the text if one is given. It must not be covered. */
+    /**
+     * The middle of the first element that is shown and matches, and has the text if one is given. It must not be covered. What a click shows
+     * may come after a moment: it is waited for.
+     */
     async middle(selector, text, scrolls = true) {
-      const found = await page.evaluate(`(() => {
+      for (let round = 0; ; round += 1) {
+        const found = await page.place(selector, text, scrolls);
+        if (Array.isArray(found)) return found;
+        if (round === 100) throw new Error(`${selector} ${text ?? ''}: ${found ?? 'is not there'}`);
+        await new Promise((resolve) => { setTimeout(resolve, 50); });
+      }
+    },
+
+    /** The same at once: null if there is none, and a text if it is covered. */
+    place(selector, text, scrolls) {
+      return page.evaluate(`(() => {
         const text = ${JSON.stringify(text ?? null)};
         const element = [...document.querySelectorAll(${JSON.stringify(selector)})]
           .find((one) => one.getClientRects().length > 0 && (text === null || one.textContent.trim() === text));
@@ -124,8 +137,6 @@ function makePage(connection, sessionId) {
         const there = document.elementFromPoint(...at);
         return element.contains(there) || there?.contains(element) ? at : \`covered by \${there?.outerHTML.slice(0, 200)}\`;
       })()`);
-      if (!Array.isArray(found)) throw new Error(`${selector} ${text ?? ''}: ${found ?? 'is not there'}`);
-      return found;
     },
 
     async click(selector, text) {
