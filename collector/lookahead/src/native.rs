@@ -555,27 +555,29 @@ pub(crate) struct Quirks {
     pub(crate) division_keeps: u64,
     /// Flags that a division sets.
     pub(crate) division_sets: u64,
+    /// OF after a shift by more than one bit.
+    pub(crate) shifted: ShiftOverflow,
     /// OF after a rotation of a register by an immediate other than 1.
-    pub(crate) rotated_by_immediate: RotationOverflow,
+    pub(crate) rotated_by_immediate: ShiftOverflow,
     /// The same, of a value in memory.
-    pub(crate) rotated_in_memory: RotationOverflow,
+    pub(crate) rotated_in_memory: ShiftOverflow,
     /// OF after a rotation by `cl`, where it is not 1.
-    pub(crate) rotated_by_cl: RotationOverflow,
+    pub(crate) rotated_by_cl: ShiftOverflow,
 }
 
-/// OF after a rotation by more than one bit.
+/// OF after a shift or rotation by more than one bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RotationOverflow {
+pub(crate) enum ShiftOverflow {
     /// Made of the result, by the rule for one bit.
     OfResult,
-    /// What a rotation of the same value by one bit gives.
+    /// What the same with one bit gives.
     OfOneBit,
     /// What it was before.
     Kept,
 }
 
-impl RotationOverflow {
-    /// What `rotate` does, which rotates a value left by 13 bits, with these flags before; it returns those after.
+impl ShiftOverflow {
+    /// What `rotate` does, which shifts or rotates a value left by 13 bits, with these flags before; it returns those after.
     fn of(rotate: impl Fn(u64, u64) -> u64) -> Self {
         // Zero rotated by any number of bits does not overflow; this bit does by one, and is in the middle by 13.
         match (rotate(0, 0x202 | OF) & OF != 0, rotate(1 << 62, 0x202) & OF != 0) {
@@ -606,7 +608,17 @@ pub(crate) fn quirks() -> Quirks {
         unsafe {
             std::arch::asm!("mov {0:e}, 4", "test {0:e}, {0:e}", "shl {0:e}, 1", "pushfq", "pop {0}", out(reg) shifted);
         }
-        let rotated_by_immediate = RotationOverflow::of(|value, mut flags| {
+        let shifted_left = ShiftOverflow::of(|value, mut flags| {
+            // SAFETY: changes nothing but the named registers and the status flags.
+            unsafe {
+                std::arch::asm!(
+                    "push {flags}", "popfq", "shl {value}, 13", "pushfq", "pop {flags}",
+                    flags = inout(reg) flags, value = inout(reg) value => _,
+                );
+            }
+            flags
+        });
+        let rotated_by_immediate = ShiftOverflow::of(|value, mut flags| {
             // SAFETY: changes nothing but the named registers and the status flags.
             unsafe {
                 std::arch::asm!(
@@ -616,7 +628,7 @@ pub(crate) fn quirks() -> Quirks {
             }
             flags
         });
-        let rotated_in_memory = RotationOverflow::of(|mut value, mut flags| {
+        let rotated_in_memory = ShiftOverflow::of(|mut value, mut flags| {
             // SAFETY: changes nothing but the named register, the value and the status flags.
             unsafe {
                 std::arch::asm!(
@@ -626,7 +638,7 @@ pub(crate) fn quirks() -> Quirks {
             }
             flags
         });
-        let rotated_by_cl = RotationOverflow::of(|value, mut flags| {
+        let rotated_by_cl = ShiftOverflow::of(|value, mut flags| {
             // SAFETY: as above.
             unsafe {
                 std::arch::asm!(
@@ -640,6 +652,7 @@ pub(crate) fn quirks() -> Quirks {
             shift_sets_af: shifted & AF != 0,
             division_keeps: all & !none,
             division_sets: none,
+            shifted: shifted_left,
             rotated_by_immediate,
             rotated_in_memory,
             rotated_by_cl,

@@ -6,7 +6,7 @@ use crate::exit::Step;
 use crate::flags::sign_extend;
 use crate::form::{Form, IMM, MEM, REG, by_size, operands};
 use crate::machine::Machine;
-use crate::native::RotationOverflow;
+use crate::native::ShiftOverflow;
 use crate::op::{Handler, Op};
 use crate::operand::RCX;
 
@@ -94,19 +94,28 @@ fn run<const OP: u8, const N: usize, const DST: u8, const SRC: u8>(m: &mut Machi
     }
     let top = result >> (bits - 1) & 1 != 0;
     let below = result >> (bits - 2) & 1 != 0;
+    let before = [a >> (bits - 1) & 1 != 0, a >> (bits - 2) & 1 != 0, a & 1 != 0];
     let af = m.quirks.shift_sets_af;
     match OP {
-        SHL => m.flags.shifted::<N>(result, carry, carry != top, af),
-        SHR => m.flags.shifted::<N>(result, carry, top != below, af),
         SAR => m.flags.shifted::<N>(result, carry, false, af),
+        SHL | SHR => {
+            let rule = if count == 1 { ShiftOverflow::OfResult } else { m.quirks.shifted };
+            let overflow = match (rule, OP, before) {
+                (ShiftOverflow::Kept, ..) => m.flags.of(),
+                (ShiftOverflow::OfOneBit, SHL, [top, below, _]) => top != below,
+                (ShiftOverflow::OfOneBit, _, [top, ..]) => top,
+                (ShiftOverflow::OfResult, SHL, _) => carry != top,
+                (ShiftOverflow::OfResult, ..) => top != below,
+            };
+            m.flags.shifted::<N>(result, carry, overflow, af);
+        }
         _ => {
-            let before = [a >> (bits - 1) & 1 != 0, a >> (bits - 2) & 1 != 0, a & 1 != 0];
             let overflow = match (rotation_overflow::<DST, SRC>(m, count), OP, before) {
-                (RotationOverflow::Kept, ..) => m.flags.of(),
-                (RotationOverflow::OfOneBit, ROL, [top, below, _]) => top != below,
-                (RotationOverflow::OfOneBit, _, [top, _, bottom]) => top != bottom,
-                (RotationOverflow::OfResult, ROL, _) => carry != top,
-                (RotationOverflow::OfResult, ..) => top != below,
+                (ShiftOverflow::Kept, ..) => m.flags.of(),
+                (ShiftOverflow::OfOneBit, ROL, [top, below, _]) => top != below,
+                (ShiftOverflow::OfOneBit, _, [top, _, bottom]) => top != bottom,
+                (ShiftOverflow::OfResult, ROL, _) => carry != top,
+                (ShiftOverflow::OfResult, ..) => top != below,
             };
             m.flags.set_carry_overflow(carry, overflow);
         }
@@ -115,9 +124,9 @@ fn run<const OP: u8, const N: usize, const DST: u8, const SRC: u8>(m: &mut Machi
 }
 
 /// By the manuals, OF is defined for one bit only.
-fn rotation_overflow<const DST: u8, const SRC: u8>(m: &Machine<'_>, count: u32) -> RotationOverflow {
+fn rotation_overflow<const DST: u8, const SRC: u8>(m: &Machine<'_>, count: u32) -> ShiftOverflow {
     match (count, DST, SRC) {
-        (1, ..) => RotationOverflow::OfResult,
+        (1, ..) => ShiftOverflow::OfResult,
         (_, MEM, IMM) => m.quirks.rotated_in_memory,
         (_, _, IMM) => m.quirks.rotated_by_immediate,
         _ => m.quirks.rotated_by_cl,
