@@ -10,44 +10,10 @@ use std::path::{Path, PathBuf};
 use perfdata::{BranchSampleType, Features};
 use serde_json::Value;
 use support::{Fixture, run, stdout, stdout_of};
+use synthetic::calls::{AROUND, CALLS, ONCE, START, TWICE};
 use synthetic::{Burst, Recorder, assemble, burst_metadata};
 use tempfile::TempDir;
 
-/// `_start` calls `twice` and `once`, and `twice` calls `once`; 14 instructions once around.
-const CALLS: &str = "
-.globl _start
-.type _start, @function
-_start:
-    call twice
-    call once
-    jmp _start
-.size _start, .-_start
-.type twice, @function
-twice:
-    nop
-    call once
-    ret
-.size twice, .-twice
-.type once, @function
-once:
-    nop; nop; nop
-    ret
-.size once, .-once
-.section .note.GNU-stack,\"\",@progbits
-";
-const START: u64 = 0x40_1000;
-const TWICE: u64 = START + 12;
-const ONCE: u64 = TWICE + 7;
-/// Once around, from `_start` on.
-const AROUND: [(u64, u64); 7] = [
-    (START, TWICE),
-    (TWICE + 1, ONCE),
-    (ONCE + 3, TWICE + 6),
-    (TWICE + 6, START + 5),
-    (START + 5, ONCE),
-    (ONCE + 3, START + 10),
-    (START + 10, START),
-];
 /// What 100 times around is.
 const FOLDED: &str = "\
 [unknown callers];_start 300

@@ -12,6 +12,7 @@ use std::process::Command;
 
 use perfdata::Features;
 use support::{Fixture, hbbp, run, stdout};
+use synthetic::calls;
 use synthetic::*;
 use tempfile::TempDir;
 
@@ -195,7 +196,7 @@ fn what_cannot_be_profiled_is_told() {
 #[test]
 fn a_wrong_binary_is_told_and_what_does_not_fit_it_left_out() {
     let Some((folder, _, recording)) = twice_around() else { return };
-    let other = assemble(folder.path(), "calls", CALLS, &[]).unwrap();
+    let other = assemble(folder.path(), "calls", calls::CALLS, &[]).unwrap();
     let given = format!("four={}", other.display());
     let output = run(&["export", "--format", "bolt", "-i", recording.to_str().unwrap(), "--binary", &given]);
     let told = String::from_utf8(output.stderr).unwrap();
@@ -596,46 +597,12 @@ fn what_export_cannot_do_with_its_options_is_told() {
     }
 }
 
-const CALLS: &str = "
-.globl _start
-.type _start, @function
-_start:
-    call twice
-    call once
-    jmp _start
-.size _start, .-_start
-.type twice, @function
-twice:
-    nop
-    call once
-    ret
-.size twice, .-twice
-.type once, @function
-once:
-    nop; nop; nop
-    ret
-.size once, .-once
-.section .note.GNU-stack,\"\",@progbits
-";
-
 /// What `once` costs is shared by its two callers.
 #[test]
 fn callgrind_gets_calls_and_what_they_cost() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(binary) = assemble(folder.path(), "calls", CALLS, &[]) else { return };
-    const START: u64 = 0x40_1000;
-    const TWICE: u64 = START + 12;
-    const ONCE: u64 = TWICE + 7;
-    let around = [
-        (START + 10, START),
-        (START, TWICE),
-        (TWICE + 1, ONCE),
-        (ONCE + 3, TWICE + 6),
-        (TWICE + 6, START + 5),
-        (START + 5, ONCE),
-        (ONCE + 3, START + 10),
-        (START + 10, START),
-    ];
+    let Some(binary) = assemble(folder.path(), "calls", calls::CALLS, &[]) else { return };
+    let around = [&[(calls::START + 10, calls::START)], &calls::AROUND[..]].concat();
     let mut recorder = Recorder::new(&binary);
     for _ in 0..7 {
         recorder.stack(&around);

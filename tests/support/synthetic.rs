@@ -10,6 +10,9 @@
 //! A recording has either two events of hardware ([`Recorder::new`]) or a clock and bursts ([`Recorder::traced`]).
 #![allow(dead_code)]
 
+#[path = "calls.rs"]
+pub mod calls;
+
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
