@@ -90,7 +90,8 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let analysis = input.analyze_with_branches()?;
     let named = (!args.functions.is_empty()).then(|| Filter::any_of(Dimension::Function, &args.functions));
     let threads = args.input.analysis.threads();
-    let annotation = annotate(&analysis, &Query { functions: named, top: args.most(), source: args.source, threads });
+    let query = Query { functions: named, top: args.most(), most_instructions: None, source: args.source, threads };
+    let annotation = annotate(&analysis, &query);
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
     let unmatched: Vec<String> = annotation.unmatched.iter().map(sentence).collect();

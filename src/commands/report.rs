@@ -79,16 +79,9 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
         Some(top) => top,
     };
     let threads = args.input.analysis.threads();
-    let mut annotation = annotate(&analysis, &Query { functions: None, top, source: !args.no_source, threads });
-    if args.top.is_none() {
-        let mut instructions = 0;
-        let fitting = annotation.functions.iter().position(|function| {
-            instructions += function.blocks.iter().map(|block| block.instructions.len()).sum::<usize>();
-            instructions > MOST_INSTRUCTIONS
-        });
-        // One is shown however large it is.
-        fitting.into_iter().for_each(|fitting| annotation.functions.truncate(fitting.max(1)));
-    }
+    let most_instructions = args.top.is_none().then_some(MOST_INSTRUCTIONS);
+    let source = !args.no_source;
+    let annotation = annotate(&analysis, &Query { functions: None, top, most_instructions, source, threads });
     annotation.notes.iter().for_each(output::say);
     let mut head = Head::of(&analysis);
     head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));

@@ -22,6 +22,8 @@ pub struct Query {
     pub functions: Option<Filter>,
     /// How many functions at most, those with the most executed instructions.
     pub top: usize,
+    /// How many instructions their code may have together; the hottest function is there however large it is.
+    pub most_instructions: Option<usize>,
     /// Whether debug information is read.
     pub source: bool,
     /// Threads that read it; the result does not depend on them.
@@ -69,8 +71,7 @@ pub fn annotate(analysis: &Analysis, query: &Query) -> Annotation {
         unmatched = absent(analysis, &mut filter, &existing);
         ranked.retain(|of| filter.keeps(&of.name));
     }
-    let hottest = ranked.iter().take(query.top).cloned().collect();
-    let functions = functions(analysis, hottest, &blocks);
+    let functions = functions(analysis, hottest(analysis, &ranked, query), &blocks);
     let sources = if query.source { sources(analysis, &functions, query.threads) } else { HashMap::new() };
     let notes: BTreeSet<&String> = sources.values().flat_map(SourceIndex::notes).collect();
     let notes = notes.into_iter().cloned().collect();
@@ -128,6 +129,26 @@ fn absent(analysis: &Analysis, filter: &mut Filter, existing: &BTreeSet<String>)
         NoFunction { name: unmatched.value, is_there, existing: unmatched.existing }
     });
     absent.collect()
+}
+
+/// The functions whose code is wanted.
+fn hottest(analysis: &Analysis, ranked: &[Ranked], query: &Query) -> Vec<Ranked> {
+    let top = ranked.iter().take(query.top);
+    let Some(most) = query.most_instructions else { return top.cloned().collect() };
+    let mut instructions: HashMap<(usize, Svma), usize> = HashMap::new();
+    for (index, module) in analysis.counted.iter().enumerate() {
+        let Code::Read(code) = &module.counts.code else { continue };
+        for block in code.blocks.blocks() {
+            let symbol = code.functions.get(block.function).symbol;
+            *instructions.entry((index, symbol)).or_default() += block.instructions as usize;
+        }
+    }
+    let mut sum = 0_usize;
+    let fitting = top.enumerate().take_while(|(at, of)| {
+        sum += instructions.get(&(of.module, of.symbol)).copied().unwrap_or(0);
+        *at == 0 || sum <= most
+    });
+    fitting.map(|(_, of)| of.clone()).collect()
 }
 
 /// In the same order.
