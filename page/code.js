@@ -33,7 +33,7 @@ export function showCode(parent, recording, of, marked = []) {
   const add = (from, to) => lines.slice(from, to).forEach(({ make }) => body.append(make()));
   add(0, LINES);
   const more = element('button', { class: 'more-lines', text: `Show ${lines.length - LINES} more lines`, onclick: () => { add(LINES); more.remove(); } });
-  const hasBoth = of.code.blocks.some((block) => block.ebs !== undefined) && of.code.blocks.some((block) => block.lbr !== undefined);
+  const { hasBoth } = of.code;
   const table = element(
     'table',
     { class: `listing${hasBoth ? ' has-both' : ''}` },
@@ -80,7 +80,7 @@ export function goTo(parent, of, address) {
 
 /** The address where the next hot block begins, after one: blocks by their share, around. */
 export function nextHottest(of, address) {
-  const hot = of.code.blocks.filter((block) => block.share > 0).sort((one, other) => other.share - one.share);
+  const hot = of.code.hottest;
   const at = hot.findIndex((block) => hexadecimal(block.start) === address);
   return hot.length === 0 ? null : hexadecimal(hot[(at + 1) % hot.length].start);
 }
@@ -113,7 +113,7 @@ function options(parent, table, recording, of, hasBoth) {
     return element('label', {}, box, text);
   };
   const hasSource = of.code.blocks.some((block) => block.lines?.length > 0);
-  const hottest = of.code.blocks.filter((block) => block.share > 0).sort((one, other) => other.share - one.share).slice(0, 20);
+  const hottest = of.code.hottest.slice(0, 20);
   const jump = hottest.length > 1 && select(
     { 'aria-label': 'Go to a hot block', onchange: () => { location.hash = `#functions/${of.index}/${jump.value}`; } },
     [['', 'hot blocks…'], ...hottest.map((block) => [hexadecimal(block.start), `${hexadecimal(block.start)}  ${shareAndError(block.share, 0)[0]}`])],
@@ -145,7 +145,7 @@ function linesOf(recording, of, marked) {
   const { source } = recording.data;
   const largest = code.blocks.reduce((most, block) => Math.max(most, block.share), Number.MIN_VALUE);
   const barsAt = barsOf(code);
-  const hasBoth = code.blocks.some((block) => block.ebs !== undefined) && code.blocks.some((block) => block.lbr !== undefined);
+  const { hasBoth } = code;
   const gaps = [...code.gaps];
   const lines = [];
   const add = (make) => lines.push({ make });

@@ -63,7 +63,9 @@ function makeCode(data, code, share) {
     if (loop.parent !== null) loops[loop.parent].share += loop.share;
   }
   const starts = new Set(blocks.map((block) => block.start));
-  return { blocks, starts, loops, hasLoops: code.loops !== null, gaps: code.not_readable ?? [], edges: code.edges ?? [] };
+  const hottest = blocks.filter((block) => block.share > 0).sort((one, other) => other.share - one.share);
+  const hasBoth = ['ebs', 'lbr'].every((source) => blocks.some((block) => block[source] !== undefined));
+  return { blocks, starts, hottest, hasBoth, loops, hasLoops: code.loops !== null, gaps: code.not_readable ?? [], edges: code.edges ?? [] };
 }
 
 /** The loops of all functions whose code is there, those with the most executed instructions first. */
