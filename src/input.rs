@@ -176,8 +176,12 @@ impl Input<'_> {
 
     /// Analyses the recording, its branches, too.
     pub fn analyze_with_branches(&self) -> anyhow::Result<Analysis> {
-        let (recording, group_by) = (self.recording()?, GroupBy::default());
-        self.args.analysis.analyze(&self.chosen, recording, group_by, Detail::Branches, Subset::Whole)
+        self.analyze_in_detail(GroupBy::default(), Detail::Branches)
+    }
+
+    /// Analyses the recording, with so much of it.
+    pub fn analyze_in_detail(&self, group_by: GroupBy, detail: Detail) -> anyhow::Result<Analysis> {
+        self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, detail, Subset::Whole)
     }
 
     /// Analyses the recording, with calling contexts; one without samples is refused.

@@ -96,6 +96,21 @@ pub struct CountedBlock {
     pub count: BlockCount,
 }
 
+/// The counts of a block in one group.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupCount<'a> {
+    /// Whose executions they are.
+    pub group: GroupId,
+    /// The block.
+    pub block: &'a CountedBlock,
+    /// How often it ran.
+    pub count: f64,
+    /// The samples or streams of the chosen source that this was made from.
+    pub samples: u64,
+    /// What the count would be in the replicates.
+    pub sampled: &'a Sampled,
+}
+
 /// What the head of every report says.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
@@ -412,17 +427,17 @@ impl CountedModule {
         self.blocks.iter().map(|block| block.count.count * block.size.instructions).sum()
     }
 
-    /// Calls `visit` with every block and its executions in every group that has any.
-    pub fn for_each_group_count<'a>(
-        &'a self,
-        scale: &CountScale,
-        mut visit: impl FnMut(GroupId, &'a CountedBlock, f64, &'a Sampled),
-    ) {
-        for ((group, index, sums), sampled) in self.counts.sums.iter().zip(&self.sampled) {
-            let Ok(at) = self.blocks.binary_search_by_key(index, |block| block.index) else { continue };
-            let block = &self.blocks[at];
-            visit(*group, block, scale.executions_by(block.count.chosen, sums, block.size), sampled);
-        }
+    /// The counts of every block in every group that has any, in the order of groups.
+    pub fn group_counts<'a>(&'a self, scale: &'a CountScale) -> impl Iterator<Item = GroupCount<'a>> {
+        self.counts.sums.iter().zip(&self.sampled).filter_map(|((group, index, sums), sampled)| {
+            let block = &self.blocks[self.blocks.binary_search_by_key(index, |block| block.index).ok()?];
+            let count = scale.executions_by(block.count.chosen, sums, block.size);
+            let samples = match block.count.chosen {
+                Source::Ebs => sums.ebs_samples,
+                Source::Lbr => sums.lbr_streams,
+            };
+            Some(GroupCount { group: *group, block, count, samples, sampled })
+        })
     }
 
     /// Of each of the blocks, what its executions would be in the replicates, all groups together.

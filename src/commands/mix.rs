@@ -3,20 +3,29 @@
 mod csv;
 mod json;
 mod keys;
+mod nested;
+mod numbers;
+mod order;
 mod query;
 mod table;
 mod unmatched;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, UNREADABLE, mix};
+use analyzer::counting::Detail;
+use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, Sum, UNREADABLE, mix};
 
+use crate::commands::nearest::did_you_mean;
 use crate::commands::record::{SAMPLING, Wanted};
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
 use crate::output;
 use crate::output::{Format, Head, HeadArgs, OutputArgs, Precision, write_to};
 use crate::taxonomies::with_files;
+use nested::{Line, Node, for_each_line, nested};
+use numbers::Number;
+use order::{Order, title_of};
 use query::{group_by, query, query_options};
 
 /// Print the instruction mix as a pivot table
@@ -31,6 +40,22 @@ pub struct Args {
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     columns: Vec<String>,
 
+    /// Keys that rows are grouped by: each group has a line of its own, and shares are those of the group
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    per: Vec<String>,
+
+    /// Numbers of each row, in this order; with --columns, the first of them is in the columns
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_enum, default_values = DEFAULT_NUMBERS)]
+    values: Vec<Number>,
+
+    /// Sort by a number, by `name`, or by a column (its title)
+    #[arg(long, value_name = "NUMBER|COLUMN", default_value = "executions")]
+    sort: Order,
+
+    /// Print a line with the sum for each value of all keys but the last
+    #[arg(long)]
+    subtotals: bool,
+
     /// Keep only instructions with these values: key=value, key=one,other (`*` matches any text), key~regex, key>=number; `!=` and `!~` leave out; <, <= and > compare numbers, too
     #[arg(long = "filter", value_name = "COMPARISON")]
     filters: Vec<String>,
@@ -39,7 +64,7 @@ pub struct Args {
     #[arg(long = "taxonomy", value_name = "FILE")]
     taxonomies: Vec<PathBuf>,
 
-    /// Print only the N largest rows; 0 prints all [default: 40 in a table, all in csv and json]
+    /// Print only the N largest rows (of each group); 0 prints all [default: in a table 40, of each group 10; all in csv and json]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
@@ -57,6 +82,9 @@ pub struct Args {
     head: HeadArgs,
 }
 
+/// What is printed where nothing was asked for.
+const DEFAULT_NUMBERS: [&str; 3] = ["executions", "share", "error"];
+
 const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Recordings, records: true };
 
 const EXAMPLES: &str = "\
@@ -67,6 +95,10 @@ Examples:
   hbbp mix --rows function --filter latency=long   who divides? (reads hbbp.data)
   hbbp mix --rows function --columns vectorization a taxonomy: `hbbp taxonomy list` has all
   hbbp mix --rows line,function --top 20           the lines of the source that execute most
+  hbbp mix --per function --rows vectorization     shares within each function
+  hbbp mix --rows function --columns isa --values row-share      per cents of each row
+  hbbp mix --rows function --filter latency=long --values per-call,share --sort per-call
+  hbbp mix --per loop --rows vectorization --filter 'loop-depth>=2'
   hbbp mix --rows mnemonic --filter 'function=deflate*' --format json
   hbbp mix --model mine.json                       let a trained model choose between the sources";
 
@@ -79,8 +111,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     input.end(print(args, &query, &input))
 }
 
+/// After how many keys there is a sum: of groups, and of rows.
+fn levels(args: &Args, keys: usize) -> Vec<usize> {
+    let groups = args.per.len();
+    let inner = if args.subtotals { groups + 1..keys } else { 0..0 };
+    (groups > 0).then_some(groups).into_iter().chain(inner).chain([keys]).collect()
+}
+
 fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
-    let analysis = input.analyze(group_by(query))?;
+    let detail = if query.needs_branches() { Detail::Branches } else { Detail::Blocks };
+    let analysis = input.analyze_in_detail(group_by(query), detail)?;
     let result = mix(&analysis, query)?;
     let nothing = without_samples(&analysis);
     let unmatched: Vec<String> = result.unmatched.iter().map(unmatched::sentence).collect();
@@ -103,8 +143,8 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     head.precision = Precision::of(
         &analysis,
         result.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
-            let count: f64 = row.iter().map(|cell| cell.count).sum();
-            (count / result.instructions, result.uncertainty(row.iter()).share)
+            let sum = Sum::of(row);
+            (sum.count / result.instructions, result.uncertainty_within(&sum, &result.all).share)
         }),
     );
     let row_keys_need_code = query.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
@@ -116,8 +156,19 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
             query.rows.iter().map(Key::to_string).collect::<Vec<_>>().join(",")
         );
     }
-    let report =
-        Report { query, mix: &result, head: &head, top: args.output.format.rows(args.top), width: args.output.width() };
+    let levels = levels(args, query.rows.len());
+    let format = args.output.format;
+    let report = Report {
+        query,
+        mix: &result,
+        head: &head,
+        rows: nested(&result, query, &levels, &args.sort),
+        per: args.per.len(),
+        numbers: &args.values,
+        top: if levels.len() > 1 { format.rows_of_groups(args.top) } else { format.rows(args.top) },
+        width: args.output.width(),
+    };
+    report.check_order(&args.sort)?;
     write_to(args.output.file.as_deref(), |out| match args.output.format {
         Format::Table => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
@@ -132,23 +183,58 @@ fn without_source(rows: &[Key], mix: &Mix) -> Option<&'static str> {
     mix.cells.iter().all(has_none).then_some(WITHOUT_LINES)
 }
 
+/// What is printed.
 struct Report<'a> {
     query: &'a Query,
     mix: &'a Mix,
     head: &'a Head,
+    /// Rows, or groups of rows.
+    rows: Vec<Node<'a>>,
+    /// How many keys make the groups that shares are of.
+    per: usize,
+    numbers: &'a [Number],
     top: usize,
     width: Option<usize>,
 }
 
-impl Report<'_> {
-    /// The cells row by row, largest row first.
-    fn rows(&self) -> impl Iterator<Item = &[Cell]> {
-        self.mix.cells.chunk_by(|a, b| a.row == b.row)
+impl<'a> Report<'a> {
+    /// Each line of what is printed, in order.
+    fn for_each_line<'r>(&'r self, mut visit: impl FnMut(Line<'r, 'a>)) {
+        for_each_line(&self.rows, &self.mix.all, (self.per, self.top), &mut visit);
     }
 
-    /// How many rows are not among the largest, and their cells.
-    fn others(&self) -> (usize, &[Cell]) {
-        let shown: usize = self.rows().take(self.top).map(<[Cell]>::len).sum();
-        (self.rows().skip(self.top).count(), self.mix.cells.get(shown..).unwrap_or_default())
+    /// Whether rows are in groups.
+    fn is_nested(&self) -> bool {
+        self.rows.iter().any(|node| !node.children.is_empty())
+    }
+
+    fn has_columns(&self) -> bool {
+        !self.query.columns.is_empty()
+    }
+
+    fn asks(&self, number: Number) -> bool {
+        self.numbers.contains(&number)
+    }
+
+    /// The numbers of a row as a whole.
+    fn numbers(&self) -> impl Iterator<Item = Number> + '_ {
+        self.numbers.iter().copied().filter(|number| *number != Number::RowShare)
+    }
+
+    /// The number that is in the columns.
+    fn number_of_columns(&self) -> Number {
+        self.numbers.iter().copied().find(|number| *number != Number::Error).unwrap_or(Number::Executions)
+    }
+
+    /// Refuses an order by a column that is not there.
+    fn check_order(&self, order: &Order) -> anyhow::Result<()> {
+        let Order::Column(title) = order else { return Ok(()) };
+        let titles: BTreeSet<String> = self.mix.cells.iter().map(|cell| title_of(&cell.column)).collect();
+        if titles.contains(title) {
+            return Ok(());
+        }
+        let titles: Vec<String> = titles.into_iter().filter(|title| !title.is_empty()).collect();
+        let mean = did_you_mean(title, &titles, "KEYS", "--sort", str::to_owned);
+        anyhow::bail!("--sort {title}: there is neither such a number nor such a column{mean}")
     }
 }

@@ -61,6 +61,15 @@ impl Format {
         }
     }
 
+    /// How many rows of each of many groups to print.
+    pub fn rows_of_groups(self, top: Option<usize>) -> usize {
+        const ROWS_OF_A_GROUP: usize = 10;
+        match (top, self) {
+            (None, Format::Table) => ROWS_OF_A_GROUP,
+            (top, format) => format.rows(top),
+        }
+    }
+
     /// How many rows to print when `top` were asked for (0: all): in a table not all where nothing was asked for.
     pub fn rows(self, top: Option<usize>) -> usize {
         const ROWS_OF_A_TABLE: usize = 40;

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Analysis;
 use crate::address::Svma;
+use crate::annotate::control::blocks_by_symbol;
 use crate::annotate::function::{AnnotatedFunction, Code as FunctionCode};
 use crate::annotate::place::Places;
 use crate::annotate::ranking::{Ranked, ranking};
 use crate::annotate::source::{self, Inlined, SourcePlace};
-use crate::annotate::ways::{Arrivals, Ways};
+use crate::annotate::ways::WaysOf;
 use crate::code::demangle;
-use crate::counting::{AnalysedModule, Code};
+use crate::counting::Code;
 use crate::lines::{SourceIndex, joined, short_names};
 use crate::mix::{Dimension, Filter};
 use crate::uncertainty::SampledBlocks;
@@ -155,7 +156,7 @@ fn hottest(analysis: &Analysis, ranked: &[Ranked], query: &Query) -> Vec<Ranked>
 fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'_>) -> Vec<AnnotatedFunction> {
     let flow = analysis.flow.as_ref();
     let places = Places::of(analysis);
-    let arrivals = flow.map(|flow| Arrivals::of(flow.flow()));
+    let all_ways = WaysOf::new(analysis);
     let has_mispredictions = flow.is_some_and(|flow| flow.flow().mispredicted_total() > 0.0);
     let mut by_module: BTreeMap<usize, Vec<(usize, Ranked)>> = BTreeMap::new();
     for (rank, of) in ranked.into_iter().enumerate() {
@@ -165,11 +166,7 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
     for (index, of_module) in by_module {
         let module = &analysis.counted[index];
         let Code::Read(code) = &module.counts.code else { continue };
-        let flow_index = flow.and_then(|flow| flow.index_of(module.counts.module));
-        let ways = flow
-            .zip(arrivals.as_ref())
-            .zip(flow_index)
-            .and_then(|((flow, arrivals), index)| Ways::of(flow.flow(), arrivals, index, code));
+        let (flow_index, ways) = all_ways.module(module, code);
         let counted = sampled
             .of_module(index)
             .map(|(block, replicates)| (block.index, (block, sampled.intervals(block, replicates))));
@@ -182,7 +179,7 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
             places: &places,
             has_mispredictions,
         };
-        let mut blocks = blocks_by_symbol(code, &of_module);
+        let mut blocks = blocks_by_symbol(code, of_module.iter().map(|(_, of)| of.symbol));
         for (rank, of) in of_module {
             let body = of_function.body(of.symbol, &blocks.remove(&of.symbol).unwrap_or_default());
             let function = AnnotatedFunction {
@@ -203,17 +200,6 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
         }
     }
     annotated.into_values().collect()
-}
-
-/// The blocks of these functions, by index.
-fn blocks_by_symbol(code: &AnalysedModule, of: &[(usize, Ranked)]) -> HashMap<Svma, Vec<usize>> {
-    let mut blocks: HashMap<Svma, Vec<usize>> = of.iter().map(|(_, of)| (of.symbol, Vec::new())).collect();
-    for (index, block) in code.blocks.blocks().iter().enumerate() {
-        if let Some(of) = blocks.get_mut(&code.functions.get(block.function).symbol) {
-            of.push(index);
-        }
-    }
-    blocks
 }
 
 /// The debug information of these functions, by module.

@@ -4,13 +4,17 @@
 //! ranking     counted blocks -> functions, hottest first; those that were asked for
 //! ways        a flow         -> executions of the ways into and out of blocks, within a module
 //! function    both           -> AnnotatedFunction: blocks by address, their instructions and branches
+//! graph       blocks, ways   -> the ways within a function, how often control came to it
 //! loops       blocks, ways   -> natural loops, how they nest
+//! control     all of that    -> calls of all functions, the loops of all blocks: for mixes
 //! source      DWARF          -> places in the source, what was inlined where
 //! texts       files          -> the text of lines
 //! ```
 
 mod annotation;
+mod control;
 mod function;
+mod graph;
 mod loops;
 mod place;
 mod ranking;
@@ -19,6 +23,7 @@ mod texts;
 mod ways;
 
 pub use annotation::{Annotation, NoFunction, Query, annotate};
+pub(crate) use control::Control;
 pub use function::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Edge, Seen, Target};
 pub use place::Place;
 pub use ranking::Ranked;

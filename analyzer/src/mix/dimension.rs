@@ -59,6 +59,12 @@ dimensions! {
     File: Source = "file",
     /// The line of the source, as `file:line`.
     Line: Source = "line",
+    /// The call that inlined the code, as `file:line`; `none` of what was not inlined.
+    InlinedAt: Source = "inlined-at",
+    /// The innermost loop, by the place of its header: `main+0x20`; `none` outside of loops.
+    Loop: Block = "loop",
+    /// How many loops it is in.
+    LoopDepth: Block = "loop-depth",
     /// Path of the module, as recorded.
     Module: Block = "module",
     /// The process, as `pid:name`.
@@ -148,6 +154,16 @@ impl Dimension {
     /// Whether it tells instructions of one block apart.
     pub fn is_of_instruction(self) -> bool {
         self.is_attribute() || self.is_of_source()
+    }
+
+    /// Whether the way that control takes through a function tells it: complete if branches were counted, too.
+    pub fn is_of_control(self) -> bool {
+        matches!(self, Dimension::Loop | Dimension::LoopDepth)
+    }
+
+    /// Whether it tells processes, threads or phases apart.
+    pub fn is_of_task(self) -> bool {
+        self.subject() == Subject::Task
     }
 
     /// Whether an instruction has it wherever it is.

@@ -1,5 +1,6 @@
 //! Instruction mixes: block counts times instructions, as a pivot table.
 
+mod calls;
 mod comparison;
 mod composition;
 mod dimension;
@@ -12,13 +13,14 @@ mod source;
 mod taxonomy;
 mod values;
 
+pub use calls::Calls;
 pub use comparison::ComparisonError;
 pub use composition::{Attribute, AttributeValue, Composition};
 pub use dimension::Dimension;
 pub use filter::{Filter, FilterError, Unmatched};
 pub use function_name::bare_names;
 pub use key::{Key, UnknownKey};
-pub use pivot::{Cell, Mix, MixError, Query, UNREADABLE, Uncertainty, mix};
+pub use pivot::{Cell, Mix, MixError, Query, Sum, UNREADABLE, Uncertainty, mix};
 pub use source::NO_SOURCE;
 pub use taxonomy::{Group, Problem, Taxonomies, Taxonomy, TaxonomyError};
 pub use values::Values;

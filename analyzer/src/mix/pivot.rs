@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::Analysis;
-use crate::CountedModule;
 use crate::address::Svma;
+use crate::annotate::Control;
 use crate::code::instructions;
 use crate::counting::{Code, GroupId};
+use crate::mix::calls::Calls;
 use crate::mix::kind::Kind;
 use crate::mix::source::{Place, SourceOf, Sources};
+use crate::mix::values::NONE;
 use crate::mix::{Dimension, Filter, Key, Unmatched};
 use crate::uncertainty::{Design, Interval, Sampled};
+use crate::{Analysis, CountedModule, GroupCount};
 
 /// What to break a mix down by.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +23,22 @@ pub struct Query {
     pub columns: Vec<Key>,
     /// What to keep; all must hold.
     pub filters: Vec<Filter>,
+    /// Whether it is asked how often functions were called. It is known where branches were counted.
+    pub calls: bool,
     /// Threads that read debug information, where a key needs it; the result does not depend on them.
     pub threads: usize,
+}
+
+impl Query {
+    /// All keys of rows, columns and filters.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.rows.iter().chain(&self.columns).chain(self.filters.iter().map(|filter| &filter.key))
+    }
+
+    /// Whether it matters where branches went.
+    pub fn needs_branches(&self) -> bool {
+        self.calls || self.keys().filter_map(Key::dimension).any(Dimension::is_of_control)
+    }
 }
 
 /// Executed instructions that have the same values of all keys.
@@ -36,6 +52,19 @@ pub struct Cell {
     pub count: f64,
     /// What that would be in the replicates.
     pub sampled: Sampled,
+    /// The samples and streams that it was made from. Those of a block are shared out evenly among its instructions.
+    pub samples: f64,
+}
+
+/// The sum of some cells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sum {
+    /// Executed instructions.
+    pub count: f64,
+    /// What that would be in the replicates.
+    pub sampled: Sampled,
+    /// The samples and streams that it was made from.
+    pub samples: f64,
 }
 
 /// A mix: who executed how many instructions of which kind.
@@ -45,10 +74,12 @@ pub struct Mix {
     pub cells: Vec<Cell>,
     /// Executed instructions that passed the filters.
     pub instructions: f64,
-    /// What that would be in the replicates.
-    pub sampled: Sampled,
+    /// All cells together.
+    pub all: Sum,
     /// What the replicates mean.
     pub design: Design,
+    /// How often functions were called, if the query asks for it.
+    pub calls: Calls,
     /// Values of filters that nothing has.
     pub unmatched: Vec<Unmatched>,
     /// What was damaged or missing in debug information, where it was read, in words.
@@ -66,16 +97,29 @@ pub struct Uncertainty {
 
 impl Mix {
     /// How uncertain the sum of these cells is.
-    pub fn uncertainty<'a>(&self, cells: impl Iterator<Item = &'a Cell>) -> Uncertainty {
-        let (mut count, mut sampled) = (0.0, Sampled::default());
-        for cell in cells {
-            count += cell.count;
-            sampled.add(&cell.sampled, 1.0);
-        }
+    pub fn uncertainty<'a>(&self, cells: impl IntoIterator<Item = &'a Cell>) -> Uncertainty {
+        self.uncertainty_within(&Sum::of(cells), &self.all)
+    }
+
+    /// How uncertain a sum and its share of another sum are.
+    pub fn uncertainty_within(&self, part: &Sum, whole: &Sum) -> Uncertainty {
         Uncertainty {
-            count: self.design.interval(count, &sampled),
-            share: self.design.share((count, &sampled), (self.instructions, &self.sampled)),
+            count: self.design.interval(part.count, &part.sampled),
+            share: self.design.share((part.count, &part.sampled), (whole.count, &whole.sampled)),
         }
+    }
+}
+
+impl Sum {
+    /// Of these cells.
+    pub fn of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Self {
+        let mut sum = Sum::default();
+        for cell in cells {
+            sum.count += cell.count;
+            sum.sampled.add(&cell.sampled, 1.0);
+            sum.samples += cell.samples;
+        }
+        sum
     }
 }
 
@@ -129,17 +173,19 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
         filters,
         values: Values::default(),
         of_kinds: HashMap::new(),
+        control: if query.needs_branches() { Control::of(analysis) } else { Control::default() },
         sums: HashMap::new(),
     };
     let needs_source = pivot.keys.iter().any(|key| key.is_of_source());
     let sources = if needs_source { Sources::read(analysis, query.threads) } else { Sources::default() };
-    for module in &analysis.counted {
-        pivot.add_module(analysis, module, &sources.of(module));
+    for (index, module) in analysis.counted.iter().enumerate() {
+        pivot.add_module(analysis, (index, module), &sources.of(module));
     }
     for filter in pivot.filters.iter_mut().filter(|filter| filter.key != Dimension::Function) {
         unmatched.extend(filter.resolve(&pivot.values.seen(&filter.key, &pivot.keys)));
     }
-    Ok(Mix { unmatched, notes: sources.notes(), ..pivot.finish(analysis.design) })
+    let calls = if query.calls { Calls::of(analysis, &pivot.control) } else { Calls::default() };
+    Ok(Mix { unmatched, notes: sources.notes(), calls, ..pivot.finish(analysis.design) })
 }
 
 /// The names of all functions that ran.
@@ -164,7 +210,9 @@ struct Pivot<'a> {
     values: Values,
     /// The values of attributes, by kind of instruction.
     of_kinds: HashMap<Kind, Ids>,
-    sums: HashMap<Ids, (f64, Sampled)>,
+    /// Calls and loops, where these are asked for.
+    control: Control,
+    sums: HashMap<Ids, Sum>,
 }
 
 /// Interned values and, per place of a key, whether a value passes the filters on that key: of all values that there are.
@@ -201,41 +249,51 @@ impl Values {
 }
 
 impl Pivot<'_> {
-    fn add_module(&mut self, analysis: &Analysis, module: &CountedModule, source: &SourceOf<'_>) {
+    fn add_module(&mut self, analysis: &Analysis, (at, module): (usize, &CountedModule), source: &SourceOf<'_>) {
         // Executions of each block by group, in order of blocks, so that every block is decoded once.
-        let mut counts: Vec<(u32, GroupId, f64, &Sampled)> = Vec::with_capacity(module.counts.sums.len());
-        module.for_each_group_count(&analysis.scale, |group, block, count, sampled| {
-            if count > 0.0 {
-                counts.push((block.index, group, count, sampled));
-            }
-        });
-        counts.sort_unstable_by_key(|(index, group, ..)| (*index, *group));
+        let mut counts: Vec<GroupCount<'_>> = module.group_counts(&analysis.scale).collect();
+        counts.retain(|count| count.count > 0.0);
+        counts.sort_unstable_by_key(|count| (count.block.index, count.group));
+        let of_function = |key: &Key| *key == Dimension::Function || *key == Dimension::Loop;
+        let names_functions = self.keys.iter().any(of_function);
         let mut functions: HashMap<u32, u32> = HashMap::new();
         let mut kinds: Vec<(Ids, f64)> = Vec::new();
         let mut places: HashMap<Place, u32> = HashMap::new();
-        let mut blocks = module.blocks.iter();
-        for group_counts in counts.chunk_by(|a, b| a.0 == b.0) {
-            let Some(block) = blocks.find(|block| block.index == group_counts[0].0) else { return };
+        for group_counts in counts.chunk_by(|a, b| a.block.index == b.block.index) {
+            let block = group_counts[0].block;
+            let function = names_functions.then(|| {
+                *functions
+                    .entry(module.function_id(block.index))
+                    .or_insert_with(|| self.values.id(&module.function_name(block.index).unwrap_or(UNREADABLE.into())))
+            });
             let mut of_block: Ids = [0; MAX_KEYS];
             for (slot, key) in of_block.iter_mut().zip(&self.keys) {
                 *slot = match key.dimension() {
-                    Some(Dimension::Function) => {
-                        *functions.entry(module.function_id(block.index)).or_insert_with(|| {
-                            self.values.id(&module.function_name(block.index).unwrap_or(UNREADABLE.into()))
-                        })
-                    }
+                    Some(Dimension::Function) => function.unwrap_or_default(),
                     Some(Dimension::Module) => self.values.id(&analysis.modules.get(module.counts.module).path),
                     Some(Dimension::Chosen) => self.values.id(block.count.chosen.as_str()),
                     Some(Dimension::BlockLength) if module.is_read() => {
                         self.values.id(&block.size.instructions.to_string())
                     }
                     Some(Dimension::BlockLength) => self.values.id(UNREADABLE),
+                    Some(Dimension::Loop | Dimension::LoopDepth) if !module.is_read() => self.values.id(UNREADABLE),
+                    Some(Dimension::LoopDepth) => {
+                        let depth = self.control.innermost(at, block.index).map_or(0, |of| of.depth);
+                        self.values.id(&depth.to_string())
+                    }
+                    Some(Dimension::Loop) => {
+                        let innermost = self.control.innermost(at, block.index);
+                        let name =
+                            innermost.map(|of| of.name(&self.values.texts[function.unwrap_or_default() as usize]));
+                        self.values.id(name.as_deref().unwrap_or(NONE))
+                    }
                     _ => 0,
                 };
             }
             self.kinds_of_instructions(module, block, of_block, &mut kinds, (source, &mut places));
-            for (_, group, count, sampled) in group_counts {
+            for GroupCount { group, count, samples, sampled, .. } in group_counts {
                 let of_group = self.with_group(analysis, *group);
+                let samples_of_each = *samples as f64 / block.size.instructions.max(1.0);
                 for (kind, times) in &kinds {
                     let mut cell = *kind;
                     for (slot, value) in cell.iter_mut().zip(&of_group) {
@@ -245,9 +303,10 @@ impl Pivot<'_> {
                     }
                     if self.passes(&cell) {
                         cell[self.shown..].fill(0);
-                        let (sum, sampled_sum) = self.sums.entry(cell).or_default();
-                        *sum += times * count;
-                        sampled_sum.add(sampled, *times);
+                        let sum = self.sums.entry(cell).or_default();
+                        sum.count += times * count;
+                        sum.sampled.add(sampled, *times);
+                        sum.samples += times * samples_of_each;
                     }
                 }
             }
@@ -340,11 +399,12 @@ impl Pivot<'_> {
         let mut cells: Vec<Cell> = self
             .sums
             .iter()
-            .map(|(key, (count, sampled))| Cell {
+            .map(|(key, sum)| Cell {
                 row: key[..rows].iter().map(text).collect(),
                 column: key[rows..self.shown].iter().map(text).collect(),
-                count: *count,
-                sampled: sampled.clone(),
+                count: sum.count,
+                sampled: sum.sampled.clone(),
+                samples: sum.samples,
             })
             .collect();
         cells.sort_by(|a, b| (&a.row, &a.column).cmp(&(&b.row, &b.column)));
@@ -358,8 +418,7 @@ impl Pivot<'_> {
             let (a_total, b_total) = (row_totals[&a.row], row_totals[&b.row]);
             b_total.total_cmp(&a_total).then_with(|| (&a.row, &a.column).cmp(&(&b.row, &b.column)))
         });
-        let mut sampled = Sampled::default();
-        cells.iter().for_each(|cell| sampled.add(&cell.sampled, 1.0));
-        Mix { cells, instructions, sampled, design, unmatched: Vec::new(), notes: Vec::new() }
+        let all = Sum { count: instructions, ..Sum::of(&cells) };
+        Mix { cells, instructions, all, design, calls: Calls::default(), unmatched: Vec::new(), notes: Vec::new() }
     }
 }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use analyzer::counting::{GroupBy, TaskGroups};
 use analyzer::mix::{Dimension, Filter, Key, Query, Taxonomies};
 
+use super::numbers::Number;
+use super::order::Order;
 use super::{Args, unmatched};
 use crate::usage::wrong_usage;
 
@@ -25,12 +27,29 @@ pub fn query(args: &Args, taxonomies: &Taxonomies) -> Query {
         names.iter().map(key).collect()
     };
     let filter = |text: &String| Filter::read(text, taxonomies).unwrap_or_else(|error| wrong("--filter", error));
-    Query {
-        rows: keys("--rows", &args.rows),
+    let mut rows = keys("--per", &args.per);
+    let of_rows = keys("--rows", &args.rows);
+    rows.extend(of_rows.into_iter().filter(|key| !rows.contains(key)).collect::<Vec<_>>());
+    let query = Query {
+        rows,
         columns: keys("--columns", &args.columns),
         filters: args.filters.iter().map(filter).collect(),
+        calls: args.values.contains(&Number::PerCall) || args.sort == Order::Number(Number::PerCall),
         threads: args.input.analysis.threads(),
+    };
+    if query.rows.len() == args.per.len() {
+        wrong("--per", "--rows names nothing else, so there is nothing in the groups");
     }
+    if query.calls && !query.rows.contains(&Key::from(Dimension::Function)) {
+        wrong("--values per-call", "it needs `function` among the keys of --rows or --per");
+    }
+    if query.calls && query.keys().filter_map(Key::dimension).any(Dimension::is_of_task) {
+        wrong("--values per-call", "calls are not told apart by processes, threads and phases: leave out such keys");
+    }
+    if query.columns.is_empty() && args.values.contains(&Number::RowShare) {
+        wrong("--values row-share", "it is the share that a column has of its row, and there is no --columns");
+    }
+    query
 }
 
 /// The options that ask for the same rows and columns.
@@ -47,8 +66,7 @@ pub fn query_options(query: &Query, taxonomies: &[PathBuf]) -> Vec<OsString> {
 
 /// What must be told apart when the samples are counted.
 pub fn group_by(query: &Query) -> GroupBy {
-    let keys = query.rows.iter().chain(&query.columns).chain(query.filters.iter().map(|filter| &filter.key));
-    keys.filter_map(Key::dimension).fold(GroupBy::default(), |by, key| match key {
+    query.keys().filter_map(Key::dimension).fold(GroupBy::default(), |by, key| match key {
         Dimension::Thread => GroupBy { tasks: TaskGroups::Thread, ..by },
         Dimension::Process | Dimension::Comm => GroupBy { tasks: by.tasks.max(TaskGroups::Process), ..by },
         Dimension::Phase => GroupBy { phases: true, ..by },
