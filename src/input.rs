@@ -14,14 +14,15 @@ use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
 use analyzer::recording::{Subset, notes};
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::uncertainty::{Rows, Side};
-use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, analyze};
+use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Origin, analyze};
 use anyhow::{Context, bail};
-use perfdata::Recording;
+use perfdata::{Features, Recording};
 
 use crate::commands::record::{self, CommandOutput, Recorded, SAMPLING, SamplingArgs, Wanted};
 use crate::models::{self, Chosen};
 use crate::output;
 use crate::output::Head;
+use crate::output::profile::left_out;
 use crate::progress::Progress;
 use crate::usage::wrong_usage;
 use kind::{DEFAULT_RECORDING, begin_of, is_document};
@@ -169,9 +170,19 @@ impl InputArgs {
 }
 
 impl Input<'_> {
-    /// Analyses the recording.
+    /// Analyses the recording, or the flow.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
-        self.analyze_part(group_by, Subset::Whole)
+        self.analyze_in_detail(group_by, Detail::Blocks)
+    }
+
+    /// The file that is read, if it is a document and this command makes its report of flows.
+    fn document(&self) -> Option<&Path> {
+        self.args.file().filter(|file| self.reader.reads == Reads::Flows && !is_recording(file))
+    }
+
+    /// What the recording says of itself; nothing of a flow.
+    pub fn features(&self) -> anyhow::Result<Option<&Features>> {
+        self.document().map_or_else(|| Ok(Some(self.recording()?.features())), |_| Ok(None))
     }
 
     /// Analyses the recording, its branches, too.
@@ -181,6 +192,9 @@ impl Input<'_> {
 
     /// Analyses the recording, with so much of it.
     pub fn analyze_in_detail(&self, group_by: GroupBy, detail: Detail) -> anyhow::Result<Analysis> {
+        if let Some(document) = self.document() {
+            return self.args.analysis.analyze_flow(&self.chosen, document, self.reader, group_by);
+        }
         self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, detail, Subset::Whole)
     }
 
@@ -365,6 +379,20 @@ impl AnalysisArgs {
         }
     }
 
+    /// Analyses a file of `hbbp merge`, or exact counts.
+    fn analyze_flow(
+        &self,
+        chosen: &Chosen,
+        file: &Path,
+        reader: &Reader,
+        group_by: GroupBy,
+    ) -> anyhow::Result<Analysis> {
+        let (flow, mut notes, side) = self.side_of_file(chosen, file, reader, false)?;
+        notes.extend(left_out(flow.flow()));
+        let origin = if let Side::Exact = side { Origin::Exact } else { Origin::Flow };
+        Ok(Analysis::of_flow(flow, origin, &self.search(), group_by, notes))
+    }
+
     /// The flow of a recording, and what is weaker in it than it could be, in sentences. Its blocks are counted by a choice of source where one
     /// was asked for.
     pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
@@ -446,7 +474,7 @@ pub fn require_samples(analysis: &Analysis) -> anyhow::Result<()> {
 /// What is to be said of a recording without samples.
 pub fn without_samples(analysis: &Analysis) -> Option<String> {
     let records = &analysis.summary.records;
-    records.samples.iter().all(|&samples| samples == 0).then(|| {
+    (analysis.origin == Origin::Recording && records.samples.iter().all(|&samples| samples == 0)).then(|| {
         format!(
             "the recording has no samples: {}; record something that runs longer, or sample more often",
             describe_records(records)

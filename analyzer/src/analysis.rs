@@ -25,7 +25,7 @@ use crate::recording::{
     Context, ContextId, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
     StackStatistics, Subset, Totals, Tracer, Vendor, metadata_of, read_samples, read_tasks,
 };
-use crate::uncertainty::{Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
+use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 
 /// What to do beyond the defaults.
 pub struct Options<'a> {
@@ -45,9 +45,34 @@ pub struct Options<'a> {
     pub rules: &'a Rules,
 }
 
+/// What an analysis was made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// A recording.
+    #[default]
+    Recording,
+    /// Exact counts by instrumentation.
+    Exact,
+    /// A flow of which nothing more is known: a sum of recordings.
+    Flow,
+}
+
+impl Origin {
+    /// What its counts are.
+    pub(crate) fn kind_of_counts(self) -> CountKind {
+        match self {
+            Origin::Recording => CountKind::Sampled,
+            Origin::Exact => CountKind::Exact,
+            Origin::Flow => CountKind::Unknown,
+        }
+    }
+}
+
 /// The finished result: everything a report is made from.
 #[derive(Debug)]
 pub struct Analysis {
+    /// What it was made of.
+    pub origin: Origin,
     /// All modules the recording names.
     pub modules: ModuleTable,
     /// The modules that were hit, by id.
@@ -241,7 +266,8 @@ pub fn analyze(
         }
         Detail::Blocks | Detail::Branches | Detail::Calls => None,
     };
-    Ok(Analysis { modules, counted, groups, sources, scale, design, one_source, summary, flow, calls })
+    let origin = Origin::Recording;
+    Ok(Analysis { origin, modules, counted, groups, sources, scale, design, one_source, summary, flow, calls })
 }
 
 /// What the bursts of each context are multiplied by.
@@ -332,7 +358,7 @@ fn design(resampling: &Resampling, counted: &[CountedModule], sources: &Sources,
         let numbers = if source.has_bursts { &records.bursts } else { &records.samples };
         source.events.iter().filter_map(|&event| numbers.get(event)).sum()
     });
-    Design { slices, observations }
+    Design { kind: CountKind::Sampled, slices, observations }
 }
 
 fn explain_choice(decider: &Decider<'_>) -> String {
@@ -358,13 +384,8 @@ fn explain_choice(decider: &Decider<'_>) -> String {
 /// How many modules without code are named, largest first.
 const UNREAD_MODULES_NAMED: usize = 4;
 
-fn describe_what_is_missing(
-    summary: &mut Summary,
-    located: &Located,
-    counted: &[CountedModule],
-    modules: &ModuleTable,
-    options: &Options<'_>,
-) {
+/// Says how much of what ran is in code that was not read.
+pub(crate) fn describe_unread_code(summary: &mut Summary, counted: &[CountedModule], modules: &ModuleTable) {
     let total: f64 = counted.iter().map(CountedModule::instructions).sum();
     let notes = &mut summary.shortcomings;
     let mut unread: Vec<(f64, &CountedModule, &str)> = counted
@@ -389,6 +410,17 @@ fn describe_what_is_missing(
         let (count, share) = (others.len(), 100.0 * rest / total);
         notes.push(format!("{share:.2} % of the instructions (estimated) are in unread code of {count} more modules"));
     }
+}
+
+fn describe_what_is_missing(
+    summary: &mut Summary,
+    located: &Located,
+    counted: &[CountedModule],
+    modules: &ModuleTable,
+    options: &Options<'_>,
+) {
+    describe_unread_code(summary, counted, modules);
+    let notes = &mut summary.shortcomings;
     for module in counted {
         let recorded = modules.get(module.counts.module);
         if let Code::Read(code) = &module.counts.code {
@@ -523,9 +555,12 @@ impl Analysis {
         self.counted.iter().any(|module| module.is_read() && !module.blocks.is_empty())
     }
 
-    /// The source of the counts in one word: `ebs`, `lbr`, `hybrid` where both were chosen from, `none`.
+    /// The source of the counts in one word: `ebs`, `lbr`, `hybrid` where both were chosen from, `none`; `exact`, or `flow` where they are no
+    /// counts of one recording.
     pub fn source(&self) -> &'static str {
         match self.one_source {
+            _ if self.origin == Origin::Exact => "exact",
+            _ if self.origin == Origin::Flow => "flow",
             Some(source) => source.as_str(),
             None if self.sources.ebs.is_some() => "hybrid",
             None => "none",

@@ -40,7 +40,7 @@ pub mod truth;
 pub mod uncertainty;
 pub mod validation;
 
-pub use analysis::{Analysis, CountedBlock, CountedModule, GroupCount, Options, Summary, analyze};
+pub use analysis::{Analysis, CountedBlock, CountedModule, GroupCount, Options, Origin, Summary, analyze};
 pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, NoCode, Refused};
 pub use build_id::BuildId;
 pub use estimation::Estimate;

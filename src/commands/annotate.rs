@@ -47,7 +47,7 @@ pub struct Args {
     head: HeadArgs,
 }
 
-const READER: Reader = Reader { name: "hbbp annotate", reads: Reads::Recordings, records: true };
+const READER: Reader = Reader { name: "hbbp annotate", reads: Reads::Flows, records: true };
 
 const EXAMPLES: &str = "\
 Examples:

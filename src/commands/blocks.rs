@@ -35,7 +35,7 @@ pub struct Args {
     head: HeadArgs,
 }
 
-const READER: Reader = Reader { name: "hbbp blocks", reads: Reads::Recordings, records: true };
+const READER: Reader = Reader { name: "hbbp blocks", reads: Reads::Flows, records: true };
 
 const EXAMPLES: &str = "\
 Examples:

@@ -14,7 +14,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use analyzer::Origin;
 use analyzer::counting::Detail;
+
 use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, Sum, UNREADABLE, mix};
 
 use crate::commands::nearest::did_you_mean;
@@ -85,7 +87,7 @@ pub struct Args {
 /// What is printed where nothing was asked for.
 const DEFAULT_NUMBERS: [&str; 3] = ["executions", "share", "error"];
 
-const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Recordings, records: true };
+const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Flows, records: true };
 
 const EXAMPLES: &str = "\
 Examples:
@@ -126,12 +128,16 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     let unmatched: Vec<String> = result.unmatched.iter().map(unmatched::sentence).collect();
     nothing.iter().for_each(output::say);
     if result.cells.is_empty() && nothing.is_none() {
-        let why = if query.filters.is_empty() {
+        let why = if !query.filters.is_empty() {
+            "no instruction passes the filters"
+        } else if analysis.origin == Origin::Recording {
             "the samples say that they stand for nothing (their periods are 0)"
         } else {
-            "no instruction passes the filters"
+            "no code of it ran, or none is known"
         };
-        let why = [&[why.to_owned()], unmatched.as_slice()].concat().join("; ");
+        let weaker = &analysis.summary.degradations[..];
+        let more = if analysis.origin == Origin::Recording { &[] } else { weaker };
+        let why = [&[why.to_owned()], more, &unmatched].concat().join("; ");
         anyhow::bail!("there is nothing to show: {why}");
     }
     if nothing.is_none() {

@@ -47,7 +47,7 @@ pub struct Args {
     file: Option<PathBuf>,
 }
 
-const READER: Reader = Reader { name: "hbbp report", reads: Reads::Recordings, records: true };
+const READER: Reader = Reader { name: "hbbp report", reads: Reads::Flows, records: true };
 
 const EXAMPLES: &str = "\
 Examples:
@@ -87,7 +87,7 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
     head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
     let texts = SourceTexts::below(args.input.analysis.search().symfs);
     let title = title(&args.input);
-    let features = input.recording()?.features();
+    let features = input.features()?;
     let data = Data::of(&analysis, &annotation, &head, taxonomies, texts).named(title.clone(), features);
     write_to(args.file.as_deref(), |out| page::write(&title, &data, out))
 }

@@ -281,7 +281,11 @@ impl Head {
 
     /// All of its lines: a title, or none where a line goes on with what the one before it says, and a text.
     pub fn lines(&self, instructions: f64) -> Vec<(&'static str, String)> {
-        let mut lines = vec![("source", format!("{} ({})", self.source, self.choice))];
+        let source = match self.source {
+            "exact" | "flow" => self.choice.clone(),
+            source => format!("{source} ({})", self.choice),
+        };
+        let mut lines = vec![("source", source)];
         if let Some(ebs) = &self.ebs_source {
             let by = ebs.provenance.map_or(String::new(), |provenance| format!(", {provenance}"));
             lines.push(("ebs", format!("{}: {} samples{by}", ebs.event, count(ebs.samples as f64))));

@@ -84,6 +84,20 @@ impl Groups {
         Groups { groups, of_context }
     }
 
+    /// One group, of which nothing is known.
+    pub fn unknown(by: GroupBy) -> Self {
+        const UNKNOWN: &str = "[unknown]";
+        let named = |known: bool| if known { UNKNOWN.to_owned() } else { String::new() };
+        let (has_processes, has_threads) = (by.tasks != TaskGroups::Nothing, by.tasks == TaskGroups::Thread);
+        let group = Group {
+            process: named(has_processes),
+            thread: named(has_threads),
+            comm: named(has_processes),
+            phase: named(by.phases),
+        };
+        Groups { groups: vec![group], of_context: Vec::new() }
+    }
+
     /// The group of a context.
     pub fn of(&self, context: ContextId) -> GroupId {
         self.of_context[context.0 as usize]

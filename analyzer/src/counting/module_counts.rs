@@ -146,7 +146,7 @@ fn count_read(
     let (image, blocks, lines) = (&analysed.binary.image, &analysed.blocks, analysed.lines());
 
     let mut outside = ModuleHits::default();
-    let mut counts = ModuleCounts::empty(module);
+    let mut counts = ModuleCounts::new(module);
     let mut tally = Tally::new(blocks.blocks().len());
     for_each_group(&hits.ips, &hits.streams, |group, ips, streams| {
         for ip in ips {
@@ -191,7 +191,7 @@ fn unread_block_of(blocks: &[UnreadBlock], at: FileOffset) -> Option<usize> {
 }
 
 fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &StackStatistics) -> ModuleCounts {
-    let mut counts = ModuleCounts::empty(module);
+    let mut counts = ModuleCounts::new(module);
     let blocks = unread_blocks(hits);
     let index_of = |at: FileOffset| unread_block_of(&blocks, at);
     let mut tally = Tally::new(blocks.len());
@@ -316,7 +316,8 @@ impl ModuleCounts {
         (self.sums, self.sliced) = rows.into_iter().unzip();
     }
 
-    fn empty(module: ModuleId) -> Self {
+    /// Nothing of a module whose code is not known.
+    pub(crate) fn new(module: ModuleId) -> Self {
         ModuleCounts {
             module,
             code: Code::Unread { why: String::new(), blocks: Vec::new() },

@@ -94,6 +94,11 @@ impl AnalysedFlow {
         self.indexes.get(&module).copied()
     }
 
+    /// Says which module of the flow each module of an analysis is that was made of it.
+    pub(super) fn set_indexes(&mut self, indexes: HashMap<ModuleId, usize>) {
+        self.indexes = indexes;
+    }
+
     /// The flow without the code that it was analysed with.
     pub fn into_flow(self) -> Flow {
         self.flow

@@ -9,6 +9,7 @@
 //! Unlike counts of blocks, a flow says which branch went where, and which blocks ran one after the other.
 
 mod analysed;
+mod as_analysis;
 pub(crate) mod balance;
 mod builder;
 mod code;

@@ -35,6 +35,14 @@ use crate::uncertainty::{Slice, SliceSums};
 pub struct Weight(pub u128);
 
 impl Weight {
+    /// One execution.
+    pub const ONE: f64 = 4_294_967_296.0;
+
+    /// So many executions, to the nearest 2^-32.
+    pub fn of_executions(count: f64) -> Self {
+        Weight((count * Self::ONE).round() as u128)
+    }
+
     /// What one stream of a stack with `streams` streams stands for when the stack was taken every `period` branches:
     /// HBBP's 1/(N-1), times the period.
     pub fn of_stream(period: u64, streams: u64) -> Self {
@@ -49,7 +57,7 @@ impl Weight {
 
     /// As a floating-point number of executions.
     pub fn to_f64(self) -> f64 {
-        self.0 as f64 / 4_294_967_296.0
+        self.0 as f64 / Self::ONE
     }
 
     /// So many times as much, to the nearest 2^-32.
