@@ -50,8 +50,7 @@ fn refused(options: &[&str], expected: &str) {
 
 #[test]
 fn shares_of_groups_are_of_their_groups() {
-    for name in ["compress", "threads"] {
-        let fixture = Fixture::bursts(name);
+    for fixture in [Fixture::simulated("ivy-bridge"), Fixture::bursts("threads")] {
         let flat = mix(&["--rows", "function,mnemonic"], &fixture);
         let grouped = mix(&["--per", "function", "--rows", "mnemonic"], &fixture);
         let counts = |mix: &Value| -> BTreeMap<(String, String), u64> {
@@ -96,7 +95,7 @@ fn shares_of_groups_have_intervals_of_their_own() {
 
 #[test]
 fn the_largest_rows_of_each_group_are_kept() {
-    let fixture = Fixture::bursts("compress");
+    let fixture = Fixture::simulated("ivy-bridge");
     let options = ["--per", "function", "--rows", "mnemonic"];
     let all = mix(&options, &fixture);
     let kept = mix(&[&options[..], &["--top", "2"]].concat(), &fixture);
@@ -114,7 +113,7 @@ fn the_largest_rows_of_each_group_are_kept() {
 
 #[test]
 fn sums_of_all_keys_but_the_last() {
-    let fixture = Fixture::bursts("compress");
+    let fixture = Fixture::simulated("ivy-bridge");
     let nested = mix(&["--rows", "isa,category,mnemonic", "--subtotals"], &fixture);
     let subtotals = nested["subtotals"].as_array().unwrap();
     for (keys, options) in [(1, "isa"), (2, "isa,category")] {
@@ -152,6 +151,54 @@ fn instructions_for_each_call() {
         }
     }
     assert!(called > 50, "{called}");
+}
+
+/// Taken and mispredicted branches are those of `annotate`, by branch and by function.
+#[test]
+fn branches_that_were_taken() {
+    for fixture in [Fixture::bursts("compress"), Fixture::simulated("ivy-bridge")] {
+        let annotated = json(&["annotate", "--top", "0"], &fixture);
+        let mut expected: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+        for function in annotated["functions"].as_array().unwrap() {
+            for block in function["blocks"].as_array().unwrap() {
+                let Some(taken) = block["branch"]["taken"].as_f64().filter(|taken| *taken > 0.0) else { continue };
+                let rate = block["branch"]["mispredict_rate"].as_f64().unwrap_or(0.0);
+                let last = block["instructions"].as_array().unwrap().last().unwrap()["address"].as_u64().unwrap();
+                let place = last - function["start"].as_u64().unwrap();
+                let sum = expected.entry(format!("{}+{place:#x}", text(function, "name"))).or_default();
+                *sum = (sum.0 + taken, sum.1 + taken * rate);
+            }
+        }
+        assert!(expected.len() > 50);
+        let numbers =
+            ["--values", "taken,mispredicted,mispredict-rate,per-taken", "--filter", "mnemonic!=[unreadable]"];
+        let by_site = mix(&[&["--rows", "function,branch-site"], &numbers[..]].concat(), &fixture);
+        let mut of_functions: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        for row in rows(&by_site) {
+            let (taken, mispredicted) = (number(row, "taken"), number(row, "mispredicted"));
+            let sum = of_functions.entry(text(row, "function")).or_default();
+            *sum = (sum.0 + taken, sum.1 + mispredicted);
+            if taken > 0.0 {
+                let site = expected.remove(text(row, "branch-site")).unwrap_or_else(|| panic!("{row}"));
+                near(taken, site.0);
+                assert!((mispredicted - site.1).abs() <= 1e-9 * taken, "{row}");
+                near(number(row, "per_taken"), number(row, "count") / taken);
+                assert!((number(row, "mispredict_rate") - mispredicted / taken).abs() < 1e-9, "{row}");
+            } else {
+                assert!(row["per_taken"].is_null() && row["mispredict_rate"].is_null(), "{row}");
+            }
+        }
+        assert!(expected.is_empty(), "{expected:?}");
+        let has_mispredictions = of_functions.values().any(|(_, mispredicted)| *mispredicted > 0.0);
+        assert_eq!(has_mispredictions, fixture.name == "ivy-bridge");
+        for row in rows(&mix(&[&["--rows", "function"], &numbers[..]].concat(), &fixture)) {
+            let of = of_functions[text(row, "function")];
+            assert!(
+                (number(row, "taken") - of.0).abs() <= 1e-9 * of.0
+                    && (number(row, "mispredicted") - of.1).abs() <= 1e-9 * of.0
+            );
+        }
+    }
 }
 
 /// Loops and their depths are those of `annotate`.
@@ -194,8 +241,7 @@ fn instructions_of_loops() {
 
 #[test]
 fn samples_are_those_of_the_chosen_source() {
-    for name in ["compress", "threads"] {
-        let fixture = Fixture::bursts(name);
+    for fixture in [Fixture::simulated("ivy-bridge"), Fixture::bursts("threads")] {
         let blocks = json(&["blocks", "--top", "0"], &fixture);
         let mut expected: BTreeMap<&str, f64> = BTreeMap::new();
         for block in blocks["blocks"].as_array().unwrap().iter().filter(|block| number(block, "count") > 0.0) {
@@ -252,7 +298,7 @@ fn where_code_was_inlined() {
 
 #[test]
 fn rows_are_sorted_as_asked() {
-    let fixture = Fixture::bursts("compress");
+    let fixture = Fixture::simulated("ivy-bridge");
     let in_order = |options: &[&str], key: &str| -> Vec<String> {
         let mix = mix(options, &fixture);
         rows(&mix).iter().map(|row| row[key].as_str().map_or_else(|| row[key].to_string(), str::to_owned)).collect()
@@ -276,7 +322,7 @@ fn rows_are_sorted_as_asked() {
 
 #[test]
 fn columns_have_the_first_number() {
-    let fixture = Fixture::bursts("compress");
+    let fixture = Fixture::simulated("ivy-bridge");
     let all = mix(&["--rows", "function", "--columns", "packing"], &fixture);
     let lines =
         lines(&["--rows", "function", "--columns", "packing", "--values", "row-share,share", "--top", "3"], &fixture);
@@ -296,6 +342,7 @@ fn what_makes_no_sense_is_refused() {
     refused(&["--per", "mnemonic"], "--rows names nothing else");
     refused(&["--values", "per-call"], "needs `function`");
     refused(&["--rows", "function", "--columns", "process", "--values", "per-call"], "not told apart by processes");
+    refused(&["--rows", "thread", "--values", "taken"], "not told apart by processes");
     refused(&["--rows", "function", "--filter", "comm=x", "--sort", "per-call"], "not told apart by processes");
     refused(&["--values", "row-share"], "there is no --columns");
     refused(&["--values", "executions,shares"], "share");
@@ -306,7 +353,7 @@ fn what_makes_no_sense_is_refused() {
 /// The numbers that were asked for are in the CSV as well.
 #[test]
 fn numbers_as_csv() {
-    let fixture = Fixture::bursts("compress");
+    let fixture = Fixture::simulated("ivy-bridge");
     let options = ["mix", "--format", "csv", "--per", "function", "--rows", "mnemonic"];
     let csv = support::stdout_of(&[&options[..], &["--values", "per-call,samples"]].concat(), &fixture);
     let mut lines = csv.lines();

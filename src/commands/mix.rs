@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use analyzer::Origin;
 use analyzer::counting::Detail;
 
-use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, Sum, UNREADABLE, mix};
+use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, Sum, Taken, UNREADABLE, mix};
 
 use crate::commands::nearest::did_you_mean;
 use crate::commands::record::{SAMPLING, Wanted};
@@ -100,6 +100,7 @@ Examples:
   hbbp mix --per function --rows vectorization     shares within each function
   hbbp mix --rows function --columns isa --values row-share      per cents of each row
   hbbp mix --rows function --filter latency=long --values per-call,share --sort per-call
+  hbbp mix --rows branch-site,line --values mispredicted,taken,mispredict-rate --sort mispredicted
   hbbp mix --per loop --rows vectorization --filter 'loop-depth>=2'
   hbbp mix --rows mnemonic --filter 'function=deflate*' --format json
   hbbp mix --model mine.json                       let a trained model choose between the sources";
@@ -143,6 +144,10 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     if nothing.is_none() {
         result.notes.iter().chain(&unmatched).for_each(output::say);
         without_source(&query.rows, &result).iter().for_each(output::say);
+        let asks_mispredictions = |number| matches!(number, Number::Mispredicted | Number::MispredictRate);
+        lacks_branches(query, args.values.iter().copied().any(asks_mispredictions), &result)
+            .iter()
+            .for_each(output::say);
     }
     let mut head = Head::of(&analysis);
     head.verbose = args.head.verbose;
@@ -189,6 +194,19 @@ fn without_source(rows: &[Key], mix: &Mix) -> Option<&'static str> {
     mix.cells.iter().all(has_none).then_some(WITHOUT_LINES)
 }
 
+/// What is said where the recording does not have what is asked for.
+fn lacks_branches(query: &Query, asks_mispredictions: bool, mix: &Mix) -> Option<&'static str> {
+    match mix.all.taken {
+        Taken { count: 0.0, .. } if query.taken => {
+            Some("no branch is known to have been taken: there are no branch stacks of it")
+        }
+        Taken { mispredicted: 0.0, .. } if asks_mispredictions => Some(
+            "nothing is known of mispredictions: no branch of the stacks is marked as one (bursts and exact counts have none)",
+        ),
+        _ => None,
+    }
+}
+
 /// What is printed.
 struct Report<'a> {
     query: &'a Query,
@@ -216,6 +234,17 @@ impl<'a> Report<'a> {
 
     fn has_columns(&self) -> bool {
         !self.query.columns.is_empty()
+    }
+
+    /// Those that are asked for and made of taken branches, with their names in CSV and JSON.
+    fn numbers_of_branches(&self) -> impl Iterator<Item = (Number, &'static str)> + '_ {
+        let named = [
+            (Number::Taken, "taken"),
+            (Number::Mispredicted, "mispredicted"),
+            (Number::MispredictRate, "mispredict_rate"),
+            (Number::PerTaken, "per_taken"),
+        ];
+        named.into_iter().filter(|(number, _)| self.asks(*number))
     }
 
     fn asks(&self, number: Number) -> bool {

@@ -26,14 +26,12 @@ pub(crate) struct InLoop {
     pub depth: usize,
 }
 
-impl InLoop {
-    /// `main+0x20`: where the header is in a function of that name.
-    pub fn name(&self, function: &str) -> String {
-        match self.header {
-            0 => function.to_owned(),
-            header if header < 0 => format!("{function}-{:#x}", header.unsigned_abs()),
-            header => format!("{function}+{header:#x}"),
-        }
+/// A place in a function of that name: `main`, `main+0x20`.
+pub(crate) fn in_function(name: &str, offset: i64) -> String {
+    match offset {
+        0 => name.to_owned(),
+        offset if offset < 0 => format!("{name}-{:#x}", offset.unsigned_abs()),
+        offset => format!("{name}+{offset:#x}"),
     }
 }
 

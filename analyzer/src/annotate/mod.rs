@@ -23,7 +23,7 @@ mod texts;
 mod ways;
 
 pub use annotation::{Annotation, NoFunction, Query, annotate};
-pub(crate) use control::Control;
+pub(crate) use control::{Control, in_function};
 pub use function::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Edge, Seen, Target};
 pub use place::Place;
 pub use ranking::Ranked;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::Analysis;
 use crate::address::Svma;
+use crate::annotate::in_function;
 use crate::code::{FunctionId, demangle};
 use crate::counting::{AnalysedModule, Code};
 use crate::flow::{AnalysedFlow, ModuleAddress, base_name};
@@ -32,8 +33,7 @@ impl Place {
     /// For people: `f`, `f+0x12`, `libc.so.6+0x27c10`.
     pub fn name(&self) -> String {
         match &self.function {
-            Some(function) if self.offset == 0 => function.to_string(),
-            Some(function) => format!("{function}+{:#x}", self.offset),
+            Some(function) => in_function(function, self.offset as i64),
             None => format!("{}+{:#x}", base_name(&self.module), self.address.0),
         }
     }

@@ -48,6 +48,8 @@ enum Subject {
     Instruction,
     /// A place that debug information tells the source of.
     Source,
+    /// An instruction where it is.
+    Place,
 }
 
 dimensions! {
@@ -65,6 +67,8 @@ dimensions! {
     Loop: Block = "loop",
     /// How many loops it is in.
     LoopDepth: Block = "loop-depth",
+    /// The branch instruction, by its place: `main+0x2a`; `none` of what is no branch.
+    BranchSite: Place = "branch-site",
     /// Path of the module, as recorded.
     Module: Block = "module",
     /// The process, as `pid:name`.
@@ -153,7 +157,7 @@ impl Dimension {
 
     /// Whether it tells instructions of one block apart.
     pub fn is_of_instruction(self) -> bool {
-        self.is_attribute() || self.is_of_source()
+        matches!(self.subject(), Subject::Instruction | Subject::Source | Subject::Place)
     }
 
     /// Whether the way that control takes through a function tells it: complete if branches were counted, too.

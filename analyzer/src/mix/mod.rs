@@ -1,5 +1,6 @@
 //! Instruction mixes: block counts times instructions, as a pivot table.
 
+mod branches;
 mod calls;
 mod comparison;
 mod composition;
@@ -13,6 +14,7 @@ mod source;
 mod taxonomy;
 mod values;
 
+pub use branches::Taken;
 pub use calls::Calls;
 pub use comparison::ComparisonError;
 pub use composition::{Attribute, AttributeValue, Composition};

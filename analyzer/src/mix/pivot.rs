@@ -1,18 +1,22 @@
 //! Counts added up by key.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+
+use iced_x86::{FlowControl, Instruction};
 
 use crate::address::Svma;
-use crate::annotate::Control;
+use crate::annotate::{Control, in_function};
 use crate::code::instructions;
 use crate::counting::{Code, GroupId};
+use crate::mix::branches::{Branches, Taken};
 use crate::mix::calls::Calls;
 use crate::mix::kind::Kind;
 use crate::mix::source::{Place, SourceOf, Sources};
 use crate::mix::values::NONE;
 use crate::mix::{Dimension, Filter, Key, Unmatched};
 use crate::uncertainty::{Design, Interval, Sampled};
-use crate::{Analysis, CountedModule, GroupCount};
+use crate::{Analysis, CountedBlock, CountedModule, GroupCount};
 
 /// What to break a mix down by.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +29,8 @@ pub struct Query {
     pub filters: Vec<Filter>,
     /// Whether it is asked how often functions were called. It is known where branches were counted.
     pub calls: bool,
+    /// Whether it is asked how often branches were taken. It is known where branches were counted, and not by process, thread or phase.
+    pub taken: bool,
     /// Threads that read debug information, where a key needs it; the result does not depend on them.
     pub threads: usize,
 }
@@ -37,7 +43,7 @@ impl Query {
 
     /// Whether it matters where branches went.
     pub fn needs_branches(&self) -> bool {
-        self.calls || self.keys().filter_map(Key::dimension).any(Dimension::is_of_control)
+        self.calls || self.taken || self.keys().filter_map(Key::dimension).any(Dimension::is_of_control)
     }
 }
 
@@ -54,6 +60,8 @@ pub struct Cell {
     pub sampled: Sampled,
     /// The samples and streams that it was made from. Those of a block are shared out evenly among its instructions.
     pub samples: f64,
+    /// The branches among them that were taken, if the query asks for it.
+    pub taken: Taken,
 }
 
 /// The sum of some cells.
@@ -65,6 +73,8 @@ pub struct Sum {
     pub sampled: Sampled,
     /// The samples and streams that it was made from.
     pub samples: f64,
+    /// The branches among them that were taken, if the query asks for it.
+    pub taken: Taken,
 }
 
 /// A mix: who executed how many instructions of which kind.
@@ -118,6 +128,7 @@ impl Sum {
             sum.count += cell.count;
             sum.sampled.add(&cell.sampled, 1.0);
             sum.samples += cell.samples;
+            sum.taken.add(cell.taken);
         }
         sum
     }
@@ -215,6 +226,29 @@ struct Pivot<'a> {
     sums: HashMap<Ids, Sum>,
 }
 
+/// What places in a block are called by, and what is known of them.
+struct Sites<'a> {
+    /// The name of the function, as a value.
+    function: u32,
+    branches: Branches<'a>,
+}
+
+impl Sites<'_> {
+    /// The branches that were taken there.
+    fn taken(&self, range: Range<Svma>) -> Taken {
+        self.branches.within(range)
+    }
+}
+
+/// Instructions of a block that have the same values of all keys.
+struct Part {
+    values: Ids,
+    /// How many they are.
+    instructions: f64,
+    /// The branches among them that were taken.
+    taken: Taken,
+}
+
 /// Interned values and, per place of a key, whether a value passes the filters on that key: of all values that there are.
 #[derive(Default)]
 struct Values {
@@ -252,12 +286,16 @@ impl Pivot<'_> {
     fn add_module(&mut self, analysis: &Analysis, (at, module): (usize, &CountedModule), source: &SourceOf<'_>) {
         // Executions of each block by group, in order of blocks, so that every block is decoded once.
         let mut counts: Vec<GroupCount<'_>> = module.group_counts(&analysis.scale).collect();
-        counts.retain(|count| count.count > 0.0);
+        let branches = if self.query.taken { Branches::of(analysis, module) } else { Branches::default() };
+        let was_taken = |block: &CountedBlock| branches.within(block.start..block.end).count > 0.0;
+        counts.retain(|count| count.count > 0.0 || was_taken(count.block));
         counts.sort_unstable_by_key(|count| (count.block.index, count.group));
-        let of_function = |key: &Key| *key == Dimension::Function || *key == Dimension::Loop;
+        let of_function = |key: &Key| {
+            [Dimension::Function, Dimension::Loop, Dimension::BranchSite].iter().any(|dimension| key == dimension)
+        };
         let names_functions = self.keys.iter().any(of_function);
         let mut functions: HashMap<u32, u32> = HashMap::new();
-        let mut kinds: Vec<(Ids, f64)> = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
         let mut places: HashMap<Place, u32> = HashMap::new();
         for group_counts in counts.chunk_by(|a, b| a.block.index == b.block.index) {
             let block = group_counts[0].block;
@@ -283,19 +321,21 @@ impl Pivot<'_> {
                     }
                     Some(Dimension::Loop) => {
                         let innermost = self.control.innermost(at, block.index);
-                        let name =
-                            innermost.map(|of| of.name(&self.values.texts[function.unwrap_or_default() as usize]));
+                        let name = innermost.map(|of| {
+                            in_function(&self.values.texts[function.unwrap_or_default() as usize], of.header)
+                        });
                         self.values.id(name.as_deref().unwrap_or(NONE))
                     }
                     _ => 0,
                 };
             }
-            self.kinds_of_instructions(module, block, of_block, &mut kinds, (source, &mut places));
+            let sites = Sites { function: function.unwrap_or_default(), branches };
+            self.parts_of_block(module, block, (of_block, &sites), &mut parts, (source, &mut places));
             for GroupCount { group, count, samples, sampled, .. } in group_counts {
                 let of_group = self.with_group(analysis, *group);
                 let samples_of_each = *samples as f64 / block.size.instructions.max(1.0);
-                for (kind, times) in &kinds {
-                    let mut cell = *kind;
+                for Part { values, instructions, taken } in &parts {
+                    let mut cell = *values;
                     for (slot, value) in cell.iter_mut().zip(&of_group) {
                         if let Some(value) = value {
                             *slot = *value;
@@ -304,9 +344,10 @@ impl Pivot<'_> {
                     if self.passes(&cell) {
                         cell[self.shown..].fill(0);
                         let sum = self.sums.entry(cell).or_default();
-                        sum.count += times * count;
-                        sum.sampled.add(sampled, *times);
-                        sum.samples += times * samples_of_each;
+                        sum.count += instructions * count;
+                        sum.sampled.add(sampled, *instructions);
+                        sum.samples += instructions * samples_of_each;
+                        sum.taken.add(*taken);
                     }
                 }
             }
@@ -329,48 +370,71 @@ impl Pivot<'_> {
         places
     }
 
-    /// The different kinds of instructions in a block, and how many there are of each.
-    fn kinds_of_instructions(
+    /// The instructions of a block, those with the same values together.
+    fn parts_of_block(
         &mut self,
         module: &CountedModule,
-        block: &crate::CountedBlock,
-        of_block: Ids,
-        kinds: &mut Vec<(Ids, f64)>,
+        block: &CountedBlock,
+        (of_block, sites): (Ids, &Sites<'_>),
+        parts: &mut Vec<Part>,
         (source, places): (&SourceOf<'_>, &mut HashMap<Place, u32>),
     ) {
-        kinds.clear();
+        parts.clear();
+        let mut whole = Part {
+            values: of_block,
+            instructions: block.size.instructions,
+            taken: sites.taken(block.start..block.end),
+        };
         let asks_instructions = self.keys.iter().any(|key| key.is_of_instruction());
         let Code::Read(code) = &module.counts.code else {
-            let mut key = of_block;
-            for (slot, dimension) in key.iter_mut().zip(&self.keys) {
+            for (slot, dimension) in whole.values.iter_mut().zip(&self.keys) {
                 if dimension.is_of_instruction() {
                     *slot = self.values.id(UNREADABLE);
                 }
             }
-            kinds.push((key, block.size.instructions));
+            parts.push(whole);
             return;
         };
         if !asks_instructions {
-            kinds.push((of_block, block.size.instructions));
+            parts.push(whole);
             return;
         }
         for instruction in instructions(&code.binary.image, &code.blocks.blocks()[block.index as usize]) {
             let of_kind = self.of_kind(Kind::of(&instruction, self.with_form));
-            let mut key = of_block;
-            for ((slot, dimension), attribute) in key.iter_mut().zip(&self.keys).zip(of_kind) {
-                if dimension.is_attribute() {
-                    *slot = attribute;
-                } else if let Some(dimension) = dimension.dimension().filter(|dimension| dimension.is_of_source()) {
-                    let address = Svma(instruction.ip());
-                    let place = source.place(dimension, address);
-                    *slot = *places.entry(place).or_insert_with(|| self.values.id(&source.value(place, address)));
+            let mut values = of_block;
+            let address = Svma(instruction.ip());
+            for ((slot, key), attribute) in values.iter_mut().zip(&self.keys).zip(of_kind) {
+                match key.dimension() {
+                    _ if key.is_attribute() => *slot = attribute,
+                    Some(Dimension::BranchSite) => {
+                        let site = self.site(&instruction, module.function_symbol(block.index), sites.function);
+                        *slot = self.values.id(&site);
+                    }
+                    Some(dimension) if dimension.is_of_source() => {
+                        let place = source.place(dimension, address);
+                        *slot = *places.entry(place).or_insert_with(|| self.values.id(&source.value(place, address)));
+                    }
+                    _ => {}
                 }
             }
-            match kinds.iter_mut().find(|(other, _)| *other == key) {
-                Some((_, times)) => *times += 1.0,
-                None => kinds.push((key, 1.0)),
+            let taken = sites.taken(address..Svma(instruction.next_ip()));
+            match parts.iter_mut().find(|other| other.values == values) {
+                Some(part) => {
+                    part.instructions += 1.0;
+                    part.taken.add(taken);
+                }
+                None => parts.push(Part { values, instructions: 1.0, taken }),
             }
         }
+    }
+
+    /// Where a branch is: `main+0x2a`; `none` of what is no branch.
+    fn site(&self, instruction: &Instruction, symbol: Option<Svma>, function: u32) -> String {
+        if instruction.flow_control() == FlowControl::Next {
+            return NONE.to_owned();
+        }
+        let symbol = symbol.map_or(instruction.ip(), |symbol| symbol.0);
+        in_function(&self.values.texts[function as usize], instruction.ip().wrapping_sub(symbol) as i64)
     }
 
     /// The values of the attributes, in their places.
@@ -405,6 +469,7 @@ impl Pivot<'_> {
                 count: sum.count,
                 sampled: sum.sampled.clone(),
                 samples: sum.samples,
+                taken: sum.taken,
             })
             .collect();
         cells.sort_by(|a, b| (&a.row, &a.column).cmp(&(&b.row, &b.column)));

@@ -54,6 +54,7 @@ impl Dimension {
             | Dimension::Line
             | Dimension::InlinedAt
             | Dimension::Loop
+            | Dimension::BranchSite
             | Dimension::Module
             | Dimension::Process
             | Dimension::Thread

@@ -13,12 +13,14 @@ use super::numbers::{Number, per_call};
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
     let [is_per, has_calls, has_samples] = [report.per > 0, report.asks(Number::PerCall), report.asks(Number::Samples)];
+    let of_branches: Vec<(Number, &str)> = report.numbers_of_branches().collect();
     let keys = report.query.rows.iter().chain(&report.query.columns).map(Key::as_str);
     let mut titles: Vec<&str> =
         keys.chain(["count", "share", "count_error", "share_error", "rests_on_little"]).collect();
     titles.extend(is_per.then_some(["share_of_group", "share_of_group_error"]).into_iter().flatten());
     titles.extend(has_calls.then_some("per_call"));
     titles.extend(has_samples.then_some("samples"));
+    titles.extend(of_branches.iter().map(|(_, name)| *name));
     csv.write_record(titles)?;
     let width = |interval: Interval| interval.half_width.map_or(String::new(), |width| width.to_string());
     let mut written = Ok(());
@@ -37,6 +39,8 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             let calls = || per_call(report.mix, report.query, &cell.row, &sum);
             fields.extend(has_calls.then(|| calls().map_or(String::new(), |calls| calls.to_string())));
             fields.extend(has_samples.then(|| cell.samples.to_string()));
+            let branches = of_branches.iter().map(|(number, _)| number.of_branches(&sum));
+            fields.extend(branches.map(|number| number.map_or(String::new(), |number| number.to_string())));
             written = csv.write_record(fields);
         }
     });

@@ -73,5 +73,8 @@ fn numbers(report: &Report<'_>, sum: &Sum, whole: &Sum, row: &[String]) -> Map<S
     if report.asks(Number::Samples) {
         numbers.insert("samples".to_owned(), json!(sum.samples));
     }
+    for (number, name) in report.numbers_of_branches() {
+        numbers.insert(name.to_owned(), json!(number.of_branches(sum)));
+    }
     numbers
 }

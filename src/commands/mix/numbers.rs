@@ -1,6 +1,6 @@
 //! The numbers that a mix has of each row.
 
-use analyzer::mix::{Dimension, Key, Mix, Query, Sum};
+use analyzer::mix::{Dimension, Key, Mix, Query, Sum, Taken};
 
 use crate::output::{count, with_digits};
 
@@ -19,6 +19,14 @@ pub enum Number {
     Error,
     /// Executed instructions for each call of the function (needs `function` among the rows, and branches)
     PerCall,
+    /// Branches that were taken: jumps, calls, returns, system calls (needs branches)
+    Taken,
+    /// How many of these were mispredicted (needs branches of hardware)
+    Mispredicted,
+    /// The part of the taken branches that was mispredicted
+    MispredictRate,
+    /// Executed instructions for each taken branch
+    PerTaken,
     /// Samples and streams that were seen; those of a block are shared out among its instructions
     Samples,
 }
@@ -32,7 +40,31 @@ impl Number {
             Number::RowShare => "of row",
             Number::Error => "±",
             Number::PerCall => "per call",
+            Number::Taken => "taken",
+            Number::Mispredicted => "mispredicted",
+            Number::MispredictRate => "mispredict",
+            Number::PerTaken => "per taken",
             Number::Samples => "samples",
+        }
+    }
+}
+
+impl Number {
+    /// Whether it is made of taken branches.
+    pub fn is_of_branches(self) -> bool {
+        matches!(self, Number::Taken | Number::Mispredicted | Number::MispredictRate | Number::PerTaken)
+    }
+
+    /// A number that is made of the branches of a sum: of rates, the ratio; `None` where there is none.
+    pub fn of_branches(self, sum: &Sum) -> Option<f64> {
+        let Taken { count, mispredicted } = sum.taken;
+        let ratio = |part: f64| (count > 0.0).then(|| part / count);
+        match self {
+            Number::Taken => Some(count),
+            Number::Mispredicted => Some(mispredicted),
+            Number::MispredictRate => ratio(mispredicted),
+            Number::PerTaken => ratio(sum.count),
+            _ => None,
         }
     }
 }

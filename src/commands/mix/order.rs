@@ -41,12 +41,13 @@ impl Order {
             pairs.map(|(one, other)| natural(one, other)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         };
         let number = |node: &Node<'_>| match self {
-            Order::Number(Number::Executions | Number::Share | Number::RowShare) | Order::Name => node.sum.count,
             Order::Number(Number::Samples) => node.sum.samples,
+            Order::Number(number) if number.is_of_branches() => number.of_branches(&node.sum).unwrap_or(-1.0),
             Order::Number(Number::PerCall) => per_call(mix, query, node.values, &node.sum).unwrap_or(-1.0),
             Order::Number(Number::Error) => {
                 mix.uncertainty_within(&node.sum, &mix.all).share.half_width.unwrap_or(f64::INFINITY)
             }
+            Order::Number(_) | Order::Name => node.sum.count,
             Order::Column(title) => {
                 let cells = node.cells.iter().copied().filter(|cell| title_of(&cell.column) == *title);
                 Sum::of(cells).count

@@ -30,11 +30,16 @@ pub fn query(args: &Args, taxonomies: &Taxonomies) -> Query {
     let mut rows = keys("--per", &args.per);
     let of_rows = keys("--rows", &args.rows);
     rows.extend(of_rows.into_iter().filter(|key| !rows.contains(key)).collect::<Vec<_>>());
+    let asks = |wanted: fn(Number) -> bool| {
+        let sorts = if let Order::Number(number) = args.sort { wanted(number) } else { false };
+        sorts || args.values.iter().copied().any(wanted)
+    };
     let query = Query {
         rows,
         columns: keys("--columns", &args.columns),
         filters: args.filters.iter().map(filter).collect(),
-        calls: args.values.contains(&Number::PerCall) || args.sort == Order::Number(Number::PerCall),
+        calls: asks(|number| number == Number::PerCall),
+        taken: asks(Number::is_of_branches),
         threads: args.input.analysis.threads(),
     };
     if query.rows.len() == args.per.len() {
@@ -43,8 +48,9 @@ pub fn query(args: &Args, taxonomies: &Taxonomies) -> Query {
     if query.calls && !query.rows.contains(&Key::from(Dimension::Function)) {
         wrong("--values per-call", "it needs `function` among the keys of --rows or --per");
     }
-    if query.calls && query.keys().filter_map(Key::dimension).any(Dimension::is_of_task) {
-        wrong("--values per-call", "calls are not told apart by processes, threads and phases: leave out such keys");
+    if (query.calls || query.taken) && query.keys().filter_map(Key::dimension).any(Dimension::is_of_task) {
+        let what = "calls and branches are not told apart by processes, threads and phases: leave out such keys";
+        wrong("--values", what);
     }
     if query.columns.is_empty() && args.values.contains(&Number::RowShare) {
         wrong("--values row-share", "it is the share that a column has of its row, and there is no --columns");

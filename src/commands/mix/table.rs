@@ -119,6 +119,7 @@ impl Printed<'_, '_> {
             Number::Error => error.clone(),
             Number::PerCall => self.per_call(sum, row),
             Number::Samples => count(sum.samples),
+            number => of_branches(number, sum),
         }));
         line
     }
@@ -135,14 +136,23 @@ impl Printed<'_, '_> {
             Number::RowShare => share_of(row_sum),
             Number::PerCall => self.per_call(part, row),
             Number::Samples => count(part.samples),
-            Number::Executions | Number::Error => {
-                self.unit.show(rounded(part.count, self.report.mix.uncertainty_within(part, whole).count))
-            }
+            number if number.is_of_branches() => of_branches(number, part),
+            _ => self.unit.show(rounded(part.count, self.report.mix.uncertainty_within(part, whole).count)),
         }
     }
 
     fn per_call(&self, sum: &Sum, row: &[String]) -> String {
         per_call(self.report.mix, self.report.query, row, sum).map_or("-".into(), ratio)
+    }
+}
+
+/// A number of taken branches; `-` where it is none.
+fn of_branches(number: Number, sum: &Sum) -> String {
+    let Some(value) = number.of_branches(sum) else { return "-".into() };
+    match number {
+        Number::MispredictRate => share(value, 1.0),
+        Number::PerTaken => ratio(value),
+        _ => count(value),
     }
 }
 
