@@ -175,9 +175,8 @@ impl Input<'_> {
     }
 
     /// Analyses the recording, its branches, too.
-    pub fn analyze_with_branches(&self) -> anyhow::Result<Analysis> {
-        let (recording, group_by) = (self.recording()?, GroupBy::default());
-        self.args.analysis.analyze(&self.chosen, recording, group_by, Detail::Branches, Subset::Whole)
+    pub fn analyze_with_branches(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+        self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, Detail::Branches, Subset::Whole)
     }
 
     /// Analyses the recording, with calling contexts; one without samples is refused.

@@ -236,6 +236,10 @@ fn every_field_of_real_output_is_explained() {
 
     let json = |arguments: &[&str]| stdout(&[arguments, &["--format", "json"]].concat());
     explains("mix", &json(&["mix", "-i", &recording, "--rows", "mnemonic,function", "--columns", "packing"]));
+    explains(
+        "vectorization",
+        &support::stdout_of(&["vectorization", "--loops", "--format", "json"], &Fixture::bursts("objects")),
+    );
     let blocks = json(&["blocks", "-i", &recording]);
     explains("blocks", &blocks);
     explains(

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use analyzer::Analysis;
 use analyzer::annotate::{AnnotatedFunction, Annotation, NoFunction, Query, Seen, SourceTexts, annotate};
+use analyzer::counting::GroupBy;
 use analyzer::mix::{Dimension, Filter};
 use anyhow::bail;
 
@@ -87,7 +88,7 @@ impl Args {
 }
 
 fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
-    let analysis = input.analyze_with_branches()?;
+    let analysis = input.analyze_with_branches(GroupBy::default())?;
     let named = (!args.functions.is_empty()).then(|| Filter::any_of(Dimension::Function, &args.functions));
     let threads = args.input.analysis.threads();
     let query = Query { functions: named, top: args.most(), most_instructions: None, source: args.source, threads };

@@ -5,7 +5,7 @@ mod json;
 mod keys;
 mod query;
 mod table;
-mod unmatched;
+pub(super) mod unmatched;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,7 +17,8 @@ use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_sampl
 use crate::output;
 use crate::output::{Format, Head, HeadArgs, OutputArgs, Precision, write_to};
 use crate::taxonomies::with_files;
-use query::{group_by, query, query_options};
+pub(super) use query::group_by;
+use query::{query, query_options};
 
 /// Print the instruction mix as a pivot table
 #[derive(clap::Args)]
@@ -67,6 +68,7 @@ Examples:
   hbbp mix --rows function --filter latency=long   who divides? (reads hbbp.data)
   hbbp mix --rows function --columns vectorization a taxonomy: `hbbp taxonomy list` has all
   hbbp mix --rows line,function --top 20           the lines of the source that execute most
+  hbbp mix --rows loop --top 20                    the loops that execute most
   hbbp mix --rows mnemonic --filter 'function=deflate*' --format json
   hbbp mix --model mine.json                       let a trained model choose between the sources";
 
@@ -80,7 +82,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
-    let analysis = input.analyze(group_by(query))?;
+    let by = group_by(query);
+    let analysis = if query.asks_loops() { input.analyze_with_branches(by) } else { input.analyze(by) }?;
     let result = mix(&analysis, query)?;
     let nothing = without_samples(&analysis);
     let unmatched: Vec<String> = result.unmatched.iter().map(unmatched::sentence).collect();

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::annotate::{Query, SourceTexts, annotate};
+use analyzer::counting::GroupBy;
 use analyzer::mix::Taxonomies;
 use anyhow::bail;
 
@@ -71,7 +72,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Result<()> {
-    let analysis = input.analyze_with_branches()?;
+    let analysis = input.analyze_with_branches(GroupBy::default())?;
     require_samples(&analysis)?;
     let top = match args.top {
         None => MOST_FUNCTIONS,

@@ -182,7 +182,7 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
             places: &places,
             has_mispredictions,
         };
-        let mut blocks = blocks_by_symbol(code, &of_module);
+        let mut blocks = blocks_by_symbol(code, of_module.iter().map(|(_, of)| of.symbol));
         for (rank, of) in of_module {
             let body = of_function.body(of.symbol, &blocks.remove(&of.symbol).unwrap_or_default());
             let function = AnnotatedFunction {
@@ -205,9 +205,12 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
     annotated.into_values().collect()
 }
 
-/// The blocks of these functions, by index.
-fn blocks_by_symbol(code: &AnalysedModule, of: &[(usize, Ranked)]) -> HashMap<Svma, Vec<usize>> {
-    let mut blocks: HashMap<Svma, Vec<usize>> = of.iter().map(|(_, of)| (of.symbol, Vec::new())).collect();
+/// The blocks of the functions with these symbols, by index.
+pub(super) fn blocks_by_symbol(
+    code: &AnalysedModule,
+    symbols: impl Iterator<Item = Svma>,
+) -> HashMap<Svma, Vec<usize>> {
+    let mut blocks: HashMap<Svma, Vec<usize>> = symbols.map(|symbol| (symbol, Vec::new())).collect();
     for (index, block) in code.blocks.blocks().iter().enumerate() {
         if let Some(of) = blocks.get_mut(&code.functions.get(block.function).symbol) {
             of.push(index);

@@ -230,7 +230,7 @@ impl Code<'_> {
             of.iter().map(|block| instructions(&self.code.binary.image, block).collect()).collect();
         let graph = Graph { code: self, all, indices, of: &of };
         let edges = graph.edges(&decoded);
-        let entry = of.binary_search_by_key(&symbol, |block| block.start).unwrap_or(0);
+        let entry = graph.entry(symbol);
         let found = Loops::of(of.len(), entry, edges.keys().copied());
         let outside: Vec<f64> = (0..of.len()).map(|block| graph.arrived(block)).collect();
         let has_entry = of.get(entry).is_some_and(|block| block.start == symbol);
@@ -250,6 +250,16 @@ impl Code<'_> {
                 .collect(),
             calls: self.ways.filter(|_| has_entry).map(|_| outside[entry]),
         }
+    }
+
+    /// The loops of the function with that symbol and these blocks, by address; `None` where the code is too entangled.
+    pub fn loops(&self, symbol: Svma, indices: &[usize]) -> Option<Loops> {
+        let all = self.code.blocks.blocks();
+        let of: Vec<&Block> = indices.iter().map(|index| &all[*index]).collect();
+        let image = &self.code.binary.image;
+        let decoded: Vec<Vec<Instruction>> = of.iter().map(|block| instructions(image, block).collect()).collect();
+        let graph = Graph { code: self, all, indices, of: &of };
+        Loops::of(of.len(), graph.entry(symbol), graph.edges(&decoded).keys().copied())
     }
 
     fn block(
@@ -344,6 +354,11 @@ struct Graph<'a> {
 }
 
 impl Graph<'_> {
+    /// The block that begins at the symbol, or the first one.
+    fn entry(&self, symbol: Svma) -> usize {
+        self.node_at(symbol).unwrap_or(0)
+    }
+
     /// The edges that the code states or that were seen, with their executions as far as these are known.
     fn edges(&self, decoded: &[Vec<Instruction>]) -> BTreeMap<(usize, usize), f64> {
         let mut edges: BTreeMap<(usize, usize), f64> = BTreeMap::new();

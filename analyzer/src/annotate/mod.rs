@@ -5,12 +5,14 @@
 //! ways        a flow         -> executions of the ways into and out of blocks, within a module
 //! function    both           -> AnnotatedFunction: blocks by address, their instructions and branches
 //! loops       blocks, ways   -> natural loops, how they nest
+//! loop_table  all functions  -> the innermost loop of each block
 //! source      DWARF          -> places in the source, what was inlined where
 //! texts       files          -> the text of lines
 //! ```
 
 mod annotation;
 mod function;
+mod loop_table;
 mod loops;
 mod place;
 mod ranking;
@@ -20,6 +22,7 @@ mod ways;
 
 pub use annotation::{Annotation, NoFunction, Query, annotate};
 pub use function::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Edge, Seen, Target};
+pub use loop_table::{LoopPlace, LoopTable};
 pub use place::Place;
 pub use ranking::Ranked;
 pub use source::{Inlined, SourcePlace};

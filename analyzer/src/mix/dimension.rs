@@ -59,6 +59,8 @@ dimensions! {
     File: Source = "file",
     /// The line of the source, as `file:line`.
     Line: Source = "line",
+    /// The innermost loop, as `function:line`, or `function@address` without debug information.
+    Loop: Block = "loop",
     /// Path of the module, as recorded.
     Module: Block = "module",
     /// The process, as `pid:name`.

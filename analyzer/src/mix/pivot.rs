@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::Analysis;
 use crate::CountedModule;
 use crate::address::Svma;
+use crate::annotate::LoopTable;
 use crate::code::instructions;
 use crate::counting::{Code, GroupId};
 use crate::mix::kind::Kind;
@@ -23,6 +24,15 @@ pub struct Query {
     pub filters: Vec<Filter>,
     /// Threads that read debug information, where a key needs it; the result does not depend on them.
     pub threads: usize,
+}
+
+impl Query {
+    /// Whether any key is that of loops, which are found best with
+    /// [`Detail::Branches`](crate::counting::Detail::Branches).
+    pub fn asks_loops(&self) -> bool {
+        let keys = self.rows.iter().chain(&self.columns).chain(self.filters.iter().map(|filter| &filter.key));
+        keys.into_iter().any(|key| *key == Dimension::Loop)
+    }
 }
 
 /// Executed instructions that have the same values of all keys.
@@ -93,6 +103,9 @@ pub enum MixError {
 /// Value of instruction keys where the code was not read.
 pub const UNREADABLE: &str = "[unreadable]";
 
+/// Value of the key of loops where code is in none.
+pub const NO_LOOP: &str = "[no loop]";
+
 const MAX_KEYS: usize = 12;
 type Ids = [u32; MAX_KEYS];
 
@@ -101,6 +114,12 @@ type Ids = [u32; MAX_KEYS];
 /// # Errors
 /// The query has no rows, or more keys than a mix can have.
 pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
+    let loops = if query.asks_loops() { LoopTable::of(analysis, query.threads) } else { LoopTable::default() };
+    mix_with_loops(analysis, query, &loops)
+}
+
+/// The same, with loops that have been looked for.
+pub(crate) fn mix_with_loops(analysis: &Analysis, query: &Query, loops: &LoopTable) -> Result<Mix, MixError> {
     if query.rows.is_empty() {
         return Err(MixError::NoRows);
     }
@@ -126,6 +145,7 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
         keys,
         shown,
         query,
+        loops,
         filters,
         values: Values::default(),
         of_kinds: HashMap::new(),
@@ -133,8 +153,8 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
     };
     let needs_source = pivot.keys.iter().any(|key| key.is_of_source());
     let sources = if needs_source { Sources::read(analysis, query.threads) } else { Sources::default() };
-    for module in &analysis.counted {
-        pivot.add_module(analysis, module, &sources.of(module));
+    for (index, module) in analysis.counted.iter().enumerate() {
+        pivot.add_module(analysis, (index, module), &sources.of(module));
     }
     for filter in pivot.filters.iter_mut().filter(|filter| filter.key != Dimension::Function) {
         unmatched.extend(filter.resolve(&pivot.values.seen(&filter.key, &pivot.keys)));
@@ -159,6 +179,8 @@ struct Pivot<'a> {
     /// Whether a key is of the form of instructions.
     with_form: bool,
     query: &'a Query,
+    /// Empty where no key is of them.
+    loops: &'a LoopTable,
     /// Those of the query, whose functions have been looked for.
     filters: Vec<Filter>,
     values: Values,
@@ -201,7 +223,7 @@ impl Values {
 }
 
 impl Pivot<'_> {
-    fn add_module(&mut self, analysis: &Analysis, module: &CountedModule, source: &SourceOf<'_>) {
+    fn add_module(&mut self, analysis: &Analysis, (place, module): (usize, &CountedModule), source: &SourceOf<'_>) {
         // Executions of each block by group, in order of blocks, so that every block is decoded once.
         let mut counts: Vec<(u32, GroupId, f64, &Sampled)> = Vec::with_capacity(module.counts.sums.len());
         module.for_each_group_count(&analysis.scale, |group, block, count, sampled| {
@@ -223,6 +245,11 @@ impl Pivot<'_> {
                         *functions.entry(module.function_id(block.index)).or_insert_with(|| {
                             self.values.id(&module.function_name(block.index).unwrap_or(UNREADABLE.into()))
                         })
+                    }
+                    Some(Dimension::Loop) => {
+                        let innermost = self.loops.innermost(place, block.index);
+                        let outside = if module.is_read() { NO_LOOP } else { UNREADABLE };
+                        self.values.id(innermost.map_or(outside, |one| &one.name))
                     }
                     Some(Dimension::Module) => self.values.id(&analysis.modules.get(module.counts.module).path),
                     Some(Dimension::Chosen) => self.values.id(block.count.chosen.as_str()),

@@ -52,6 +52,7 @@ impl Dimension {
             | Dimension::SourceFunction
             | Dimension::File
             | Dimension::Line
+            | Dimension::Loop
             | Dimension::Module
             | Dimension::Process
             | Dimension::Thread
