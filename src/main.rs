@@ -32,7 +32,7 @@ Examples:
   hbbp record -o run.data -- ./server     record, and pass on the exit status
   hbbp blocks run.data --top 20           the most executed basic blocks
   hbbp annotate run.data -f main          instructions with their counts, branches and loops
-  hbbp mix run.data --rows isa --columns packing
+  hbbp vectorization run.data             is it vectorized? which functions are not?
   hbbp report run.data -o report.html     all of it as a page for the browser
   hbbp export --format bolt run.data -o server.fdata
   hbbp doctor                             what this machine offers, and what would give more
@@ -51,6 +51,8 @@ enum Command {
     Again(commands::again::Args),
     /// Print the instruction mix as a pivot table
     Mix(commands::mix::Args),
+    /// Say which part of the floating-point and vector work is scalar, and in which functions and loops
+    Vectorization(commands::vectorization::Args),
     /// Print how often every basic block ran
     Blocks(commands::blocks::Args),
     /// Print the hottest functions, instruction by instruction, with counts, branches and loops
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::Control(args) => commands::control::run(&args),
         Command::Again(args) => commands::again::run(&args),
         Command::Mix(args) => commands::mix::run(&args),
+        Command::Vectorization(args) => commands::vectorization::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
         Command::Annotate(args) => commands::annotate::run(&args),
         Command::Report(args) => commands::report::run(&args),

@@ -337,21 +337,9 @@ fn the_guide_shows_what_is_printed() {
     assert!(guide.contains(&shown), "docs/guide/annotate.md does not have\n{shown}");
 }
 
-/// What `hbbp annotate` prints on a terminal of so many columns.
 fn on_terminal(columns: usize, variables: &str, arguments: &[String]) -> Option<String> {
-    if !support::has("script") {
-        return None;
-    }
-    let quoted: Vec<String> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
-    let command = format!(
-        "stty rows 24 cols {columns}; TERM=xterm {variables} '{}' annotate {} 2>/dev/null",
-        env!("CARGO_BIN_EXE_hbbp"),
-        quoted.join(" ")
-    );
-    let output = Command::new("script").args(["-qec", &command, "/dev/null"]).env_remove("NO_COLOR").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n");
-    assert!(output.status.success(), "{text}");
-    Some(text)
+    let arguments = arguments.iter().map(String::as_str);
+    support::on_terminal(columns, variables, &["annotate"].into_iter().chain(arguments).collect::<Vec<_>>())
 }
 
 #[test]

@@ -15,6 +15,7 @@
 //! truth/       exact counts by instrumentation, to measure the others against
 //! uncertainty/ how far counts can be from the truth
 //! validation/  the errors of an analysis against exact counts
+//! vectorization/  which part of floating-point and vector work is scalar, by function and loop
 //! ```
 //!
 //! The analyzer reads files only: it never talks to the kernel.
@@ -39,6 +40,7 @@ pub mod sample_profile;
 pub mod truth;
 pub mod uncertainty;
 pub mod validation;
+pub mod vectorization;
 
 pub use analysis::{Analysis, CountedBlock, CountedModule, GroupCount, Options, Origin, Summary, analyze};
 pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, NoCode, Refused};

@@ -8,7 +8,7 @@ mod numbers;
 mod order;
 mod query;
 mod table;
-mod unmatched;
+pub(super) mod unmatched;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -28,7 +28,8 @@ use crate::taxonomies::with_files;
 use nested::{Line, Node, for_each_line, nested};
 use numbers::Number;
 use order::{Order, title_of};
-use query::{group_by, query, query_options};
+pub(super) use query::group_by;
+use query::{query, query_options};
 
 /// Print the instruction mix as a pivot table
 #[derive(clap::Args)]

@@ -21,3 +21,4 @@ pub mod taxonomy;
 pub mod train;
 pub mod truth;
 pub mod validate;
+pub mod vectorization;

@@ -19,6 +19,8 @@ pub enum Align {
 pub struct Table {
     aligns: Vec<Align>,
     dispensable: Vec<usize>,
+    /// Columns are left out before names are cut to less.
+    readable_name: usize,
     rows: Vec<Vec<String>>,
 }
 
@@ -31,12 +33,18 @@ impl Table {
     /// A table with these columns.
     pub fn new(columns: Vec<(String, Align)>) -> Self {
         let (titles, aligns) = columns.into_iter().unzip();
-        Table { aligns, dispensable: Vec::new(), rows: vec![titles] }
+        Table { aligns, dispensable: Vec::new(), readable_name: LEAST_NAME, rows: vec![titles] }
     }
 
     /// Names columns that are left out, the first of them first, where not even cut names make the table fit.
     pub fn dispense_with(mut self, columns: Vec<usize>) -> Self {
         self.dispensable = columns;
+        self
+    }
+
+    /// Leaves dispensable columns out before names are cut to less than so many columns.
+    pub fn with_names_of(mut self, readable: usize) -> Self {
+        self.readable_name = readable;
         self
     }
 
@@ -72,7 +80,7 @@ impl Table {
             .collect();
         let mut shown: Vec<usize> = (0..widths.len()).collect();
         let least = |column: &usize| match self.aligns[*column] {
-            Align::Left => widths[*column].min(LEAST_NAME) + GAP,
+            Align::Left => widths[*column].min(self.readable_name) + GAP,
             Align::Right => widths[*column] + GAP,
         };
         for leave_out in &self.dispensable {

@@ -29,3 +29,20 @@ pub fn stdout_of(command: &[&str], fixture: &Fixture) -> String {
     let input = fixture.input();
     stdout(&[command, &input.each_ref().map(String::as_str)].concat())
 }
+
+/// What `hbbp` prints on a terminal of so many columns, with these variables; `None` (said loudly) where there is no `script`.
+pub fn on_terminal(columns: usize, variables: &str, arguments: &[&str]) -> Option<String> {
+    if !has("script") {
+        return None;
+    }
+    let quoted: Vec<String> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
+    let command = format!(
+        "stty rows 24 cols {columns}; TERM=xterm {variables} '{}' {} 2>/dev/null",
+        env!("CARGO_BIN_EXE_hbbp"),
+        quoted.join(" ")
+    );
+    let output = Command::new("script").args(["-qec", &command, "/dev/null"]).env_remove("NO_COLOR").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n");
+    assert!(output.status.success(), "{text}");
+    Some(text)
+}

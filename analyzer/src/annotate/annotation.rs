@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Analysis;
 use crate::address::Svma;
-use crate::annotate::control::blocks_by_symbol;
 use crate::annotate::function::{AnnotatedFunction, Code as FunctionCode};
+use crate::annotate::graph::blocks_by_symbol;
 use crate::annotate::place::Places;
 use crate::annotate::ranking::{Ranked, ranking};
 use crate::annotate::source::{self, Inlined, SourcePlace};

@@ -1,6 +1,6 @@
 //! The blocks of a function as a graph: which ways the code states, and which were seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use iced_x86::Instruction;
 
@@ -33,6 +33,11 @@ impl<'a> Graph<'a> {
     /// The blocks, by node.
     pub fn blocks(&self) -> &[&'a Block] {
         &self.of
+    }
+
+    /// Indices of the blocks in their module, by node.
+    pub fn indices(&self) -> &[usize] {
+        self.indices
     }
 
     /// The node that a function with that symbol is entered at.
@@ -131,4 +136,18 @@ pub(super) fn stated_target(block: &Block, last: &Instruction) -> Option<Svma> {
     let is_direct = matches!(block.terminator, Terminator::Conditional | Terminator::Jump | Terminator::Call);
     let target = last.near_branch_target();
     (is_direct && last.ip() == block.last.0 && target != 0).then_some(Svma(target))
+}
+
+/// The blocks of the functions with these symbols, by index.
+pub(super) fn blocks_by_symbol(
+    code: &AnalysedModule,
+    symbols: impl Iterator<Item = Svma>,
+) -> HashMap<Svma, Vec<usize>> {
+    let mut blocks: HashMap<Svma, Vec<usize>> = symbols.map(|symbol| (symbol, Vec::new())).collect();
+    for (index, block) in code.blocks.blocks().iter().enumerate() {
+        if let Some(of) = blocks.get_mut(&code.functions.get(block.function).symbol) {
+            of.push(index);
+        }
+    }
+    blocks
 }

@@ -6,15 +6,17 @@
 //! function    both           -> AnnotatedFunction: blocks by address, their instructions and branches
 //! graph       blocks, ways   -> the ways within a function, how often control came to it
 //! loops       blocks, ways   -> natural loops, how they nest
-//! control     all of that    -> calls of all functions, the loops of all blocks: for mixes
+//! call_table  ways           -> how often each function was called
+//! loop_table  all functions  -> the innermost loop of each block
 //! source      DWARF          -> places in the source, what was inlined where
 //! texts       files          -> the text of lines
 //! ```
 
 mod annotation;
-mod control;
+mod call_table;
 mod function;
 mod graph;
+mod loop_table;
 mod loops;
 mod place;
 mod ranking;
@@ -23,9 +25,11 @@ mod texts;
 mod ways;
 
 pub use annotation::{Annotation, NoFunction, Query, annotate};
-pub(crate) use control::{Control, in_function};
+pub(crate) use call_table::calls_of_functions;
 pub use function::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Edge, Seen, Target};
+pub use loop_table::{LoopPlace, LoopTable};
 pub use place::Place;
+pub(crate) use place::in_function;
 pub use ranking::Ranked;
 pub use source::{Inlined, SourcePlace};
 pub use texts::SourceTexts;

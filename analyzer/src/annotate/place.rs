@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::Analysis;
 use crate::address::Svma;
-use crate::annotate::in_function;
 use crate::code::{FunctionId, demangle};
 use crate::counting::{AnalysedModule, Code};
 use crate::flow::{AnalysedFlow, ModuleAddress, base_name};
@@ -36,6 +35,15 @@ impl Place {
             Some(function) => in_function(function, self.offset as i64),
             None => format!("{}+{:#x}", base_name(&self.module), self.address.0),
         }
+    }
+}
+
+/// A place in a function of that name: `main`, `main+0x20`.
+pub(crate) fn in_function(name: &str, offset: i64) -> String {
+    match offset {
+        0 => name.to_owned(),
+        offset if offset < 0 => format!("{name}-{:#x}", offset.unsigned_abs()),
+        offset => format!("{name}+{offset:#x}"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::Analysis;
 use crate::address::Svma;
-use crate::annotate::Control;
+use crate::annotate::calls_of_functions;
 
 /// Calls of all functions that ran. Functions of one name are one; where calls of one of them are not known, those of the name are not.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,7 +15,8 @@ pub struct Calls {
 }
 
 impl Calls {
-    pub(super) fn of(analysis: &Analysis, control: &Control) -> Self {
+    pub(super) fn of(analysis: &Analysis) -> Self {
+        let of_functions = calls_of_functions(analysis);
         let mut calls = Calls::default();
         for (index, module) in analysis.counted.iter().enumerate() {
             let path = &analysis.modules.get(module.counts.module).path;
@@ -24,7 +25,7 @@ impl Calls {
                 ran.filter_map(|block| Some((module.function_symbol(block)?, block))).collect();
             for (symbol, block) in by_symbol {
                 let Some(name) = module.function_name(block) else { continue };
-                let called = control.calls(index, symbol);
+                let called = of_functions.get(&(index, symbol)).copied().flatten();
                 let of_module = calls.by_module.entry(path.clone()).or_default();
                 for sums in [of_module, &mut calls.by_name] {
                     let sum = sums.entry(name.clone()).or_insert(Some(0.0));

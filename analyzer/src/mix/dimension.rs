@@ -63,7 +63,7 @@ dimensions! {
     Line: Source = "line",
     /// The call that inlined the code, as `file:line`; `none` of what was not inlined.
     InlinedAt: Source = "inlined-at",
-    /// The innermost loop, by the place of its header: `main+0x20`; `none` outside of loops.
+    /// The innermost loop, as `function:line`, or `function@address` without debug information.
     Loop: Block = "loop",
     /// How many loops it is in.
     LoopDepth: Block = "loop-depth",
@@ -160,8 +160,8 @@ impl Dimension {
         matches!(self.subject(), Subject::Instruction | Subject::Source | Subject::Place)
     }
 
-    /// Whether the way that control takes through a function tells it: complete if branches were counted, too.
-    pub fn is_of_control(self) -> bool {
+    /// Whether loops tell it.
+    pub fn is_of_loops(self) -> bool {
         matches!(self, Dimension::Loop | Dimension::LoopDepth)
     }
 

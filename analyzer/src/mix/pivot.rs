@@ -6,7 +6,7 @@ use std::ops::Range;
 use iced_x86::{FlowControl, Instruction};
 
 use crate::address::Svma;
-use crate::annotate::{Control, in_function};
+use crate::annotate::{LoopTable, in_function};
 use crate::code::instructions;
 use crate::counting::{Code, GroupId};
 use crate::mix::branches::{Branches, Taken};
@@ -41,9 +41,14 @@ impl Query {
         self.rows.iter().chain(&self.columns).chain(self.filters.iter().map(|filter| &filter.key))
     }
 
+    /// Whether any key is of loops, which are found best with [`Detail::Branches`](crate::counting::Detail::Branches).
+    pub fn asks_loops(&self) -> bool {
+        self.keys().filter_map(Key::dimension).any(Dimension::is_of_loops)
+    }
+
     /// Whether it matters where branches went.
     pub fn needs_branches(&self) -> bool {
-        self.calls || self.taken || self.keys().filter_map(Key::dimension).any(Dimension::is_of_control)
+        self.calls || self.taken || self.asks_loops()
     }
 }
 
@@ -148,6 +153,9 @@ pub enum MixError {
 /// Value of instruction keys where the code was not read.
 pub const UNREADABLE: &str = "[unreadable]";
 
+/// Value of the key of loops where code is in none.
+pub const NO_LOOP: &str = "[no loop]";
+
 const MAX_KEYS: usize = 12;
 type Ids = [u32; MAX_KEYS];
 
@@ -156,6 +164,12 @@ type Ids = [u32; MAX_KEYS];
 /// # Errors
 /// The query has no rows, or more keys than a mix can have.
 pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
+    let loops = if query.asks_loops() { LoopTable::of(analysis, query.threads) } else { LoopTable::default() };
+    mix_with_loops(analysis, query, &loops)
+}
+
+/// The same, with loops that have been looked for.
+pub(crate) fn mix_with_loops(analysis: &Analysis, query: &Query, loops: &LoopTable) -> Result<Mix, MixError> {
     if query.rows.is_empty() {
         return Err(MixError::NoRows);
     }
@@ -181,10 +195,10 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
         keys,
         shown,
         query,
+        loops,
         filters,
         values: Values::default(),
         of_kinds: HashMap::new(),
-        control: if query.needs_branches() { Control::of(analysis) } else { Control::default() },
         sums: HashMap::new(),
     };
     let needs_source = pivot.keys.iter().any(|key| key.is_of_source());
@@ -195,7 +209,7 @@ pub fn mix(analysis: &Analysis, query: &Query) -> Result<Mix, MixError> {
     for filter in pivot.filters.iter_mut().filter(|filter| filter.key != Dimension::Function) {
         unmatched.extend(filter.resolve(&pivot.values.seen(&filter.key, &pivot.keys)));
     }
-    let calls = if query.calls { Calls::of(analysis, &pivot.control) } else { Calls::default() };
+    let calls = if query.calls { Calls::of(analysis) } else { Calls::default() };
     Ok(Mix { unmatched, notes: sources.notes(), calls, ..pivot.finish(analysis.design) })
 }
 
@@ -216,13 +230,13 @@ struct Pivot<'a> {
     /// Whether a key is of the form of instructions.
     with_form: bool,
     query: &'a Query,
+    /// Empty where no key is of them.
+    loops: &'a LoopTable,
     /// Those of the query, whose functions have been looked for.
     filters: Vec<Filter>,
     values: Values,
     /// The values of attributes, by kind of instruction.
     of_kinds: HashMap<Kind, Ids>,
-    /// Calls and loops, where these are asked for.
-    control: Control,
     sums: HashMap<Ids, Sum>,
 }
 
@@ -290,9 +304,7 @@ impl Pivot<'_> {
         let was_taken = |block: &CountedBlock| branches.within(block.start..block.end).count > 0.0;
         counts.retain(|count| count.count > 0.0 || was_taken(count.block));
         counts.sort_unstable_by_key(|count| (count.block.index, count.group));
-        let of_function = |key: &Key| {
-            [Dimension::Function, Dimension::Loop, Dimension::BranchSite].iter().any(|dimension| key == dimension)
-        };
+        let of_function = |key: &Key| *key == Dimension::Function || *key == Dimension::BranchSite;
         let names_functions = self.keys.iter().any(of_function);
         let mut functions: HashMap<u32, u32> = HashMap::new();
         let mut parts: Vec<Part> = Vec::new();
@@ -315,16 +327,13 @@ impl Pivot<'_> {
                     }
                     Some(Dimension::BlockLength) => self.values.id(UNREADABLE),
                     Some(Dimension::Loop | Dimension::LoopDepth) if !module.is_read() => self.values.id(UNREADABLE),
-                    Some(Dimension::LoopDepth) => {
-                        let depth = self.control.innermost(at, block.index).map_or(0, |of| of.depth);
-                        self.values.id(&depth.to_string())
-                    }
                     Some(Dimension::Loop) => {
-                        let innermost = self.control.innermost(at, block.index);
-                        let name = innermost.map(|of| {
-                            in_function(&self.values.texts[function.unwrap_or_default() as usize], of.header)
-                        });
-                        self.values.id(name.as_deref().unwrap_or(NONE))
+                        let innermost = self.loops.innermost(at, block.index);
+                        self.values.id(innermost.map_or(NO_LOOP, |one| &one.name))
+                    }
+                    Some(Dimension::LoopDepth) => {
+                        let depth = self.loops.innermost(at, block.index).map_or(0, |one| one.depth);
+                        self.values.id(&depth.to_string())
                     }
                     _ => 0,
                 };

@@ -93,6 +93,27 @@ impl Design {
         let half_width = (half_width * half_width - less * less + more * more).sqrt();
         Interval { half_width: Some(half_width), by_chance: Some(more), ..interval }
     }
+
+    /// The interval of the part that one of two kinds of the same code has of both, where `rest` is the other one. That both were seen seldom does
+    /// not matter as far as they were seen together: what was only ever of one kind is wholly of it. It is at least what code that was never
+    /// seen can take away from it.
+    pub fn part(&self, part: (f64, &Sampled), rest: (f64, &Sampled)) -> Interval {
+        let both = part.1.replicates.zip(&rest.1.replicates, |one, other| one + other);
+        let value = ratio(part.0, part.0 + rest.0);
+        let replicates = part.1.replicates.zip(&both, |part, both| if both > 0.0 { part / both } else { value });
+        // All slices are said to have seen it, so that the width is that of the replicates alone.
+        let interval = self.interval(value, &Sampled { replicates, seen: self.slices });
+        let rests_on_little = part.1.seen.or(rest.1.seen).len() < Interval::FEW;
+        let (Some(half_width), Some(jackknife)) = (interval.half_width, interval.by_chance) else {
+            return Interval { rests_on_little, ..interval };
+        };
+        let slices = self.slices.len();
+        let seldom = [part.1, rest.1].map(|sampled| rare(sampled.seen.len(), slices));
+        let by_seldom = value * (1.0 - value) * seldom[0].hypot(seldom[1]);
+        let by_chance = jackknife.max(by_seldom).max(value * unseen(self.observations));
+        let half_width = (half_width * half_width - jackknife * jackknife + by_chance * by_chance).sqrt();
+        Interval { half_width: Some(half_width), by_chance: Some(by_chance), rests_on_little }
+    }
 }
 
 /// How the replicates of counts are made from the sums of a recording.

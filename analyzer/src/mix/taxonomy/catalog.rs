@@ -12,10 +12,11 @@ use super::{Group, Taxonomy};
 const MOST_CONDITIONS: usize = 64;
 
 /// Those that come with the program, by file.
-const BUILT_IN: [(&str, &str); 9] = [
+const BUILT_IN: [(&str, &str); 10] = [
     ("long-latency.toml", include_str!("built-in/long-latency.toml")),
     ("synchronization.toml", include_str!("built-in/synchronization.toml")),
     ("vectorization.toml", include_str!("built-in/vectorization.toml")),
+    ("vector-work.toml", include_str!("built-in/vector-work.toml")),
     ("memory-traffic.toml", include_str!("built-in/memory-traffic.toml")),
     ("control-flow.toml", include_str!("built-in/control-flow.toml")),
     ("cryptography.toml", include_str!("built-in/cryptography.toml")),

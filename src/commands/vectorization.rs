@@ -1,0 +1,126 @@
+//! `hbbp vectorization`: is it vectorized?
+
+mod answer;
+mod csv;
+mod json;
+mod table;
+
+use std::process::ExitCode;
+
+use analyzer::counting::Detail;
+use analyzer::mix;
+use analyzer::mix::{Filter, Taxonomies};
+use analyzer::uncertainty::Interval;
+use analyzer::vectorization::{Domain, Query, Vectorization, vectorization};
+
+use crate::commands::mix::{group_by, unmatched};
+use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
+use crate::output;
+use crate::output::{Format, Head, HeadArgs, OutputArgs, Precision, write_to};
+use crate::usage::wrong_usage;
+
+/// Say which part of the floating-point and vector work is scalar, and in which functions and loops
+///
+/// Floating-point work is counted in operations: one for each element of a vector, two for multiply and add in one. Work on vectors of
+/// integers is counted in instructions. Moves are no work. Functions with the most scalar floating-point operations come first.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A row for each loop instead of one for each function
+    #[arg(long)]
+    loops: bool,
+
+    /// Keep only instructions with these values, as `hbbp mix --filter` does: key=value, key=one,other, key~regex, key>=number
+    #[arg(long = "filter", value_name = "COMPARISON")]
+    filters: Vec<String>,
+
+    /// Print only the first N rows; 0 prints all [default: 40 in a table, all in csv and json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    #[command(flatten)]
+    input: InputArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    #[command(flatten)]
+    head: HeadArgs,
+}
+
+const READER: Reader = Reader { name: "hbbp vectorization", reads: Reads::Flows, records: true };
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp vectorization run.data                      which functions compute one number at a time?
+  hbbp vectorization run.data --loops --top 10     which loops?
+  hbbp vectorization --filter 'function=matmul*'   of these functions (reads hbbp.data)
+  hbbp vectorization --overhead 5 -- ./bench       record and print in one go
+  hbbp vectorization run.data --format json";
+
+/// All that the report is printed from.
+struct Report<'a> {
+    vectorization: &'a Vectorization,
+    head: &'a Head,
+    by_loop: bool,
+    top: usize,
+    width: Option<usize>,
+}
+
+/// Prints which part of the work of a recording is scalar.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let read = |text: &String| {
+        let wrong = |error| wrong_usage::<Args>(READER.name, format!("--filter: {error}"));
+        Filter::read(text, &Taxonomies::default()).unwrap_or_else(wrong)
+    };
+    let filters = args.filters.iter().map(read).collect();
+    let input = args.input.begin(&READER, None)?;
+    input.end(print(args, filters, &input))
+}
+
+fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result<()> {
+    let of_mix = mix::Query { filters: filters.clone(), ..mix::Query::default() };
+    let (by, by_loop) = (group_by(&of_mix), args.loops || of_mix.asks_loops());
+    let detail = if by_loop { Detail::Branches } else { Detail::Blocks };
+    let analysis = input.analyze_in_detail(by, detail)?;
+    let query = Query { by_loop: args.loops, filters, threads: args.input.analysis.threads() };
+    let result = vectorization(&analysis, &query)?;
+    let nothing = without_samples(&analysis);
+    nothing.iter().for_each(output::say);
+    let unmatched: Vec<String> = result.unmatched.iter().map(unmatched::sentence).collect();
+    if nothing.is_none() {
+        if result.all.instructions <= 0.0 && !query.filters.is_empty() {
+            let why = [&["no instruction passes the filters".to_owned()], unmatched.as_slice()].concat().join("; ");
+            anyhow::bail!("there is nothing to show: {why}");
+        }
+        unmatched.iter().for_each(output::say);
+    }
+    let mut head = Head::of(&analysis);
+    head.verbose = args.head.verbose;
+    head.precision = Precision::of(&analysis, shares(&result).into_iter());
+    if nothing.is_none() && !analysis.has_readable_code() {
+        head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
+        anyhow::bail!(
+            "the code of no module could be read, so nothing is known of its instructions: name the binaries with \
+             --binary [RECORDED=]FILE or --symfs DIR"
+        );
+    }
+    let report = Report {
+        vectorization: &result,
+        head: &head,
+        by_loop: args.loops,
+        top: args.output.format.rows(args.top),
+        width: args.output.width(),
+    };
+    write_to(args.output.file.as_deref(), |out| match args.output.format {
+        Format::Table => table::print(&report, out),
+        Format::Csv => csv::print(&report, out),
+        Format::Json => json::print(&report, out),
+    })
+}
+
+/// The shares of the rows in all floating-point operations, or where there are none, in the work on vectors of integers.
+fn shares(result: &Vectorization) -> Vec<(f64, Interval)> {
+    let domain = if result.all.flops() > 0.0 { Domain::Float } else { Domain::Integer };
+    result.rows.iter().filter_map(|row| result.share(&row.work, domain)).collect()
+}
