@@ -10,7 +10,11 @@ use crate::Error;
 
 pub(crate) enum RecordingBytes {
     /// `opened`: what the file system said of a file that was there before.
-    File { file: File, len: u64, opened: Option<Metadata> },
+    File {
+        file: File,
+        len: u64,
+        opened: Option<Metadata>,
+    },
     Bytes(Vec<u8>),
 }
 

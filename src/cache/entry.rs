@@ -45,3 +45,58 @@ pub fn read<T: DeserializeOwned>(key: &Key, bytes: &[u8]) -> Option<T> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use analyzer::counting::Detail;
+    use analyzer::recording::Subset;
+    use analyzer::{BinarySearch, Options};
+    use model::Rules;
+
+    use super::*;
+    use crate::cache::content::Content;
+
+    fn key(length: u64) -> Key {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(length).unwrap();
+        let options = Options {
+            search: BinarySearch::default(),
+            subset: Subset::Whole,
+            group_by: Default::default(),
+            detail: Detail::Blocks,
+            core: None,
+            threads: 1,
+            rules: &Rules::default(),
+        };
+        Key::of(&Content::of(&file, length, 1).unwrap(), &options, Detail::Blocks, &[]).unwrap()
+    }
+
+    #[test]
+    fn an_entry_is_of_its_key_and_whole_or_none() {
+        let value = (vec![1_u64, 2, 300], "text".to_owned(), Some(0.1_f64));
+        let bytes = written(&key(1), &value).unwrap();
+        let read = |bytes: &[u8]| read::<(Vec<u64>, String, Option<f64>)>(&key(1), bytes);
+        assert_eq!(read(&bytes), Some(value.clone()));
+        assert_eq!(super::read::<(Vec<u64>, String, Option<f64>)>(&key(2), &bytes), None, "that of another key");
+        for bit in 0..8 * bytes.len() {
+            let mut other = bytes.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(read(&other), None, "bit {bit}");
+        }
+        (0..bytes.len()).for_each(|length| assert_eq!(read(&bytes[..length]), None, "cut at {length}"));
+        assert_eq!(read(&[&bytes[..], &[0]].concat()), None);
+    }
+
+    /// Its digest is right, and its lengths are not.
+    #[test]
+    fn lengths_that_lie_take_no_memory() {
+        let of = |body: &[u8]| [&header(&key(1), body)[..], body].concat();
+        let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(read::<Vec<u64>>(&key(1), &of(&huge)), None);
+        assert_eq!(read::<Vec<[u64; 32]>>(&key(1), &of(&huge)), None);
+        assert_eq!(read::<String>(&key(1), &of(&huge)), None);
+        assert_eq!(read::<std::collections::HashMap<u64, u64>>(&key(1), &of(&huge)), None);
+        assert_eq!(read::<Vec<u64>>(&key(1), &of(&[2, 1, 1, 7])), None, "more than its value");
+        assert_eq!(read::<Vec<u64>>(&key(1), &of(&[2, 1, 1])), Some(vec![1, 1]));
+    }
+}

@@ -186,7 +186,10 @@ mod tests {
         let pipe = folder.path.join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
         fs::create_dir(folder.path.join("folder")).unwrap();
-        assert_eq!(["a", "link", "pipe", "folder"].map(|name| folder.read(name).is_some()), [true, false, false, false]);
+        assert_eq!(
+            ["a", "link", "pipe", "folder"].map(|name| folder.read(name).is_some()),
+            [true, false, false, false]
+        );
         fs::set_permissions(folder.path.join("a"), fs::Permissions::from_mode(0o606)).unwrap();
         assert_eq!(folder.read("a"), None);
     }

@@ -22,7 +22,9 @@ impl Key {
         let executable = FileIdentity::of(&fs::metadata("/proc/self/exe").ok()?);
         let version = (VERSION, env!("CARGO_PKG_VERSION"));
         // Their debugging form has all fields, those of later versions, too.
-        let text = format!("{version:?} {executable:?} {content:?} {search:?} {subset:?} {group_by:?} {detail:?} {core:?} {models:?}");
+        let text = format!(
+            "{version:?} {executable:?} {content:?} {search:?} {subset:?} {group_by:?} {detail:?} {core:?} {models:?}"
+        );
         Some(Key(hash(text.as_bytes())))
     }
 

@@ -27,7 +27,7 @@ use folder::Folder;
 use key::Key;
 
 /// Recordings that are shorter, in bytes, are analysed about as fast as their analysis is found.
-const LEAST_BYTES: u64 = 2 << 20;
+const LEAST_BYTES: u64 = 1 << 20;
 
 /// Where the analysis of a recording is kept, if it is.
 pub struct Cache<'a> {
@@ -84,5 +84,62 @@ impl<'a> Cache<'a> {
             return None;
         }
         self.folder.write(&key.name(), &entry::written(&key, &findings)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use analyzer::mix::{Query, mix};
+    use analyzer::recording::Subset;
+    use analyzer::uncertainty::Rows;
+    use analyzer::{BinaryOverride, BinarySearch, analyze};
+    use model::Rules;
+    use testing::Fixture;
+
+    use super::*;
+    use crate::output::Head;
+
+    /// A digest can be right and the rest wrong: where somebody made it so.
+    #[test]
+    fn findings_that_lie_are_refused_or_harmless() {
+        let fixture = Fixture::bursts("threads");
+        let recording = Recording::open(&fixture.recording).unwrap();
+        let named = BinaryOverride::new(Some(fixture.recorded_as.into()), fixture.binary.clone());
+        let search = BinarySearch { symfs: None, overrides: vec![named] };
+        let mut random = fastrand::Rng::with_seed(1);
+        for detail in [Detail::Branches, Detail::Calls] {
+            let options = Options {
+                search: search.clone(),
+                subset: Subset::Whole,
+                group_by: Default::default(),
+                detail,
+                core: None,
+                threads: 1,
+                rules: &Rules::default(),
+            };
+            let analysis = analyze(&recording, &options, &|_| ()).unwrap();
+            let later = SystemTime::now() + Duration::from_secs(60);
+            let bytes = postcard::to_stdvec(&Findings::of(&analysis, later).unwrap()).unwrap();
+            let mut used = 0;
+            for _ in 0..300 {
+                let mut other = bytes.clone();
+                for _ in 0..random.usize(1..4) {
+                    let at = random.usize(..other.len());
+                    other[at] = random.u8(..);
+                }
+                let Ok((findings, _)) = postcard::take_from_bytes::<Findings<'_>>(&other) else { continue };
+                let Some(analysis) = findings.into_analysis(&recording, &search, 1) else { continue };
+                used += 1;
+                let _ = mix(&analysis, &Query::default());
+                let _ = (Rows::of(&analysis), Head::of(&analysis));
+                if let Some(calls) = &analysis.calls {
+                    assert!(calls.contexts().len() < 1 << 20);
+                }
+                let _ = analysis.into_flow_by_choice();
+            }
+            assert!(used > 0, "most changes are of numbers that may have any value");
+        }
     }
 }

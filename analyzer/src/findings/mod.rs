@@ -66,13 +66,10 @@ struct FlowFindings<'a> {
 impl<'a> Findings<'a> {
     /// Of an analysis that began at that time. `None` where a later change of a file could not be told: it changed just before, or is none.
     pub fn of(analysis: &'a Analysis, began: SystemTime) -> Option<Self> {
-        let counted: Option<Vec<_>> =
-            analysis.counted.iter().map(|module| ModuleFindings::of(module, began)).collect();
+        let counted: Option<Vec<_>> = analysis.counted.iter().map(|module| ModuleFindings::of(module, began)).collect();
         let flow = analysis.flow.as_ref();
-        let flow = flow.map(|flow| FlowFindings {
-            flow: Cow::Borrowed(flow.flow()),
-            indexes: Cow::Borrowed(flow.indexes()),
-        });
+        let flow =
+            flow.map(|flow| FlowFindings { flow: Cow::Borrowed(flow.flow()), indexes: Cow::Borrowed(flow.indexes()) });
         Some(Findings {
             modules: Cow::Borrowed(&analysis.modules),
             counted: counted?,
@@ -98,9 +95,8 @@ impl<'a> Findings<'a> {
         let modules = modules.into_owned();
         let search = search.among(modules.iter().map(|(_, module)| module));
         // Where a module was read, what comes after it is what is no code of it.
-        let is_rest: Vec<bool> = (0..counted.len())
-            .map(|index| index > 0 && counted[index - 1].module == counted[index].module)
-            .collect();
+        let is_rest: Vec<bool> =
+            (0..counted.len()).map(|index| index > 0 && counted[index - 1].module == counted[index].module).collect();
         let work: Vec<_> = counted.into_iter().zip(is_rest).collect();
         let counted: Option<Vec<CountedModule>> =
             in_parallel(work, threads, |(module, is_rest)| module.with_code(is_rest, &modules, &search))
