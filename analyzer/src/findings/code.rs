@@ -17,7 +17,7 @@ use crate::recording::ModuleTable;
 /// The code of a module.
 #[derive(Serialize, Deserialize)]
 pub(super) enum CodeFindings<'a> {
-    Read { file: FoundFile<'a>, observed: Cow<'a, Observed> },
+    Read { file: Box<FoundFile<'a>>, observed: Cow<'a, Observed> },
     Unread { why: Cow<'a, str>, blocks: Cow<'a, [UnreadBlock]> },
 }
 
@@ -58,7 +58,7 @@ impl<'a> ModuleFindings<'a> {
         let CountedModule { counts, blocks, sampled } = module;
         let code = match &counts.code {
             Code::Read(code) => CodeFindings::Read {
-                file: FoundFile::of(&code.binary).filter(|file| file.tells_changes_after(began))?,
+                file: FoundFile::of(&code.binary).filter(|file| file.tells_changes_after(began)).map(Box::new)?,
                 observed: Cow::Borrowed(&code.observed),
             },
             Code::Unread { why, blocks } => {
@@ -89,7 +89,7 @@ impl<'a> ModuleFindings<'a> {
         let code = match code {
             CodeFindings::Read { file, observed } => {
                 let binary = search.open(modules.get(module)).ok()?;
-                if FoundFile::of(&binary)? != file {
+                if FoundFile::of(&binary)? != *file {
                     return None;
                 }
                 Code::Read(Arc::new(AnalysedModule::new(binary, |_| observed.into_owned())))
