@@ -90,7 +90,7 @@ fn every_report_is_the_same_with_and_without() {
         &["mix", "--format", "json", "--rows", "phase,module", "--columns", "packing"],
         &["blocks", "--format", "json"],
         &["annotate", "--format", "json"],
-        &["annotate", "--source"],
+        &["annotate", "--format", "csv"],
         &["export", "--format", "bolt", "-o", "-"],
         &["export", "--format", "llvm-profgen", "-o", "-"],
         &["export", "--format", "folded", "-o", "-"],
@@ -119,7 +119,7 @@ fn every_report_is_the_same_with_and_without() {
 
 #[test]
 fn options_have_entries_of_their_own_and_threads_have_not() {
-    let place = Place::new(&Fixture::bursts("threads"));
+    let place = Place::new(&Fixture::bursts("objects"));
     assert!(!place.mix_hits(&["--no-cache"]));
     assert!(place.entries().is_empty());
     assert!(!place.mix_hits(&[]));
@@ -144,7 +144,7 @@ fn options_have_entries_of_their_own_and_threads_have_not() {
 /// What has branches is used for a mix, too.
 #[test]
 fn a_mix_is_made_of_what_annotate_found() {
-    let place = Place::new(&Fixture::bursts("threads"));
+    let place = Place::new(&Fixture::bursts("objects"));
     place.analyse(&["annotate"]);
     assert!(place.mix_hits(&[]));
     assert_eq!(place.entries().len(), 1);
@@ -152,7 +152,7 @@ fn a_mix_is_made_of_what_annotate_found() {
 
 #[test]
 fn a_recording_is_known_by_its_content() {
-    let place = Place::new(&Fixture::bursts("threads"));
+    let place = Place::new(&Fixture::bursts("objects"));
     assert!(!place.mix_hits(&[]));
     let copy = place.path("copy.data");
     fs::copy(&place.recording, &copy).unwrap();
@@ -171,7 +171,7 @@ fn a_recording_is_known_by_its_content() {
 
 #[test]
 fn a_binary_that_comes_goes_or_is_replaced_is_seen() {
-    let fixture = Fixture::bursts("threads");
+    let fixture = Fixture::bursts("objects");
     let place = Place::new(&fixture);
     let (root, outside) = (place.path("root"), place.path("outside"));
     [&root, &outside].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
@@ -211,7 +211,7 @@ fn a_binary_that_comes_goes_or_is_replaced_is_seen() {
 
 #[test]
 fn a_debug_file_that_appears_is_seen() {
-    let fixture = Fixture::bursts("threads");
+    let fixture = Fixture::bursts("objects");
     let place = Place::new(&fixture);
     let symfs = ["--symfs", "root"];
     fs::create_dir(place.path("root")).unwrap();
@@ -234,7 +234,7 @@ fn a_debug_file_that_appears_is_seen() {
 
 #[test]
 fn another_executable_uses_nothing() {
-    let place = Place::new(&Fixture::bursts("threads"));
+    let place = Place::new(&Fixture::bursts("objects"));
     assert!(!place.mix_hits(&[]));
     let other = place.path("other-hbbp");
     fs::copy(env!("CARGO_BIN_EXE_hbbp"), &other).unwrap();
@@ -245,7 +245,7 @@ fn another_executable_uses_nothing() {
 
 #[test]
 fn damaged_entries_are_found_anew() {
-    let place = Place::new(&Fixture::bursts("threads"));
+    let place = Place::new(&Fixture::bursts("objects"));
     let without = place.analyse(&["mix", "--no-cache", "--format", "json"]);
     place.analyse(&["mix"]);
     let [entry] = &place.entries()[..] else { panic!("one entry") };
@@ -274,7 +274,7 @@ fn damaged_entries_are_found_anew() {
 
 #[test]
 fn several_at_the_same_time_are_no_trouble() {
-    let place = Place::new(&Fixture::bursts("threads"));
+    let place = Place::new(&Fixture::bursts("objects"));
     let arguments = ["mix", "--format", "json", "--binary", &place.binary];
     let expected = place.run(&[&arguments[..], &["--no-cache"]].concat());
     let running: Vec<_> = (0..4)
@@ -292,7 +292,7 @@ fn several_at_the_same_time_are_no_trouble() {
 
 #[test]
 fn without_a_folder_all_works_as_ever() {
-    let place = Place::new(&Fixture::bursts("threads"));
+    let place = Place::new(&Fixture::bursts("objects"));
     let arguments = ["mix", "--format", "json", "--binary", &place.binary];
     let expected = place.run(&[&arguments[..], &["--no-cache"]].concat());
     fs::write(place.path("file"), "").unwrap();
@@ -315,7 +315,7 @@ fn without_a_folder_all_works_as_ever() {
 /// Small recordings, and those that nobody can come back to.
 #[test]
 fn what_does_not_pay_is_not_kept() {
-    let fixture = Fixture::bursts("threads");
+    let fixture = Fixture::bursts("objects");
     let place = Place::new(&fixture);
     let small = Fixture::simulated("ivy-bridge").recording;
     let small = small.to_str().unwrap();
