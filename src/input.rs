@@ -18,6 +18,7 @@ use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Option
 use anyhow::{Context, bail};
 use perfdata::{Features, Recording};
 
+use crate::cache::Cache;
 use crate::commands::record::{self, CommandOutput, Recorded, SAMPLING, SamplingArgs, Wanted};
 use crate::models::{self, Chosen};
 use crate::output;
@@ -60,6 +61,10 @@ pub struct AnalysisArgs {
     /// Threads to work with; the result is the same for any number [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+
+    /// Analyse anew, and keep nothing: else what an analysis of a large recording found is kept in ~/.cache/hbbp for the next report
+    #[arg(long)]
+    no_cache: bool,
 }
 
 /// Where the recording comes from, and how it is analysed.
@@ -297,7 +302,7 @@ impl AnalysisArgs {
     /// Analyses a recording, or a part of one. One without samples is said to be so, and has nothing to show.
     pub fn analyze(
         &self,
-        Chosen { rules, pair }: &Chosen,
+        Chosen { rules, pair, made_of }: &Chosen,
         recording: &Recording,
         group_by: GroupBy,
         detail: Detail,
@@ -308,9 +313,17 @@ impl AnalysisArgs {
         }
         let threads = self.threads();
         let options = Options { search: self.search(), subset, group_by, detail, core: self.core, threads, rules };
-        let progress = Progress::new();
-        let mut analysis = analyze(recording, &options, &|step| progress.step(step))?;
-        drop(progress);
+        let cache = if self.no_cache { None } else { Cache::of(recording, threads) };
+        let mut analysis = match cache.as_ref().and_then(|cache| cache.find(&options, made_of)) {
+            Some(analysis) => analysis,
+            None => {
+                let progress = Progress::new();
+                let analysis = analyze(recording, &options, &|step| progress.step(step))?;
+                drop(progress);
+                cache.iter().for_each(|cache| cache.keep(&analysis, &options, made_of));
+                analysis
+            }
+        };
         if let Some(nothing) = without_samples(&analysis) {
             analysis.summary.shortcomings.push(nothing);
             return Ok(analysis);
@@ -351,6 +364,12 @@ impl AnalysisArgs {
             let mut kept = tempfile::NamedTempFile::new().context("a file for what standard input has")?;
             std::io::copy(&mut standard_input()?, &mut kept).context("standard input")?;
             reader.refuse_standard_input(kept.path()).context("standard input")?;
+            if !is_document(&begin_of(kept.path())) {
+                let recording = open_recording(kept.path(), reader).context("standard input")?;
+                // Nobody will come back to it: what has no name is not cached.
+                drop(kept);
+                return self.side(chosen, &recording, with_errors).context("standard input");
+            }
             return self.side_of_file(chosen, kept.path(), reader, with_errors).context("standard input");
         }
         let name = || file.display().to_string();

@@ -4,6 +4,7 @@
 #[macro_use]
 mod output;
 
+mod cache;
 mod calibration;
 mod commands;
 mod input;

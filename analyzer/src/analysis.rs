@@ -1,11 +1,11 @@
 //! The whole analysis: a recording in, counted blocks out.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Features, Rule, Rules, Source};
 use perfdata::Recording;
+use serde::{Deserialize, Serialize};
 use simulated_core::Microarchitecture;
 
 use crate::address::Svma;
@@ -20,6 +20,7 @@ use crate::counting::{
 };
 use crate::estimation::{Estimate, RanOn, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
+use crate::parallel::in_parallel;
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Context, ContextId, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
@@ -93,6 +94,8 @@ pub struct Analysis {
     pub flow: Option<AnalysedFlow>,
     /// Calling contexts, with [`Detail::Calls`] and branch records.
     pub calls: Option<Calls>,
+    /// It was made before, and kept: see [`Findings`](crate::Findings).
+    pub is_kept: bool,
 }
 
 /// A module with its counted blocks.
@@ -107,7 +110,7 @@ pub struct CountedModule {
 }
 
 /// A block and its counts, all groups together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CountedBlock {
     /// Index among the blocks of the module's code.
     pub index: u32,
@@ -137,7 +140,7 @@ pub struct GroupCount<'a> {
 }
 
 /// What the head of every report says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// Records by kind, lost samples, damage.
     pub records: RecordCounts,
@@ -156,6 +159,7 @@ pub struct Summary {
     /// Events whose samples served for nothing, and how many they have.
     pub unused_events: Vec<(String, u64)>,
     /// What the software tracer said of itself.
+    #[serde(skip)] // Its own serialization is for reports, and lacks a part.
     pub tracer: Option<Tracer>,
     /// How bursts were weighted that a clock started.
     pub estimate: Option<Estimate>,
@@ -266,8 +270,8 @@ pub fn analyze(
         }
         Detail::Blocks | Detail::Branches | Detail::Calls => None,
     };
-    let origin = Origin::Recording;
-    Ok(Analysis { origin, modules, counted, groups, sources, scale, design, one_source, summary, flow, calls })
+    let (origin, is_kept) = (Origin::Recording, false);
+    Ok(Analysis { origin, modules, counted, groups, sources, scale, design, one_source, summary, flow, calls, is_kept })
 }
 
 /// What the bursts of each context are multiplied by.
@@ -286,26 +290,14 @@ fn count_modules(
 ) -> Vec<ModuleCounts> {
     let work: Vec<(ModuleId, &ModuleHits)> = located.modules.iter().map(|(id, hits)| (*id, hits)).collect();
     let search = options.search.among(modules.iter().map(|(_, module)| module));
-    let next = AtomicUsize::new(0);
-    let counted_modules = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(work.len()));
-    let count_until_done = || {
-        while let Some((id, hits)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let file = search.open(modules.get(*id));
-            let counts = count_module(*id, hits, file, stacks);
-            let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            done.extend(counts);
-            progress(Step::Counting { done: counted_modules.fetch_add(1, Ordering::Relaxed) + 1, of: work.len() });
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..options.threads.min(work.len()) {
-            scope.spawn(count_until_done);
-        }
-        count_until_done();
+    let (of, done) = (work.len(), AtomicUsize::new(0));
+    let counted = in_parallel(work, options.threads, |(id, hits)| {
+        let counts = count_module(id, hits, search.open(modules.get(id)), stacks);
+        progress(Step::Counting { done: done.fetch_add(1, Ordering::Relaxed) + 1, of });
+        counts
     });
-    let mut counted = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    counted.sort_by_key(|counts: &ModuleCounts| (counts.module, matches!(counts.code, Code::Unread { .. })));
+    let mut counted: Vec<ModuleCounts> = counted.into_iter().flatten().collect();
+    counted.sort_by_key(|counts| (counts.module, matches!(counts.code, Code::Unread { .. })));
     counted
 }
 

@@ -39,6 +39,9 @@ pub struct Head {
     /// How many of these are of the former.
     #[serde(skip)]
     shortcomings: usize,
+    /// It is of an analysis that was kept.
+    #[serde(skip)]
+    is_kept: bool,
     /// Whether people see all of it.
     #[serde(skip)]
     pub verbose: bool,
@@ -204,6 +207,7 @@ impl Head {
             unknown_records: records.unknown,
             degraded,
             shortcomings,
+            is_kept: analysis.is_kept,
             verbose: false,
             precision: None,
         }
@@ -211,7 +215,10 @@ impl Head {
 
     /// Prints it as lines that start with `#`, with the instructions executed in all; broken at words where there is a limit.
     pub fn print(&self, instructions: f64, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
-        let lines = if self.verbose { self.lines(instructions) } else { self.in_short(instructions) };
+        let mut lines = if self.verbose { self.lines(instructions) } else { self.in_short(instructions) };
+        if self.verbose && self.is_kept {
+            lines.push(("cache", "analysed before (--no-cache analyses anew)".to_owned()));
+        }
         for (title, text) in lines {
             print_line(title, &text, out, width)?;
         }

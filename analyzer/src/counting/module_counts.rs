@@ -13,6 +13,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::address::{FileOffset, Svma};
 use crate::binaries::{Binary, NoCode};
 use crate::code::{BlockMap, Image, Observed, Terminator};
@@ -38,7 +40,7 @@ pub enum Code {
 }
 
 /// Sums of one block in one group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSums {
     /// EBS samples whose instruction pointer is in the block.
     pub ebs_samples: u64,
@@ -225,7 +227,7 @@ fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &Stack
 }
 
 /// Length of a block, for turning samples into executions.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlockSize {
     /// Instructions; an estimate where the code could not be read.
     pub instructions: f64,

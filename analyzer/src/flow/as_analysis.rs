@@ -95,6 +95,7 @@ impl Analysis {
             summary,
             flow: Some(flow),
             calls: None,
+            is_kept: false,
         }
     }
 }

@@ -26,12 +26,13 @@ use formats::burst_data::DataUses;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use perfdata::{Avma, Branch, BranchStack};
+use serde::{Deserialize, Serialize};
 
 use crate::recording::{BurstPath, BurstPiece, Context, ContextId, Cuts, Starts};
 use crate::uncertainty::{Slice, SliceSums};
 
 /// Fixed-point number of executions, in units of 2^-32, so that sums do not depend on their order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Weight(pub u128);
 
 impl Weight {
@@ -118,7 +119,7 @@ impl StreamHits {
 }
 
 /// What was left out of the stacks or is odd about them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackStatistics {
     /// Stacks with at least one branch.
     pub stacks: u64,

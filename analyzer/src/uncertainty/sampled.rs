@@ -1,11 +1,13 @@
 //! Counts with their replicates, and what follows from these.
 
+use serde::{Deserialize, Serialize};
+
 use crate::counting::{CountScale, ModuleCounts};
 use crate::uncertainty::interval::{NORMAL, rare, student, unseen};
 use crate::uncertainty::{COSTS, Interval, Replicates, SLICES, Slice, SliceSet, SliceSums};
 
 /// What a count would be in each replicate, and the slices of the recording that it was seen in.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
     /// In the unit of the count.
     pub replicates: Replicates,
@@ -46,9 +48,10 @@ impl CountKind {
 }
 
 /// How the replicates of an analysis are made: what their differences mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
-    /// What the counts are.
+    /// What the counts are. What is kept is of recordings.
+    #[serde(skip)]
     pub kind: CountKind,
     /// The slices that have any bursts, or samples.
     pub slices: SliceSet,
