@@ -147,6 +147,9 @@ fn a_mix_is_made_of_what_annotate_found() {
     let place = Place::new(&Fixture::bursts("objects"));
     place.analyse(&["annotate"]);
     assert!(place.mix_hits(&[]));
+    for command in [&["mix", "--format", "json"][..], &["blocks", "--format", "json"]] {
+        same(&place.analyse(&[command, &["--no-cache"]].concat()), &place.analyse(command), &format!("{command:?}"));
+    }
     assert_eq!(place.entries().len(), 1);
 }
 
