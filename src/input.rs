@@ -14,7 +14,7 @@ use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
 use analyzer::recording::{Subset, notes};
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::uncertainty::{Rows, Side};
-use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, analyze};
+use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Step, analyze};
 use anyhow::{Context, bail};
 use perfdata::Recording;
 
@@ -126,6 +126,25 @@ impl InputArgs {
         Ok(Input { args: self, reader, chosen, recording, status })
     }
 
+    /// Another recording, which is read as the first one is.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is none.
+    pub fn other(&self, file: &Path, reader: &'static Reader) -> anyhow::Result<Input<'_>> {
+        let recording = OnceCell::from(open_recording(file, reader)?);
+        Ok(Input { args: self, reader, chosen: self.analysis.rules()?, recording, status: 0 })
+    }
+
+    /// What the report is about: the name of the file, or the command.
+    pub fn title(&self) -> String {
+        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+        match self.file() {
+            Some(file) => title_of(file),
+            None if words.is_empty() => "standard input".to_owned(),
+            None => words.join(" "),
+        }
+    }
+
     /// Ends the process if there are options for a command, and there is none.
     pub fn check(&self, reader: &Reader) {
         let option = self.sampling.given().or_else(|| self.stdout.as_ref().map(|_| "--stdout".to_owned()));
@@ -178,6 +197,18 @@ impl Input<'_> {
     pub fn analyze_with_branches(&self) -> anyhow::Result<Analysis> {
         let (recording, group_by) = (self.recording()?, GroupBy::default());
         self.args.analysis.analyze(&self.chosen, recording, group_by, Detail::Branches, Subset::Whole)
+    }
+
+    /// Analyses the recording once more, told apart in another way, without a word: what there is to say was said before.
+    pub fn analyze_again(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+        self.args.analysis.analyze_quietly(
+            &self.chosen,
+            self.recording()?,
+            group_by,
+            Detail::Blocks,
+            Subset::Whole,
+            &|_| (),
+        )
     }
 
     /// Analyses the recording, with calling contexts; one without samples is refused.
@@ -279,7 +310,7 @@ impl AnalysisArgs {
     /// Analyses a recording, or a part of one. One without samples is said to be so, and has nothing to show.
     pub fn analyze(
         &self,
-        Chosen { rules, pair }: &Chosen,
+        chosen: &Chosen,
         recording: &Recording,
         group_by: GroupBy,
         detail: Detail,
@@ -288,16 +319,15 @@ impl AnalysisArgs {
         if subset == Subset::Whole {
             notes(recording).for_each(output::say);
         }
-        let threads = self.threads();
-        let options = Options { search: self.search(), subset, group_by, detail, core: self.core, threads, rules };
         let progress = Progress::new();
-        let mut analysis = analyze(recording, &options, &|step| progress.step(step))?;
+        let mut analysis =
+            self.analyze_quietly(chosen, recording, group_by, detail, subset, &|step| progress.step(step))?;
         drop(progress);
         if let Some(nothing) = without_samples(&analysis) {
             analysis.summary.shortcomings.push(nothing);
             return Ok(analysis);
         }
-        if let (Subset::Whole, Some(model), Some(made_for)) = (subset, &self.model, pair)
+        if let (Subset::Whole, Some(model), Some(made_for)) = (subset, &self.model, &chosen.pair)
             && analysis.sources.pair() != Some(*made_for)
         {
             let sources = match analysis.sources.pair() {
@@ -307,6 +337,19 @@ impl AnalysisArgs {
             bail!("{model} is a model for {made_for} sources, and the recording {sources}: leave out --model");
         }
         Ok(analysis)
+    }
+
+    fn analyze_quietly(
+        &self,
+        chosen: &Chosen,
+        recording: &Recording,
+        group_by: GroupBy,
+        detail: Detail,
+        subset: Subset,
+        progress: &(dyn Fn(Step) + Sync),
+    ) -> anyhow::Result<Analysis> {
+        let (search, core, threads, rules) = (self.search(), self.core, self.threads(), &chosen.rules);
+        Ok(analyze(recording, &Options { search, subset, group_by, detail, core, threads, rules }, progress)?)
     }
 
     /// The flow of a recording, of a file of `hbbp merge`, or of exact counts; `-` is standard input.
@@ -381,6 +424,11 @@ impl AnalysisArgs {
         let flow = if self.chooses() { analysis.into_flow_by_choice() } else { analysis.flow.unwrap_or_default() };
         Ok((flow, degraded, side))
     }
+}
+
+/// What a file is called in titles: its name.
+pub fn title_of(file: &Path) -> String {
+    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// Whether the name stands for standard input.

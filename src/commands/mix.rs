@@ -2,14 +2,14 @@
 
 mod csv;
 mod json;
-mod keys;
-mod query;
-mod table;
-mod unmatched;
+pub(super) mod keys;
+pub(super) mod query;
+pub(super) mod table;
+pub(super) mod unmatched;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
+use analyzer::Analysis;
 use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, UNREADABLE, mix};
 
 use crate::commands::record::{SAMPLING, Wanted};
@@ -17,27 +17,14 @@ use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_sampl
 use crate::output;
 use crate::output::{Format, Head, HeadArgs, OutputArgs, Precision, write_to};
 use crate::taxonomies::with_files;
-use query::{group_by, query, query_options};
+use query::{PivotArgs, group_by, query, query_options};
 
 /// Print the instruction mix as a pivot table
 #[derive(clap::Args)]
 #[command(after_help = keys::after(EXAMPLES))]
 pub struct Args {
-    /// Keys of the rows: see the list below
-    #[arg(long, value_name = "KEYS", value_delimiter = ',', default_value = "mnemonic")]
-    rows: Vec<String>,
-
-    /// Keys of the columns: the same as for rows
-    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
-    columns: Vec<String>,
-
-    /// Keep only instructions with these values: key=value, key=one,other (`*` matches any text), key~regex, key>=number; `!=` and `!~` leave out; <, <= and > compare numbers, too
-    #[arg(long = "filter", value_name = "COMPARISON")]
-    filters: Vec<String>,
-
-    /// A file with a taxonomy of your own, whose name is one more key
-    #[arg(long = "taxonomy", value_name = "FILE")]
-    taxonomies: Vec<PathBuf>,
+    #[command(flatten)]
+    pivot: PivotArgs,
 
     /// Print only the N largest rows; 0 prints all [default: 40 in a table, all in csv and json]
     #[arg(long, value_name = "N")]
@@ -72,8 +59,9 @@ Examples:
 
 /// Prints the instruction mix of a recording as a pivot table.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let query = query(args, &with_files(&args.taxonomies)?);
-    let options = || [query_options(&query, &args.taxonomies), args.input.analysis.words()].concat();
+    let query =
+        query::<Args>(READER.name, &args.pivot, &with_files(&args.pivot.taxonomies)?, args.input.analysis.threads());
+    let options = || [query_options(&query, &args.pivot.taxonomies), args.input.analysis.words()].concat();
     let precision = args.precision.map(|wanted| (wanted, options()));
     let input = args.input.begin(&READER, precision)?;
     input.end(print(args, &query, &input))
@@ -100,13 +88,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     }
     let mut head = Head::of(&analysis);
     head.verbose = args.head.verbose;
-    head.precision = Precision::of(
-        &analysis,
-        result.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
-            let count: f64 = row.iter().map(|cell| cell.count).sum();
-            (count / result.instructions, result.uncertainty(row.iter()).share)
-        }),
-    );
+    head.precision = precision(&analysis, &result);
     let row_keys_need_code = query.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
     if nothing.is_none() && row_keys_need_code && !analysis.has_readable_code() {
         head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
@@ -125,24 +107,34 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     })
 }
 
+/// How right the largest rows are.
+pub(super) fn precision(analysis: &Analysis, mix: &Mix) -> Option<Precision> {
+    let rows = mix.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
+        let count: f64 = row.iter().map(|cell| cell.count).sum();
+        (count / mix.instructions, mix.uncertainty(row.iter()).share)
+    });
+    Precision::of(analysis, rows)
+}
+
 /// What to do where rows are of the source, and none is known.
-fn without_source(rows: &[Key], mix: &Mix) -> Option<&'static str> {
+pub(super) fn without_source(rows: &[Key], mix: &Mix) -> Option<&'static str> {
     let at = rows.iter().position(|key| key.is_of_source())?;
     let has_none = |cell: &Cell| cell.row[at] == NO_SOURCE || cell.row[at] == UNREADABLE;
     mix.cells.iter().all(has_none).then_some(WITHOUT_LINES)
 }
 
-struct Report<'a> {
-    query: &'a Query,
-    mix: &'a Mix,
-    head: &'a Head,
-    top: usize,
-    width: Option<usize>,
+pub(super) struct Report<'a> {
+    pub query: &'a Query,
+    pub mix: &'a Mix,
+    pub head: &'a Head,
+    /// Rows that are shown.
+    pub top: usize,
+    pub width: Option<usize>,
 }
 
 impl Report<'_> {
     /// The cells row by row, largest row first.
-    fn rows(&self) -> impl Iterator<Item = &[Cell]> {
+    pub fn rows(&self) -> impl Iterator<Item = &[Cell]> {
         self.mix.cells.chunk_by(|a, b| a.row == b.row)
     }
 

@@ -20,4 +20,5 @@ pub mod taxonomy;
 #[cfg(feature = "training")]
 pub mod train;
 pub mod truth;
+pub mod tui;
 pub mod validate;

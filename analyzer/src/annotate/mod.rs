@@ -18,7 +18,7 @@ mod source;
 mod texts;
 mod ways;
 
-pub use annotation::{Annotation, NoFunction, Query, annotate};
+pub use annotation::{Annotation, NoFunction, Query, Ranking, annotate};
 pub use function::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Edge, Seen, Target};
 pub use place::Place;
 pub use ranking::Ranked;

@@ -12,57 +12,94 @@ use crate::output::{Align, MARKED, Table, Unit, rounded, share, share_cells};
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let width = report.width;
     report.head.print(report.mix.instructions, out, width)?;
-    let across = columns_by_size(report);
-    let unit = if across.len() > 1 { Unit::for_counts_up_to(report.mix.instructions) } else { Unit::ONE };
-    let (columns, more_columns) = across.split_at(columns_that_fit(report, &across, unit, width));
-
-    let mut titles: Vec<(String, Align)> = report.query.rows.iter().map(|key| (key.to_string(), Align::Left)).collect();
-    if !report.query.columns.is_empty() {
-        titles.extend(columns.iter().map(|(column, _)| (title_of(column), Align::Right)));
-    }
-    titles.push((format!("count{}", unit.suffix), Align::Right));
-    titles.extend(["share", "±"].map(|title| (title.into(), Align::Right)));
-    let mut table = Table::new(titles);
+    let columns = Columns::of(report);
+    let mut table = Table::new(columns.titles());
     let mut marked = false;
-    let shown = |sum: &Sum| unit.show(rounded(sum.count, sum.uncertainty.count));
-    let mut line = |mut cells: Vec<String>, row: &[Cell]| {
-        if !report.query.columns.is_empty() {
-            let mut by_column: HashMap<&Vec<String>, Vec<&Cell>> = HashMap::new();
-            row.iter().for_each(|cell| by_column.entry(&cell.column).or_default().push(cell));
-            let in_column = |column| Sum::of(report, by_column.get(column)?.iter().copied());
-            cells.extend(columns.iter().map(|(column, _)| in_column(*column).as_ref().map_or(String::new(), shown)));
-        }
-        if let Some(sum) = Sum::of(report, row.iter()) {
-            marked |= sum.uncertainty.share.rests_on_little;
-            cells.push(shown(&sum));
-            cells.extend(share_cells(sum.count, report.mix.instructions, sum.uncertainty.share));
-            table.row(cells);
-        }
+    let mut line = |keys: Vec<String>, row: &[Cell]| {
+        marked |= !row.is_empty() && report.mix.uncertainty(row.iter()).share.rests_on_little;
+        columns.cells(keys, row).into_iter().for_each(|cells| table.row(cells));
     };
     report.rows().take(report.top).for_each(|row| line(row[0].row.clone(), row));
     let (rows, others) = report.others();
     if !report.query.columns.is_empty() {
-        let named = |name: String| {
-            let mut cells = vec![String::new(); report.query.rows.len()];
-            cells[0] = name;
-            cells
-        };
-        line(named(if rows == 1 { "[1 other]".into() } else { format!("[{rows} others]") }), others);
-        line(named("[all]".into()), &report.mix.cells);
+        line(columns.named(if rows == 1 { "[1 other]".into() } else { format!("[{rows} others]") }), others);
+        line(columns.named("[all]".into()), &report.mix.cells);
     }
     table.print(out, width)?;
     if rows > 0 && report.query.columns.is_empty() {
         let rest = share(others.iter().map(|cell| cell.count).sum(), report.mix.instructions);
         writeln!(out, "... {rows} more rows with {rest} (--top 0 shows them)")?;
     }
-    if !more_columns.is_empty() {
-        let rest = share(more_columns.iter().map(|(_, sum)| sum).sum(), report.mix.instructions);
-        writeln!(out, "... {} more columns with {rest} do not fit (--format csv has them)", more_columns.len())?;
+    if let Some(more) = columns.left_out() {
+        writeln!(out, "{more} (--format csv has them)")?;
     }
     if marked {
         writeln!(out, "{MARKED}")?;
     }
     Ok(())
+}
+
+/// The columns of a table of a mix: the keys of its rows, as many of the values of its columns as fit, count and share.
+pub struct Columns<'a> {
+    report: &'a Report<'a>,
+    unit: Unit,
+    /// Values of the column keys, the largest first, with their sums.
+    across: Vec<(&'a Vec<String>, f64)>,
+    left_out: Vec<(&'a Vec<String>, f64)>,
+}
+
+impl<'a> Columns<'a> {
+    /// Those that fit into the width of a report.
+    pub fn of(report: &'a Report<'a>) -> Self {
+        let mut across = columns_by_size(report);
+        let unit = if across.len() > 1 { Unit::for_counts_up_to(report.mix.instructions) } else { Unit::ONE };
+        let left_out = across.split_off(columns_that_fit(report, &across, unit, report.width));
+        Columns { report, unit, across, left_out }
+    }
+
+    /// What they are called.
+    pub fn titles(&self) -> Vec<(String, Align)> {
+        let query = self.report.query;
+        let mut titles: Vec<(String, Align)> = query.rows.iter().map(|key| (key.to_string(), Align::Left)).collect();
+        if !query.columns.is_empty() {
+            titles.extend(self.across.iter().map(|(column, _)| (title_of(column), Align::Right)));
+        }
+        titles.push((format!("count{}", self.unit.suffix), Align::Right));
+        titles.extend(["share", "±"].map(|title| (title.into(), Align::Right)));
+        titles
+    }
+
+    /// The cells of a row: its keys, and what is added up of these cells of the mix; `None` of no cells.
+    pub fn cells(&self, keys: Vec<String>, row: &[Cell]) -> Option<Vec<String>> {
+        let Columns { report, unit, .. } = self;
+        let shown = |sum: &Sum| unit.show(rounded(sum.count, sum.uncertainty.count));
+        let mut cells = keys;
+        if !report.query.columns.is_empty() {
+            let mut by_column: HashMap<&Vec<String>, Vec<&Cell>> = HashMap::new();
+            row.iter().for_each(|cell| by_column.entry(&cell.column).or_default().push(cell));
+            let in_column = |column| Sum::of(report, by_column.get(column)?.iter().copied());
+            let across = self.across.iter();
+            cells.extend(across.map(|(column, _)| in_column(*column).as_ref().map_or(String::new(), shown)));
+        }
+        let sum = Sum::of(report, row.iter())?;
+        cells.push(shown(&sum));
+        cells.extend(share_cells(sum.count, report.mix.instructions, sum.uncertainty.share));
+        Some(cells)
+    }
+
+    /// The keys of a row that has a name instead.
+    pub fn named(&self, name: String) -> Vec<String> {
+        let mut cells = vec![String::new(); self.report.query.rows.len()];
+        cells[0] = name;
+        cells
+    }
+
+    /// How many columns do not fit, in words.
+    pub fn left_out(&self) -> Option<String> {
+        let rest = share(self.left_out.iter().map(|(_, sum)| sum).sum(), self.report.mix.instructions);
+        let more = self.left_out.len();
+        (more > 0).then(|| format!("... {more} more columns with {rest} do not fit"))
+    }
 }
 
 /// The sum of some cells.

@@ -1,0 +1,89 @@
+//! The screen: opened, drawn, and given back whatever happens.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, poll, read};
+use ratatui::layout::Size;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+use super::browser::Browser;
+use super::screen;
+use crate::output::Colours;
+
+/// How large the terminal is.
+///
+/// # Errors
+/// It does not say.
+pub fn size() -> anyhow::Result<Size> {
+    let (width, height) = ratatui::crossterm::terminal::size().context("the size of the terminal is not known")?;
+    Ok(Size::new(width, height))
+}
+
+/// Shows a browser until somebody has seen enough. The terminal is as before then, and also where this process panics, or a signal ends it.
+///
+/// # Errors
+/// The terminal cannot be used.
+pub fn show(browser: &mut Browser<'_>) -> anyhow::Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM]).context("signals cannot be waited for")?;
+    let waiting = signals.handle();
+    thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            // Nothing is drawn any more.
+            let _screen = io::stdout().lock();
+            // On a terminal that is lost there is nothing to give back.
+            let _ = ratatui::try_restore();
+            let _ = emulate_default_handler(signal);
+        }
+    });
+    let shown = open().and_then(|mut terminal| watch(&mut terminal, browser));
+    let restored = ratatui::try_restore();
+    waiting.close();
+    shown.and(restored.context("the terminal cannot be given back"))
+}
+
+fn open() -> anyhow::Result<DefaultTerminal> {
+    ratatui::try_init().context("the terminal cannot be used for a screen")
+}
+
+fn watch(terminal: &mut DefaultTerminal, browser: &mut Browser<'_>) -> anyhow::Result<()> {
+    let colours = Colours::of_terminal();
+    while !browser.quits() {
+        {
+            let _screen = io::stdout().lock();
+            terminal.draw(|frame| screen::draw(frame, browser, colours))?;
+        }
+        if browser.awaited().is_some() {
+            browser.work();
+            continue;
+        }
+        loop {
+            let event = read()?;
+            if is_stop(&event) {
+                ratatui::try_restore()?;
+                emulate_default_handler(SIGTSTP)?;
+                *terminal = open()?;
+                let Size { width, height } = size()?;
+                browser.update(&Event::Resize(width, height));
+            } else {
+                browser.update(&event);
+            }
+            // Keys that come faster than screens are drawn at once.
+            if browser.awaited().is_some() || browser.quits() || !poll(Duration::ZERO)? {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ctrl-Z: on a screen it comes as a key.
+fn is_stop(event: &Event) -> bool {
+    const STOP: KeyEvent = KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL);
+    matches!(event, Event::Key(key) if *key == STOP)
+}

@@ -1,0 +1,1 @@
+//! The views on recordings that are in the repository, drawn.
