@@ -479,6 +479,10 @@ impl BinaryArgs {
 pub const WITHOUT_LINES: &str = "no line of the source is known: build with debug information (-g, or debug = 1 in Cargo.toml), \
      or name files that have it (--binary, --symfs)";
 
+/// What to do where code was asked for, and none is known.
+pub const WITHOUT_CODE: &str =
+    "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR";
+
 /// Says so where nothing can be made of a recording without samples.
 pub fn require_samples(analysis: &Analysis) -> anyhow::Result<()> {
     match without_samples(analysis) {

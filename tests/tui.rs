@@ -16,11 +16,10 @@ fn try_it() {
     let see = |terminal: &Terminal| println!("{}\n-----", terminal.lines().join("\n"));
     terminal.wait_for_text("q quit");
     see(&terminal);
-    for key in ["\r", "2", "4", "s", "?", "\x1b"] {
+    for key in ["\r", "\r", "2", "4", "s", "?", "\x1b", "cpacking\r", "rfunction\r", "i"] {
         terminal.press(key);
-        std::thread::sleep(std::time::Duration::from_secs(1));
+        std::thread::sleep(std::time::Duration::from_millis(400));
         terminal.wait_for("x", |_| true);
-        terminal.wait_for_text("q quit");
         see(&terminal);
     }
     terminal.press("q");

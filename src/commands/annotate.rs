@@ -17,7 +17,7 @@ use analyzer::mix::{Dimension, Filter};
 use anyhow::bail;
 
 use crate::commands::nearest::did_you_mean;
-use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
+use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, WITHOUT_LINES, without_samples};
 use crate::output;
 use crate::output::{Colours, Format, Head, HeadArgs, OutputArgs, Precision, page, write_to};
 
@@ -140,8 +140,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
 /// Why no function can be shown.
 fn why_nothing(analysis: &Analysis, unmatched: &[String]) -> String {
     if !analysis.has_readable_code() {
-        return "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR"
-            .into();
+        return WITHOUT_CODE.into();
     }
     let why = if unmatched.is_empty() { "no sample fell into any function".into() } else { unmatched.join("; ") };
     format!("there is nothing to show: {why}")

@@ -72,7 +72,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let taxonomies = with_files(&args.pivot.taxonomies)?;
     let query = query::<Args>(READER.name, &args.pivot, &taxonomies, args.input.analysis.threads());
     let input = args.input.begin(&READER, None)?;
-    input.end(show(args, (query, taxonomies), &input))
+    let shown = browse(args, (query, taxonomies), &input, |browser| {
+        browser.update(&terminal::resized()?);
+        terminal::show(browser)
+    });
+    input.end(shown)
 }
 
 /// Ends the process where there is no terminal to be looked at and typed into.
@@ -90,7 +94,13 @@ fn require_terminal() {
     wrong_usage::<Args>(READER.name, format!("{why}: use `hbbp mix`, `hbbp annotate` or `hbbp report` instead"));
 }
 
-fn show(args: &Args, (query, taxonomies): (Query, Taxonomies), input: &Input<'_>) -> anyhow::Result<()> {
+/// Analyses what there is to look at, and calls `show` with it.
+fn browse(
+    args: &Args,
+    (query, taxonomies): (Query, Taxonomies),
+    input: &Input<'_>,
+    show: impl FnOnce(&mut Browser<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let after = args.after.as_ref().map(|file| args.input.other(file, &READER)).transpose()?;
     let inputs: Vec<&Input<'_>> = [Some(input), after.as_ref()].into_iter().flatten().collect();
     let titles = [Some(args.input.title()), args.after.as_deref().map(title_of)];
@@ -120,8 +130,7 @@ fn show(args: &Args, (query, taxonomies): (Query, Taxonomies), input: &Input<'_>
         ([before, after], [of_before, of_after]) => Some(difference(args, [before, after], [of_before, of_after])),
         _ => None,
     };
-    let mut browser = Browser::new(recorded, diff, taxonomies, terminal::size()?);
-    terminal::show(&mut browser)
+    show(&mut Browser::new(recorded, diff, taxonomies))
 }
 
 /// What `hbbp diff` compares.

@@ -70,7 +70,7 @@ impl Table {
         let widths: Vec<usize> = (0..self.aligns.len())
             .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
             .collect();
-        let fit = Fit::of(&self.aligns, widths, &self.dispensable, width);
+        let fit = Fit::of(&self.aligns, widths, (&self.dispensable, LEAST_NAME), width);
         let aligns: Vec<Align> = fit.columns.iter().map(|(column, _)| self.aligns[*column]).collect();
         self.rows.iter_mut().for_each(|row| *row = fit.cells(row, &aligns));
         self.aligns = aligns;
@@ -86,11 +86,11 @@ pub struct Fit {
 
 impl Fit {
     /// The columns of these widths that fit into `width` columns of a terminal, with names cut where that is needed. The first of `dispensable`
-    /// are left out first. Numbers are not cut: they may be wider all together.
-    pub fn of(aligns: &[Align], mut widths: Vec<usize>, dispensable: &[usize], width: usize) -> Self {
+    /// are left out first, as long as names have room for less than `name` columns. Numbers are not cut: they may be wider all together.
+    pub fn of(aligns: &[Align], mut widths: Vec<usize>, (dispensable, name): (&[usize], usize), width: usize) -> Self {
         let mut shown: Vec<usize> = (0..widths.len()).collect();
         let least = |column: &usize| match aligns[*column] {
-            Align::Left => widths[*column].min(LEAST_NAME) + GAP,
+            Align::Left => widths[*column].min(name) + GAP,
             Align::Right => widths[*column] + GAP,
         };
         for leave_out in dispensable {

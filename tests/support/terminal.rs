@@ -87,6 +87,9 @@ impl Terminal {
     pub fn wait_for(&mut self, what: &str, is_there: impl Fn(&[String]) -> bool) -> Vec<String> {
         let begun = Instant::now();
         loop {
+            while let Ok(bytes) = self.drawn.try_recv() {
+                self.take(&bytes);
+            }
             let lines = self.lines();
             if is_there(&lines) {
                 return lines;

@@ -10,11 +10,12 @@ use super::cursor::Motion;
 use super::diff::Diff;
 use super::help;
 use super::narrowed::filters;
-use super::pivot::joined;
+use super::pivot::{Asked, joined};
 use super::prompt::{Prompt, Purpose, Typed};
 use super::recorded::Recorded;
 use super::screen::Layout;
 use super::sheet::{Link, Sheet};
+use crate::input::WITHOUT_CODE;
 
 /// What is seen of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +54,13 @@ enum Work {
 }
 
 /// Where somebody was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     recording: usize,
     view: View,
     /// The function that was open, and the chosen instruction.
     code: Option<(usize, Option<Svma>)>,
+    /// What the pivot was of, if it is of something else now.
+    pivot: Option<Asked>,
 }
 
 /// Text over the views.
@@ -88,13 +90,13 @@ pub struct Browser<'a> {
 }
 
 impl<'a> Browser<'a> {
-    /// The functions of the first of one or two recordings.
-    pub fn new(recorded: Vec<Recorded<'a>>, diff: Option<Diff>, taxonomies: Taxonomies, size: Size) -> Self {
+    /// The functions of the first of one or two recordings. How large the screen is, an event says.
+    pub fn new(recorded: Vec<Recorded<'a>>, diff: Option<Diff>, taxonomies: Taxonomies) -> Self {
         let mut browser = Browser {
             recorded,
             diff,
             taxonomies,
-            size,
+            size: Size::default(),
             of: 0,
             view: View::Functions,
             back: Vec::new(),
@@ -105,7 +107,9 @@ impl<'a> Browser<'a> {
             work: None,
             quits: false,
         };
-        browser.settle();
+        if browser.recorded().functions.all() == 0 {
+            browser.message = Some(WITHOUT_CODE.into());
+        }
         browser
     }
 
@@ -354,7 +358,8 @@ impl<'a> Browser<'a> {
 
     fn place(&self) -> Place {
         let code = self.recorded().code.as_ref().filter(|_| self.view == View::Code);
-        Place { recording: self.of, view: self.view, code: code.map(|code| (code.function, code.chosen())) }
+        let code = code.map(|code| (code.function, code.chosen()));
+        Place { recording: self.of, view: self.view, code, pivot: None }
     }
 
     /// Goes into what was chosen.
@@ -369,10 +374,21 @@ impl<'a> Browser<'a> {
                 self.back.push(self.place());
                 self.open(link);
             }
-            Some(None) if self.view == View::Pivot => {
-                self.message = Some("a row is of a function where that is a key: r changes the keys of rows".into());
-            }
+            Some(None) if self.view == View::Pivot => self.ask_functions(),
             Some(None) => self.message = Some("its code could not be read".into()),
+        }
+    }
+
+    /// Goes to the functions that a row of the pivot is of.
+    fn ask_functions(&mut self) {
+        let values = self.sheet().and_then(Sheet::chosen).map(|row| row.keys.clone()).unwrap_or_default();
+        let before = self.recorded[self.of].pivot.ask_functions(&values, &self.taxonomies);
+        match before {
+            Some(before) => {
+                self.back.push(Place { pivot: Some(before), ..self.place() });
+                self.work = Some(Work::Mix);
+            }
+            None => self.message = Some("its code could not be read".into()),
         }
     }
 
@@ -421,11 +437,12 @@ impl<'a> Browser<'a> {
 
     fn go_back(&mut self) {
         match self.back.pop() {
-            Some(Place { recording, view: View::Code, code: Some((function, at)) }) => {
+            Some(Place { recording, view: View::Code, code: Some((function, at)), .. }) => {
                 self.open(Link { recording, function, at });
             }
             Some(place) => {
                 self.of = place.recording;
+                place.pivot.into_iter().for_each(|asked| self.recorded[self.of].pivot.ask_again(asked));
                 self.show(place.view);
             }
             None if self.view != View::Functions => self.show(View::Functions),

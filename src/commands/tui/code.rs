@@ -79,13 +79,16 @@ impl Code {
         if self.width == Some(width) {
             return;
         }
-        let chosen = self.chosen();
+        let chosen = self.chosen().map(|at| (at, self.cursor.at - self.cursor.top));
         let (titles, lines) = self.listing.shown(Some(width));
         let lines = lines.flat_map(|(line, shown)| shown.into_iter().map(|shown| CodeLine { shown, at: line.address }));
         self.lines = lines.collect();
         self.titles = titles;
         self.width = Some(width);
-        chosen.into_iter().for_each(|chosen| self.choose(chosen));
+        if let Some((at, below)) = chosen {
+            self.choose(at);
+            self.cursor.top = self.cursor.at.saturating_sub(below);
+        }
     }
 
     /// The address of the instruction that was chosen.
@@ -96,7 +99,9 @@ impl Code {
     /// Chooses the line of an instruction, if there is one.
     pub fn choose(&mut self, at: Svma) {
         let line = self.lines.iter().position(|line| line.at == Some(at));
-        line.into_iter().for_each(|line| self.cursor.at = line);
+        // With some of what is before it.
+        const BEFORE: usize = 8;
+        line.into_iter().for_each(|at| self.cursor = Cursor { at, top: at.saturating_sub(BEFORE) });
     }
 
     /// Chooses the hottest block.

@@ -5,7 +5,7 @@ pub fn keys() -> Vec<(String, String)> {
     let keys = [
         ("1 to 5, Tab", "functions, blocks, code, pivot, diff (of two recordings)"),
         ("arrows, j k", "one line; PgUp, PgDn, Space: one page; g, G: the first and the last"),
-        ("Enter", "the code of a function; in code, where the branch leads"),
+        ("Enter", "the code of a function; in code, where the branch leads; in the pivot, the functions of a row"),
         ("Esc, Backsp", "back"),
         ("/", "searches; n and N go on and back. Small letters stand for capitals, too"),
         (

@@ -1,6 +1,6 @@
 //! What is typed to keep some rows.
 
-use analyzer::mix::{Filter, FilterError, Taxonomies};
+use analyzer::mix::{Filter, FilterError, Key, Taxonomies};
 
 /// Reads comparisons as `--filter` takes them, with `;` between them. What is no comparison is a part of a function's name, with `*` for any text; in small
 /// letters it stands for capitals, too.
@@ -19,14 +19,22 @@ pub fn filters(text: &str, taxonomies: &Taxonomies) -> Result<Vec<Filter>, Strin
 /// A regular expression of all names that have this part.
 fn part_of_name(part: &str) -> String {
     let mut pattern = if is_any_case(part) { "(?i)".to_owned() } else { String::new() };
-    for c in part.chars() {
-        match c {
-            '*' => pattern += ".*",
-            c if r"\.+?()|[]{}^$#&-~".contains(c) => pattern.extend(['\\', c]),
-            c => pattern.push(c),
-        }
-    }
+    let any = part.chars().map(|c| if c == '*' { ".*".to_owned() } else { escaped(c) });
+    pattern.extend(any);
     pattern
+}
+
+/// The comparison that a value of a key passes, and no other value, as it is typed.
+pub fn only(key: &Key, value: &str) -> String {
+    if !value.contains([',', '*', ';']) {
+        return format!("{key}={value}");
+    }
+    let any = value.chars().map(|c| if c == ';' { ".".to_owned() } else { escaped(c) });
+    format!("{key}~^{}$", any.collect::<String>())
+}
+
+fn escaped(c: char) -> String {
+    if r"\.+*?()|[]{}^$#&-~".contains(c) { format!("\\{c}") } else { c.to_string() }
 }
 
 /// Whether a text that is looked for stands for capitals, too.
@@ -36,6 +44,8 @@ pub fn is_any_case(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use analyzer::mix::Dimension;
+
     use super::*;
 
     #[test]
@@ -50,6 +60,10 @@ mod tests {
         assert!(keeps("", "anything") && keeps(" ; ", "anything"));
         assert!(keeps("mat; function!~long", "matmul(int)") && !keeps("mat; function!~long", "matmul(long)"));
         assert!(keeps("基本", "x基本块"));
+        for value in ["a", "f(int, char*)", "a;b", "[unreadable]", "x=~y", "基,本"] {
+            let only = only(&Dimension::Function.into(), value);
+            assert!(keeps(&only, value) && !keeps(&only, "other") && !keeps(&only, &format!("{value}!")), "{only}");
+        }
         let wrong = |text: &str| filters(text, &Taxonomies::default()).unwrap_err();
         assert!(wrong("colour=red").contains("there is no key"), "{}", wrong("colour=red"));
         assert!(wrong("mat; mnemonic~[").contains("unclosed"), "{}", wrong("mat; mnemonic~["));

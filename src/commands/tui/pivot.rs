@@ -6,7 +6,7 @@ use analyzer::Analysis;
 use analyzer::annotate::Ranked;
 use analyzer::mix::{Cell, Dimension, Key, Mix, Query, Taxonomies};
 
-use super::narrowed::filters;
+use super::narrowed::{filters, only};
 use super::sheet::{By, Link, Row, Sheet};
 use crate::commands::annotate::code::heat_of_share;
 use crate::commands::mix;
@@ -28,6 +28,9 @@ pub struct Pivot {
     /// Columns that do not fit.
     pub left_out: Option<String>,
 }
+
+/// A query, and its filters as they were typed.
+pub type Asked = (Query, String);
 
 impl Pivot {
     /// What is asked for first. Nothing is computed.
@@ -71,6 +74,25 @@ impl Pivot {
         Ok(())
     }
 
+    /// Asks for the functions of a row, whose keys have these values. `None` where functions are told apart already.
+    pub fn ask_functions(&mut self, values: &[String], taxonomies: &Taxonomies) -> Option<Asked> {
+        if self.query.rows.iter().any(|key| *key == Dimension::Function) {
+            return None;
+        }
+        let before = (self.query.clone(), self.filter.clone());
+        let of_row = self.query.rows.iter().zip(values).map(|(key, value)| only(key, value));
+        let filter = std::iter::once(self.filter.clone()).filter(|filter| !filter.is_empty()).chain(of_row);
+        self.ask_filters(&filter.collect::<Vec<_>>().join("; "), taxonomies).ok()?;
+        self.query.rows = vec![Dimension::Function.into()];
+        Some(before)
+    }
+
+    /// Asks for what was asked for before.
+    pub fn ask_again(&mut self, (query, filter): Asked) {
+        (self.query, self.filter) = (query, filter);
+        self.forget();
+    }
+
     fn forget(&mut self) {
         (self.mix, self.sheet, self.errors, self.left_out) = (None, None, None, None);
     }
@@ -103,8 +125,8 @@ impl Pivot {
             let count: f64 = cells.iter().map(|cell| cell.count).sum();
             let keys = cells[0].row.clone();
             let link = functions.link(&keys);
-            let shown = Row::new(columns.cells(keys, cells)?, vec![count]);
-            Some(Row { heat: heat_of_share(count / mix.instructions), link, ..shown })
+            let shown = Row::new(columns.cells(keys.clone(), cells)?, vec![count]);
+            Some(Row { heat: heat_of_share(count / mix.instructions), link, keys, ..shown })
         });
         let rows = rows.collect();
         let all: &[Cell] = if self.query.columns.is_empty() { &[] } else { &mix.cells };

@@ -20,6 +20,8 @@ pub struct Row {
     pub heat: Role,
     /// The code that it is of.
     pub link: Option<Link>,
+    /// Values of keys as they are, where it is of any.
+    pub keys: Vec<String>,
 }
 
 /// A function of a recording.
@@ -37,9 +39,12 @@ impl Row {
     /// A row with these cells.
     pub fn new(cells: Vec<String>, numbers: Vec<f64>) -> Self {
         let cells = cells.iter().map(|cell| printable(cell).into_owned()).collect();
-        Row { cells, numbers, heat: Role::Plain, link: None }
+        Row { cells, numbers, heat: Role::Plain, link: None, keys: Vec::new() }
     }
 }
+
+/// Names have room for so much before all columns are shown.
+const NAME: usize = 24;
 
 /// What rows are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +146,7 @@ impl Sheet {
     /// Which columns fit into so many.
     pub fn fit(&self, width: usize) -> Fit {
         let aligns: Vec<Align> = self.columns.iter().map(|(_, align)| *align).collect();
-        Fit::of(&aligns, self.widths.clone(), &self.dispensable, width)
+        Fit::of(&aligns, self.widths.clone(), (&self.dispensable, NAME), width)
     }
 
     /// What it is sorted by, in words.
@@ -150,7 +155,7 @@ impl Sheet {
         format!("by {name}{}", if self.is_reversed { ", reversed" } else { "" })
     }
 
-    /// Sorts in the next way, or the other way round. The chosen row stays chosen.
+    /// Sorts in the next way, or the other way round, and goes to the first row.
     pub fn sort(&mut self, reverse: bool) {
         if reverse {
             self.is_reversed = !self.is_reversed;
@@ -158,9 +163,8 @@ impl Sheet {
             self.order = (self.order + 1) % self.orders.len().max(1);
             self.is_reversed = false;
         }
-        let chosen = self.shown.get(self.cursor.at).copied();
         self.arrange();
-        self.cursor.at = chosen.and_then(|chosen| self.shown.iter().position(|row| *row == chosen)).unwrap_or(0);
+        self.cursor = Cursor::default();
     }
 
     /// Sorts as another sheet of the same rows, and chooses what is chosen there.
@@ -258,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_sorted_and_the_chosen_one_stays() {
+    fn rows_are_sorted_by_numbers_and_by_names() {
         let mut sheet = sheet();
         assert_eq!(names(&sheet), ["main", "Sort\\u{1b}[31m", "merge(int)"]);
         sheet.cursor.at = 1;
@@ -267,7 +271,7 @@ mod tests {
         assert_eq!((sheet.cursor.at, sheet.sorted_by().as_str()), (0, "by function"));
         sheet.sort(true);
         assert_eq!(names(&sheet), ["merge(int)", "main", "Sort\\u{1b}[31m"]);
-        assert_eq!((sheet.cursor.at, sheet.sorted_by().as_str()), (2, "by function, reversed"));
+        assert_eq!((sheet.cursor.at, sheet.sorted_by().as_str()), (0, "by function, reversed"));
         sheet.sort(false);
         assert_eq!(names(&sheet), ["main", "Sort\\u{1b}[31m", "merge(int)"]);
     }
@@ -286,7 +290,7 @@ mod tests {
         assert!(narrowed("mnemonic=mov").unwrap_err().contains("filter them by function and module"));
         assert_eq!(narrowed("").unwrap().len(), 3);
         assert!(sheet.search("sort", false) && sheet.cursor.at == 1);
-        assert!(sheet.search("A", true) == false && sheet.cursor.at == 1);
+        assert!(!sheet.search("A", true) && sheet.cursor.at == 1);
         assert!(sheet.search("m", false) && sheet.cursor.at == 2);
         assert!(sheet.search("m", false) && sheet.cursor.at == 0);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, poll, read};
-use ratatui::layout::Size;
+use ratatui::crossterm::terminal::size;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -16,13 +16,13 @@ use super::browser::Browser;
 use super::screen;
 use crate::output::Colours;
 
-/// How large the terminal is.
+/// How large the terminal is, as an event.
 ///
 /// # Errors
 /// It does not say.
-pub fn size() -> anyhow::Result<Size> {
-    let (width, height) = ratatui::crossterm::terminal::size().context("the size of the terminal is not known")?;
-    Ok(Size::new(width, height))
+pub fn resized() -> anyhow::Result<Event> {
+    let (width, height) = size().context("the size of the terminal is not known")?;
+    Ok(Event::Resize(width, height))
 }
 
 /// Shows a browser until somebody has seen enough. The terminal is as before then, and also where this process panics, or a signal ends it.
@@ -68,8 +68,7 @@ fn watch(terminal: &mut DefaultTerminal, browser: &mut Browser<'_>) -> anyhow::R
                 ratatui::try_restore()?;
                 emulate_default_handler(SIGTSTP)?;
                 *terminal = open()?;
-                let Size { width, height } = size()?;
-                browser.update(&Event::Resize(width, height));
+                browser.update(&resized()?);
             } else {
                 browser.update(&event);
             }
