@@ -29,6 +29,10 @@ pub enum Role {
 }
 
 impl Colours {
+    /// All colours.
+    #[cfg(test)]
+    pub const ALL: Colours = Colours(true);
+
     /// No colours.
     pub const NONE: Colours = Colours(false);
 

@@ -30,7 +30,7 @@ pub struct Terminal {
 }
 
 /// Nothing takes this long.
-const GIVE_UP: Duration = Duration::from_secs(180);
+const GIVE_UP: Duration = Duration::from_secs(20);
 
 fn window(columns: u16, rows: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }

@@ -10,10 +10,17 @@ use analyzer::mix::{Filter, FilterError, Key, Taxonomies};
 pub fn filters(text: &str, taxonomies: &Taxonomies) -> Result<Vec<Filter>, String> {
     let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
     let filter = |part: &str| match Filter::read(part, taxonomies) {
-        Err(FilterError::NoOperator(_)) => Filter::read(&format!("function~{}", part_of_name(part)), taxonomies),
+        Err(error) if matches!(error, FilterError::NoOperator(_)) || is_of_name(part) => {
+            Filter::read(&format!("function~{}", part_of_name(part)), taxonomies)
+        }
         read => read,
     };
     parts.map(|part| filter(part).map_err(|error| error.to_string())).collect()
+}
+
+/// Whether no key can be meant: `~Vec`, `std::vector<int>`, `f(int)=0`.
+fn is_of_name(part: &str) -> bool {
+    part.contains("::") || part.contains('(') || !part.starts_with(char::is_alphabetic)
 }
 
 /// A regular expression of all names that have this part.
@@ -57,6 +64,7 @@ mod tests {
         assert!(keeps("mat", "la::MatMul(int)") && !keeps("Mat", "matmul"));
         assert!(keeps("m*(int, c", "mul(int, char)") && !keeps("m.l", "mul"));
         assert!(keeps("~Vec[0]\\{", "std::~Vec[0]\\{}"));
+        assert!(keeps("std::vec<int", "std::Vec<int>"));
         assert!(keeps("", "anything") && keeps(" ; ", "anything"));
         assert!(keeps("mat; function!~long", "matmul(int)") && !keeps("mat; function!~long", "matmul(long)"));
         assert!(keeps("基本", "x基本块"));
