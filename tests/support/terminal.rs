@@ -30,7 +30,7 @@ pub struct Terminal {
 }
 
 /// Nothing takes this long.
-const GIVE_UP: Duration = Duration::from_secs(20);
+const GIVE_UP: Duration = Duration::from_secs(180);
 
 fn window(columns: u16, rows: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
@@ -83,18 +83,20 @@ impl Terminal {
         tcsetwinsize(&self.keyboard, window(columns, rows)).unwrap();
     }
 
-    /// Waits until what is on the screen passes, and returns its lines.
+    /// Waits until what is on the screen, when all of it was drawn, passes, and returns its lines.
     pub fn wait_for(&mut self, what: &str, is_there: impl Fn(&[String]) -> bool) -> Vec<String> {
         let begun = Instant::now();
         loop {
             while let Ok(bytes) = self.drawn.try_recv() {
                 self.take(&bytes);
             }
-            let lines = self.lines();
-            if is_there(&lines) {
-                return lines;
+            if self.is_drawn() {
+                let lines = self.lines();
+                if is_there(&lines) {
+                    return lines;
+                }
             }
-            assert!(begun.elapsed() < GIVE_UP, "{what} is not on the screen:\n{}", lines.join("\n"));
+            assert!(begun.elapsed() < GIVE_UP, "{what} is not on the screen:\n{}", self.lines().join("\n"));
             match self.drawn.recv_timeout(Duration::from_secs(1)) {
                 Ok(bytes) => self.take(&bytes),
                 Err(RecvTimeoutError::Timeout) => {
@@ -104,6 +106,26 @@ impl Terminal {
                 Err(RecvTimeoutError::Disconnected) => panic!("{what}: the terminal was closed"),
             }
         }
+    }
+
+    /// Waits until something is so.
+    pub fn wait_until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !is_so(self) {
+            assert!(begun.elapsed() < GIVE_UP, "it does not come to that:\n{}", self.lines().join("\n"));
+            if let Ok(bytes) = self.drawn.recv_timeout(Duration::from_millis(100)) {
+                self.take(&bytes);
+            }
+        }
+    }
+
+    /// Whether the last screen was drawn to its end, where the cursor is put away or to its place.
+    fn is_drawn(&self) -> bool {
+        let mut sequences = self.written.rsplit(|byte| *byte == 0x1b);
+        let mut before = || sequences.next().unwrap_or_default();
+        let last = before();
+        let is_put = last.ends_with(b"H") && before() == b"[?25h";
+        !self.parser.screen().alternate_screen() || last == b"[?25l" || is_put
     }
 
     /// Waits until a text is on the screen.
@@ -135,6 +157,12 @@ impl Terminal {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
             && !screen.alternate_screen()
             && !screen.hide_cursor()
+    }
+
+    /// Whether it stands still until it is told to go on.
+    pub fn is_stopped(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
     }
 
     /// Sends a signal.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ratatui::DefaultTerminal;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, poll, read};
+use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::size;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
@@ -37,14 +39,20 @@ pub fn show(browser: &mut Browser<'_>) -> anyhow::Result<()> {
             // Nothing is drawn any more.
             let _screen = io::stdout().lock();
             // On a terminal that is lost there is nothing to give back.
-            let _ = ratatui::try_restore();
+            let _ = give_back();
             let _ = emulate_default_handler(signal);
         }
     });
     let shown = open().and_then(|mut terminal| watch(&mut terminal, browser));
-    let restored = ratatui::try_restore();
+    let given_back = give_back();
     waiting.close();
-    shown.and(restored.context("the terminal cannot be given back"))
+    shown.and(given_back.context("the terminal cannot be given back"))
+}
+
+/// As it was before: lines can be typed, what was there is seen again, and the cursor.
+fn give_back() -> io::Result<()> {
+    ratatui::try_restore()?;
+    execute!(io::stdout(), Show)
 }
 
 fn open() -> anyhow::Result<DefaultTerminal> {
@@ -65,7 +73,7 @@ fn watch(terminal: &mut DefaultTerminal, browser: &mut Browser<'_>) -> anyhow::R
         loop {
             let event = read()?;
             if is_stop(&event) {
-                ratatui::try_restore()?;
+                give_back()?;
                 emulate_default_handler(SIGTSTP)?;
                 *terminal = open()?;
                 browser.update(&resized()?);
