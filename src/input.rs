@@ -14,7 +14,7 @@ use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
 use analyzer::recording::{Subset, notes};
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::uncertainty::{Rows, Side};
-use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Origin, analyze};
+use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Origin, Step, analyze};
 use anyhow::{Context, bail};
 use perfdata::{Features, Recording};
 
@@ -132,6 +132,25 @@ impl InputArgs {
         Ok(Input { args: self, reader, chosen, recording, status })
     }
 
+    /// Another recording, which is read as the first one is.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is none.
+    pub fn other(&self, file: &Path, reader: &'static Reader) -> anyhow::Result<Input<'_>> {
+        let recording = OnceCell::from(open_recording(file, reader)?);
+        Ok(Input { args: self, reader, chosen: self.analysis.rules()?, recording, status: 0 })
+    }
+
+    /// What the report is about: the name of the file, or the command.
+    pub fn title(&self) -> String {
+        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+        match self.file() {
+            Some(file) => title_of(file),
+            None if words.is_empty() => "standard input".to_owned(),
+            None => words.join(" "),
+        }
+    }
+
     /// Ends the process if there are options for a command, and there is none.
     pub fn check(&self, reader: &Reader) {
         let option = self.sampling.given().or_else(|| self.stdout.as_ref().map(|_| "--stdout".to_owned()));
@@ -201,6 +220,18 @@ impl Input<'_> {
             return self.args.analysis.analyze_flow(&self.chosen, document, self.reader, group_by);
         }
         self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, detail, Subset::Whole)
+    }
+
+    /// Analyses the recording once more, told apart in another way, without a word: what there is to say was said before.
+    pub fn analyze_again(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+        self.args.analysis.analyze_quietly(
+            &self.chosen,
+            self.recording()?,
+            group_by,
+            Detail::Branches,
+            Subset::Whole,
+            &|_| (),
+        )
     }
 
     /// Analyses the recording, with calling contexts; one without samples is refused.
@@ -302,7 +333,7 @@ impl AnalysisArgs {
     /// Analyses a recording, or a part of one. One without samples is said to be so, and has nothing to show.
     pub fn analyze(
         &self,
-        Chosen { rules, pair, made_of }: &Chosen,
+        chosen: &Chosen,
         recording: &Recording,
         group_by: GroupBy,
         detail: Detail,
@@ -311,24 +342,15 @@ impl AnalysisArgs {
         if subset == Subset::Whole {
             notes(recording).for_each(output::say);
         }
-        let threads = self.threads();
-        let options = Options { search: self.search(), subset, group_by, detail, core: self.core, threads, rules };
-        let cache = if self.no_cache { None } else { Cache::of(recording, threads) };
-        let mut analysis = match cache.as_ref().and_then(|cache| cache.find(&options, made_of)) {
-            Some(analysis) => analysis,
-            None => {
-                let progress = Progress::new();
-                let analysis = analyze(recording, &options, &|step| progress.step(step))?;
-                drop(progress);
-                cache.iter().for_each(|cache| cache.keep(&analysis, &options, made_of));
-                analysis
-            }
-        };
+        let progress = Progress::new();
+        let mut analysis =
+            self.analyze_quietly(chosen, recording, group_by, detail, subset, &|step| progress.step(step))?;
+        drop(progress);
         if let Some(nothing) = without_samples(&analysis) {
             analysis.summary.shortcomings.push(nothing);
             return Ok(analysis);
         }
-        if let (Subset::Whole, Some(model), Some(made_for)) = (subset, &self.model, pair)
+        if let (Subset::Whole, Some(model), Some(made_for)) = (subset, &self.model, &chosen.pair)
             && analysis.sources.pair() != Some(*made_for)
         {
             let sources = match analysis.sources.pair() {
@@ -337,6 +359,26 @@ impl AnalysisArgs {
             };
             bail!("{model} is a model for {made_for} sources, and the recording {sources}: leave out --model");
         }
+        Ok(analysis)
+    }
+
+    fn analyze_quietly(
+        &self,
+        chosen: &Chosen,
+        recording: &Recording,
+        group_by: GroupBy,
+        detail: Detail,
+        subset: Subset,
+        progress: &(dyn Fn(Step) + Sync),
+    ) -> anyhow::Result<Analysis> {
+        let (search, core, threads, Chosen { rules, made_of, .. }) = (self.search(), self.core, self.threads(), chosen);
+        let options = Options { search, subset, group_by, detail, core, threads, rules };
+        let cache = if self.no_cache { None } else { Cache::of(recording, threads) };
+        if let Some(analysis) = cache.as_ref().and_then(|cache| cache.find(&options, made_of)) {
+            return Ok(analysis);
+        }
+        let analysis = analyze(recording, &options, progress)?;
+        cache.iter().for_each(|cache| cache.keep(&analysis, &options, made_of));
         Ok(analysis)
     }
 
@@ -434,6 +476,11 @@ impl AnalysisArgs {
     }
 }
 
+/// What a file is called in titles: its name.
+pub fn title_of(file: &Path) -> String {
+    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+}
+
 /// Whether the name stands for standard input.
 pub fn is_standard_input(file: &Path) -> bool {
     file == Path::new("-")
@@ -481,6 +528,10 @@ impl BinaryArgs {
 /// What to do where lines of the source were asked for, and none is known.
 pub const WITHOUT_LINES: &str = "no line of the source is known: build with debug information (-g, or debug = 1 in Cargo.toml), \
      or name files that have it (--binary, --symfs)";
+
+/// What to do where code was asked for, and none is known.
+pub const WITHOUT_CODE: &str =
+    "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR";
 
 /// Says so where nothing can be made of a recording without samples.
 pub fn require_samples(analysis: &Analysis) -> anyhow::Result<()> {

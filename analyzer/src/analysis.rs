@@ -520,8 +520,14 @@ impl CountedModule {
 impl Analysis {
     /// The flow of an analysis that was made with [`Detail::Branches`], whose blocks ran as often as the source says that was chosen for each;
     /// nothing, where it was made without.
-    pub fn into_flow_by_choice(self) -> AnalysedFlow {
-        let mut flow = self.flow.unwrap_or_default();
+    pub fn into_flow_by_choice(mut self) -> AnalysedFlow {
+        self.count_flow_by_choice();
+        self.flow.unwrap_or_default()
+    }
+
+    /// The same of the flow within the analysis.
+    pub fn count_flow_by_choice(&mut self) {
+        let mut flow = self.flow.take().unwrap_or_default();
         flow.count_by_choice(self.counted.iter().map(|module| {
             let count = match &module.counts.code {
                 Code::Read(code) => {
@@ -533,7 +539,7 @@ impl Analysis {
             };
             (module.counts.module, &module.counts.code, count)
         }));
-        flow
+        self.flow = Some(flow);
     }
 
     /// Executed instructions of all modules, or what the samples stand for where the counts are not executions.

@@ -1,9 +1,10 @@
 //! `hbbp annotate`: functions, instruction by instruction, with the counts of their blocks.
 
-mod code;
+pub(super) mod code;
 mod csv;
+pub(super) mod heading;
 mod json;
-mod listing;
+pub(super) mod listing;
 mod margin;
 pub(super) mod notes;
 mod table;
@@ -16,7 +17,7 @@ use analyzer::mix::{Dimension, Filter};
 use anyhow::bail;
 
 use crate::commands::nearest::did_you_mean;
-use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
+use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, WITHOUT_LINES, without_samples};
 use crate::output;
 use crate::output::{Colours, Format, Head, HeadArgs, OutputArgs, Precision, page, write_to};
 
@@ -57,14 +58,20 @@ Examples:
   hbbp annotate --overhead 5 -- ./bench            record and annotate in one go
   hbbp annotate run.data -f matmul --format json";
 
+/// Functions and the analysis that they are of.
+pub(super) struct Annotated<'a> {
+    pub analysis: &'a Analysis,
+    pub annotation: &'a Annotation,
+    /// All executed instructions.
+    pub instructions: f64,
+    /// Whether lines of the source are wanted.
+    pub has_source: bool,
+}
+
 /// All that the report is printed from.
 struct Report<'a> {
-    analysis: &'a Analysis,
-    annotation: &'a Annotation,
+    of: Annotated<'a>,
     head: &'a Head,
-    /// All executed instructions.
-    instructions: f64,
-    has_source: bool,
     width: Option<usize>,
     colours: Colours,
 }
@@ -109,11 +116,13 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
     let is_read_at_once = args.output.is_read_at_once();
     let report = Report {
-        analysis: &analysis,
-        annotation: &annotation,
+        of: Annotated {
+            analysis: &analysis,
+            annotation: &annotation,
+            instructions: analysis.instructions(),
+            has_source: args.source,
+        },
         head: &head,
-        instructions: analysis.instructions(),
-        has_source: args.source,
         width: args.output.width(),
         colours: if is_read_at_once { Colours::of_terminal() } else { Colours::NONE },
     };
@@ -131,8 +140,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
 /// Why no function can be shown.
 fn why_nothing(analysis: &Analysis, unmatched: &[String]) -> String {
     if !analysis.has_readable_code() {
-        return "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR"
-            .into();
+        return WITHOUT_CODE.into();
     }
     let why = if unmatched.is_empty() { "no sample fell into any function".into() } else { unmatched.join("; ") };
     format!("there is nothing to show: {why}")
@@ -148,15 +156,15 @@ fn sentence(nothing: &NoFunction) -> String {
     format!("nothing has the function {name:?}{mean}")
 }
 
-impl Report<'_> {
+impl Annotated<'_> {
     /// The path of the module of a function.
-    fn module(&self, function: &AnnotatedFunction) -> &str {
+    pub fn module(&self, function: &AnnotatedFunction) -> &str {
         let module = self.analysis.counted.get(function.module);
         module.map_or("", |module| &self.analysis.modules.get(module.counts.module).path)
     }
 
     /// The part of all instructions that so many are, 0 to 1.
-    fn share(&self, executed: f64) -> f64 {
+    pub fn share(&self, executed: f64) -> f64 {
         if self.instructions > 0.0 { executed / self.instructions } else { 0.0 }
     }
 }

@@ -2,7 +2,7 @@
 
 mod csv;
 mod json;
-mod table;
+pub(super) mod table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,21 +55,21 @@ Examples:
   hbbp diff before.flow after.flow --format json";
 
 /// All that the printed differences are made from.
-struct Report<'a> {
-    files: [String; 2],
+pub(super) struct Report<'a> {
+    pub files: [String; 2],
     /// Whether the counts of each side are executions.
-    executions: [bool; 2],
-    comparison: &'a Comparison,
+    pub executions: [bool; 2],
+    pub comparison: &'a Comparison,
     /// What is known of the uncertainty of each.
-    sides: [&'a Side; 2],
+    pub sides: [&'a Side; 2],
     /// Rows of each list.
-    top: usize,
-    width: Option<usize>,
+    pub top: usize,
+    pub width: Option<usize>,
 }
 
 impl Report<'_> {
     /// Half the width of the interval of the change of a function, as a share of all; `None` where it is not known.
-    fn error_of_function(&self, name: &FunctionName) -> Option<f64> {
+    pub fn error_of_function(&self, name: &FunctionName) -> Option<f64> {
         let of = |module| RowName::Function(module, name.function.clone());
         self.error(modules(&name.module).map(of))
     }
@@ -89,7 +89,7 @@ impl Report<'_> {
 }
 
 /// The name of a module on each side: versions of one program may be named differently.
-fn modules(name: &str) -> [String; 2] {
+pub(super) fn modules(name: &str) -> [String; 2] {
     let (before, after) = name.split_once('|').unwrap_or((name, name));
     [before, after].map(String::from)
 }

@@ -2,20 +2,19 @@
 
 mod csv;
 mod json;
-mod keys;
-mod nested;
-mod numbers;
-mod order;
-mod query;
-mod table;
+pub(super) mod keys;
+pub(super) mod nested;
+pub(super) mod numbers;
+pub(super) mod order;
+pub(super) mod query;
+pub(super) mod table;
 pub(super) mod unmatched;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use analyzer::Origin;
 use analyzer::counting::Detail;
+use analyzer::{Analysis, Origin};
 
 use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, Sum, Taken, UNREADABLE, mix};
 
@@ -29,19 +28,14 @@ use nested::{Line, Node, for_each_line, nested};
 use numbers::Number;
 use order::{Order, title_of};
 pub(super) use query::group_by;
-use query::{query, query_options};
+use query::{PivotArgs, query, query_options, shaped};
 
 /// Print the instruction mix as a pivot table
 #[derive(clap::Args)]
 #[command(after_help = keys::after(EXAMPLES))]
 pub struct Args {
-    /// Keys of the rows: see the list below
-    #[arg(long, value_name = "KEYS", value_delimiter = ',', default_value = "mnemonic")]
-    rows: Vec<String>,
-
-    /// Keys of the columns: the same as for rows
-    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
-    columns: Vec<String>,
+    #[command(flatten)]
+    pivot: PivotArgs,
 
     /// Keys that rows are grouped by: each group has a line of its own, and shares are those of the group
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
@@ -58,14 +52,6 @@ pub struct Args {
     /// Print a line with the sum for each value of all keys but the last
     #[arg(long)]
     subtotals: bool,
-
-    /// Keep only instructions with these values: key=value, key=one,other (`*` matches any text), key~regex, key>=number; `!=` and `!~` leave out; <, <= and > compare numbers, too
-    #[arg(long = "filter", value_name = "COMPARISON")]
-    filters: Vec<String>,
-
-    /// A file with a taxonomy of your own, whose name is one more key
-    #[arg(long = "taxonomy", value_name = "FILE")]
-    taxonomies: Vec<PathBuf>,
 
     /// Print only the N largest rows (of each group); 0 prints all [default: in a table 40, of each group 10; all in csv and json]
     #[arg(long, value_name = "N")]
@@ -108,8 +94,10 @@ Examples:
 
 /// Prints the instruction mix of a recording as a pivot table.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let query = query(args, &with_files(&args.taxonomies)?);
-    let options = || [query_options(&query, &args.taxonomies), args.input.analysis.words()].concat();
+    let taxonomies = with_files(&args.pivot.taxonomies)?;
+    let query = query::<Args>(READER.name, &args.pivot, &taxonomies, args.input.analysis.threads());
+    let query = shaped(args, query, &taxonomies);
+    let options = || [query_options(&query, &args.pivot.taxonomies), args.input.analysis.words()].concat();
     let precision = args.precision.map(|wanted| (wanted, options()));
     let input = args.input.begin(&READER, precision)?;
     input.end(print(args, &query, &input))
@@ -152,13 +140,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     }
     let mut head = Head::of(&analysis);
     head.verbose = args.head.verbose;
-    head.precision = Precision::of(
-        &analysis,
-        result.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
-            let sum = Sum::of(row);
-            (sum.count / result.instructions, result.uncertainty_within(&sum, &result.all).share)
-        }),
-    );
+    head.precision = precision(&analysis, &result);
     let row_keys_need_code = query.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
     if nothing.is_none() && row_keys_need_code && !analysis.has_readable_code() {
         head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
@@ -188,8 +170,17 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     })
 }
 
+/// How right the largest rows are.
+pub(super) fn precision(analysis: &Analysis, mix: &Mix) -> Option<Precision> {
+    let rows = mix.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
+        let sum = Sum::of(row);
+        (sum.count / mix.instructions, mix.uncertainty_within(&sum, &mix.all).share)
+    });
+    Precision::of(analysis, rows)
+}
+
 /// What to do where rows are of the source, and none is known.
-fn without_source(rows: &[Key], mix: &Mix) -> Option<&'static str> {
+pub(super) fn without_source(rows: &[Key], mix: &Mix) -> Option<&'static str> {
     let at = rows.iter().position(|key| key.is_of_source())?;
     let has_none = |cell: &Cell| cell.row[at] == NO_SOURCE || cell.row[at] == UNREADABLE;
     mix.cells.iter().all(has_none).then_some(WITHOUT_LINES)
@@ -209,17 +200,18 @@ fn lacks_branches(query: &Query, asks_mispredictions: bool, mix: &Mix) -> Option
 }
 
 /// What is printed.
-struct Report<'a> {
-    query: &'a Query,
-    mix: &'a Mix,
-    head: &'a Head,
+pub(super) struct Report<'a> {
+    pub query: &'a Query,
+    pub mix: &'a Mix,
+    pub head: &'a Head,
     /// Rows, or groups of rows.
-    rows: Vec<Node<'a>>,
+    pub rows: Vec<Node<'a>>,
     /// How many keys make the groups that shares are of.
-    per: usize,
-    numbers: &'a [Number],
-    top: usize,
-    width: Option<usize>,
+    pub per: usize,
+    pub numbers: &'a [Number],
+    /// Rows of each group that are shown.
+    pub top: usize,
+    pub width: Option<usize>,
 }
 
 impl<'a> Report<'a> {

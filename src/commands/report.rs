@@ -86,18 +86,8 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
     let mut head = Head::of(&analysis);
     head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
     let texts = SourceTexts::below(args.input.analysis.search().symfs);
-    let title = title(&args.input);
+    let title = args.input.title();
     let features = input.features()?;
     let data = Data::of(&analysis, &annotation, &head, taxonomies, texts).named(title.clone(), features);
     write_to(args.file.as_deref(), |out| page::write(&title, &data, out))
-}
-
-/// What the page is about: the name of the recording, or the command.
-fn title(input: &InputArgs) -> String {
-    let words: Vec<_> = input.command().iter().map(|word| word.to_string_lossy()).collect();
-    match input.file() {
-        Some(file) => file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
-        None if words.is_empty() => "standard input".to_owned(),
-        None => words.join(" "),
-    }
 }

@@ -226,7 +226,7 @@ impl Head {
     }
 
     /// What counts are made from, how good they are, and what is missing.
-    fn in_short(&self, instructions: f64) -> Vec<(&'static str, String)> {
+    pub fn in_short(&self, instructions: f64) -> Vec<(&'static str, String)> {
         let unit = match self.unit {
             "executions" => format!("{} instructions executed", count(instructions)),
             _ => "counts are relative".to_owned(),

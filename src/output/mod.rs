@@ -24,7 +24,7 @@ pub use number::{Unit, count, share, with_digits};
 pub use pager::page;
 pub use precision::Precision;
 pub use say::say;
-pub use table::{Align, Table, cut, printable, terminal_width};
+pub use table::{Align, Fit, GAP, Table, cut, printable, terminal_width};
 pub use tree::tree;
 #[cfg(feature = "training")]
 pub use tree::{dot, svg};

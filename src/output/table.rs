@@ -25,7 +25,7 @@ pub struct Table {
 }
 
 /// Spaces between one column and the next.
-const GAP: usize = 2;
+pub const GAP: usize = 2;
 /// No name is cut to less.
 const LEAST_NAME: usize = 8;
 
@@ -78,36 +78,55 @@ impl Table {
         let widths: Vec<usize> = (0..self.aligns.len())
             .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
             .collect();
+        let fit = Fit::of(&self.aligns, widths, (&self.dispensable, self.readable_name), width);
+        let aligns: Vec<Align> = fit.columns.iter().map(|(column, _)| self.aligns[*column]).collect();
+        self.rows.iter_mut().for_each(|row| *row = fit.cells(row, &aligns));
+        self.aligns = aligns;
+    }
+}
+
+/// Which columns of a table are shown, and how wide they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fit {
+    /// Their places in the table, and what they have room for.
+    pub columns: Vec<(usize, usize)>,
+}
+
+impl Fit {
+    /// The columns of these widths that fit into `width` columns of a terminal, with names cut where that is needed. The first of `dispensable`
+    /// are left out first, as long as names have room for less than `name` columns. Numbers are not cut: they may be wider all together.
+    pub fn of(aligns: &[Align], mut widths: Vec<usize>, (dispensable, name): (&[usize], usize), width: usize) -> Self {
         let mut shown: Vec<usize> = (0..widths.len()).collect();
-        let least = |column: &usize| match self.aligns[*column] {
-            Align::Left => widths[*column].min(self.readable_name) + GAP,
+        let least = |column: &usize| match aligns[*column] {
+            Align::Left => widths[*column].min(name) + GAP,
             Align::Right => widths[*column] + GAP,
         };
-        for leave_out in &self.dispensable {
+        for leave_out in dispensable {
             if shown.iter().map(least).sum::<usize>() > width + GAP {
                 shown.retain(|column| column != leave_out);
             }
         }
-        let keep = |row: &[String]| shown.iter().map(|&column| row[column].clone()).collect();
-        self.rows = self.rows.iter().map(|row| keep(row)).collect();
-        self.aligns = shown.iter().map(|&column| self.aligns[column]).collect();
-        self.cut_names(width, shown.iter().map(|&column| widths[column]).collect());
-    }
-
-    fn cut_names(&mut self, width: usize, mut widths: Vec<usize>) {
-        let names: Vec<usize> = (0..widths.len()).filter(|&column| self.aligns[column] == Align::Left).collect();
-        let excess = (widths.iter().sum::<usize>() + GAP * widths.len()).saturating_sub(width + GAP);
-        for _ in 0..excess {
-            match names.iter().max_by_key(|&&column| widths[column]) {
+        let all: usize = shown.iter().map(|column| widths[*column] + GAP).sum();
+        for _ in 0..all.saturating_sub(width + GAP) {
+            let names = shown.iter().filter(|column| aligns[**column] == Align::Left);
+            match names.max_by_key(|column| widths[**column]) {
                 Some(&widest) if widths[widest] > LEAST_NAME => widths[widest] -= 1,
                 _ => break,
             }
         }
-        for row in &mut self.rows {
-            for &column in &names {
-                cut(&mut row[column], widths[column]);
+        Fit { columns: shown.into_iter().map(|column| (column, widths[column])).collect() }
+    }
+
+    /// The cells of a row that are shown, names cut. `aligns` are those of the columns that are shown.
+    fn cells(&self, row: &[String], aligns: &[Align]) -> Vec<String> {
+        let cell = |((column, width), align): (&(usize, usize), &Align)| {
+            let mut cell = row[*column].clone();
+            if *align == Align::Left {
+                cut(&mut cell, *width);
             }
-        }
+            cell
+        };
+        self.columns.iter().zip(aligns).map(cell).collect()
     }
 }
 

@@ -64,21 +64,59 @@ pub struct NoFunction {
 /// Annotates the hottest functions of an analysis. Where branches went is known if it was made with
 /// [`Detail::Branches`](crate::counting::Detail::Branches).
 pub fn annotate(analysis: &Analysis, query: &Query) -> Annotation {
-    let blocks = SampledBlocks::of(analysis);
-    let mut ranked = ranking(analysis, &blocks);
+    let Ranking { blocks, mut ranked, .. } = Ranking::of(analysis);
     let mut unmatched = Vec::new();
     if let Some(mut filter) = query.functions.clone() {
         let existing: BTreeSet<String> = ranked.iter().map(|of| of.name.clone()).collect();
         unmatched = absent(analysis, &mut filter, &existing);
         ranked.retain(|of| filter.keeps(&of.name));
     }
-    let functions = functions(analysis, hottest(analysis, &ranked, query), &blocks);
-    let sources = if query.source { sources(analysis, &functions, query.threads) } else { HashMap::new() };
+    let annotation = annotated(analysis, &blocks, hottest(analysis, &ranked, query), query.source, query.threads);
+    Annotation { ranked, unmatched, ..annotation }
+}
+
+/// The functions of an analysis, to be annotated one by one when somebody looks at them.
+pub struct Ranking<'a> {
+    analysis: &'a Analysis,
+    blocks: SampledBlocks<'a>,
+    ranked: Vec<Ranked>,
+}
+
+impl<'a> Ranking<'a> {
+    /// All functions that ran.
+    pub fn of(analysis: &'a Analysis) -> Self {
+        let blocks = SampledBlocks::of(analysis);
+        let ranked = ranking(analysis, &blocks);
+        Ranking { analysis, blocks, ranked }
+    }
+
+    /// The functions, those with the most executed instructions first.
+    pub fn functions(&self) -> &[Ranked] {
+        &self.ranked
+    }
+
+    /// Annotates the function at a place of [`Self::functions`]; there is none in the annotation of a place that none has. `source` and `threads`
+    /// are those of a [`Query`].
+    pub fn annotate(&self, place: usize, source: bool, threads: usize) -> Annotation {
+        let function = self.ranked.get(place).cloned().into_iter().collect();
+        annotated(self.analysis, &self.blocks, function, source, threads)
+    }
+}
+
+fn annotated(
+    analysis: &Analysis,
+    blocks: &SampledBlocks<'_>,
+    ranked: Vec<Ranked>,
+    source: bool,
+    threads: usize,
+) -> Annotation {
+    let functions = functions(analysis, ranked.clone(), blocks);
+    let sources = if source { sources(analysis, &functions, threads) } else { HashMap::new() };
     let notes: BTreeSet<&String> = sources.values().flat_map(SourceIndex::notes).collect();
     let notes = notes.into_iter().cloned().collect();
     let paths = sources.values().flat_map(source::paths).map(str::to_owned).collect();
     let names = short_names(&paths);
-    Annotation { functions, ranked, unmatched, notes, lacks: lacks(analysis), sources, names }
+    Annotation { functions, ranked, unmatched: Vec::new(), notes, lacks: lacks(analysis), sources, names }
 }
 
 impl Annotation {

@@ -24,7 +24,7 @@ mod source;
 mod texts;
 mod ways;
 
-pub use annotation::{Annotation, NoFunction, Query, annotate};
+pub use annotation::{Annotation, NoFunction, Query, Ranking, annotate};
 pub(crate) use call_table::calls_of_functions;
 pub use function::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Edge, Seen, Target};
 pub use loop_table::{LoopPlace, LoopTable};

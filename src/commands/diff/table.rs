@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use analyzer::flow::Moved;
+use analyzer::flow::{FunctionName, Moved};
 
 use super::Report;
 use crate::output::{Align, Table, count, print_line, share};
@@ -12,17 +12,15 @@ use crate::output::{Align, Table, count, print_line, share};
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     head(report, out)?;
     let comparison = report.comparison;
-    let mut functions = columns("function", &[("module", Align::Left)]);
+    let mut functions = Table::new(function_columns());
     for moved in comparison.functions.iter().take(report.top) {
-        let function = moved.what.function.clone().unwrap_or("[unread]".into());
-        let cells = shares(moved, report.error_of_function(&moved.what)).into_iter();
-        functions.row(cells.chain([function, moved.what.module.clone()]).collect());
+        functions.row(function_cells(report, moved));
     }
     functions.print(out, report.width)?;
     rest(comparison.functions.len(), report.top, "functions", out)?;
     if !comparison.blocks.is_empty() {
         writeln!(out)?;
-        let mut blocks = columns("block", &[("function", Align::Left), ("module", Align::Left)]);
+        let mut blocks = Table::new(columns("block", &[("function", Align::Left), ("module", Align::Left)]));
         for moved in comparison.blocks.iter().take(report.top) {
             let name = &moved.what.function;
             let function = name.function.clone().unwrap_or_default();
@@ -34,7 +32,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     if !comparison.lines.is_empty() {
         writeln!(out)?;
-        let mut lines = columns("line", &[("function", Align::Left)]);
+        let mut lines = Table::new(columns("line", &[("function", Align::Left)]));
         for moved in comparison.lines.iter().take(report.top) {
             let cells = [format!("{:+}", moved.what.line), moved.what.function.clone()];
             lines.row(shares(moved, None).into_iter().chain(cells).collect());
@@ -53,17 +51,7 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let text = format!("{}: {} {unit}", report.files[side], count(comparison.instructions[side]));
         print_line(title, &text, out, *width)?;
     }
-    let blocks = match comparison.block_overlap {
-        Some(overlap) => format!("blocks {} of the files that are the same", percent(overlap)),
-        None => "no file is the same on both sides".into(),
-    };
-    let functions = percent(comparison.function_overlap);
-    let [before, after] = comparison.with_lines.map(percent);
-    let lines = match comparison.line_overlap {
-        Some(overlap) => format!("lines {} of what has debug information ({before}, {after})", percent(overlap)),
-        None => "no line of the source is known on both sides".into(),
-    };
-    print_line("overlap", &format!("functions {functions}, {blocks}, {lines}"), out, *width)?;
+    print_line("overlap", &overlaps(report), out, *width)?;
     let [before, after] = comparison.same_files.map(percent);
     print_line("in both", &format!("{before} before, {after} after are in files that are the same"), out, *width)?;
     if comparison.unread.iter().any(|share| *share > 0.0) {
@@ -87,6 +75,22 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(writeln!(out)?)
 }
 
+/// How much both sides have in common, in words.
+pub fn overlaps(report: &Report<'_>) -> String {
+    let comparison = report.comparison;
+    let blocks = match comparison.block_overlap {
+        Some(overlap) => format!("blocks {} of the files that are the same", percent(overlap)),
+        None => "no file is the same on both sides".into(),
+    };
+    let functions = percent(comparison.function_overlap);
+    let [before, after] = comparison.with_lines.map(percent);
+    let lines = match comparison.line_overlap {
+        Some(overlap) => format!("lines {} of what has debug information ({before}, {after})", percent(overlap)),
+        None => "no line of the source is known on both sides".into(),
+    };
+    format!("functions {functions}, {blocks}, {lines}")
+}
+
 /// Kinds of instructions of less are nothing in a table.
 const SHOWN: f64 = 0.00005;
 
@@ -98,7 +102,7 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         sums[0] += kind.shares[0];
         sums[1] += kind.shares[1];
     }
-    let mut table = columns("isa", &[("packing", Align::Left)]);
+    let mut table = Table::new(columns("isa", &[("packing", Align::Left)]));
     let is_shown = |shares: [f64; 2]| shares.iter().any(|share| *share >= SHOWN);
     for (isa, sums) in sets.iter().filter(|(_, sums)| is_shown(**sums)) {
         table.row(
@@ -116,11 +120,23 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(table.print(out, report.width)?)
 }
 
-fn columns(what: &str, more: &[(&str, Align)]) -> Table {
+/// The columns of functions.
+pub fn function_columns() -> Vec<(String, Align)> {
+    columns("function", &[("module", Align::Left)])
+}
+
+/// The cells of a function.
+pub fn function_cells(report: &Report<'_>, moved: &Moved<FunctionName>) -> Vec<String> {
+    let function = moved.what.function.clone().unwrap_or("[unread]".into());
+    let cells = shares(moved, report.error_of_function(&moved.what)).into_iter();
+    cells.chain([function, moved.what.module.clone()]).collect()
+}
+
+fn columns(what: &str, more: &[(&str, Align)]) -> Vec<(String, Align)> {
     let align = if matches!(what, "block" | "line") { Align::Right } else { Align::Left };
     let numbers = ["before", "after", "change", "±"].map(|title| (title, Align::Right));
     let first = numbers.into_iter().chain([("", Align::Right), (what, align)]).collect::<Vec<_>>();
-    Table::new(first.iter().chain(more).map(|(title, align)| (title.to_string(), *align)).collect())
+    first.iter().chain(more).map(|(title, align)| (title.to_string(), *align)).collect()
 }
 
 /// Shares, change, its uncertainty, and a mark where the change is within that.

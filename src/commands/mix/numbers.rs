@@ -32,6 +32,9 @@ pub enum Number {
 }
 
 impl Number {
+    /// What is shown where nothing was asked for.
+    pub const DEFAULT: [Number; 3] = [Number::Executions, Number::Share, Number::Error];
+
     /// Above its column of a table.
     pub fn title(self) -> &'static str {
         match self {

@@ -6,7 +6,7 @@ use std::io::Write;
 use analyzer::mix::{Cell, Sum};
 
 use super::Report;
-use super::nested::Line;
+use super::nested::{Line, Node};
 use super::numbers::{Number, per_call, ratio};
 use super::order::title_of;
 use crate::output::{Align, MARKED, Table, Unit, count, rounded, share, share_cells};
@@ -15,38 +15,26 @@ use crate::output::{Align, MARKED, Table, Unit, count, rounded, share, share_cel
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let width = report.width;
     report.head.print(report.mix.instructions, out, width)?;
-    let across = columns_by_size(report);
-    let unit = if across.len() > 1 { Unit::for_counts_up_to(report.mix.instructions) } else { Unit::ONE };
-    let (columns, more_columns) = across.split_at(columns_that_fit(report, &across, unit, width));
-    let mut printed = Printed { report, unit, columns, marked: false };
-
-    let mut titles: Vec<(String, Align)> = report.query.rows.iter().map(|key| (key.to_string(), Align::Left)).collect();
-    if report.has_columns() {
-        titles.extend(columns.iter().map(|(column, _)| (title_of(column), Align::Right)));
-    }
-    titles.extend(report.numbers().map(|number| (printed.title(number), Align::Right)));
-    let mut table = Table::new(titles);
-    let mut left_out = None;
+    let columns = Columns::of(report);
+    let mut table = Table::new(columns.titles());
+    let (mut left_out, mut marked) = (None, false);
     report.for_each_line(|line| {
         if line.others && line.group.is_none() && !report.has_columns() {
             left_out = Some((line.nodes.len(), line.sum().count));
         } else {
-            table.row(printed.cells(&line));
+            let (cells, rests_on_little) = columns.line(&line);
+            marked |= rests_on_little;
+            table.row(cells);
         }
     });
-    if report.has_columns() {
-        let cells = report.mix.cells.iter().collect();
-        table.row(printed.numbers(printed.named("[all]".into(), 0), cells, (&report.mix.all, &report.mix.all), &[]));
-    }
-    let marked = printed.marked;
+    columns.all().into_iter().for_each(|cells| table.row(cells));
     table.print(out, width)?;
     if let Some((rows, sum)) = left_out {
         let (rest, what) = (share(sum, report.mix.instructions), if report.is_nested() { "groups" } else { "rows" });
         writeln!(out, "... {rows} more {what} with {rest} (--top 0 shows them)")?;
     }
-    if !more_columns.is_empty() {
-        let rest = share(more_columns.iter().map(|(_, sum)| sum).sum(), report.mix.instructions);
-        writeln!(out, "... {} more columns with {rest} do not fit (--format csv has them)", more_columns.len())?;
+    if let Some(left_out) = columns.left_out() {
+        writeln!(out, "{left_out} (--format csv has them)")?;
     }
     if marked {
         writeln!(out, "{MARKED}")?;
@@ -54,16 +42,55 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the lines have in common.
-struct Printed<'r, 'a> {
+/// The columns of a table of a mix: the keys of its rows, as many of the values of its columns as fit, and numbers.
+pub struct Columns<'r, 'a> {
     report: &'r Report<'a>,
     unit: Unit,
-    columns: &'r [(&'r Vec<String>, f64)],
-    /// Whether a line rests on little.
-    marked: bool,
+    /// Values of the column keys, the largest first, with their sums.
+    across: Vec<(&'a Vec<String>, f64)>,
+    left_out: Vec<(&'a Vec<String>, f64)>,
 }
 
-impl Printed<'_, '_> {
+impl<'r, 'a> Columns<'r, 'a> {
+    /// Those that fit into the width of a report.
+    pub fn of(report: &'r Report<'a>) -> Self {
+        let mut across = columns_by_size(report);
+        let unit = if across.len() > 1 { Unit::for_counts_up_to(report.mix.instructions) } else { Unit::ONE };
+        let left_out = across.split_off(columns_that_fit(report, &across, unit, report.width));
+        Columns { report, unit, across, left_out }
+    }
+
+    /// What they are called.
+    pub fn titles(&self) -> Vec<(String, Align)> {
+        let report = self.report;
+        let mut titles: Vec<(String, Align)> =
+            report.query.rows.iter().map(|key| (key.to_string(), Align::Left)).collect();
+        if report.has_columns() {
+            titles.extend(self.across.iter().map(|(column, _)| (title_of(column), Align::Right)));
+        }
+        titles.extend(report.numbers().map(|number| (self.title(number), Align::Right)));
+        titles
+    }
+
+    /// How many columns do not fit, in words.
+    pub fn left_out(&self) -> Option<String> {
+        let rest = share(self.left_out.iter().map(|(_, sum)| sum).sum(), self.report.mix.instructions);
+        let more = self.left_out.len();
+        (more > 0).then(|| format!("... {more} more columns with {rest} do not fit"))
+    }
+
+    /// The cells of a row.
+    pub fn row(&self, row: &Node<'_>) -> Vec<String> {
+        self.numbers(row.values.to_vec(), row.cells.clone(), (&row.sum, &self.report.mix.all), row.values).0
+    }
+
+    /// Those of all rows together, where there are columns to be added up.
+    pub fn all(&self) -> Option<Vec<String>> {
+        let (all, cells) = (&self.report.mix.all, || self.report.mix.cells.iter().collect());
+        let named = || self.named("[all]".into(), 0);
+        self.report.has_columns().then(|| self.numbers(named(), cells(), (all, all), &[]).0)
+    }
+
     fn title(&self, number: Number) -> String {
         match number {
             Number::Executions => format!("{}{}", number.title(), self.unit.suffix),
@@ -71,8 +98,8 @@ impl Printed<'_, '_> {
         }
     }
 
-    /// The cells of a line. Values of keys that its group has are not repeated.
-    fn cells(&mut self, line: &Line<'_, '_>) -> Vec<String> {
+    /// The cells of a line, and whether it rests on little. Values of keys that its group has are not repeated.
+    fn line(&self, line: &Line<'_, '_>) -> (Vec<String>, bool) {
         let known = line.group.map_or(0, |group| group.values.len());
         let (names, row) = match line.nodes {
             [node] if !line.others => {
@@ -95,23 +122,22 @@ impl Printed<'_, '_> {
     }
 
     fn numbers(
-        &mut self,
+        &self,
         mut line: Vec<String>,
         cells: Vec<&Cell>,
         (sum, whole): (&Sum, &Sum),
         row: &[String],
-    ) -> Vec<String> {
+    ) -> (Vec<String>, bool) {
         let report = self.report;
         if report.has_columns() {
             let mut by_column: HashMap<&Vec<String>, Vec<&Cell>> = HashMap::new();
             cells.into_iter().for_each(|cell| by_column.entry(&cell.column).or_default().push(cell));
-            for (column, _) in self.columns {
+            for (column, _) in &self.across {
                 let of_column = by_column.remove(column).map(Sum::of);
                 line.push(of_column.map_or(String::new(), |part| self.in_column(&part, (sum, whole), row)));
             }
         }
         let uncertainty = report.mix.uncertainty_within(sum, whole);
-        self.marked |= uncertainty.share.rests_on_little;
         let [of_whole, error] = share_cells(sum.count, whole.count, uncertainty.share);
         line.extend(report.numbers().map(|number| match number {
             Number::Executions => self.unit.show(rounded(sum.count, uncertainty.count)),
@@ -121,7 +147,7 @@ impl Printed<'_, '_> {
             Number::Samples => count(sum.samples),
             number => of_branches(number, sum),
         }));
-        line
+        (line, uncertainty.share.rests_on_little)
     }
 
     /// What a line has in a column.
