@@ -141,7 +141,7 @@ fn blocks_are_those_of_blocks() {
 #[test]
 fn the_pivot_is_that_of_mix() {
     let fixture = Fixture::bursts("parse");
-    let Some(mut terminal) = open(160, 150, &fixture, &[]) else { return };
+    let Some(mut terminal) = open(250, 150, &fixture, &[]) else { return };
     let check = |terminal: &mut Terminal, heading: &str, options: &[&str]| {
         let lines = settled(terminal, heading);
         let rows = &lines[4..lines.len() - 1];

@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn searches_go_round() {
-        let even = |line: usize| line % 2 == 0;
+        let even = |line: usize| line.is_multiple_of(2);
         assert_eq!(next(5, 0, false, even), Some(2));
         assert_eq!(next(5, 4, false, even), Some(0));
         assert_eq!(next(5, 0, true, even), Some(4));
