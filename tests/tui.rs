@@ -141,7 +141,7 @@ fn blocks_are_those_of_blocks() {
 #[test]
 fn the_pivot_is_that_of_mix() {
     let fixture = Fixture::bursts("parse");
-    let Some(mut terminal) = open(160, 150, &fixture, &[]) else { return };
+    let Some(mut terminal) = open(250, 150, &fixture, &[]) else { return };
     let check = |terminal: &mut Terminal, heading: &str, options: &[&str]| {
         let lines = settled(terminal, heading);
         let rows = &lines[4..lines.len() - 1];
@@ -218,17 +218,24 @@ fn screens_of_any_size_are_drawn() {
     terminal.resize(60, 12);
     let narrow = terminal.wait_for_text("share");
     assert!(narrow.iter().any(|line| line.contains("4017")), "{}", narrow.join("\n"));
-    // What was chosen is seen on the smallest, too, and keys work.
-    let keys = ["", "1", "2", "4", "?", ESCAPE, "/x\r", "f", ESCAPE, "i", ESCAPE, "3"];
-    for (keys, columns) in keys.into_iter().zip([20, 21].into_iter().cycle()) {
+    // Keys work on the smallest, too.
+    terminal.resize(20, 5);
+    let views = [("1", "1 functions"), ("2", "2 blocks"), ("4", "4 pivot"), ("?", "Esc"), (ESCAPE, "4 pivot")];
+    let typed = [("/xyz", "/xyz"), (ENTER, "nothing here"), ("f", "filter:"), (ESCAPE, "4 pivot"), ("3", "3 code")];
+    for (keys, what) in views.into_iter().chain(typed) {
         terminal.press(keys);
-        terminal.resize(columns, 5);
-        terminal.wait_for("something", |lines| !lines.concat().trim().is_empty());
+        match keys {
+            // With a key after it, it would be another one.
+            ESCAPE => settled(&mut terminal, what),
+            _ => terminal.wait_for_text(what),
+        };
     }
+    settled(&mut terminal, "3 code");
     terminal.resize(1, 1);
-    terminal.press("1");
     terminal.resize(120, 40);
-    terminal.wait_for_text("Enter code");
+    settled(&mut terminal, "Enter follow");
+    terminal.press("1");
+    settled(&mut terminal, "Enter code");
     let lines = terminal.lines();
     assert!(lines[0].contains("1 functions  2 blocks") && lines.len() == 40, "{}", lines.join("\n"));
     terminal.press("q");

@@ -77,10 +77,13 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Makes it another size. What was drawn is gone until it is drawn again.
+    /// Makes it another size, and waits until all was drawn anew. (A key that comes at the same time may wait for the next one in crossterm.)
     pub fn resize(&mut self, columns: u16, rows: u16) {
-        self.parser = parser(columns, rows);
+        self.parser.screen_mut().set_size(rows.try_into().unwrap(), columns.try_into().unwrap());
+        let before = self.written.len();
         tcsetwinsize(&self.keyboard, window(columns, rows)).unwrap();
+        let clears = |bytes: &[u8]| bytes.windows(4).any(|window| window == b"\x1b[2J");
+        self.wait_until(|terminal| terminal.is_drawn() && clears(&terminal.written[before..]));
     }
 
     /// Waits until what is on the screen, when all of it was drawn, passes, and returns its lines.

@@ -242,17 +242,18 @@ fn status(pen: &mut Pen<'_, '_>, browser: &Browser<'_>, (width, height): (usize,
     if let Some(text) = browser.awaited().or(browser.message.as_deref()) {
         return say(pen, text);
     }
-    let (keys, place) = (hints(browser), place(browser));
+    let ([keys, fewer], place) = (hints(browser), place(browser));
     let room = width.saturating_sub(place.width() + GAP);
     let dim = pen.style(Role::Dim);
-    let keys = if keys.width() <= room { keys } else { "? help  q quit".to_owned() };
+    let keys = if keys.width() <= room { keys } else { fewer };
     let spaces = if keys.width() <= room { width - keys.width() - place.width() } else { GAP };
     pen.text(&format!("{keys}{}{place}", " ".repeat(spaces)), dim);
 }
 
-fn hints(browser: &Browser<'_>) -> String {
+/// What keys do, and the same in fewer words.
+fn hints(browser: &Browser<'_>) -> [String; 2] {
     if browser.page.is_some() {
-        return "arrows: more  Esc back".into();
+        return ["arrows more  Esc back", "Esc back"].map(str::to_owned);
     }
     let of_view = match browser.view() {
         View::Functions | View::Blocks => "Enter code  / search  f filter  s sort",
@@ -260,7 +261,8 @@ fn hints(browser: &Browser<'_>) -> String {
         View::Pivot => "r rows  c columns  f filter  s sort  / search",
         View::Diff => "Enter code  x other  / search  f filter  s sort",
     };
-    format!("{of_view}  Tab view  ? help  q quit")
+    let always = "? help  q quit";
+    [format!("{of_view}  Tab view  {always}"), always.to_owned()]
 }
 
 /// Where in the list the chosen line is, and how it is sorted.
