@@ -21,6 +21,7 @@ mod of_recording;
 mod of_truth;
 mod placing;
 mod source_lines;
+mod suffixes;
 
 pub use analysed::AnalysedFlow;
 pub(crate) use analysed::ChosenCount;

@@ -5,39 +5,42 @@ use std::io::Write;
 
 use analyzer::flow::Moved;
 
-use super::Report;
-use crate::output::{Align, Table, count, print_line, share};
+use super::work::Work;
+use super::{Noise, Report};
+use crate::output::{Align, Role, Table, count, print_line, share};
 
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     head(report, out)?;
     let comparison = report.comparison;
-    let mut functions = columns("function", &[("module", Align::Left)]);
+    let mut functions = columns(report, "function", &[("module", Align::Left)]);
     for moved in comparison.functions.iter().take(report.top) {
         let function = moved.what.function.clone().unwrap_or("[unread]".into());
-        let cells = shares(moved, report.error_of_function(&moved.what)).into_iter();
-        functions.row(cells.chain([function, moved.what.module.clone()]).collect());
+        let noise = report.of_function(moved);
+        let cells = shares(moved, noise).into_iter();
+        functions.row_in(role(noise), cells.chain([function, moved.what.module.clone()]).collect());
     }
     functions.print(out, report.width)?;
     rest(comparison.functions.len(), report.top, "functions", out)?;
     if !comparison.blocks.is_empty() {
         writeln!(out)?;
-        let mut blocks = columns("block", &[("function", Align::Left), ("module", Align::Left)]);
+        let mut blocks = columns(report, "block", &[("function", Align::Left), ("module", Align::Left)]);
         for moved in comparison.blocks.iter().take(report.top) {
             let name = &moved.what.function;
             let function = name.function.clone().unwrap_or_default();
             let cells = [moved.what.start.to_string(), function, name.module.clone()];
-            blocks.row(shares(moved, report.error_of_block(&moved.what)).into_iter().chain(cells).collect());
+            let noise = report.of_block(moved);
+            blocks.row_in(role(noise), shares(moved, noise).into_iter().chain(cells).collect());
         }
         blocks.print(out, report.width)?;
         rest(comparison.blocks.len(), report.top, "blocks", out)?;
     }
     if !comparison.lines.is_empty() {
         writeln!(out)?;
-        let mut lines = columns("line", &[("function", Align::Left)]);
+        let mut lines = columns(report, "line", &[("function", Align::Left)]);
         for moved in comparison.lines.iter().take(report.top) {
             let cells = [format!("{:+}", moved.what.line), moved.what.function.clone()];
-            lines.row(shares(moved, None).into_iter().chain(cells).collect());
+            lines.row(shares(moved, Noise::default()).into_iter().chain(cells).collect());
         }
         lines.print(out, report.width)?;
         rest(comparison.lines.len(), report.top, "lines", out)?;
@@ -75,15 +78,17 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     for note in &comparison.notes {
         print_line("note", note, out, *width)?;
     }
-    let changes = || comparison.functions.iter().map(|moved| moved.is_within(report.error_of_function(&moved.what)));
-    if changes().any(|within| within.is_some()) {
-        let (beyond, all) = (changes().filter(|within| *within == Some(false)).count(), comparison.functions.len());
-        let what = match beyond {
-            0 => "no function changed by more than its uncertainty".to_string(),
-            beyond => format!("{beyond} of {all} functions changed by more than their uncertainty"),
+    let changes: Vec<Noise> = comparison.functions.iter().map(|moved| report.of_function(moved)).collect();
+    if changes.iter().any(|noise| noise.is_finding.is_some()) {
+        let findings = changes.iter().filter(|noise| noise.is_finding == Some(true)).count();
+        let all = changes.len();
+        let what = match findings {
+            0 => format!("none of {all} functions changed by more than chance changes one of so many"),
+            findings => format!("{findings} of {all} functions changed by more than chance changes one of so many"),
         };
-        print_line("changes", &format!("{what}; changes marked = may be none (95 %)"), out, *width)?;
+        print_line("changes", &format!("{what} (95 %); changes marked = are within their own ±"), out, *width)?;
     }
+    print_line("work", &Work::of(report).text(report), out, *width)?;
     Ok(writeln!(out)?)
 }
 
@@ -98,37 +103,44 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         sums[0] += kind.shares[0];
         sums[1] += kind.shares[1];
     }
-    let mut table = columns("isa", &[("packing", Align::Left)]);
+    let mut table = columns(report, "isa", &[("packing", Align::Left)]);
     let is_shown = |shares: [f64; 2]| shares.iter().any(|share| *share >= SHOWN);
     for (isa, sums) in sets.iter().filter(|(_, sums)| is_shown(**sums)) {
         table.row(
-            shares(&Moved { what: (), shares: *sums }, None)
+            shares(&Moved { what: (), shares: *sums }, Noise::default())
                 .into_iter()
                 .chain([isa.to_string(), String::new()])
                 .collect(),
         );
         let of_set = report.comparison.mix.iter().filter(|kind| kind.what.isa == *isa);
         for kind in of_set.filter(|kind| is_shown(kind.shares)) {
-            let cells = shares(kind, report.error_of_kind(&kind.what)).into_iter();
-            table.row(cells.chain([String::new(), kind.what.packing.to_string()]).collect());
+            let noise = report.of_kind(kind);
+            let cells = shares(kind, noise).into_iter();
+            table.row_in(role(noise), cells.chain([String::new(), kind.what.packing.to_string()]).collect());
         }
     }
     Ok(table.print(out, report.width)?)
 }
 
-fn columns(what: &str, more: &[(&str, Align)]) -> Table {
+fn columns(report: &Report<'_>, what: &str, more: &[(&str, Align)]) -> Table {
     let align = if matches!(what, "block" | "line") { Align::Right } else { Align::Left };
     let numbers = ["before", "after", "change", "±"].map(|title| (title, Align::Right));
     let first = numbers.into_iter().chain([("", Align::Right), (what, align)]).collect::<Vec<_>>();
     Table::new(first.iter().chain(more).map(|(title, align)| (title.to_string(), *align)).collect())
+        .in_colours(report.colours)
 }
 
 /// Shares, change, its uncertainty, and a mark where the change is within that.
-fn shares<N>(moved: &Moved<N>, error: Option<f64>) -> [String; 5] {
+fn shares<N>(moved: &Moved<N>, noise: Noise) -> [String; 5] {
     let [before, after] = moved.shares.map(percent);
-    let width = error.map_or(String::new(), |error| format!("{:.2}", 100.0 * error));
-    let mark = if moved.is_within(error) == Some(true) { "=" } else { "" };
+    let width = noise.error.map_or(String::new(), |error| format!("{:.2}", 100.0 * error));
+    let mark = if noise.is_within == Some(true) { "=" } else { "" };
     [before, after, format!("{:+.2}", 100.0 * moved.change()), width, mark.into()]
+}
+
+/// What is within its noise is of less interest.
+fn role(noise: Noise) -> Role {
+    if noise.is_within == Some(true) { Role::Dim } else { Role::Plain }
 }
 
 fn rest(all: usize, top: usize, what: &str, out: &mut dyn Write) -> std::io::Result<()> {
