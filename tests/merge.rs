@@ -268,6 +268,95 @@ fn functions_of_other_builds_are_compared_by_name() {
     assert_eq!(moved["functions"][0]["module"], "four|five");
 }
 
+/// The program with other symbols: one at B and one at C.
+fn with_symbols(setup: &Setup, name: &str, [at_b, at_c]: [&str; 2]) -> PathBuf {
+    let symbol = |name: &str, end: &str| format!(".type {name}, @function\n{name}: .size {name}, {end} - {name}\n");
+    let text = SOURCE
+        .replace("    nop; nop; nop\n", &format!("{}    nop; nop; nop\n", symbol(at_b, "1f")))
+        .replace("1:  nop; nop\n", &format!("1:\n{}    nop; nop\n", symbol(at_c, "2f")));
+    assert_ne!(text, SOURCE);
+    assemble(setup.folder.path(), name, &text, &[&format!("-Wl,--build-id=0x{:016x}", name.len())]).unwrap()
+}
+
+#[test]
+fn functions_are_compared_across_suffixes_of_compilers() {
+    let Some(setup) = Setup::new() else { return };
+    let compared = |before: [&str; 2], after: [&str; 2]| {
+        let before = setup.record("before", &with_symbols(&setup, "one", before), &[&AROUND]);
+        let after = setup.record("after", &with_symbols(&setup, "three", after), &[&AROUND]);
+        diff(&before, &after)
+    };
+    let names = |document: &Value| -> Vec<String> {
+        let functions = document["functions"].as_array().unwrap().iter();
+        let mut names: Vec<String> = functions.map(|of| of["function"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    let notes = |document: &Value| document["degraded"].to_string();
+
+    // A copy on one side, two parts on the other: B and C are 150 of 1,300 instructions.
+    let document = compared(["work.constprop.0", "other"], ["work", "work.cold"]);
+    assert_eq!(names(&document), ["_start", "other", "work"]);
+    let functions = document["functions"].as_array().unwrap();
+    let work = functions.iter().find(|of| of["function"] == "work").unwrap();
+    near(&work["before"], 100.0 / 1300.0);
+    near(&work["after"], 150.0 / 1300.0);
+    assert_eq!(work["names"], serde_json::json!({"before": ["work.constprop.0"], "after": ["work", "work.cold"]}));
+    assert!(notes(&document).contains("work (work.constprop.0 before, work + work.cold after)"), "{document}");
+
+    // The same names on both sides, and names that only a number tells apart.
+    let document = compared(["work", "work.cold"], ["work", "work.cold"]);
+    assert_eq!(names(&document), ["_start", "work", "work.cold"]);
+    near(&document["overlap"]["functions"], 1.0);
+    let document = compared(["work.lto_priv.0", "work.lto_priv.1"], ["work.lto_priv.0", "work"]);
+    assert_eq!(names(&document), ["_start", "work", "work.lto_priv.0", "work.lto_priv.1"]);
+    assert!(
+        notes(&document).contains("there may be several functions of the name without suffixes: work"),
+        "{document}"
+    );
+    // One each that moved to another number; the hash of Rust.
+    let document = compared(
+        ["work.llvm.12", "_ZN4main4spin17h0123456789abcdefE"],
+        ["work.llvm.34", "_ZN4main4spin17hfedcba9876543210E"],
+    );
+    assert_eq!(names(&document), ["_start", "main::spin", "work"]);
+    near(&document["overlap"]["functions"], 1.0);
+}
+
+/// An event that counts instructions says how many there were; 100 samples, or 81, are too few to tell them apart.
+#[test]
+fn fewer_instructions_are_told_where_they_are_known() {
+    let Some(setup) = Setup::new() else { return };
+    let record = |name: &str, samples: usize| {
+        let mut recorder = Recorder::new(&setup.binary);
+        recorder.stack(&AROUND);
+        (0..samples).for_each(|_| recorder.sample(A));
+        std::fs::write(setup.file(name), recorder.finish(&Features::default())).unwrap();
+        setup.file(name)
+    };
+    let document = diff(&record("before", 10_000), &record("after", 8_000));
+    assert_eq!(document["work"]["executed"], serde_json::json!([1e7, 8e6]));
+    near(&document["work"]["change"], -0.2);
+    let text = document["work"]["text"].as_str().unwrap();
+    assert!(text.starts_with("20.00 % (± 2.4) fewer instructions, if both sides did the same work"), "{text}");
+    let few = diff(&record("before", 100), &record("after", 81));
+    assert!(few["work"]["text"].as_str().unwrap().starts_with("as many instructions on both sides (± "), "{few}");
+    // Exact counts have no width; bursts of a clock and merged files do not say it.
+    let fixture = Fixture::simulated("ivy-bridge");
+    let (truth, [_, file, option, binary]) = (fixture.truth(), fixture.input());
+    let (truth, before) = (truth.to_str().unwrap(), file.as_str());
+    let of = |before: &str, after: &str| -> Value {
+        serde_json::from_str(&stdout(&["diff", before, after, &option, &binary, "--format", "json"])).unwrap()
+    };
+    let exact = of(before, truth);
+    assert!(exact["work"]["text"].as_str().unwrap().starts_with("as many instructions"), "{}", exact["work"]);
+    assert_eq!(of(truth, truth)["work"]["change_error"], 0.0);
+    let merged = setup.merge("merged", &[&setup.record("around", &setup.binary, &[&AROUND])]);
+    let unknown = diff(&merged, &setup.file("around"));
+    assert_eq!(unknown["work"]["change"], Value::Null);
+    assert!(unknown["work"]["text"].as_str().unwrap().contains("is not known"), "{unknown}");
+}
+
 /// Without a build id nothing but the code itself tells another build at the same path.
 #[test]
 fn code_that_does_not_fit_what_ran_is_told() {

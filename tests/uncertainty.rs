@@ -170,6 +170,36 @@ fn intervals_of_simulated_pmus_know_of_chance_only() {
     assert!(coverage >= 0.7, "{coverage}");
 }
 
+/// How many changes between pairs of recordings of one program are beyond their own interval, and how many pairs have a finding.
+fn changes(record: impl Fn(&Path, &mut Random) -> Vec<u8>) -> Option<(usize, usize)> {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = synthetic::program(folder.path(), "four", &[])?;
+    let files = ["before.data", "after.data"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let (mut beyond, mut findings) = (0, 0);
+    for _ in 0..20 {
+        for file in &files {
+            std::fs::write(file, record(&binary, &mut random)).unwrap();
+        }
+        let document = json(&["diff", "--format", "json", &files[0], &files[1]]);
+        let blocks = document["blocks"].as_array().unwrap();
+        assert_eq!(blocks.len(), 4);
+        beyond += blocks.iter().filter(|block| block["within_error"] == false).count();
+        findings += usize::from(blocks.iter().any(|block| block["finding"] == true));
+        assert!(document["functions"].as_array().unwrap().iter().all(|function| function["finding"] == false));
+    }
+    println!("{beyond} of 80 changes are beyond their interval, {findings} of 20 pairs have a finding");
+    Some((beyond, findings))
+}
+
+#[test]
+fn two_recordings_of_one_program_show_no_finding() {
+    for changes in [changes(hardware), changes(bursts)] {
+        let Some((beyond, findings)) = changes else { return };
+        assert!(beyond <= 8 && findings <= 1, "{beyond}, {findings}");
+    }
+}
+
 #[test]
 fn a_recording_does_not_differ_from_itself() {
     let fixture = Fixture::bursts("objects");
@@ -180,4 +210,12 @@ fn a_recording_does_not_differ_from_itself() {
             assert_eq!(row["within_error"], true, "{row}");
         }
     }
+    // On a terminal they are dim.
+    let dim = |variables: &str| {
+        let text = support::on_terminal(120, variables, &["diff", &file, &file, &option, &binary, "--top", "3"])?;
+        Some(text.lines().filter(|line| line.starts_with("\x1b[2m")).count())
+    };
+    let Some(lines) = dim("") else { return };
+    assert!(lines >= 6, "{lines}");
+    assert_eq!(dim("NO_COLOR=1"), Some(0));
 }

@@ -3,24 +3,26 @@
 mod csv;
 mod json;
 pub(super) mod table;
+mod work;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use analyzer::flow::Moved;
 use analyzer::flow::{BlockName, Comparison, FunctionName, InstructionKind, compare};
-use analyzer::uncertainty::{RowName, Side, change_error};
+use analyzer::uncertainty::{RowName, Side, change_error, width_of_many};
 use anyhow::bail;
 
 use crate::input::{AnalysisArgs, Reader, Reads, is_recording};
 use crate::output::profile::sampled_only;
-use crate::output::{Format, OutputArgs, write_to};
+use crate::output::{Colours, Format, OutputArgs, write_to};
 use crate::usage::wrong_usage;
 
 /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
 ///
 /// The overlap is the sum of the smaller of both shares: 100 % is the same, 0 % has nothing in common. It is computed over blocks (of
-/// files that are the same on both sides), over functions (by name), and over source lines (counted from the start of their function,
-/// where there is debug information).
+/// files that are the same on both sides), over functions (by name; by name without suffixes such as .constprop.0 where a name is on one
+/// side only), and over source lines (counted from the start of their function, where there is debug information).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(mut_arg("model", |model| model.help(MODEL)))]
@@ -65,26 +67,51 @@ pub(super) struct Report<'a> {
     /// Rows of each list.
     pub top: usize,
     pub width: Option<usize>,
+    pub colours: Colours,
+}
+
+/// How far a change is from none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Noise {
+    /// Half the width of the interval of the change, as a share of all; `None` where it is not known.
+    pub error: Option<f64>,
+    /// Whether the change is less than that, and may be none.
+    pub is_within: Option<bool>,
+    /// Whether it is more than chance does in any of all the rows of its list.
+    pub is_finding: Option<bool>,
 }
 
 impl Report<'_> {
-    /// Half the width of the interval of the change of a function, as a share of all; `None` where it is not known.
-    pub fn error_of_function(&self, name: &FunctionName) -> Option<f64> {
-        let of = |module| RowName::Function(module, name.function.clone());
-        self.error(modules(&name.module).map(of))
+    /// How far the change of a function is from none.
+    pub fn of_function(&self, of: &Moved<FunctionName>) -> Noise {
+        let name = &of.what;
+        let joined = self.comparison.joined.get(name);
+        let names = |side: usize| match joined {
+            Some(names) => names[side].iter().cloned().map(Some).collect(),
+            None => vec![name.function.clone()],
+        };
+        let modules = modules(&name.module);
+        let rows = [0, 1].map(|side| {
+            let of = |function| RowName::Function(modules[side].clone(), function);
+            names(side).into_iter().map(of).collect::<Vec<_>>()
+        });
+        self.noise(of, [&rows[0], &rows[1]], self.comparison.functions.len())
     }
 
-    fn error_of_block(&self, name: &BlockName) -> Option<f64> {
-        self.error(modules(&name.function.module).map(|module| RowName::Block(module, name.start)))
+    fn of_block(&self, of: &Moved<BlockName>) -> Noise {
+        let rows = modules(&of.what.function.module).map(|module| [RowName::Block(module, of.what.start)]);
+        self.noise(of, [&rows[0], &rows[1]], self.comparison.blocks.len())
     }
 
-    fn error_of_kind(&self, kind: &InstructionKind) -> Option<f64> {
-        let name = RowName::Kind(kind.isa.into(), kind.packing.into());
-        self.error([name.clone(), name])
+    fn of_kind(&self, of: &Moved<InstructionKind>) -> Noise {
+        let row = [RowName::Kind(of.what.isa.into(), of.what.packing.into())];
+        self.noise(of, [&row, &row], self.comparison.mix.len())
     }
 
-    fn error(&self, [before, after]: [RowName; 2]) -> Option<f64> {
-        change_error(self.sides, [&before, &after])
+    fn noise<N>(&self, of: &Moved<N>, names: [&[RowName]; 2], rows: usize) -> Noise {
+        let error = change_error(self.sides, names);
+        let is_finding = of.is_within(error.map(|error| error * width_of_many(rows))).map(|within| !within);
+        Noise { error, is_within: of.is_within(error), is_finding }
     }
 }
 
@@ -122,6 +149,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         sides: [&side_before, &side_after],
         top: args.output.format.rows_of_lists(args.top),
         width: args.output.width(),
+        colours: if args.output.is_read_at_once() { Colours::of_terminal() } else { Colours::NONE },
     };
     write_to(args.output.file.as_deref(), |out| match args.output.format {
         Format::Table => table::print(&report, out),

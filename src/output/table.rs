@@ -6,6 +6,8 @@ use std::io::Write;
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::output::{Colours, Role};
+
 /// Where the text of a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -22,6 +24,9 @@ pub struct Table {
     /// Columns are left out before names are cut to less.
     readable_name: usize,
     rows: Vec<Vec<String>>,
+    /// Of each row.
+    roles: Vec<Role>,
+    colours: Colours,
 }
 
 /// Spaces between one column and the next.
@@ -33,7 +38,14 @@ impl Table {
     /// A table with these columns.
     pub fn new(columns: Vec<(String, Align)>) -> Self {
         let (titles, aligns) = columns.into_iter().unzip();
-        Table { aligns, dispensable: Vec::new(), readable_name: LEAST_NAME, rows: vec![titles] }
+        Table {
+            aligns,
+            dispensable: Vec::new(),
+            readable_name: LEAST_NAME,
+            rows: vec![titles],
+            roles: vec![Role::Plain],
+            colours: Colours::NONE,
+        }
     }
 
     /// Names columns that are left out, the first of them first, where not even cut names make the table fit.
@@ -48,8 +60,20 @@ impl Table {
         self
     }
 
+    /// Shows rows in the colours of their roles.
+    pub fn in_colours(mut self, colours: Colours) -> Self {
+        self.colours = colours;
+        self
+    }
+
     /// Adds a row: a cell for each column, in their order.
     pub fn row(&mut self, cells: Vec<String>) {
+        self.row_in(Role::Plain, cells);
+    }
+
+    /// The same of a role.
+    pub fn row_in(&mut self, role: Role, cells: Vec<String>) {
+        self.roles.push(role);
         self.rows.push(cells.iter().map(|cell| printable(cell).into_owned()).collect());
     }
 
@@ -68,8 +92,8 @@ impl Table {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        for line in table.lines() {
-            writeln!(out, "{}", line.trim_end())?;
+        for (line, role) in table.lines().zip(self.roles) {
+            writeln!(out, "{}", self.colours.paint(role, line.trim_end()))?;
         }
         Ok(())
     }

@@ -3,9 +3,10 @@
 //! Each side is shares of its executed instructions (of its samples, where it has no ranges). The overlap of two profiles is
 //! sum min(a, b) over all blocks, or functions, as AutoFDO's `profile_diff` defines it: 1 for the same, 0 for nothing in common.
 //! Blocks are the same if their address and their file's build id are; functions, if their name and their file's are, so functions can be
-//! compared across builds; lines of the source likewise, counted from the start of their function.
+//! compared across builds, and where compilers named them differently, if the names without suffixes are (see [`suffixes`](super::suffixes));
+//! lines of the source likewise, counted from the start of their function.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use crate::code::Block;
 use crate::code::{demangle, instructions};
 use crate::counting::AnalysedModule;
 use crate::flow::source_lines::{SourceLine, source_lines};
+use crate::flow::suffixes::{Joined, Variants};
 use crate::flow::{AnalysedFlow, Flow, ModuleFlow};
 use crate::recording::ModuleKind;
 
@@ -94,6 +96,8 @@ pub struct Comparison {
     pub lines: Vec<Moved<SourceLine>>,
     /// Functions, the largest change first. Shares are of all code.
     pub functions: Vec<Moved<FunctionName>>,
+    /// Of those of `functions` that are named without the suffixes of compilers: the names of each side that were added up.
+    pub joined: BTreeMap<FunctionName, [Vec<String>; 2]>,
     /// By kind. Shares are of the code that was read.
     pub mix: Vec<Moved<InstructionKind>>,
     /// Why code was not read, in sentences.
@@ -172,6 +176,9 @@ struct Sums {
     mix: BTreeMap<InstructionKind, [f64; 2]>,
     notes: Vec<String>,
     versions: Option<[String; 2]>,
+    /// Names of files that are the same on both sides.
+    same: BTreeSet<String>,
+    variants: Variants,
 }
 
 impl Sums {
@@ -217,6 +224,14 @@ impl Sums {
             self.notes.extend(flow.misfits(index, &code));
         }
         let both = pair.iter().all(Option::is_some);
+        if both {
+            self.same.insert(name.clone());
+        }
+        for (side, executions) in executions.iter().enumerate().filter(|(side, _)| !both && pair[*side].is_some()) {
+            let ran = code.blocks.blocks().iter().zip(executions).filter(|(_, count)| **count > 0.0);
+            let symbols = ran.map(|(block, _)| code.functions.get(block.function).symbol).collect();
+            self.variants.add(side, &name, &code.functions, &symbols);
+        }
         let mut ran: Vec<(&Block, [f64; 2])> = Vec::new();
         for (index, block) in code.blocks.blocks().iter().enumerate() {
             let number = f64::from(block.instructions);
@@ -250,7 +265,39 @@ impl Sums {
         }
     }
 
-    fn finish(self) -> Comparison {
+    /// Adds up the functions that compilers named differently on both sides.
+    fn join_variants(&mut self) -> BTreeMap<FunctionName, [Vec<String>; 2]> {
+        let Joined { mut names, mut ambiguous } = self.variants.joined();
+        names.retain(|base, _| !self.same.contains(&base.module));
+        ambiguous.retain(|base| !self.same.contains(&base.module));
+        for (base, names) in &names {
+            let exact: BTreeSet<&String> = names.iter().flatten().collect();
+            let mut sums = [0.0; 2];
+            for name in exact {
+                let name = FunctionName { module: base.module.clone(), function: Some(name.clone()) };
+                add(&mut sums, self.functions.remove(&name).unwrap_or_default());
+            }
+            add(self.functions.entry(base.clone()).or_default(), sums);
+        }
+        let name = |base: &FunctionName| base.function.clone().unwrap_or_default();
+        if !names.is_empty() {
+            let said = names.iter().map(|(base, [before, after])| {
+                format!("{} ({} before, {} after)", name(base), before.join(" + "), after.join(" + "))
+            });
+            self.notes
+                .push(format!("taken for one function, by names without the suffixes of compilers: {}", few(said)));
+        }
+        if !ambiguous.is_empty() {
+            let said = few(ambiguous.iter().map(name));
+            self.notes.push(format!(
+                "compared by their whole names, because there may be several functions of the name without suffixes: {said}"
+            ));
+        }
+        names
+    }
+
+    fn finish(mut self) -> Comparison {
+        let joined = self.join_variants();
         let total = self.total;
         let of_all = |sums: [f64; 2]| [share(sums[0], total[0]), share(sums[1], total[1])];
         let common = self.same_files;
@@ -274,10 +321,19 @@ impl Sums {
             blocks: by_change(self.blocks, of_all),
             lines: by_change(self.lines, of_all),
             functions,
+            joined,
             mix: mix.collect(),
             notes: self.notes,
         }
     }
+}
+
+/// The first of some names, and how many more there are.
+fn few(names: impl ExactSizeIterator<Item = String>) -> String {
+    const NAMED: usize = 5;
+    let more = names.len().saturating_sub(NAMED);
+    let named = names.take(NAMED).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{named}, and {more} more") } else { named }
 }
 
 fn add(sums: &mut [f64; 2], more: [f64; 2]) {

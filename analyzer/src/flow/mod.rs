@@ -22,6 +22,7 @@ mod of_recording;
 mod of_truth;
 mod placing;
 mod source_lines;
+mod suffixes;
 
 pub use analysed::AnalysedFlow;
 pub(crate) use analysed::ChosenCount;

@@ -27,7 +27,7 @@ pub use blocks::SampledBlocks;
 pub(crate) use cost_errors::CostErrors;
 pub use interval::Interval;
 pub use replicates::{COSTS, Replicates};
-pub use rows::{RowName, Rows, Side, change_error};
+pub use rows::{Counted, RowName, Rows, Side, change_error, width_of_many};
 pub use sampled::{CountKind, Design, Sampled};
 pub(crate) use sampled::{Resampling, made_up};
 pub use slice_sums::SliceSums;

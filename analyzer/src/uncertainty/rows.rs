@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::Analysis;
 use crate::address::Svma;
 use crate::flow::base_name;
 use crate::mix::{Dimension, Key, Query, UNREADABLE, mix};
+use crate::recording::EventKind;
 use crate::uncertainty::interval::NORMAL;
 use crate::uncertainty::sampled::ratio;
 use crate::uncertainty::{COSTS, Design, Sampled};
+use crate::{Analysis, CountedModule};
 
 /// What a row is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +30,35 @@ pub struct Rows {
     all: (f64, Sampled),
     /// What could be read: kinds are shares of it.
     read: (f64, Sampled),
+    counted: Option<Counted>,
+}
+
+/// How many instructions of user code a recording executed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counted {
+    /// The number.
+    pub instructions: f64,
+    /// Half the width of its interval.
+    pub error: f64,
+}
+
+impl Counted {
+    /// What an event counted that counts instructions: the sum of the periods of its samples in user code, as uncertain as if the samples came
+    /// at random. `None` without such an event, and where samples were lost.
+    fn of(analysis: &Analysis) -> Option<Self> {
+        analysis.sources.ebs.as_ref().filter(|ebs| ebs.kind == EventKind::Instructions && ebs.covers_user)?;
+        let records = &analysis.summary.records;
+        if records.lost_in_all() > 0 || records.throttled > 0 {
+            return None;
+        }
+        let is_user = |module: &&CountedModule| !analysis.modules.get(module.counts.module).kind.is_kernel();
+        let sums = analysis.counted.iter().filter(is_user).flat_map(|module| &module.counts.sums);
+        let (samples, periods) = sums.fold((0, 0), |(samples, periods), (_, _, sums)| {
+            (samples + sums.ebs_samples, sums.ebs_periods.saturating_add(periods))
+        });
+        let instructions = periods as f64;
+        (samples > 0).then(|| Counted { instructions, error: NORMAL * instructions / (samples as f64).sqrt() })
+    }
 }
 
 /// A share, what it would be in the replicates, and the interval's half width by chance.
@@ -41,7 +71,7 @@ struct Share {
 impl Rows {
     /// Of an analysis.
     pub fn of(analysis: &Analysis) -> Self {
-        let mut rows = Rows { design: analysis.design, ..Rows::default() };
+        let mut rows = Rows { design: analysis.design, counted: Counted::of(analysis), ..Rows::default() };
         for (module, sampled) in analysis.counted.iter().map(|module| (module, module.sampled_blocks())) {
             let name = base_name(&analysis.modules.get(module.counts.module).path);
             for (block, sampled) in module.blocks.iter().zip(sampled) {
@@ -72,10 +102,26 @@ impl Rows {
         }
     }
 
-    /// The share of a row. Of a block, that of the block of this recording around it, of which it has so much.
-    fn share(&self, name: &RowName) -> Share {
-        let whole = if let RowName::Kind(..) = name { &self.read } else { &self.all };
-        let found = match name {
+    /// The share of rows together. Of a block, that of the block of this recording around it, of which it has so much.
+    fn share(&self, names: &[RowName]) -> Share {
+        let whole = if let Some(RowName::Kind(..)) = names.first() { &self.read } else { &self.all };
+        let (mut count, mut sampled, mut is_found) = (0.0, Sampled::default(), false);
+        for (of_row, replicates) in names.iter().filter_map(|name| self.row(name)) {
+            is_found = true;
+            count += of_row;
+            sampled.add(replicates, 1.0);
+        }
+        if !is_found {
+            return Share { value: 0.0, sampled: Sampled::default(), by_chance: None };
+        }
+        let interval = self.design.share((count, &sampled), (whole.0, &whole.1));
+        let replicates = sampled.replicates.zip(&whole.1.replicates, ratio);
+        let sampled = Sampled { replicates, seen: sampled.seen };
+        Share { value: ratio(count, whole.0), sampled, by_chance: interval.by_chance }
+    }
+
+    fn row(&self, name: &RowName) -> Option<&(f64, Sampled)> {
+        match name {
             RowName::Block(module, _) => self
                 .rows
                 .range(..=name)
@@ -83,14 +129,7 @@ impl Rows {
                 .filter(|(found, _)| matches!(found, RowName::Block(same, _) if same == module))
                 .map(|(_, found)| found),
             _ => self.rows.get(name),
-        };
-        let Some((count, sampled)) = found else {
-            return Share { value: 0.0, sampled: Sampled::default(), by_chance: None };
-        };
-        let interval = self.design.share((*count, sampled), (whole.0, &whole.1));
-        let replicates = sampled.replicates.zip(&whole.1.replicates, ratio);
-        let sampled = Sampled { replicates, seen: sampled.seen };
-        Share { value: ratio(*count, whole.0), sampled, by_chance: interval.by_chance }
+        }
     }
 }
 
@@ -105,10 +144,37 @@ pub enum Side {
     Unknown,
 }
 
+impl Side {
+    /// How many instructions were executed, where that is known; `sum` are those of exact counts.
+    pub fn counted(&self, sum: f64) -> Option<Counted> {
+        match self {
+            Side::Exact => Some(Counted { instructions: sum, error: 0.0 }),
+            Side::Sampled(rows) => rows.counted,
+            Side::Unknown => None,
+        }
+    }
+}
+
+/// How much wider an interval of 95 % must be so that of so many of them together 95 % hold the truth (Šidák, of normally distributed errors).
+///
+/// Example: 1 for one row, 1.43 for ten, 1.77 for a hundred.
+pub fn width_of_many(rows: usize) -> f64 {
+    let beyond = -(0.95_f64.ln() / rows.max(1) as f64).exp_m1() / 2.0;
+    (normal_beyond(beyond) / NORMAL).max(1.0)
+}
+
+/// What is exceeded by so much of a normal distribution, at most half of it: Abramowitz and Stegun, 26.2.23, within 0.00045.
+fn normal_beyond(tail: f64) -> f64 {
+    let t = (-2.0 * tail.max(f64::MIN_POSITIVE).ln()).sqrt();
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
+    t - above / below
+}
+
 /// Half the width of the interval of the change of a share from one side to the other, at 95 %; `None` where it is not known. Each side names
-/// the row in its own way. What costs of code are wrong by, they are wrong by on both sides, so it matters only as far as its effects differ.
+/// the row, or the rows whose sum it is, in its own way. What costs of code are wrong by, they are wrong by on both sides, so it matters only as far as its effects differ.
 /// What one side never saw is as uncertain as what the other side saw of it.
-pub fn change_error(sides: [&Side; 2], names: [&RowName; 2]) -> Option<f64> {
+pub fn change_error(sides: [&Side; 2], names: [&[RowName]; 2]) -> Option<f64> {
     let mut shares = Vec::new();
     for (side, name) in sides.into_iter().zip(names) {
         match side {
@@ -134,4 +200,16 @@ pub fn change_error(sides: [&Side; 2], names: [&RowName; 2]) -> Option<f64> {
 fn add(sum: &mut (f64, Sampled), (count, sampled, times): (f64, &Sampled, f64)) {
     sum.0 += times * count;
     sum.1.add(sampled, times);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_intervals_are_wider_than_one() {
+        for (rows, expected) in [(0, 1.0), (1, 1.0), (10, 1.43), (100, 1.776), (10_000, 2.33)] {
+            assert!((width_of_many(rows) - expected).abs() < 0.01, "{rows}: {}", width_of_many(rows));
+        }
+    }
 }

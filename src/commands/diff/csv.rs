@@ -5,7 +5,7 @@ use std::io::Write;
 use analyzer::flow::Moved;
 use anyhow::Context;
 
-use super::Report;
+use super::{Noise, Report};
 
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -23,6 +23,9 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         "overlap",
         "change_error",
         "within_error",
+        "finding",
+        "names_before",
+        "names_after",
     ])?;
     let overlaps = [
         ("blocks", comparison.block_overlap),
@@ -31,42 +34,49 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     ];
     for (name, overlap) in overlaps {
         let overlap = overlap.map_or(String::new(), |overlap| overlap.to_string());
-        csv.write_record(["overlap", name, "", "", "", "", "", "", &overlap, "", ""])?;
+        csv.write_record(["overlap", name, "", "", "", "", "", "", &overlap, "", "", "", "", ""])?;
     }
     for moved in comparison.functions.iter().take(report.top) {
         let name = moved.what.function.as_deref().unwrap_or_default();
         let [before, after, change] = numbers(moved);
-        let [error, within] = errors(moved, report.error_of_function(&moved.what));
+        let [error, within, finding] = errors(report.of_function(moved));
         let module = &moved.what.module;
-        csv.write_record(["function", name, module, "", "", &before, &after, &change, "", &error, &within])?;
+        let joined = comparison.joined.get(&moved.what);
+        let [names_before, names_after] =
+            [0, 1].map(|side| joined.map_or(String::new(), |names| names[side].join(" ")));
+        let cells = ["function", name, module, "", "", &before, &after, &change, "", &error, &within, &finding];
+        csv.write_record(cells.into_iter().chain([names_before.as_str(), names_after.as_str()]))?;
     }
     for moved in comparison.blocks.iter().take(report.top) {
         let function = &moved.what.function;
         let name = function.function.as_deref().unwrap_or_default();
         let [before, after, change] = numbers(moved);
         let start = moved.what.start.to_string();
-        let [error, within] = errors(moved, report.error_of_block(&moved.what));
+        let [error, within, finding] = errors(report.of_block(moved));
         let module = &function.module;
-        csv.write_record(["block", name, module, &start, "", &before, &after, &change, "", &error, &within])?;
+        let cells = ["block", name, module, &start, "", &before, &after, &change, "", &error, &within, &finding];
+        csv.write_record(cells.into_iter().chain(["", ""]))?;
     }
     for moved in comparison.lines.iter().take(report.top) {
         let [before, after, change] = numbers(moved);
         let line = moved.what.line.to_string();
         let function = &moved.what.function;
-        csv.write_record(["line", function, "", &line, "", &before, &after, &change, "", "", ""])?;
+        csv.write_record(["line", function, "", &line, "", &before, &after, &change, "", "", "", "", "", ""])?;
     }
     for moved in &comparison.mix {
         let [before, after, change] = numbers(moved);
-        let [error, within] = errors(moved, report.error_of_kind(&moved.what));
+        let [error, within, finding] = errors(report.of_kind(moved));
         let (isa, packing) = (moved.what.isa, moved.what.packing);
-        csv.write_record(["isa", isa, "", "", packing, &before, &after, &change, "", &error, &within])?;
+        let cells = ["isa", isa, "", "", packing, &before, &after, &change, "", &error, &within, &finding];
+        csv.write_record(cells.into_iter().chain(["", ""]))?;
     }
     csv.flush().context("cannot write the table")
 }
 
-fn errors<N>(moved: &Moved<N>, error: Option<f64>) -> [String; 2] {
-    let within = moved.is_within(error).map(|within| within.to_string());
-    [error.map(|error| error.to_string()), within].map(Option::unwrap_or_default)
+fn errors(noise: Noise) -> [String; 3] {
+    let text = |is: Option<bool>| is.map_or(String::new(), |is| is.to_string());
+    let error = noise.error.map_or(String::new(), |error| error.to_string());
+    [error, text(noise.is_within), text(noise.is_finding)]
 }
 
 fn numbers<N>(moved: &Moved<N>) -> [String; 3] {

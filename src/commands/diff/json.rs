@@ -5,7 +5,8 @@ use std::io::Write;
 use analyzer::flow::Moved;
 use serde_json::{Value, json};
 
-use super::Report;
+use super::work::Work;
+use super::{Noise, Report};
 
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -22,13 +23,16 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let functions = comparison.functions.iter().take(report.top).map(|of| {
         let what = json!({"module": of.what.module, "function": of.what.function});
-        with_error(moved(what, of), of, report.error_of_function(&of.what))
+        let mut row = with_noise(moved(what, of), report.of_function(of));
+        row["names"] =
+            json!(comparison.joined.get(&of.what).map(|[before, after]| json!({"before": before, "after": after})));
+        row
     });
     let blocks = comparison.blocks.iter().take(report.top).map(|of| {
         let name = &of.what.function;
         let (start, end) = (of.what.start, of.what.end);
         let what = json!({"module": name.module, "function": name.function, "start": start, "end": end});
-        with_error(moved(what, of), of, report.error_of_block(&of.what))
+        with_noise(moved(what, of), report.of_block(of))
     });
     let lines = comparison.lines.iter().take(report.top).map(|of| {
         let what = json!({"function": of.what.function, "line": of.what.line});
@@ -36,7 +40,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     });
     let mix = comparison.mix.iter().map(|of| {
         let what = json!({"isa": of.what.isa, "packing": of.what.packing});
-        with_error(moved(what, of), of, report.error_of_kind(&of.what))
+        with_noise(moved(what, of), report.of_kind(of))
     });
     let document = json!({
         "schema": "hbbp-diff/1",
@@ -47,6 +51,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             "functions": comparison.function_overlap,
             "lines": comparison.line_overlap,
         },
+        "work": work(report),
         "degraded": comparison.notes,
         "functions": functions.collect::<Vec<_>>(),
         "blocks": blocks.collect::<Vec<_>>(),
@@ -58,10 +63,19 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// `what` with the uncertainty of the change.
-fn with_error<N>(mut what: Value, of: &Moved<N>, error: Option<f64>) -> Value {
-    what["change_error"] = json!(error);
-    what["within_error"] = json!(of.is_within(error));
+fn with_noise(mut what: Value, noise: Noise) -> Value {
+    what["change_error"] = json!(noise.error);
+    what["within_error"] = json!(noise.is_within);
+    what["finding"] = json!(noise.is_finding);
     what
+}
+
+/// By which part the executed instructions changed, or why that is not known.
+fn work(report: &Report<'_>) -> Value {
+    let work = Work::of(report);
+    let (change, error) = work.change().unzip();
+    let instructions = work.sides.map(|side| side.map(|counted| counted.instructions));
+    json!({"text": work.text(report), "change": change, "change_error": error, "executed": instructions})
 }
 
 /// `what` with the shares of both sides.

@@ -5,37 +5,40 @@ use std::io::Write;
 
 use analyzer::flow::{FunctionName, Moved};
 
-use super::Report;
-use crate::output::{Align, Table, count, print_line, share};
+use super::work::Work;
+use super::{Noise, Report};
+use crate::output::{Align, Role, Table, count, print_line, share};
 
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     head(report, out)?;
     let comparison = report.comparison;
-    let mut functions = Table::new(function_columns());
+    let mut functions = Table::new(function_columns()).in_colours(report.colours);
     for moved in comparison.functions.iter().take(report.top) {
-        functions.row(function_cells(report, moved));
+        let noise = report.of_function(moved);
+        functions.row_in(role(noise), function_cells(moved, noise));
     }
     functions.print(out, report.width)?;
     rest(comparison.functions.len(), report.top, "functions", out)?;
     if !comparison.blocks.is_empty() {
         writeln!(out)?;
-        let mut blocks = Table::new(columns("block", &[("function", Align::Left), ("module", Align::Left)]));
+        let mut blocks = columns(report, "block", &[("function", Align::Left), ("module", Align::Left)]);
         for moved in comparison.blocks.iter().take(report.top) {
             let name = &moved.what.function;
             let function = name.function.clone().unwrap_or_default();
             let cells = [moved.what.start.to_string(), function, name.module.clone()];
-            blocks.row(shares(moved, report.error_of_block(&moved.what)).into_iter().chain(cells).collect());
+            let noise = report.of_block(moved);
+            blocks.row_in(role(noise), shares(moved, noise).into_iter().chain(cells).collect());
         }
         blocks.print(out, report.width)?;
         rest(comparison.blocks.len(), report.top, "blocks", out)?;
     }
     if !comparison.lines.is_empty() {
         writeln!(out)?;
-        let mut lines = Table::new(columns("line", &[("function", Align::Left)]));
+        let mut lines = columns(report, "line", &[("function", Align::Left)]);
         for moved in comparison.lines.iter().take(report.top) {
             let cells = [format!("{:+}", moved.what.line), moved.what.function.clone()];
-            lines.row(shares(moved, None).into_iter().chain(cells).collect());
+            lines.row(shares(moved, Noise::default()).into_iter().chain(cells).collect());
         }
         lines.print(out, report.width)?;
         rest(comparison.lines.len(), report.top, "lines", out)?;
@@ -63,15 +66,17 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     for note in &comparison.notes {
         print_line("note", note, out, *width)?;
     }
-    let changes = || comparison.functions.iter().map(|moved| moved.is_within(report.error_of_function(&moved.what)));
-    if changes().any(|within| within.is_some()) {
-        let (beyond, all) = (changes().filter(|within| *within == Some(false)).count(), comparison.functions.len());
-        let what = match beyond {
-            0 => "no function changed by more than its uncertainty".to_string(),
-            beyond => format!("{beyond} of {all} functions changed by more than their uncertainty"),
+    let changes: Vec<Noise> = comparison.functions.iter().map(|moved| report.of_function(moved)).collect();
+    if changes.iter().any(|noise| noise.is_finding.is_some()) {
+        let findings = changes.iter().filter(|noise| noise.is_finding == Some(true)).count();
+        let all = changes.len();
+        let what = match findings {
+            0 => format!("none of {all} functions changed by more than chance changes one of so many"),
+            findings => format!("{findings} of {all} functions changed by more than chance changes one of so many"),
         };
-        print_line("changes", &format!("{what}; changes marked = may be none (95 %)"), out, *width)?;
+        print_line("changes", &format!("{what} (95 %); changes marked = are within their own ±"), out, *width)?;
     }
+    print_line("work", &Work::of(report).text(report), out, *width)?;
     Ok(writeln!(out)?)
 }
 
@@ -102,19 +107,20 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         sums[0] += kind.shares[0];
         sums[1] += kind.shares[1];
     }
-    let mut table = Table::new(columns("isa", &[("packing", Align::Left)]));
+    let mut table = columns(report, "isa", &[("packing", Align::Left)]);
     let is_shown = |shares: [f64; 2]| shares.iter().any(|share| *share >= SHOWN);
     for (isa, sums) in sets.iter().filter(|(_, sums)| is_shown(**sums)) {
         table.row(
-            shares(&Moved { what: (), shares: *sums }, None)
+            shares(&Moved { what: (), shares: *sums }, Noise::default())
                 .into_iter()
                 .chain([isa.to_string(), String::new()])
                 .collect(),
         );
         let of_set = report.comparison.mix.iter().filter(|kind| kind.what.isa == *isa);
         for kind in of_set.filter(|kind| is_shown(kind.shares)) {
-            let cells = shares(kind, report.error_of_kind(&kind.what)).into_iter();
-            table.row(cells.chain([String::new(), kind.what.packing.to_string()]).collect());
+            let noise = report.of_kind(kind);
+            let cells = shares(kind, noise).into_iter();
+            table.row_in(role(noise), cells.chain([String::new(), kind.what.packing.to_string()]).collect());
         }
     }
     Ok(table.print(out, report.width)?)
@@ -122,17 +128,20 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 
 /// The columns of functions.
 pub fn function_columns() -> Vec<(String, Align)> {
-    columns("function", &[("module", Align::Left)])
+    titles("function", &[("module", Align::Left)])
 }
 
 /// The cells of a function.
-pub fn function_cells(report: &Report<'_>, moved: &Moved<FunctionName>) -> Vec<String> {
+pub fn function_cells(moved: &Moved<FunctionName>, noise: Noise) -> Vec<String> {
     let function = moved.what.function.clone().unwrap_or("[unread]".into());
-    let cells = shares(moved, report.error_of_function(&moved.what)).into_iter();
-    cells.chain([function, moved.what.module.clone()]).collect()
+    shares(moved, noise).into_iter().chain([function, moved.what.module.clone()]).collect()
 }
 
-fn columns(what: &str, more: &[(&str, Align)]) -> Vec<(String, Align)> {
+fn columns(report: &Report<'_>, what: &str, more: &[(&str, Align)]) -> Table {
+    Table::new(titles(what, more)).in_colours(report.colours)
+}
+
+fn titles(what: &str, more: &[(&str, Align)]) -> Vec<(String, Align)> {
     let align = if matches!(what, "block" | "line") { Align::Right } else { Align::Left };
     let numbers = ["before", "after", "change", "±"].map(|title| (title, Align::Right));
     let first = numbers.into_iter().chain([("", Align::Right), (what, align)]).collect::<Vec<_>>();
@@ -140,11 +149,16 @@ fn columns(what: &str, more: &[(&str, Align)]) -> Vec<(String, Align)> {
 }
 
 /// Shares, change, its uncertainty, and a mark where the change is within that.
-fn shares<N>(moved: &Moved<N>, error: Option<f64>) -> [String; 5] {
+fn shares<N>(moved: &Moved<N>, noise: Noise) -> [String; 5] {
     let [before, after] = moved.shares.map(percent);
-    let width = error.map_or(String::new(), |error| format!("{:.2}", 100.0 * error));
-    let mark = if moved.is_within(error) == Some(true) { "=" } else { "" };
+    let width = noise.error.map_or(String::new(), |error| format!("{:.2}", 100.0 * error));
+    let mark = if noise.is_within == Some(true) { "=" } else { "" };
     [before, after, format!("{:+.2}", 100.0 * moved.change()), width, mark.into()]
+}
+
+/// What is within its noise is of less interest.
+pub fn role(noise: Noise) -> Role {
+    if noise.is_within == Some(true) { Role::Dim } else { Role::Plain }
 }
 
 fn rest(all: usize, top: usize, what: &str, out: &mut dyn Write) -> std::io::Result<()> {

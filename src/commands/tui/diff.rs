@@ -7,9 +7,8 @@ use analyzer::mix::Dimension;
 
 use super::recorded::Recorded;
 use super::sheet::{By, Link, Row, Sheet};
-use crate::commands::diff::table::{function_cells, function_columns, overlaps};
+use crate::commands::diff::table::{function_cells, function_columns, overlaps, role};
 use crate::commands::diff::{Report, modules};
-use crate::output::Role;
 
 /// The functions of both, the largest change first.
 pub struct Diff {
@@ -31,14 +30,10 @@ impl Diff {
             })
         };
         let row = |moved: &Moved<FunctionName>| {
-            let error = report.error_of_function(&moved.what);
+            let noise = report.of_function(moved);
             let [before, after] = moved.shares;
             let numbers = vec![moved.change().abs(), moved.change(), before, after];
-            Row {
-                heat: if moved.is_within(error) == Some(true) { Role::Dim } else { Role::Plain },
-                link: link(&moved.what),
-                ..Row::new(function_cells(report, moved), numbers)
-            }
+            Row { heat: role(noise), link: link(&moved.what), ..Row::new(function_cells(moved, noise), numbers) }
         };
         let rows = report.comparison.functions.iter().map(row).collect();
         let columns = function_columns();

@@ -1,0 +1,55 @@
+//! Whether the same work took fewer instructions.
+
+use analyzer::uncertainty::Counted;
+
+use super::Report;
+use crate::output::{count, share, with_digits};
+
+/// How many instructions both sides executed.
+pub struct Work {
+    /// The numbers; `None` where they are not known.
+    pub sides: [Option<Counted>; 2],
+}
+
+impl Work {
+    /// Of a comparison.
+    pub fn of(report: &Report<'_>) -> Self {
+        let sums = report.comparison.instructions;
+        // What flows say of their unit is said of all their numbers.
+        let counted = |side: usize| report.sides[side].counted(sums[side]).filter(|_| report.executions[side]);
+        Work { sides: [counted(0), counted(1)] }
+    }
+
+    /// The change as a part of those before (-0.1 is a tenth fewer), and half the width of its interval; `None` where it is not known.
+    pub fn change(&self) -> Option<(f64, f64)> {
+        let [before, after] = [self.sides[0]?, self.sides[1]?];
+        if before.instructions <= 0.0 || after.instructions <= 0.0 {
+            return None;
+        }
+        let ratio = after.instructions / before.instructions;
+        let error = ratio * (before.error / before.instructions).hypot(after.error / after.instructions);
+        Some((ratio - 1.0, error))
+    }
+
+    /// What there is to say of it, in a sentence.
+    pub fn text(&self, report: &Report<'_>) -> String {
+        let Some((change, error)) = self.change() else {
+            let unknown = self.sides.iter().zip(&report.files).filter(|(side, _)| side.is_none());
+            let files: Vec<&str> = unknown.map(|(_, file)| file.as_str()).collect();
+            return format!(
+                "whether it took fewer instructions is not known: {} {} not say how many were executed; `hbbp truth` and \
+                 hardware events that count instructions do",
+                files.join(" and "),
+                if files.len() == 1 { "does" } else { "do" }
+            );
+        };
+        let width = if error > 0.0 { format!(" (± {})", with_digits(100.0 * error, 2)) } else { String::new() };
+        let numbers = self.sides.iter().flatten().map(|side| count(side.instructions)).collect::<Vec<_>>().join(", ");
+        if change.abs() <= error {
+            return format!("as many instructions on both sides{width}: {numbers}");
+        }
+        let what = if change < 0.0 { "fewer" } else { "more" };
+        let percent = share(change.abs(), 1.0);
+        format!("{percent}{width} {what} instructions, if both sides did the same work: {numbers}")
+    }
+}
