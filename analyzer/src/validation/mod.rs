@@ -17,6 +17,7 @@ mod coverage;
 mod left_out;
 mod metrics;
 mod report;
+mod verdict;
 mod worst;
 
 pub use counts::Estimate;
@@ -24,4 +25,5 @@ pub use coverage::{Coverage, Coverages, LEAST_SHARE};
 pub use left_out::{Side, Uncompared};
 pub use metrics::{CodeQuality, Measure, Named, Quality};
 pub use report::{CodeName, NothingInCommon, Validation, validate};
+pub use verdict::{Grade, Verdict};
 pub use worst::WorstBlock;
