@@ -10,6 +10,7 @@ use crate::CountedBlock;
 use crate::address::Svma;
 use crate::annotate::loops::Loops;
 use crate::annotate::place::{Place, Places};
+use crate::annotate::time::TimeShare;
 use crate::annotate::ways::{Arrival, Ways};
 use crate::code::{Block, Evidence, Terminator, instructions};
 use crate::counting::{AnalysedModule, BlockCount};
@@ -31,6 +32,8 @@ pub struct AnnotatedFunction {
     pub executed_interval: Interval,
     /// How uncertain its share of all executed instructions is, 0 to 1.
     pub share_interval: Interval,
+    /// Its share of the time; `None` where the recording does not tell time and instructions apart.
+    pub time: Option<TimeShare>,
     /// How often control came to its first instruction from elsewhere, by a call or a jump; `None` where that is not
     /// known.
     pub calls: Option<f64>,

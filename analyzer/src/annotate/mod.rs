@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! ranking     counted blocks -> functions, hottest first; those that were asked for
+//! time        samples        -> the part of the time that functions took
 //! ways        a flow         -> executions of the ways into and out of blocks, within a module
 //! function    both           -> AnnotatedFunction: blocks by address, their instructions and branches
 //! loops       blocks, ways   -> natural loops, how they nest
@@ -18,6 +19,7 @@ mod place;
 mod ranking;
 mod source;
 mod texts;
+mod time;
 mod ways;
 
 pub use annotation::{Annotation, NoFunction, Query, annotate};
@@ -27,3 +29,4 @@ pub use place::Place;
 pub use ranking::Ranked;
 pub use source::{Inlined, SourcePlace};
 pub use texts::SourceTexts;
+pub use time::TimeShare;

@@ -7,6 +7,7 @@
 //! left_out      code of one side that is not compared, and why
 //! coverage      how many of the intervals hold the truth
 //! metrics       HBBP's errors, profile overlap, noise
+//! verdict       what it all comes to, on a fixed scale
 //! worst         the blocks that contribute most to the error, and what can be seen of the reason
 //! ```
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use analyzer::annotate::{AnnotatedFunction, Seen, SourceTexts};
 
+use super::summary::{of_time, times};
 use super::{Report, code};
 use crate::output::{MARKED, Role, count, print_line, printable, rounded, share, share_cells};
 
@@ -58,6 +59,12 @@ fn title(report: &Report<'_>, function: &AnnotatedFunction, out: &mut dyn Write)
     let error = if error.is_empty() { error } else { format!(" ± {error}") };
     let executed = count(rounded(function.executed, function.executed_interval));
     let mut facts = vec![format!("{part}{error} of all instructions: {executed}")];
+    facts.extend(function.time.filter(|time| time.samples > 0).map(|time| {
+        let long = report
+            .time_per_instruction(function)
+            .map_or(String::new(), |long| format!(" ({} per instruction)", times(long)));
+        format!("{} of the time{long}", share_cells(time.share, 1.0, of_time(time))[0])
+    }));
     facts.extend(function.calls.map(|calls| match calls {
         0.0 => "no call of it was seen".to_owned(),
         1.0 => "1 call".to_owned(),
