@@ -308,6 +308,52 @@ fn lines_of_the_source_are_between_the_instructions() {
     assert!(said(&without).contains("no line of the source is known: build with debug information"));
 }
 
+/// `f` is one of 18 instructions three times of four, and 40 of 100 samples of the clock.
+#[test]
+fn time_stands_beside_instructions() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = program(folder.path(), &[]) else { return };
+    let branches = [F, F, F, G].map(around).concat();
+    let mut recorder = Recorder::traced(&binary);
+    for turn in 0..100 {
+        if turn % 2 == 0 {
+            recorder.burst(&Burst { ip: A, branches: &branches, instructions: 72, period: 7_200 });
+        }
+        recorder.sample(if turn % 5 < 2 { F } else { L });
+    }
+    let (folder, file) = write(folder, recorder.finish(&burst_metadata("instructions")));
+    let document = annotated(&[&file]);
+    let near = |value: &Value, expected: f64| {
+        assert!((value.as_f64().unwrap() - expected).abs() < 1e-9, "{value}, expected {expected}");
+    };
+    let (f, work) = (function(&document, "f"), function(&document, "work"));
+    near(&f["time_share"], 0.4);
+    near(&f["time_share_error"], 1.96 * (0.4_f64 * 0.6 / 100.0).sqrt());
+    near(&f["time_per_instruction"], 0.4 / f["share"].as_f64().unwrap());
+    near(&work["time_per_instruction"], 0.6 / work["share"].as_f64().unwrap());
+    // Nothing of its time was seen.
+    near(&function(&document, "g")["time_share"], 0.0);
+    assert_eq!(function(&document, "g")["time_per_instruction"], Value::Null);
+    let summary = support::stdout(&["annotate", "--summary", &file]);
+    assert!(summary.contains("# slow     f: 40.0 % of the time, "), "{summary}");
+    assert!(summary.contains(" of the instructions: an instruction takes 9."), "{summary}");
+    let rows: Vec<&str> = summary.lines().skip_while(|line| !line.contains("time/instr")).skip(1).collect();
+    assert!(rows[0].contains("work") && rows[1].contains("9.") && rows[1].contains("f  "), "{summary}");
+    let listing = support::stdout(&["annotate", "-f", "f", &file]);
+    assert!(listing.contains("; 40.0 % of the time (9."), "{listing}");
+    let refused = support::run(&["annotate", "--summary", "--format", "json", &file]);
+    assert_eq!(refused.status.code(), Some(2));
+
+    // An event that counts instructions tells no time.
+    let mut recorder = Recorder::new(&binary);
+    recorder.stack(&branches);
+    recorder.sample(L);
+    let (_folder, file) = write(folder, recorder.finish(&Features::default()));
+    assert_eq!(function(&annotated(&[&file]), "work")["time_share"], Value::Null);
+    let summary = support::stdout(&["annotate", "--summary", &file]);
+    assert!(summary.contains("# lacks    time: ") && !summary.contains("time/instr"), "{summary}");
+}
+
 /// The guide's example: two to four trips in each of 40 bursts, and samples at the loop and where no burst came.
 #[test]
 fn the_guide_shows_what_is_printed() {

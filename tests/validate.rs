@@ -430,6 +430,38 @@ fn what_people_see() {
     assert_eq!(run(&["--format", "json", "--threads", "1"]), run(&["--format", "json", "--threads", "4"]));
 }
 
+#[test]
+fn the_verdict_is_the_last_line_and_rows_of_no_weight_are_left_out() {
+    let fixture = support::Fixture::bursts("parse");
+    let truth = fixture.truth();
+    let command = ["validate", "--truth", truth.to_str().unwrap()];
+    let of = |more: &[&str]| support::stdout_of(&[&command, more].concat(), &fixture);
+    let document: Value = serde_json::from_str(&of(&["--format", "json"])).unwrap();
+    let verdict = &document["verdict"];
+    let hybrid = &document["sources"]["hybrid"];
+    let [error, overlap] = [&hybrid["mnemonic_error"], &hybrid["block_overlap"]].map(|value| value.as_f64().unwrap());
+    let grade = match (error, overlap) {
+        (..=0.01, 0.98..) => "excellent",
+        (..=0.03, 0.92..) => "good",
+        (..=0.08, 0.85..) => "fair",
+        _ => "poor",
+    };
+    assert_eq!((&verdict["grade"], &verdict["mnemonic_error"]), (&json!(grade), &hybrid["mnemonic_error"]));
+    let table = of(&[]);
+    let last = table.lines().last().unwrap();
+    assert_eq!(last, format!("# verdict  {}", verdict["text"].as_str().unwrap()));
+    assert!(last.contains(&format!("{grade}: mean mnemonic error ")), "{last}");
+    // The mnemonic that adds most to the error.
+    let off = |row: &&Value| (row["truth"].as_f64().unwrap() - row["hybrid"]["share"].as_f64().unwrap()).abs();
+    let mnemonics = document["mnemonics"].as_array().unwrap();
+    let worst = mnemonics.iter().max_by(|one, other| off(one).total_cmp(&off(other))).unwrap();
+    assert_eq!(verdict["worst_mnemonics"][0], worst["mnemonic"]);
+    assert!(last.contains(&format!("the worst rows are {} (", worst["mnemonic"].as_str().unwrap())), "{last}");
+    // `memset` has 0.01 % of the instructions.
+    assert!(table.contains(" of less than 0.05 % each (--top 0 shows them)"), "{table}");
+    assert!(!table.contains("memset") && of(&["--top", "0"]).contains("memset"), "{table}");
+}
+
 /// One function takes nearly all of a program's time; whatever records it must see that.
 #[test]
 fn a_command_is_recorded_counted_and_compared() {

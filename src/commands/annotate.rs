@@ -7,6 +7,7 @@ mod json;
 pub(super) mod listing;
 mod margin;
 pub(super) mod notes;
+mod summary;
 mod table;
 
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ use crate::commands::nearest::did_you_mean;
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, WITHOUT_LINES, without_samples};
 use crate::output;
 use crate::output::{Colours, Format, Head, HeadArgs, OutputArgs, Precision, page, write_to};
+use crate::usage::wrong_usage;
 
 /// Print the hottest functions, instruction by instruction, with counts, branches and loops
 #[derive(clap::Args)]
@@ -30,9 +32,13 @@ pub struct Args {
     functions: Vec<String>,
 
     /// Print only the N functions with the most executed instructions; 0 prints all [default: 3 in a table, unless
-    /// functions are named; all in csv and json]
+    /// functions are named, 40 with --summary; all in csv and json]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
+
+    /// Print a table of functions instead of their code: shares of instructions and of time, and time per instruction
+    #[arg(long, conflicts_with = "source")]
+    summary: bool,
 
     /// Print the lines of the source between the instructions, and the names of inlined functions where they begin
     #[arg(long)]
@@ -53,6 +59,7 @@ const READER: Reader = Reader { name: "hbbp annotate", reads: Reads::Flows, reco
 const EXAMPLES: &str = "\
 Examples:
   hbbp annotate run.data                           the three hottest functions
+  hbbp annotate run.data --summary                 which functions take long for what they execute?
   hbbp annotate run.data -f main -f 'deflate*'     these
   hbbp annotate run.data --source --top 1          the hottest, with lines of its source
   hbbp annotate --overhead 5 -- ./bench            record and annotate in one go
@@ -78,6 +85,10 @@ struct Report<'a> {
 
 /// Prints functions of a recording with the counts of their blocks.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.summary && args.output.format != Format::Table {
+        let why = "--summary is a table; the functions of csv and json have its numbers without it".to_owned();
+        wrong_usage::<Args>(READER.name, why);
+    }
     let input = args.input.begin(&READER, None)?;
     input.end(print(args, &input))
 }
@@ -86,6 +97,8 @@ impl Args {
     fn most(&self) -> usize {
         const FUNCTIONS_OF_A_TABLE: usize = 3;
         match self.top {
+            // It is not their code that is printed.
+            _ if self.summary => 0,
             None if self.functions.is_empty() && self.output.format == Format::Table => FUNCTIONS_OF_A_TABLE,
             None | Some(0) => usize::MAX,
             Some(top) => top,
@@ -102,7 +115,8 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
     let unmatched: Vec<String> = annotation.unmatched.iter().map(sentence).collect();
-    if annotation.functions.is_empty() && nothing.is_none() {
+    let is_empty = if args.summary { annotation.ranked.is_empty() } else { annotation.functions.is_empty() };
+    if is_empty && nothing.is_none() {
         bail!(why_nothing(&analysis, &unmatched));
     }
     if nothing.is_none() {
@@ -126,6 +140,10 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         width: args.output.width(),
         colours: if is_read_at_once { Colours::of_terminal() } else { Colours::NONE },
     };
+    if args.summary {
+        let top = args.output.format.rows(args.top);
+        return write_to(args.output.file.as_deref(), |out| summary::print(&report, top, out));
+    }
     let mut texts = SourceTexts::below(args.input.analysis.search().symfs);
     if is_read_at_once {
         return page(|out| table::print(&report, &mut texts, out));
@@ -159,8 +177,18 @@ fn sentence(nothing: &NoFunction) -> String {
 impl Annotated<'_> {
     /// The path of the module of a function.
     pub fn module(&self, function: &AnnotatedFunction) -> &str {
-        let module = self.analysis.counted.get(function.module);
+        self.path(function.module)
+    }
+
+    /// The path of a module, by its index among those that were counted.
+    pub fn path(&self, module: usize) -> &str {
+        let module = self.analysis.counted.get(module);
         module.map_or("", |module| &self.analysis.modules.get(module.counts.module).path)
+    }
+
+    /// How many times as long an instruction of a function took as one of all code; `None` where that is not known.
+    pub fn time_per_instruction(&self, function: &AnnotatedFunction) -> Option<f64> {
+        function.time?.per_instruction(self.share(function.executed), function.share_interval)
     }
 
     /// The part of all instructions that so many are, 0 to 1.

@@ -5,6 +5,7 @@ mod json;
 mod plot;
 mod rerun;
 mod table;
+mod verdict;
 
 pub use rerun::NotRecorded;
 
@@ -34,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", required_unless_present = "command")]
     truth: Option<PathBuf>,
 
-    /// Rows of each list; 0 prints all [default: 20 in a table; in csv and json all, but 100 blocks]
+    /// Rows of each list; 0 prints all [default: 20 in a table, without those of no weight; in csv and json all, but 100 blocks]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
@@ -74,8 +75,13 @@ struct Report<'a> {
     validation: &'a Validation,
     /// Rows of each list.
     top: usize,
+    /// Rows of less are in no table: a share of all instructions.
+    least: f64,
     width: Option<usize>,
 }
+
+/// Rows of a smaller share, by truth and by the counts, are of no weight.
+const NO_WEIGHT: f64 = 0.0005;
 
 /// Compares the estimates of a recording with exact counts, and prints the errors.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -117,6 +123,7 @@ fn compare(args: &Args, input: &Input<'_>, read: Option<Truth>) -> anyhow::Resul
         truth: &truth,
         validation: &validation,
         top,
+        least: if args.top == Some(0) { 0.0 } else { NO_WEIGHT },
         width: args.output.width(),
     };
     if let Some(file) = &args.plot {

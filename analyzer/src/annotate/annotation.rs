@@ -227,6 +227,7 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
                 executed: of.executed,
                 executed_interval: of.executed_interval,
                 share_interval: of.share_interval,
+                time: of.time,
                 calls: body.calls,
                 has_ways: ways.is_some(),
                 blocks: body.blocks,

@@ -11,6 +11,7 @@ use crate::address::Svma;
 use crate::annotate::graph::{Graph, Way, stated_target};
 use crate::annotate::loops::Loops;
 use crate::annotate::place::{Place, Places};
+use crate::annotate::time::TimeShare;
 use crate::annotate::ways::Ways;
 use crate::code::{Block, Evidence, instructions};
 use crate::counting::{AnalysedModule, BlockCount};
@@ -32,6 +33,8 @@ pub struct AnnotatedFunction {
     pub executed_interval: Interval,
     /// How uncertain its share of all executed instructions is, 0 to 1.
     pub share_interval: Interval,
+    /// Its share of the time; `None` where the recording does not tell time and instructions apart.
+    pub time: Option<TimeShare>,
     /// How often control came to its first instruction from elsewhere, by a call or a jump; `None` where that is not
     /// known.
     pub calls: Option<f64>,

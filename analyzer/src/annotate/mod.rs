@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! ranking     counted blocks -> functions, hottest first; those that were asked for
+//! time        samples        -> the part of the time that functions took
 //! ways        a flow         -> executions of the ways into and out of blocks, within a module
 //! function    both           -> AnnotatedFunction: blocks by address, their instructions and branches
 //! graph       blocks, ways   -> the ways within a function, how often control came to it
@@ -22,6 +23,7 @@ mod place;
 mod ranking;
 mod source;
 mod texts;
+mod time;
 mod ways;
 
 pub use annotation::{Annotation, NoFunction, Query, Ranking, annotate};
@@ -33,3 +35,4 @@ pub(crate) use place::in_function;
 pub use ranking::Ranked;
 pub use source::{Inlined, SourcePlace};
 pub use texts::SourceTexts;
+pub use time::TimeShare;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::Analysis;
 use crate::address::Svma;
+use crate::annotate::time::{TimeShare, Times};
 use crate::code::demangle;
 use crate::counting::Code;
 use crate::uncertainty::{Interval, Sampled, SampledBlocks};
@@ -25,11 +26,14 @@ pub struct Ranked {
     pub share: f64,
     /// How uncertain that is.
     pub share_interval: Interval,
+    /// Its share of the time; `None` where the recording does not tell time and instructions apart.
+    pub time: Option<TimeShare>,
 }
 
 /// All functions with counts in code that was read, those with the most executed instructions first.
 pub(super) fn ranking(analysis: &Analysis, blocks: &SampledBlocks<'_>) -> Vec<Ranked> {
     let instructions = analysis.instructions();
+    let times = Times::of(analysis);
     let mut ranked = Vec::new();
     for (index, module) in analysis.counted.iter().enumerate() {
         let Code::Read(code) = &module.counts.code else { continue };
@@ -47,7 +51,8 @@ pub(super) fn ranking(analysis: &Analysis, blocks: &SampledBlocks<'_>) -> Vec<Ra
             let executed_interval = analysis.design.interval(executed, &sampled);
             let share_interval = blocks.share((executed, &sampled));
             let share = if instructions > 0.0 { executed / instructions } else { 0.0 };
-            Ranked { module: index, symbol, name, executed, executed_interval, share, share_interval }
+            let time = times.as_ref().map(|times| times.of_function(index, symbol));
+            Ranked { module: index, symbol, name, executed, executed_interval, share, share_interval, time }
         }));
     }
     ranked.sort_by(|one, other| {

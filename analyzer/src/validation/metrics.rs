@@ -79,6 +79,16 @@ impl<N> Named<N> {
         Named { name, truth: shares.get(Column::Truth), estimates }
     }
 
+    /// What it adds to the average weighted error of the hybrid.
+    pub fn contribution(&self) -> f64 {
+        (self.truth - self.estimates[Estimate::Hybrid as usize]).abs()
+    }
+
+    /// The larger of its shares in the truth and in the hybrid.
+    pub fn weight(&self) -> f64 {
+        self.truth.max(self.estimates[Estimate::Hybrid as usize])
+    }
+
     /// HBBP's error: |truth - estimate| / truth; `None` where the truth has none.
     pub fn error(&self, estimate: Estimate) -> Option<f64> {
         let difference = (self.truth - self.estimates[estimate as usize]).abs();
@@ -133,8 +143,7 @@ impl Shares {
     pub fn named_functions<N>(&self, name: impl Fn(usize, Option<FunctionId>) -> N) -> Vec<Named<N>> {
         let mut named: Vec<_> =
             self.functions.iter().map(|(key, shares)| (*key, Named::of(name(key.0, key.1), shares))).collect();
-        let off = |named: &Named<N>| (named.truth - named.estimates[Estimate::Hybrid as usize]).abs();
-        named.sort_by(|(a_key, a), (b_key, b)| off(b).total_cmp(&off(a)).then(a_key.cmp(b_key)));
+        named.sort_by(|(a_key, a), (b_key, b)| b.contribution().total_cmp(&a.contribution()).then(a_key.cmp(b_key)));
         named.into_iter().map(|(_, named)| named).collect()
     }
 }

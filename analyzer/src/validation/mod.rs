@@ -7,6 +7,7 @@
 //! left_out      code of one side that is not compared, and why
 //! coverage      how many of the intervals hold the truth
 //! metrics       HBBP's errors, profile overlap, noise
+//! verdict       what it all comes to, on a fixed scale
 //! worst         the blocks that contribute most to the error, and what can be seen of the reason
 //! ```
 
@@ -17,6 +18,7 @@ mod coverage;
 mod left_out;
 mod metrics;
 mod report;
+mod verdict;
 mod worst;
 
 pub use counts::Estimate;
@@ -24,4 +26,5 @@ pub use coverage::{Coverage, Coverages, LEAST_SHARE};
 pub use left_out::{Side, Uncompared};
 pub use metrics::{CodeQuality, Measure, Named, Quality};
 pub use report::{CodeName, NothingInCommon, Validation, validate};
+pub use verdict::{Grade, Verdict};
 pub use worst::WorstBlock;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use analyzer::annotate::{AnnotatedFunction, Seen};
 
+use super::summary::{of_time, times};
 use super::{Annotated, code};
 use crate::output::{count, rounded, share_cells};
 
@@ -14,12 +15,17 @@ pub fn title(of: &Annotated<'_>, function: &AnnotatedFunction) -> String {
     format!("{} ({file})", function.name)
 }
 
-/// Its share of all instructions, how often it was called, how much of it was seen, its loops.
+/// Its share of all instructions and of the time, how often it was called, how much of it was seen, its loops.
 pub fn facts(of: &Annotated<'_>, function: &AnnotatedFunction) -> String {
     let [part, error] = share_cells(function.executed, of.instructions, function.share_interval);
     let error = if error.is_empty() { error } else { format!(" ± {error}") };
     let executed = count(rounded(function.executed, function.executed_interval));
     let mut facts = vec![format!("{part}{error} of all instructions: {executed}")];
+    facts.extend(function.time.filter(|time| time.samples > 0).map(|time| {
+        let long = of.time_per_instruction(function);
+        let long = long.map_or(String::new(), |long| format!(" ({} per instruction)", times(long)));
+        format!("{} of the time{long}", share_cells(time.share, 1.0, of_time(time))[0])
+    }));
     facts.extend(function.calls.map(|calls| match calls {
         0.0 => "no call of it was seen".to_owned(),
         1.0 => "1 call".to_owned(),

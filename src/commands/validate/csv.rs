@@ -6,6 +6,7 @@ use analyzer::validation::{Coverage, Coverages, Estimate, Measure, Quality};
 use anyhow::Context;
 
 use super::Report;
+use super::verdict::sentence;
 
 /// Prints the whole report.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -16,6 +17,10 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let cells = validation.qualities.iter().map(|quality| text(quality.as_ref().and_then(value)));
         let first = ["average", name, "", "", "", ""].map(String::from);
         csv.write_record(first.into_iter().chain(cells).chain([String::new()]))?;
+    }
+    if let Some(verdict) = validation.verdict() {
+        let text = sentence(&verdict, validation);
+        csv.write_record(["verdict", verdict.grade.as_str(), "", "", "", "", "", "", "", &text])?;
     }
     let Coverages { mnemonic, function, block } = validation.coverages;
     for (name, coverage) in [("mnemonics", Some(mnemonic)), ("functions", function), ("blocks", block)] {

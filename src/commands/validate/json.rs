@@ -6,6 +6,7 @@ use analyzer::validation::{CodeQuality, Coverage, Estimate, Measure, Named, Qual
 use serde_json::{Map, Value, json};
 
 use super::Report;
+use super::verdict::sentence;
 
 /// Prints the whole report.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -20,10 +21,21 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         .collect();
     let mnemonics = validation.mnemonics.iter().take(report.top);
     let functions = validation.functions.iter().take(report.top);
+    let verdict = validation.verdict().map(|verdict| {
+        json!({
+            "grade": verdict.grade.as_str(),
+            "text": sentence(&verdict, validation),
+            "mnemonic_error": verdict.mnemonic_error,
+            "block_overlap": verdict.block_overlap,
+            "worst_mnemonics": verdict.mnemonics.iter().map(|row| &row.name).collect::<Vec<_>>(),
+            "worst_functions": verdict.functions.iter().map(|row| &row.name.function).collect::<Vec<_>>(),
+        })
+    });
     let document = json!({
         "schema": "hbbp-validate/1",
         "source": report.head.source,
         "sources": sources,
+        "verdict": verdict,
         "compared": {"truth": validation.compared_truth, "recording": validation.compared_recording},
         "left_out": left_out.collect::<Vec<_>>(),
         "coverage": {

@@ -3,9 +3,12 @@
 use std::io::Write;
 use std::path::Path;
 
-use analyzer::validation::{CodeQuality, Coverages, Estimate, LEAST_SHARE, Measure, Named, Quality, Side, Validation};
+use analyzer::validation::{
+    CodeQuality, Coverages, Estimate, LEAST_SHARE, Measure, Named, Quality, Side, Validation, WorstBlock,
+};
 
-use super::Report;
+use super::verdict::sentence;
+use super::{NO_WEIGHT, Report};
 use crate::output::{Align, Table, count, print_line, share};
 
 /// What is left out is named one by one down to this share.
@@ -22,7 +25,11 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out)?;
     functions(report, out)?;
     writeln!(out)?;
-    worst(report, out)
+    worst(report, out)?;
+    writeln!(out)?;
+    let verdict = report.validation.verdict().map(|verdict| sentence(&verdict, report.validation));
+    let verdict = verdict.unwrap_or_else(|| "none: the recording has no counts".into());
+    Ok(print_line("verdict", &verdict, out, report.width)?)
 }
 
 fn percent(value: f64) -> String {
@@ -136,28 +143,26 @@ fn errors<N>(report: &Report<'_>, named: &Named<N>) -> Vec<String> {
 
 fn mnemonics(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
     let mut table = columns(&[("error by mnemonic", Align::Left), ("truth", Align::Right)], report.validation, &[]);
-    let all = &report.validation.mnemonics;
-    let shown = &all[..report.top.min(all.len())];
+    let (shown, rest) = Rest::of(report, &report.validation.mnemonics);
     for named in shown {
         let first = [named.name.clone(), percent(named.truth)];
         table.row(first.into_iter().chain(errors(report, named)).collect());
     }
     table.print(out, report.width)?;
-    more(all.len() - shown.len(), "mnemonics", all[shown.len()..].iter().map(|named| named.truth).sum(), out)
+    rest.print("mnemonics", out)
 }
 
 fn functions(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
     let titles = [("worst functions", Align::Left), ("module", Align::Left), ("truth", Align::Right)];
     let mut table = columns(&titles, report.validation, &[]);
-    let all = &report.validation.functions;
-    let shown = &all[..report.top.min(all.len())];
+    let (shown, rest) = Rest::of(report, &report.validation.functions);
     for named in shown {
         let function = named.name.function.clone().unwrap_or_else(|| "?".into());
         let first = [function, base_name(report, named.name.module), percent(named.truth)];
         table.row(first.into_iter().chain(errors(report, named)).collect());
     }
     table.print(out, report.width)?;
-    more(all.len() - shown.len(), "functions", all[shown.len()..].iter().map(|named| named.truth).sum(), out)
+    rest.print("functions", out)
 }
 
 fn worst(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -171,7 +176,8 @@ fn worst(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     ];
     let titles = titles.map(|(title, align)| (title.to_string(), align)).to_vec();
     let mut table = Table::new(titles);
-    for block in report.validation.worst.iter().take(report.top) {
+    let has_weight = |block: &&WorstBlock| block.truth.max(block.estimates[Estimate::Hybrid as usize]) >= report.least;
+    for block in report.validation.worst.iter().filter(has_weight).take(report.top) {
         let hybrid = block.estimates[Estimate::Hybrid as usize];
         let function = block.function.clone().unwrap_or_else(|| base_name(report, block.module));
         table.row(vec![
@@ -191,9 +197,43 @@ fn base_name(report: &Report<'_>, module: usize) -> String {
     Path::new(path).file_name().map_or(path.clone(), |name| name.to_string_lossy().into_owned())
 }
 
-fn more(number: usize, what: &str, truth: f64, out: &mut dyn Write) -> std::io::Result<()> {
-    if number > 0 {
-        writeln!(out, "... {number} more {what} with {} (--top 0 shows them)", percent(truth))?;
+/// The rows of a list that are not shown.
+struct Rest {
+    rows: usize,
+    /// How many of them are of no weight.
+    weightless: usize,
+    /// Their share of the truth.
+    truth: f64,
+}
+
+impl Rest {
+    /// The rows to show, and the rest.
+    fn of<'a, N>(report: &Report<'_>, all: &'a [Named<N>]) -> (Vec<&'a Named<N>>, Self) {
+        let (mut shown, mut rest) = (Vec::new(), Rest { rows: 0, weightless: 0, truth: 0.0 });
+        for row in all {
+            let has_weight = row.weight() >= report.least;
+            if has_weight && shown.len() < report.top {
+                shown.push(row);
+            } else {
+                rest.rows += 1;
+                rest.weightless += usize::from(!has_weight);
+                rest.truth += row.truth;
+            }
+        }
+        (shown, rest)
     }
-    Ok(())
+
+    fn print(&self, what: &str, out: &mut dyn Write) -> std::io::Result<()> {
+        let Rest { rows, weightless, truth } = self;
+        let truth = percent(*truth);
+        match (rows, weightless) {
+            (0, _) => Ok(()),
+            (_, 0) => writeln!(out, "... {rows} more {what} with {truth} (--top 0 shows them)"),
+            _ => writeln!(
+                out,
+                "... {rows} more {what} with {truth}, {weightless} of less than {} each (--top 0 shows them)",
+                percent(NO_WEIGHT)
+            ),
+        }
+    }
 }

@@ -1,0 +1,79 @@
+//! Which part of the time functions took, where samples tell it beside what branch stacks tell of instructions.
+
+use std::collections::HashMap;
+
+use crate::Analysis;
+use crate::address::Svma;
+use crate::counting::Code;
+use crate::recording::EventKind;
+use crate::uncertainty::Interval;
+
+/// The part of the time that a function took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeShare {
+    /// Of all samples of the clock, or of cycles, 0 to 1.
+    pub share: f64,
+    /// Half the width of its interval, 95 %, as of samples that come at random.
+    pub error: f64,
+    /// Its samples.
+    pub samples: u64,
+}
+
+impl TimeShare {
+    /// How many times as long an instruction of a function took as one of all code does, of a function with that share of the instructions
+    /// (0 to 1) and that interval of it. `None` where either share may be none.
+    ///
+    /// Example: with 18 % of the time and 5 % of the instructions, 3.6.
+    pub fn per_instruction(&self, instructions: f64, interval: Interval) -> Option<f64> {
+        let is_some = instructions > interval.half_width.unwrap_or(0.0) && self.share > self.error;
+        is_some.then(|| self.share / instructions)
+    }
+}
+
+/// The samples of all functions.
+pub(super) struct Times {
+    samples: u64,
+    periods: f64,
+    /// By index of the module in [`Analysis::counted`] and symbol: samples, and their periods.
+    of_functions: HashMap<(usize, Svma), (u64, f64)>,
+}
+
+impl Times {
+    /// Of an analysis that counts by branch stacks, and has samples of a clock or of cycles; `None` of another.
+    pub fn of(analysis: &Analysis) -> Option<Self> {
+        let is_time = |kind| matches!(kind, EventKind::Clock | EventKind::Cycles);
+        analysis.sources.ebs.as_ref().filter(|ebs| is_time(ebs.kind))?;
+        analysis.sources.lbr.as_ref()?;
+        if analysis.source() == "ebs" {
+            return None;
+        }
+        let mut times = Times { samples: 0, periods: 0.0, of_functions: HashMap::new() };
+        for (index, module) in analysis.counted.iter().enumerate() {
+            for (_, block, sums) in module.counts.sums.iter().filter(|(_, _, sums)| sums.ebs_samples > 0) {
+                let periods = sums.ebs_periods as f64;
+                times.samples += sums.ebs_samples;
+                times.periods += periods;
+                let Code::Read(code) = &module.counts.code else { continue };
+                let Some(block) = code.blocks.blocks().get(*block as usize) else { continue };
+                let of = times.of_functions.entry((index, code.functions.get(block.function).symbol)).or_default();
+                of.0 += sums.ebs_samples;
+                of.1 += periods;
+            }
+        }
+        (times.periods > 0.0).then_some(times)
+    }
+
+    /// Of the function of a module with that symbol.
+    pub fn of_function(&self, module: usize, symbol: Svma) -> TimeShare {
+        /// 97.5 % of a normal distribution are below it.
+        const NORMAL: f64 = 1.960;
+        /// The upper limit, at 95 %, of a count of which nothing was seen.
+        const NONE: f64 = 3.689;
+        let (samples, periods) = self.of_functions.get(&(module, symbol)).copied().unwrap_or_default();
+        let share = periods / self.periods;
+        let all = self.samples as f64;
+        let is_none_or_all = samples == 0 || samples == self.samples;
+        let error = if is_none_or_all { NONE / all } else { NORMAL * (share * (1.0 - share).max(0.0) / all).sqrt() };
+        TimeShare { share, error: error.min(1.0), samples }
+    }
+}
