@@ -376,3 +376,30 @@ fn numbers_as_csv() {
         }
     }
 }
+
+/// Rows of a table in Markdown have the cells of the table for terminals; code is fenced, and nothing is a heading.
+#[test]
+fn tables_in_markdown() {
+    let fixture = Fixture::simulated("ivy-bridge");
+    let options = ["--per", "function", "--rows", "mnemonic", "--top", "3"];
+    let markdown = support::stdout_of(&[&["mix", "--format", "markdown"], &options[..]].concat(), &fixture);
+    let rows: Vec<Vec<String>> = markdown
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .map(|line| line.replace('\\', "").trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect())
+        .map(|row: Vec<String>| row.into_iter().filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    assert_eq!(rows, lines(&options, &fixture));
+    assert!(markdown.starts_with("- source: ") && markdown.contains("\n|:--|:--|--:|--:|--:|\n"), "{markdown}");
+    let input = fixture.input();
+    let [kind, file, option, binary] = input.each_ref().map(String::as_str);
+    for command in [&["annotate", "-f", "get_bit"][..], &["blocks"], &["vectorization"]] {
+        let report = support::stdout(&[command, &[kind, file, option, binary, "--format", "markdown"]].concat());
+        let mut is_code = false;
+        for line in report.lines() {
+            is_code ^= line == "```";
+            assert!(is_code || !line.starts_with('#'), "{line}");
+        }
+        assert!(!is_code && report.lines().any(|line| line == "```" || line.starts_with("|--:") || line.starts_with("|:--")));
+    }
+}

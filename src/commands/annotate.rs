@@ -20,7 +20,7 @@ use anyhow::bail;
 use crate::commands::nearest::did_you_mean;
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, WITHOUT_LINES, without_samples};
 use crate::output;
-use crate::output::{Colours, Format, Head, HeadArgs, OutputArgs, Precision, page, write_to};
+use crate::output::{Colours, Format, Head, HeadArgs, Layout, OutputArgs, Precision, page, write_to};
 use crate::usage::wrong_usage;
 
 /// Print the hottest functions, instruction by instruction, with counts, branches and loops
@@ -79,7 +79,7 @@ pub(super) struct Annotated<'a> {
 struct Report<'a> {
     of: Annotated<'a>,
     head: &'a Head,
-    width: Option<usize>,
+    layout: Layout,
     colours: Colours,
 }
 
@@ -137,7 +137,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
             has_source: args.source,
         },
         head: &head,
-        width: args.output.width(),
+        layout: args.output.layout(),
         colours: if is_read_at_once { Colours::of_terminal() } else { Colours::NONE },
     };
     if args.summary {
@@ -149,7 +149,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         return page(|out| table::print(&report, &mut texts, out));
     }
     write_to(args.output.file.as_deref(), |out| match args.output.format {
-        Format::Table => table::print(&report, &mut texts, out),
+        Format::Table | Format::Markdown => table::print(&report, &mut texts, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })

@@ -14,7 +14,8 @@ use serde_json::json;
 use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
 use crate::output;
 use crate::output::{
-    Align, Format, Head, HeadArgs, MARKED, OutputArgs, Precision, Table, count, rounded, share, share_cells, write_to,
+    Align, Format, Head, HeadArgs, Layout, MARKED, OutputArgs, Precision, Table, count, rounded, share, share_cells,
+    write_to,
 };
 
 /// Print how often every basic block ran
@@ -102,7 +103,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     head.precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
     let left_out = keep_largest(&mut rows, top, args.output.format == Format::Table);
     write_to(args.output.file.as_deref(), |out| match args.output.format {
-        Format::Table => table(&analysis, &head, &rows, left_out, args.output.width(), out),
+        Format::Table | Format::Markdown => table(&analysis, &head, &rows, left_out, args.output.layout(), out),
         Format::Csv => csv(&analysis, &rows, out),
         Format::Json => json(&analysis, &head, &rows, out),
     })
@@ -196,16 +197,16 @@ fn table(
     head: &Head,
     rows: &[Row<'_>],
     (dropped, left_out): (usize, f64),
-    width: Option<usize>,
+    layout: Layout,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let instructions = analysis.instructions();
-    head.print(instructions, out, width)?;
+    head.print(instructions, out, layout)?;
     let columns = Columns::of(analysis, rows);
     let titles = columns.titles().into_iter().map(|(title, align)| (title.to_string(), align)).collect();
     let mut table = Table::new(titles).dispense_with(columns.dispensable());
     rows.iter().for_each(|row| table.row(columns.cells(analysis, instructions, row)));
-    table.print(out, width)?;
+    table.print(out, layout)?;
     if dropped > 0 {
         writeln!(out, "... {dropped} more blocks with {} (--top 0 shows them)", share(left_out, instructions))?;
     }

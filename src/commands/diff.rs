@@ -15,7 +15,7 @@ use anyhow::bail;
 
 use crate::input::{AnalysisArgs, Reader, Reads, is_recording};
 use crate::output::profile::sampled_only;
-use crate::output::{Colours, Format, OutputArgs, write_to};
+use crate::output::{Colours, Format, Layout, OutputArgs, write_to};
 use crate::usage::wrong_usage;
 
 /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
@@ -66,7 +66,7 @@ pub(super) struct Report<'a> {
     pub sides: [&'a Side; 2],
     /// Rows of each list.
     pub top: usize,
-    pub width: Option<usize>,
+    pub layout: Layout,
     pub colours: Colours,
 }
 
@@ -148,11 +148,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         comparison: &comparison,
         sides: [&side_before, &side_after],
         top: args.output.format.rows_of_lists(args.top),
-        width: args.output.width(),
+        layout: args.output.layout(),
         colours: if args.output.is_read_at_once() { Colours::of_terminal() } else { Colours::NONE },
     };
     write_to(args.output.file.as_deref(), |out| match args.output.format {
-        Format::Table => table::print(&report, out),
+        Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })?;

@@ -22,7 +22,7 @@ use crate::commands::nearest::did_you_mean;
 use crate::commands::record::{SAMPLING, Wanted};
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
 use crate::output;
-use crate::output::{Format, Head, HeadArgs, OutputArgs, Precision, write_to};
+use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, write_to};
 use crate::taxonomies::with_files;
 use nested::{Line, Node, for_each_line, nested};
 use numbers::Number;
@@ -143,7 +143,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     head.precision = precision(&analysis, &result);
     let row_keys_need_code = query.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
     if nothing.is_none() && row_keys_need_code && !analysis.has_readable_code() {
-        head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
+        head.print(analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
         anyhow::bail!(
             "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \
              [RECORDED=]FILE or --symfs DIR, or ask for --rows module",
@@ -160,11 +160,11 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         per: args.per.len(),
         numbers: &args.values,
         top: if levels.len() > 1 { format.rows_of_groups(args.top) } else { format.rows(args.top) },
-        width: args.output.width(),
+        layout: args.output.layout(),
     };
     report.check_order(&args.sort)?;
     write_to(args.output.file.as_deref(), |out| match args.output.format {
-        Format::Table => table::print(&report, out),
+        Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
@@ -211,7 +211,7 @@ pub(super) struct Report<'a> {
     pub numbers: &'a [Number],
     /// Rows of each group that are shown.
     pub top: usize,
-    pub width: Option<usize>,
+    pub layout: Layout,
 }
 
 impl<'a> Report<'a> {

@@ -31,7 +31,7 @@ use crate::commands::diff::Report;
 use crate::commands::mix::keys;
 use crate::commands::mix::query::{PivotArgs, query};
 use crate::input::{Input, InputArgs, Reader, Reads, require_samples, title_of};
-use crate::output::Colours;
+use crate::output::{Colours, Layout};
 use crate::taxonomies::with_files;
 use crate::usage::wrong_usage;
 use browser::Browser;
@@ -146,7 +146,7 @@ fn difference(args: &Args, analyses: [&Analysis; 2], recorded: [&Recorded<'_>; 2
         comparison: &comparison,
         sides: [&sides[0], &sides[1]],
         top: usize::MAX,
-        width: None,
+        layout: Layout::Text,
         colours: Colours::NONE,
     };
     Diff::of(&report, recorded)

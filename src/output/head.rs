@@ -6,7 +6,7 @@ use analyzer::recording::{SourceEvents, Tracer};
 use analyzer::{Analysis, Summary};
 use serde::Serialize;
 
-use crate::output::{Precision, count, idle, printable, share};
+use crate::output::{Layout, Precision, count, idle, in_markdown, printable, share};
 
 /// The provenance of what a simulated PMU made.
 const SIMULATED: &str = "simulated";
@@ -214,13 +214,13 @@ impl Head {
     }
 
     /// Prints it as lines that start with `#`, with the instructions executed in all; broken at words where there is a limit.
-    pub fn print(&self, instructions: f64, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
+    pub fn print(&self, instructions: f64, out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
         let mut lines = if self.verbose { self.lines(instructions) } else { self.in_short(instructions) };
         if self.verbose && self.is_kept {
             lines.push(("cache", "analysed before (--no-cache analyses anew)".to_owned()));
         }
         for (title, text) in lines {
-            print_line(title, &text, out, width)?;
+            print_line(title, &text, out, layout)?;
         }
         writeln!(out)
     }
@@ -339,10 +339,15 @@ impl Head {
 }
 
 /// A line of a head: a title of at most nine characters and a text, broken at words where there is a limit.
-pub fn print_line(title: &str, text: &str, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
+pub fn print_line(title: &str, text: &str, out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
     let first = format!("# {title:9}");
     let text = &printable(text);
-    let Some(width) = width else { return writeln!(out, "{first}{text}") };
+    let width = match layout {
+        Layout::Columns(width) => width,
+        Layout::Text => return writeln!(out, "{first}{text}"),
+        Layout::Markdown if title.is_empty() => return writeln!(out, "  {}", in_markdown(text)),
+        Layout::Markdown => return writeln!(out, "- {title}: {}", in_markdown(text)),
+    };
     let options = textwrap::Options::new(width)
         .initial_indent(&first)
         .subsequent_indent("#          ")

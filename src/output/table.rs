@@ -6,7 +6,7 @@ use std::io::Write;
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::output::{Colours, Role};
+use crate::output::{Colours, Layout, Role, in_markdown};
 
 /// Where the text of a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +77,12 @@ impl Table {
         self.rows.push(cells.iter().map(|cell| printable(cell).into_owned()).collect());
     }
 
-    /// Prints it, cutting names to make it fit into `width` columns where there is a limit.
-    pub fn print(mut self, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
-        if let Some(width) = width {
-            self.fit(width);
+    /// Prints it, cutting names to make it fit into the columns where there is a limit.
+    pub fn print(mut self, out: &mut dyn Write, layout: impl Into<Layout>) -> std::io::Result<()> {
+        match layout.into() {
+            Layout::Markdown => return self.print_markdown(out),
+            Layout::Columns(width) => self.fit(width),
+            Layout::Text => {}
         }
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -96,6 +98,16 @@ impl Table {
             writeln!(out, "{}", self.colours.paint(role, line.trim_end()))?;
         }
         Ok(())
+    }
+
+    /// With an empty line after it, which ends it.
+    fn print_markdown(self, out: &mut dyn Write) -> std::io::Result<()> {
+        let line = |cells: &[String]| cells.iter().map(|cell| format!("| {} ", in_markdown(cell))).collect::<String>();
+        let rule = self.aligns.iter().map(|align| if *align == Align::Right { "|--:" } else { "|:--" });
+        let mut lines: Vec<String> = self.rows.iter().map(|row| line(row)).collect();
+        lines.insert(1.min(lines.len()), rule.collect());
+        lines.iter().try_for_each(|line| writeln!(out, "{line}|"))?;
+        writeln!(out)
     }
 
     fn fit(&mut self, width: usize) {

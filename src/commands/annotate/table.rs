@@ -5,7 +5,7 @@ use std::io::Write;
 use analyzer::annotate::{AnnotatedFunction, Seen, SourceTexts};
 
 use super::{Report, code, heading};
-use crate::output::{MARKED, Role, print_line, printable, share};
+use crate::output::{Layout, MARKED, Role, in_markdown, print_line, printable, share};
 
 const NOT_SEEN: &str = "not seen: neither a sample nor a branch stack has it, so it ran seldom or never";
 const NOT_READABLE: &str = "not readable: no instructions could be decoded there";
@@ -13,17 +13,19 @@ const NOT_READABLE: &str = "not readable: no instructions could be decoded there
 /// Prints all functions.
 pub fn print(report: &Report<'_>, texts: &mut SourceTexts, out: &mut dyn Write) -> anyhow::Result<()> {
     let annotation = report.of.annotation;
-    report.head.print(report.of.instructions, out, report.width)?;
+    report.head.print(report.of.instructions, out, report.layout)?;
     for (index, function) in annotation.functions.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
         }
         title(report, function, out)?;
-        code::listing(&report.of, function, texts).print(out, report.width, report.colours)?;
+        fence(report, out)?;
+        code::listing(&report.of, function, texts).print(out, report.layout.width(), report.colours)?;
+        fence(report, out)?;
     }
     writeln!(out)?;
     for lacks in &annotation.lacks {
-        print_line("lacks", lacks, out, report.width)?;
+        print_line("lacks", lacks, out, report.layout)?;
     }
     let left_out = annotation.ranked.get(annotation.functions.len()..).unwrap_or_default();
     if !left_out.is_empty() {
@@ -54,10 +56,16 @@ fn title(report: &Report<'_>, function: &AnnotatedFunction, out: &mut dyn Write)
     wrapped(report, &heading::facts(&report.of, function), Role::Plain, out)
 }
 
+/// In Markdown, code is between such lines.
+fn fence(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
+    if report.layout == Layout::Markdown { writeln!(out, "```") } else { Ok(()) }
+}
+
 /// A text, broken at words where there is a limit.
 fn wrapped(report: &Report<'_>, text: &str, role: Role, out: &mut dyn Write) -> std::io::Result<()> {
     let text = printable(text);
-    match report.width {
+    match report.layout.width() {
+        None if report.layout == Layout::Markdown => writeln!(out, "{}\n", in_markdown(&text)),
         None => writeln!(out, "{}", report.colours.paint(role, &text)),
         Some(width) => {
             let options = textwrap::Options::new(width).word_splitter(textwrap::WordSplitter::NoHyphenation);

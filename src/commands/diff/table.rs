@@ -18,7 +18,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let noise = report.of_function(moved);
         functions.row_in(role(noise), function_cells(moved, noise));
     }
-    functions.print(out, report.width)?;
+    functions.print(out, report.layout)?;
     rest(comparison.functions.len(), report.top, "functions", out)?;
     if !comparison.blocks.is_empty() {
         writeln!(out)?;
@@ -30,7 +30,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             let noise = report.of_block(moved);
             blocks.row_in(role(noise), shares(moved, noise).into_iter().chain(cells).collect());
         }
-        blocks.print(out, report.width)?;
+        blocks.print(out, report.layout)?;
         rest(comparison.blocks.len(), report.top, "blocks", out)?;
     }
     if !comparison.lines.is_empty() {
@@ -40,7 +40,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             let cells = [format!("{:+}", moved.what.line), moved.what.function.clone()];
             lines.row(shares(moved, Noise::default()).into_iter().chain(cells).collect());
         }
-        lines.print(out, report.width)?;
+        lines.print(out, report.layout)?;
         rest(comparison.lines.len(), report.top, "lines", out)?;
     }
     writeln!(out)?;
@@ -48,23 +48,23 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Report { comparison, width, .. } = report;
+    let Report { comparison, layout, .. } = report;
     for (side, title) in ["before", "after"].into_iter().enumerate() {
         let unit = if report.executions[side] { "instructions executed" } else { "(relative)" };
         let text = format!("{}: {} {unit}", report.files[side], count(comparison.instructions[side]));
-        print_line(title, &text, out, *width)?;
+        print_line(title, &text, out, *layout)?;
     }
-    print_line("overlap", &overlaps(report), out, *width)?;
+    print_line("overlap", &overlaps(report), out, *layout)?;
     let [before, after] = comparison.same_files.map(percent);
-    print_line("in both", &format!("{before} before, {after} after are in files that are the same"), out, *width)?;
+    print_line("in both", &format!("{before} before, {after} after are in files that are the same"), out, *layout)?;
     if comparison.unread.iter().any(|share| *share > 0.0) {
         let [before, after] = comparison.unread.map(percent);
         let text =
             format!("{before} before, {after} after (estimated) of the instructions are in code that was not read");
-        print_line("degraded", &text, out, *width)?;
+        print_line("degraded", &text, out, *layout)?;
     }
     for note in &comparison.notes {
-        print_line("note", note, out, *width)?;
+        print_line("note", note, out, *layout)?;
     }
     let changes: Vec<Noise> = comparison.functions.iter().map(|moved| report.of_function(moved)).collect();
     if changes.iter().any(|noise| noise.is_finding.is_some()) {
@@ -74,9 +74,9 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             0 => format!("none of {all} functions changed by more than chance changes one of so many"),
             findings => format!("{findings} of {all} functions changed by more than chance changes one of so many"),
         };
-        print_line("changes", &format!("{what} (95 %); changes marked = are within their own ±"), out, *width)?;
+        print_line("changes", &format!("{what} (95 %); changes marked = are within their own ±"), out, *layout)?;
     }
-    print_line("work", &Work::of(report).text(report), out, *width)?;
+    print_line("work", &Work::of(report).text(report), out, *layout)?;
     Ok(writeln!(out)?)
 }
 
@@ -123,7 +123,7 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             table.row_in(role(noise), cells.chain([String::new(), kind.what.packing.to_string()]).collect());
         }
     }
-    Ok(table.print(out, report.width)?)
+    Ok(table.print(out, report.layout)?)
 }
 
 /// The columns of functions.

@@ -13,8 +13,7 @@ use crate::output::{Align, MARKED, Table, Unit, count, rounded, share, share_cel
 
 /// Prints the mix under its head.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    let width = report.width;
-    report.head.print(report.mix.instructions, out, width)?;
+    report.head.print(report.mix.instructions, out, report.layout)?;
     let columns = Columns::of(report);
     let mut table = Table::new(columns.titles());
     let (mut left_out, mut marked) = (None, false);
@@ -28,7 +27,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         }
     });
     columns.all().into_iter().for_each(|cells| table.row(cells));
-    table.print(out, width)?;
+    table.print(out, report.layout)?;
     if let Some((rows, sum)) = left_out {
         let (rest, what) = (share(sum, report.mix.instructions), if report.is_nested() { "groups" } else { "rows" });
         writeln!(out, "... {rows} more {what} with {rest} (--top 0 shows them)")?;
@@ -56,7 +55,7 @@ impl<'r, 'a> Columns<'r, 'a> {
     pub fn of(report: &'r Report<'a>) -> Self {
         let mut across = columns_by_size(report);
         let unit = if across.len() > 1 { Unit::for_counts_up_to(report.mix.instructions) } else { Unit::ONE };
-        let left_out = across.split_off(columns_that_fit(report, &across, unit, report.width));
+        let left_out = across.split_off(columns_that_fit(report, &across, unit, report.layout.width()));
         Columns { report, unit, across, left_out }
     }
 

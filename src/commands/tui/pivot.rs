@@ -16,7 +16,7 @@ use crate::commands::mix::order::Order;
 use crate::commands::mix::query::key;
 use crate::commands::mix::table::Columns;
 use crate::commands::mix::unmatched;
-use crate::output::{Head, printable};
+use crate::output::{Head, Layout, printable};
 
 /// A mix, and what was asked for.
 pub struct Pivot {
@@ -122,8 +122,8 @@ impl Pivot {
             return;
         }
         let rows = nested(mix, &self.query, &[self.query.rows.len()], &Order::Number(Number::Executions));
-        let (numbers, width) = (&Number::DEFAULT[..], Some(width));
-        let report = mix::Report { query: &self.query, mix, head, rows, per: 0, numbers, top: usize::MAX, width };
+        let (numbers, layout) = (&Number::DEFAULT[..], Layout::Columns(width));
+        let report = mix::Report { query: &self.query, mix, head, rows, per: 0, numbers, top: usize::MAX, layout };
         let columns = Columns::of(&report);
         let functions = Functions::of(&self.query, recorded);
         let rows = report.rows.iter().map(|row| {
@@ -141,7 +141,7 @@ impl Pivot {
         if let Some((_, before)) = &self.sheet {
             sheet.sort_as(before);
         }
-        self.sheet = width.map(|width| (width, sheet));
+        self.sheet = Some((width, sheet));
     }
 
     /// The rows, if they were made.
