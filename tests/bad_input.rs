@@ -65,6 +65,7 @@ fn a_recording_without_samples_says_what_it_has() {
         ("mix", "rows", "mnemonic,count,share"),
         ("blocks", "blocks", "module,start,"),
         ("annotate", "functions", "module,function,"),
+        ("vectorization", "rows", "module,function,loop,"),
     ] {
         let run = |format: &str| {
             let output = run_limited(&[command, "-i", file, "--format", format]);
@@ -96,8 +97,10 @@ fn control_characters_of_names_are_not_sent_to_the_terminal() {
     std::fs::write(&file, recorder.finish(&Features::default())).unwrap();
     let file = file.to_str().unwrap();
     let merged = directory.path().join("merged").to_str().unwrap().to_string();
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 11] = [
         &["mix", "-i", file],
+        &["vectorization", "--loops", "-i", file],
+        &["annotate", "--summary", "-i", file],
         &["blocks", "-i", file],
         &["annotate", "-i", file],
         &["export", "--format", "bolt", "-i", file],
@@ -197,7 +200,7 @@ fn absurd_bursts_are_survived() {
         let mut recorder = Recorder::traced(&binary);
         recorder.burst(&BURST);
         std::fs::write(&file, recorder.finish(&note(text))).unwrap();
-        for command in ["mix", "blocks", "annotate"] {
+        for command in ["mix", "blocks", "annotate", "vectorization"] {
             let output = run_limited(&[command, "-i", path]);
             assert_eq!(output.status.code(), Some(0), "{text}: {}", String::from_utf8_lossy(&output.stderr));
             assert!(!output.stdout.contains(&0x1b), "{text}");

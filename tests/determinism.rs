@@ -18,7 +18,8 @@ fn recordings() -> Vec<Fixture> {
 fn output_does_not_depend_on_the_number_of_threads() {
     for fixture in recordings() {
         let pivot = vec!["mix", "--rows", "thread,function", "--columns", "category"];
-        for command in [vec!["blocks"], vec!["mix"], pivot, vec!["annotate", "--source"]] {
+        let loops = vec!["vectorization", "--loops"];
+        for command in [vec!["blocks"], vec!["mix"], pivot, vec!["annotate", "--source"], loops] {
             for format in ["json", "csv", "table"] {
                 let print = |threads: &str| {
                     let more = ["--format", format, "--threads", threads];

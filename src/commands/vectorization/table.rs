@@ -12,6 +12,9 @@ use crate::output::{Align, MARKED, Table, print_line, share, share_cells};
 /// Details go before names are cut to less.
 const READABLE_NAME: usize = 20;
 
+/// The part of all instructions that work on vectors of integers must be beside floating-point work, to have columns.
+const WORTH_COLUMNS: f64 = 0.005;
+
 /// A column: its title, and its cell for a row.
 struct Column<'a> {
     title: String,
@@ -120,8 +123,8 @@ fn columns<'a>(report: &Report<'a>) -> Vec<Column<'a>> {
             add(element, 4, Box::new(move |work| shown(work.element_share(element))));
         }
     }
-    if of.all.integer() > 0.0 {
-        // Without floating point they are the answer.
+    // Beside floating point, registers that are set to zero are no work worth columns; without it, they are the answer.
+    if of.all.integer() > 0.0 && (!has_float || of.all.integer() >= WORTH_COLUMNS * of.all.instructions) {
         let detail = |detail: usize| if has_float { detail } else { 0 };
         add("int", detail(5), Box::new(move |work| share_of(work, Domain::Integer)[0].clone()));
         add("±", detail(6), Box::new(move |work| share_of(work, Domain::Integer)[1].clone()));

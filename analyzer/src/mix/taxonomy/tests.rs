@@ -36,7 +36,7 @@ const SQRTSD: &[u8] = &[0xf2, 0x0f, 0x51, 0xc1];
 #[test]
 fn built_in_taxonomies_tell_instructions_apart() {
     let taxonomies = Taxonomies::default();
-    assert_eq!(taxonomies.iter().count(), 9, "one cannot be read: {:?}", Taxonomies::built_in_error());
+    assert_eq!(taxonomies.iter().count(), 10, "one cannot be read: {:?}", Taxonomies::built_in_error());
     let check = |name: &str, expected: &[(&[u8], &str)]| {
         let taxonomy = taxonomies.get(name).unwrap();
         for (code, group) in expected {
@@ -72,6 +72,26 @@ fn built_in_taxonomies_tell_instructions_apart() {
             (VFMADD_ZMM, "packed avx-512 512"),
             (FADD, "x87"),
             (CVTSI2SD, "scalar conversion or compare"),
+            (ADD, "none"),
+        ],
+    );
+    check(
+        "vector-work",
+        &[
+            (ADDSD, "float"),
+            (FADD, "float"),
+            (VFMADD_SD, "fma"),
+            (VFMADD_ZMM, "fma"),
+            (CVTSI2SD, "conversion"),
+            // movaps, paddd, pxor, xorps, comisd, unpcklps, fld1
+            (&[0x0f, 0x28, 0xc1], "move"),
+            (&[0x66, 0x0f, 0xfe, 0xc1], "integer"),
+            (&[0x66, 0x0f, 0xef, 0xc0], "integer"),
+            (&[0x0f, 0x57, 0xc0], "logical"),
+            (&[0x66, 0x0f, 0x2f, 0xc1], "compare"),
+            (&[0x0f, 0x14, 0xc1], "rearrange"),
+            (&[0xd9, 0xe8], "x87"),
+            (MOV_LOAD, "none"),
             (ADD, "none"),
         ],
     );
@@ -241,7 +261,7 @@ fn errors_say_what_and_where() {
     check("inherits = \"mine\"", "0.toml:3:12: a taxonomy inherits itself: mine -> mine");
     check(
         "inherits = \"absent\"",
-        "0.toml:3:12: there is no taxonomy \"absent\" to inherit; there are control-flow, conversions, cryptography, flops, isa-packing, long-latency, memory-traffic, synchronization, vectorization",
+        "0.toml:3:12: there is no taxonomy \"absent\" to inherit; there are control-flow, conversions, cryptography, flops, isa-packing, long-latency, memory-traffic, synchronization, vector-work, vectorization",
     );
     check(
         "[[group]]\nname = \"a\"\nnot = { any = [{ not = { any = [{ not = { lock = true } }] } }] }",
