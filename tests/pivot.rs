@@ -393,13 +393,16 @@ fn tables_in_markdown() {
     assert!(markdown.starts_with("- source: ") && markdown.contains("\n|:--|:--|--:|--:|--:|\n"), "{markdown}");
     let input = fixture.input();
     let [kind, file, option, binary] = input.each_ref().map(String::as_str);
-    for command in [&["annotate", "-f", "get_bit"][..], &["blocks"], &["vectorization"]] {
+    for command in [&["annotate", "-f", "get_bit"][..], &["blocks"]] {
         let report = support::stdout(&[command, &[kind, file, option, binary, "--format", "markdown"]].concat());
         let mut is_code = false;
         for line in report.lines() {
             is_code ^= line == "```";
             assert!(is_code || !line.starts_with('#'), "{line}");
         }
-        assert!(!is_code && report.lines().any(|line| line == "```" || line.starts_with("|--:") || line.starts_with("|:--")));
+        assert!(
+            !is_code
+                && report.lines().any(|line| line == "```" || line.starts_with("|--:") || line.starts_with("|:--"))
+        );
     }
 }
