@@ -110,7 +110,8 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
             (count / result.instructions, result.uncertainty(row.iter()).share)
         }),
     );
-    let row_keys_need_code = query.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
+    let is_of_code = |key: &Key| key.is_of_instruction() || *key == Dimension::Function || *key == Dimension::Loop;
+    let row_keys_need_code = query.rows.iter().all(is_of_code);
     if nothing.is_none() && row_keys_need_code && !analysis.has_readable_code() {
         head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
         anyhow::bail!(
