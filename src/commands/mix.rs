@@ -141,7 +141,9 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     let mut head = Head::of(&analysis);
     head.verbose = args.head.verbose;
     head.precision = precision(&analysis, &result);
-    let row_keys_need_code = query.rows.iter().all(|key| key.is_of_instruction() || *key == Dimension::Function);
+    let of_code = [Dimension::Function, Dimension::Loop, Dimension::LoopDepth];
+    let is_of_code = |key: &Key| key.is_of_instruction() || of_code.iter().any(|dimension| key == dimension);
+    let row_keys_need_code = query.rows.iter().all(is_of_code);
     if nothing.is_none() && row_keys_need_code && !analysis.has_readable_code() {
         head.print(analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
         anyhow::bail!(

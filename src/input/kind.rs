@@ -130,7 +130,9 @@ impl Kind {
             "flow" => Self::Flow,
             "executions" => Self::Executions,
             "model" => Self::Model,
-            "mix" | "blocks" | "annotate" | "diff" | "validate" | "doctor" => Self::Report(name.to_owned()),
+            "mix" | "vectorization" | "blocks" | "annotate" | "diff" | "validate" | "doctor" => {
+                Self::Report(name.to_owned())
+            }
             _ => Self::Document(schema),
         }
     }

@@ -217,3 +217,34 @@ fn resampled(value: f64, sums: &SliceSums, made_up: &[f64; SLICES]) -> Sampled {
     sums.for_each_part(|slice, part| *replicates.without_mut(slice) *= 1.0 - part);
     Sampled { replicates, seen: sums.slices() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What so many slices saw, each of the others making up for it.
+    fn sampled(count: f64, slices: usize) -> Sampled {
+        let mut sampled = Sampled { replicates: Replicates::of(count), seen: SliceSet::default() };
+        for slice in Slice::all().take(slices) {
+            sampled.seen.insert(slice);
+        }
+        sampled
+    }
+
+    #[test]
+    fn what_was_only_ever_of_one_kind_is_that_for_certain() {
+        let design = Design { slices: sampled(0.0, SLICES).seen, observations: 1_000_000 };
+        let width = |part: (f64, usize), rest: (f64, usize)| {
+            let interval = design.part((part.0, &sampled(part.0, part.1)), (rest.0, &sampled(rest.0, rest.1)));
+            (interval.half_width.unwrap(), interval.rests_on_little)
+        };
+        let near = |(width, _): (f64, bool), expected: f64| assert!((width - expected).abs() < 1e-3, "{width}");
+        near(width((100.0, 3), (0.0, 0)), 0.0);
+        near(width((0.0, 0), (100.0, 20)), 0.0);
+        near(width((50.0, 20), (50.0, 20)), 0.0);
+        // Half of it, of which five slices saw one part: 120 % of a quarter.
+        near(width((50.0, 5), (50.0, 20)), 0.25 * rare(5, SLICES));
+        assert!(width((100.0, 3), (0.0, 0)).1 && !width((100.0, 3), (1.0, 9)).1);
+        assert_eq!(Design::default().part((1.0, &sampled(1.0, 1)), (0.0, &sampled(0.0, 0))).half_width, None);
+    }
+}
