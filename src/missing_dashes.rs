@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use collector::find_program;
 
 /// Commands that take a command after `--`.
-const RECORDING: [&str; 10] =
+const RECORDING: [&str; 11] =
     ["record", "mix", "vectorization", "blocks", "annotate", "tui", "report", "export", "label", "validate", "truth"];
 
 /// Adds to an error of the command line, `words`, what was probably meant: a command without `--` before it.

@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_was_only_ever_of_one_kind_is_that_for_certain() {
-        let design = Design { slices: sampled(0.0, SLICES).seen, observations: 1_000_000 };
+        let design = Design { slices: sampled(0.0, SLICES).seen, observations: 1_000_000, ..Design::default() };
         let width = |part: (f64, usize), rest: (f64, usize)| {
             let interval = design.part((part.0, &sampled(part.0, part.1)), (rest.0, &sampled(rest.0, rest.1)));
             (interval.half_width.unwrap(), interval.rests_on_little)
