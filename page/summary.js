@@ -48,10 +48,11 @@ function goodFor(data) {
   const relative = data.head.unit === 'executions'
     ? 'Counts are executions.'
     : 'Counts are relative: compare them with each other only, not with counts of other recordings.';
+  const unknown = data.head.source === 'exact' ? 'exact' : 'not known';
   return element(
     'div',
     { class: 'lead' },
-    element('p', {}, element('strong', { text: 'How right it is: ' }), `${data.head.precision?.text ?? 'not known'}.`),
+    element('p', {}, element('strong', { text: 'How right it is: ' }), `${data.head.precision?.text ?? unknown}.`),
     element('p', { text: relative }),
   );
 }

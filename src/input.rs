@@ -14,14 +14,16 @@ use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
 use analyzer::recording::{Subset, notes};
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::uncertainty::{Rows, Side};
-use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, analyze};
+use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Origin, Step, analyze};
 use anyhow::{Context, bail};
-use perfdata::Recording;
+use perfdata::{Features, Recording};
 
+use crate::cache::Cache;
 use crate::commands::record::{self, CommandOutput, Recorded, SAMPLING, SamplingArgs, Wanted};
 use crate::models::{self, Chosen};
 use crate::output;
 use crate::output::Head;
+use crate::output::profile::left_out;
 use crate::progress::Progress;
 use crate::usage::wrong_usage;
 use kind::{DEFAULT_RECORDING, begin_of, is_document};
@@ -59,6 +61,10 @@ pub struct AnalysisArgs {
     /// Threads to work with; the result is the same for any number [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+
+    /// Analyse anew, and keep nothing: else what an analysis of a large recording found is kept in ~/.cache/hbbp for the next report
+    #[arg(long)]
+    no_cache: bool,
 }
 
 /// Where the recording comes from, and how it is analysed.
@@ -126,6 +132,25 @@ impl InputArgs {
         Ok(Input { args: self, reader, chosen, recording, status })
     }
 
+    /// Another recording, which is read as the first one is.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is none.
+    pub fn other(&self, file: &Path, reader: &'static Reader) -> anyhow::Result<Input<'_>> {
+        let recording = OnceCell::from(open_recording(file, reader)?);
+        Ok(Input { args: self, reader, chosen: self.analysis.rules()?, recording, status: 0 })
+    }
+
+    /// What the report is about: the name of the file, or the command.
+    pub fn title(&self) -> String {
+        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+        match self.file() {
+            Some(file) => title_of(file),
+            None if words.is_empty() => "standard input".to_owned(),
+            None => words.join(" "),
+        }
+    }
+
     /// Ends the process if there are options for a command, and there is none.
     pub fn check(&self, reader: &Reader) {
         let option = self.sampling.given().or_else(|| self.stdout.as_ref().map(|_| "--stdout".to_owned()));
@@ -169,14 +194,44 @@ impl InputArgs {
 }
 
 impl Input<'_> {
-    /// Analyses the recording.
+    /// Analyses the recording, or the flow.
     pub fn analyze(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
-        self.analyze_part(group_by, Subset::Whole)
+        self.analyze_in_detail(group_by, Detail::Blocks)
+    }
+
+    /// The file that is read, if it is a document and this command makes its report of flows.
+    fn document(&self) -> Option<&Path> {
+        self.args.file().filter(|file| self.reader.reads == Reads::Flows && !is_recording(file))
+    }
+
+    /// What the recording says of itself; nothing of a flow.
+    pub fn features(&self) -> anyhow::Result<Option<&Features>> {
+        self.document().map_or_else(|| Ok(Some(self.recording()?.features())), |_| Ok(None))
     }
 
     /// Analyses the recording, its branches, too.
-    pub fn analyze_with_branches(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
-        self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, Detail::Branches, Subset::Whole)
+    pub fn analyze_with_branches(&self) -> anyhow::Result<Analysis> {
+        self.analyze_in_detail(GroupBy::default(), Detail::Branches)
+    }
+
+    /// Analyses the recording, with so much of it.
+    pub fn analyze_in_detail(&self, group_by: GroupBy, detail: Detail) -> anyhow::Result<Analysis> {
+        if let Some(document) = self.document() {
+            return self.args.analysis.analyze_flow(&self.chosen, document, self.reader, group_by);
+        }
+        self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, detail, Subset::Whole)
+    }
+
+    /// Analyses the recording once more, told apart in another way, without a word: what there is to say was said before.
+    pub fn analyze_again(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+        self.args.analysis.analyze_quietly(
+            &self.chosen,
+            self.recording()?,
+            group_by,
+            Detail::Branches,
+            Subset::Whole,
+            &|_| (),
+        )
     }
 
     /// Analyses the recording, with calling contexts; one without samples is refused.
@@ -278,7 +333,7 @@ impl AnalysisArgs {
     /// Analyses a recording, or a part of one. One without samples is said to be so, and has nothing to show.
     pub fn analyze(
         &self,
-        Chosen { rules, pair }: &Chosen,
+        chosen: &Chosen,
         recording: &Recording,
         group_by: GroupBy,
         detail: Detail,
@@ -287,16 +342,15 @@ impl AnalysisArgs {
         if subset == Subset::Whole {
             notes(recording).for_each(output::say);
         }
-        let threads = self.threads();
-        let options = Options { search: self.search(), subset, group_by, detail, core: self.core, threads, rules };
         let progress = Progress::new();
-        let mut analysis = analyze(recording, &options, &|step| progress.step(step))?;
+        let mut analysis =
+            self.analyze_quietly(chosen, recording, group_by, detail, subset, &|step| progress.step(step))?;
         drop(progress);
         if let Some(nothing) = without_samples(&analysis) {
             analysis.summary.shortcomings.push(nothing);
             return Ok(analysis);
         }
-        if let (Subset::Whole, Some(model), Some(made_for)) = (subset, &self.model, pair)
+        if let (Subset::Whole, Some(model), Some(made_for)) = (subset, &self.model, &chosen.pair)
             && analysis.sources.pair() != Some(*made_for)
         {
             let sources = match analysis.sources.pair() {
@@ -305,6 +359,26 @@ impl AnalysisArgs {
             };
             bail!("{model} is a model for {made_for} sources, and the recording {sources}: leave out --model");
         }
+        Ok(analysis)
+    }
+
+    fn analyze_quietly(
+        &self,
+        chosen: &Chosen,
+        recording: &Recording,
+        group_by: GroupBy,
+        detail: Detail,
+        subset: Subset,
+        progress: &(dyn Fn(Step) + Sync),
+    ) -> anyhow::Result<Analysis> {
+        let (search, core, threads, Chosen { rules, made_of, .. }) = (self.search(), self.core, self.threads(), chosen);
+        let options = Options { search, subset, group_by, detail, core, threads, rules };
+        let cache = if self.no_cache { None } else { Cache::of(recording, threads) };
+        if let Some(analysis) = cache.as_ref().and_then(|cache| cache.find(&options, made_of)) {
+            return Ok(analysis);
+        }
+        let analysis = analyze(recording, &options, progress)?;
+        cache.iter().for_each(|cache| cache.keep(&analysis, &options, made_of));
         Ok(analysis)
     }
 
@@ -332,6 +406,12 @@ impl AnalysisArgs {
             let mut kept = tempfile::NamedTempFile::new().context("a file for what standard input has")?;
             std::io::copy(&mut standard_input()?, &mut kept).context("standard input")?;
             reader.refuse_standard_input(kept.path()).context("standard input")?;
+            if !is_document(&begin_of(kept.path())) {
+                let recording = open_recording(kept.path(), reader).context("standard input")?;
+                // Nobody will come back to it: what has no name is not cached.
+                drop(kept);
+                return self.side(chosen, &recording, with_errors).context("standard input");
+            }
             return self.side_of_file(chosen, kept.path(), reader, with_errors).context("standard input");
         }
         let name = || file.display().to_string();
@@ -360,6 +440,20 @@ impl AnalysisArgs {
         }
     }
 
+    /// Analyses a file of `hbbp merge`, or exact counts.
+    fn analyze_flow(
+        &self,
+        chosen: &Chosen,
+        file: &Path,
+        reader: &Reader,
+        group_by: GroupBy,
+    ) -> anyhow::Result<Analysis> {
+        let (flow, mut notes, side) = self.side_of_file(chosen, file, reader, false)?;
+        notes.extend(left_out(flow.flow()));
+        let origin = if let Side::Exact = side { Origin::Exact } else { Origin::Flow };
+        Ok(Analysis::of_flow(flow, origin, &self.search(), group_by, notes))
+    }
+
     /// The flow of a recording, and what is weaker in it than it could be, in sentences. Its blocks are counted by a choice of source where one
     /// was asked for.
     pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
@@ -380,6 +474,11 @@ impl AnalysisArgs {
         let flow = if self.chooses() { analysis.into_flow_by_choice() } else { analysis.flow.unwrap_or_default() };
         Ok((flow, degraded, side))
     }
+}
+
+/// What a file is called in titles: its name.
+pub fn title_of(file: &Path) -> String {
+    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// Whether the name stands for standard input.
@@ -430,6 +529,10 @@ impl BinaryArgs {
 pub const WITHOUT_LINES: &str = "no line of the source is known: build with debug information (-g, or debug = 1 in Cargo.toml), \
      or name files that have it (--binary, --symfs)";
 
+/// What to do where code was asked for, and none is known.
+pub const WITHOUT_CODE: &str =
+    "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR";
+
 /// Says so where nothing can be made of a recording without samples.
 pub fn require_samples(analysis: &Analysis) -> anyhow::Result<()> {
     match without_samples(analysis) {
@@ -441,7 +544,7 @@ pub fn require_samples(analysis: &Analysis) -> anyhow::Result<()> {
 /// What is to be said of a recording without samples.
 pub fn without_samples(analysis: &Analysis) -> Option<String> {
     let records = &analysis.summary.records;
-    records.samples.iter().all(|&samples| samples == 0).then(|| {
+    (analysis.origin == Origin::Recording && records.samples.iter().all(|&samples| samples == 0)).then(|| {
         format!(
             "the recording has no samples: {}; record something that runs longer, or sample more often",
             describe_records(records)

@@ -4,6 +4,7 @@
 #[macro_use]
 mod output;
 
+mod cache;
 mod calibration;
 mod commands;
 mod input;
@@ -33,6 +34,7 @@ Examples:
   hbbp blocks run.data --top 20           the most executed basic blocks
   hbbp annotate run.data -f main          instructions with their counts, branches and loops
   hbbp vectorization run.data             is it vectorized? which functions are not?
+  hbbp tui run.data                       look around in it
   hbbp report run.data -o report.html     all of it as a page for the browser
   hbbp export --format bolt run.data -o server.fdata
   hbbp doctor                             what this machine offers, and what would give more
@@ -57,6 +59,8 @@ enum Command {
     Blocks(commands::blocks::Args),
     /// Print the hottest functions, instruction by instruction, with counts, branches and loops
     Annotate(commands::annotate::Args),
+    /// Look around in a recording, or in two, in the terminal: functions, blocks, code, pivot
+    Tui(commands::tui::Args),
     /// Write a page for the browser: summary, mix as a pivot, annotated functions, loops
     Report(commands::report::Args),
     /// Write a profile for a compiler, an optimizer or another tool
@@ -97,6 +101,7 @@ fn main() -> ExitCode {
         Command::Vectorization(args) => commands::vectorization::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
         Command::Annotate(args) => commands::annotate::run(&args),
+        Command::Tui(args) => commands::tui::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Export(args) => commands::export::run(&args),
         Command::Merge(args) => commands::merge::run(&args),

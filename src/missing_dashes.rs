@@ -6,8 +6,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use collector::find_program;
 
 /// Commands that take a command after `--`.
-const RECORDING: [&str; 10] =
-    ["record", "mix", "vectorization", "blocks", "annotate", "report", "export", "label", "validate", "truth"];
+const RECORDING: [&str; 11] =
+    ["record", "mix", "vectorization", "blocks", "annotate", "tui", "report", "export", "label", "validate", "truth"];
 
 /// Adds to an error of the command line, `words`, what was probably meant: a command without `--` before it.
 pub fn explain(mut error: clap::Error, words: &[OsString]) -> clap::Error {

@@ -8,6 +8,9 @@ use model::{Model, PublishedRule, Rule, Rules, SourcePair, embedded};
 /// The name of HBBP's rule.
 pub const PUBLISHED: &str = "published";
 
+/// Where a model is from that comes with the program.
+const EMBEDDED: &str = "embedded";
+
 /// A model and where it is from.
 pub struct Found {
     /// The model that was found.
@@ -22,6 +25,8 @@ pub struct Chosen {
     pub rules: Rules,
     /// The kind of sources that the user's choice is made for, if for one only.
     pub pair: Option<SourcePair>,
+    /// What tells rules of one program apart: the models that are in files or were asked for, as JSON, or the name of HBBP's rule.
+    pub made_of: Vec<String>,
 }
 
 /// The rules for an analysis with `--model NAME`, or without.
@@ -32,21 +37,23 @@ pub fn rules(name: Option<&str>) -> anyhow::Result<Chosen> {
             for pair in SourcePair::ALL {
                 rules.set(pair, Rule::Ask(Box::new(PublishedRule)));
             }
-            Ok(Chosen { rules, pair: None })
+            Ok(Chosen { rules, pair: None, made_of: vec![PUBLISHED.into()] })
         }
         Some(name) => {
             let Found { model, .. } = named(name)?;
-            let pair = model.pair;
+            let (pair, made_of) = (model.pair, vec![model.to_json()]);
             rules.set(pair, Rule::of(model));
-            Ok(Chosen { rules, pair: Some(pair) })
+            Ok(Chosen { rules, pair: Some(pair), made_of })
         }
         None => {
+            let mut made_of = Vec::new();
             for pair in SourcePair::ALL {
-                if let Some(Found { model, .. }) = for_pair(pair)? {
+                if let Some(Found { model, origin }) = for_pair(pair)? {
+                    made_of.extend((origin != EMBEDDED).then(|| model.to_json()));
                     rules.set(pair, Rule::of(model));
                 }
             }
-            Ok(Chosen { rules, pair: None })
+            Ok(Chosen { rules, pair: None, made_of })
         }
     }
 }
@@ -55,7 +62,7 @@ pub fn rules(name: Option<&str>) -> anyhow::Result<Chosen> {
 pub fn for_pair(pair: SourcePair) -> anyhow::Result<Option<Found>> {
     let imported = imported_file(pair).filter(|file| file.exists());
     let Some(file) = imported else {
-        return Ok(embedded(pair).map(|model| Found { model, origin: "embedded".into() }));
+        return Ok(embedded(pair).map(|model| Found { model, origin: EMBEDDED.into() }));
     };
     let found = read(&file).with_context(|| format!("remove it with `hbbp model remove {pair}`"))?;
     if found.model.pair != pair {
@@ -90,9 +97,13 @@ pub fn imported_file(pair: SourcePair) -> Option<PathBuf> {
     Some(data_folder()?.join("models").join(format!("{pair}.json")))
 }
 
+/// An absolute path that the environment names.
+pub fn absolute(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
 /// Where what belongs to a user is kept.
 pub fn data_folder() -> Option<PathBuf> {
-    let absolute = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
     Some(data.join("hbbp"))
 }

@@ -15,6 +15,7 @@ fn run_limited(arguments: &[&str]) -> Output {
     let output = Command::new("sh")
         .args(["-c", "ulimit -v 1500000; exec timeout -s KILL 20 \"$@\"", "sh", env!("CARGO_BIN_EXE_hbbp")])
         .args(arguments)
+        .env("XDG_CACHE_HOME", support::NO_FOLDER)
         .output()
         .unwrap();
     let message = String::from_utf8_lossy(&output.stderr);

@@ -236,6 +236,9 @@ fn every_field_of_real_output_is_explained() {
 
     let json = |arguments: &[&str]| stdout(&[arguments, &["--format", "json"]].concat());
     explains("mix", &json(&["mix", "-i", &recording, "--rows", "mnemonic,function", "--columns", "packing"]));
+    const NUMBERS: &str = "per-call,samples,taken,mispredicted,mispredict-rate,per-taken";
+    let pivot = ["--per", "function", "--rows", "mnemonic", "--values", NUMBERS, "--top", "3"];
+    explains("mix", &json(&[&["mix", "-i", &recording][..], &pivot].concat()));
     explains(
         "vectorization",
         &support::stdout_of(&["vectorization", "--loops", "--format", "json"], &Fixture::bursts("objects")),

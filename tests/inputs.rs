@@ -116,12 +116,7 @@ fn a_file_of_another_kind_is_called_what_it_is() {
         for (file, expected) in [
             ("four", format!("four is an ELF program: did you mean `hbbp {command} -- ./four`?")),
             ("./run.sh", format!("./run.sh is a script: did you mean `hbbp {command} -- ./run.sh`?")),
-            (
-                "exact.json",
-                format!("exact.json is a truth of `hbbp truth`; hbbp {command} reads recordings: use `hbbp validate"),
-            ),
             ("callgrind.out", "callgrind.out is a file of callgrind; ".to_owned()),
-            ("all.flow", "all.flow is a merged file of `hbbp merge`; ".to_owned()),
             ("mix.json", "mix.json is what `hbbp mix --format json` printed; ".to_owned()),
             ("blocks.json", "blocks.json is what `hbbp blocks --format json` printed; ".to_owned()),
             ("model.json", "model.json is a model of `hbbp train`; ".to_owned()),
@@ -137,7 +132,17 @@ fn a_file_of_another_kind_is_called_what_it_is() {
             }
         }
     }
-    // They read merged files and exact counts as well.
+    for (file, expected) in [("exact.json", "is a truth of `hbbp truth`"), ("all.flow", "is a merged file")] {
+        let said = setup.refused(&["label", file, "--truth", "exact.json", "--program", "x", "-o", "y"], 1);
+        assert!(said.contains(&format!("{file} {expected}")) && said.contains("hbbp label reads recordings"), "{said}");
+    }
+    for command in ["mix", "blocks", "annotate"] {
+        setup.stdout(&[command, "all.flow"]);
+        let said = setup.run(&[command, "exact.json"]);
+        let said = String::from_utf8_lossy(&said.stderr);
+        assert!(!said.contains("reads recordings"), "{said}");
+    }
+    assert!(setup.refused(&["mix", "exact.json"], 1).contains("no code of it ran, or none is known"));
     for reader in [&["diff", "run.data"][..], &["merge", "-o", "out.flow"], &["export", "--format", "pprof"]] {
         assert!(setup.run(&[reader, &["all.flow"]].concat()).status.success(), "{reader:?}");
         for (file, expected) in [

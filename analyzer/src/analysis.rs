@@ -1,11 +1,11 @@
 //! The whole analysis: a recording in, counted blocks out.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Features, Rule, Rules, Source};
 use perfdata::Recording;
+use serde::{Deserialize, Serialize};
 use simulated_core::Microarchitecture;
 
 use crate::address::Svma;
@@ -20,12 +20,13 @@ use crate::counting::{
 };
 use crate::estimation::{Estimate, RanOn, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
+use crate::parallel::in_parallel;
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Context, ContextId, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
     StackStatistics, Subset, Totals, Tracer, Vendor, metadata_of, read_samples, read_tasks,
 };
-use crate::uncertainty::{Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
+use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 
 /// What to do beyond the defaults.
 pub struct Options<'a> {
@@ -45,9 +46,34 @@ pub struct Options<'a> {
     pub rules: &'a Rules,
 }
 
+/// What an analysis was made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// A recording.
+    #[default]
+    Recording,
+    /// Exact counts by instrumentation.
+    Exact,
+    /// A flow of which nothing more is known: a sum of recordings.
+    Flow,
+}
+
+impl Origin {
+    /// What its counts are.
+    pub(crate) fn kind_of_counts(self) -> CountKind {
+        match self {
+            Origin::Recording => CountKind::Sampled,
+            Origin::Exact => CountKind::Exact,
+            Origin::Flow => CountKind::Unknown,
+        }
+    }
+}
+
 /// The finished result: everything a report is made from.
 #[derive(Debug)]
 pub struct Analysis {
+    /// What it was made of.
+    pub origin: Origin,
     /// All modules the recording names.
     pub modules: ModuleTable,
     /// The modules that were hit, by id.
@@ -68,6 +94,8 @@ pub struct Analysis {
     pub flow: Option<AnalysedFlow>,
     /// Calling contexts, with [`Detail::Calls`] and branch records.
     pub calls: Option<Calls>,
+    /// It was made before, and kept: see [`Findings`](crate::Findings).
+    pub is_kept: bool,
 }
 
 /// A module with its counted blocks.
@@ -82,7 +110,7 @@ pub struct CountedModule {
 }
 
 /// A block and its counts, all groups together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CountedBlock {
     /// Index among the blocks of the module's code.
     pub index: u32,
@@ -96,8 +124,23 @@ pub struct CountedBlock {
     pub count: BlockCount,
 }
 
+/// The counts of a block in one group.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupCount<'a> {
+    /// Whose executions they are.
+    pub group: GroupId,
+    /// The block.
+    pub block: &'a CountedBlock,
+    /// How often it ran.
+    pub count: f64,
+    /// The samples or streams of the chosen source that this was made from.
+    pub samples: u64,
+    /// What the count would be in the replicates.
+    pub sampled: &'a Sampled,
+}
+
 /// What the head of every report says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// Records by kind, lost samples, damage.
     pub records: RecordCounts,
@@ -116,6 +159,7 @@ pub struct Summary {
     /// Events whose samples served for nothing, and how many they have.
     pub unused_events: Vec<(String, u64)>,
     /// What the software tracer said of itself.
+    #[serde(skip)] // Its own serialization is for reports, and lacks a part.
     pub tracer: Option<Tracer>,
     /// How bursts were weighted that a clock started.
     pub estimate: Option<Estimate>,
@@ -226,7 +270,8 @@ pub fn analyze(
         }
         Detail::Blocks | Detail::Branches | Detail::Calls => None,
     };
-    Ok(Analysis { modules, counted, groups, sources, scale, design, one_source, summary, flow, calls })
+    let (origin, is_kept) = (Origin::Recording, false);
+    Ok(Analysis { origin, modules, counted, groups, sources, scale, design, one_source, summary, flow, calls, is_kept })
 }
 
 /// What the bursts of each context are multiplied by.
@@ -245,26 +290,14 @@ fn count_modules(
 ) -> Vec<ModuleCounts> {
     let work: Vec<(ModuleId, &ModuleHits)> = located.modules.iter().map(|(id, hits)| (*id, hits)).collect();
     let search = options.search.among(modules.iter().map(|(_, module)| module));
-    let next = AtomicUsize::new(0);
-    let counted_modules = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(work.len()));
-    let count_until_done = || {
-        while let Some((id, hits)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let file = search.open(modules.get(*id));
-            let counts = count_module(*id, hits, file, stacks);
-            let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            done.extend(counts);
-            progress(Step::Counting { done: counted_modules.fetch_add(1, Ordering::Relaxed) + 1, of: work.len() });
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..options.threads.min(work.len()) {
-            scope.spawn(count_until_done);
-        }
-        count_until_done();
+    let (of, done) = (work.len(), AtomicUsize::new(0));
+    let counted = in_parallel(work, options.threads, |(id, hits)| {
+        let counts = count_module(id, hits, search.open(modules.get(id)), stacks);
+        progress(Step::Counting { done: done.fetch_add(1, Ordering::Relaxed) + 1, of });
+        counts
     });
-    let mut counted = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    counted.sort_by_key(|counts: &ModuleCounts| (counts.module, matches!(counts.code, Code::Unread { .. })));
+    let mut counted: Vec<ModuleCounts> = counted.into_iter().flatten().collect();
+    counted.sort_by_key(|counts| (counts.module, matches!(counts.code, Code::Unread { .. })));
     counted
 }
 
@@ -317,7 +350,7 @@ fn design(resampling: &Resampling, counted: &[CountedModule], sources: &Sources,
         let numbers = if source.has_bursts { &records.bursts } else { &records.samples };
         source.events.iter().filter_map(|&event| numbers.get(event)).sum()
     });
-    Design { slices, observations }
+    Design { kind: CountKind::Sampled, slices, observations }
 }
 
 fn explain_choice(decider: &Decider<'_>) -> String {
@@ -343,13 +376,8 @@ fn explain_choice(decider: &Decider<'_>) -> String {
 /// How many modules without code are named, largest first.
 const UNREAD_MODULES_NAMED: usize = 4;
 
-fn describe_what_is_missing(
-    summary: &mut Summary,
-    located: &Located,
-    counted: &[CountedModule],
-    modules: &ModuleTable,
-    options: &Options<'_>,
-) {
+/// Says how much of what ran is in code that was not read.
+pub(crate) fn describe_unread_code(summary: &mut Summary, counted: &[CountedModule], modules: &ModuleTable) {
     let total: f64 = counted.iter().map(CountedModule::instructions).sum();
     let notes = &mut summary.shortcomings;
     let mut unread: Vec<(f64, &CountedModule, &str)> = counted
@@ -374,6 +402,17 @@ fn describe_what_is_missing(
         let (count, share) = (others.len(), 100.0 * rest / total);
         notes.push(format!("{share:.2} % of the instructions (estimated) are in unread code of {count} more modules"));
     }
+}
+
+fn describe_what_is_missing(
+    summary: &mut Summary,
+    located: &Located,
+    counted: &[CountedModule],
+    modules: &ModuleTable,
+    options: &Options<'_>,
+) {
+    describe_unread_code(summary, counted, modules);
+    let notes = &mut summary.shortcomings;
     for module in counted {
         let recorded = modules.get(module.counts.module);
         if let Code::Read(code) = &module.counts.code {
@@ -412,17 +451,17 @@ impl CountedModule {
         self.blocks.iter().map(|block| block.count.count * block.size.instructions).sum()
     }
 
-    /// Calls `visit` with every block and its executions in every group that has any.
-    pub fn for_each_group_count<'a>(
-        &'a self,
-        scale: &CountScale,
-        mut visit: impl FnMut(GroupId, &'a CountedBlock, f64, &'a Sampled),
-    ) {
-        for ((group, index, sums), sampled) in self.counts.sums.iter().zip(&self.sampled) {
-            let Ok(at) = self.blocks.binary_search_by_key(index, |block| block.index) else { continue };
-            let block = &self.blocks[at];
-            visit(*group, block, scale.executions_by(block.count.chosen, sums, block.size), sampled);
-        }
+    /// The counts of every block in every group that has any, in the order of groups.
+    pub fn group_counts<'a>(&'a self, scale: &'a CountScale) -> impl Iterator<Item = GroupCount<'a>> {
+        self.counts.sums.iter().zip(&self.sampled).filter_map(|((group, index, sums), sampled)| {
+            let block = &self.blocks[self.blocks.binary_search_by_key(index, |block| block.index).ok()?];
+            let count = scale.executions_by(block.count.chosen, sums, block.size);
+            let samples = match block.count.chosen {
+                Source::Ebs => sums.ebs_samples,
+                Source::Lbr => sums.lbr_streams,
+            };
+            Some(GroupCount { group: *group, block, count, samples, sampled })
+        })
     }
 
     /// Of each of the blocks, what its executions would be in the replicates, all groups together.
@@ -481,8 +520,14 @@ impl CountedModule {
 impl Analysis {
     /// The flow of an analysis that was made with [`Detail::Branches`], whose blocks ran as often as the source says that was chosen for each;
     /// nothing, where it was made without.
-    pub fn into_flow_by_choice(self) -> AnalysedFlow {
-        let mut flow = self.flow.unwrap_or_default();
+    pub fn into_flow_by_choice(mut self) -> AnalysedFlow {
+        self.count_flow_by_choice();
+        self.flow.unwrap_or_default()
+    }
+
+    /// The same of the flow within the analysis.
+    pub fn count_flow_by_choice(&mut self) {
+        let mut flow = self.flow.take().unwrap_or_default();
         flow.count_by_choice(self.counted.iter().map(|module| {
             let count = match &module.counts.code {
                 Code::Read(code) => {
@@ -494,7 +539,7 @@ impl Analysis {
             };
             (module.counts.module, &module.counts.code, count)
         }));
-        flow
+        self.flow = Some(flow);
     }
 
     /// Executed instructions of all modules, or what the samples stand for where the counts are not executions.
@@ -508,9 +553,12 @@ impl Analysis {
         self.counted.iter().any(|module| module.is_read() && !module.blocks.is_empty())
     }
 
-    /// The source of the counts in one word: `ebs`, `lbr`, `hybrid` where both were chosen from, `none`.
+    /// The source of the counts in one word: `ebs`, `lbr`, `hybrid` where both were chosen from, `none`; `exact`, or `flow` where they are no
+    /// counts of one recording.
     pub fn source(&self) -> &'static str {
         match self.one_source {
+            _ if self.origin == Origin::Exact => "exact",
+            _ if self.origin == Origin::Flow => "flow",
             Some(source) => source.as_str(),
             None if self.sources.ebs.is_some() => "hybrid",
             None => "none",

@@ -4,11 +4,13 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use serde::{Deserialize, Serialize};
+
 /// The build id of a binary: the bytes that identify what a linker wrote.
 ///
 /// A recording keeps at most 20 bytes, and one that does not say how long an id is fills a shorter one up with zeros. So two ids are
 /// equal if their first 20 bytes are, zeros at the end left out.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct BuildId(Vec<u8>);
 
 impl BuildId {

@@ -8,6 +8,7 @@
 //! annotate/    functions: counts of blocks, where branches went, loops, lines
 //! bolt/        the functions and edges of BOLT
 //! calls/       calling contexts: who called whom, from branch records
+//! findings/    what an analysis found, to be kept, and put together with the code again
 //! flow/        executions of straight-line ranges and of taken branches: what profiles are made from
 //! lines/       addresses -> source lines, with what was inlined where
 //! mix/         counts x instructions x attributes -> pivot tables
@@ -31,9 +32,11 @@ pub mod calls;
 pub mod code;
 pub mod counting;
 mod estimation;
+mod findings;
 pub mod flow;
 pub mod lines;
 pub mod mix;
+mod parallel;
 mod progress;
 pub mod recording;
 pub mod sample_profile;
@@ -42,9 +45,11 @@ pub mod uncertainty;
 pub mod validation;
 pub mod vectorization;
 
-pub use analysis::{Analysis, CountedBlock, CountedModule, Options, Summary, analyze};
+pub use analysis::{Analysis, CountedBlock, CountedModule, GroupCount, Options, Origin, Summary, analyze};
 pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, NoCode, Refused};
 pub use build_id::BuildId;
+pub use code::FileIdentity;
 pub use estimation::Estimate;
+pub use findings::Findings;
 pub use progress::{Progress, Step};
 pub use simulated_core::Microarchitecture;

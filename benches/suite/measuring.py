@@ -111,7 +111,7 @@ def recorded(hbbp, run, way):
         recording, blocks = os.path.join(folder, "hbbp.data"), os.path.join(folder, "blocks.json")
         record = [hbbp, "record", "-q", "-o", recording, *way.options, "--", *run.again(way.times, way.same_addresses)]
         usage = timed(record, run.environment, run.folder, run.success)
-        analysis = timed([hbbp, "blocks", "-i", recording, "--format", "json", "-o", blocks], None, run.folder)
+        analysis = timed([hbbp, "blocks", "--no-cache", "-i", recording, "--format", "json", "-o", blocks], None, run.folder)
         compare = [hbbp, "validate", "-i", recording, "--truth", run.file("truth.json"), "--format", "json", "--top", "20"]
         done = subprocess.run(compare, capture_output=True, text=True)
         if done.returncode != 0:

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// The type of a record: the kernel's below 64, those `perf` itself adds from 64 on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct RecordType(pub u32);
 
 macro_rules! record_types {

@@ -1,5 +1,6 @@
 //! An open recording.
 
+use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::Path;
 
@@ -86,6 +87,12 @@ impl Recording {
     /// Bytes in the data section.
     pub fn data_size(&self) -> u64 {
         self.data_end - self.data_start
+    }
+
+    /// The regular file that it is read from, and what the file system said of it before anything was read; `None` for what was copied from a
+    /// stream, or is in memory.
+    pub fn file(&self) -> Option<(&File, &Metadata)> {
+        self.source.file()
     }
 
     /// Starts reading the records, from the first on. May be called many times.

@@ -1,7 +1,7 @@
 //! Where a recording's bytes are: read at positions, so that several readers can share it.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -9,7 +9,12 @@ use std::path::Path;
 use crate::Error;
 
 pub(crate) enum RecordingBytes {
-    File { file: File, len: u64 },
+    /// `opened`: what the file system said of a file that was there before.
+    File {
+        file: File,
+        len: u64,
+        opened: Option<Metadata>,
+    },
     Bytes(Vec<u8>),
 }
 
@@ -29,14 +34,22 @@ impl RecordingBytes {
         if !metadata.is_file() {
             return Self::spool(file);
         }
-        Ok(Self::File { file, len: metadata.len() })
+        Ok(Self::File { file, len: metadata.len(), opened: Some(metadata) })
     }
 
     /// Copies a stream to a temporary file that has no name and that only this user can read.
     pub(crate) fn spool(mut stream: impl Read) -> Result<Self, Error> {
         let mut file = unnamed_temporary_file().map_err(Error::io("making a temporary file for the stream"))?;
         let len = io::copy(&mut stream, &mut file).map_err(Error::io("copying the stream to a temporary file"))?;
-        Ok(Self::File { file, len })
+        Ok(Self::File { file, len, opened: None })
+    }
+
+    /// The file that it is read from, and what the file system said of it before anything was read.
+    pub(crate) fn file(&self) -> Option<(&File, &Metadata)> {
+        match self {
+            Self::File { file, opened, .. } => Some((file, opened.as_ref()?)),
+            Self::Bytes(_) => None,
+        }
     }
 
     pub(crate) fn len(&self) -> u64 {

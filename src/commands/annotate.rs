@@ -1,9 +1,10 @@
 //! `hbbp annotate`: functions, instruction by instruction, with the counts of their blocks.
 
-mod code;
+pub(super) mod code;
 mod csv;
+pub(super) mod heading;
 mod json;
-mod listing;
+pub(super) mod listing;
 mod margin;
 pub(super) mod notes;
 mod summary;
@@ -13,14 +14,13 @@ use std::process::ExitCode;
 
 use analyzer::Analysis;
 use analyzer::annotate::{AnnotatedFunction, Annotation, NoFunction, Query, Seen, SourceTexts, annotate};
-use analyzer::counting::GroupBy;
 use analyzer::mix::{Dimension, Filter};
 use anyhow::bail;
 
 use crate::commands::nearest::did_you_mean;
-use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
+use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, WITHOUT_LINES, without_samples};
 use crate::output;
-use crate::output::{Colours, Format, Head, HeadArgs, OutputArgs, Precision, page, write_to};
+use crate::output::{Colours, Format, Head, HeadArgs, Layout, OutputArgs, Precision, page, write_to};
 use crate::usage::wrong_usage;
 
 /// Print the hottest functions, instruction by instruction, with counts, branches and loops
@@ -54,7 +54,7 @@ pub struct Args {
     head: HeadArgs,
 }
 
-const READER: Reader = Reader { name: "hbbp annotate", reads: Reads::Recordings, records: true };
+const READER: Reader = Reader { name: "hbbp annotate", reads: Reads::Flows, records: true };
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,15 +65,21 @@ Examples:
   hbbp annotate --overhead 5 -- ./bench            record and annotate in one go
   hbbp annotate run.data -f matmul --format json";
 
+/// Functions and the analysis that they are of.
+pub(super) struct Annotated<'a> {
+    pub analysis: &'a Analysis,
+    pub annotation: &'a Annotation,
+    /// All executed instructions.
+    pub instructions: f64,
+    /// Whether lines of the source are wanted.
+    pub has_source: bool,
+}
+
 /// All that the report is printed from.
 struct Report<'a> {
-    analysis: &'a Analysis,
-    annotation: &'a Annotation,
+    of: Annotated<'a>,
     head: &'a Head,
-    /// All executed instructions.
-    instructions: f64,
-    has_source: bool,
-    width: Option<usize>,
+    layout: Layout,
     colours: Colours,
 }
 
@@ -101,7 +107,7 @@ impl Args {
 }
 
 fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
-    let analysis = input.analyze_with_branches(GroupBy::default())?;
+    let analysis = input.analyze_with_branches()?;
     let named = (!args.functions.is_empty()).then(|| Filter::any_of(Dimension::Function, &args.functions));
     let threads = args.input.analysis.threads();
     let query = Query { functions: named, top: args.most(), most_instructions: None, source: args.source, threads };
@@ -124,12 +130,14 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
     let is_read_at_once = args.output.is_read_at_once();
     let report = Report {
-        analysis: &analysis,
-        annotation: &annotation,
+        of: Annotated {
+            analysis: &analysis,
+            annotation: &annotation,
+            instructions: analysis.instructions(),
+            has_source: args.source,
+        },
         head: &head,
-        instructions: analysis.instructions(),
-        has_source: args.source,
-        width: args.output.width(),
+        layout: args.output.layout(),
         colours: if is_read_at_once { Colours::of_terminal() } else { Colours::NONE },
     };
     if args.summary {
@@ -141,7 +149,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         return page(|out| table::print(&report, &mut texts, out));
     }
     write_to(args.output.file.as_deref(), |out| match args.output.format {
-        Format::Table => table::print(&report, &mut texts, out),
+        Format::Table | Format::Markdown => table::print(&report, &mut texts, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
@@ -150,8 +158,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
 /// Why no function can be shown.
 fn why_nothing(analysis: &Analysis, unmatched: &[String]) -> String {
     if !analysis.has_readable_code() {
-        return "the code of no module could be read: name the binaries with --binary [RECORDED=]FILE or --symfs DIR"
-            .into();
+        return WITHOUT_CODE.into();
     }
     let why = if unmatched.is_empty() { "no sample fell into any function".into() } else { unmatched.join("; ") };
     format!("there is nothing to show: {why}")
@@ -167,25 +174,25 @@ fn sentence(nothing: &NoFunction) -> String {
     format!("nothing has the function {name:?}{mean}")
 }
 
-impl Report<'_> {
+impl Annotated<'_> {
     /// The path of the module of a function.
-    fn module(&self, function: &AnnotatedFunction) -> &str {
+    pub fn module(&self, function: &AnnotatedFunction) -> &str {
         self.path(function.module)
     }
 
     /// The path of a module, by its index among those that were counted.
-    fn path(&self, module: usize) -> &str {
+    pub fn path(&self, module: usize) -> &str {
         let module = self.analysis.counted.get(module);
         module.map_or("", |module| &self.analysis.modules.get(module.counts.module).path)
     }
 
     /// How many times as long an instruction of a function took as one of all code; `None` where that is not known.
-    fn time_per_instruction(&self, function: &AnnotatedFunction) -> Option<f64> {
+    pub fn time_per_instruction(&self, function: &AnnotatedFunction) -> Option<f64> {
         function.time?.per_instruction(self.share(function.executed), function.share_interval)
     }
 
     /// The part of all instructions that so many are, 0 to 1.
-    fn share(&self, executed: f64) -> f64 {
+    pub fn share(&self, executed: f64) -> f64 {
         if self.instructions > 0.0 { executed / self.instructions } else { 0.0 }
     }
 }

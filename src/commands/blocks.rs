@@ -14,7 +14,8 @@ use serde_json::json;
 use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
 use crate::output;
 use crate::output::{
-    Align, Format, Head, HeadArgs, MARKED, OutputArgs, Precision, Table, count, rounded, share, share_cells, write_to,
+    Align, Format, Head, HeadArgs, Layout, MARKED, OutputArgs, Precision, Table, count, rounded, share, share_cells,
+    write_to,
 };
 
 /// Print how often every basic block ran
@@ -35,7 +36,7 @@ pub struct Args {
     head: HeadArgs,
 }
 
-const READER: Reader = Reader { name: "hbbp blocks", reads: Reads::Recordings, records: true };
+const READER: Reader = Reader { name: "hbbp blocks", reads: Reads::Flows, records: true };
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,14 +45,20 @@ Examples:
   hbbp blocks -- sort -n -o sorted.txt numbers.txt";
 
 /// A block with what is around it.
-struct Row<'a> {
-    module_index: usize,
-    module: &'a CountedModule,
-    block: &'a CountedBlock,
+pub(super) struct Row<'a> {
+    pub module_index: usize,
+    pub module: &'a CountedModule,
+    pub block: &'a CountedBlock,
     /// How uncertain its count is.
     count: Interval,
     /// How uncertain its share of all instructions is.
-    share: Interval,
+    pub share: Interval,
+}
+
+/// The columns of a table of blocks.
+pub(super) struct Columns {
+    has_both: bool,
+    has_bias: bool,
 }
 
 /// A block as it stands in the JSON document.
@@ -96,7 +103,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     head.precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
     let left_out = keep_largest(&mut rows, top, args.output.format == Format::Table);
     write_to(args.output.file.as_deref(), |out| match args.output.format {
-        Format::Table => table(&analysis, &head, &rows, left_out, args.output.width(), out),
+        Format::Table | Format::Markdown => table(&analysis, &head, &rows, left_out, args.output.layout(), out),
         Format::Csv => csv(&analysis, &rows, out),
         Format::Json => json(&analysis, &head, &rows, out),
     })
@@ -104,13 +111,60 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
 
 impl Row<'_> {
     /// Instructions executed in the block.
-    fn executed(&self) -> f64 {
+    pub fn executed(&self) -> f64 {
         self.block.count.count * self.block.size.instructions
     }
 }
 
+impl Columns {
+    /// Those that these blocks have something in.
+    pub fn of(analysis: &Analysis, rows: &[Row<'_>]) -> Self {
+        Columns {
+            has_both: analysis.sources.ebs.is_some() && analysis.sources.lbr.is_some(),
+            has_bias: rows.iter().any(|row| row.block.count.bias),
+        }
+    }
+
+    /// What they are called.
+    pub fn titles(&self) -> Vec<(&'static str, Align)> {
+        let mut titles = vec![("share", Align::Right), ("±", Align::Right), ("count", Align::Right)];
+        if self.has_both {
+            titles.extend([("ebs", Align::Right), ("lbr", Align::Right), ("chosen", Align::Left)]);
+        }
+        titles.extend([("instr", Align::Right), ("start", Align::Right)]);
+        titles.extend(self.has_bias.then_some(("bias", Align::Left)));
+        titles.extend([("module", Align::Left), ("function", Align::Left)]);
+        titles
+    }
+
+    /// Which of them are left out where a table would be too wide, the first of them first.
+    pub fn dispensable(&self) -> Vec<usize> {
+        let titles = self.titles();
+        (0..titles.len()).filter(|&column| ["ebs", "lbr", "chosen"].contains(&titles[column].0)).collect()
+    }
+
+    /// The cells of a block.
+    pub fn cells(&self, analysis: &Analysis, instructions: f64, row: &Row<'_>) -> Vec<String> {
+        let counts = &row.block.count;
+        let size = row.block.size;
+        let shown = |value: f64| count(rounded(value, row.count));
+        let mut cells = share_cells(row.executed(), instructions, row.share).to_vec();
+        cells.push(shown(counts.count));
+        if self.has_both {
+            cells.extend([shown(counts.ebs), shown(counts.lbr), counts.chosen.to_string()]);
+        }
+        let estimated = if size.decoded { "" } else { "~" };
+        let path = &analysis.modules.get(row.module.counts.module).path;
+        let base_name = Path::new(path).file_name().map_or(path.clone(), |name| name.to_string_lossy().into_owned());
+        cells.extend([format!("{estimated}{:.0}", size.instructions), row.block.start.to_string()]);
+        cells.extend(self.has_bias.then(|| if counts.bias { "bias" } else { "" }.to_string()));
+        cells.extend([base_name, row.module.function_name(row.block.index).unwrap_or_default()]);
+        cells
+    }
+}
+
 /// All blocks, by module and address.
-fn all_rows(analysis: &Analysis) -> Vec<Row<'_>> {
+pub(super) fn all_rows(analysis: &Analysis) -> Vec<Row<'_>> {
     let sampled = SampledBlocks::of(analysis);
     let mut rows = Vec::new();
     for (module_index, module) in analysis.counted.iter().enumerate() {
@@ -143,47 +197,16 @@ fn table(
     head: &Head,
     rows: &[Row<'_>],
     (dropped, left_out): (usize, f64),
-    width: Option<usize>,
+    layout: Layout,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let instructions = analysis.instructions();
-    head.print(instructions, out, width)?;
-    let has_ebs = analysis.sources.ebs.is_some();
-    let has_lbr = analysis.sources.lbr.is_some();
-    let mut titles = vec![("share", Align::Right), ("±", Align::Right), ("count", Align::Right)];
-    if has_ebs && has_lbr {
-        titles.extend([("ebs", Align::Right), ("lbr", Align::Right), ("chosen", Align::Left)]);
-    }
-    titles.extend([("instr", Align::Right), ("start", Align::Right)]);
-    let has_bias = rows.iter().any(|row| row.block.count.bias);
-    if has_bias {
-        titles.push(("bias", Align::Left));
-    }
-    titles.extend([("module", Align::Left), ("function", Align::Left)]);
-    let less_important = ["ebs", "lbr", "chosen"];
-    let dispensable = (0..titles.len()).filter(|&column| less_important.contains(&titles[column].0)).collect();
-    let titles = titles.into_iter().map(|(title, align)| (title.to_string(), align)).collect();
-    let mut table = Table::new(titles).dispense_with(dispensable);
-    for row in rows {
-        let counts = &row.block.count;
-        let size = row.block.size;
-        let shown = |value: f64| count(rounded(value, row.count));
-        let mut cells = share_cells(row.executed(), instructions, row.share).to_vec();
-        cells.push(shown(counts.count));
-        if has_ebs && has_lbr {
-            cells.extend([shown(counts.ebs), shown(counts.lbr), counts.chosen.to_string()]);
-        }
-        let estimated = if size.decoded { "" } else { "~" };
-        let path = &analysis.modules.get(row.module.counts.module).path;
-        let base_name = Path::new(path).file_name().map_or(path.clone(), |name| name.to_string_lossy().into_owned());
-        cells.extend([format!("{estimated}{:.0}", size.instructions), row.block.start.to_string()]);
-        if has_bias {
-            cells.push(if counts.bias { "bias" } else { "" }.to_string());
-        }
-        cells.extend([base_name, row.module.function_name(row.block.index).unwrap_or_default()]);
-        table.row(cells);
-    }
-    table.print(out, width)?;
+    head.print(instructions, out, layout)?;
+    let columns = Columns::of(analysis, rows);
+    let titles = columns.titles().into_iter().map(|(title, align)| (title.to_string(), align)).collect();
+    let mut table = Table::new(titles).dispense_with(columns.dispensable());
+    rows.iter().for_each(|row| table.row(columns.cells(analysis, instructions, row)));
+    table.print(out, layout)?;
     if dropped > 0 {
         writeln!(out, "... {dropped} more blocks with {} (--top 0 shows them)", share(left_out, instructions))?;
     }

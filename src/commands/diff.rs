@@ -2,7 +2,7 @@
 
 mod csv;
 mod json;
-mod table;
+pub(super) mod table;
 mod work;
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use anyhow::bail;
 
 use crate::input::{AnalysisArgs, Reader, Reads, is_recording};
 use crate::output::profile::sampled_only;
-use crate::output::{Colours, Format, OutputArgs, write_to};
+use crate::output::{Colours, Format, Layout, OutputArgs, write_to};
 use crate::usage::wrong_usage;
 
 /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
@@ -57,32 +57,33 @@ Examples:
   hbbp diff before.flow after.flow --format json";
 
 /// All that the printed differences are made from.
-struct Report<'a> {
-    files: [String; 2],
+pub(super) struct Report<'a> {
+    pub files: [String; 2],
     /// Whether the counts of each side are executions.
-    executions: [bool; 2],
-    comparison: &'a Comparison,
+    pub executions: [bool; 2],
+    pub comparison: &'a Comparison,
     /// What is known of the uncertainty of each.
-    sides: [&'a Side; 2],
+    pub sides: [&'a Side; 2],
     /// Rows of each list.
-    top: usize,
-    width: Option<usize>,
-    colours: Colours,
+    pub top: usize,
+    pub layout: Layout,
+    pub colours: Colours,
 }
 
 /// How far a change is from none.
 #[derive(Clone, Copy, Debug, Default)]
-struct Noise {
+pub(super) struct Noise {
     /// Half the width of the interval of the change, as a share of all; `None` where it is not known.
-    error: Option<f64>,
+    pub error: Option<f64>,
     /// Whether the change is less than that, and may be none.
-    is_within: Option<bool>,
+    pub is_within: Option<bool>,
     /// Whether it is more than chance does in any of all the rows of its list.
-    is_finding: Option<bool>,
+    pub is_finding: Option<bool>,
 }
 
 impl Report<'_> {
-    fn of_function(&self, of: &Moved<FunctionName>) -> Noise {
+    /// How far the change of a function is from none.
+    pub fn of_function(&self, of: &Moved<FunctionName>) -> Noise {
         let name = &of.what;
         let joined = self.comparison.joined.get(name);
         let names = |side: usize| match joined {
@@ -115,7 +116,7 @@ impl Report<'_> {
 }
 
 /// The name of a module on each side: versions of one program may be named differently.
-fn modules(name: &str) -> [String; 2] {
+pub(super) fn modules(name: &str) -> [String; 2] {
     let (before, after) = name.split_once('|').unwrap_or((name, name));
     [before, after].map(String::from)
 }
@@ -147,11 +148,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         comparison: &comparison,
         sides: [&side_before, &side_after],
         top: args.output.format.rows_of_lists(args.top),
-        width: args.output.width(),
+        layout: args.output.layout(),
         colours: if args.output.is_read_at_once() { Colours::of_terminal() } else { Colours::NONE },
     };
     write_to(args.output.file.as_deref(), |out| match args.output.format {
-        Format::Table => table::print(&report, out),
+        Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })?;

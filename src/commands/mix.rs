@@ -2,45 +2,58 @@
 
 mod csv;
 mod json;
-mod keys;
-mod query;
-mod table;
+pub(super) mod keys;
+pub(super) mod nested;
+pub(super) mod numbers;
+pub(super) mod order;
+pub(super) mod query;
+pub(super) mod table;
 pub(super) mod unmatched;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, UNREADABLE, mix};
+use analyzer::counting::Detail;
+use analyzer::{Analysis, Origin};
 
+use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, Sum, Taken, UNREADABLE, mix};
+
+use crate::commands::nearest::did_you_mean;
 use crate::commands::record::{SAMPLING, Wanted};
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
 use crate::output;
-use crate::output::{Format, Head, HeadArgs, OutputArgs, Precision, write_to};
+use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, write_to};
 use crate::taxonomies::with_files;
+use nested::{Line, Node, for_each_line, nested};
+use numbers::Number;
+use order::{Order, title_of};
 pub(super) use query::group_by;
-use query::{query, query_options};
+use query::{PivotArgs, query, query_options, shaped};
 
 /// Print the instruction mix as a pivot table
 #[derive(clap::Args)]
 #[command(after_help = keys::after(EXAMPLES))]
 pub struct Args {
-    /// Keys of the rows: see the list below
-    #[arg(long, value_name = "KEYS", value_delimiter = ',', default_value = "mnemonic")]
-    rows: Vec<String>,
+    #[command(flatten)]
+    pivot: PivotArgs,
 
-    /// Keys of the columns: the same as for rows
+    /// Keys that rows are grouped by: each group has a line of its own, and shares are those of the group
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
-    columns: Vec<String>,
+    per: Vec<String>,
 
-    /// Keep only instructions with these values: key=value, key=one,other (`*` matches any text), key~regex, key>=number; `!=` and `!~` leave out; <, <= and > compare numbers, too
-    #[arg(long = "filter", value_name = "COMPARISON")]
-    filters: Vec<String>,
+    /// Numbers of each row, in this order; with --columns, the first of them is in the columns
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_enum, default_values = DEFAULT_NUMBERS)]
+    values: Vec<Number>,
 
-    /// A file with a taxonomy of your own, whose name is one more key
-    #[arg(long = "taxonomy", value_name = "FILE")]
-    taxonomies: Vec<PathBuf>,
+    /// Sort by a number, by `name`, or by a column (its title)
+    #[arg(long, value_name = "NUMBER|COLUMN", default_value = "executions")]
+    sort: Order,
 
-    /// Print only the N largest rows; 0 prints all [default: 40 in a table, all in csv and json]
+    /// Print a line with the sum for each value of all keys but the last
+    #[arg(long)]
+    subtotals: bool,
+
+    /// Print only the N largest rows (of each group); 0 prints all [default: in a table 40, of each group 10; all in csv and json]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
@@ -58,7 +71,10 @@ pub struct Args {
     head: HeadArgs,
 }
 
-const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Recordings, records: true };
+/// What is printed where nothing was asked for.
+const DEFAULT_NUMBERS: [&str; 3] = ["executions", "share", "error"];
+
+const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Flows, records: true };
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,91 +84,186 @@ Examples:
   hbbp mix --rows function --filter latency=long   who divides? (reads hbbp.data)
   hbbp mix --rows function --columns vectorization a taxonomy: `hbbp taxonomy list` has all
   hbbp mix --rows line,function --top 20           the lines of the source that execute most
-  hbbp mix --rows loop --top 20                    the loops that execute most
+  hbbp mix --per function --rows vectorization     shares within each function
+  hbbp mix --rows function --columns isa --values row-share      per cents of each row
+  hbbp mix --rows function --filter latency=long --values per-call,share --sort per-call
+  hbbp mix --rows branch-site,line --values mispredicted,taken,mispredict-rate --sort mispredicted
+  hbbp mix --per loop --rows vectorization --filter 'loop-depth>=2'
   hbbp mix --rows mnemonic --filter 'function=deflate*' --format json
   hbbp mix --model mine.json                       let a trained model choose between the sources";
 
 /// Prints the instruction mix of a recording as a pivot table.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let query = query(args, &with_files(&args.taxonomies)?);
-    let options = || [query_options(&query, &args.taxonomies), args.input.analysis.words()].concat();
+    let taxonomies = with_files(&args.pivot.taxonomies)?;
+    let query = query::<Args>(READER.name, &args.pivot, &taxonomies, args.input.analysis.threads());
+    let query = shaped(args, query, &taxonomies);
+    let options = || [query_options(&query, &args.pivot.taxonomies), args.input.analysis.words()].concat();
     let precision = args.precision.map(|wanted| (wanted, options()));
     let input = args.input.begin(&READER, precision)?;
     input.end(print(args, &query, &input))
 }
 
+/// After how many keys there is a sum: of groups, and of rows.
+fn levels(args: &Args, keys: usize) -> Vec<usize> {
+    let groups = args.per.len();
+    let inner = if args.subtotals { groups + 1..keys } else { 0..0 };
+    (groups > 0).then_some(groups).into_iter().chain(inner).chain([keys]).collect()
+}
+
 fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
-    let by = group_by(query);
-    let analysis = if query.asks_loops() { input.analyze_with_branches(by) } else { input.analyze(by) }?;
+    let detail = if query.needs_branches() { Detail::Branches } else { Detail::Blocks };
+    let analysis = input.analyze_in_detail(group_by(query), detail)?;
     let result = mix(&analysis, query)?;
     let nothing = without_samples(&analysis);
     let unmatched: Vec<String> = result.unmatched.iter().map(unmatched::sentence).collect();
     nothing.iter().for_each(output::say);
     if result.cells.is_empty() && nothing.is_none() {
-        let why = if query.filters.is_empty() {
+        let why = if !query.filters.is_empty() {
+            "no instruction passes the filters"
+        } else if analysis.origin == Origin::Recording {
             "the samples say that they stand for nothing (their periods are 0)"
         } else {
-            "no instruction passes the filters"
+            "no code of it ran, or none is known"
         };
-        let why = [&[why.to_owned()], unmatched.as_slice()].concat().join("; ");
+        let weaker = &analysis.summary.degradations[..];
+        let more = if analysis.origin == Origin::Recording { &[] } else { weaker };
+        let why = [&[why.to_owned()], more, &unmatched].concat().join("; ");
         anyhow::bail!("there is nothing to show: {why}");
     }
     if nothing.is_none() {
         result.notes.iter().chain(&unmatched).for_each(output::say);
         without_source(&query.rows, &result).iter().for_each(output::say);
+        let asks_mispredictions = |number| matches!(number, Number::Mispredicted | Number::MispredictRate);
+        lacks_branches(query, args.values.iter().copied().any(asks_mispredictions), &result)
+            .iter()
+            .for_each(output::say);
     }
     let mut head = Head::of(&analysis);
     head.verbose = args.head.verbose;
-    head.precision = Precision::of(
-        &analysis,
-        result.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
-            let count: f64 = row.iter().map(|cell| cell.count).sum();
-            (count / result.instructions, result.uncertainty(row.iter()).share)
-        }),
-    );
+    head.precision = precision(&analysis, &result);
     let is_of_code = |key: &Key| key.is_of_instruction() || *key == Dimension::Function || *key == Dimension::Loop;
     let row_keys_need_code = query.rows.iter().all(is_of_code);
     if nothing.is_none() && row_keys_need_code && !analysis.has_readable_code() {
-        head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
+        head.print(analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
         anyhow::bail!(
             "the code of no module could be read, so there is no mix by {}: name the binaries with --binary \
              [RECORDED=]FILE or --symfs DIR, or ask for --rows module",
             query.rows.iter().map(Key::to_string).collect::<Vec<_>>().join(",")
         );
     }
-    let report =
-        Report { query, mix: &result, head: &head, top: args.output.format.rows(args.top), width: args.output.width() };
+    let levels = levels(args, query.rows.len());
+    let format = args.output.format;
+    let report = Report {
+        query,
+        mix: &result,
+        head: &head,
+        rows: nested(&result, query, &levels, &args.sort),
+        per: args.per.len(),
+        numbers: &args.values,
+        top: if levels.len() > 1 { format.rows_of_groups(args.top) } else { format.rows(args.top) },
+        layout: args.output.layout(),
+    };
+    report.check_order(&args.sort)?;
     write_to(args.output.file.as_deref(), |out| match args.output.format {
-        Format::Table => table::print(&report, out),
+        Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
 }
 
+/// How right the largest rows are.
+pub(super) fn precision(analysis: &Analysis, mix: &Mix) -> Option<Precision> {
+    let rows = mix.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
+        let sum = Sum::of(row);
+        (sum.count / mix.instructions, mix.uncertainty_within(&sum, &mix.all).share)
+    });
+    Precision::of(analysis, rows)
+}
+
 /// What to do where rows are of the source, and none is known.
-fn without_source(rows: &[Key], mix: &Mix) -> Option<&'static str> {
+pub(super) fn without_source(rows: &[Key], mix: &Mix) -> Option<&'static str> {
     let at = rows.iter().position(|key| key.is_of_source())?;
     let has_none = |cell: &Cell| cell.row[at] == NO_SOURCE || cell.row[at] == UNREADABLE;
     mix.cells.iter().all(has_none).then_some(WITHOUT_LINES)
 }
 
-struct Report<'a> {
-    query: &'a Query,
-    mix: &'a Mix,
-    head: &'a Head,
-    top: usize,
-    width: Option<usize>,
+/// What is said where the recording does not have what is asked for.
+fn lacks_branches(query: &Query, asks_mispredictions: bool, mix: &Mix) -> Option<&'static str> {
+    match mix.all.taken {
+        Taken { count: 0.0, .. } if query.taken => {
+            Some("no branch is known to have been taken: there are no branch stacks of it")
+        }
+        Taken { mispredicted: 0.0, .. } if asks_mispredictions => Some(
+            "nothing is known of mispredictions: no branch of the stacks is marked as one (bursts and exact counts have none)",
+        ),
+        _ => None,
+    }
 }
 
-impl Report<'_> {
-    /// The cells row by row, largest row first.
-    fn rows(&self) -> impl Iterator<Item = &[Cell]> {
-        self.mix.cells.chunk_by(|a, b| a.row == b.row)
+/// What is printed.
+pub(super) struct Report<'a> {
+    pub query: &'a Query,
+    pub mix: &'a Mix,
+    pub head: &'a Head,
+    /// Rows, or groups of rows.
+    pub rows: Vec<Node<'a>>,
+    /// How many keys make the groups that shares are of.
+    pub per: usize,
+    pub numbers: &'a [Number],
+    /// Rows of each group that are shown.
+    pub top: usize,
+    pub layout: Layout,
+}
+
+impl<'a> Report<'a> {
+    /// Each line of what is printed, in order.
+    fn for_each_line<'r>(&'r self, mut visit: impl FnMut(Line<'r, 'a>)) {
+        for_each_line(&self.rows, &self.mix.all, (self.per, self.top), &mut visit);
     }
 
-    /// How many rows are not among the largest, and their cells.
-    fn others(&self) -> (usize, &[Cell]) {
-        let shown: usize = self.rows().take(self.top).map(<[Cell]>::len).sum();
-        (self.rows().skip(self.top).count(), self.mix.cells.get(shown..).unwrap_or_default())
+    /// Whether rows are in groups.
+    fn is_nested(&self) -> bool {
+        self.rows.iter().any(|node| !node.children.is_empty())
+    }
+
+    fn has_columns(&self) -> bool {
+        !self.query.columns.is_empty()
+    }
+
+    /// Those that are asked for and made of taken branches, with their names in CSV and JSON.
+    fn numbers_of_branches(&self) -> impl Iterator<Item = (Number, &'static str)> + '_ {
+        let named = [
+            (Number::Taken, "taken"),
+            (Number::Mispredicted, "mispredicted"),
+            (Number::MispredictRate, "mispredict_rate"),
+            (Number::PerTaken, "per_taken"),
+        ];
+        named.into_iter().filter(|(number, _)| self.asks(*number))
+    }
+
+    fn asks(&self, number: Number) -> bool {
+        self.numbers.contains(&number)
+    }
+
+    /// The numbers of a row as a whole.
+    fn numbers(&self) -> impl Iterator<Item = Number> + '_ {
+        self.numbers.iter().copied().filter(|number| *number != Number::RowShare)
+    }
+
+    /// The number that is in the columns.
+    fn number_of_columns(&self) -> Number {
+        self.numbers.iter().copied().find(|number| *number != Number::Error).unwrap_or(Number::Executions)
+    }
+
+    /// Refuses an order by a column that is not there.
+    fn check_order(&self, order: &Order) -> anyhow::Result<()> {
+        let Order::Column(title) = order else { return Ok(()) };
+        let titles: BTreeSet<String> = self.mix.cells.iter().map(|cell| title_of(&cell.column)).collect();
+        if titles.contains(title) {
+            return Ok(());
+        }
+        let titles: Vec<String> = titles.into_iter().filter(|title| !title.is_empty()).collect();
+        let mean = did_you_mean(title, &titles, "KEYS", "--sort", str::to_owned);
+        anyhow::bail!("--sort {title}: there is neither such a number nor such a column{mean}")
     }
 }

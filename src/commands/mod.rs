@@ -20,5 +20,6 @@ pub mod taxonomy;
 #[cfg(feature = "training")]
 pub mod train;
 pub mod truth;
+pub mod tui;
 pub mod validate;
 pub mod vectorization;

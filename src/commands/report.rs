@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::annotate::{Query, SourceTexts, annotate};
-use analyzer::counting::GroupBy;
 use analyzer::mix::Taxonomies;
 use anyhow::bail;
 
@@ -48,7 +47,7 @@ pub struct Args {
     file: Option<PathBuf>,
 }
 
-const READER: Reader = Reader { name: "hbbp report", reads: Reads::Recordings, records: true };
+const READER: Reader = Reader { name: "hbbp report", reads: Reads::Flows, records: true };
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,7 +71,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Result<()> {
-    let analysis = input.analyze_with_branches(GroupBy::default())?;
+    let analysis = input.analyze_with_branches()?;
     require_samples(&analysis)?;
     let top = match args.top {
         None => MOST_FUNCTIONS,
@@ -87,18 +86,8 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
     let mut head = Head::of(&analysis);
     head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
     let texts = SourceTexts::below(args.input.analysis.search().symfs);
-    let title = title(&args.input);
-    let features = input.recording()?.features();
+    let title = args.input.title();
+    let features = input.features()?;
     let data = Data::of(&analysis, &annotation, &head, taxonomies, texts).named(title.clone(), features);
     write_to(args.file.as_deref(), |out| page::write(&title, &data, out))
-}
-
-/// What the page is about: the name of the recording, or the command.
-fn title(input: &InputArgs) -> String {
-    let words: Vec<_> = input.command().iter().map(|word| word.to_string_lossy()).collect();
-    match input.file() {
-        Some(file) => file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
-        None if words.is_empty() => "standard input".to_owned(),
-        None => words.join(" "),
-    }
 }

@@ -21,7 +21,7 @@ use analyzer::validation::{Validation, validate};
 use crate::commands::record::{CommandOutput, OpenedOutput};
 use crate::commands::truth::{count_under_callgrind, read_truth};
 use crate::input::{Input, InputArgs, Reader, Reads, require_samples};
-use crate::output::{Format, Head, HeadArgs, OutputArgs, write_to};
+use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, write_to};
 
 /// Measure how good the counts of a recording are, against exact counts
 ///
@@ -77,7 +77,7 @@ struct Report<'a> {
     top: usize,
     /// Rows of less are in no table: a share of all instructions.
     least: f64,
-    width: Option<usize>,
+    layout: Layout,
 }
 
 /// Rows of a smaller share, by truth and by the counts, are of no weight.
@@ -124,13 +124,13 @@ fn compare(args: &Args, input: &Input<'_>, read: Option<Truth>) -> anyhow::Resul
         validation: &validation,
         top,
         least: if args.top == Some(0) { 0.0 } else { NO_WEIGHT },
-        width: args.output.width(),
+        layout: args.output.layout(),
     };
     if let Some(file) = &args.plot {
         write_to(Some(file), |out| Ok(out.write_all(plot::svg(&validation).as_bytes())?))?;
     }
     write_to(args.output.file.as_deref(), |out| match args.output.format {
-        Format::Table => table::print(&report, out),
+        Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })

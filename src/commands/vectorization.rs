@@ -7,6 +7,7 @@ mod table;
 
 use std::process::ExitCode;
 
+use analyzer::counting::Detail;
 use analyzer::mix;
 use analyzer::mix::{Filter, Taxonomies};
 use analyzer::uncertainty::Interval;
@@ -15,7 +16,7 @@ use analyzer::vectorization::{Domain, Query, Vectorization, vectorization};
 use crate::commands::mix::{group_by, unmatched};
 use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
 use crate::output;
-use crate::output::{Format, Head, HeadArgs, OutputArgs, Precision, write_to};
+use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, write_to};
 use crate::usage::wrong_usage;
 
 /// Say which part of the floating-point and vector work is scalar, and in which functions and loops
@@ -47,7 +48,7 @@ pub struct Args {
     head: HeadArgs,
 }
 
-const READER: Reader = Reader { name: "hbbp vectorization", reads: Reads::Recordings, records: true };
+const READER: Reader = Reader { name: "hbbp vectorization", reads: Reads::Flows, records: true };
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,7 +64,7 @@ struct Report<'a> {
     head: &'a Head,
     by_loop: bool,
     top: usize,
-    width: Option<usize>,
+    layout: Layout,
 }
 
 /// Prints which part of the work of a recording is scalar.
@@ -80,7 +81,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result<()> {
     let of_mix = mix::Query { filters: filters.clone(), ..mix::Query::default() };
     let (by, by_loop) = (group_by(&of_mix), args.loops || of_mix.asks_loops());
-    let analysis = if by_loop { input.analyze_with_branches(by) } else { input.analyze(by) }?;
+    let detail = if by_loop { Detail::Branches } else { Detail::Blocks };
+    let analysis = input.analyze_in_detail(by, detail)?;
     let query = Query { by_loop: args.loops, filters, threads: args.input.analysis.threads() };
     let result = vectorization(&analysis, &query)?;
     let nothing = without_samples(&analysis);
@@ -97,7 +99,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     head.verbose = args.head.verbose;
     head.precision = Precision::of(&analysis, shares(&result).into_iter());
     if nothing.is_none() && !analysis.has_readable_code() {
-        head.print(analysis.instructions(), &mut std::io::stderr().lock(), None)?;
+        head.print(analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
         anyhow::bail!(
             "the code of no module could be read, so nothing is known of its instructions: name the binaries with \
              --binary [RECORDED=]FILE or --symfs DIR"
@@ -108,10 +110,10 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         head: &head,
         by_loop: args.loops,
         top: args.output.format.rows(args.top),
-        width: args.output.width(),
+        layout: args.output.layout(),
     };
     write_to(args.output.file.as_deref(), |out| match args.output.format {
-        Format::Table => table::print(&report, out),
+        Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })

@@ -29,6 +29,10 @@ pub enum Role {
 }
 
 impl Colours {
+    /// All colours.
+    #[cfg(test)]
+    pub const ALL: Colours = Colours(true);
+
     /// No colours.
     pub const NONE: Colours = Colours(false);
 
@@ -40,17 +44,25 @@ impl Colours {
 
     /// The text in the colour of its role.
     pub fn paint(self, role: Role, text: &str) -> Cow<'_, str> {
-        let style = match role {
-            _ if !self.0 || text.trim().is_empty() => return Cow::Borrowed(text),
-            Role::Plain => return Cow::Borrowed(text),
+        let style = self.style(role);
+        if style.is_plain() || text.trim().is_empty() {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(format!("{style}{text}{style:#}"))
+    }
+
+    /// The colour of a role.
+    pub fn style(self, role: Role) -> Style {
+        match role {
+            _ if !self.0 => Style::new(),
+            Role::Plain => Style::new(),
             Role::Title => Style::new().bold(),
             Role::Hot => AnsiColor::Red.on_default().bold(),
             Role::Warm => AnsiColor::Yellow.on_default(),
             Role::Dim => Style::new().dimmed(),
             Role::Source => AnsiColor::Cyan.on_default(),
             Role::Drawn => AnsiColor::Blue.on_default(),
-        };
-        Cow::Owned(format!("{style}{text}{style:#}"))
+        }
     }
 }
 

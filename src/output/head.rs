@@ -6,7 +6,7 @@ use analyzer::recording::{SourceEvents, Tracer};
 use analyzer::{Analysis, Summary};
 use serde::Serialize;
 
-use crate::output::{Precision, count, idle, printable, share};
+use crate::output::{Layout, Precision, count, idle, in_markdown, printable, share};
 
 /// The provenance of what a simulated PMU made.
 const SIMULATED: &str = "simulated";
@@ -39,6 +39,9 @@ pub struct Head {
     /// How many of these are of the former.
     #[serde(skip)]
     shortcomings: usize,
+    /// It is of an analysis that was kept.
+    #[serde(skip)]
+    is_kept: bool,
     /// Whether people see all of it.
     #[serde(skip)]
     pub verbose: bool,
@@ -204,22 +207,26 @@ impl Head {
             unknown_records: records.unknown,
             degraded,
             shortcomings,
+            is_kept: analysis.is_kept,
             verbose: false,
             precision: None,
         }
     }
 
     /// Prints it as lines that start with `#`, with the instructions executed in all; broken at words where there is a limit.
-    pub fn print(&self, instructions: f64, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
-        let lines = if self.verbose { self.lines(instructions) } else { self.in_short(instructions) };
+    pub fn print(&self, instructions: f64, out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
+        let mut lines = if self.verbose { self.lines(instructions) } else { self.in_short(instructions) };
+        if self.verbose && self.is_kept {
+            lines.push(("cache", "analysed before (--no-cache analyses anew)".to_owned()));
+        }
         for (title, text) in lines {
-            print_line(title, &text, out, width)?;
+            print_line(title, &text, out, layout)?;
         }
         writeln!(out)
     }
 
     /// What counts are made from, how good they are, and what is missing.
-    fn in_short(&self, instructions: f64) -> Vec<(&'static str, String)> {
+    pub fn in_short(&self, instructions: f64) -> Vec<(&'static str, String)> {
         let unit = match self.unit {
             "executions" => format!("{} instructions executed", count(instructions)),
             _ => "counts are relative".to_owned(),
@@ -281,7 +288,11 @@ impl Head {
 
     /// All of its lines: a title, or none where a line goes on with what the one before it says, and a text.
     pub fn lines(&self, instructions: f64) -> Vec<(&'static str, String)> {
-        let mut lines = vec![("source", format!("{} ({})", self.source, self.choice))];
+        let source = match self.source {
+            "exact" | "flow" => self.choice.clone(),
+            source => format!("{source} ({})", self.choice),
+        };
+        let mut lines = vec![("source", source)];
         if let Some(ebs) = &self.ebs_source {
             let by = ebs.provenance.map_or(String::new(), |provenance| format!(", {provenance}"));
             lines.push(("ebs", format!("{}: {} samples{by}", ebs.event, count(ebs.samples as f64))));
@@ -328,10 +339,15 @@ impl Head {
 }
 
 /// A line of a head: a title of at most nine characters and a text, broken at words where there is a limit.
-pub fn print_line(title: &str, text: &str, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
+pub fn print_line(title: &str, text: &str, out: &mut dyn Write, layout: Layout) -> std::io::Result<()> {
     let first = format!("# {title:9}");
     let text = &printable(text);
-    let Some(width) = width else { return writeln!(out, "{first}{text}") };
+    let width = match layout {
+        Layout::Columns(width) => width,
+        Layout::Text => return writeln!(out, "{first}{text}"),
+        Layout::Markdown if title.is_empty() => return writeln!(out, "  {}", in_markdown(text)),
+        Layout::Markdown => return writeln!(out, "- {title}: {}", in_markdown(text)),
+    };
     let options = textwrap::Options::new(width)
         .initial_indent(&first)
         .subsequent_indent("#          ")

@@ -4,6 +4,7 @@ mod colour;
 mod evidence;
 mod head;
 mod idle;
+mod layout;
 mod number;
 mod pager;
 mod precision;
@@ -20,11 +21,12 @@ pub use colour::{Colours, Role};
 pub use evidence::evidence;
 pub use head::{Head, print_line};
 pub use idle::idle;
+pub use layout::{Layout, in_markdown};
 pub use number::{Unit, count, share, with_digits};
 pub use pager::page;
 pub use precision::Precision;
 pub use say::say;
-pub use table::{Align, Table, cut, printable, terminal_width};
+pub use table::{Align, Fit, GAP, Table, cut, printable, terminal_width};
 pub use tree::tree;
 #[cfg(feature = "training")]
 pub use tree::{dot, svg};
@@ -37,6 +39,8 @@ pub use xml::escaped;
 pub enum Format {
     /// A table for people, as wide as the terminal
     Table,
+    /// A table in Markdown, for notes and pull requests
+    Markdown,
     /// Comma-separated values with a header line
     Csv,
     /// JSON in a fixed shape
@@ -56,7 +60,16 @@ impl Format {
     pub fn rows_of_lists(self, top: Option<usize>) -> usize {
         const ROWS_OF_A_TABLE: usize = 20;
         match (top, self) {
-            (None, Format::Table) => ROWS_OF_A_TABLE,
+            (None, Format::Table | Format::Markdown) => ROWS_OF_A_TABLE,
+            (top, format) => format.rows(top),
+        }
+    }
+
+    /// How many rows of each of many groups to print.
+    pub fn rows_of_groups(self, top: Option<usize>) -> usize {
+        const ROWS_OF_A_GROUP: usize = 10;
+        match (top, self) {
+            (None, Format::Table | Format::Markdown) => ROWS_OF_A_GROUP,
             (top, format) => format.rows(top),
         }
     }
@@ -67,7 +80,7 @@ impl Format {
         match (top, self) {
             (Some(0), _) | (None, Format::Csv | Format::Json) => usize::MAX,
             (Some(top), _) => top,
-            (None, Format::Table) => ROWS_OF_A_TABLE,
+            (None, Format::Table | Format::Markdown) => ROWS_OF_A_TABLE,
         }
     }
 }

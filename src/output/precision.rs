@@ -1,7 +1,7 @@
 //! What a recording is good for, in one sentence.
 
-use analyzer::Analysis;
 use analyzer::uncertainty::Interval;
+use analyzer::{Analysis, Origin};
 use serde::Serialize;
 
 use crate::output::{count, with_digits};
@@ -30,6 +30,9 @@ const WANTED: f64 = 0.01;
 impl Precision {
     /// Of a report with these rows: their shares, 0 to 1, and how uncertain these are. `None` where there is nothing to speak of.
     pub fn of(analysis: &Analysis, rows: impl Iterator<Item = (f64, Interval)>) -> Option<Self> {
+        if analysis.origin != Origin::Recording {
+            return None;
+        }
         let mut rows: Vec<(f64, Interval)> = rows.filter(|(share, _)| *share >= LEAST).collect();
         rows.sort_by(|one, other| other.0.total_cmp(&one.0));
         rows.truncate(LARGEST);

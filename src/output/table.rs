@@ -6,7 +6,7 @@ use std::io::Write;
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::output::{Colours, Role};
+use crate::output::{Colours, Layout, Role, in_markdown};
 
 /// Where the text of a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Table {
 }
 
 /// Spaces between one column and the next.
-const GAP: usize = 2;
+pub const GAP: usize = 2;
 /// No name is cut to less.
 const LEAST_NAME: usize = 8;
 
@@ -77,10 +77,12 @@ impl Table {
         self.rows.push(cells.iter().map(|cell| printable(cell).into_owned()).collect());
     }
 
-    /// Prints it, cutting names to make it fit into `width` columns where there is a limit.
-    pub fn print(mut self, out: &mut dyn Write, width: Option<usize>) -> std::io::Result<()> {
-        if let Some(width) = width {
-            self.fit(width);
+    /// Prints it, cutting names to make it fit into the columns where there is a limit.
+    pub fn print(mut self, out: &mut dyn Write, layout: impl Into<Layout>) -> std::io::Result<()> {
+        match layout.into() {
+            Layout::Markdown => return self.print_markdown(out),
+            Layout::Columns(width) => self.fit(width),
+            Layout::Text => {}
         }
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -98,40 +100,69 @@ impl Table {
         Ok(())
     }
 
+    /// With an empty line after it, which ends it.
+    fn print_markdown(self, out: &mut dyn Write) -> std::io::Result<()> {
+        let line = |cells: &[String]| cells.iter().map(|cell| format!("| {} ", in_markdown(cell))).collect::<String>();
+        let rule = self.aligns.iter().map(|align| if *align == Align::Right { "|--:" } else { "|:--" });
+        let mut lines: Vec<String> = self.rows.iter().map(|row| line(row)).collect();
+        lines.insert(1.min(lines.len()), rule.collect());
+        lines.iter().try_for_each(|line| writeln!(out, "{line}|"))?;
+        writeln!(out)
+    }
+
     fn fit(&mut self, width: usize) {
         let widths: Vec<usize> = (0..self.aligns.len())
             .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
             .collect();
+        let fit = Fit::of(&self.aligns, widths, (&self.dispensable, self.readable_name), width);
+        let aligns: Vec<Align> = fit.columns.iter().map(|(column, _)| self.aligns[*column]).collect();
+        self.rows.iter_mut().for_each(|row| *row = fit.cells(row, &aligns));
+        self.aligns = aligns;
+    }
+}
+
+/// Which columns of a table are shown, and how wide they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fit {
+    /// Their places in the table, and what they have room for.
+    pub columns: Vec<(usize, usize)>,
+}
+
+impl Fit {
+    /// The columns of these widths that fit into `width` columns of a terminal, with names cut where that is needed. The first of `dispensable`
+    /// are left out first, as long as names have room for less than `name` columns. Numbers are not cut: they may be wider all together.
+    pub fn of(aligns: &[Align], mut widths: Vec<usize>, (dispensable, name): (&[usize], usize), width: usize) -> Self {
         let mut shown: Vec<usize> = (0..widths.len()).collect();
-        let least = |column: &usize| match self.aligns[*column] {
-            Align::Left => widths[*column].min(self.readable_name) + GAP,
+        let least = |column: &usize| match aligns[*column] {
+            Align::Left => widths[*column].min(name) + GAP,
             Align::Right => widths[*column] + GAP,
         };
-        for leave_out in &self.dispensable {
+        for leave_out in dispensable {
             if shown.iter().map(least).sum::<usize>() > width + GAP {
                 shown.retain(|column| column != leave_out);
             }
         }
-        let keep = |row: &[String]| shown.iter().map(|&column| row[column].clone()).collect();
-        self.rows = self.rows.iter().map(|row| keep(row)).collect();
-        self.aligns = shown.iter().map(|&column| self.aligns[column]).collect();
-        self.cut_names(width, shown.iter().map(|&column| widths[column]).collect());
-    }
-
-    fn cut_names(&mut self, width: usize, mut widths: Vec<usize>) {
-        let names: Vec<usize> = (0..widths.len()).filter(|&column| self.aligns[column] == Align::Left).collect();
-        let excess = (widths.iter().sum::<usize>() + GAP * widths.len()).saturating_sub(width + GAP);
-        for _ in 0..excess {
-            match names.iter().max_by_key(|&&column| widths[column]) {
+        let all: usize = shown.iter().map(|column| widths[*column] + GAP).sum();
+        for _ in 0..all.saturating_sub(width + GAP) {
+            let names = shown.iter().filter(|column| aligns[**column] == Align::Left);
+            match names.max_by_key(|column| widths[**column]) {
                 Some(&widest) if widths[widest] > LEAST_NAME => widths[widest] -= 1,
                 _ => break,
             }
         }
-        for row in &mut self.rows {
-            for &column in &names {
-                cut(&mut row[column], widths[column]);
+        Fit { columns: shown.into_iter().map(|column| (column, widths[column])).collect() }
+    }
+
+    /// The cells of a row that are shown, names cut. `aligns` are those of the columns that are shown.
+    fn cells(&self, row: &[String], aligns: &[Align]) -> Vec<String> {
+        let cell = |((column, width), align): (&(usize, usize), &Align)| {
+            let mut cell = row[*column].clone();
+            if *align == Align::Left {
+                cut(&mut cell, *width);
             }
-        }
+            cell
+        };
+        self.columns.iter().zip(aligns).map(cell).collect()
     }
 }
 

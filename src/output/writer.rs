@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use collector::is_standard_output;
 
-use crate::output::{Format, terminal_width};
+use crate::output::{Format, Layout, terminal_width};
 
 /// How and where a report is printed.
 #[derive(clap::Args)]
@@ -30,9 +30,13 @@ pub struct HeadArgs {
 }
 
 impl OutputArgs {
-    /// Columns of the terminal the report goes to, if it goes to one.
-    pub fn width(&self) -> Option<usize> {
-        if self.is_file() { None } else { terminal_width() }
+    /// What the report is laid out for: the terminal that it goes to, if it goes to one.
+    pub fn layout(&self) -> Layout {
+        match self.format {
+            Format::Markdown => Layout::Markdown,
+            _ if self.is_file() => Layout::Text,
+            _ => terminal_width().into(),
+        }
     }
 
     /// Whether people read it at once: a table on a terminal.

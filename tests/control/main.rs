@@ -86,7 +86,7 @@ impl Place {
 
     fn hbbp(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hbbp"));
-        command.args(args).current_dir(self.folder()).stdin(Stdio::null());
+        command.args(args).current_dir(self.folder()).stdin(Stdio::null()).env("XDG_CACHE_HOME", "/dev/null");
         command
     }
 

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::Analysis;
 use crate::address::Svma;
 use crate::annotate::function::{AnnotatedFunction, Code as FunctionCode};
+use crate::annotate::graph::blocks_by_symbol;
 use crate::annotate::place::Places;
 use crate::annotate::ranking::{Ranked, ranking};
 use crate::annotate::source::{self, Inlined, SourcePlace};
-use crate::annotate::ways::{Arrivals, Ways};
+use crate::annotate::ways::WaysOf;
 use crate::code::demangle;
-use crate::counting::{AnalysedModule, Code};
+use crate::counting::Code;
 use crate::lines::{SourceIndex, joined, short_names};
 use crate::mix::{Dimension, Filter};
 use crate::uncertainty::SampledBlocks;
@@ -63,21 +64,59 @@ pub struct NoFunction {
 /// Annotates the hottest functions of an analysis. Where branches went is known if it was made with
 /// [`Detail::Branches`](crate::counting::Detail::Branches).
 pub fn annotate(analysis: &Analysis, query: &Query) -> Annotation {
-    let blocks = SampledBlocks::of(analysis);
-    let mut ranked = ranking(analysis, &blocks);
+    let Ranking { blocks, mut ranked, .. } = Ranking::of(analysis);
     let mut unmatched = Vec::new();
     if let Some(mut filter) = query.functions.clone() {
         let existing: BTreeSet<String> = ranked.iter().map(|of| of.name.clone()).collect();
         unmatched = absent(analysis, &mut filter, &existing);
         ranked.retain(|of| filter.keeps(&of.name));
     }
-    let functions = functions(analysis, hottest(analysis, &ranked, query), &blocks);
-    let sources = if query.source { sources(analysis, &functions, query.threads) } else { HashMap::new() };
+    let annotation = annotated(analysis, &blocks, hottest(analysis, &ranked, query), query.source, query.threads);
+    Annotation { ranked, unmatched, ..annotation }
+}
+
+/// The functions of an analysis, to be annotated one by one when somebody looks at them.
+pub struct Ranking<'a> {
+    analysis: &'a Analysis,
+    blocks: SampledBlocks<'a>,
+    ranked: Vec<Ranked>,
+}
+
+impl<'a> Ranking<'a> {
+    /// All functions that ran.
+    pub fn of(analysis: &'a Analysis) -> Self {
+        let blocks = SampledBlocks::of(analysis);
+        let ranked = ranking(analysis, &blocks);
+        Ranking { analysis, blocks, ranked }
+    }
+
+    /// The functions, those with the most executed instructions first.
+    pub fn functions(&self) -> &[Ranked] {
+        &self.ranked
+    }
+
+    /// Annotates the function at a place of [`Self::functions`]; there is none in the annotation of a place that none has. `source` and `threads`
+    /// are those of a [`Query`].
+    pub fn annotate(&self, place: usize, source: bool, threads: usize) -> Annotation {
+        let function = self.ranked.get(place).cloned().into_iter().collect();
+        annotated(self.analysis, &self.blocks, function, source, threads)
+    }
+}
+
+fn annotated(
+    analysis: &Analysis,
+    blocks: &SampledBlocks<'_>,
+    ranked: Vec<Ranked>,
+    source: bool,
+    threads: usize,
+) -> Annotation {
+    let functions = functions(analysis, ranked.clone(), blocks);
+    let sources = if source { sources(analysis, &functions, threads) } else { HashMap::new() };
     let notes: BTreeSet<&String> = sources.values().flat_map(SourceIndex::notes).collect();
     let notes = notes.into_iter().cloned().collect();
     let paths = sources.values().flat_map(source::paths).map(str::to_owned).collect();
     let names = short_names(&paths);
-    Annotation { functions, ranked, unmatched, notes, lacks: lacks(analysis), sources, names }
+    Annotation { functions, ranked, unmatched: Vec::new(), notes, lacks: lacks(analysis), sources, names }
 }
 
 impl Annotation {
@@ -155,7 +194,7 @@ fn hottest(analysis: &Analysis, ranked: &[Ranked], query: &Query) -> Vec<Ranked>
 fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'_>) -> Vec<AnnotatedFunction> {
     let flow = analysis.flow.as_ref();
     let places = Places::of(analysis);
-    let arrivals = flow.map(|flow| Arrivals::of(flow.flow()));
+    let all_ways = WaysOf::new(analysis);
     let has_mispredictions = flow.is_some_and(|flow| flow.flow().mispredicted_total() > 0.0);
     let mut by_module: BTreeMap<usize, Vec<(usize, Ranked)>> = BTreeMap::new();
     for (rank, of) in ranked.into_iter().enumerate() {
@@ -165,11 +204,7 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
     for (index, of_module) in by_module {
         let module = &analysis.counted[index];
         let Code::Read(code) = &module.counts.code else { continue };
-        let flow_index = flow.and_then(|flow| flow.index_of(module.counts.module));
-        let ways = flow
-            .zip(arrivals.as_ref())
-            .zip(flow_index)
-            .and_then(|((flow, arrivals), index)| Ways::of(flow.flow(), arrivals, index, code));
+        let (flow_index, ways) = all_ways.module(module, code);
         let counted = sampled
             .of_module(index)
             .map(|(block, replicates)| (block.index, (block, sampled.intervals(block, replicates))));
@@ -204,20 +239,6 @@ fn functions(analysis: &Analysis, ranked: Vec<Ranked>, sampled: &SampledBlocks<'
         }
     }
     annotated.into_values().collect()
-}
-
-/// The blocks of the functions with these symbols, by index.
-pub(super) fn blocks_by_symbol(
-    code: &AnalysedModule,
-    symbols: impl Iterator<Item = Svma>,
-) -> HashMap<Svma, Vec<usize>> {
-    let mut blocks: HashMap<Svma, Vec<usize>> = symbols.map(|symbol| (symbol, Vec::new())).collect();
-    for (index, block) in code.blocks.blocks().iter().enumerate() {
-        if let Some(of) = blocks.get_mut(&code.functions.get(block.function).symbol) {
-            of.push(index);
-        }
-    }
-    blocks
 }
 
 /// The debug information of these functions, by module.

@@ -8,11 +8,12 @@ use instructions::BranchKind;
 
 use crate::CountedBlock;
 use crate::address::Svma;
+use crate::annotate::graph::{Graph, Way, stated_target};
 use crate::annotate::loops::Loops;
 use crate::annotate::place::{Place, Places};
 use crate::annotate::time::TimeShare;
-use crate::annotate::ways::{Arrival, Ways};
-use crate::code::{Block, Evidence, Terminator, instructions};
+use crate::annotate::ways::Ways;
+use crate::code::{Block, Evidence, instructions};
 use crate::counting::{AnalysedModule, BlockCount};
 use crate::flow::BranchCount;
 use crate::uncertainty::Interval;
@@ -227,42 +228,29 @@ pub(super) struct Body {
 impl Code<'_> {
     /// The blocks with these indices, by address: those of the function with that symbol.
     pub fn body(&self, symbol: Svma, indices: &[usize]) -> Body {
-        let all = self.code.blocks.blocks();
-        let of: Vec<&Block> = indices.iter().map(|index| &all[*index]).collect();
+        let graph = Graph::new(self.code, indices, (self.flow_index, self.ways));
+        let of = graph.blocks();
         let decoded: Vec<Vec<Instruction>> =
             of.iter().map(|block| instructions(&self.code.binary.image, block).collect()).collect();
-        let graph = Graph { code: self, all, indices, of: &of };
-        let edges = graph.edges(&decoded);
-        let entry = graph.entry(symbol);
-        let found = Loops::of(of.len(), entry, edges.keys().copied());
+        let edges = graph.edges(|node| decoded[node].last().copied());
+        let found = Loops::of(of.len(), graph.entry(symbol), edges.keys().copied());
         let outside: Vec<f64> = (0..of.len()).map(|block| graph.arrived(block)).collect();
-        let has_entry = of.get(entry).is_some_and(|block| block.start == symbol);
         let mut formatter = formatter();
-        let blocks = indices.iter().zip(&of).zip(&decoded).enumerate().map(|(at, ((index, block), decoded))| {
+        let blocks = indices.iter().zip(of).zip(&decoded).enumerate().map(|(at, ((index, block), decoded))| {
             let innermost = found.as_ref().and_then(|found| found.innermost[at]);
             self.block(*index as u32, block, decoded, innermost, &mut formatter)
         });
         let blocks = blocks.collect();
         Body {
             blocks,
-            unreadable: self.unreadable(symbol, &of),
+            unreadable: self.unreadable(symbol, of),
             loops: found.map(|found| counted_loops(&found, &edges, &outside, self.ways.is_some())),
             edges: edges
                 .iter()
                 .map(|(&(from, to), count)| Edge { from, to, count: self.ways.map(|_| *count) })
                 .collect(),
-            calls: self.ways.filter(|_| has_entry).map(|_| outside[entry]),
+            calls: graph.calls(symbol),
         }
-    }
-
-    /// The loops of the function with that symbol and these blocks, by address; `None` where the code is too entangled.
-    pub fn loops(&self, symbol: Svma, indices: &[usize]) -> Option<Loops> {
-        let all = self.code.blocks.blocks();
-        let of: Vec<&Block> = indices.iter().map(|index| &all[*index]).collect();
-        let image = &self.code.binary.image;
-        let decoded: Vec<Vec<Instruction>> = of.iter().map(|block| instructions(image, block).collect()).collect();
-        let graph = Graph { code: self, all, indices, of: &of };
-        Loops::of(of.len(), graph.entry(symbol), graph.edges(&decoded).keys().copied())
     }
 
     fn block(
@@ -348,105 +336,7 @@ impl Code<'_> {
     }
 }
 
-/// The blocks of a function as nodes, in the order of their addresses.
-struct Graph<'a> {
-    code: &'a Code<'a>,
-    all: &'a [Block],
-    indices: &'a [usize],
-    of: &'a [&'a Block],
-}
-
-impl Graph<'_> {
-    /// The block that begins at the symbol, or the first one.
-    fn entry(&self, symbol: Svma) -> usize {
-        self.node_at(symbol).unwrap_or(0)
-    }
-
-    /// The edges that the code states or that were seen, with their executions as far as these are known.
-    fn edges(&self, decoded: &[Vec<Instruction>]) -> BTreeMap<(usize, usize), f64> {
-        let mut edges: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-        for (from, (block, decoded)) in self.of.iter().zip(decoded).enumerate() {
-            let is_jump = matches!(block.terminator, Terminator::Conditional | Terminator::Jump);
-            let stated = decoded.last().filter(|_| is_jump).and_then(|last| stated_target(block, last));
-            if let Some(to) = stated.and_then(|at| self.node_at(at)) {
-                edges.entry((from, to)).or_default();
-            }
-            if let Some(to) = self.next(from) {
-                let fallen = self.code.ways.map_or(0.0, |ways| ways.fallen(block.last));
-                *edges.entry((from, to)).or_default() += fallen;
-            }
-        }
-        for (to, block) in self.of.iter().enumerate() {
-            for arrival in self.arrivals(block) {
-                if let Some(from) = self.origin(to, arrival) {
-                    *edges.entry((from, to)).or_default() += arrival.count;
-                }
-            }
-        }
-        edges
-    }
-
-    /// How often control came to a block from outside of the function.
-    fn arrived(&self, to: usize) -> f64 {
-        let block = self.of[to];
-        let arrived = self.arrivals(block).iter().filter(|arrival| self.origin(to, arrival).is_none());
-        let fallen = || {
-            let before = self.indices[to]
-                .checked_sub(1)
-                .filter(|before| self.code.code.blocks.following(*before) == Some(self.indices[to]))?;
-            let is_outside = self.indices.binary_search(&before).is_err();
-            is_outside.then(|| self.code.ways.map_or(0.0, |ways| ways.fallen(self.all[before].last)))
-        };
-        arrived.map(|arrival| arrival.count).sum::<f64>() + fallen().unwrap_or(0.0)
-    }
-
-    fn arrivals(&self, block: &Block) -> &[Arrival] {
-        self.code.ways.map_or(&[], |ways| ways.arrivals(block.start))
-    }
-
-    /// The block of the function from which a branch came to another one: that of the branch, or where control came
-    /// back from a call, that of the call.
-    fn origin(&self, to: usize, arrival: &Arrival) -> Option<usize> {
-        let here = (Some(arrival.from.module) == self.code.flow_index).then_some(arrival.from.at);
-        let from = here.and_then(|at| self.node_around(at)).filter(|from| {
-            let jumps = [Terminator::Conditional, Terminator::Jump, Terminator::IndirectJump];
-            jumps.contains(&self.of[*from].terminator)
-        });
-        let came_back = || {
-            let before = to.checked_sub(1).filter(|before| self.next(*before) == Some(to))?;
-            let calls = [Terminator::Call, Terminator::IndirectCall, Terminator::SystemCall];
-            calls.contains(&self.of[before].terminator).then_some(before)
-        };
-        from.or_else(came_back)
-    }
-
-    /// Where control goes on after a block that does not jump, after a call when that comes back.
-    fn next(&self, node: usize) -> Option<usize> {
-        let calls = [Terminator::Call, Terminator::IndirectCall];
-        let terminator = self.of[node].terminator;
-        if !terminator.can_fall_through() && !calls.contains(&terminator) {
-            return None;
-        }
-        let following = self.code.code.blocks.following(self.indices[node])?;
-        self.indices.binary_search(&following).ok()
-    }
-
-    fn node_at(&self, at: Svma) -> Option<usize> {
-        self.of.binary_search_by_key(&at, |block| block.start).ok()
-    }
-
-    fn node_around(&self, at: Svma) -> Option<usize> {
-        let node = self.of.partition_point(|block| block.start <= at).checked_sub(1)?;
-        (at < self.of[node].end).then_some(node)
-    }
-}
-
-fn counted_loops(
-    found: &Loops,
-    edges: &BTreeMap<(usize, usize), f64>,
-    outside: &[f64],
-    is_known: bool,
-) -> Vec<CountedLoop> {
+fn counted_loops(found: &Loops, edges: &BTreeMap<Way, f64>, outside: &[f64], is_known: bool) -> Vec<CountedLoop> {
     let known = is_known.then_some(0.0);
     let counted = found.loops.iter().map(|one| CountedLoop {
         header: one.header,
@@ -469,13 +359,6 @@ fn counted_loops(
         }
     }
     counted
-}
-
-/// Where a direct branch goes when it is taken.
-fn stated_target(block: &Block, last: &Instruction) -> Option<Svma> {
-    let is_direct = matches!(block.terminator, Terminator::Conditional | Terminator::Jump | Terminator::Call);
-    let target = last.near_branch_target();
-    (is_direct && last.ip() == block.last.0 && target != 0).then_some(Svma(target))
 }
 
 /// Whether an instruction is what compilers and assemblers put between code.

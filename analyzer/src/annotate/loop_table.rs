@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Analysis;
 use crate::address::Svma;
-use crate::annotate::annotation::blocks_by_symbol;
-use crate::annotate::function::Code as FunctionCode;
-use crate::annotate::place::Places;
+use crate::annotate::graph::{Graph, blocks_by_symbol};
+use crate::annotate::loops::Loops;
 use crate::annotate::source;
-use crate::annotate::ways::{Arrivals, Ways};
-use crate::code::demangle;
+use crate::annotate::ways::WaysOf;
+use crate::code::{demangle, instructions};
 use crate::counting::{AnalysedModule, Code};
 use crate::lines::{SourceIndex, joined, short_names};
 
@@ -44,31 +43,17 @@ impl LoopTable {
     /// [`Detail::Branches`](crate::counting::Detail::Branches). Lines are read by so many threads.
     pub fn of(analysis: &Analysis, threads: usize) -> Self {
         let mut table = LoopTable::default();
-        let flow = analysis.flow.as_ref();
-        let places = Places::of(analysis);
-        let arrivals = flow.map(|flow| Arrivals::of(flow.flow()));
+        let all_ways = WaysOf::new(analysis);
         for (index, module) in analysis.counted.iter().enumerate() {
             table.of_blocks.push(HashMap::new());
             let Code::Read(code) = &module.counts.code else { continue };
-            let flow_index = flow.and_then(|flow| flow.index_of(module.counts.module));
-            let ways = flow
-                .zip(arrivals.as_ref())
-                .zip(flow_index)
-                .and_then(|((flow, arrivals), index)| Ways::of(flow.flow(), arrivals, index, code));
-            let of_function = FunctionCode {
-                code,
-                module: index,
-                counted: BTreeMap::new(),
-                ways: ways.as_ref(),
-                flow_index,
-                places: &places,
-                has_mispredictions: false,
-            };
+            let (flow_index, ways) = all_ways.module(module, code);
             let ran = module.blocks.iter().filter(|block| block.count.count > 0.0);
             let symbols: BTreeSet<Svma> = ran.filter_map(|block| module.function_symbol(block.index)).collect();
             let mut blocks = blocks_by_symbol(code, symbols.iter().copied());
             for symbol in symbols {
-                table.add(&of_function, symbol, &blocks.remove(&symbol).unwrap_or_default());
+                let blocks = blocks.remove(&symbol).unwrap_or_default();
+                table.add(index, symbol, &Graph::new(code, &blocks, (flow_index, ways.as_ref())), code);
             }
         }
         table.find_lines(analysis, threads);
@@ -86,25 +71,27 @@ impl LoopTable {
         self.loops.iter()
     }
 
-    /// Adds the loops of a function that has these blocks.
-    fn add(&mut self, of: &FunctionCode<'_>, symbol: Svma, indices: &[usize]) {
-        let Some(found) = of.loops(symbol, indices) else { return };
-        let blocks = of.code.blocks.blocks();
+    /// Adds the loops of a function.
+    fn add(&mut self, module: usize, symbol: Svma, graph: &Graph<'_>, code: &AnalysedModule) {
+        let blocks = graph.blocks();
+        let last = |node: usize| instructions(&code.binary.image, blocks.get(node)?).last();
+        let edges = graph.edges(last);
+        let Some(found) = Loops::of(blocks.len(), graph.entry(symbol), edges.keys().copied()) else { return };
         let first = self.loops.len();
         for one in &found.loops {
-            let header = &blocks[indices[one.header]];
+            let header = blocks[one.header];
             self.loops.push(LoopPlace {
-                module: of.module,
-                function: demangle(&of.code.functions.name(header.function)),
+                module,
+                function: demangle(&code.functions.name(header.function)),
                 name: String::new(),
                 header: header.start,
                 depth: one.depth,
                 line: None,
             });
         }
-        for (index, innermost) in indices.iter().zip(&found.innermost) {
+        for (index, innermost) in graph.indices().iter().zip(&found.innermost) {
             if let Some(innermost) = innermost {
-                self.of_blocks[of.module].insert(*index as u32, first + innermost);
+                self.of_blocks[module].insert(*index as u32, first + innermost);
             }
         }
     }

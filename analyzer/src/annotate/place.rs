@@ -32,10 +32,18 @@ impl Place {
     /// For people: `f`, `f+0x12`, `libc.so.6+0x27c10`.
     pub fn name(&self) -> String {
         match &self.function {
-            Some(function) if self.offset == 0 => function.to_string(),
-            Some(function) => format!("{function}+{:#x}", self.offset),
+            Some(function) => in_function(function, self.offset as i64),
             None => format!("{}+{:#x}", base_name(&self.module), self.address.0),
         }
+    }
+}
+
+/// A place in a function of that name: `main`, `main+0x20`.
+pub(crate) fn in_function(name: &str, offset: i64) -> String {
+    match offset {
+        0 => name.to_owned(),
+        offset if offset < 0 => format!("{name}-{:#x}", offset.unsigned_abs()),
+        offset => format!("{name}+{offset:#x}"),
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::address::Svma;
 use crate::counting::AnalysedModule;
-use crate::flow::{BranchCount, Flow, ModuleAddress, ModuleFlow};
+use crate::flow::{AnalysedFlow, BranchCount, Flow, ModuleAddress, ModuleFlow};
+use crate::{Analysis, CountedModule};
 
 /// What a flow says of the ways into and out of the blocks of a module.
 pub(super) struct Ways<'a> {
@@ -14,8 +15,29 @@ pub(super) struct Ways<'a> {
     arrivals: &'a [Arrival],
 }
 
+/// What the flow of an analysis says of the ways in all modules, if it was made.
+pub(super) struct WaysOf<'a> {
+    flow: Option<&'a AnalysedFlow>,
+    arrivals: Arrivals,
+}
+
+impl<'a> WaysOf<'a> {
+    pub fn new(analysis: &'a Analysis) -> Self {
+        let flow = analysis.flow.as_ref();
+        WaysOf { flow, arrivals: flow.map_or_else(Arrivals::default, |flow| Arrivals::of(flow.flow())) }
+    }
+
+    /// A module as one of the flow, and the ways of its blocks.
+    pub fn module(&'a self, module: &CountedModule, code: &AnalysedModule) -> (Option<usize>, Option<Ways<'a>>) {
+        let Some(flow) = self.flow else { return (None, None) };
+        let index = flow.index_of(module.counts.module);
+        (index, index.and_then(|index| Ways::of(flow.flow(), &self.arrivals, index, code)))
+    }
+}
+
 /// The taken branches of a flow by module that they lead to, sorted by where they arrive, then by where they come from.
-pub(super) struct Arrivals(Vec<Vec<Arrival>>);
+#[derive(Default)]
+struct Arrivals(Vec<Vec<Arrival>>);
 
 /// Executions of a taken branch to the module.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +48,7 @@ pub(super) struct Arrival {
 }
 
 impl Arrivals {
-    pub fn of(flow: &Flow) -> Self {
+    fn of(flow: &Flow) -> Self {
         let mut arrivals: Vec<Vec<Arrival>> = vec![Vec::new(); flow.modules.len()];
         for (module, from) in flow.modules.iter().enumerate() {
             for branch in &from.branches {
@@ -41,7 +63,7 @@ impl Arrivals {
 
 impl<'a> Ways<'a> {
     /// Of a module of a flow; `None` if no range of it is known.
-    pub fn of(flow: &'a Flow, arrivals: &'a Arrivals, index: usize, code: &AnalysedModule) -> Option<Self> {
+    fn of(flow: &'a Flow, arrivals: &'a Arrivals, index: usize, code: &AnalysedModule) -> Option<Self> {
         let of = flow.modules.get(index).filter(|of| !of.ranges.is_empty())?;
         let fallen = code.fall_throughs(of).into_iter().map(|way| (way.from, way.count)).collect();
         Some(Ways { of, fallen, arrivals: arrivals.0.get(index)? })

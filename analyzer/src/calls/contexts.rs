@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::CountedModule;
 use crate::calls::read::Walked;
 use crate::calls::{CallerTree, FunctionKey};
@@ -16,7 +18,7 @@ use crate::recording::{ModuleId, ModuleTable};
 /// What each function executed is what its blocks say that were counted: a mix has the same sums. Branch records say how that is shared
 /// between its callers. Example: of 100 instructions of `f`, 2 of 4 bursts with equal weights saw it called by `main`, and 2 began in it and
 /// never left it: `main -> f` has 50, `f` without a known caller 50.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calls {
     /// All functions of the contexts, by name and module.
     pub functions: Vec<CalledFunction>,
@@ -41,7 +43,7 @@ pub struct Calls {
 }
 
 /// A function in contexts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CalledFunction {
     /// Its name, demangled; of code that was not read `[unread code of libc.so.6]`.
     pub name: String,
@@ -119,6 +121,12 @@ impl Calls {
             calls.contexts.push((first..calls.frames.len(), instructions));
         }
         calls
+    }
+
+    /// Whether everything that it refers to is there, of so many modules.
+    pub(crate) fn is_sound(&self, modules: usize) -> bool {
+        self.functions.iter().all(|function| (function.module.0 as usize) < modules)
+            && self.frames.iter().all(|frame| *frame < self.functions.len())
     }
 
     /// Whether outer callers were left out beyond the usual depth.

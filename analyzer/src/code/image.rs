@@ -12,6 +12,7 @@ use object::read::elf::FileHeader;
 use super::ImageError;
 use super::build_id::build_id;
 use super::file_bytes::FileBytes;
+use super::file_identity::FileIdentity;
 use super::section::{Section, sections};
 use super::segment::{Segment, load_segments};
 use crate::address::Svma;
@@ -25,6 +26,7 @@ use crate::build_id::BuildId;
 #[derive(Clone, Debug)]
 pub struct Image {
     bytes: Arc<FileBytes>,
+    identity: Option<FileIdentity>,
     segments: Vec<Segment>,
     /// The executable ones of `segments`: disjoint, by address.
     code: Vec<Segment>,
@@ -45,7 +47,8 @@ impl Image {
     /// # Errors
     /// The file cannot be read, is larger than [`Self::MAX_BYTES`], or [`Self::parse`] refuses it.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
-        Self::of_program(open(path)?)
+        let (bytes, identity) = open(path)?;
+        Ok(Self { identity: Some(identity), ..Self::of_program(bytes)? })
     }
 
     /// Parses the bytes of a file.
@@ -63,7 +66,13 @@ impl Image {
     /// # Errors
     /// As for [`Self::open`], except that code may be missing.
     pub fn open_debug(path: &Path) -> Result<Self, ImageError> {
-        Self::parse_headers(open(path)?)
+        let (bytes, identity) = open(path)?;
+        Ok(Self { identity: Some(identity), ..Self::parse_headers(bytes)? })
+    }
+
+    /// Which file it is, in the state before anything of it was read; `None` for bytes in memory.
+    pub fn identity(&self) -> Option<FileIdentity> {
+        self.identity
     }
 
     /// The build id: 20 bytes as a rule, other lengths are possible.
@@ -203,6 +212,7 @@ impl Image {
             eh_frame_header: frame.map(|header| Svma(header.p_vaddr.get(LE))),
             notes,
             bytes: Arc::new(bytes),
+            identity: None,
         })
     }
 
@@ -246,7 +256,7 @@ fn file_header(bytes: &FileBytes) -> Result<&FileHeader64<LE>, ImageError> {
     }
 }
 
-fn open(path: &Path) -> Result<FileBytes, ImageError> {
+fn open(path: &Path) -> Result<(FileBytes, FileIdentity), ImageError> {
     let wrap = |source| ImageError::Read { path: path.to_owned(), source };
     let metadata = std::fs::metadata(path).map_err(wrap)?;
     // Asked before opening: opening a pipe waits for its other end.
@@ -254,9 +264,10 @@ fn open(path: &Path) -> Result<FileBytes, ImageError> {
         return Err(ImageError::NotAFile(path.to_owned()));
     }
     let file = File::open(path).map_err(wrap)?;
-    let length = file.metadata().map_err(wrap)?.len();
+    let metadata = file.metadata().map_err(wrap)?;
+    let length = metadata.len();
     if length > Image::MAX_BYTES {
         return Err(ImageError::TooLarge { bytes: length, limit: Image::MAX_BYTES });
     }
-    Ok(FileBytes::of_file(file, length))
+    Ok((FileBytes::of_file(file, length), FileIdentity::of(&metadata)))
 }

@@ -1,10 +1,12 @@
 //! What a recording saw of an image.
 
+use serde::{Deserialize, Serialize};
+
 use crate::address::Svma;
 
 /// Addresses at which a recording saw the image's code run: evidence of where instructions start and blocks
 /// begin and end. Each list is sorted and free of duplicates.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     /// Sampled instruction pointers: starts of instructions.
     pub ips: Vec<Svma>,

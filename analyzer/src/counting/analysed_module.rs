@@ -11,6 +11,8 @@ pub struct AnalysedModule {
     pub binary: Binary,
     /// All functions of the file, those that were not hit included.
     pub functions: FunctionTable,
+    /// What was seen of the code.
+    pub observed: Observed,
     /// The blocks of the functions that were hit.
     pub blocks: BlockMap,
     pub(crate) breaks: LineBreaks,
@@ -20,9 +22,10 @@ impl AnalysedModule {
     /// Cuts the code of a file into blocks where something was observed of it.
     pub fn new(binary: Binary, observe: impl FnOnce(&Image) -> Observed) -> Self {
         let functions = binary.functions();
-        let blocks = BlockMap::build(&binary.image, &functions, &observe(&binary.image));
+        let observed = observe(&binary.image);
+        let blocks = BlockMap::build(&binary.image, &functions, &observed);
         let breaks = LineBreaks::of(&blocks);
-        AnalysedModule { binary, functions, blocks, breaks }
+        AnalysedModule { binary, functions, observed, blocks, breaks }
     }
 
     /// Its code as straight lines.

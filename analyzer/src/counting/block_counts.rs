@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{Features, Rule, Source};
+use serde::{Deserialize, Serialize};
 
 use crate::counting::{BlockSize, BlockSums, CodeFeatures, CountScale, GroupId};
 use crate::recording::{SourceEvents, Sources};
@@ -11,7 +12,7 @@ use crate::recording::{SourceEvents, Sources};
 ///
 /// Example: 3 EBS samples of period 1,000 in a block of 10 instructions are 300 executions; 30 streams of stacks of 16 entries, one stack
 /// every 100 branches, are 30 x 100 / 15 = 200 executions.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlockCount {
     /// Executions by event-based samples, in the unit of [`CountScale`].
     pub ebs: f64,

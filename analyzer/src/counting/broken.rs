@@ -1,9 +1,9 @@
 //! Streams that cannot be what the program did.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Streams that were counted here and used for nothing, by what is wrong with them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenStreams {
     /// Its end is before its start.
     pub backwards: u64,

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::recording::{ContextId, Phases, Timeline, Totals};
 
 /// A group: an index into the [`Groups`] that made it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GroupId(pub u32);
 
 /// A process, thread or phase whose counts are kept apart.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Group {
     /// `pid:name`, as `perf report` shows it; empty where processes are not told apart.
     pub process: String,
@@ -46,9 +48,11 @@ pub enum TaskGroups {
 }
 
 /// The groups, sorted, and which context belongs to which.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Groups {
     groups: Vec<Group>,
+    /// Only while they are counted.
+    #[serde(skip)]
     of_context: Vec<GroupId>,
 }
 
@@ -84,9 +88,28 @@ impl Groups {
         Groups { groups, of_context }
     }
 
+    /// One group, of which nothing is known.
+    pub fn unknown(by: GroupBy) -> Self {
+        const UNKNOWN: &str = "[unknown]";
+        let named = |known: bool| if known { UNKNOWN.to_owned() } else { String::new() };
+        let (has_processes, has_threads) = (by.tasks != TaskGroups::Nothing, by.tasks == TaskGroups::Thread);
+        let group = Group {
+            process: named(has_processes),
+            thread: named(has_threads),
+            comm: named(has_processes),
+            phase: named(by.phases),
+        };
+        Groups { groups: vec![group], of_context: Vec::new() }
+    }
+
     /// The group of a context.
     pub fn of(&self, context: ContextId) -> GroupId {
         self.of_context[context.0 as usize]
+    }
+
+    /// How many groups there are.
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len()
     }
 
     /// The group of an id of this table.

@@ -13,6 +13,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::address::{FileOffset, Svma};
 use crate::binaries::{Binary, NoCode};
 use crate::code::{BlockMap, Image, Observed, Terminator};
@@ -38,7 +40,7 @@ pub enum Code {
 }
 
 /// Sums of one block in one group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSums {
     /// EBS samples whose instruction pointer is in the block.
     pub ebs_samples: u64,
@@ -146,7 +148,7 @@ fn count_read(
     let (image, blocks, lines) = (&analysed.binary.image, &analysed.blocks, analysed.lines());
 
     let mut outside = ModuleHits::default();
-    let mut counts = ModuleCounts::empty(module);
+    let mut counts = ModuleCounts::new(module);
     let mut tally = Tally::new(blocks.blocks().len());
     for_each_group(&hits.ips, &hits.streams, |group, ips, streams| {
         for ip in ips {
@@ -191,7 +193,7 @@ fn unread_block_of(blocks: &[UnreadBlock], at: FileOffset) -> Option<usize> {
 }
 
 fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &StackStatistics) -> ModuleCounts {
-    let mut counts = ModuleCounts::empty(module);
+    let mut counts = ModuleCounts::new(module);
     let blocks = unread_blocks(hits);
     let index_of = |at: FileOffset| unread_block_of(&blocks, at);
     let mut tally = Tally::new(blocks.len());
@@ -225,7 +227,7 @@ fn count_unread(module: ModuleId, hits: &ModuleHits, why: String, stacks: &Stack
 }
 
 /// Length of a block, for turning samples into executions.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlockSize {
     /// Instructions; an estimate where the code could not be read.
     pub instructions: f64,
@@ -316,7 +318,8 @@ impl ModuleCounts {
         (self.sums, self.sliced) = rows.into_iter().unzip();
     }
 
-    fn empty(module: ModuleId) -> Self {
+    /// Nothing of a module whose code is not known.
+    pub(crate) fn new(module: ModuleId) -> Self {
         ModuleCounts {
             module,
             code: Code::Unread { why: String::new(), blocks: Vec::new() },

@@ -1,13 +1,14 @@
 //! One unit for the counts of both sources.
 
 use model::Source;
+use serde::{Deserialize, Serialize};
 
 use crate::counting::{BlockSize, BlockSums, Code, ModuleCounts};
 use crate::recording::{EventKind, ModuleTable, SourceEvents, Sources, Weight};
 use crate::uncertainty::Resampling;
 
 /// Factors that bring the sources to one unit.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountScale {
     /// What the periods of EBS samples are multiplied with.
     pub ebs: f64,

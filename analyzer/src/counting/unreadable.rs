@@ -1,11 +1,13 @@
 //! Blocks of code that cannot be read: what the recording alone shows of them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::address::FileOffset;
 use crate::counting::ModuleHits;
 use crate::counting::interval_sum::sum_over_addresses;
 
 /// Bytes that is entered and left only at its ends as far as the recording shows. Its instructions are not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreadBlock {
     /// Its first byte: an address that something branched to, or was seen at.
     pub start: FileOffset,

@@ -20,6 +20,7 @@ pub(crate) use ran_on::RanOn;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use simulated_core::Microarchitecture;
 
 use crate::counting::{Located, LocatedStart, ModuleCounts};
@@ -30,16 +31,36 @@ use crate::recording::{EventKind, ModuleTable, Sources};
 use crate::uncertainty::{COSTS, CostErrors, Replicates, Slice, SliceSums};
 
 /// How bursts were weighted.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The core on which code is taken to have run.
+    #[serde(with = "core_by_word")]
     pub core: Microarchitecture,
     /// What was measured of the machine is taken for it (`hbbp calibrate`).
     pub is_calibrated: bool,
-    /// By [`StartId`](crate::counting::StartId): what streams of bursts that started there are multiplied by.
+    /// By [`StartId`](crate::counting::StartId): what streams of bursts that started there are multiplied by. Empty where the analysis was kept:
+    /// it is in the counts.
+    #[serde(skip)]
     pub weights: Vec<f64>,
-    /// The same in each replicate: without a slice of the bursts and samples, or with other costs.
+    /// The same in each replicate: without a slice of the bursts and samples, or with other costs. Empty where `weights` are.
+    #[serde(skip)]
     pub replicates: Vec<Replicates>,
+}
+
+/// Cores by the word that `--core` takes.
+mod core_by_word {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use simulated_core::Microarchitecture;
+
+    pub fn serialize<S: Serializer>(core: &Microarchitecture, serializer: S) -> Result<S::Ok, S::Error> {
+        core.word().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Microarchitecture, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        Microarchitecture::by_word(&word).ok_or_else(|| D::Error::custom("there is no such core"))
+    }
 }
 
 /// Weighs the bursts of a recording; `None` if it has none, or they were not started by a clock. `full_burst`: instructions of a

@@ -47,7 +47,7 @@ impl From<Flow> for AnalysedFlow {
 
 impl AnalysedFlow {
     /// `codes`: the code of each module of the recording that was read.
-    pub(super) fn of_recording(
+    pub(crate) fn of_recording(
         flow: Flow,
         indexes: HashMap<ModuleId, usize>,
         codes: &BTreeMap<ModuleId, Option<&Arc<AnalysedModule>>>,
@@ -92,6 +92,16 @@ impl AnalysedFlow {
     /// Which module of the flow a module of the recording is; `None` if it is none.
     pub(crate) fn index_of(&self, module: ModuleId) -> Option<usize> {
         self.indexes.get(&module).copied()
+    }
+
+    /// Says which module of the flow each module of an analysis is that was made of it.
+    pub(super) fn set_indexes(&mut self, indexes: HashMap<ModuleId, usize>) {
+        self.indexes = indexes;
+    }
+
+    /// Of each module of the recording, which of the flow it is.
+    pub(crate) fn indexes(&self) -> &HashMap<ModuleId, usize> {
+        &self.indexes
     }
 
     /// The flow without the code that it was analysed with.

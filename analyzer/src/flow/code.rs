@@ -25,7 +25,9 @@ impl AnalysedModule {
         let (mut ips, mut targets, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         for &(flow, module) in parts {
             let of = &flow.modules[module];
-            ips.extend(of.ranges.iter().map(|range| range.first));
+            // Ranges of exact counts begin where blocks do; of bursts, some begin where the burst did.
+            let firsts = if flow.seen > 0.0 { &mut ips } else { &mut targets };
+            firsts.extend(of.ranges.iter().map(|range| range.first));
             ips.extend(of.samples.iter().map(|sample| sample.at));
             sources.extend(of.branches.iter().map(|branch| branch.from));
             let branches = flow.modules.iter().flat_map(|module| &module.branches);

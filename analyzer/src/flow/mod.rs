@@ -9,6 +9,7 @@
 //! Unlike counts of blocks, a flow says which branch went where, and which blocks ran one after the other.
 
 mod analysed;
+mod as_analysis;
 pub(crate) mod balance;
 mod builder;
 mod code;
@@ -31,16 +32,18 @@ pub(crate) use comparison::base_name;
 pub use comparison::{BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
 pub use executed::{ExecutedCode, ExecutedModule, executed_modules};
 pub use merge::Merge;
-pub(crate) use of_recording::of_recording;
+pub(crate) use of_recording::{codes_of, of_recording};
 pub use source_lines::SourceLine;
 
 pub use formats::flow::{FlowDocumentError, LeftOut, SCHEMA};
+
+use serde::{Deserialize, Serialize};
 
 use crate::address::Svma;
 use crate::recording::Module;
 
 /// What ran. The same input gives the same flow, for any number of threads.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
     /// The counts are numbers of executions; otherwise they are only proportional to them (bursts of a clock) or to time (samples of
     /// a clock alone).
@@ -57,7 +60,7 @@ pub struct Flow {
 }
 
 /// What ran of one module.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModuleFlow {
     /// Its path, build id (of the file that was read, or else as recorded) and kind.
     pub module: Module,
@@ -76,7 +79,7 @@ pub struct ModuleFlow {
 ///
 /// Example: of `A: test; je C; B: nop; C: ret`, called 10 times and the branch taken 4 times, the ranges are `A..je` 4, `A..ret` 6
 /// and `C..ret` 4.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RangeCount {
     /// Address of the first instruction.
     pub first: Svma,
@@ -87,7 +90,7 @@ pub struct RangeCount {
 }
 
 /// Executions of a taken branch: a jump, call, return or system call.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BranchCount {
     /// Address of the branch instruction.
     pub from: Svma,
@@ -100,7 +103,7 @@ pub struct BranchCount {
 }
 
 /// A place in the code of any module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModuleAddress {
     /// The module, as an index in [`Flow::modules`].
     pub module: usize,
@@ -109,7 +112,7 @@ pub struct ModuleAddress {
 }
 
 /// Event-based samples at an instruction.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IpCount {
     /// Address of the instruction.
     pub at: Svma,

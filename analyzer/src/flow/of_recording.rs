@@ -20,15 +20,7 @@ pub(crate) fn of_recording(
 ) -> AnalysedFlow {
     let mut builder = FlowBuilder::default();
     builder.seen = located.streams as f64;
-    // Where a module was read, what comes after it are samples at addresses that are no code of it.
-    let mut codes: BTreeMap<ModuleId, Option<&Arc<AnalysedModule>>> = BTreeMap::new();
-    for counts in counted {
-        let code = match &counts.code {
-            Code::Read(code) => Some(code),
-            Code::Unread { .. } => None,
-        };
-        codes.entry(counts.module).or_insert(code);
-    }
+    let codes = codes_of(counted.iter());
     let mut indexes = HashMap::new();
     for (&id, code) in &codes {
         let mut module: Module = modules.get(id).clone();
@@ -55,6 +47,22 @@ pub(crate) fn of_recording(
     let (flow, places) = builder.finish_with_places(scale.executions);
     let indexes = indexes.into_iter().map(|(id, index)| (id, places[index])).collect();
     AnalysedFlow::of_recording(flow, indexes, &codes)
+}
+
+/// The code of each module, if it was read.
+pub(crate) fn codes_of<'a>(
+    counted: impl Iterator<Item = &'a ModuleCounts>,
+) -> BTreeMap<ModuleId, Option<&'a Arc<AnalysedModule>>> {
+    let mut codes = BTreeMap::new();
+    for counts in counted {
+        let code = match &counts.code {
+            Code::Read(code) => Some(code),
+            Code::Unread { .. } => None,
+        };
+        // Where a module was read, what comes after it are samples at addresses that are no code of it.
+        codes.entry(counts.module).or_insert(code);
+    }
+    codes
 }
 
 struct Maker<'a> {

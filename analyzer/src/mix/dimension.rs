@@ -48,6 +48,8 @@ enum Subject {
     Instruction,
     /// A place that debug information tells the source of.
     Source,
+    /// An instruction where it is.
+    Place,
 }
 
 dimensions! {
@@ -59,8 +61,14 @@ dimensions! {
     File: Source = "file",
     /// The line of the source, as `file:line`.
     Line: Source = "line",
+    /// The call that inlined the code, as `file:line`; `none` of what was not inlined.
+    InlinedAt: Source = "inlined-at",
     /// The innermost loop, as `function:line`, or `function@address` without debug information.
     Loop: Block = "loop",
+    /// How many loops it is in.
+    LoopDepth: Block = "loop-depth",
+    /// The branch instruction, by its place: `main+0x2a`; `none` of what is no branch.
+    BranchSite: Place = "branch-site",
     /// Path of the module, as recorded.
     Module: Block = "module",
     /// The process, as `pid:name`.
@@ -149,7 +157,17 @@ impl Dimension {
 
     /// Whether it tells instructions of one block apart.
     pub fn is_of_instruction(self) -> bool {
-        self.is_attribute() || self.is_of_source()
+        matches!(self.subject(), Subject::Instruction | Subject::Source | Subject::Place)
+    }
+
+    /// Whether loops tell it.
+    pub fn is_of_loops(self) -> bool {
+        matches!(self, Dimension::Loop | Dimension::LoopDepth)
+    }
+
+    /// Whether it tells processes, threads or phases apart.
+    pub fn is_of_task(self) -> bool {
+        self.subject() == Subject::Task
     }
 
     /// Whether an instruction has it wherever it is.

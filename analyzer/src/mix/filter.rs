@@ -62,7 +62,7 @@ impl Filter {
 
     /// Looks for the values among those that there are, and returns those that nothing has. A value that is no function's whole name, and has
     /// no `*`, stands for all functions that have it as their [bare name](bare_names).
-    pub(crate) fn resolve(&mut self, existing: &BTreeSet<String>) -> Vec<Unmatched> {
+    pub fn resolve(&mut self, existing: &BTreeSet<String>) -> Vec<Unmatched> {
         let unmatched = |value: String, is_comparison: bool| {
             let existing = existing.iter().cloned().collect();
             Unmatched { key: self.key.clone(), value, is_comparison, existing }

@@ -1,5 +1,7 @@
 //! Instruction mixes: block counts times instructions, as a pivot table.
 
+mod branches;
+mod calls;
 mod comparison;
 mod composition;
 mod dimension;
@@ -12,6 +14,8 @@ mod source;
 mod taxonomy;
 mod values;
 
+pub use branches::Taken;
+pub use calls::Calls;
 pub use comparison::ComparisonError;
 pub use composition::{Attribute, AttributeValue, Composition};
 pub use dimension::Dimension;
@@ -19,7 +23,7 @@ pub use filter::{Filter, FilterError, Unmatched};
 pub use function_name::bare_names;
 pub use key::{Key, UnknownKey};
 pub(crate) use pivot::mix_with_loops;
-pub use pivot::{Cell, Mix, MixError, NO_LOOP, Query, UNREADABLE, Uncertainty, mix};
+pub use pivot::{Cell, Mix, MixError, NO_LOOP, Query, Sum, UNREADABLE, Uncertainty, mix};
 pub use source::NO_SOURCE;
 pub use taxonomy::{Group, Problem, Taxonomies, Taxonomy, TaxonomyError};
 pub use values::Values;

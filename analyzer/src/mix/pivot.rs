@@ -1,17 +1,22 @@
 //! Counts added up by key.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
-use crate::Analysis;
-use crate::CountedModule;
+use iced_x86::{FlowControl, Instruction};
+
 use crate::address::Svma;
-use crate::annotate::LoopTable;
+use crate::annotate::{LoopTable, in_function};
 use crate::code::instructions;
 use crate::counting::{Code, GroupId};
+use crate::mix::branches::{Branches, Taken};
+use crate::mix::calls::Calls;
 use crate::mix::kind::Kind;
 use crate::mix::source::{Place, SourceOf, Sources};
+use crate::mix::values::NONE;
 use crate::mix::{Dimension, Filter, Key, Unmatched};
 use crate::uncertainty::{Design, Interval, Sampled};
+use crate::{Analysis, CountedBlock, CountedModule, GroupCount};
 
 /// What to break a mix down by.
 #[derive(Clone, Debug, Default)]
@@ -22,16 +27,28 @@ pub struct Query {
     pub columns: Vec<Key>,
     /// What to keep; all must hold.
     pub filters: Vec<Filter>,
+    /// Whether it is asked how often functions were called. It is known where branches were counted.
+    pub calls: bool,
+    /// Whether it is asked how often branches were taken. It is known where branches were counted, and not by process, thread or phase.
+    pub taken: bool,
     /// Threads that read debug information, where a key needs it; the result does not depend on them.
     pub threads: usize,
 }
 
 impl Query {
-    /// Whether any key is that of loops, which are found best with
-    /// [`Detail::Branches`](crate::counting::Detail::Branches).
+    /// All keys of rows, columns and filters.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.rows.iter().chain(&self.columns).chain(self.filters.iter().map(|filter| &filter.key))
+    }
+
+    /// Whether any key is of loops, which are found best with [`Detail::Branches`](crate::counting::Detail::Branches).
     pub fn asks_loops(&self) -> bool {
-        let keys = self.rows.iter().chain(&self.columns).chain(self.filters.iter().map(|filter| &filter.key));
-        keys.into_iter().any(|key| *key == Dimension::Loop)
+        self.keys().filter_map(Key::dimension).any(Dimension::is_of_loops)
+    }
+
+    /// Whether it matters where branches went.
+    pub fn needs_branches(&self) -> bool {
+        self.calls || self.taken || self.asks_loops()
     }
 }
 
@@ -46,6 +63,23 @@ pub struct Cell {
     pub count: f64,
     /// What that would be in the replicates.
     pub sampled: Sampled,
+    /// The samples and streams that it was made from. Those of a block are shared out evenly among its instructions.
+    pub samples: f64,
+    /// The branches among them that were taken, if the query asks for it.
+    pub taken: Taken,
+}
+
+/// The sum of some cells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sum {
+    /// Executed instructions.
+    pub count: f64,
+    /// What that would be in the replicates.
+    pub sampled: Sampled,
+    /// The samples and streams that it was made from.
+    pub samples: f64,
+    /// The branches among them that were taken, if the query asks for it.
+    pub taken: Taken,
 }
 
 /// A mix: who executed how many instructions of which kind.
@@ -55,10 +89,12 @@ pub struct Mix {
     pub cells: Vec<Cell>,
     /// Executed instructions that passed the filters.
     pub instructions: f64,
-    /// What that would be in the replicates.
-    pub sampled: Sampled,
+    /// All cells together.
+    pub all: Sum,
     /// What the replicates mean.
     pub design: Design,
+    /// How often functions were called, if the query asks for it.
+    pub calls: Calls,
     /// Values of filters that nothing has.
     pub unmatched: Vec<Unmatched>,
     /// What was damaged or missing in debug information, where it was read, in words.
@@ -76,16 +112,30 @@ pub struct Uncertainty {
 
 impl Mix {
     /// How uncertain the sum of these cells is.
-    pub fn uncertainty<'a>(&self, cells: impl Iterator<Item = &'a Cell>) -> Uncertainty {
-        let (mut count, mut sampled) = (0.0, Sampled::default());
-        for cell in cells {
-            count += cell.count;
-            sampled.add(&cell.sampled, 1.0);
-        }
+    pub fn uncertainty<'a>(&self, cells: impl IntoIterator<Item = &'a Cell>) -> Uncertainty {
+        self.uncertainty_within(&Sum::of(cells), &self.all)
+    }
+
+    /// How uncertain a sum and its share of another sum are.
+    pub fn uncertainty_within(&self, part: &Sum, whole: &Sum) -> Uncertainty {
         Uncertainty {
-            count: self.design.interval(count, &sampled),
-            share: self.design.share((count, &sampled), (self.instructions, &self.sampled)),
+            count: self.design.interval(part.count, &part.sampled),
+            share: self.design.share((part.count, &part.sampled), (whole.count, &whole.sampled)),
         }
+    }
+}
+
+impl Sum {
+    /// Of these cells.
+    pub fn of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Self {
+        let mut sum = Sum::default();
+        for cell in cells {
+            sum.count += cell.count;
+            sum.sampled.add(&cell.sampled, 1.0);
+            sum.samples += cell.samples;
+            sum.taken.add(cell.taken);
+        }
+        sum
     }
 }
 
@@ -159,7 +209,8 @@ pub(crate) fn mix_with_loops(analysis: &Analysis, query: &Query, loops: &LoopTab
     for filter in pivot.filters.iter_mut().filter(|filter| filter.key != Dimension::Function) {
         unmatched.extend(filter.resolve(&pivot.values.seen(&filter.key, &pivot.keys)));
     }
-    Ok(Mix { unmatched, notes: sources.notes(), ..pivot.finish(analysis.design) })
+    let calls = if query.calls { Calls::of(analysis) } else { Calls::default() };
+    Ok(Mix { unmatched, notes: sources.notes(), calls, ..pivot.finish(analysis.design) })
 }
 
 /// The names of all functions that ran.
@@ -186,7 +237,30 @@ struct Pivot<'a> {
     values: Values,
     /// The values of attributes, by kind of instruction.
     of_kinds: HashMap<Kind, Ids>,
-    sums: HashMap<Ids, (f64, Sampled)>,
+    sums: HashMap<Ids, Sum>,
+}
+
+/// What places in a block are called by, and what is known of them.
+struct Sites<'a> {
+    /// The name of the function, as a value.
+    function: u32,
+    branches: Branches<'a>,
+}
+
+impl Sites<'_> {
+    /// The branches that were taken there.
+    fn taken(&self, range: Range<Svma>) -> Taken {
+        self.branches.within(range)
+    }
+}
+
+/// Instructions of a block that have the same values of all keys.
+struct Part {
+    values: Ids,
+    /// How many they are.
+    instructions: f64,
+    /// The branches among them that were taken.
+    taken: Taken,
 }
 
 /// Interned values and, per place of a key, whether a value passes the filters on that key: of all values that there are.
@@ -223,48 +297,54 @@ impl Values {
 }
 
 impl Pivot<'_> {
-    fn add_module(&mut self, analysis: &Analysis, (place, module): (usize, &CountedModule), source: &SourceOf<'_>) {
+    fn add_module(&mut self, analysis: &Analysis, (at, module): (usize, &CountedModule), source: &SourceOf<'_>) {
         // Executions of each block by group, in order of blocks, so that every block is decoded once.
-        let mut counts: Vec<(u32, GroupId, f64, &Sampled)> = Vec::with_capacity(module.counts.sums.len());
-        module.for_each_group_count(&analysis.scale, |group, block, count, sampled| {
-            if count > 0.0 {
-                counts.push((block.index, group, count, sampled));
-            }
-        });
-        counts.sort_unstable_by_key(|(index, group, ..)| (*index, *group));
+        let mut counts: Vec<GroupCount<'_>> = module.group_counts(&analysis.scale).collect();
+        let branches = if self.query.taken { Branches::of(analysis, module) } else { Branches::default() };
+        let was_taken = |block: &CountedBlock| branches.within(block.start..block.end).count > 0.0;
+        counts.retain(|count| count.count > 0.0 || was_taken(count.block));
+        counts.sort_unstable_by_key(|count| (count.block.index, count.group));
+        let of_function = |key: &Key| *key == Dimension::Function || *key == Dimension::BranchSite;
+        let names_functions = self.keys.iter().any(of_function);
         let mut functions: HashMap<u32, u32> = HashMap::new();
-        let mut kinds: Vec<(Ids, f64)> = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
         let mut places: HashMap<Place, u32> = HashMap::new();
-        let mut blocks = module.blocks.iter();
-        for group_counts in counts.chunk_by(|a, b| a.0 == b.0) {
-            let Some(block) = blocks.find(|block| block.index == group_counts[0].0) else { return };
+        for group_counts in counts.chunk_by(|a, b| a.block.index == b.block.index) {
+            let block = group_counts[0].block;
+            let function = names_functions.then(|| {
+                *functions
+                    .entry(module.function_id(block.index))
+                    .or_insert_with(|| self.values.id(&module.function_name(block.index).unwrap_or(UNREADABLE.into())))
+            });
             let mut of_block: Ids = [0; MAX_KEYS];
             for (slot, key) in of_block.iter_mut().zip(&self.keys) {
                 *slot = match key.dimension() {
-                    Some(Dimension::Function) => {
-                        *functions.entry(module.function_id(block.index)).or_insert_with(|| {
-                            self.values.id(&module.function_name(block.index).unwrap_or(UNREADABLE.into()))
-                        })
-                    }
-                    Some(Dimension::Loop) => {
-                        let innermost = self.loops.innermost(place, block.index);
-                        let outside = if module.is_read() { NO_LOOP } else { UNREADABLE };
-                        self.values.id(innermost.map_or(outside, |one| &one.name))
-                    }
+                    Some(Dimension::Function) => function.unwrap_or_default(),
                     Some(Dimension::Module) => self.values.id(&analysis.modules.get(module.counts.module).path),
                     Some(Dimension::Chosen) => self.values.id(block.count.chosen.as_str()),
                     Some(Dimension::BlockLength) if module.is_read() => {
                         self.values.id(&block.size.instructions.to_string())
                     }
                     Some(Dimension::BlockLength) => self.values.id(UNREADABLE),
+                    Some(Dimension::Loop | Dimension::LoopDepth) if !module.is_read() => self.values.id(UNREADABLE),
+                    Some(Dimension::Loop) => {
+                        let innermost = self.loops.innermost(at, block.index);
+                        self.values.id(innermost.map_or(NO_LOOP, |one| &one.name))
+                    }
+                    Some(Dimension::LoopDepth) => {
+                        let depth = self.loops.innermost(at, block.index).map_or(0, |one| one.depth);
+                        self.values.id(&depth.to_string())
+                    }
                     _ => 0,
                 };
             }
-            self.kinds_of_instructions(module, block, of_block, &mut kinds, (source, &mut places));
-            for (_, group, count, sampled) in group_counts {
+            let sites = Sites { function: function.unwrap_or_default(), branches };
+            self.parts_of_block(module, block, (of_block, &sites), &mut parts, (source, &mut places));
+            for GroupCount { group, count, samples, sampled, .. } in group_counts {
                 let of_group = self.with_group(analysis, *group);
-                for (kind, times) in &kinds {
-                    let mut cell = *kind;
+                let samples_of_each = *samples as f64 / block.size.instructions.max(1.0);
+                for Part { values, instructions, taken } in &parts {
+                    let mut cell = *values;
                     for (slot, value) in cell.iter_mut().zip(&of_group) {
                         if let Some(value) = value {
                             *slot = *value;
@@ -272,9 +352,11 @@ impl Pivot<'_> {
                     }
                     if self.passes(&cell) {
                         cell[self.shown..].fill(0);
-                        let (sum, sampled_sum) = self.sums.entry(cell).or_default();
-                        *sum += times * count;
-                        sampled_sum.add(sampled, *times);
+                        let sum = self.sums.entry(cell).or_default();
+                        sum.count += instructions * count;
+                        sum.sampled.add(sampled, *instructions);
+                        sum.samples += instructions * samples_of_each;
+                        sum.taken.add(*taken);
                     }
                 }
             }
@@ -297,48 +379,71 @@ impl Pivot<'_> {
         places
     }
 
-    /// The different kinds of instructions in a block, and how many there are of each.
-    fn kinds_of_instructions(
+    /// The instructions of a block, those with the same values together.
+    fn parts_of_block(
         &mut self,
         module: &CountedModule,
-        block: &crate::CountedBlock,
-        of_block: Ids,
-        kinds: &mut Vec<(Ids, f64)>,
+        block: &CountedBlock,
+        (of_block, sites): (Ids, &Sites<'_>),
+        parts: &mut Vec<Part>,
         (source, places): (&SourceOf<'_>, &mut HashMap<Place, u32>),
     ) {
-        kinds.clear();
+        parts.clear();
+        let mut whole = Part {
+            values: of_block,
+            instructions: block.size.instructions,
+            taken: sites.taken(block.start..block.end),
+        };
         let asks_instructions = self.keys.iter().any(|key| key.is_of_instruction());
         let Code::Read(code) = &module.counts.code else {
-            let mut key = of_block;
-            for (slot, dimension) in key.iter_mut().zip(&self.keys) {
+            for (slot, dimension) in whole.values.iter_mut().zip(&self.keys) {
                 if dimension.is_of_instruction() {
                     *slot = self.values.id(UNREADABLE);
                 }
             }
-            kinds.push((key, block.size.instructions));
+            parts.push(whole);
             return;
         };
         if !asks_instructions {
-            kinds.push((of_block, block.size.instructions));
+            parts.push(whole);
             return;
         }
         for instruction in instructions(&code.binary.image, &code.blocks.blocks()[block.index as usize]) {
             let of_kind = self.of_kind(Kind::of(&instruction, self.with_form));
-            let mut key = of_block;
-            for ((slot, dimension), attribute) in key.iter_mut().zip(&self.keys).zip(of_kind) {
-                if dimension.is_attribute() {
-                    *slot = attribute;
-                } else if let Some(dimension) = dimension.dimension().filter(|dimension| dimension.is_of_source()) {
-                    let address = Svma(instruction.ip());
-                    let place = source.place(dimension, address);
-                    *slot = *places.entry(place).or_insert_with(|| self.values.id(&source.value(place, address)));
+            let mut values = of_block;
+            let address = Svma(instruction.ip());
+            for ((slot, key), attribute) in values.iter_mut().zip(&self.keys).zip(of_kind) {
+                match key.dimension() {
+                    _ if key.is_attribute() => *slot = attribute,
+                    Some(Dimension::BranchSite) => {
+                        let site = self.site(&instruction, module.function_symbol(block.index), sites.function);
+                        *slot = self.values.id(&site);
+                    }
+                    Some(dimension) if dimension.is_of_source() => {
+                        let place = source.place(dimension, address);
+                        *slot = *places.entry(place).or_insert_with(|| self.values.id(&source.value(place, address)));
+                    }
+                    _ => {}
                 }
             }
-            match kinds.iter_mut().find(|(other, _)| *other == key) {
-                Some((_, times)) => *times += 1.0,
-                None => kinds.push((key, 1.0)),
+            let taken = sites.taken(address..Svma(instruction.next_ip()));
+            match parts.iter_mut().find(|other| other.values == values) {
+                Some(part) => {
+                    part.instructions += 1.0;
+                    part.taken.add(taken);
+                }
+                None => parts.push(Part { values, instructions: 1.0, taken }),
             }
         }
+    }
+
+    /// Where a branch is: `main+0x2a`; `none` of what is no branch.
+    fn site(&self, instruction: &Instruction, symbol: Option<Svma>, function: u32) -> String {
+        if instruction.flow_control() == FlowControl::Next {
+            return NONE.to_owned();
+        }
+        let symbol = symbol.map_or(instruction.ip(), |symbol| symbol.0);
+        in_function(&self.values.texts[function as usize], instruction.ip().wrapping_sub(symbol) as i64)
     }
 
     /// The values of the attributes, in their places.
@@ -367,11 +472,13 @@ impl Pivot<'_> {
         let mut cells: Vec<Cell> = self
             .sums
             .iter()
-            .map(|(key, (count, sampled))| Cell {
+            .map(|(key, sum)| Cell {
                 row: key[..rows].iter().map(text).collect(),
                 column: key[rows..self.shown].iter().map(text).collect(),
-                count: *count,
-                sampled: sampled.clone(),
+                count: sum.count,
+                sampled: sum.sampled.clone(),
+                samples: sum.samples,
+                taken: sum.taken,
             })
             .collect();
         cells.sort_by(|a, b| (&a.row, &a.column).cmp(&(&b.row, &b.column)));
@@ -385,8 +492,7 @@ impl Pivot<'_> {
             let (a_total, b_total) = (row_totals[&a.row], row_totals[&b.row]);
             b_total.total_cmp(&a_total).then_with(|| (&a.row, &a.column).cmp(&(&b.row, &b.column)))
         });
-        let mut sampled = Sampled::default();
-        cells.iter().for_each(|cell| sampled.add(&cell.sampled, 1.0));
-        Mix { cells, instructions, sampled, design, unmatched: Vec::new(), notes: Vec::new() }
+        let all = Sum { count: instructions, ..Sum::of(&cells) };
+        Mix { cells, instructions, all, design, calls: Calls::default(), unmatched: Vec::new(), notes: Vec::new() }
     }
 }

@@ -6,8 +6,9 @@ use crate::Analysis;
 use crate::CountedModule;
 use crate::address::Svma;
 use crate::counting::Code;
-use crate::lines::{FileId, SourceIndex, joined, short_names};
+use crate::lines::{FileId, Position, SourceIndex, joined, short_names};
 use crate::mix::Dimension;
+use crate::mix::values::NONE;
 use crate::recording::ModuleId;
 
 /// Value of keys of the source where no debug information names any.
@@ -60,6 +61,8 @@ pub(super) struct SourceOf<'a> {
 pub(super) enum Place {
     None,
     Line(FileId, u32),
+    /// Debug information says that it was not inlined.
+    NotInlined,
     File(FileId),
     /// Index of a function of the source.
     Function(u32),
@@ -72,10 +75,13 @@ impl SourceOf<'_> {
             return Place::None;
         };
         let has_name = index.file(span.position.file).is_some();
+        let line = |at: Position| match index.file(at.file) {
+            Some(_) if at.line > 0 => Place::Line(at.file, at.line),
+            _ => Place::None,
+        };
         match key {
-            Dimension::Line if has_name && span.position.line > 0 => {
-                Place::Line(span.position.file, span.position.line)
-            }
+            Dimension::Line => line(span.position),
+            Dimension::InlinedAt => index.frames(span).nth(1).map_or(Place::NotInlined, |(_, call)| line(call)),
             Dimension::File if has_name => Place::File(span.position.file),
             Dimension::SourceFunction => Place::Function(index.scope(span.scope).function),
             _ => Place::None,
@@ -86,6 +92,7 @@ impl SourceOf<'_> {
     pub fn value(&self, place: Place, address: Svma) -> String {
         let value = self.index.and_then(|index| match place {
             Place::None => None,
+            Place::NotInlined => Some(NONE.to_owned()),
             Place::Line(file, line) => Some(format!("{}:{line}", self.name(index, file)?)),
             Place::File(file) => self.name(index, file).map(str::to_owned),
             Place::Function(_) => index.function(index.scope(index.at(address)?.scope)).demangled(),

@@ -38,7 +38,7 @@ impl Dimension {
             Dimension::ImmediateSize => listed(&[NONE, "8", "16", "32", "64"]),
             Dimension::OperandSize => Values::Numbers(&[NONE]),
             Dimension::BytesRead | Dimension::BytesWritten => Values::Numbers(&[UNKNOWN]),
-            Dimension::Length | Dimension::BlockLength => Values::Numbers(&[]),
+            Dimension::Length | Dimension::BlockLength | Dimension::LoopDepth => Values::Numbers(&[]),
             Dimension::Memory => words(MemoryAccess::ALL, MemoryAccess::as_str),
             Dimension::AddressMode => words(AddressMode::ALL, AddressMode::as_str),
             Dimension::Branch => words(BranchKind::ALL, BranchKind::as_str),
@@ -52,7 +52,9 @@ impl Dimension {
             | Dimension::SourceFunction
             | Dimension::File
             | Dimension::Line
+            | Dimension::InlinedAt
             | Dimension::Loop
+            | Dimension::BranchSite
             | Dimension::Module
             | Dimension::Process
             | Dimension::Thread

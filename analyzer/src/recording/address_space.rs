@@ -2,9 +2,10 @@
 
 use crate::address::Avma;
 use rpds::RedBlackTreeMapSync;
+use serde::{Deserialize, Serialize};
 
 /// Index of a module in the recording's [`ModuleTable`](crate::recording::ModuleTable).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModuleId(pub u32);
 
 /// Where the kernel's half of an address space begins.

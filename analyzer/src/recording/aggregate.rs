@@ -26,15 +26,24 @@ use formats::burst_data::DataUses;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use perfdata::{Avma, Branch, BranchStack};
+use serde::{Deserialize, Serialize};
 
 use crate::recording::{BurstPath, BurstPiece, Context, ContextId, Cuts, Starts};
 use crate::uncertainty::{Slice, SliceSums};
 
 /// Fixed-point number of executions, in units of 2^-32, so that sums do not depend on their order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Weight(pub u128);
 
 impl Weight {
+    /// One execution.
+    pub const ONE: f64 = 4_294_967_296.0;
+
+    /// So many executions, to the nearest 2^-32.
+    pub fn of_executions(count: f64) -> Self {
+        Weight((count * Self::ONE).round() as u128)
+    }
+
     /// What one stream of a stack with `streams` streams stands for when the stack was taken every `period` branches:
     /// HBBP's 1/(N-1), times the period.
     pub fn of_stream(period: u64, streams: u64) -> Self {
@@ -49,7 +58,7 @@ impl Weight {
 
     /// As a floating-point number of executions.
     pub fn to_f64(self) -> f64 {
-        self.0 as f64 / 4_294_967_296.0
+        self.0 as f64 / Self::ONE
     }
 
     /// So many times as much, to the nearest 2^-32.
@@ -110,7 +119,7 @@ impl StreamHits {
 }
 
 /// What was left out of the stacks or is odd about them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackStatistics {
     /// Stacks with at least one branch.
     pub stacks: u64,

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use perfdata::{BranchSampleType, EventDescription, SampleFormat};
+use serde::{Deserialize, Serialize};
 
 /// What one tick of an event's counter stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum EventKind {
     /// Instructions retired: EBS counts are executions.
     Instructions,

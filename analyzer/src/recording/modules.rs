@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::build_id::BuildId;
 use crate::recording::ModuleId;
 
 /// What a module is, told from its recorded name alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ModuleKind {
     /// An ELF file with a path.
     File,
@@ -28,7 +30,7 @@ impl ModuleKind {
 }
 
 /// A module as recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Module {
     /// The recorded path or name.
     pub path: String,
@@ -53,9 +55,11 @@ pub const UNKNOWN: &str = "[unknown]";
 pub const GUEST: &str = "[guest]";
 
 /// All modules of a recording; the same path with the same build id is one module.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ModuleTable {
     modules: Vec<Module>,
+    /// Only while a recording is read.
+    #[serde(skip)]
     ids: HashMap<(Vec<u8>, Option<BuildId>), ModuleId>,
 }
 

@@ -13,6 +13,7 @@ use formats::phase_mark::PhaseMark;
 use perfdata::{
     Avma, Chunk, CpuMode, Error, EventDescription, MappedFile, Mmap, RawRecord, Record, RecordType, Recording, Sample,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::progress::{Progress, Step};
 use crate::recording::{
@@ -62,7 +63,7 @@ pub struct Tasks {
 }
 
 /// What a recording held, and what of it was lost or could not be used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCounts {
     /// How many records of each type there are.
     pub by_type: BTreeMap<RecordType, u64>,

@@ -5,11 +5,12 @@ use std::ops::Range;
 use formats::metadata::Metadata;
 use model::SourcePair;
 use perfdata::{Avma, BranchSampleType, EventDescription, SampleFormat};
+use serde::{Deserialize, Serialize};
 
 use crate::recording::{BurstUnit, EventKind, StackUse, Vendor, burst_unit, is_simulated};
 
 /// The events of one source: all of one kind, so that their sums have one unit (hybrid machines have one event per PMU).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceEvents {
     /// Indexes of the events in the recording.
     pub events: Vec<usize>,
@@ -36,7 +37,7 @@ impl SourceEvents {
 }
 
 /// The sources of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
     /// Whose instruction pointers are used.
     pub ebs: Option<SourceEvents>,

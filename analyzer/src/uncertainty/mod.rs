@@ -28,7 +28,7 @@ pub(crate) use cost_errors::CostErrors;
 pub use interval::Interval;
 pub use replicates::{COSTS, Replicates};
 pub use rows::{Counted, RowName, Rows, Side, change_error, width_of_many};
-pub use sampled::{Design, Sampled};
+pub use sampled::{CountKind, Design, Sampled};
 pub(crate) use sampled::{Resampling, made_up};
 pub use slice_sums::SliceSums;
 pub use slices::{SLICES, Slice, SliceSet, Slicing};

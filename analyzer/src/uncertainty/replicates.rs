@@ -1,5 +1,7 @@
 //! What a sum would be if a slice were missing, or code cost something else.
 
+use serde::{Deserialize, Serialize};
+
 use crate::uncertainty::{SLICES, Slice};
 
 /// How many replicates have other costs of code.
@@ -8,8 +10,24 @@ pub const COSTS: usize = 20;
 const ALL: usize = SLICES + COSTS;
 
 /// A value in each replicate: first without each slice, in place of which the others count more, then with other costs of code.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "Parts", from = "Parts")]
 pub struct Replicates([f64; ALL]);
+
+/// The two kinds of replicates: `serde` has no arrays as long as both together.
+type Parts = ([f64; SLICES], [f64; COSTS]);
+
+impl From<Parts> for Replicates {
+    fn from((slices, costs): Parts) -> Self {
+        Replicates(std::array::from_fn(|index| *slices.get(index).unwrap_or_else(|| &costs[index - SLICES])))
+    }
+}
+
+impl From<Replicates> for Parts {
+    fn from(Replicates(all): Replicates) -> Self {
+        (std::array::from_fn(|index| all[index]), std::array::from_fn(|index| all[SLICES + index]))
+    }
+}
 
 impl Default for Replicates {
     fn default() -> Self {

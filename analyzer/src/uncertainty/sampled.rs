@@ -1,11 +1,13 @@
 //! Counts with their replicates, and what follows from these.
 
+use serde::{Deserialize, Serialize};
+
 use crate::counting::{CountScale, ModuleCounts};
 use crate::uncertainty::interval::{NORMAL, rare, student, unseen};
 use crate::uncertainty::{COSTS, Interval, Replicates, SLICES, Slice, SliceSet, SliceSums};
 
 /// What a count would be in each replicate, and the slices of the recording that it was seen in.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampled {
     /// In the unit of the count.
     pub replicates: Replicates,
@@ -21,9 +23,36 @@ impl Sampled {
     }
 }
 
-/// How the replicates of an analysis are made: what their differences mean.
+/// What counts are, as far as their uncertainty goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CountKind {
+    /// Estimates from a recording, with replicates.
+    #[default]
+    Sampled,
+    /// Exact.
+    Exact,
+    /// Estimates, and it is not known how good they are.
+    Unknown,
+}
+
+impl CountKind {
+    /// The interval of everything, where replicates do not tell.
+    fn interval(self) -> Option<Interval> {
+        let width = match self {
+            CountKind::Sampled => return None,
+            CountKind::Exact => Some(0.0),
+            CountKind::Unknown => None,
+        };
+        Some(Interval { half_width: width, by_chance: width, rests_on_little: false })
+    }
+}
+
+/// How the replicates of an analysis are made: what their differences mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
+    /// What the counts are. What is kept is of recordings.
+    #[serde(skip)]
+    pub kind: CountKind,
     /// The slices that have any bursts, or samples.
     pub slices: SliceSet,
     /// How many bursts, or samples, counts rest on.
@@ -35,6 +64,9 @@ impl Design {
     /// Variance Estimation", chapter 4): with n slices, (n - 1) / n times the sum of the squared differences. What was seen in few slices is
     /// at least as uncertain as a count of rare events. The variance by wrong costs is the mean of the squared differences.
     pub fn interval(&self, value: f64, sampled: &Sampled) -> Interval {
+        if let Some(interval) = self.kind.interval() {
+            return interval;
+        }
         let slices = self.slices.len();
         let rests_on_little = sampled.seen.len() < Interval::FEW;
         let Some(deviations) = student(slices) else {
@@ -52,6 +84,9 @@ impl Design {
     /// The interval of the share that a part has of a whole. Both come with their values. It is at least what code that was never seen can
     /// take away from it.
     pub fn share(&self, part: (f64, &Sampled), whole: (f64, &Sampled)) -> Interval {
+        if let Some(interval) = self.kind.interval() {
+            return interval;
+        }
         let replicates = part.1.replicates.zip(&whole.1.replicates, ratio);
         let value = ratio(part.0, whole.0);
         let interval = self.interval(value, &Sampled { replicates, seen: part.1.seen });
@@ -198,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_was_only_ever_of_one_kind_is_that_for_certain() {
-        let design = Design { slices: sampled(0.0, SLICES).seen, observations: 1_000_000 };
+        let design = Design { slices: sampled(0.0, SLICES).seen, observations: 1_000_000, ..Design::default() };
         let width = |part: (f64, usize), rest: (f64, usize)| {
             let interval = design.part((part.0, &sampled(part.0, part.1)), (rest.0, &sampled(rest.0, rest.1)));
             (interval.half_width.unwrap(), interval.rests_on_little)

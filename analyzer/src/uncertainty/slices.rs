@@ -11,6 +11,8 @@
 
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
+
 /// How many slices there are.
 pub const SLICES: usize = 20;
 
@@ -31,7 +33,7 @@ impl Slice {
 }
 
 /// Some of the slices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceSet(u32);
 
 impl SliceSet {

@@ -64,6 +64,7 @@ pub fn vectorization(analysis: &Analysis, query: &Query) -> Result<Vectorization
         columns: said.chain([Dimension::Element, Dimension::Width].map(Key::from)).collect(),
         filters: query.filters.clone(),
         threads: query.threads,
+        ..mix::Query::default()
     };
     let loops = if of_mix.asks_loops() { LoopTable::of(analysis, query.threads) } else { LoopTable::default() };
     let path = |one: &LoopPlace| &analysis.modules.get(analysis.counted[one.module].counts.module).path;

@@ -7,7 +7,7 @@ use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Inlined, Seen, Sourc
 
 use super::listing::{Line, Listing};
 use super::margin::{At, Margin};
-use super::{Report, notes};
+use super::{Annotated, notes};
 use crate::output::{Role, count, rounded, share_cells};
 
 /// What the share of a block must be to be marked: that of all instructions, 0 to 1.
@@ -15,8 +15,8 @@ const HOT: f64 = 0.1;
 const WARM: f64 = 0.01;
 
 /// The code of a function, with the lines of the source that it comes from where these are wanted.
-pub fn listing(report: &Report<'_>, function: &AnnotatedFunction, texts: &mut SourceTexts) -> Listing {
-    let has_both = report.analysis.sources.ebs.is_some() && report.analysis.sources.lbr.is_some();
+pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut SourceTexts) -> Listing {
+    let has_both = of.analysis.sources.ebs.is_some() && of.analysis.sources.lbr.is_some();
     let has_bias = function.blocks.iter().filter_map(|block| block.count).any(|count| count.bias);
     let mut titles = vec!["share", "±", "count"];
     if has_both {
@@ -35,8 +35,8 @@ pub fn listing(report: &Report<'_>, function: &AnnotatedFunction, texts: &mut So
         }
         let mut of_block: Vec<Line> = header(function, index, block).into_iter().collect();
         for (at, instruction) in block.instructions.iter().enumerate() {
-            if report.has_source {
-                of_block.extend(source_lines(report, function, before, instruction.address, texts));
+            if of.has_source {
+                of_block.extend(source_lines(of, function, before, instruction.address, texts));
                 before = Some(instruction.address);
             }
             let is_first = at == 0;
@@ -45,8 +45,9 @@ pub fn listing(report: &Report<'_>, function: &AnnotatedFunction, texts: &mut So
             let branch = notes::of_branch(function, block).filter(|_| is_last);
             let said: Vec<String> = [other, branch].into_iter().flatten().collect();
             of_block.push(Line {
-                cells: if is_first { cells(report, block, has_both, has_bias) } else { Vec::new() },
-                heat: heat(report, block),
+                cells: if is_first { cells(of, block, has_both, has_bias) } else { Vec::new() },
+                heat: heat(of, block),
+                address: Some(instruction.address),
                 body: format!("  {:>digits$x}  {}", instruction.address.0, instruction.text),
                 role: if is_seen(block) { Role::Plain } else { Role::Dim },
                 note: if said.is_empty() { String::new() } else { format!("; {}", said.join("; ")) },
@@ -84,23 +85,30 @@ fn header(function: &AnnotatedFunction, index: usize, block: &AnnotatedBlock) ->
     Some(Line { body: notes::of_loop(headed), role: Role::Drawn, ..Line::default() })
 }
 
-fn heat(report: &Report<'_>, block: &AnnotatedBlock) -> Role {
-    match report.share(block.executed()) {
-        HOT.. => Role::Hot,
-        WARM.. => Role::Warm,
-        _ if block.seen == Seen::Counted => Role::Plain,
-        _ => Role::Dim,
+fn heat(of: &Annotated<'_>, block: &AnnotatedBlock) -> Role {
+    match heat_of_share(of.share(block.executed())) {
+        Role::Plain if block.seen != Seen::Counted => Role::Dim,
+        heat => heat,
     }
 }
 
-fn cells(report: &Report<'_>, block: &AnnotatedBlock, has_both: bool, has_bias: bool) -> Vec<String> {
+/// How hot code is that has this share of all instructions, 0 to 1.
+pub fn heat_of_share(share: f64) -> Role {
+    match share {
+        HOT.. => Role::Hot,
+        WARM.. => Role::Warm,
+        _ => Role::Plain,
+    }
+}
+
+fn cells(of: &Annotated<'_>, block: &AnnotatedBlock, has_both: bool, has_bias: bool) -> Vec<String> {
     let Some(counted) = block.count.filter(|_| is_seen(block)) else {
         let why = if block.seen == Seen::Padding { "padding" } else { "not seen" };
         return vec![String::new(), String::new(), why.into()];
     };
     let shown = |value: f64| count(rounded(value, block.count_interval));
     let mut cells = match block.seen {
-        Seen::Counted => share_cells(block.executed(), report.instructions, block.share_interval).to_vec(),
+        Seen::Counted => share_cells(block.executed(), of.instructions, block.share_interval).to_vec(),
         _ => vec![String::new(), String::new()],
     };
     cells.push(shown(counted.count));
@@ -123,33 +131,32 @@ fn not_readable(gap: &Range<Svma>) -> Line {
 
 /// What was inlined where, and the line, where they are others than before.
 fn source_lines(
-    report: &Report<'_>,
+    of: &Annotated<'_>,
     function: &AnnotatedFunction,
     before: Option<Svma>,
     at: Svma,
     texts: &mut SourceTexts,
 ) -> Vec<Line> {
-    let annotation = report.annotation;
+    let annotation = of.annotation;
     let begun = annotation.begun(function, before, at);
     let place = annotation.place(function, at);
     let place_before = before.and_then(|before| annotation.place(function, before));
-    let line =
-        place.filter(|_| !begun.is_empty() || place != place_before).map(|place| source_line(report, place, texts));
-    let bodies = begun.iter().map(|begun| inlined(report, begun)).chain(line);
+    let line = place.filter(|_| !begun.is_empty() || place != place_before).map(|place| source_line(of, place, texts));
+    let bodies = begun.iter().map(|begun| inlined(of, begun)).chain(line);
     bodies.map(|body| Line { body, role: Role::Source, ..Line::default() }).collect()
 }
 
-fn inlined(report: &Report<'_>, inlined: &Inlined<'_>) -> String {
-    let at = inlined.at.map_or(String::new(), |at| format!(", called in {}", name(report, at)));
+fn inlined(of: &Annotated<'_>, inlined: &Inlined<'_>) -> String {
+    let at = inlined.at.map_or(String::new(), |at| format!(", called in {}", name(of, at)));
     format!("inlined: {}{at}", inlined.function.as_deref().unwrap_or("a function without a name"))
 }
 
-fn source_line(report: &Report<'_>, place: SourcePlace<'_>, texts: &mut SourceTexts) -> String {
+fn source_line(of: &Annotated<'_>, place: SourcePlace<'_>, texts: &mut SourceTexts) -> String {
     let text = texts.line(place.path, place.line).map_or(String::new(), |text| format!("  {text}"));
-    format!("{}{}", name(report, place), text.replace('\t', " "))
+    format!("{}{}", name(of, place), text.replace('\t', " "))
 }
 
 /// A place as `loop.c:12`.
-fn name(report: &Report<'_>, place: SourcePlace<'_>) -> String {
-    format!("{}:{}", report.annotation.short_name(place.path), place.line)
+fn name(of: &Annotated<'_>, place: SourcePlace<'_>) -> String {
+    format!("{}:{}", of.annotation.short_name(place.path), place.line)
 }

@@ -39,7 +39,7 @@ const TITLES: [&str; 24] = [
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record(TITLES)?;
-    for function in &report.annotation.functions {
+    for function in &report.of.annotation.functions {
         let mut before = None;
         for (index, block) in function.blocks.iter().enumerate() {
             for instruction in &block.instructions {
@@ -63,8 +63,8 @@ fn row(
     instruction: &AnnotatedInstruction,
     before: Option<Svma>,
 ) -> [String; TITLES.len()] {
-    let place = report.annotation.place(function, instruction.address);
-    let begun = report.annotation.begun(function, before, instruction.address);
+    let place = report.of.annotation.place(function, instruction.address);
+    let begun = report.of.annotation.begun(function, before, instruction.address);
     let names: Vec<&str> = begun.iter().map(|inlined| inlined.function.as_deref().unwrap_or_default()).collect();
     let is_first = block.instructions.first().is_some_and(|first| first.address == instruction.address);
     let is_last = block.instructions.last().is_some_and(|last| last.address == instruction.address);
@@ -80,7 +80,7 @@ fn row(
         }
     });
     [
-        report.module(function).to_owned(),
+        report.of.module(function).to_owned(),
         function.name.clone(),
         block.start.to_string(),
         instruction.address.to_string(),
@@ -88,7 +88,7 @@ fn row(
         word(block.seen).to_owned(),
         text(block.count.map(|counted| counted.count)),
         text(block.count_interval.half_width),
-        text(block.count.map(|_| report.share(block.executed()))),
+        text(block.count.map(|_| report.of.share(block.executed()))),
         text(block.share_interval.half_width),
         block.share_interval.rests_on_little.to_string(),
         text(block.count.map(|count| count.ebs)),

@@ -12,13 +12,13 @@ use super::{Report, word};
 
 /// Prints the document.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    let functions: Vec<Value> = report.annotation.functions.iter().map(|of| function(report, of)).collect();
+    let functions: Vec<Value> = report.of.annotation.functions.iter().map(|of| function(report, of)).collect();
     let document = json!({
         "schema": "hbbp-annotate/1",
         "source": report.head.source,
-        "instructions": report.instructions,
+        "instructions": report.of.instructions,
         "head": report.head,
-        "lacks": report.annotation.lacks,
+        "lacks": report.of.annotation.lacks,
         "functions": functions,
     });
     serde_json::to_writer(&mut *out, &document)?;
@@ -31,16 +31,16 @@ fn function(report: &Report<'_>, function: &AnnotatedFunction) -> Value {
     let blocks: Value = function.blocks.iter().map(|of| block(report, function, of, &mut before)).collect();
     json!({
         "name": function.name,
-        "module": report.module(function),
+        "module": report.of.module(function),
         "start": function.start,
         "executed": function.executed,
         "executed_error": function.executed_interval.half_width,
-        "share": report.share(function.executed),
+        "share": report.of.share(function.executed),
         "share_error": function.share_interval.half_width,
         "rests_on_little": function.share_interval.rests_on_little,
         "time_share": function.time.map(|time| time.share),
         "time_share_error": function.time.map(|time| time.error),
-        "time_per_instruction": report.time_per_instruction(function),
+        "time_per_instruction": report.of.time_per_instruction(function),
         "calls": function.calls,
         "blocks": blocks,
         "not_readable": function.unreadable.iter().map(gap).collect::<Value>(),
@@ -61,7 +61,7 @@ fn block(
         "seen": word(block.seen),
         "count": block.count.map(|count| count.count),
         "count_error": block.count_interval.half_width,
-        "share": block.count.map(|_| report.share(block.executed())),
+        "share": block.count.map(|_| report.of.share(block.executed())),
         "share_error": block.share_interval.half_width,
         "rests_on_little": block.share_interval.rests_on_little,
         "ebs": block.count.map(|count| count.ebs),
@@ -87,11 +87,11 @@ fn instruction(
     before: Option<Svma>,
 ) -> Value {
     let mut value = json!({"address": instruction.address, "text": instruction.text});
-    if let Some(members) = value.as_object_mut().filter(|_| report.has_source) {
-        let place = report.annotation.place(function, instruction.address);
+    if let Some(members) = value.as_object_mut().filter(|_| report.of.has_source) {
+        let place = report.of.annotation.place(function, instruction.address);
         members.insert("file".into(), place.map(|place| place.path).into());
         members.insert("line".into(), place.map(|place| place.line).into());
-        let begun = report.annotation.begun(function, before, instruction.address);
+        let begun = report.of.annotation.begun(function, before, instruction.address);
         members.insert("inlined".into(), begun.iter().map(inlined).collect());
     }
     value

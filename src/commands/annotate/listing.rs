@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use analyzer::address::Svma;
 use unicode_width::UnicodeWidthStr;
 
 use crate::output::{Colours, Role, cut, printable};
@@ -27,7 +28,12 @@ pub struct Line {
     pub role: Role,
     /// What is said of it: after it, or below where there is no room.
     pub note: String,
+    /// Where the instruction is, if the line is one.
+    pub address: Option<Svma>,
 }
+
+/// A line as it is shown: its parts, from the left, and what they are.
+pub type Shown = Vec<(Role, String)>;
 
 /// Lines under titles. The body may be of any width, and is cut where it does not fit.
 pub struct Listing {
@@ -50,6 +56,17 @@ struct Layout {
 impl Listing {
     /// Prints it, cut to `width` columns where there is a limit.
     pub fn print(&self, out: &mut dyn Write, width: Option<usize>, colours: Colours) -> std::io::Result<()> {
+        let (titles, lines) = self.shown(width);
+        for line in std::iter::once(titles).chain(lines.flat_map(|(_, shown)| shown)) {
+            let painted: String = line.iter().map(|(role, part)| colours.paint(*role, part)).collect();
+            writeln!(out, "{painted}")?;
+        }
+        Ok(())
+    }
+
+    /// The titles, and each line with what is shown of it: one line, or two where its note has no room beside it. Nothing is wider than `width`
+    /// columns where there is a limit.
+    pub fn shown(&self, width: Option<usize>) -> (Shown, impl Iterator<Item = (&Line, Vec<Shown>)>) {
         let layout = self.layout(width);
         let titles = Line {
             cells: self.titles.iter().map(|title| (*title).to_owned()).collect(),
@@ -57,8 +74,8 @@ impl Listing {
             heat: Role::Dim,
             ..Line::default()
         };
-        layout.print(&titles, out, colours)?;
-        self.lines.iter().try_for_each(|line| layout.print(line, out, colours))
+        let titles = layout.shown(&titles).into_iter().next().unwrap_or_default();
+        (titles, self.lines.iter().map(move |line| (line, layout.shown(line))))
     }
 
     fn layout(&self, width: Option<usize>) -> Layout {
@@ -81,7 +98,7 @@ impl Listing {
 }
 
 impl Layout {
-    fn print(&self, line: &Line, out: &mut dyn Write, colours: Colours) -> std::io::Result<()> {
+    fn shown(&self, line: &Line) -> Vec<Shown> {
         let mut before = String::new();
         for column in &self.shown {
             let cell = line.cells.get(*column).map_or("", String::as_str);
@@ -91,28 +108,23 @@ impl Layout {
         }
         let (body, note) = (printable(&line.body), printable(&line.note));
         let is_beside = note.is_empty() || self.body.is_none_or(|most| body.width() + GAP.len() + note.width() <= most);
-        let mut write = |before: &str, body: &str, note: &str| {
+        let parts = |before: String, body: &str, note: &str| {
             let bars = format!("{}{}", line.bars, " ".repeat(self.bars.saturating_sub(line.bars.width())));
             let note = if note.is_empty() { String::new() } else { self.cut(note) };
             // Below the body, it begins where that does.
             let gap = if body.is_empty() || note.is_empty() { "" } else { GAP };
             let body = format!("{}{gap}", self.cut(body));
-            let mut parts =
-                [(line.heat, before), (Role::Drawn, &bars), (line.role, &body), (Role::Dim, &note)].to_vec();
+            let mut parts = vec![(line.heat, before), (Role::Drawn, bars), (line.role, body), (Role::Dim, note)];
             while parts.pop_if(|(_, part)| part.trim().is_empty()).is_some() {}
-            let last = parts.len();
-            let painted = parts
-                .into_iter()
-                .enumerate()
-                .map(|(at, (role, part))| colours.paint(role, if at + 1 == last { part.trim_end() } else { part }));
-            writeln!(out, "{}", painted.collect::<String>())
+            parts.last_mut().into_iter().for_each(|(_, part)| part.truncate(part.trim_end().len()));
+            parts
         };
         if is_beside {
-            return write(&before, &body, &note);
+            return vec![parts(before, &body, &note)];
         }
-        write(&before, &body, "")?;
         let indent = &body[..body.len() - body.trim_start().len()];
-        write(&" ".repeat(before.width()), "", &format!("{indent}{note}"))
+        let spaces = " ".repeat(before.width());
+        vec![parts(before, &body, ""), parts(spaces, "", &format!("{indent}{note}"))]
     }
 
     fn cut(&self, text: &str) -> String {

@@ -15,13 +15,13 @@ const WORTH_A_LINE: f64 = 0.01;
 
 /// Prints the table: what takes most of the time first, or what executes most where time is not known.
 pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Result<()> {
-    report.head.print(report.instructions, out, report.width)?;
-    let mut ranked: Vec<&Ranked> = report.annotation.ranked.iter().collect();
+    report.head.print(report.of.instructions, out, report.layout)?;
+    let mut ranked: Vec<&Ranked> = report.of.annotation.ranked.iter().collect();
     let has_time = ranked.iter().any(|of| of.time.is_some());
     let time = |of: &Ranked| of.time.map_or(0.0, |time| time.share);
     ranked.sort_by(|one, other| time(other).total_cmp(&time(one)));
     if let Some(slowest) = slowest(&ranked) {
-        print_line("slow", &slowest, out, report.width)?;
+        print_line("slow", &slowest, out, report.layout)?;
         writeln!(out)?;
     }
     let mut titles = vec![("instr", Align::Right), ("±", Align::Right)];
@@ -39,12 +39,12 @@ pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Re
             cells.extend(of.time.map_or_else(Default::default, |time| share_cells(time.share, 1.0, of_time(time))));
             cells.push(long(of).map_or(String::new(), times));
         }
-        let path = report.path(of.module);
+        let path = report.of.path(of.module);
         let file = Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned());
         cells.extend([of.name.clone(), file]);
         table.row_in(if is_slow(of) { Role::Warm } else { Role::Plain }, cells);
     }
-    table.print(out, report.width)?;
+    table.print(out, report.layout)?;
     if let Some(rest) = ranked.get(top..).filter(|rest| !rest.is_empty()) {
         let of_instructions = share(rest.iter().map(|of| of.share).sum(), 1.0);
         let plural = if rest.len() == 1 { "" } else { "s" };
@@ -55,7 +55,7 @@ pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Re
     }
     if !has_time {
         let why = "time: that needs samples of a clock or of cycles, and branch stacks beside them";
-        print_line("lacks", why, out, report.width)?;
+        print_line("lacks", why, out, report.layout)?;
     }
     Ok(())
 }

@@ -1,31 +1,31 @@
 //! Annotated code for people.
 
 use std::io::Write;
-use std::path::Path;
 
 use analyzer::annotate::{AnnotatedFunction, Seen, SourceTexts};
 
-use super::summary::{of_time, times};
-use super::{Report, code};
-use crate::output::{MARKED, Role, count, print_line, printable, rounded, share, share_cells};
+use super::{Report, code, heading};
+use crate::output::{Layout, MARKED, Role, in_markdown, print_line, printable, share};
 
 const NOT_SEEN: &str = "not seen: neither a sample nor a branch stack has it, so it ran seldom or never";
 const NOT_READABLE: &str = "not readable: no instructions could be decoded there";
 
 /// Prints all functions.
 pub fn print(report: &Report<'_>, texts: &mut SourceTexts, out: &mut dyn Write) -> anyhow::Result<()> {
-    let annotation = report.annotation;
-    report.head.print(report.instructions, out, report.width)?;
+    let annotation = report.of.annotation;
+    report.head.print(report.of.instructions, out, report.layout)?;
     for (index, function) in annotation.functions.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
         }
         title(report, function, out)?;
-        code::listing(report, function, texts).print(out, report.width, report.colours)?;
+        fence(report, out)?;
+        code::listing(&report.of, function, texts).print(out, report.layout.width(), report.colours)?;
+        fence(report, out)?;
     }
     writeln!(out)?;
     for lacks in &annotation.lacks {
-        print_line("lacks", lacks, out, report.width)?;
+        print_line("lacks", lacks, out, report.layout)?;
     }
     let left_out = annotation.ranked.get(annotation.functions.len()..).unwrap_or_default();
     if !left_out.is_empty() {
@@ -52,40 +52,20 @@ fn is_marked(block: &analyzer::annotate::AnnotatedBlock) -> bool {
 
 /// What is above the code of a function.
 fn title(report: &Report<'_>, function: &AnnotatedFunction, out: &mut dyn Write) -> std::io::Result<()> {
-    let path = report.module(function);
-    let file = Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned());
-    wrapped(report, &format!("{} ({file})", function.name), Role::Title, out)?;
-    let [part, error] = share_cells(function.executed, report.instructions, function.share_interval);
-    let error = if error.is_empty() { error } else { format!(" ± {error}") };
-    let executed = count(rounded(function.executed, function.executed_interval));
-    let mut facts = vec![format!("{part}{error} of all instructions: {executed}")];
-    facts.extend(function.time.filter(|time| time.samples > 0).map(|time| {
-        let long = report
-            .time_per_instruction(function)
-            .map_or(String::new(), |long| format!(" ({} per instruction)", times(long)));
-        format!("{} of the time{long}", share_cells(time.share, 1.0, of_time(time))[0])
-    }));
-    facts.extend(function.calls.map(|calls| match calls {
-        0.0 => "no call of it was seen".to_owned(),
-        1.0 => "1 call".to_owned(),
-        calls => format!("{} calls", count(calls)),
-    }));
-    let seen = function.blocks.iter().filter(|block| code::is_seen(block)).count();
-    let blocks = function.blocks.iter().filter(|block| block.seen != Seen::Padding).count();
-    facts.push(format!("{seen} of {blocks} blocks seen"));
-    match &function.loops {
-        Some(loops) if loops.len() == 1 => facts.push("1 loop".into()),
-        Some(loops) if !loops.is_empty() => facts.push(format!("{} loops", loops.len())),
-        Some(_) => {}
-        None => facts.push("its code is too entangled to look for loops".into()),
-    }
-    wrapped(report, &facts.join("; "), Role::Plain, out)
+    wrapped(report, &heading::title(&report.of, function), Role::Title, out)?;
+    wrapped(report, &heading::facts(&report.of, function), Role::Plain, out)
+}
+
+/// In Markdown, code is between such lines.
+fn fence(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
+    if report.layout == Layout::Markdown { writeln!(out, "```") } else { Ok(()) }
 }
 
 /// A text, broken at words where there is a limit.
 fn wrapped(report: &Report<'_>, text: &str, role: Role, out: &mut dyn Write) -> std::io::Result<()> {
     let text = printable(text);
-    match report.width {
+    match report.layout.width() {
+        None if report.layout == Layout::Markdown => writeln!(out, "{}\n", in_markdown(&text)),
         None => writeln!(out, "{}", report.colours.paint(role, &text)),
         Some(width) => {
             let options = textwrap::Options::new(width).word_splitter(textwrap::WordSplitter::NoHyphenation);

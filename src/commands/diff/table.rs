@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use analyzer::flow::Moved;
+use analyzer::flow::{FunctionName, Moved};
 
 use super::work::Work;
 use super::{Noise, Report};
@@ -13,14 +13,12 @@ use crate::output::{Align, Role, Table, count, print_line, share};
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     head(report, out)?;
     let comparison = report.comparison;
-    let mut functions = columns(report, "function", &[("module", Align::Left)]);
+    let mut functions = Table::new(function_columns()).in_colours(report.colours);
     for moved in comparison.functions.iter().take(report.top) {
-        let function = moved.what.function.clone().unwrap_or("[unread]".into());
         let noise = report.of_function(moved);
-        let cells = shares(moved, noise).into_iter();
-        functions.row_in(role(noise), cells.chain([function, moved.what.module.clone()]).collect());
+        functions.row_in(role(noise), function_cells(moved, noise));
     }
-    functions.print(out, report.width)?;
+    functions.print(out, report.layout)?;
     rest(comparison.functions.len(), report.top, "functions", out)?;
     if !comparison.blocks.is_empty() {
         writeln!(out)?;
@@ -32,7 +30,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             let noise = report.of_block(moved);
             blocks.row_in(role(noise), shares(moved, noise).into_iter().chain(cells).collect());
         }
-        blocks.print(out, report.width)?;
+        blocks.print(out, report.layout)?;
         rest(comparison.blocks.len(), report.top, "blocks", out)?;
     }
     if !comparison.lines.is_empty() {
@@ -42,7 +40,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             let cells = [format!("{:+}", moved.what.line), moved.what.function.clone()];
             lines.row(shares(moved, Noise::default()).into_iter().chain(cells).collect());
         }
-        lines.print(out, report.width)?;
+        lines.print(out, report.layout)?;
         rest(comparison.lines.len(), report.top, "lines", out)?;
     }
     writeln!(out)?;
@@ -50,12 +48,41 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Report { comparison, width, .. } = report;
+    let Report { comparison, layout, .. } = report;
     for (side, title) in ["before", "after"].into_iter().enumerate() {
         let unit = if report.executions[side] { "instructions executed" } else { "(relative)" };
         let text = format!("{}: {} {unit}", report.files[side], count(comparison.instructions[side]));
-        print_line(title, &text, out, *width)?;
+        print_line(title, &text, out, *layout)?;
     }
+    print_line("overlap", &overlaps(report), out, *layout)?;
+    let [before, after] = comparison.same_files.map(percent);
+    print_line("in both", &format!("{before} before, {after} after are in files that are the same"), out, *layout)?;
+    if comparison.unread.iter().any(|share| *share > 0.0) {
+        let [before, after] = comparison.unread.map(percent);
+        let text =
+            format!("{before} before, {after} after (estimated) of the instructions are in code that was not read");
+        print_line("degraded", &text, out, *layout)?;
+    }
+    for note in &comparison.notes {
+        print_line("note", note, out, *layout)?;
+    }
+    let changes: Vec<Noise> = comparison.functions.iter().map(|moved| report.of_function(moved)).collect();
+    if changes.iter().any(|noise| noise.is_finding.is_some()) {
+        let findings = changes.iter().filter(|noise| noise.is_finding == Some(true)).count();
+        let all = changes.len();
+        let what = match findings {
+            0 => format!("none of {all} functions changed by more than chance changes one of so many"),
+            findings => format!("{findings} of {all} functions changed by more than chance changes one of so many"),
+        };
+        print_line("changes", &format!("{what} (95 %); changes marked = are within their own ±"), out, *layout)?;
+    }
+    print_line("work", &Work::of(report).text(report), out, *layout)?;
+    Ok(writeln!(out)?)
+}
+
+/// How much both sides have in common, in words.
+pub fn overlaps(report: &Report<'_>) -> String {
+    let comparison = report.comparison;
     let blocks = match comparison.block_overlap {
         Some(overlap) => format!("blocks {} of the files that are the same", percent(overlap)),
         None => "no file is the same on both sides".into(),
@@ -66,30 +93,7 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         Some(overlap) => format!("lines {} of what has debug information ({before}, {after})", percent(overlap)),
         None => "no line of the source is known on both sides".into(),
     };
-    print_line("overlap", &format!("functions {functions}, {blocks}, {lines}"), out, *width)?;
-    let [before, after] = comparison.same_files.map(percent);
-    print_line("in both", &format!("{before} before, {after} after are in files that are the same"), out, *width)?;
-    if comparison.unread.iter().any(|share| *share > 0.0) {
-        let [before, after] = comparison.unread.map(percent);
-        let text =
-            format!("{before} before, {after} after (estimated) of the instructions are in code that was not read");
-        print_line("degraded", &text, out, *width)?;
-    }
-    for note in &comparison.notes {
-        print_line("note", note, out, *width)?;
-    }
-    let changes: Vec<Noise> = comparison.functions.iter().map(|moved| report.of_function(moved)).collect();
-    if changes.iter().any(|noise| noise.is_finding.is_some()) {
-        let findings = changes.iter().filter(|noise| noise.is_finding == Some(true)).count();
-        let all = changes.len();
-        let what = match findings {
-            0 => format!("none of {all} functions changed by more than chance changes one of so many"),
-            findings => format!("{findings} of {all} functions changed by more than chance changes one of so many"),
-        };
-        print_line("changes", &format!("{what} (95 %); changes marked = are within their own ±"), out, *width)?;
-    }
-    print_line("work", &Work::of(report).text(report), out, *width)?;
-    Ok(writeln!(out)?)
+    format!("functions {functions}, {blocks}, {lines}")
 }
 
 /// Kinds of instructions of less are nothing in a table.
@@ -119,15 +123,29 @@ fn mix(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             table.row_in(role(noise), cells.chain([String::new(), kind.what.packing.to_string()]).collect());
         }
     }
-    Ok(table.print(out, report.width)?)
+    Ok(table.print(out, report.layout)?)
+}
+
+/// The columns of functions.
+pub fn function_columns() -> Vec<(String, Align)> {
+    titles("function", &[("module", Align::Left)])
+}
+
+/// The cells of a function.
+pub fn function_cells(moved: &Moved<FunctionName>, noise: Noise) -> Vec<String> {
+    let function = moved.what.function.clone().unwrap_or("[unread]".into());
+    shares(moved, noise).into_iter().chain([function, moved.what.module.clone()]).collect()
 }
 
 fn columns(report: &Report<'_>, what: &str, more: &[(&str, Align)]) -> Table {
+    Table::new(titles(what, more)).in_colours(report.colours)
+}
+
+fn titles(what: &str, more: &[(&str, Align)]) -> Vec<(String, Align)> {
     let align = if matches!(what, "block" | "line") { Align::Right } else { Align::Left };
     let numbers = ["before", "after", "change", "±"].map(|title| (title, Align::Right));
     let first = numbers.into_iter().chain([("", Align::Right), (what, align)]).collect::<Vec<_>>();
-    Table::new(first.iter().chain(more).map(|(title, align)| (title.to_string(), *align)).collect())
-        .in_colours(report.colours)
+    first.iter().chain(more).map(|(title, align)| (title.to_string(), *align)).collect()
 }
 
 /// Shares, change, its uncertainty, and a mark where the change is within that.
@@ -139,7 +157,7 @@ fn shares<N>(moved: &Moved<N>, noise: Noise) -> [String; 5] {
 }
 
 /// What is within its noise is of less interest.
-fn role(noise: Noise) -> Role {
+pub fn role(noise: Noise) -> Role {
     if noise.is_within == Some(true) { Role::Dim } else { Role::Plain }
 }
 

@@ -7,30 +7,90 @@ use std::path::PathBuf;
 use analyzer::counting::{GroupBy, TaskGroups};
 use analyzer::mix::{Dimension, Filter, Key, Query, Taxonomies};
 
+use super::numbers::Number;
+use super::order::Order;
 use super::{Args, unmatched};
 use crate::usage::wrong_usage;
 
-/// What is asked for. The process ends with what is wrong, if something is.
-pub fn query(args: &Args, taxonomies: &Taxonomies) -> Query {
-    fn wrong(option: &str, why: impl Display) -> ! {
-        wrong_usage::<Args>("hbbp mix", format!("{option}: {why}"))
+/// What a pivot is of.
+#[derive(clap::Args)]
+pub struct PivotArgs {
+    /// Keys of the rows: see the list below
+    #[arg(long, value_name = "KEYS", value_delimiter = ',', default_value = "mnemonic")]
+    pub rows: Vec<String>,
+
+    /// Keys of the columns: the same as for rows
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    pub columns: Vec<String>,
+
+    /// Keep only instructions with these values: key=value, key=one,other (`*` matches any text), key~regex, key>=number; `!=` and `!~` leave out; <, <= and > compare numbers, too
+    #[arg(long = "filter", value_name = "COMPARISON")]
+    pub filters: Vec<String>,
+
+    /// A file with a taxonomy of your own, whose name is one more key
+    #[arg(long = "taxonomy", value_name = "FILE")]
+    pub taxonomies: Vec<PathBuf>,
+}
+
+/// What is asked for. The process ends with what is wrong, if something is; `A` are all options of the command of that name.
+pub fn query<A: clap::Args>(name: &'static str, args: &PivotArgs, taxonomies: &Taxonomies, threads: usize) -> Query {
+    fn wrong<A: clap::Args>(name: &'static str, option: &str, why: impl Display) -> ! {
+        wrong_usage::<A>(name, format!("{option}: {why}"))
     }
     let keys = |option: &str, names: &[String]| -> Vec<Key> {
-        let key = |name: &String| {
-            Key::named(name, taxonomies).unwrap_or_else(|error| match unmatched::near_key(name, taxonomies) {
-                Some(near) => wrong(option, format!("there is no key {name:?}: did you mean {near}?")),
-                None => wrong(option, error),
-            })
-        };
+        let key = |word: &String| key(word, taxonomies).unwrap_or_else(|why| wrong::<A>(name, option, why));
         names.iter().map(key).collect()
     };
-    let filter = |text: &String| Filter::read(text, taxonomies).unwrap_or_else(|error| wrong("--filter", error));
+    let filter =
+        |text: &String| Filter::read(text, taxonomies).unwrap_or_else(|error| wrong::<A>(name, "--filter", error));
     Query {
         rows: keys("--rows", &args.rows),
         columns: keys("--columns", &args.columns),
         filters: args.filters.iter().map(filter).collect(),
-        threads: args.input.analysis.threads(),
+        threads,
+        ..Query::default()
     }
+}
+
+/// A query with the groups that are asked for, and what its numbers and its order need. The process ends with what is wrong, if something is.
+pub fn shaped(args: &Args, query: Query, taxonomies: &Taxonomies) -> Query {
+    fn wrong(option: &str, why: impl Display) -> ! {
+        wrong_usage::<Args>("hbbp mix", format!("{option}: {why}"))
+    }
+    let of_group = |name: &String| key(name, taxonomies).unwrap_or_else(|why| wrong("--per", why));
+    let mut rows: Vec<Key> = args.per.iter().map(of_group).collect();
+    rows.extend(query.rows.iter().filter(|key| !rows.contains(key)).cloned().collect::<Vec<_>>());
+    let asks = |wanted: fn(Number) -> bool| {
+        let sorts = if let Order::Number(number) = args.sort { wanted(number) } else { false };
+        sorts || args.values.iter().copied().any(wanted)
+    };
+    let (calls, taken) = (asks(|number| number == Number::PerCall), asks(Number::is_of_branches));
+    let query = Query { rows, calls, taken, ..query };
+    if query.rows.len() == args.per.len() {
+        wrong("--per", "--rows names nothing else, so there is nothing in the groups");
+    }
+    if query.calls && !query.rows.contains(&Key::from(Dimension::Function)) {
+        wrong("--values per-call", "it needs `function` among the keys of --rows or --per");
+    }
+    if (query.calls || query.taken) && query.keys().filter_map(Key::dimension).any(Dimension::is_of_task) {
+        let what = "calls and branches are not told apart by processes, threads and phases: leave out such keys";
+        wrong("--values", what);
+    }
+    if query.columns.is_empty() && args.values.contains(&Number::RowShare) {
+        wrong("--values row-share", "it is the share that a column has of its row, and there is no --columns");
+    }
+    query
+}
+
+/// The key of a name.
+///
+/// # Errors
+/// Why there is none, in words.
+pub fn key(name: &str, taxonomies: &Taxonomies) -> Result<Key, String> {
+    Key::named(name, taxonomies).map_err(|error| match unmatched::near_key(name, taxonomies) {
+        Some(near) => format!("there is no key {name:?}: did you mean {near}?"),
+        None => error.to_string(),
+    })
 }
 
 /// The options that ask for the same rows and columns.
@@ -47,8 +107,7 @@ pub fn query_options(query: &Query, taxonomies: &[PathBuf]) -> Vec<OsString> {
 
 /// What must be told apart when the samples are counted.
 pub fn group_by(query: &Query) -> GroupBy {
-    let keys = query.rows.iter().chain(&query.columns).chain(query.filters.iter().map(|filter| &filter.key));
-    keys.filter_map(Key::dimension).fold(GroupBy::default(), |by, key| match key {
+    query.keys().filter_map(Key::dimension).fold(GroupBy::default(), |by, key| match key {
         Dimension::Thread => GroupBy { tasks: TaskGroups::Thread, ..by },
         Dimension::Process | Dimension::Comm => GroupBy { tasks: by.tasks.max(TaskGroups::Process), ..by },
         Dimension::Phase => GroupBy { phases: true, ..by },
@@ -66,7 +125,7 @@ mod tests {
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
-        args: Args,
+        args: PivotArgs,
     }
 
     /// What `--precision` looks at is the same mix.
@@ -92,10 +151,10 @@ mod tests {
         ];
         let parsed = |words: Vec<OsString>| Cli::parse_from([OsString::from("x")].into_iter().chain(words)).args;
         let args = parsed(given.map(OsString::from).to_vec());
-        let asked = query(&args, &with_files(&args.taxonomies).unwrap());
+        let asked = query::<PivotArgs>("x", &args, &with_files(&args.taxonomies).unwrap(), 1);
         let words = query_options(&asked, &args.taxonomies);
         let args = parsed(words.clone());
-        let again = query(&args, &with_files(&args.taxonomies).unwrap());
+        let again = query::<PivotArgs>("x", &args, &with_files(&args.taxonomies).unwrap(), 1);
         assert_eq!((&asked.rows, &asked.columns), (&again.rows, &again.columns));
         let filters = |query: &Query| query.filters.iter().map(Filter::to_string).collect::<Vec<_>>();
         assert_eq!(filters(&asked), filters(&again));

@@ -3,61 +3,37 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
-use analyzer::mix::{Cell, Uncertainty};
+use analyzer::mix::{Cell, Sum};
 
 use super::Report;
-use crate::output::{Align, MARKED, Table, Unit, rounded, share, share_cells};
+use super::nested::{Line, Node};
+use super::numbers::{Number, per_call, ratio};
+use super::order::title_of;
+use crate::output::{Align, MARKED, Table, Unit, count, rounded, share, share_cells};
 
 /// Prints the mix under its head.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    let width = report.width;
-    report.head.print(report.mix.instructions, out, width)?;
-    let across = columns_by_size(report);
-    let unit = if across.len() > 1 { Unit::for_counts_up_to(report.mix.instructions) } else { Unit::ONE };
-    let (columns, more_columns) = across.split_at(columns_that_fit(report, &across, unit, width));
-
-    let mut titles: Vec<(String, Align)> = report.query.rows.iter().map(|key| (key.to_string(), Align::Left)).collect();
-    if !report.query.columns.is_empty() {
-        titles.extend(columns.iter().map(|(column, _)| (title_of(column), Align::Right)));
-    }
-    titles.push((format!("count{}", unit.suffix), Align::Right));
-    titles.extend(["share", "±"].map(|title| (title.into(), Align::Right)));
-    let mut table = Table::new(titles);
-    let mut marked = false;
-    let shown = |sum: &Sum| unit.show(rounded(sum.count, sum.uncertainty.count));
-    let mut line = |mut cells: Vec<String>, row: &[Cell]| {
-        if !report.query.columns.is_empty() {
-            let mut by_column: HashMap<&Vec<String>, Vec<&Cell>> = HashMap::new();
-            row.iter().for_each(|cell| by_column.entry(&cell.column).or_default().push(cell));
-            let in_column = |column| Sum::of(report, by_column.get(column)?.iter().copied());
-            cells.extend(columns.iter().map(|(column, _)| in_column(*column).as_ref().map_or(String::new(), shown)));
-        }
-        if let Some(sum) = Sum::of(report, row.iter()) {
-            marked |= sum.uncertainty.share.rests_on_little;
-            cells.push(shown(&sum));
-            cells.extend(share_cells(sum.count, report.mix.instructions, sum.uncertainty.share));
+    report.head.print(report.mix.instructions, out, report.layout)?;
+    let columns = Columns::of(report);
+    let mut table = Table::new(columns.titles());
+    let (mut left_out, mut marked) = (None, false);
+    report.for_each_line(|line| {
+        if line.others && line.group.is_none() && !report.has_columns() {
+            left_out = Some((line.nodes.len(), line.sum().count));
+        } else {
+            let (cells, rests_on_little) = columns.line(&line);
+            marked |= rests_on_little;
             table.row(cells);
         }
-    };
-    report.rows().take(report.top).for_each(|row| line(row[0].row.clone(), row));
-    let (rows, others) = report.others();
-    if !report.query.columns.is_empty() {
-        let named = |name: String| {
-            let mut cells = vec![String::new(); report.query.rows.len()];
-            cells[0] = name;
-            cells
-        };
-        line(named(if rows == 1 { "[1 other]".into() } else { format!("[{rows} others]") }), others);
-        line(named("[all]".into()), &report.mix.cells);
+    });
+    columns.all().into_iter().for_each(|cells| table.row(cells));
+    table.print(out, report.layout)?;
+    if let Some((rows, sum)) = left_out {
+        let (rest, what) = (share(sum, report.mix.instructions), if report.is_nested() { "groups" } else { "rows" });
+        writeln!(out, "... {rows} more {what} with {rest} (--top 0 shows them)")?;
     }
-    table.print(out, width)?;
-    if rows > 0 && report.query.columns.is_empty() {
-        let rest = share(others.iter().map(|cell| cell.count).sum(), report.mix.instructions);
-        writeln!(out, "... {rows} more rows with {rest} (--top 0 shows them)")?;
-    }
-    if !more_columns.is_empty() {
-        let rest = share(more_columns.iter().map(|(_, sum)| sum).sum(), report.mix.instructions);
-        writeln!(out, "... {} more columns with {rest} do not fit (--format csv has them)", more_columns.len())?;
+    if let Some(left_out) = columns.left_out() {
+        writeln!(out, "{left_out} (--format csv has them)")?;
     }
     if marked {
         writeln!(out, "{MARKED}")?;
@@ -65,27 +41,158 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The sum of some cells.
-struct Sum {
-    count: f64,
-    uncertainty: Uncertainty,
+/// The columns of a table of a mix: the keys of its rows, as many of the values of its columns as fit, and numbers.
+pub struct Columns<'r, 'a> {
+    report: &'r Report<'a>,
+    unit: Unit,
+    /// Values of the column keys, the largest first, with their sums.
+    across: Vec<(&'a Vec<String>, f64)>,
+    left_out: Vec<(&'a Vec<String>, f64)>,
 }
 
-impl Sum {
-    /// `None` of no cells.
-    fn of<'a>(report: &Report<'_>, cells: impl Iterator<Item = &'a Cell> + Clone) -> Option<Self> {
-        let count = cells.clone().map(|cell| cell.count).reduce(|sum, count| sum + count)?;
-        Some(Sum { count, uncertainty: report.mix.uncertainty(cells) })
+impl<'r, 'a> Columns<'r, 'a> {
+    /// Those that fit into the width of a report.
+    pub fn of(report: &'r Report<'a>) -> Self {
+        let mut across = columns_by_size(report);
+        let unit = if across.len() > 1 { Unit::for_counts_up_to(report.mix.instructions) } else { Unit::ONE };
+        let left_out = across.split_off(columns_that_fit(report, &across, unit, report.layout.width()));
+        Columns { report, unit, across, left_out }
+    }
+
+    /// What they are called.
+    pub fn titles(&self) -> Vec<(String, Align)> {
+        let report = self.report;
+        let mut titles: Vec<(String, Align)> =
+            report.query.rows.iter().map(|key| (key.to_string(), Align::Left)).collect();
+        if report.has_columns() {
+            titles.extend(self.across.iter().map(|(column, _)| (title_of(column), Align::Right)));
+        }
+        titles.extend(report.numbers().map(|number| (self.title(number), Align::Right)));
+        titles
+    }
+
+    /// How many columns do not fit, in words.
+    pub fn left_out(&self) -> Option<String> {
+        let rest = share(self.left_out.iter().map(|(_, sum)| sum).sum(), self.report.mix.instructions);
+        let more = self.left_out.len();
+        (more > 0).then(|| format!("... {more} more columns with {rest} do not fit"))
+    }
+
+    /// The cells of a row.
+    pub fn row(&self, row: &Node<'_>) -> Vec<String> {
+        self.numbers(row.values.to_vec(), row.cells.clone(), (&row.sum, &self.report.mix.all), row.values).0
+    }
+
+    /// Those of all rows together, where there are columns to be added up.
+    pub fn all(&self) -> Option<Vec<String>> {
+        let (all, cells) = (&self.report.mix.all, || self.report.mix.cells.iter().collect());
+        let named = || self.named("[all]".into(), 0);
+        self.report.has_columns().then(|| self.numbers(named(), cells(), (all, all), &[]).0)
+    }
+
+    fn title(&self, number: Number) -> String {
+        match number {
+            Number::Executions => format!("{}{}", number.title(), self.unit.suffix),
+            _ => number.title().to_owned(),
+        }
+    }
+
+    /// The cells of a line, and whether it rests on little. Values of keys that its group has are not repeated.
+    fn line(&self, line: &Line<'_, '_>) -> (Vec<String>, bool) {
+        let known = line.group.map_or(0, |group| group.values.len());
+        let (names, row) = match line.nodes {
+            [node] if !line.others => {
+                let mut names = vec![String::new(); self.report.query.rows.len()];
+                let new = node.values.iter().enumerate().skip(known);
+                new.for_each(|(at, value)| names[at].clone_from(value));
+                (names, node.values)
+            }
+            [_] => (self.named("[1 other]".into(), known), Default::default()),
+            many => (self.named(format!("[{} others]", many.len()), known), Default::default()),
+        };
+        self.numbers(names, line.cells().collect(), (&line.sum(), line.whole), row)
+    }
+
+    /// The name of a line in the column of a key.
+    fn named(&self, name: String, key: usize) -> Vec<String> {
+        let mut cells = vec![String::new(); self.report.query.rows.len()];
+        cells[key] = name;
+        cells
+    }
+
+    fn numbers(
+        &self,
+        mut line: Vec<String>,
+        cells: Vec<&Cell>,
+        (sum, whole): (&Sum, &Sum),
+        row: &[String],
+    ) -> (Vec<String>, bool) {
+        let report = self.report;
+        if report.has_columns() {
+            let mut by_column: HashMap<&Vec<String>, Vec<&Cell>> = HashMap::new();
+            cells.into_iter().for_each(|cell| by_column.entry(&cell.column).or_default().push(cell));
+            for (column, _) in &self.across {
+                let of_column = by_column.remove(column).map(Sum::of);
+                line.push(of_column.map_or(String::new(), |part| self.in_column(&part, (sum, whole), row)));
+            }
+        }
+        let uncertainty = report.mix.uncertainty_within(sum, whole);
+        let [of_whole, error] = share_cells(sum.count, whole.count, uncertainty.share);
+        line.extend(report.numbers().map(|number| match number {
+            Number::Executions => self.unit.show(rounded(sum.count, uncertainty.count)),
+            Number::Share | Number::RowShare => of_whole.clone(),
+            Number::Error => error.clone(),
+            Number::PerCall => self.per_call(sum, row),
+            Number::Samples => count(sum.samples),
+            number => of_branches(number, sum),
+        }));
+        (line, uncertainty.share.rests_on_little)
+    }
+
+    /// What a line has in a column.
+    fn in_column(&self, part: &Sum, (row_sum, whole): (&Sum, &Sum), row: &[String]) -> String {
+        let share_of = |whole: &Sum| {
+            let [share, _] =
+                share_cells(part.count, whole.count, self.report.mix.uncertainty_within(part, whole).share);
+            share
+        };
+        match self.report.number_of_columns() {
+            Number::Share => share_of(whole),
+            Number::RowShare => share_of(row_sum),
+            Number::PerCall => self.per_call(part, row),
+            Number::Samples => count(part.samples),
+            number if number.is_of_branches() => of_branches(number, part),
+            _ => self.unit.show(rounded(part.count, self.report.mix.uncertainty_within(part, whole).count)),
+        }
+    }
+
+    fn per_call(&self, sum: &Sum, row: &[String]) -> String {
+        per_call(self.report.mix, self.report.query, row, sum).map_or("-".into(), ratio)
+    }
+}
+
+/// A number of taken branches; `-` where it is none.
+fn of_branches(number: Number, sum: &Sum) -> String {
+    let Some(value) = number.of_branches(sum) else { return "-".into() };
+    match number {
+        Number::MispredictRate => share(value, 1.0),
+        Number::PerTaken => ratio(value),
+        _ => count(value),
     }
 }
 
 /// How many of the columns, largest first, fit beside the row keys.
 fn columns_that_fit(report: &Report<'_>, columns: &[(&Vec<String>, f64)], unit: Unit, width: Option<usize>) -> usize {
     const ROW_KEY: usize = 14;
-    const COUNT_AND_SHARE: usize = 29;
+    const A_NUMBER: usize = 10;
     let Some(width) = width else { return columns.len() };
-    let mut left = width.saturating_sub(ROW_KEY * report.query.rows.len() + COUNT_AND_SHARE);
-    let needed = |(column, sum): &(&Vec<String>, f64)| title_of(column).len().max(unit.show(*sum).len()) + 2;
+    let beside = ROW_KEY * report.query.rows.len() + A_NUMBER * report.numbers().count();
+    let mut left = width.saturating_sub(beside);
+    let as_shown = |sum: f64| match report.number_of_columns() {
+        Number::Executions => unit.show(sum).len(),
+        _ => A_NUMBER - 2,
+    };
+    let needed = |(column, sum): &(&Vec<String>, f64)| title_of(column).len().max(as_shown(*sum)) + 2;
     let fitting = columns.iter().take_while(|column| {
         let fits = left >= needed(column);
         left = left.saturating_sub(needed(column));
@@ -102,8 +209,4 @@ fn columns_by_size<'a>(report: &Report<'a>) -> Vec<(&'a Vec<String>, f64)> {
     let mut columns: Vec<(&'a Vec<String>, f64)> = sums.into_iter().collect();
     columns.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
     columns
-}
-
-fn title_of(column: &[String]) -> String {
-    column.join("/")
 }

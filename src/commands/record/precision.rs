@@ -163,7 +163,7 @@ impl Look {
     /// As `mix` says it.
     fn error_by_chance(&self) -> Option<f64> {
         let mut mix = Command::new(std::env::current_exe().ok()?);
-        mix.args(["mix", "--format", "json", "--threads", "1", "--top", "1", "-i"]).arg(&self.recording);
+        mix.args(["mix", "--no-cache", "--format", "json", "--threads", "1", "--top", "1", "-i"]).arg(&self.recording);
         let output = mix.args(&self.options).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
         let report: Value = serde_json::from_slice(&output.stdout).ok()?;
         report.pointer("/head/precision/error_by_chance")?.as_f64()

@@ -73,8 +73,9 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// With what it is called, and what the recording says of itself.
-    pub fn named(self, title: String, features: &Features) -> Self {
+    /// With what it is called, and what the recording says of itself, if it is one.
+    pub fn named(self, title: String, features: Option<&Features>) -> Self {
+        let Some(features) = features else { return Data { title, ..self } };
         let machine = [&features.cpu_desc, &features.hostname].into_iter().flatten();
         let machine = machine.cloned().chain(features.nr_cpus.map(|(_, online)| format!("{online} CPUs")));
         let recording = [

@@ -29,7 +29,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out)?;
     let verdict = report.validation.verdict().map(|verdict| sentence(&verdict, report.validation));
     let verdict = verdict.unwrap_or_else(|| "none: the recording has no counts".into());
-    Ok(print_line("verdict", &verdict, out, report.width)?)
+    Ok(print_line("verdict", &verdict, out, report.layout)?)
 }
 
 fn percent(value: f64) -> String {
@@ -37,8 +37,8 @@ fn percent(value: f64) -> String {
 }
 
 fn head(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
-    let (truth, validation, width) = (report.truth, report.validation, report.width);
-    report.head.print(report.analysis.instructions(), out, width)?;
+    let (truth, validation, layout) = (report.truth, report.validation, report.layout);
+    report.head.print(report.analysis.instructions(), out, layout)?;
     let processes = if truth.processes == 1 { "process" } else { "processes" };
     let counted = count(truth.counted as f64);
     let what = if truth.command.is_empty() { String::new() } else { format!("; {}", truth.command) };
@@ -46,28 +46,28 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
         "truth",
         &format!("{}: {counted} instructions of {} {processes}{what}", truth.engine, truth.processes),
         out,
-        width,
+        layout,
     )?;
     let [of_truth, of_recording] = [validation.compared_truth, validation.compared_recording].map(percent);
     print_line(
         "compared",
         &format!("{of_truth} of the truth's instructions, {of_recording} of the recording's"),
         out,
-        width,
+        layout,
     )?;
     for side in [Side::Truth, Side::Recording] {
         let of_side = || validation.left_out.iter().filter(|left| left.side == side);
         for left in of_side().filter(|left| left.share >= NAMED) {
-            print_line("left out", &format!("{}: {} {}", side.as_str(), percent(left.share), left.what), out, width)?;
+            print_line("left out", &format!("{}: {} {}", side.as_str(), percent(left.share), left.what), out, layout)?;
         }
         let small: Vec<f64> = of_side().map(|left| left.share).filter(|share| *share < NAMED).collect();
         if !small.is_empty() {
             let sum = percent(small.iter().sum());
-            print_line("left out", &format!("{}: {sum} for {} more reasons", side.as_str(), small.len()), out, width)?;
+            print_line("left out", &format!("{}: {sum} for {} more reasons", side.as_str(), small.len()), out, layout)?;
         }
     }
     if validation.mnemonics_of_all_code {
-        print_line("mnemonics", "of all user code: the truth counted them beside its blocks", out, width)?;
+        print_line("mnemonics", "of all user code: the truth counted them beside its blocks", out, layout)?;
     }
     writeln!(out)
 }
@@ -110,7 +110,7 @@ fn qualities(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
     }
     row("overlap of blocks", &|quality| Some(code(quality)?.block_overlap));
     row("overlap of functions", &|quality| Some(code(quality)?.function_overlap));
-    table.print(out, report.width)
+    table.print(out, report.layout)
 }
 
 /// How many rows have the truth in their interval.
@@ -133,7 +133,7 @@ fn coverages(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
             cell(coverage.weighted()),
         ]);
     }
-    table.print(out, report.width)
+    table.print(out, report.layout)
 }
 
 fn errors<N>(report: &Report<'_>, named: &Named<N>) -> Vec<String> {
@@ -148,7 +148,7 @@ fn mnemonics(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
         let first = [named.name.clone(), percent(named.truth)];
         table.row(first.into_iter().chain(errors(report, named)).collect());
     }
-    table.print(out, report.width)?;
+    table.print(out, report.layout)?;
     rest.print("mnemonics", out)
 }
 
@@ -161,7 +161,7 @@ fn functions(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
         let first = [function, base_name(report, named.name.module), percent(named.truth)];
         table.row(first.into_iter().chain(errors(report, named)).collect());
     }
-    table.print(out, report.width)?;
+    table.print(out, report.layout)?;
     rest.print("functions", out)
 }
 
@@ -189,7 +189,7 @@ fn worst(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             block.reason.clone(),
         ]);
     }
-    Ok(table.print(out, report.width)?)
+    Ok(table.print(out, report.layout)?)
 }
 
 fn base_name(report: &Report<'_>, module: usize) -> String {

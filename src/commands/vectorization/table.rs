@@ -26,8 +26,8 @@ struct Column<'a> {
 /// Prints the answer, the head and the rows.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let of = report.vectorization;
-    print_line("answer", &answer(of, report.by_loop), out, report.width)?;
-    report.head.print(of.all.instructions, out, report.width)?;
+    print_line("answer", &answer(of, report.by_loop), out, report.layout)?;
+    report.head.print(of.all.instructions, out, report.layout)?;
     let columns = columns(report);
     let mut titles = vec![(if report.by_loop { "loop" } else { "function" }.to_owned(), Align::Left)];
     titles.extend(columns.iter().map(|column| (column.title.clone(), Align::Right)));
@@ -62,7 +62,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     if of.rows.is_empty() {
         return Ok(());
     }
-    table.print(out, report.width)?;
+    table.print(out, report.layout)?;
     if of.without > 0 {
         let what = match (report.by_loop, of.without) {
             (true, 1) => "1 more loop or function",

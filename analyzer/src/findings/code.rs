@@ -1,0 +1,118 @@
+//! The code that was counted: which file it is in, and what was seen of it.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::ModuleFindings;
+use crate::CountedModule;
+use crate::binaries::{Binary, BinarySearch};
+use crate::code::{FileIdentity, Observed};
+use crate::counting::{AnalysedModule, Code, ModuleCounts, UnreadBlock};
+use crate::recording::ModuleTable;
+
+/// The code of a module.
+#[derive(Serialize, Deserialize)]
+pub(super) enum CodeFindings<'a> {
+    Read { file: Box<FoundFile<'a>>, observed: Cow<'a, Observed> },
+    Unread { why: Cow<'a, str>, blocks: Cow<'a, [UnreadBlock]> },
+}
+
+/// What the search for a module's file found.
+#[derive(PartialEq, Serialize, Deserialize)]
+pub(super) struct FoundFile<'a> {
+    file: Cow<'a, Path>,
+    image: FileIdentity,
+    debug_file: Option<FileIdentity>,
+    symfs: Option<Cow<'a, Path>>,
+    other_build: Option<Cow<'a, str>>,
+}
+
+impl<'a> FoundFile<'a> {
+    /// `None` of what is in no file.
+    fn of(binary: &'a Binary) -> Option<Self> {
+        let debug_file = match &binary.debug_file {
+            Some(image) => Some(image.identity()?),
+            None => None,
+        };
+        Some(FoundFile {
+            file: Cow::Borrowed(&binary.file),
+            image: binary.image.identity()?,
+            debug_file,
+            symfs: binary.symfs.as_deref().map(Cow::Borrowed),
+            other_build: binary.other_build.as_deref().map(Cow::Borrowed),
+        })
+    }
+
+    fn tells_changes_after(&self, time: SystemTime) -> bool {
+        [Some(self.image), self.debug_file].iter().flatten().all(|file| file.tells_changes_after(time))
+    }
+}
+
+impl<'a> ModuleFindings<'a> {
+    /// `None` where a change of the module's file after that time could not be told.
+    pub(super) fn of(module: &'a CountedModule, began: SystemTime) -> Option<Self> {
+        let CountedModule { counts, blocks, sampled } = module;
+        let code = match &counts.code {
+            Code::Read(code) => CodeFindings::Read {
+                file: FoundFile::of(&code.binary).filter(|file| file.tells_changes_after(began)).map(Box::new)?,
+                observed: Cow::Borrowed(&code.observed),
+            },
+            Code::Unread { why, blocks } => {
+                CodeFindings::Unread { why: Cow::Borrowed(why), blocks: Cow::Borrowed(blocks) }
+            }
+        };
+        Some(ModuleFindings {
+            module: counts.module,
+            code,
+            sums: Cow::Borrowed(&counts.sums),
+            biased: Cow::Borrowed(&counts.biased),
+            broken: counts.broken,
+            strange_branches: counts.strange_branches,
+            blocks: Cow::Borrowed(blocks),
+            sampled: Cow::Borrowed(sampled),
+        })
+    }
+
+    /// The module with its code, if the search finds what it found before. `is_rest`: the module was read, and these are the addresses that
+    /// are no code of it.
+    pub(super) fn with_code(
+        self,
+        is_rest: bool,
+        modules: &ModuleTable,
+        search: &BinarySearch,
+    ) -> Option<CountedModule> {
+        let ModuleFindings { module, code, sums, biased, broken, strange_branches, blocks, sampled } = self;
+        let code = match code {
+            CodeFindings::Read { file, observed } => {
+                let binary = search.open(modules.get(module)).ok()?;
+                if FoundFile::of(&binary)? != *file {
+                    return None;
+                }
+                Code::Read(Arc::new(AnalysedModule::new(binary, |_| observed.into_owned())))
+            }
+            CodeFindings::Unread { why, blocks } => {
+                let is_same = || search.open(modules.get(module)).is_err_and(|error| error.to_string() == why);
+                if !is_rest && !is_same() {
+                    return None;
+                }
+                Code::Unread { why: why.into_owned(), blocks: blocks.into_owned() }
+            }
+        };
+        let counts = ModuleCounts {
+            module,
+            code,
+            sums: sums.into_owned(),
+            sliced: Vec::new(),
+            by_start: Vec::new(),
+            biased: biased.into_owned(),
+            broken,
+            strange_branches,
+        };
+        let counted = CountedModule { counts, blocks: blocks.into_owned(), sampled: sampled.into_owned() };
+        counted.fits_its_code().then_some(counted)
+    }
+}

@@ -1,0 +1,127 @@
+//! What an analysis found, to be kept, and put together with the code again.
+//!
+//! ```text
+//! Analysis --of--> Findings --serde--> bytes ... bytes --serde--> Findings --into_analysis--> Analysis
+//!    code of the files: what was seen of it, and which files         the files are found, compared, and cut into blocks again
+//! ```
+//!
+//! Code is not kept: to read it takes a small part of the time, and files are large. Which format the bytes have, and where they are, is not
+//! decided here.
+
+mod code;
+mod sound;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::time::SystemTime;
+
+use model::Source;
+use perfdata::Recording;
+use serde::{Deserialize, Serialize};
+
+use crate::binaries::BinarySearch;
+use crate::calls::Calls;
+use crate::counting::{BlockSums, BrokenStreams, CountScale, GroupId, Groups};
+use crate::flow::{AnalysedFlow, Flow, codes_of};
+use crate::parallel::in_parallel;
+use crate::recording::{ModuleId, ModuleTable, Sources, Tracer, metadata_of};
+use crate::uncertainty::{Design, Sampled};
+use crate::{Analysis, CountedBlock, CountedModule, Origin, Summary};
+use code::CodeFindings;
+
+/// What an analysis found, but for the code that is in files.
+#[derive(Serialize, Deserialize)]
+pub struct Findings<'a> {
+    modules: Cow<'a, ModuleTable>,
+    counted: Vec<ModuleFindings<'a>>,
+    groups: Cow<'a, Groups>,
+    sources: Cow<'a, Sources>,
+    scale: CountScale,
+    design: Design,
+    one_source: Option<Source>,
+    summary: Cow<'a, Summary>,
+    flow: Option<FlowFindings<'a>>,
+    calls: Option<Cow<'a, Calls>>,
+}
+
+/// What was counted in a module.
+#[derive(Serialize, Deserialize)]
+struct ModuleFindings<'a> {
+    module: ModuleId,
+    code: CodeFindings<'a>,
+    sums: Cow<'a, [(GroupId, u32, BlockSums)]>,
+    biased: Cow<'a, [u32]>,
+    broken: BrokenStreams,
+    strange_branches: (u64, u64),
+    blocks: Cow<'a, [CountedBlock]>,
+    sampled: Cow<'a, [Sampled]>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FlowFindings<'a> {
+    flow: Cow<'a, Flow>,
+    indexes: Cow<'a, HashMap<ModuleId, usize>>,
+}
+
+impl<'a> Findings<'a> {
+    /// Of an analysis that began at that time. `None` where a later change of a file could not be told: it changed just before, or is none.
+    pub fn of(analysis: &'a Analysis, began: SystemTime) -> Option<Self> {
+        let counted: Option<Vec<_>> = analysis.counted.iter().map(|module| ModuleFindings::of(module, began)).collect();
+        let flow = analysis.flow.as_ref();
+        let flow =
+            flow.map(|flow| FlowFindings { flow: Cow::Borrowed(flow.flow()), indexes: Cow::Borrowed(flow.indexes()) });
+        Some(Findings {
+            modules: Cow::Borrowed(&analysis.modules),
+            counted: counted?,
+            groups: Cow::Borrowed(&analysis.groups),
+            sources: Cow::Borrowed(&analysis.sources),
+            scale: analysis.scale,
+            design: analysis.design,
+            one_source: analysis.one_source,
+            summary: Cow::Borrowed(&analysis.summary),
+            flow,
+            calls: analysis.calls.as_ref().map(Cow::Borrowed),
+        })
+    }
+
+    /// The analysis again, as [`analyze`](crate::analyze) would make it of that recording with the options that these findings were made with.
+    /// `None` if any file of the code is missing, was not there before, or is another one than before, and if the findings contradict
+    /// themselves or the code.
+    pub fn into_analysis(self, recording: &Recording, search: &BinarySearch, threads: usize) -> Option<Analysis> {
+        if !self.is_sound() {
+            return None;
+        }
+        let Findings { modules, counted, groups, sources, scale, design, one_source, summary, flow, calls } = self;
+        let modules = modules.into_owned();
+        let search = search.among(modules.iter().map(|(_, module)| module));
+        // Where a module was read, what comes after it is what is no code of it.
+        let is_rest: Vec<bool> =
+            (0..counted.len()).map(|index| index > 0 && counted[index - 1].module == counted[index].module).collect();
+        let work: Vec<_> = counted.into_iter().zip(is_rest).collect();
+        let counted: Option<Vec<CountedModule>> =
+            in_parallel(work, threads, |(module, is_rest)| module.with_code(is_rest, &modules, &search))
+                .into_iter()
+                .collect();
+        let counted = counted?;
+        let mut summary = summary.into_owned();
+        summary.tracer = Tracer::of(&metadata_of(recording).ok()?);
+        let flow = flow.map(|FlowFindings { flow, indexes }| {
+            let codes = codes_of(counted.iter().map(|module| &module.counts));
+            AnalysedFlow::of_recording(flow.into_owned(), indexes.into_owned(), &codes)
+        });
+        Some(Analysis {
+            origin: Origin::Recording,
+            modules,
+            counted,
+            groups: groups.into_owned(),
+            sources: sources.into_owned(),
+            scale,
+            design,
+            one_source,
+            summary,
+            flow,
+            calls: calls.map(Cow::into_owned),
+            is_kept: true,
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! Taken branches of the instructions of a mix.
+
+use std::ops::Range;
+
+use crate::address::Svma;
+use crate::flow::{AnalysedFlow, BranchCount};
+use crate::{Analysis, CountedModule};
+
+/// How often branches were taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Taken {
+    /// Executions of branches that were taken: jumps, calls, returns, system calls.
+    pub count: f64,
+    /// How many of them were mispredicted; 0 where the recording does not say it.
+    pub mispredicted: f64,
+}
+
+impl Taken {
+    /// Adds others.
+    pub fn add(&mut self, other: Taken) {
+        self.count += other.count;
+        self.mispredicted += other.mispredicted;
+    }
+}
+
+/// The taken branches of a module, by address.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Branches<'a>(&'a [BranchCount]);
+
+impl<'a> Branches<'a> {
+    /// None where the analysis has no flow.
+    pub fn of(analysis: &'a Analysis, module: &CountedModule) -> Self {
+        let of = |flow: &'a AnalysedFlow| Some(&flow.flow().modules[flow.index_of(module.counts.module)?]);
+        Branches(analysis.flow.as_ref().and_then(of).map_or(&[], |of| &of.branches))
+    }
+
+    /// Those whose instruction is there.
+    pub fn within(self, range: Range<Svma>) -> Taken {
+        let first = self.0.partition_point(|branch| branch.from < range.start);
+        let mut sum = Taken::default();
+        for branch in self.0[first..].iter().take_while(|branch| branch.from < range.end) {
+            sum.add(Taken { count: branch.count, mispredicted: branch.mispredicted });
+        }
+        sum
+    }
+}

@@ -1,0 +1,145 @@
+//! What analyses found, kept for the next report.
+//!
+//! ```text
+//! recording  -- content --+                       ~/.cache/hbbp/analyses/<key>
+//! options, models       --+-- key -- folder -->   entry: checksum, findings
+//! this executable       --+                         |
+//! binaries  <----------- compared, and cut into blocks again (`analyzer::Findings`)
+//! ```
+//!
+//! See docs/design/cache.md. Nothing here is ever an error of a report: what cannot be kept is found anew.
+
+mod content;
+mod entry;
+mod folder;
+mod key;
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::time::SystemTime;
+
+use analyzer::counting::Detail;
+use analyzer::{Analysis, FileIdentity, Findings, Options};
+use perfdata::Recording;
+
+use content::Content;
+use folder::Folder;
+use key::Key;
+
+/// Recordings that are shorter, in bytes, are analysed about as fast as their analysis is found.
+const LEAST_BYTES: u64 = 1 << 20;
+
+/// Where the analysis of a recording is kept, if it is.
+pub struct Cache<'a> {
+    folder: Folder,
+    recording: &'a Recording,
+    file: &'a File,
+    content: Content,
+    threads: usize,
+    began: SystemTime,
+}
+
+impl<'a> Cache<'a> {
+    /// Of a recording. `None` if it is too short for that to pay, if it is not there for long (a command was recorded for one report, or a
+    /// stream was read), if it changes at this moment, or if the user has no folder for it.
+    pub fn of(recording: &'a Recording, threads: usize) -> Option<Self> {
+        let began = SystemTime::now();
+        let (file, opened) = recording.file()?;
+        let now = file.metadata().ok()?;
+        if opened.len() < LEAST_BYTES || now.nlink() == 0 || FileIdentity::of(opened) != FileIdentity::of(&now) {
+            return None;
+        }
+        let folder = Folder::of_user()?;
+        let content = Content::of(file, opened.len(), threads).ok()?;
+        Some(Cache { folder, recording, file, content, threads, began })
+    }
+
+    /// The analysis with these options, if it was made before with the same executable, and the binaries are the same. `models`: what
+    /// `options.rules` are made of.
+    pub fn find(&self, options: &Options<'_>, models: &[String]) -> Option<Analysis> {
+        // What has branches has blocks, too.
+        let more = (options.detail == Detail::Blocks).then_some(Detail::Branches);
+        [Some(options.detail), more].into_iter().flatten().find_map(|detail| {
+            let key = Key::of(&self.content, options, detail, models)?;
+            let bytes = self.folder.read(&key.name())?;
+            let findings: Findings<'_> = entry::read(&key, &bytes)?;
+            let mut analysis = findings.into_analysis(self.recording, &options.search, self.threads)?;
+            if options.detail == Detail::Blocks {
+                analysis.flow = None;
+            }
+            self.folder.was_used(&key.name());
+            Some(analysis)
+        })
+    }
+
+    /// Keeps an analysis that was made after [`Self::of`], unless the recording or a binary may have changed meanwhile.
+    pub fn keep(&self, analysis: &Analysis, options: &Options<'_>, models: &[String]) {
+        let _ = self.try_to_keep(analysis, options, models);
+    }
+
+    fn try_to_keep(&self, analysis: &Analysis, options: &Options<'_>, models: &[String]) -> Option<()> {
+        let key = Key::of(&self.content, options, options.detail, models)?;
+        let findings = Findings::of(analysis, self.began)?;
+        if Content::of(self.file, self.content.length(), self.threads).ok()? != self.content {
+            return None;
+        }
+        self.folder.write(&key.name(), &entry::written(&key, &findings)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use analyzer::mix::{Query, mix};
+    use analyzer::recording::Subset;
+    use analyzer::uncertainty::Rows;
+    use analyzer::{BinaryOverride, BinarySearch, analyze};
+    use model::Rules;
+    use testing::Fixture;
+
+    use super::*;
+    use crate::output::Head;
+
+    /// A digest can be right and the rest wrong: where somebody made it so.
+    #[test]
+    fn findings_that_lie_are_refused_or_harmless() {
+        let fixture = Fixture::bursts("threads");
+        let recording = Recording::open(&fixture.recording).unwrap();
+        let named = BinaryOverride::new(Some(fixture.recorded_as.into()), fixture.binary.clone());
+        let search = BinarySearch { symfs: None, overrides: vec![named] };
+        let mut random = fastrand::Rng::with_seed(1);
+        for detail in [Detail::Branches, Detail::Calls] {
+            let options = Options {
+                search: search.clone(),
+                subset: Subset::Whole,
+                group_by: Default::default(),
+                detail,
+                core: None,
+                threads: 1,
+                rules: &Rules::default(),
+            };
+            let analysis = analyze(&recording, &options, &|_| ()).unwrap();
+            let later = SystemTime::now() + Duration::from_secs(60);
+            let bytes = postcard::to_stdvec(&Findings::of(&analysis, later).unwrap()).unwrap();
+            let mut used = 0;
+            for _ in 0..300 {
+                let mut other = bytes.clone();
+                for _ in 0..random.usize(1..4) {
+                    let at = random.usize(..other.len());
+                    other[at] = random.u8(..);
+                }
+                let Ok((findings, _)) = postcard::take_from_bytes::<Findings<'_>>(&other) else { continue };
+                let Some(analysis) = findings.into_analysis(&recording, &search, 1) else { continue };
+                used += 1;
+                let _ = mix(&analysis, &Query::default());
+                let _ = (Rows::of(&analysis), Head::of(&analysis));
+                if let Some(calls) = &analysis.calls {
+                    assert!(calls.contexts().len() < 1 << 20);
+                }
+                let _ = analysis.into_flow_by_choice();
+            }
+            assert!(used > 0, "most changes are of numbers that may have any value");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! In which order rows are printed.
+
+use std::cmp::Ordering;
+use std::convert::Infallible;
+use std::str::FromStr;
+
+use analyzer::mix::{Mix, Query, Sum};
+use clap::ValueEnum;
+
+use super::nested::Node;
+use super::numbers::{Number, per_call};
+
+/// What rows are sorted by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// A number, the largest first.
+    Number(Number),
+    /// The values of their keys: numbers as numbers, all else as text.
+    Name,
+    /// The count in a column, the largest first.
+    Column(String),
+}
+
+impl FromStr for Order {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let order = || match text {
+            "name" => Order::Name,
+            column => Order::Column(column.to_owned()),
+        };
+        Ok(Number::from_str(text, true).map_or_else(|_| order(), Order::Number))
+    }
+}
+
+impl Order {
+    /// Sorts rows, or groups of rows.
+    pub fn sort(&self, nodes: &mut Vec<Node<'_>>, mix: &Mix, query: &Query) {
+        let by_name = |one: &Node<'_>, other: &Node<'_>| {
+            let pairs = one.values.iter().zip(other.values);
+            pairs.map(|(one, other)| natural(one, other)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        };
+        let number = |node: &Node<'_>| match self {
+            Order::Number(Number::Samples) => node.sum.samples,
+            Order::Number(number) if number.is_of_branches() => number.of_branches(&node.sum).unwrap_or(-1.0),
+            Order::Number(Number::PerCall) => per_call(mix, query, node.values, &node.sum).unwrap_or(-1.0),
+            Order::Number(Number::Error) => {
+                mix.uncertainty_within(&node.sum, &mix.all).share.half_width.unwrap_or(f64::INFINITY)
+            }
+            Order::Number(_) | Order::Name => node.sum.count,
+            Order::Column(title) => {
+                let cells = node.cells.iter().copied().filter(|cell| title_of(&cell.column) == *title);
+                Sum::of(cells).count
+            }
+        };
+        let mut keyed: Vec<(f64, Node<'_>)> = nodes.drain(..).map(|node| (number(&node), node)).collect();
+        keyed.sort_by(|(number, one), (other_number, other)| {
+            let order = if *self == Order::Name { by_name(one, other) } else { other_number.total_cmp(number) };
+            order.then_with(|| one.values.cmp(other.values))
+        });
+        nodes.extend(keyed.into_iter().map(|(_, node)| node));
+    }
+}
+
+/// The title of a column with these values.
+pub fn title_of(column: &[String]) -> String {
+    column.join("/")
+}
+
+/// Numbers by their value, before all else, which is in the order of texts.
+fn natural(one: &str, other: &str) -> Ordering {
+    let number = |text: &str| text.parse::<u64>().ok();
+    match (number(one), number(other)) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => one.cmp(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_first_and_in_their_order() {
+        let mut values = ["none", "16", "8", "a.c:9", "128", "a.c:10"];
+        values.sort_by(|one, other| natural(one, other));
+        assert_eq!(values, ["8", "16", "128", "a.c:10", "a.c:9", "none"]);
+    }
+
+    #[test]
+    fn what_is_no_number_is_a_column() {
+        let order = |text: &str| text.parse::<Order>().unwrap();
+        assert_eq!(order("±"), Order::Number(Number::Error));
+        assert_eq!(order("count"), Order::Number(Number::Executions));
+        assert_eq!(order("name"), Order::Name);
+        assert_eq!(order("sse2/packed"), Order::Column("sse2/packed".into()));
+    }
+}
