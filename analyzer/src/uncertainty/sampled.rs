@@ -101,6 +101,9 @@ impl Design {
     /// not matter as far as they were seen together: what was only ever of one kind is wholly of it. It is at least what code that was never
     /// seen can take away from it.
     pub fn part(&self, part: (f64, &Sampled), rest: (f64, &Sampled)) -> Interval {
+        if let Some(interval) = self.kind.interval() {
+            return interval;
+        }
         let both = part.1.replicates.zip(&rest.1.replicates, |one, other| one + other);
         let value = ratio(part.0, part.0 + rest.0);
         let replicates = part.1.replicates.zip(&both, |part, both| if both > 0.0 { part / both } else { value });
