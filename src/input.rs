@@ -5,7 +5,7 @@ mod kind;
 use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufReader, IsTerminal, Read};
+use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -199,14 +199,22 @@ impl Input<'_> {
         self.analyze_in_detail(group_by, Detail::Blocks)
     }
 
-    /// The file that is read, if it is a document and this command makes its report of flows.
-    fn document(&self) -> Option<&Path> {
-        self.args.file().filter(|file| self.reader.reads == Reads::Flows && !is_recording(file))
+    /// What is read, if it is a document and this command makes its report of flows: a file, or `-`.
+    fn document(&self) -> anyhow::Result<Option<&Path>> {
+        if self.reader.reads != Reads::Flows || self.recording.get().is_some() {
+            return Ok(None);
+        }
+        if let Some(file) = self.args.file() {
+            return Ok((!is_recording(file)).then_some(file));
+        }
+        // What comes next is looked at and not taken.
+        let is_one = is_document(standard_input()?.fill_buf().context("standard input")?);
+        Ok(is_one.then(|| self.args.named()))
     }
 
     /// What the recording says of itself; nothing of a flow.
     pub fn features(&self) -> anyhow::Result<Option<&Features>> {
-        self.document().map_or_else(|| Ok(Some(self.recording()?.features())), |_| Ok(None))
+        if self.document()?.is_some() { Ok(None) } else { Ok(Some(self.recording()?.features())) }
     }
 
     /// Analyses the recording, its branches, too.
@@ -216,7 +224,7 @@ impl Input<'_> {
 
     /// Analyses the recording, with so much of it.
     pub fn analyze_in_detail(&self, group_by: GroupBy, detail: Detail) -> anyhow::Result<Analysis> {
-        if let Some(document) = self.document() {
+        if let Some(document) = self.document()? {
             return self.args.analysis.analyze_flow(&self.chosen, document, self.reader, group_by);
         }
         self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, detail, Subset::Whole)
@@ -486,7 +494,7 @@ pub fn is_standard_input(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-fn standard_input() -> anyhow::Result<impl Read> {
+fn standard_input() -> anyhow::Result<impl BufRead> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         bail!("standard input is a terminal: pipe a recording into it, or name a file");

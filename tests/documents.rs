@@ -114,6 +114,36 @@ fn a_merged_recording_has_its_counts() {
     }
 }
 
+/// On standard input as in a file.
+#[test]
+fn documents_come_from_standard_input_too() {
+    let fixture = Fixture::bursts("compress");
+    let file = fixture.truth();
+    let [name, option, binary] = options(&file, &fixture);
+    let arguments = ["mix", "--format", "csv", option, binary];
+    let input = std::fs::File::open(&file).unwrap();
+    let output = support::hbbp().args(arguments).arg("-").stdin(input).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let named = support::stdout(&[&arguments[..], &[name]].concat());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), named);
+}
+
+/// What exact counts and merged files do not say is not 0.
+#[test]
+fn what_documents_do_not_say_is_not_known() {
+    let fixture = Fixture::bursts("compress");
+    let file = fixture.truth();
+    let arguments =
+        [&["mix", "--rows", "function", "--values", "samples,taken"], &options(&file, &fixture)[..]].concat();
+    let mix = json(&arguments);
+    assert!(mix["rows"].as_array().unwrap().iter().all(|row| row["samples"].is_null()));
+    let said = support::run(&arguments);
+    assert!(
+        String::from_utf8_lossy(&said.stderr)
+            .contains("exact counts do not say where returns and indirect branches went")
+    );
+}
+
 #[test]
 fn nothing_is_known_of_processes() {
     let fixture = Fixture::bursts("compress");

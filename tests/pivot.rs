@@ -89,6 +89,16 @@ fn shares_of_groups_have_intervals_of_their_own() {
     let grouped = mix(&["--per", "function", "--rows", "mnemonic"], &fixture);
     let of = |row: &&Value| text(row, "function") == "get_bit" && text(row, "mnemonic") == "mov";
     let row = rows(&grouped).iter().find(of).unwrap();
+    // What is the rest of a group is as uncertain as the other part of it.
+    let packing = mix(&["--per", "function", "--rows", "packing"], &fixture);
+    let of_function = |name: &str| -> Vec<f64> {
+        let of = rows(&packing).iter().filter(|row| text(row, "function") == name);
+        of.map(|row| number(row, "share_of_group_error")).collect()
+    };
+    let [none, packed] = of_function("vfprintf")[..] else { panic!("{packing}") };
+    near(none, packed);
+    let [whole] = of_function("strlen")[..] else { panic!("{packing}") };
+    assert!(whole < 0.05, "{whole}");
     let relative = |share: &str, error: &str| number(row, error) / number(row, share);
     assert!(10.0 * relative("share_of_group", "share_of_group_error") < relative("share", "share_error"), "{row}");
 }
@@ -151,6 +161,29 @@ fn instructions_for_each_call() {
         }
     }
     assert!(called > 50, "{called}");
+}
+
+/// One file that ran at two paths: the flow does not tell their branches apart, and they are not counted twice.
+#[test]
+fn branches_of_a_file_at_two_paths_are_not_counted_twice() {
+    let fixture = Fixture::bursts("compress");
+    let recording = std::fs::read(&fixture.recording).unwrap();
+    let whole = mix(&["--rows", "module", "--values", "taken"], &fixture);
+    let taken = |mix: &Value| -> f64 { rows(mix).iter().map(|row| number(row, "taken")).sum() };
+    // The name of one of the mappings is another one.
+    let path = b"/tmp/hbbp-fixtures/compress\0";
+    let at = recording.windows(path.len()).position(|bytes| bytes == path).unwrap();
+    let mut changed = recording.clone();
+    changed[at + path.len() - 2] = b't';
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("two.data");
+    std::fs::write(&file, changed).unwrap();
+    let binary = fixture.binary.to_str().unwrap();
+    let names = ["compress", "comprest"].map(|name| format!("{name}={binary}"));
+    let options = ["mix", file.to_str().unwrap(), "--rows", "module", "--values", "taken", "--format", "json"];
+    let two = [&options[..], &["--binary", &names[0], "--binary", &names[1]]].concat();
+    let two: Value = serde_json::from_str(&support::stdout(&two)).unwrap();
+    assert!(taken(&two) <= taken(&whole) * 1.000001, "{two}");
 }
 
 /// Taken and mispredicted branches are those of `annotate`, by branch and by function.
@@ -354,6 +387,10 @@ fn what_makes_no_sense_is_refused() {
     refused(&["--rows", "thread", "--values", "taken"], "not told apart by processes");
     refused(&["--rows", "function", "--filter", "comm=x", "--sort", "per-call"], "not told apart by processes");
     refused(&["--values", "row-share"], "there is no --columns");
+    refused(&["--sort", "row-share"], "there is no --columns");
+    refused(&["--sort", "shares"], "there are no columns: did you mean share?");
+    refused(&["--subtotals"], "there is one only");
+    refused(&["--rows", "function", "--filter", "module=x", "--values", "per-call"], "name `module` among the keys");
     refused(&["--values", "executions,shares"], "share");
     refused(&["--rows", "function", "--columns", "isa", "--sort", "sse22"], "did you mean --sort 'sse2'?");
     refused(&["--per", "functoin"], "did you mean function?");

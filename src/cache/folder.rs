@@ -117,7 +117,7 @@ fn files(folder: &Path) -> impl Iterator<Item = (PathBuf, Metadata)> {
 
 /// Whether a file is the user's, and nobody else can write it.
 fn is_ours(metadata: &Metadata) -> bool {
-    metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o002 == 0
+    metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o022 == 0
 }
 
 #[cfg(test)]

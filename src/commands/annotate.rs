@@ -85,8 +85,8 @@ struct Report<'a> {
 
 /// Prints functions of a recording with the counts of their blocks.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.summary && args.output.format != Format::Table {
-        let why = "--summary is a table; the functions of csv and json have its numbers without it".to_owned();
+    if args.summary && !args.output.format.is_for_people() {
+        let why = "--summary is a table; the functions of json have its numbers without it".to_owned();
         wrong_usage::<Args>(READER.name, why);
     }
     let input = args.input.begin(&READER, None)?;
@@ -99,7 +99,7 @@ impl Args {
         match self.top {
             // It is not their code that is printed.
             _ if self.summary => 0,
-            None if self.functions.is_empty() && self.output.format == Format::Table => FUNCTIONS_OF_A_TABLE,
+            None if self.functions.is_empty() && self.output.format.is_for_people() => FUNCTIONS_OF_A_TABLE,
             None | Some(0) => usize::MAX,
             Some(top) => top,
         }

@@ -101,7 +101,7 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let mut head = Head::of(&analysis);
     head.verbose = args.head.verbose;
     head.precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
-    let left_out = keep_largest(&mut rows, top, args.output.format == Format::Table);
+    let left_out = keep_largest(&mut rows, top, args.output.format.is_for_people());
     write_to(args.output.file.as_deref(), |out| match args.output.format {
         Format::Table | Format::Markdown => table(&analysis, &head, &rows, left_out, args.output.layout(), out),
         Format::Csv => csv(&analysis, &rows, out),

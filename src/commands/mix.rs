@@ -14,11 +14,13 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use analyzer::counting::Detail;
+use analyzer::flow::AnalysedFlow;
+use analyzer::uncertainty::Interval;
 use analyzer::{Analysis, Origin};
 
-use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, Sum, Taken, UNREADABLE, mix};
+use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, Sum, UNREADABLE, mix};
 
-use crate::commands::nearest::did_you_mean;
+use crate::commands::nearest::nearest;
 use crate::commands::record::{SAMPLING, Wanted};
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
 use crate::output;
@@ -42,7 +44,7 @@ pub struct Args {
     per: Vec<String>,
 
     /// Numbers of each row, in this order; with --columns, the first of them is in the columns
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_enum, default_values = DEFAULT_NUMBERS)]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_enum, default_values_t = Number::DEFAULT)]
     values: Vec<Number>,
 
     /// Sort by a number, by `name`, or by a column (its title)
@@ -53,7 +55,7 @@ pub struct Args {
     #[arg(long)]
     subtotals: bool,
 
-    /// Print only the N largest rows (of each group); 0 prints all [default: in a table 40, of each group 10; all in csv and json]
+    /// Print only the N largest rows (of each group); 0 prints all [default: in a table 40, with groups 10 of them and of their rows; all in csv and json]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
@@ -70,9 +72,6 @@ pub struct Args {
     #[command(flatten)]
     head: HeadArgs,
 }
-
-/// What is printed where nothing was asked for.
-const DEFAULT_NUMBERS: [&str; 3] = ["executions", "share", "error"];
 
 const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Flows, records: true };
 
@@ -134,7 +133,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         result.notes.iter().chain(&unmatched).for_each(output::say);
         without_source(&query.rows, &result).iter().for_each(output::say);
         let asks_mispredictions = |number| matches!(number, Number::Mispredicted | Number::MispredictRate);
-        lacks_branches(query, args.values.iter().copied().any(asks_mispredictions), &result)
+        lacks_branches(query, args.values.iter().copied().any(asks_mispredictions), &analysis)
             .iter()
             .for_each(output::say);
     }
@@ -158,7 +157,8 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         query,
         mix: &result,
         head: &head,
-        rows: nested(&result, query, &levels, &args.sort),
+        origin: analysis.origin,
+        rows: nested(&result, query, (&levels, args.per.len()), &args.sort),
         per: args.per.len(),
         numbers: &args.values,
         top: if levels.len() > 1 { format.rows_of_groups(args.top) } else { format.rows(args.top) },
@@ -176,7 +176,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
 pub(super) fn precision(analysis: &Analysis, mix: &Mix) -> Option<Precision> {
     let rows = mix.cells.chunk_by(|a, b| a.row == b.row).map(|row| {
         let sum = Sum::of(row);
-        (sum.count / mix.instructions, mix.uncertainty_within(&sum, &mix.all).share)
+        (sum.count / mix.instructions, mix.uncertainty_of(&sum).share)
     });
     Precision::of(analysis, rows)
 }
@@ -188,17 +188,24 @@ pub(super) fn without_source(rows: &[Key], mix: &Mix) -> Option<&'static str> {
     mix.cells.iter().all(has_none).then_some(WITHOUT_LINES)
 }
 
-/// What is said where the recording does not have what is asked for.
-fn lacks_branches(query: &Query, asks_mispredictions: bool, mix: &Mix) -> Option<&'static str> {
-    match mix.all.taken {
-        Taken { count: 0.0, .. } if query.taken => {
-            Some("no branch is known to have been taken: there are no branch stacks of it")
-        }
-        Taken { mispredicted: 0.0, .. } if asks_mispredictions => Some(
-            "nothing is known of mispredictions: no branch of the stacks is marked as one (bursts and exact counts have none)",
-        ),
-        _ => None,
+/// What is said where the recording does not have all that is asked for.
+fn lacks_branches(query: &Query, asks_mispredictions: bool, analysis: &Analysis) -> Option<&'static str> {
+    if !query.calls && !query.taken {
+        return None;
     }
+    let flow = analysis.flow.as_ref().map(AnalysedFlow::flow).filter(|flow| flow.branch_total() > 0.0);
+    let Some(flow) = flow else {
+        return Some("nothing is known of calls and taken branches: there are no branch stacks");
+    };
+    if analysis.origin == Origin::Exact {
+        return Some(
+            "exact counts do not say where returns and indirect branches went: they are not among those that were taken, \
+             nor among calls",
+        );
+    }
+    (asks_mispredictions && flow.mispredicted_total() == 0.0).then_some(
+        "nothing is known of mispredictions: no branch of the stacks is marked as one (those of bursts never are)",
+    )
 }
 
 /// What is printed.
@@ -206,6 +213,7 @@ pub(super) struct Report<'a> {
     pub query: &'a Query,
     pub mix: &'a Mix,
     pub head: &'a Head,
+    pub origin: Origin,
     /// Rows, or groups of rows.
     pub rows: Vec<Node<'a>>,
     /// How many keys make the groups that shares are of.
@@ -246,6 +254,20 @@ impl<'a> Report<'a> {
         self.numbers.contains(&number)
     }
 
+    /// How uncertain the share of a sum of another one is: of all, or of the group or row that it is a part of.
+    fn share(&self, part: &Sum, whole: &Sum) -> Interval {
+        if std::ptr::eq(whole, &self.mix.all) {
+            self.mix.uncertainty_of(part).share
+        } else {
+            self.mix.share_within(part, whole)
+        }
+    }
+
+    /// Whether it is known how many samples there were.
+    fn knows_samples(&self) -> bool {
+        self.origin == Origin::Recording
+    }
+
     /// The numbers of a row as a whole.
     fn numbers(&self) -> impl Iterator<Item = Number> + '_ {
         self.numbers.iter().copied().filter(|number| *number != Number::RowShare)
@@ -259,12 +281,16 @@ impl<'a> Report<'a> {
     /// Refuses an order by a column that is not there.
     fn check_order(&self, order: &Order) -> anyhow::Result<()> {
         let Order::Column(title) = order else { return Ok(()) };
+        if self.mix.cells.is_empty() {
+            return Ok(());
+        }
         let titles: BTreeSet<String> = self.mix.cells.iter().map(|cell| title_of(&cell.column)).collect();
         if titles.contains(title) {
             return Ok(());
         }
         let titles: Vec<String> = titles.into_iter().filter(|title| !title.is_empty()).collect();
-        let mean = did_you_mean(title, &titles, "KEYS", "--sort", str::to_owned);
+        let mean =
+            nearest(title, &titles).first().map_or(String::new(), |near| format!(": did you mean --sort '{near}'?"));
         anyhow::bail!("--sort {title}: there is neither such a number nor such a column{mean}")
     }
 }

@@ -56,31 +56,32 @@ pub enum TextFormat {
 }
 
 impl Format {
+    /// Whether it is a table for people, and not for programs.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, Format::Table | Format::Markdown)
+    }
+
     /// How many rows of each of several lists to print: fewer in a table than of one list.
     pub fn rows_of_lists(self, top: Option<usize>) -> usize {
-        const ROWS_OF_A_TABLE: usize = 20;
-        match (top, self) {
-            (None, Format::Table | Format::Markdown) => ROWS_OF_A_TABLE,
-            (top, format) => format.rows(top),
-        }
+        self.rows_or(top, 20)
     }
 
     /// How many rows of each of many groups to print.
     pub fn rows_of_groups(self, top: Option<usize>) -> usize {
-        const ROWS_OF_A_GROUP: usize = 10;
-        match (top, self) {
-            (None, Format::Table | Format::Markdown) => ROWS_OF_A_GROUP,
-            (top, format) => format.rows(top),
-        }
+        self.rows_or(top, 10)
     }
 
     /// How many rows to print when `top` were asked for (0: all): in a table not all where nothing was asked for.
     pub fn rows(self, top: Option<usize>) -> usize {
-        const ROWS_OF_A_TABLE: usize = 40;
-        match (top, self) {
-            (Some(0), _) | (None, Format::Csv | Format::Json) => usize::MAX,
-            (Some(top), _) => top,
-            (None, Format::Table | Format::Markdown) => ROWS_OF_A_TABLE,
+        self.rows_or(top, 40)
+    }
+
+    fn rows_or(self, top: Option<usize>, in_a_table: usize) -> usize {
+        match top {
+            Some(0) => usize::MAX,
+            Some(top) => top,
+            None if self.is_for_people() => in_a_table,
+            None => usize::MAX,
         }
     }
 }

@@ -37,7 +37,8 @@ const LEAST_NAME: usize = 8;
 impl Table {
     /// A table with these columns.
     pub fn new(columns: Vec<(String, Align)>) -> Self {
-        let (titles, aligns) = columns.into_iter().unzip();
+        let (titles, aligns): (Vec<String>, Vec<Align>) = columns.into_iter().unzip();
+        let titles = titles.iter().map(|title| printable(title).into_owned()).collect();
         Table {
             aligns,
             dispensable: Vec::new(),

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use model::Source;
+
 use crate::Analysis;
 use crate::address::Svma;
 use crate::counting::Code;
@@ -39,12 +41,13 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Of an analysis that counts by branch stacks, and has samples of a clock or of cycles; `None` of another.
+    /// Of an analysis that counts by branch stacks alone, and has samples of a clock or of cycles; `None` of another.
     pub fn of(analysis: &Analysis) -> Option<Self> {
         let is_time = |kind| matches!(kind, EventKind::Clock | EventKind::Cycles);
         analysis.sources.ebs.as_ref().filter(|ebs| is_time(ebs.kind))?;
         analysis.sources.lbr.as_ref()?;
-        if analysis.source() == "ebs" {
+        // Counts that were made from the clock's samples say nothing beside them.
+        if analysis.one_source != Some(Source::Lbr) {
             return None;
         }
         let mut times = Times { samples: 0, periods: 0.0, of_functions: HashMap::new() };

@@ -30,7 +30,7 @@ impl<'a> WaysOf<'a> {
     /// A module as one of the flow, and the ways of its blocks.
     pub fn module(&'a self, module: &CountedModule, code: &AnalysedModule) -> (Option<usize>, Option<Ways<'a>>) {
         let Some(flow) = self.flow else { return (None, None) };
-        let index = flow.index_of(module.counts.module);
+        let index = flow.only_index_of(module.counts.module);
         (index, index.and_then(|index| Ways::of(flow.flow(), &self.arrivals, index, code)))
     }
 }

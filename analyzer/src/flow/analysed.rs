@@ -104,6 +104,13 @@ impl AnalysedFlow {
         &self.indexes
     }
 
+    /// The same; not of one that is several modules of the recording, since the flow does not tell theirs apart (one file at two paths).
+    pub(crate) fn only_index_of(&self, module: ModuleId) -> Option<usize> {
+        let index = self.index_of(module)?;
+        let is_other = |(other, of): (&ModuleId, &usize)| *of == index && *other != module;
+        (!self.indexes.iter().any(is_other)).then_some(index)
+    }
+
     /// The flow without the code that it was analysed with.
     pub fn into_flow(self) -> Flow {
         self.flow

@@ -31,8 +31,8 @@ impl Analysis {
         let mut modules = ModuleTable::default();
         let (mut indexes, mut counted, mut misfits) = (HashMap::new(), Vec::new(), Vec::new());
         for (index, of) in flow.flow().modules.iter().enumerate().filter(|(index, _)| flow.has_counts(*index)) {
-            let build_id = of.module.build_id.as_ref().map(|id| id.as_bytes());
-            let id = modules.intern(of.module.path.as_bytes(), build_id);
+            // A flow may have a module twice: as read, and as not read.
+            let id = modules.add(of.module.clone());
             indexes.insert(id, index);
             match flow.code(index, search) {
                 Ok(code) => {

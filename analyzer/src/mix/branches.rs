@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::address::Svma;
-use crate::flow::{AnalysedFlow, BranchCount};
+use crate::flow::{AnalysedFlow, BranchCount, ModuleFlow};
 use crate::{Analysis, CountedModule};
 
 /// How often branches were taken.
@@ -28,10 +28,12 @@ impl Taken {
 pub(super) struct Branches<'a>(&'a [BranchCount]);
 
 impl<'a> Branches<'a> {
-    /// None where the analysis has no flow.
+    /// None where the analysis has no flow, and where that does not tell several modules apart.
     pub fn of(analysis: &'a Analysis, module: &CountedModule) -> Self {
-        let of = |flow: &'a AnalysedFlow| Some(&flow.flow().modules[flow.index_of(module.counts.module)?]);
-        Branches(analysis.flow.as_ref().and_then(of).map_or(&[], |of| &of.branches))
+        let of = |flow: &'a AnalysedFlow| Some(&flow.flow().modules[flow.only_index_of(module.counts.module)?]);
+        // Addresses that are no code of a file are offsets, beside the addresses of the code.
+        let is_it = |of: &&ModuleFlow| of.read == module.is_read();
+        Branches(analysis.flow.as_ref().and_then(of).filter(is_it).map_or(&[], |of| &of.branches))
     }
 
     /// Those whose instruction is there.

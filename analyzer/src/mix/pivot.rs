@@ -15,7 +15,7 @@ use crate::mix::kind::Kind;
 use crate::mix::source::{Place, SourceOf, Sources};
 use crate::mix::values::NONE;
 use crate::mix::{Dimension, Filter, Key, Unmatched};
-use crate::uncertainty::{Design, Interval, Sampled};
+use crate::uncertainty::{Design, Interval, SLICES, Sampled, Slice, SliceSet};
 use crate::{Analysis, CountedBlock, CountedModule, GroupCount};
 
 /// What to break a mix down by.
@@ -80,6 +80,8 @@ pub struct Sum {
     pub samples: f64,
     /// The branches among them that were taken, if the query asks for it.
     pub taken: Taken,
+    /// By slice: how many of the cells it has seen.
+    seen: [u32; SLICES],
 }
 
 /// A mix: who executed how many instructions of which kind.
@@ -113,15 +115,21 @@ pub struct Uncertainty {
 impl Mix {
     /// How uncertain the sum of these cells is.
     pub fn uncertainty<'a>(&self, cells: impl IntoIterator<Item = &'a Cell>) -> Uncertainty {
-        self.uncertainty_within(&Sum::of(cells), &self.all)
+        self.uncertainty_of(&Sum::of(cells))
     }
 
-    /// How uncertain a sum and its share of another sum are.
-    pub fn uncertainty_within(&self, part: &Sum, whole: &Sum) -> Uncertainty {
+    /// How uncertain a sum and its share of all are.
+    pub fn uncertainty_of(&self, sum: &Sum) -> Uncertainty {
         Uncertainty {
-            count: self.design.interval(part.count, &part.sampled),
-            share: self.design.share((part.count, &part.sampled), (whole.count, &whole.sampled)),
+            count: self.design.interval(sum.count, &sum.sampled),
+            share: self.design.share((sum.count, &sum.sampled), (self.all.count, &self.all.sampled)),
         }
+    }
+
+    /// How uncertain the share is that a sum has of another one, of which it is a part.
+    pub fn share_within(&self, part: &Sum, whole: &Sum) -> Interval {
+        let rest = whole.without(part);
+        self.design.part((part.count, &part.sampled), (rest.0, &rest.1))
     }
 }
 
@@ -134,8 +142,18 @@ impl Sum {
             sum.sampled.add(&cell.sampled, 1.0);
             sum.samples += cell.samples;
             sum.taken.add(cell.taken);
+            for (cells, slice) in sum.seen.iter_mut().zip(Slice::all()) {
+                *cells += u32::from(cell.sampled.seen.has(slice));
+            }
         }
         sum
+    }
+
+    /// What it has more than one of its parts: count and replicates.
+    fn without(&self, part: &Sum) -> (f64, Sampled) {
+        let replicates = self.sampled.replicates.zip(&part.sampled.replicates, |whole, part| whole - part);
+        let seen = Slice::all().zip(self.seen.iter().zip(&part.seen)).filter(|(_, (all, part))| all > part);
+        (self.count - part.count, Sampled { replicates, seen: SliceSet::of(seen.map(|(slice, _)| slice)) })
     }
 }
 
@@ -427,14 +445,17 @@ impl Pivot<'_> {
                 }
             }
             let taken = sites.taken(address..Svma(instruction.next_ip()));
-            match parts.iter_mut().find(|other| other.values == values) {
-                Some(part) => {
-                    part.instructions += 1.0;
-                    part.taken.add(taken);
-                }
-                None => parts.push(Part { values, instructions: 1.0, taken }),
-            }
+            parts.push(Part { values, instructions: 1.0, taken });
         }
+        parts.sort_by_key(|part| part.values);
+        parts.dedup_by(|next, kept| {
+            let same = next.values == kept.values;
+            if same {
+                kept.instructions += next.instructions;
+                kept.taken.add(next.taken);
+            }
+            same
+        });
     }
 
     /// Where a branch is: `main+0x2a`; `none` of what is no branch.

@@ -77,6 +77,13 @@ impl ModuleTable {
         id
     }
 
+    /// Adds a module that is like no other, whatever its path and build id are.
+    pub(crate) fn add(&mut self, module: Module) -> ModuleId {
+        let id = ModuleId(u32::try_from(self.modules.len()).unwrap_or(u32::MAX));
+        self.modules.push(module);
+        id
+    }
+
     /// Fills in build ids that the recording keeps apart from the mappings (its BUILD_ID feature), by path.
     pub fn learn_build_ids<'a>(&mut self, known: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
         for (path, build_id) in known {

@@ -99,7 +99,7 @@ impl Design {
 
     /// The interval of the part that one of two kinds of the same code has of both, where `rest` is the other one. That both were seen seldom does
     /// not matter as far as they were seen together: what was only ever of one kind is wholly of it. It is at least what code that was never
-    /// seen can take away from it.
+    /// seen can take away from it, or add to it.
     pub fn part(&self, part: (f64, &Sampled), rest: (f64, &Sampled)) -> Interval {
         if let Some(interval) = self.kind.interval() {
             return interval;
@@ -116,7 +116,7 @@ impl Design {
         let slices = self.slices.len();
         let seldom = [part.1, rest.1].map(|sampled| rare(sampled.seen.len(), slices));
         let by_seldom = value * (1.0 - value) * seldom[0].hypot(seldom[1]);
-        let by_chance = jackknife.max(by_seldom).max(value * unseen(self.observations));
+        let by_chance = jackknife.max(by_seldom).max(value.max(1.0 - value) * unseen(self.observations));
         let half_width = (half_width * half_width - jackknife * jackknife + by_chance * by_chance).sqrt();
         Interval { half_width: Some(half_width), by_chance: Some(by_chance), rests_on_little }
     }

@@ -57,6 +57,13 @@ impl SliceSet {
         self.0 |= 1 << slice.0;
     }
 
+    /// All of these.
+    pub(crate) fn of(slices: impl Iterator<Item = Slice>) -> Self {
+        let mut set = SliceSet::default();
+        slices.for_each(|slice| set.insert(slice));
+        set
+    }
+
     /// Those of either.
     pub fn or(self, other: SliceSet) -> SliceSet {
         SliceSet(self.0 | other.0)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::Analysis;
 use crate::annotate::{LoopPlace, LoopTable};
-use crate::mix::{self, Dimension, Filter, Key, MixError, NO_LOOP, Taxonomies, Unmatched, mix_with_loops};
+use crate::mix::{self, Dimension, Filter, Key, MixError, NO_LOOP, Taxonomies, UNREADABLE, Unmatched, mix_with_loops};
 use crate::uncertainty::{Design, Interval};
 use crate::vectorization::{Domain, Form, Part, Work};
 
@@ -78,7 +78,9 @@ pub fn vectorization(analysis: &Analysis, query: &Query) -> Result<Vectorization
     let mut all = Work::default();
     works.values().for_each(|work| all.add_work(work));
     all.sort();
-    let existing = works.len();
+    // Nothing is known of the work of code that was not read.
+    let unread = works.keys().filter(|keys| keys.get(1).is_some_and(|function| function == UNREADABLE)).count();
+    let existing = works.len() - unread;
     let mut rows: Vec<Row> = works
         .into_iter()
         .filter(|(_, work)| work.is_any())

@@ -46,9 +46,12 @@ pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Re
     }
     table.print(out, report.layout)?;
     if let Some(rest) = ranked.get(top..).filter(|rest| !rest.is_empty()) {
-        let of_instructions = share(rest.iter().map(|of| of.share).sum(), 1.0);
+        let mut parts = format!("{} of the instructions", share(rest.iter().map(|of| of.share).sum(), 1.0));
+        if has_time {
+            parts += &format!(", {} of the time", share(rest.iter().map(|of| time(of)).sum(), 1.0));
+        }
         let plural = if rest.len() == 1 { "" } else { "s" };
-        writeln!(out, "... {} more function{plural} with {of_instructions} (--top 0 shows them)", rest.len())?;
+        writeln!(out, "... {} more function{plural} with {parts} (--top 0 shows them)", rest.len())?;
     }
     if ranked.iter().take(top).any(|of| of.share_interval.rests_on_little) {
         writeln!(out, "{MARKED}")?;

@@ -6,7 +6,7 @@ use analyzer::mix::{Key, Sum};
 use serde_json::{Map, Value, json};
 
 use super::Report;
-use super::numbers::{Number, per_call};
+use super::numbers::{Number, part, per_call};
 
 /// Prints the largest rows.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -20,6 +20,9 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             for &cell in &row.cells {
                 let mut object = named(&mut cell.row.iter().chain(&cell.column));
                 object.extend(numbers(report, &Sum::of([cell]), line.whole, &cell.row));
+                if report.asks(Number::RowShare) {
+                    object.insert("row_share".to_owned(), json!(part(cell.count, row.sum.count)));
+                }
                 rows.push(Value::Object(object));
             }
         } else if line.others {
@@ -55,23 +58,23 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 /// A sum and how far it can be from the truth.
 fn numbers(report: &Report<'_>, sum: &Sum, whole: &Sum, row: &[String]) -> Map<String, Value> {
     let mix = report.mix;
-    let uncertainty = mix.uncertainty_within(sum, &mix.all);
+    let uncertainty = mix.uncertainty_of(sum);
     let mut numbers = Map::from_iter([
         ("count".to_owned(), json!(sum.count)),
-        ("share".to_owned(), json!(sum.count / mix.instructions)),
+        ("share".to_owned(), json!(part(sum.count, mix.instructions))),
         ("count_error".to_owned(), json!(uncertainty.count.half_width)),
         ("share_error".to_owned(), json!(uncertainty.share.half_width)),
         ("rests_on_little".to_owned(), json!(uncertainty.share.rests_on_little)),
     ]);
     if report.per > 0 && !row.is_empty() {
-        numbers.insert("share_of_group".to_owned(), json!(sum.count / whole.count));
-        numbers.insert("share_of_group_error".to_owned(), json!(mix.uncertainty_within(sum, whole).share.half_width));
+        numbers.insert("share_of_group".to_owned(), json!(part(sum.count, whole.count)));
+        numbers.insert("share_of_group_error".to_owned(), json!(report.share(sum, whole).half_width));
     }
     if report.asks(Number::PerCall) && !row.is_empty() {
         numbers.insert("per_call".to_owned(), json!(per_call(mix, report.query, row, sum)));
     }
     if report.asks(Number::Samples) {
-        numbers.insert("samples".to_owned(), json!(sum.samples));
+        numbers.insert("samples".to_owned(), json!(report.knows_samples().then_some(sum.samples)));
     }
     for (number, name) in report.numbers_of_branches() {
         numbers.insert(name.to_owned(), json!(number.of_branches(sum)));

@@ -31,27 +31,37 @@ pub struct Line<'r, 'a> {
     pub whole: &'r Sum,
 }
 
-/// The rows of a mix. `levels`: after how many keys there is a sum, ascending; the last is the number of all.
-pub fn nested<'a>(mix: &'a Mix, query: &Query, levels: &[usize], order: &Order) -> Vec<Node<'a>> {
-    let within = |cells: Vec<&'a Cell>| within(cells, levels, &|nodes| order.sort(nodes, mix, query));
-    within(mix.cells.iter().collect())
+/// The rows of a mix. `levels`: after how many keys there is a sum, ascending; the last is the number of all. `per`: how many keys make the
+/// groups that shares are of; 0 for shares of all.
+pub fn nested<'a>(mix: &'a Mix, query: &Query, (levels, per): (&[usize], usize), order: &Order) -> Vec<Node<'a>> {
+    let nesting = Nesting { per, sort: &|nodes, whole| order.sort(nodes, mix, query, whole) };
+    nesting.within(mix.cells.iter().collect(), levels, &mix.all)
 }
 
-fn within<'a>(cells: Vec<&'a Cell>, levels: &[usize], sort: &dyn Fn(&mut Vec<Node<'a>>)) -> Vec<Node<'a>> {
-    let Some((&level, levels)) = levels.split_first() else { return Vec::new() };
-    let mut groups: BTreeMap<&'a [String], Vec<&'a Cell>> = BTreeMap::new();
-    for cell in cells {
-        groups.entry(&cell.row[..level]).or_default().push(cell);
+/// How rows are put into groups.
+struct Nesting<'s, 'a> {
+    per: usize,
+    /// Sorts nodes whose shares are of a sum.
+    sort: &'s dyn Fn(&mut Vec<Node<'a>>, &Sum),
+}
+
+impl<'a> Nesting<'_, 'a> {
+    fn within(&self, cells: Vec<&'a Cell>, levels: &[usize], whole: &Sum) -> Vec<Node<'a>> {
+        let Some((&level, levels)) = levels.split_first() else { return Vec::new() };
+        let mut groups: BTreeMap<&'a [String], Vec<&'a Cell>> = BTreeMap::new();
+        for cell in cells {
+            groups.entry(&cell.row[..level]).or_default().push(cell);
+        }
+        let node = |(values, cells): (&'a [String], Vec<&'a Cell>)| {
+            let sum = Sum::of(cells.iter().copied());
+            let whole_of_children = if level == self.per { &sum } else { whole };
+            let children = self.within(cells.clone(), levels, whole_of_children);
+            Node { values, cells, sum, children }
+        };
+        let mut nodes: Vec<Node<'a>> = groups.into_iter().map(node).collect();
+        (self.sort)(&mut nodes, whole);
+        nodes
     }
-    let node = |(values, cells): (&'a [String], Vec<&'a Cell>)| Node {
-        values,
-        sum: Sum::of(cells.iter().copied()),
-        children: within(cells.clone(), levels, sort),
-        cells,
-    };
-    let mut nodes: Vec<Node<'a>> = groups.into_iter().map(node).collect();
-    sort(&mut nodes);
-    nodes
 }
 
 impl Node<'_> {

@@ -82,6 +82,11 @@ pub fn per_call(mix: &Mix, query: &Query, row: &[String], sum: &Sum) -> Option<f
     (calls > 0.0).then(|| sum.count / calls)
 }
 
+/// The part that a count is of another one, 0 to 1; 0 of nothing.
+pub fn part(count: f64, of: f64) -> f64 {
+    if of > 0.0 { count / of } else { 0.0 }
+}
+
 /// A ratio with three digits that mean something: `0.034`, `1.25`, `12.5`, `1,250`.
 pub fn ratio(value: f64) -> String {
     match value {

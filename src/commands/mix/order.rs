@@ -34,8 +34,8 @@ impl FromStr for Order {
 }
 
 impl Order {
-    /// Sorts rows, or groups of rows.
-    pub fn sort(&self, nodes: &mut Vec<Node<'_>>, mix: &Mix, query: &Query) {
+    /// Sorts rows, or groups of rows, whose shares are of a whole.
+    pub fn sort(&self, nodes: &mut Vec<Node<'_>>, mix: &Mix, query: &Query, whole: &Sum) {
         let by_name = |one: &Node<'_>, other: &Node<'_>| {
             let pairs = one.values.iter().zip(other.values);
             pairs.map(|(one, other)| natural(one, other)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
@@ -45,7 +45,9 @@ impl Order {
             Order::Number(number) if number.is_of_branches() => number.of_branches(&node.sum).unwrap_or(-1.0),
             Order::Number(Number::PerCall) => per_call(mix, query, node.values, &node.sum).unwrap_or(-1.0),
             Order::Number(Number::Error) => {
-                mix.uncertainty_within(&node.sum, &mix.all).share.half_width.unwrap_or(f64::INFINITY)
+                let of_all = || mix.uncertainty_of(&node.sum).share;
+                let share = if std::ptr::eq(whole, &mix.all) { of_all() } else { mix.share_within(&node.sum, whole) };
+                share.half_width.unwrap_or(f64::INFINITY)
             }
             Order::Number(_) | Order::Name => node.sum.count,
             Order::Column(title) => {
@@ -56,7 +58,11 @@ impl Order {
         let mut keyed: Vec<(f64, Node<'_>)> = nodes.drain(..).map(|node| (number(&node), node)).collect();
         keyed.sort_by(|(number, one), (other_number, other)| {
             let order = if *self == Order::Name { by_name(one, other) } else { other_number.total_cmp(number) };
-            order.then_with(|| one.values.cmp(other.values))
+            order
+                .then_with(|| {
+                    if *self == Order::Name { Ordering::Equal } else { other.sum.count.total_cmp(&one.sum.count) }
+                })
+                .then_with(|| one.values.cmp(other.values))
         });
         nodes.extend(keyed.into_iter().map(|(_, node)| node));
     }

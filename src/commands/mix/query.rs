@@ -6,10 +6,12 @@ use std::path::PathBuf;
 
 use analyzer::counting::{GroupBy, TaskGroups};
 use analyzer::mix::{Dimension, Filter, Key, Query, Taxonomies};
+use clap::ValueEnum;
 
 use super::numbers::Number;
 use super::order::Order;
 use super::{Args, unmatched};
+use crate::commands::nearest::nearest;
 use crate::usage::wrong_usage;
 
 /// What a pivot is of.
@@ -70,14 +72,32 @@ pub fn shaped(args: &Args, query: Query, taxonomies: &Taxonomies) -> Query {
         wrong("--per", "--rows names nothing else, so there is nothing in the groups");
     }
     if query.calls && !query.rows.contains(&Key::from(Dimension::Function)) {
-        wrong("--values per-call", "it needs `function` among the keys of --rows or --per");
+        wrong("per-call", "it needs `function` among the keys of --rows or --per");
     }
     if (query.calls || query.taken) && query.keys().filter_map(Key::dimension).any(Dimension::is_of_task) {
         let what = "calls and branches are not told apart by processes, threads and phases: leave out such keys";
-        wrong("--values", what);
+        wrong("--values or --sort", what);
     }
-    if query.columns.is_empty() && args.values.contains(&Number::RowShare) {
-        wrong("--values row-share", "it is the share that a column has of its row, and there is no --columns");
+    let elsewhere = query.columns.iter().chain(query.filters.iter().map(|filter| &filter.key));
+    if query.calls && elsewhere.into_iter().any(|key| *key == Dimension::Module) {
+        wrong("--values per-call", "calls are known by function and module: name `module` among the keys of --rows");
+    }
+    if args.subtotals && query.rows.len() < args.per.len() + 2 {
+        wrong("--subtotals", "sums are of all keys of --rows but the last, and there is one only");
+    }
+    if query.columns.is_empty()
+        && let Order::Column(name) = &args.sort
+    {
+        let numbers: Vec<String> = Number::value_variants()
+            .iter()
+            .filter_map(|number| Some(number.to_possible_value()?.get_name().to_owned()))
+            .chain(["name".to_owned()])
+            .collect();
+        let mean = nearest(name, &numbers).first().map_or(String::new(), |near| format!(": did you mean {near}?"));
+        wrong("--sort", format!("there is no number {name:?}, and there are no columns{mean}"));
+    }
+    if query.columns.is_empty() && asks(|number| number == Number::RowShare) {
+        wrong("row-share", "it is the share that a column has of its row, and there is no --columns");
     }
     query
 }

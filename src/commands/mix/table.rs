@@ -136,34 +136,37 @@ impl<'r, 'a> Columns<'r, 'a> {
                 line.push(of_column.map_or(String::new(), |part| self.in_column(&part, (sum, whole), row)));
             }
         }
-        let uncertainty = report.mix.uncertainty_within(sum, whole);
-        let [of_whole, error] = share_cells(sum.count, whole.count, uncertainty.share);
+        let share = report.share(sum, whole);
+        let [of_whole, error] = share_cells(sum.count, whole.count, share);
         line.extend(report.numbers().map(|number| match number {
-            Number::Executions => self.unit.show(rounded(sum.count, uncertainty.count)),
+            Number::Executions => self.unit.show(rounded(sum.count, report.mix.uncertainty_of(sum).count)),
             Number::Share | Number::RowShare => of_whole.clone(),
             Number::Error => error.clone(),
             Number::PerCall => self.per_call(sum, row),
-            Number::Samples => count(sum.samples),
+            Number::Samples => self.samples(sum),
             number => of_branches(number, sum),
         }));
-        (line, uncertainty.share.rests_on_little)
+        (line, share.rests_on_little)
     }
 
     /// What a line has in a column.
     fn in_column(&self, part: &Sum, (row_sum, whole): (&Sum, &Sum), row: &[String]) -> String {
         let share_of = |whole: &Sum| {
-            let [share, _] =
-                share_cells(part.count, whole.count, self.report.mix.uncertainty_within(part, whole).share);
+            let [share, _] = share_cells(part.count, whole.count, self.report.share(part, whole));
             share
         };
         match self.report.number_of_columns() {
             Number::Share => share_of(whole),
             Number::RowShare => share_of(row_sum),
             Number::PerCall => self.per_call(part, row),
-            Number::Samples => count(part.samples),
+            Number::Samples => self.samples(part),
             number if number.is_of_branches() => of_branches(number, part),
-            _ => self.unit.show(rounded(part.count, self.report.mix.uncertainty_within(part, whole).count)),
+            _ => self.unit.show(rounded(part.count, self.report.mix.uncertainty_of(part).count)),
         }
+    }
+
+    fn samples(&self, sum: &Sum) -> String {
+        if self.report.knows_samples() { count(sum.samples) } else { "-".into() }
     }
 
     fn per_call(&self, sum: &Sum, row: &[String]) -> String {
@@ -185,7 +188,9 @@ fn of_branches(number: Number, sum: &Sum) -> String {
 fn columns_that_fit(report: &Report<'_>, columns: &[(&Vec<String>, f64)], unit: Unit, width: Option<usize>) -> usize {
     const ROW_KEY: usize = 14;
     const A_NUMBER: usize = 10;
-    let Some(width) = width else { return columns.len() };
+    /// So many there are where nothing limits them.
+    const MOST: usize = 200;
+    let Some(width) = width else { return columns.len().min(MOST) };
     let beside = ROW_KEY * report.query.rows.len() + A_NUMBER * report.numbers().count();
     let mut left = width.saturating_sub(beside);
     let as_shown = |sum: f64| match report.number_of_columns() {

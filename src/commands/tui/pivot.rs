@@ -121,9 +121,19 @@ impl Pivot {
         if self.sheet.as_ref().is_some_and(|(of, _)| *of == width) {
             return;
         }
-        let rows = nested(mix, &self.query, &[self.query.rows.len()], &Order::Number(Number::Executions));
+        let rows = nested(mix, &self.query, (&[self.query.rows.len()], 0), &Order::Number(Number::Executions));
         let (numbers, layout) = (&Number::DEFAULT[..], Layout::Columns(width));
-        let report = mix::Report { query: &self.query, mix, head, rows, per: 0, numbers, top: usize::MAX, layout };
+        let report = mix::Report {
+            query: &self.query,
+            mix,
+            head,
+            origin: recorded.1.origin,
+            rows,
+            per: 0,
+            numbers,
+            top: usize::MAX,
+            layout,
+        };
         let columns = Columns::of(&report);
         let functions = Functions::of(&self.query, recorded);
         let rows = report.rows.iter().map(|row| {

@@ -1,16 +1,18 @@
 //! The verdict in one sentence.
 
-use analyzer::validation::{Estimate, Named, Validation, Verdict};
+use analyzer::validation::{Estimate, Grade, Named, Validation, Verdict};
 
 use crate::output::with_digits;
 
 /// What a validation comes to.
 ///
-/// Example: `good: mean mnemonic error 2.1 %, block overlap 94 %; the worst rows are movzx (12 % off), je (5.2 %); next (21 %)`.
+/// Example: `good: mean mnemonic error 2.1 %, block overlap 94 %; the worst rows are movzx (12 % off), je (5.2 %); next (21 % off)`.
 pub fn sentence(verdict: &Verdict<'_>, validation: &Validation) -> String {
     let mut text = format!("{}: mean mnemonic error {}", verdict.grade.as_str(), percent(verdict.mnemonic_error));
     // Chance adds up in quadrature: with so much of it, at least half of the square of the error is chance.
-    if verdict.mnemonic_noise.is_some_and(|noise| noise > 0.0 && noise >= verdict.mnemonic_error * 0.7) {
+    let is_chance = verdict.mnemonic_noise.is_some_and(|noise| noise > 0.0 && noise >= verdict.mnemonic_error * 0.7);
+    // Where the blocks decide, more of the same does not help by what chance does to mnemonics.
+    if is_chance && Grade::of(verdict.mnemonic_error, None) == verdict.grade {
         text += " (mostly chance: record longer)";
     }
     if let Some(overlap) = verdict.block_overlap {
@@ -18,6 +20,9 @@ pub fn sentence(verdict: &Verdict<'_>, validation: &Validation) -> String {
     }
     if validation.compared_truth < 0.95 {
         text += &format!(", of the {} of the truth that was compared", percent(validation.compared_truth));
+    }
+    if validation.compared_recording < 0.95 {
+        text += &format!("; of the recording, {} was compared", percent(validation.compared_recording));
     }
     let mnemonics = rows(&verdict.mnemonics, |name| name.clone());
     let functions = rows(&verdict.functions, |name| name.function.clone().unwrap_or_else(|| "?".into()));

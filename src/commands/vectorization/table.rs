@@ -42,7 +42,8 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut marked = false;
     let mut line = |name: String, work: &Work, place: [String; 2]| {
         let cells: Vec<String> = columns.iter().map(|column| (column.cell)(work)).collect();
-        marked |= cells.iter().any(|cell| cell.ends_with('?'));
+        // `12 ?`, not `?` alone: that is what is not known.
+        marked |= cells.iter().any(|cell| cell.ends_with(" ?"));
         table.row([name].into_iter().chain(cells).chain(place.into_iter().take(places.len())).collect());
     };
     for row in of.rows.iter().take(report.top) {
