@@ -1,11 +1,15 @@
 //! Pivots of a mix: groups and their shares, numbers of rows, order, loops, calls, inlined code.
 
 mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use perfdata::{Features, Mmap};
 use serde_json::Value;
 use support::Fixture;
+use synthetic::{AROUND, Recorder};
 
 fn json(command: &[&str], fixture: &Fixture) -> Value {
     serde_json::from_str(&support::stdout_of(&[command, &["--format", "json"]].concat(), fixture)).unwrap()
@@ -166,24 +170,32 @@ fn instructions_for_each_call() {
 /// One file that ran at two paths: the flow does not tell their branches apart, and they are not counted twice.
 #[test]
 fn branches_of_a_file_at_two_paths_are_not_counted_twice() {
-    let fixture = Fixture::bursts("compress");
-    let recording = std::fs::read(&fixture.recording).unwrap();
-    let whole = mix(&["--rows", "module", "--values", "taken"], &fixture);
-    let taken = |mix: &Value| -> f64 { rows(mix).iter().map(|row| number(row, "taken")).sum() };
-    // The name of one of the mappings is another one.
-    let path = b"/tmp/hbbp-fixtures/compress\0";
-    let at = recording.windows(path.len()).position(|bytes| bytes == path).unwrap();
-    let mut changed = recording.clone();
-    changed[at + path.len() - 2] = b't';
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("two.data");
-    std::fs::write(&file, changed).unwrap();
-    let binary = fixture.binary.to_str().unwrap();
-    let names = ["compress", "comprest"].map(|name| format!("{name}={binary}"));
-    let options = ["mix", file.to_str().unwrap(), "--rows", "module", "--values", "taken", "--format", "json"];
-    let two = [&options[..], &["--binary", &names[0], "--binary", &names[1]]].concat();
-    let two: Value = serde_json::from_str(&support::stdout(&two)).unwrap();
-    assert!(taken(&two) <= taken(&whole) * 1.000001, "{two}");
+    let Some(binary) = synthetic::program(folder.path(), "four", &["-Wl,--build-id=0x0102030405060708"]) else {
+        return;
+    };
+    let copy = folder.path().join("copy");
+    std::fs::copy(&binary, &copy).unwrap();
+    let mut recorder = Recorder::new(&binary);
+    (0..20).for_each(|_| recorder.stack(&AROUND));
+    let alone = folder.path().join("alone.data");
+    let numbers = ["--rows", "module", "--values", "taken", "--format", "json"];
+    let mix_of = |file: &std::path::Path, bytes: Vec<u8>| {
+        std::fs::write(file, bytes).unwrap();
+        let output = support::run(&[&["mix", file.to_str().unwrap()], &numbers[..]].concat());
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let taken: f64 = rows(&document).iter().map(|row| number(row, "taken")).sum();
+        (rows(&document).len(), taken, String::from_utf8(output.stderr).unwrap())
+    };
+    let (modules, taken, said) = mix_of(&alone, recorder.finish(&Features::default()));
+    assert!(modules == 1 && taken > 0.0 && !said.contains("not known"), "{taken}: {said}");
+    let mut recorder = Recorder::new(&binary);
+    (0..20).for_each(|_| recorder.stack(&AROUND));
+    recorder.map(&Mmap { path: copy.to_str().unwrap().as_bytes(), ..Recorder::mapping() });
+    (0..20).for_each(|_| recorder.stack(&AROUND));
+    let (modules, of_both, said) = mix_of(&folder.path().join("both.data"), recorder.finish(&Features::default()));
+    assert!(modules == 2 && of_both <= 2.0 * taken, "{of_both} and {taken}: {said}");
+    assert!(said.contains("which branches and calls are of which is not known"), "{said}");
 }
 
 /// Taken and mispredicted branches are those of `annotate`, by branch and by function.

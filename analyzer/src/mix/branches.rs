@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::address::Svma;
 use crate::flow::{AnalysedFlow, BranchCount, ModuleFlow};
-use crate::{Analysis, CountedModule};
+use crate::{Analysis, CountedModule, Origin};
 
 /// How often branches were taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,9 +31,32 @@ impl<'a> Branches<'a> {
     /// None where the analysis has no flow, and where that does not tell several modules apart.
     pub fn of(analysis: &'a Analysis, module: &CountedModule) -> Self {
         let of = |flow: &'a AnalysedFlow| Some(&flow.flow().modules[flow.only_index_of(module.counts.module)?]);
-        // Addresses that are no code of a file are offsets, beside the addresses of the code.
-        let is_it = |of: &&ModuleFlow| of.read == module.is_read();
+        // In a recording, addresses that are no code of a file are offsets, beside the addresses of its code.
+        let is_it = |of: &&ModuleFlow| analysis.origin != Origin::Recording || of.read == module.is_read();
         Branches(analysis.flow.as_ref().and_then(of).filter(is_it).map_or(&[], |of| &of.branches))
+    }
+
+    /// Says of which files branches and calls are not known, each once.
+    pub fn not_known(analysis: &Analysis) -> Vec<String> {
+        let Some(flow) = &analysis.flow else { return Vec::new() };
+        let is_shared = |module: &&CountedModule| {
+            let id = module.counts.module;
+            flow.index_of(id).is_some() && flow.only_index_of(id).is_none()
+        };
+        let mut paths: Vec<&str> = analysis
+            .counted
+            .iter()
+            .filter(is_shared)
+            .map(|module| analysis.modules.get(module.counts.module).path.as_str())
+            .collect();
+        paths.dedup();
+        match paths.as_slice() {
+            [] => Vec::new(),
+            paths => vec![format!(
+                "{}: the same file, so which branches and calls are of which is not known",
+                paths.join(", ")
+            )],
+        }
     }
 
     /// Those whose instruction is there.

@@ -228,7 +228,11 @@ pub(crate) fn mix_with_loops(analysis: &Analysis, query: &Query, loops: &LoopTab
         unmatched.extend(filter.resolve(&pivot.values.seen(&filter.key, &pivot.keys)));
     }
     let calls = if query.calls { Calls::of(analysis) } else { Calls::default() };
-    Ok(Mix { unmatched, notes: sources.notes(), calls, ..pivot.finish(analysis.design) })
+    let mut notes = sources.notes();
+    if query.calls || query.taken {
+        notes.extend(Branches::not_known(analysis));
+    }
+    Ok(Mix { unmatched, notes, calls, ..pivot.finish(analysis.design) })
 }
 
 /// The names of all functions that ran.
