@@ -268,6 +268,18 @@ fn signals_give_the_terminal_back() {
 }
 
 #[test]
+fn signals_end_it_where_nobody_reads_the_terminal() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        let Some(mut terminal) = open(80, 24, &Fixture::bursts("compress"), &[]) else { return };
+        terminal.hold();
+        terminal.press("2");
+        terminal.signal(signal);
+        assert_eq!(terminal.end(), -signal.as_raw(), "{signal:?}");
+        assert!(terminal.has_usual_modes(), "{signal:?}");
+    }
+}
+
+#[test]
 fn it_is_stopped_and_goes_on() {
     let Some(mut terminal) = open(80, 24, &Fixture::bursts("compress"), &[]) else { return };
     terminal.press("\x1a");
