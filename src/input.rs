@@ -99,6 +99,7 @@ pub struct Input<'a> {
     args: &'a InputArgs,
     reader: &'static Reader,
     chosen: Chosen,
+    file: Option<&'a Path>,
     recording: OnceCell<Recording>,
     status: u8,
 }
@@ -129,16 +130,20 @@ impl InputArgs {
             true => (OnceCell::new(), 0),
             false => record().map(|recorded| (OnceCell::from(recorded.recording), recorded.status))?,
         };
-        Ok(Input { args: self, reader, chosen, recording, status })
+        Ok(Input { args: self, reader, chosen, file: self.file(), recording, status })
     }
 
-    /// Another recording, which is read as the first one is.
+    /// Another file, which is read as the first one is.
     ///
     /// # Errors
-    /// It cannot be opened, or is none.
-    pub fn other(&self, file: &Path, reader: &'static Reader) -> anyhow::Result<Input<'_>> {
-        let recording = OnceCell::from(open_recording(file, reader)?);
-        Ok(Input { args: self, reader, chosen: self.analysis.rules()?, recording, status: 0 })
+    /// It is a recording that cannot be opened, or no file of those that are read.
+    pub fn other<'a>(&'a self, file: &'a Path, reader: &'static Reader) -> anyhow::Result<Input<'a>> {
+        let chosen = self.analysis.rules()?;
+        let input = Input { args: self, reader, chosen, file: Some(file), recording: OnceCell::new(), status: 0 };
+        if input.document()?.is_none() {
+            input.recording()?; // Before another is analysed for nothing.
+        }
+        Ok(input)
     }
 
     /// What the report is about: the name of the file, or the command.
@@ -204,7 +209,7 @@ impl Input<'_> {
         if self.reader.reads != Reads::Flows || self.recording.get().is_some() {
             return Ok(None);
         }
-        if let Some(file) = self.args.file() {
+        if let Some(file) = self.file {
             return Ok((!is_recording(file)).then_some(file));
         }
         // What comes next is looked at and not taken.
@@ -230,8 +235,11 @@ impl Input<'_> {
         self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, detail, Subset::Whole)
     }
 
-    /// Analyses the recording once more, told apart in another way, without a word: what there is to say was said before.
+    /// Analyses the recording, or the flow, once more, told apart in another way, without a word: what there is to say was said before.
     pub fn analyze_again(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+        if let Some(document) = self.document()? {
+            return self.args.analysis.analyze_flow(&self.chosen, document, self.reader, group_by);
+        }
         self.args.analysis.analyze_quietly(
             &self.chosen,
             self.recording()?,
@@ -257,7 +265,7 @@ impl Input<'_> {
 
     /// The flow of a file, or of a command that was recorded, and what is weaker in it than it could be, in sentences.
     pub fn flow(&self) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
-        match self.args.file() {
+        match self.file {
             Some(file) => self.args.analysis.flow_of_file(&self.chosen, file, self.reader),
             None => self.args.analysis.flow(&self.chosen, self.recording()?),
         }
@@ -268,7 +276,7 @@ impl Input<'_> {
         if let Some(recording) = self.recording.get() {
             return Ok(recording);
         }
-        let recording = match self.args.file() {
+        let recording = match self.file {
             Some(file) => open_recording(file, self.reader)?,
             None => Recording::from_stream(standard_input()?).context("standard input")?,
         };

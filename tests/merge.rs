@@ -268,22 +268,13 @@ fn functions_of_other_builds_are_compared_by_name() {
     assert_eq!(moved["functions"][0]["module"], "four|five");
 }
 
-/// The program with other symbols: one at B and one at C.
-fn with_symbols(setup: &Setup, name: &str, [at_b, at_c]: [&str; 2]) -> PathBuf {
-    let symbol = |name: &str, end: &str| format!(".type {name}, @function\n{name}: .size {name}, {end} - {name}\n");
-    let text = SOURCE
-        .replace("    nop; nop; nop\n", &format!("{}    nop; nop; nop\n", symbol(at_b, "1f")))
-        .replace("1:  nop; nop\n", &format!("1:\n{}    nop; nop\n", symbol(at_c, "2f")));
-    assert_ne!(text, SOURCE);
-    assemble(setup.folder.path(), name, &text, &[&format!("-Wl,--build-id=0x{:016x}", name.len())]).unwrap()
-}
-
 #[test]
 fn functions_are_compared_across_suffixes_of_compilers() {
     let Some(setup) = Setup::new() else { return };
     let compared = |before: [&str; 2], after: [&str; 2]| {
-        let before = setup.record("before", &with_symbols(&setup, "one", before), &[&AROUND]);
-        let after = setup.record("after", &with_symbols(&setup, "three", after), &[&AROUND]);
+        let built = |name, symbols| with_symbols(setup.folder.path(), name, symbols).unwrap();
+        let before = setup.record("before", &built("one", before), &[&AROUND]);
+        let after = setup.record("after", &built("three", after), &[&AROUND]);
         diff(&before, &after)
     };
     let names = |document: &Value| -> Vec<String> {

@@ -210,6 +210,80 @@ fn two_recordings_are_compared_as_diff_does() {
 }
 
 #[test]
+fn changes_lead_to_functions_that_compilers_named_differently() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let record = |name: &str, symbols: [&str; 2]| {
+        let binary = synthetic::with_symbols(folder.path(), name, symbols)?;
+        let mut recorder = synthetic::Recorder::new(&binary);
+        recorder.stack(&synthetic::AROUND);
+        std::fs::write(path(&format!("{name}.data")), recorder.finish(&Default::default())).unwrap();
+        Some(path(&format!("{name}.data")))
+    };
+    let Some(before) = record("one", ["work.constprop.0", "other"]) else { return };
+    let Some(after) = record("three", ["work", "work.cold"]) else { return };
+    let merged = path("after.flow");
+    stdout(&["merge", &after, "-o", &merged]);
+    for after in [&after, &merged] {
+        let Some(mut terminal) = Terminal::open(150, 30, &["tui", &before, after], &[]) else { return };
+        terminal.wait_for_text(WAITS);
+        terminal.press("5");
+        settled(&mut terminal, "overlap  functions ");
+        // The whole head of the comparison.
+        terminal.press("i");
+        let head = terminal.wait_for_text("in files that are the same");
+        let report = stdout(&["diff", &before, after]);
+        let (of_report, _) = report.split_once("\n\n").unwrap();
+        for title in ["note", "work"] {
+            let line = of_report.lines().find(|line| words(line).trim_start_matches("# ").starts_with(title));
+            let line = line.unwrap_or_else(|| panic!("{title}: {report}")).trim_start_matches("# ");
+            // Files are called by their names here.
+            let begin: String = words(line).chars().take(40).collect();
+            assert!(head.iter().any(|line| words(line).starts_with(&begin)), "{begin}:\n{}", head.join("\n"));
+        }
+        terminal.press(&format!("qf\x15module={}; work{ENTER}", path("three")));
+        settled(&mut terminal, "1/1 (of ");
+        // The larger of those that were added up, and what it was before.
+        terminal.press(ENTER);
+        let code = settled(&mut terminal, "work (three)");
+        assert!(code[0].contains("(after)"), "{}", code[0]);
+        terminal.press("x");
+        let code = settled(&mut terminal, "work.constprop.0 (one)");
+        assert!(code[0].contains("(before)"), "{}", code[0]);
+        terminal.press("q");
+        assert_eq!(terminal.end(), 0);
+    }
+}
+
+#[test]
+fn merged_files_and_exact_counts_are_shown() {
+    let fixture = Fixture::bursts("compress");
+    let folder = tempfile::tempdir().unwrap();
+    let merged = folder.path().join("merged.flow").to_str().unwrap().to_owned();
+    let [_, recording, more @ ..] = fixture.input();
+    let more = more.each_ref().map(String::as_str);
+    stdout(&[&["merge", &recording, "-o", &merged], &more[..]].concat());
+    let truth = fixture.truth().display().to_string();
+    for file in [&merged, &truth] {
+        let Some(mut terminal) = Terminal::open(200, 60, &[&["tui", file], &more[..]].concat(), &[]) else { return };
+        terminal.wait_for_text(WAITS);
+        terminal.press("4r\x15module,function\r");
+        let lines = settled(&mut terminal, "rows module,function;");
+        let report = stdout(&[&["mix", file, "--rows", "module,function", "--top", "0"], &more[..]].concat());
+        let (_, table) = report.split_once("\n\n").unwrap();
+        let shown = all_words(lines[4..lines.len() - 1].iter().map(String::as_str));
+        assert_eq!(shown, all_words(table.lines().filter(|line| !line.starts_with("?: "))));
+        // Another analysis, and code.
+        terminal.press("r\x15thread\r");
+        settled(&mut terminal, "rows thread;");
+        terminal.press(&format!("1{ENTER}"));
+        settled(&mut terminal, "of all instructions");
+        terminal.press("q");
+        assert_eq!(terminal.end(), 0);
+    }
+}
+
+#[test]
 fn screens_of_any_size_are_drawn() {
     let fixture = Fixture::bursts("objects");
     let Some(mut terminal) = open(100, 30, &fixture, &[]) else { return };
@@ -264,6 +338,18 @@ fn signals_give_the_terminal_back() {
         terminal.signal(signal);
         assert_eq!(terminal.end(), -signal.as_raw(), "{signal:?}");
         assert!(terminal.is_as_before(), "{signal:?}");
+    }
+}
+
+#[test]
+fn signals_end_it_where_nobody_reads_the_terminal() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        let Some(mut terminal) = open(80, 24, &Fixture::bursts("compress"), &[]) else { return };
+        terminal.hold();
+        terminal.press("2");
+        terminal.signal(signal);
+        assert_eq!(terminal.end(), -signal.as_raw(), "{signal:?}");
+        assert!(terminal.has_usual_modes(), "{signal:?}");
     }
 }
 

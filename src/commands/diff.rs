@@ -85,17 +85,20 @@ impl Report<'_> {
     /// How far the change of a function is from none.
     pub fn of_function(&self, of: &Moved<FunctionName>) -> Noise {
         let name = &of.what;
-        let joined = self.comparison.joined.get(name);
-        let names = |side: usize| match joined {
-            Some(names) => names[side].iter().cloned().map(Some).collect(),
-            None => vec![name.function.clone()],
-        };
         let modules = modules(&name.module);
         let rows = [0, 1].map(|side| {
             let of = |function| RowName::Function(modules[side].clone(), function);
-            names(side).into_iter().map(of).collect::<Vec<_>>()
+            self.names_of_function(name, side).into_iter().map(of).collect::<Vec<_>>()
         });
         self.noise(of, [&rows[0], &rows[1]], self.comparison.functions.len())
+    }
+
+    /// What a function is called on a side: it may be several there that were added up. `None` is code that was not read.
+    pub fn names_of_function(&self, name: &FunctionName, side: usize) -> Vec<Option<String>> {
+        match self.comparison.joined.get(name) {
+            Some(names) => names[side].iter().cloned().map(Some).collect(),
+            None => vec![name.function.clone()],
+        }
     }
 
     fn of_block(&self, of: &Moved<BlockName>) -> Noise {

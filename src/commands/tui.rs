@@ -21,11 +21,11 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use analyzer::Analysis;
 use analyzer::annotate::SourceTexts;
 use analyzer::flow::{AnalysedFlow, compare};
 use analyzer::mix::{Query, Taxonomies};
 use analyzer::uncertainty::{Rows, Side};
+use analyzer::{Analysis, Origin};
 
 use crate::commands::diff::Report;
 use crate::commands::mix::keys;
@@ -53,12 +53,12 @@ pub struct Args {
     #[command(flatten)]
     input: InputArgs,
 
-    /// A second recording, which FILE is compared with
+    /// A second recording, merged file or exact counts, which FILE is compared with
     #[arg(index = 2, value_name = "AFTER", conflicts_with_all = ["input", "command"])]
     after: Option<PathBuf>,
 }
 
-const READER: Reader = Reader { name: "hbbp tui", reads: Reads::Recordings, records: true };
+const READER: Reader = Reader { name: "hbbp tui", reads: Reads::Flows, records: true };
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,7 +109,7 @@ fn browse(
     for input in &inputs {
         let mut analysis = input.analyze_with_branches()?;
         require_samples(&analysis)?;
-        if args.input.analysis.chooses() {
+        if args.input.analysis.chooses() && analysis.origin == Origin::Recording {
             analysis.count_flow_by_choice();
         }
         analyses.push(analysis);
@@ -139,7 +139,11 @@ fn difference(args: &Args, analyses: [&Analysis; 2], recorded: [&Recorded<'_>; 2
     let nothing = AnalysedFlow::default();
     let flows = analyses.map(|analysis| analysis.flow.as_ref().unwrap_or(&nothing));
     let comparison = compare(flows, &args.input.analysis.search(), args.input.analysis.threads());
-    let sides = analyses.map(|analysis| Side::Sampled(Rows::of(analysis).into()));
+    let sides = analyses.map(|analysis| match analysis.origin {
+        Origin::Recording => Side::Sampled(Rows::of(analysis).into()),
+        Origin::Flow => Side::Unknown,
+        Origin::Exact => Side::Exact,
+    });
     let report = Report {
         files: recorded.map(|recorded| recorded.title.clone()),
         executions: flows.map(|flow| flow.flow().executions),

@@ -53,6 +53,16 @@ pub fn program(folder: &Path, name: &str, extra: &[&str]) -> Option<PathBuf> {
     assemble(folder, name, SOURCE, extra)
 }
 
+/// The program with other symbols: one at B and one at C. Its build id is made of the length of its name.
+pub fn with_symbols(folder: &Path, name: &str, [at_b, at_c]: [&str; 2]) -> Option<PathBuf> {
+    let symbol = |name: &str, end: &str| format!(".type {name}, @function\n{name}: .size {name}, {end} - {name}\n");
+    let text = SOURCE
+        .replace("    nop; nop; nop\n", &format!("{}    nop; nop; nop\n", symbol(at_b, "1f")))
+        .replace("1:  nop; nop\n", &format!("1:\n{}    nop; nop\n", symbol(at_c, "2f")));
+    assert_ne!(text, SOURCE);
+    assemble(folder, name, &text, &[&format!("-Wl,--build-id=0x{:016x}", name.len())])
+}
+
 /// Assembles any program, its code from 0x401000 on.
 pub fn assemble(folder: &Path, name: &str, text: &str, extra: &[&str]) -> Option<PathBuf> {
     let source = folder.join(name).with_extension("s");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{Action, LocalModes, Termios, Winsize, tcflow, tcgetattr, tcsetwinsize};
 
 use crate::support::{has, hbbp};
 
@@ -22,7 +22,7 @@ pub struct Terminal {
     /// The other end of what the command takes for its terminal.
     keyboard: File,
     /// Where the terminal stays open after the command has ended.
-    _end: OwnedFd,
+    end: OwnedFd,
     drawn: Receiver<Vec<u8>>,
     parser: vt100::Parser,
     /// All that the command wrote.
@@ -69,7 +69,7 @@ impl Terminal {
             }
         });
         let parser = parser(columns, rows);
-        Some(Terminal { child, keyboard, _end: end, drawn, parser, written: Vec::new() })
+        Some(Terminal { child, keyboard, end, drawn, parser, written: Vec::new() })
     }
 
     /// Presses keys: characters, or what a terminal sends for others.
@@ -153,13 +153,15 @@ impl Terminal {
         tcgetattr(&self.keyboard).unwrap()
     }
 
-    /// Whether keys are shown and lines can be corrected, as at a prompt of a shell, and the screen is the usual one.
+    /// Whether keys are shown and lines can be corrected, as at a prompt of a shell.
+    pub fn has_usual_modes(&self) -> bool {
+        self.modes().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+    }
+
+    /// Whether that is so, and the screen is the usual one.
     pub fn is_as_before(&self) -> bool {
-        let modes = self.modes().local_modes;
         let screen = self.parser.screen();
-        modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
-            && !screen.alternate_screen()
-            && !screen.hide_cursor()
+        self.has_usual_modes() && !screen.alternate_screen() && !screen.hide_cursor()
     }
 
     /// Whether it stands still until it is told to go on.
@@ -171,6 +173,11 @@ impl Terminal {
     /// Sends a signal.
     pub fn signal(&mut self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Takes nothing that is written from now on: who writes waits.
+    pub fn hold(&mut self) {
+        tcflow(&self.end, Action::OOff).unwrap();
     }
 
     /// Waits for the end of the command, and returns its exit status, or minus the signal that killed it.

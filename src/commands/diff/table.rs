@@ -11,7 +11,10 @@ use crate::output::{Align, Role, Table, count, print_line, share};
 
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    head(report, out)?;
+    for (title, text) in head(report) {
+        print_line(title, &text, out, report.layout)?;
+    }
+    writeln!(out)?;
     let comparison = report.comparison;
     let mut functions = Table::new(function_columns()).in_colours(report.colours);
     for moved in comparison.functions.iter().take(report.top) {
@@ -47,24 +50,26 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     mix(report, out)
 }
 
-fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Report { comparison, layout, .. } = report;
+/// What is said of the comparison as a whole: titles and texts.
+pub fn head(report: &Report<'_>) -> Vec<(&'static str, String)> {
+    let comparison = report.comparison;
+    let mut lines = Vec::new();
     for (side, title) in ["before", "after"].into_iter().enumerate() {
         let unit = if report.executions[side] { "instructions executed" } else { "(relative)" };
         let text = format!("{}: {} {unit}", report.files[side], count(comparison.instructions[side]));
-        print_line(title, &text, out, *layout)?;
+        lines.push((title, text));
     }
-    print_line("overlap", &overlaps(report), out, *layout)?;
+    lines.push(("overlap", overlaps(report)));
     let [before, after] = comparison.same_files.map(percent);
-    print_line("in both", &format!("{before} before, {after} after are in files that are the same"), out, *layout)?;
+    lines.push(("in both", format!("{before} before, {after} after are in files that are the same")));
     if comparison.unread.iter().any(|share| *share > 0.0) {
         let [before, after] = comparison.unread.map(percent);
         let text =
             format!("{before} before, {after} after (estimated) of the instructions are in code that was not read");
-        print_line("degraded", &text, out, *layout)?;
+        lines.push(("degraded", text));
     }
     for note in &comparison.notes {
-        print_line("note", note, out, *layout)?;
+        lines.push(("note", note.clone()));
     }
     let changes: Vec<Noise> = comparison.functions.iter().map(|moved| report.of_function(moved)).collect();
     if changes.iter().any(|noise| noise.is_finding.is_some()) {
@@ -74,10 +79,10 @@ fn head(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             0 => format!("none of {all} functions changed by more than chance changes one of so many"),
             findings => format!("{findings} of {all} functions changed by more than chance changes one of so many"),
         };
-        print_line("changes", &format!("{what} (95 %); changes marked = are within their own ±"), out, *layout)?;
+        lines.push(("changes", format!("{what} (95 %); changes marked = are within their own ±")));
     }
-    print_line("work", &Work::of(report).text(report), out, *layout)?;
-    Ok(writeln!(out)?)
+    lines.push(("work", Work::of(report).text(report)));
+    lines
 }
 
 /// How much both sides have in common, in words.

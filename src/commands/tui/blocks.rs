@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use analyzer::Analysis;
 use analyzer::address::Svma;
-use analyzer::mix::Dimension;
+use analyzer::mix::{Dimension, UNREADABLE};
 
 use super::sheet::{By, Link, Row, Sheet};
 use crate::commands::annotate::code::heat_of_share;
@@ -29,7 +29,9 @@ pub fn sheet(
         let symbol = row.module.function_symbol(block.index);
         let function = symbol.and_then(|symbol| functions.get(&(row.module_index, symbol)));
         let numbers = vec![executed, block.count.count, block.size.instructions, -(block.start.0 as f64)];
+        let name = row.module.function_name(block.index).unwrap_or(UNREADABLE.into());
         Row {
+            keys: vec![name, analysis.modules.get(row.module.counts.module).path.clone()],
             heat: heat_of_share(share(executed)),
             link: function.map(|function| Link { recording, function: *function, at: Some(block.start) }),
             ..Row::new(columns.cells(analysis, instructions, row), numbers)
@@ -49,6 +51,6 @@ pub fn sheet(
     let titled = titles.iter().map(|(title, align)| ((*title).to_owned(), *align)).collect();
     let sheet = Sheet::new(titled, orders.map(|(name, by)| (name.to_owned(), by)).to_vec(), rows)
         .dispense_with([columns.dispensable(), vec![module]].concat())
-        .with_keys(vec![(Dimension::Function, function), (Dimension::Module, module)]);
+        .with_keys(vec![Dimension::Function, Dimension::Module]);
     (sheet, precision.map(|precision| precision.text))
 }

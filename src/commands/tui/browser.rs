@@ -274,8 +274,11 @@ impl<'a> Browser<'a> {
         }
     }
 
-    /// All that is known of the recording.
+    /// All that is known of the recording, or of the comparison.
     fn known(&self) -> Vec<(String, String)> {
+        if let Some(diff) = self.diff.as_ref().filter(|_| self.view == View::Diff) {
+            return diff.head.clone();
+        }
         let recorded = self.recorded();
         let lines = recorded.head.lines(recorded.analysis.instructions()).into_iter();
         lines.map(|(title, text)| (title.to_owned(), text)).collect()
@@ -337,16 +340,14 @@ impl<'a> Browser<'a> {
             self.message = Some("there is one recording only: hbbp tui BEFORE AFTER has two".into());
             return;
         }
-        let name = |recorded: &Recorded<'_>| {
-            let of = recorded.functions().get(recorded.code.as_ref()?.function)?;
-            Some((of.name.clone(), of.module))
-        };
-        let wanted = name(self.recorded()).filter(|_| self.view == View::Code);
+        let open = self.recorded().code.as_ref().filter(|_| self.view == View::Code).map(|code| code.function);
+        let other = open.and_then(|function| self.other(function));
+        let name = open.and_then(|function| self.recorded().functions().get(function)).map(|of| of.name.clone());
         self.of = 1 - self.of;
         self.back.clear();
-        match wanted {
+        match name {
             None => self.show(self.view),
-            Some((name, _)) => match self.recorded().functions().iter().position(|of| of.name == name) {
+            Some(name) => match other {
                 Some(function) => self.open(Link { recording: self.of, function, at: None }),
                 None => {
                     self.message = Some(format!("{name} was not seen in this recording"));
@@ -354,6 +355,14 @@ impl<'a> Browser<'a> {
                 }
             },
         }
+    }
+
+    /// The function of the other recording that one of this was compared with, or that is called the same in a module that is called the same.
+    fn other(&self, function: usize) -> Option<usize> {
+        let compared = self.diff.as_ref().and_then(|diff| diff.other(self.of, function));
+        let (recorded, other) = (self.recorded(), self.recorded.get(1 - self.of)?);
+        let name = recorded.name_of(recorded.functions().get(function)?);
+        compared.or_else(|| other.functions().iter().position(|of| other.name_of(of) == name))
     }
 
     fn place(&self) -> Place {

@@ -15,13 +15,13 @@ use crate::output::{Align, count, rounded, share_cells};
 pub fn sheet(recording: usize, analysis: &Analysis, functions: &[Ranked]) -> Sheet {
     let instructions = analysis.instructions();
     let row = |(function, of): (usize, &Ranked)| {
-        let module = analysis.counted.get(of.module);
-        let file = module.map(|module| title_of(Path::new(&analysis.modules.get(module.counts.module).path)));
+        let path = path_of(analysis, of);
         let mut cells = share_cells(of.executed, instructions, of.share_interval).to_vec();
         cells.push(count(rounded(of.executed, of.executed_interval)));
-        cells.extend([of.name.clone(), file.unwrap_or_default()]);
+        cells.extend([of.name.clone(), title_of(Path::new(path))]);
         Row {
             heat: heat_of_share(of.share),
+            keys: vec![of.name.clone(), path.to_owned()],
             link: Some(Link { recording, function, at: None }),
             ..Row::new(cells, vec![of.executed])
         }
@@ -32,5 +32,10 @@ pub fn sheet(recording: usize, analysis: &Analysis, functions: &[Ranked]) -> She
     let orders = [("share", By::Number(0)), ("function", By::Cell(3)), ("module", By::Cell(4))];
     Sheet::new([&right[..], &left].concat(), orders.map(|(name, by)| (name.to_owned(), by)).to_vec(), rows)
         .dispense_with(vec![2, 4])
-        .with_keys(vec![(Dimension::Function, 3), (Dimension::Module, 4)])
+        .with_keys(vec![Dimension::Function, Dimension::Module])
+}
+
+/// The path of the module of a function.
+pub fn path_of<'a>(analysis: &'a Analysis, function: &Ranked) -> &'a str {
+    analysis.counted.get(function.module).map_or("", |module| &analysis.modules.get(module.counts.module).path)
 }

@@ -81,6 +81,12 @@ impl<'a> Recorded<'a> {
         self.ranking.functions()
     }
 
+    /// The name of a function of the recording, and the base name of its module before it: recordings of one program may have it in different folders.
+    pub fn name_of<'b>(&'b self, function: &'b Ranked) -> (&'b str, &'b str) {
+        let path = functions::path_of(self.analysis, function);
+        (path.rsplit('/').next().unwrap_or(path), &function.name)
+    }
+
     /// Makes the rows of blocks.
     pub fn make_blocks(&mut self, recording: usize) {
         let place = |(place, of): (usize, &Ranked)| ((of.module, of.symbol), place);

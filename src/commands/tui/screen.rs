@@ -5,7 +5,7 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect, Size};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::browser::{Browser, Page, View};
 use super::code::Code;
@@ -232,10 +232,9 @@ fn status(pen: &mut Pen<'_, '_>, browser: &Browser<'_>, (width, height): (usize,
         // What is typed last is seen.
         let before = format!("{question}{}", printable(&prompt.before()));
         let line = format!("{question}{}", printable(&prompt.text()));
-        let hidden = before.width().saturating_sub(width.saturating_sub(1));
-        let seen: String = line.chars().skip(hidden).collect();
-        say(pen, &seen);
-        let x = u16::try_from(before.width() - hidden).unwrap_or(u16::MAX);
+        let (hidden, seen) = without_begin(&line, before.width().saturating_sub(width.saturating_sub(1)));
+        say(pen, seen);
+        let x = u16::try_from(before.width().saturating_sub(hidden)).unwrap_or(u16::MAX);
         pen.frame.set_cursor_position(Position { x: x.min(pen.frame.area().width.saturating_sub(1)), y: last });
         return;
     }
@@ -248,6 +247,18 @@ fn status(pen: &mut Pen<'_, '_>, browser: &Browser<'_>, (width, height): (usize,
     let keys = if keys.width() <= room { keys } else { fewer };
     let spaces = if keys.width() <= room { width - keys.width() - place.width() } else { GAP };
     pen.text(&format!("{keys}{}{place}", " ".repeat(spaces)), dim);
+}
+
+/// A text without the characters that fill so many columns, and how many columns these really have: one may be wider than what is left.
+fn without_begin(text: &str, columns: usize) -> (usize, &str) {
+    let mut hidden = 0;
+    for (at, c) in text.char_indices() {
+        if hidden >= columns {
+            return (hidden, &text[at..]);
+        }
+        hidden += c.width().unwrap_or(0);
+    }
+    (hidden, "")
 }
 
 /// What keys do, and the same in fewer words.
@@ -313,4 +324,17 @@ fn style(colours: Colours, role: Role) -> Style {
         }
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_hidden_not_characters() {
+        assert_eq!(without_begin("abc", 0), (0, "abc"));
+        assert_eq!(without_begin("abc", 2), (2, "c"));
+        assert_eq!(without_begin("基本块x", 3), (4, "块x"));
+        assert_eq!(without_begin("基本", 9), (4, ""));
+    }
 }

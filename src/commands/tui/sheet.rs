@@ -20,7 +20,7 @@ pub struct Row {
     pub heat: Role,
     /// The code that it is of.
     pub link: Option<Link>,
-    /// Values of keys as they are, where it is of any.
+    /// Values of keys as they are, where it is of any: what filters compare, as cells may have only a part of them.
     pub keys: Vec<String>,
 }
 
@@ -62,8 +62,8 @@ pub struct Sheet {
     dispensable: Vec<usize>,
     /// Ways to sort: what they are called.
     orders: Vec<(String, By)>,
-    /// Columns that can be filtered by.
-    keys: Vec<(Dimension, usize)>,
+    /// What can be filtered by: each row has a value of each.
+    keys: Vec<Dimension>,
     rows: Vec<Row>,
     /// Which rows are shown, in order.
     shown: Vec<usize>,
@@ -106,8 +106,8 @@ impl Sheet {
         Sheet { dispensable, ..self }
     }
 
-    /// Says which columns have the values of which keys of filters.
-    pub fn with_keys(self, keys: Vec<(Dimension, usize)>) -> Self {
+    /// Says which keys of filters the values in the rows are of.
+    pub fn with_keys(self, keys: Vec<Dimension>) -> Self {
         Sheet { keys, ..self }
     }
 
@@ -191,20 +191,20 @@ impl Sheet {
     /// # Errors
     /// A filter is on another key.
     pub fn narrow(&mut self, mut filters: Vec<Filter>, text: &str) -> Result<(), String> {
-        let mut columns = Vec::new();
+        let mut places = Vec::new();
         for filter in &mut filters {
-            let Some((_, column)) = self.keys.iter().find(|(key, _)| filter.key == *key) else {
-                let keys: Vec<&str> = self.keys.iter().map(|(key, _)| key.as_str()).collect();
+            let Some(place) = self.keys.iter().position(|key| filter.key == *key) else {
+                let keys: Vec<&str> = self.keys.iter().map(|key| key.as_str()).collect();
                 let (key, keys) = (&filter.key, keys.join(" and "));
                 return Err(format!(
                     "these rows have no {key}: filter them by {keys}, and those of the pivot (4) by any key"
                 ));
             };
-            let values: BTreeSet<String> = self.rows.iter().map(|row| row.cells[*column].clone()).collect();
+            let values: BTreeSet<String> = self.rows.iter().map(|row| row.keys[place].clone()).collect();
             filter.resolve(&values);
-            columns.push(*column);
+            places.push(place);
         }
-        let passes = |row: &Row| columns.iter().zip(&filters).all(|(column, filter)| filter.keeps(&row.cells[*column]));
+        let passes = |row: &Row| places.iter().zip(&filters).all(|(place, filter)| filter.keeps(&row.keys[*place]));
         self.shown = (0..self.rows.len()).filter(|row| passes(&self.rows[*row])).collect();
         self.arrange();
         self.cursor = Cursor::default();
@@ -250,11 +250,14 @@ mod tests {
         let columns = [("share", Align::Right), ("function", Align::Left), ("module", Align::Left)];
         let columns = columns.map(|(title, align)| (title.to_owned(), align)).to_vec();
         let row = |share: f64, function: &str, module: &str| {
-            Row::new([format!("{share} %"), function.into(), module.into()].to_vec(), vec![share])
+            let file = module.rsplit('/').next().unwrap();
+            let cells = [format!("{share} %"), function.into(), file.into()].to_vec();
+            Row { keys: vec![function.into(), module.into()], ..Row::new(cells, vec![share]) }
         };
-        let rows = vec![row(50.0, "main", "a"), row(30.0, "Sort\u{1b}[2H", "a"), row(20.0, "merge(int)", "libb.so")];
+        let rows =
+            vec![row(50.0, "main", "a"), row(30.0, "Sort\u{1b}[2H", "a"), row(20.0, "merge(int)", "/lib/libb.so")];
         let orders = vec![("share".to_owned(), By::Number(0)), ("function".to_owned(), By::Cell(1))];
-        Sheet::new(columns, orders, rows).with_keys(vec![(Dimension::Function, 1), (Dimension::Module, 2)])
+        Sheet::new(columns, orders, rows).with_keys(vec![Dimension::Function, Dimension::Module])
     }
 
     fn names(sheet: &Sheet) -> Vec<&str> {
@@ -285,7 +288,8 @@ mod tests {
         };
         assert_eq!(narrowed("m").unwrap(), ["main", "merge(int)"]);
         assert_eq!(narrowed("function=merge").unwrap(), ["merge(int)"]);
-        assert_eq!(narrowed("module=lib*; r").unwrap(), ["merge(int)"]);
+        assert_eq!(narrowed("module=/lib/*; r").unwrap(), ["merge(int)"]);
+        assert_eq!(narrowed("module=libb.so").unwrap(), [""; 0], "it is a path, as in the pivot");
         assert_eq!(narrowed("nothing").unwrap(), [""; 0]);
         assert!(narrowed("mnemonic=mov").unwrap_err().contains("filter them by function and module"));
         assert_eq!(narrowed("").unwrap().len(), 3);

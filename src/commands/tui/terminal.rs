@@ -1,6 +1,7 @@
 //! The screen: opened, drawn, and given back whatever happens.
 
 use std::io;
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, poll, read};
 use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::size;
+use ratatui::crossterm::terminal::{disable_raw_mode, size};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -17,6 +18,9 @@ use signal_hook::low_level::emulate_default_handler;
 use super::browser::Browser;
 use super::screen;
 use crate::output::Colours;
+
+/// How long a terminal may take to be given back when a signal ends the process.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How large the terminal is, as an event.
 ///
@@ -36,10 +40,7 @@ pub fn show(browser: &mut Browser<'_>) -> anyhow::Result<()> {
     let waiting = signals.handle();
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            // Nothing is drawn any more.
-            let _screen = io::stdout().lock();
-            // On a terminal that is lost there is nothing to give back.
-            let _ = give_back();
+            give_back_soon();
             let _ = emulate_default_handler(signal);
         }
     });
@@ -47,6 +48,21 @@ pub fn show(browser: &mut Browser<'_>) -> anyhow::Result<()> {
     let given_back = give_back();
     waiting.close();
     shown.and(given_back.context("the terminal cannot be given back"))
+}
+
+/// The same where the terminal may be lost, or nobody reads it, so that writing to it does not end.
+fn give_back_soon() {
+    // Nothing is written for this.
+    let _ = disable_raw_mode();
+    let (given_back, is_given_back) = channel();
+    thread::spawn(move || {
+        // Nothing is drawn any more.
+        let _screen = io::stdout().lock();
+        let _ = given_back.send(give_back());
+        // Nor before the end.
+        thread::park();
+    });
+    let _ = is_given_back.recv_timeout(PATIENCE);
 }
 
 /// As it was before: lines can be typed, what was there is seen again, and the cursor.
