@@ -329,9 +329,18 @@ fn fewer_instructions_are_told_where_they_are_known() {
     assert_eq!(document["work"]["executed"], serde_json::json!([1e7, 8e6]));
     near(&document["work"]["change"], -0.2);
     let text = document["work"]["text"].as_str().unwrap();
-    assert!(text.starts_with("20.00 % (± 2.4) fewer instructions, if both sides did the same work"), "{text}");
+    assert!(text.starts_with("20.00 % (± 2.4 %) fewer instructions, if both sides did the same work"), "{text}");
+    assert!(text.ends_with(": 10,000,000 before (the event in user code), 8,000,000 after (the event in user code)"));
+    // Within an interval there is no change, or it is not known.
+    let same = diff(&record("before", 10_000), &record("after", 10_010));
+    let text = same["work"]["text"].as_str().unwrap();
+    assert!(text.starts_with("no change beyond ± 2.8 %: 10,000,000 before ("), "{text}");
     let few = diff(&record("before", 100), &record("after", 81));
-    assert!(few["work"]["text"].as_str().unwrap().starts_with("as many instructions on both sides (± "), "{few}");
+    let text = few["work"]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("no change beyond ± 24 %, so whether it changed is not known: 100,000 before ("),
+        "{text}"
+    );
     // Exact counts have no width; bursts of a clock and merged files do not say it.
     let fixture = Fixture::simulated("ivy-bridge");
     let (truth, [_, file, option, binary]) = (fixture.truth(), fixture.input());
@@ -340,8 +349,15 @@ fn fewer_instructions_are_told_where_they_are_known() {
         serde_json::from_str(&stdout(&["diff", before, after, &option, &binary, "--format", "json"])).unwrap()
     };
     let exact = of(before, truth);
-    assert!(exact["work"]["text"].as_str().unwrap().starts_with("as many instructions"), "{}", exact["work"]);
-    assert_eq!(of(truth, truth)["work"]["change_error"], 0.0);
+    assert!(exact["work"]["text"].as_str().unwrap().starts_with("no change beyond ± "), "{}", exact["work"]);
+    let both = of(truth, truth);
+    assert_eq!(both["work"]["change_error"], 0.0);
+    assert!(both["work"]["text"].as_str().unwrap().starts_with("as many instructions on both sides: "), "{both}");
+    // Only where there is chance are changes counted that are beyond it.
+    let table = |before: &str| stdout(&["diff", before, truth, &option, &binary]);
+    assert!(
+        !table(truth).contains("changed by more than chance") && table(before).contains("changed by more than chance")
+    );
     let merged = setup.merge("merged", &[&setup.record("around", &setup.binary, &[&AROUND])]);
     let unknown = diff(&merged, &setup.file("around"));
     assert_eq!(unknown["work"]["change"], Value::Null);

@@ -22,6 +22,9 @@
 //! The analyzer reads files only: it never talks to the kernel.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate self as analyzer;
+
 pub mod address;
 mod analysis;
 pub mod annotate;

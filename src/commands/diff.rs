@@ -113,7 +113,7 @@ impl Report<'_> {
 
     fn noise<N>(&self, of: &Moved<N>, names: [&[RowName]; 2], rows: usize) -> Noise {
         let error = change_error(self.sides, names);
-        let is_finding = of.is_within(error.map(|error| error * width_of_many(rows))).map(|within| !within);
+        let is_finding = of.is_within(error.map(|error| error * width_of_many(rows, self.sides))).map(|within| !within);
         Noise { error, is_within: of.is_within(error), is_finding }
     }
 }

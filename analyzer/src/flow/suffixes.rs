@@ -1,6 +1,6 @@
 //! Functions that compilers have cut, cloned or renamed: `f.constprop.0`, `f.cold`, `f.lto_priv.1`.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::address::Svma;
 use crate::code::{FunctionTable, demangle};
@@ -53,8 +53,23 @@ struct Variant {
     /// Its name without suffixes, demangled.
     base: String,
     identity: String,
-    /// No other function of its file has its name, or the one without suffixes.
+    /// No other function of its file, whether it ran or not, has the name without suffixes.
     is_alone: bool,
+}
+
+/// All symbols of a file that have one name without suffixes.
+#[derive(Default)]
+struct Family {
+    identities: BTreeSet<String>,
+    /// By name.
+    symbols: BTreeMap<String, BTreeSet<Svma>>,
+}
+
+impl Family {
+    /// They are one function and its parts.
+    fn is_one(&self) -> bool {
+        self.identities.len() == 1 && self.symbols.values().all(|symbols| symbols.len() == 1)
+    }
 }
 
 /// The functions that ran in files that are not the same on both sides.
@@ -75,34 +90,33 @@ pub(super) struct Joined {
 impl Variants {
     /// Adds what ran of a file on one side, by symbol.
     pub fn add(&mut self, side: usize, module: &str, functions: &FunctionTable, ran: &BTreeSet<Svma>) {
-        let of_symbols = |wanted: &dyn Fn(Svma) -> bool| {
-            let all = functions.iter().filter(|(_, function)| wanted(function.symbol));
-            all.map(|(id, function)| (function.symbol, functions.name(id).into_owned())).collect::<BTreeMap<_, _>>()
-        };
-        let ran = of_symbols(&|symbol| ran.contains(&symbol));
-        let names: HashSet<&str> = ran.values().flat_map(|name| [name.as_str(), stripped(name).base]).collect();
-        let mut symbols: HashMap<String, BTreeSet<Svma>> = HashMap::new();
+        let of_ran = functions.iter().filter(|(_, function)| ran.contains(&function.symbol));
+        let names: BTreeMap<Svma, String> =
+            of_ran.map(|(id, function)| (function.symbol, functions.name(id).into_owned())).collect();
+        let mut families: HashMap<&str, Family> =
+            names.values().map(|name| (stripped(name).base, Family::default())).collect();
         for (id, function) in functions.iter() {
             let name = functions.name(id);
-            if names.contains(&*name) {
-                symbols.entry(name.into_owned()).or_default().insert(function.symbol);
+            let Stripped { base, identity } = stripped(&name);
+            if let Some(family) = families.get_mut(base) {
+                family.identities.insert(identity);
+                family.symbols.entry(name.into_owned()).or_default().insert(function.symbol);
             }
         }
-        let is_alone = |name: &str| symbols.get(name).is_none_or(|symbols| symbols.len() < 2);
-        for name in ran.values() {
+        for name in names.values() {
             let Stripped { base, identity } = stripped(name);
-            let is_alone = is_alone(name) && is_alone(base);
+            let is_alone = families.get(base).is_none_or(Family::is_one);
             let of = FunctionName { module: module.to_owned(), function: Some(demangle(name)) };
             self.sides[side].insert(of, Variant { base: demangle(base), identity, is_alone });
         }
     }
 
     /// Which functions are one. Those whose names are the same on both sides are compared by them. Where a name is on one side only, all functions of
-    /// the file that have it without suffixes are one, if that is sure: each side has some, and on neither side several that only a number tells
-    /// apart, or several symbols of that name.
+    /// the file that have it without suffixes are one, if that is sure: each side has some, and neither file has several that only a number tells
+    /// apart, or several symbols of one name, even if they did not run.
     pub fn joined(&self) -> Joined {
-        type Family<'a> = [Vec<(&'a FunctionName, &'a Variant)>; 2];
-        let mut families: BTreeMap<FunctionName, Family<'_>> = BTreeMap::new();
+        type Sides<'a> = [Vec<(&'a FunctionName, &'a Variant)>; 2];
+        let mut families: BTreeMap<FunctionName, Sides<'_>> = BTreeMap::new();
         for (side, variants) in self.sides.iter().enumerate() {
             for (name, variant) in variants {
                 let base = FunctionName { module: name.module.clone(), function: Some(variant.base.clone()) };
@@ -131,7 +145,12 @@ impl Variants {
 }
 
 #[cfg(test)]
+#[path = "../../tests/synthetic/mod.rs"]
+mod synthetic;
+
+#[cfg(test)]
 mod tests {
+    use super::synthetic::{TEXT, code, function};
     use super::*;
 
     #[test]
@@ -183,5 +202,33 @@ mod tests {
         none([&[("f.lto_priv.0", true), ("f.lto_priv.1", true)], &[("f", true)]]);
         none([&[("f.constprop.0", true)], &[("f", false)]]);
         assert_eq!(variants([&[("f.constprop.0", true)], &[("f", false)]]).ambiguous.len(), 1);
+    }
+
+    /// What is joined where both files have these functions, and on each side one of them runs.
+    fn joined(functions: &[&'static str], ran: [&str; 2]) -> Joined {
+        let symbols = functions.iter().enumerate().map(|(at, name)| function(name, TEXT + 16 * at as u64, 16));
+        let table = FunctionTable::of(&code(&vec![0x90; 16 * functions.len()], symbols.collect()).image());
+        let mut variants = Variants::default();
+        for (side, name) in ran.into_iter().enumerate() {
+            let (_, found) = table.iter().find(|(id, _)| table.name(*id) == name).unwrap();
+            variants.add(side, "m", &table, &BTreeSet::from([found.symbol]));
+        }
+        variants.joined()
+    }
+
+    #[test]
+    fn functions_that_did_not_run_tell_that_there_are_several() {
+        let several = |functions: &[&'static str], ran: [&str; 2]| {
+            let joined = joined(functions, ran);
+            assert_eq!((joined.names.len(), joined.ambiguous.len()), (0, 1), "{functions:?} {ran:?}");
+        };
+        several(&["f.lto_priv.0", "f.lto_priv.1"], ["f.lto_priv.0", "f.lto_priv.1"]);
+        several(&["f", "f.lto_priv.0"], ["f.lto_priv.0", "f"]);
+        several(&["f.constprop.0", "f.cold", "f.lto_priv.0.cold"], ["f.cold", "f.constprop.0"]);
+        several(&["f", "f.isra.0", "f.part.0", "f.part.0"], ["f", "f.isra.0"]);
+        // Parts of one, and functions of other names.
+        let one = joined(&["f", "f.cold", "f.constprop.0", "g", "g.lto_priv.0", "f.part"], ["f", "f.constprop.0"]);
+        assert_eq!((one.names.len(), one.ambiguous.len()), (1, 0));
+        assert_eq!(joined(&["f.llvm.1", "f.llvm.1.cold"], ["f.llvm.1", "f.llvm.1.cold"]).names.len(), 1);
     }
 }

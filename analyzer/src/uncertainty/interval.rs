@@ -1,5 +1,7 @@
 //! The width of intervals.
 
+use std::f64::consts::FRAC_PI_2;
+
 /// How far a number can be from the truth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
@@ -38,6 +40,29 @@ pub(super) fn student(slices: usize) -> Option<f64> {
     Some(STUDENT.get(degrees).copied().unwrap_or(NORMAL))
 }
 
+/// The number that so small a part of Student's t (0 to 1, both tails together) is beyond on either side, of at least one degree of freedom.
+///
+/// Example: 2.228 for 0.05 and 10 degrees of freedom.
+pub(super) fn student_beyond(tails: f64, degrees: usize) -> f64 {
+    // Where t is the root of the degrees times the tangent of an angle, the tails have a finite sum: Abramowitz and Stegun, 26.7.3 and 4.
+    let beyond = |angle: f64| {
+        let (sine, cosine) = angle.sin_cos();
+        let is_odd = degrees % 2 == 1;
+        let (mut term, mut sum) = (if is_odd { cosine } else { 1.0 }, 0.0);
+        for power in (if is_odd { 1 } else { 0 }..degrees.saturating_sub(1)).step_by(2) {
+            sum += term;
+            term *= cosine * cosine * (power + 1) as f64 / (power + 2) as f64;
+        }
+        1.0 - if is_odd { (angle + sine * sum) / FRAC_PI_2 } else { sine * sum }
+    };
+    let (mut low, mut high) = (0.0, FRAC_PI_2);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if beyond(middle) > tails { low = middle } else { high = middle }
+    }
+    (degrees as f64).sqrt() * low.tan()
+}
+
 /// By what part of itself a count of rare events can be too small, at 95 %: that which was seen in `seen` of `slices` slices. The number of
 /// events is what makes so many slices see one, if events are independent: slices x -ln(1 - seen / slices). The upper limit of a Poisson
 /// count is Garwood's (1936), after Wilson and Hilferty. 0 where all slices saw it: then it is not rare.
@@ -69,6 +94,20 @@ mod tests {
     #[test]
     fn few_slices_make_wide_intervals() {
         assert_eq!([0, 1, 2, 20, 30].map(student), [None, None, Some(12.706), Some(2.093), Some(1.960)]);
+    }
+
+    #[test]
+    fn quantiles_of_student_are_those_of_tables() {
+        for (degrees, expected) in (1..).zip(STUDENT) {
+            assert!((student_beyond(0.05, degrees) - expected).abs() < 0.0006, "{degrees} degrees");
+        }
+        // 0.05 % beyond on each side.
+        for (degrees, expected) in [(1, 636.619), (2, 31.599), (4, 8.610), (19, 3.883)] {
+            let found = student_beyond(0.001, degrees);
+            assert!((found - expected).abs() < 0.001, "{degrees} degrees: {found}");
+        }
+        assert!((student_beyond(0.05, 100_000) - NORMAL).abs() < 0.001);
+        assert!([0.0, 1.0].iter().all(|tails| student_beyond(*tails, 4).is_finite()));
     }
 
     #[test]

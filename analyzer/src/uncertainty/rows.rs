@@ -6,7 +6,7 @@ use crate::address::Svma;
 use crate::flow::base_name;
 use crate::mix::{Dimension, Key, Query, UNREADABLE, mix};
 use crate::recording::EventKind;
-use crate::uncertainty::interval::NORMAL;
+use crate::uncertainty::interval::{NORMAL, student_beyond};
 use crate::uncertainty::sampled::ratio;
 use crate::uncertainty::{COSTS, Design, Sampled};
 use crate::{Analysis, CountedModule};
@@ -61,7 +61,7 @@ impl Counted {
     }
 }
 
-/// A share, what it would be in the replicates, and the interval's half width by chance.
+/// A share, what it would be in the replicates, and the interval's half width by chance: `None` of what was never seen.
 struct Share {
     value: f64,
     sampled: Sampled,
@@ -105,13 +105,12 @@ impl Rows {
     /// The share of rows together. Of a block, that of the block of this recording around it, of which it has so much.
     fn share(&self, names: &[RowName]) -> Share {
         let whole = if let Some(RowName::Kind(..)) = names.first() { &self.read } else { &self.all };
-        let (mut count, mut sampled, mut is_found) = (0.0, Sampled::default(), false);
+        let (mut count, mut sampled) = (0.0, Sampled::default());
         for (of_row, replicates) in names.iter().filter_map(|name| self.row(name)) {
-            is_found = true;
             count += of_row;
             sampled.add(replicates, 1.0);
         }
-        if !is_found {
+        if count <= 0.0 {
             return Share { value: 0.0, sampled: Sampled::default(), by_chance: None };
         }
         let interval = self.design.share((count, &sampled), (whole.0, &whole.1));
@@ -145,6 +144,11 @@ pub enum Side {
 }
 
 impl Side {
+    /// The slices that its intervals rest on, where it has intervals.
+    fn slices(&self) -> Option<usize> {
+        if let Side::Sampled(rows) = self { Some(rows.design.slices.len()) } else { None }
+    }
+
     /// How many instructions were executed, where that is known; `sum` are those of exact counts.
     pub fn counted(&self, sum: f64) -> Option<Counted> {
         match self {
@@ -155,25 +159,24 @@ impl Side {
     }
 }
 
-/// How much wider an interval of 95 % must be so that of so many of them together 95 % hold the truth (Šidák, of normally distributed errors).
+/// How much wider the interval of a change must be so that of so many of them together at least 95 % hold the truth (Šidák). Each is Student's t
+/// of as many slices as the side with fewer of them has, so fewer slices need more; 1 where no side is a recording.
 ///
-/// Example: 1 for one row, 1.43 for ten, 1.77 for a hundred.
-pub fn width_of_many(rows: usize) -> f64 {
-    let beyond = -(0.95_f64.ln() / rows.max(1) as f64).exp_m1() / 2.0;
-    (normal_beyond(beyond) / NORMAL).max(1.0)
+/// Example of 20 slices: 1 for one row, 1.51 for ten, 2.0 for a hundred. Of 5 slices: 1, 2.0, 3.7.
+pub fn width_of_many(rows: usize, sides: [&Side; 2]) -> f64 {
+    sides.into_iter().filter_map(Side::slices).min().map_or(1.0, |slices| widening(rows, slices))
 }
 
-/// What is exceeded by so much of a normal distribution, at most half of it: Abramowitz and Stegun, 26.2.23, within 0.00045.
-fn normal_beyond(tail: f64) -> f64 {
-    let t = (-2.0 * tail.max(f64::MIN_POSITIVE).ln()).sqrt();
-    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
-    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
-    t - above / below
+/// The same for so many slices; 1 for fewer than two, which have no interval.
+fn widening(rows: usize, slices: usize) -> f64 {
+    let Some(degrees) = slices.checked_sub(1).filter(|degrees| *degrees > 0) else { return 1.0 };
+    let beyond = -(0.95_f64.ln() / rows.max(1) as f64).exp_m1();
+    (student_beyond(beyond, degrees) / student_beyond(0.05, degrees)).max(1.0)
 }
 
 /// Half the width of the interval of the change of a share from one side to the other, at 95 %; `None` where it is not known. Each side names
 /// the row, or the rows whose sum it is, in its own way. What costs of code are wrong by, they are wrong by on both sides, so it matters only as far as its effects differ.
-/// What one side never saw is as uncertain as what the other side saw of it.
+/// What a recording never saw is as uncertain as what the other side saw of it, and at least as what so many bursts, or samples, can miss.
 pub fn change_error(sides: [&Side; 2], names: [&[RowName]; 2]) -> Option<f64> {
     let mut shares = Vec::new();
     for (side, name) in sides.into_iter().zip(names) {
@@ -182,15 +185,15 @@ pub fn change_error(sides: [&Side; 2], names: [&[RowName]; 2]) -> Option<f64> {
             Side::Exact => shares.push(None),
             Side::Sampled(rows) => {
                 rows.design.interval(0.0, &Sampled::default()).half_width?;
-                shares.push(Some(rows.share(name)));
+                shares.push(Some((rows.share(name), rows.design.unseen())));
             }
         }
     }
-    let widths: Vec<Option<f64>> = shares.iter().flatten().map(|share| share.by_chance).collect();
-    let largest = widths.iter().flatten().copied().fold(0.0, f64::max);
-    let by_chance: f64 = widths.iter().map(|width| width.unwrap_or(largest).powi(2)).sum();
-    let moved = |share: &Option<Share>, replicate: usize| {
-        share.as_ref().map_or(0.0, |share| share.sampled.replicates.with_costs()[replicate] - share.value)
+    let widths = || shares.iter().flatten().map(|(share, unseen)| (share.by_chance, *unseen));
+    let largest = widths().filter_map(|(width, _)| width).fold(0.0, f64::max);
+    let by_chance: f64 = widths().map(|(width, unseen)| width.unwrap_or(largest.max(unseen)).powi(2)).sum();
+    let moved = |share: &Option<(Share, f64)>, replicate: usize| {
+        share.as_ref().map_or(0.0, |(share, _)| share.sampled.replicates.with_costs()[replicate] - share.value)
     };
     let by_costs =
         (0..COSTS).map(|at| (moved(&shares[1], at) - moved(&shares[0], at)).powi(2)).sum::<f64>() / COSTS as f64;
@@ -205,11 +208,116 @@ fn add(sum: &mut (f64, Sampled), (count, sampled, times): (f64, &Sampled, f64)) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::uncertainty::slices::mixed;
+    use crate::uncertainty::{Replicates, Slice, SliceSet};
 
     #[test]
     fn many_intervals_are_wider_than_one() {
-        for (rows, expected) in [(0, 1.0), (1, 1.0), (10, 1.43), (100, 1.776), (10_000, 2.33)] {
-            assert!((width_of_many(rows) - expected).abs() < 0.01, "{rows}: {}", width_of_many(rows));
+        for (rows, slices, expected) in [
+            (0, 20, 1.0),
+            (1, 20, 1.0),
+            (10, 20, 1.511),
+            (100, 20, 1.995),
+            (1, 5, 1.0),
+            (10, 5, 2.003),
+            (100, 5, 3.688),
+            (9, 1, 1.0),
+            (9, 0, 1.0),
+        ] {
+            let width = widening(rows, slices);
+            assert!((width - expected).abs() < 0.01, "{rows} rows, {slices} slices: {width}");
         }
+        assert_eq!(width_of_many(100, [&Side::Exact, &Side::Unknown]), 1.0);
+    }
+
+    const ROWS: usize = 400;
+
+    fn row(number: usize) -> RowName {
+        RowName::Kind(number.to_string(), String::new())
+    }
+
+    /// Numbers of a normal distribution (Box and Muller).
+    fn normal(state: &mut u64) -> f64 {
+        let mut uniform = || {
+            *state += 1;
+            (mixed(*state) >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let (radius, angle) = ((-2.0 * (1.0 - uniform()).ln()).sqrt(), std::f64::consts::TAU * uniform());
+        radius * angle.cos()
+    }
+
+    fn design(slices: usize, observations: u64) -> Design {
+        let mut seen = SliceSet::default();
+        Slice::all().take(slices).for_each(|slice| seen.insert(slice));
+        Design { slices: seen, observations, ..Design::default() }
+    }
+
+    /// A recording of so many slices, in which all rows have one share: what each slice has of it differs by chance.
+    fn recorded(slices: usize, state: &mut u64) -> Side {
+        let design = design(slices, u64::MAX);
+        let share = 1.0 / ROWS as f64;
+        let rows = (0..ROWS).map(|number| {
+            let parts: Vec<f64> = (0..slices).map(|_| share * (1.0 + 0.01 * normal(state))).collect();
+            let sum: f64 = parts.iter().sum();
+            let mut replicates = Replicates::of(sum / slices as f64);
+            for (slice, part) in Slice::all().zip(&parts) {
+                *replicates.without_mut(slice) = (sum - part) / (slices - 1) as f64;
+            }
+            replicates.with_costs_mut().fill(sum / slices as f64);
+            (row(number), (sum / slices as f64, Sampled { replicates, seen: design.slices }))
+        });
+        let all = (1.0, Sampled { replicates: Replicates::of(1.0), seen: design.slices });
+        Side::Sampled(Box::new(Rows { design, rows: rows.collect(), all: all.clone(), read: all, counted: None }))
+    }
+
+    /// In how many of 300 comparisons of the same a row of 400 is a finding.
+    fn findings(slices: usize, is_exact: bool) -> usize {
+        let share = |side: &Side, name: &RowName| match side {
+            Side::Sampled(rows) => rows.rows[name].0,
+            _ => 1.0 / ROWS as f64,
+        };
+        let mut state = 0x9e37_79b9;
+        let is_finding = |state: &mut u64| {
+            let before = recorded(slices, state);
+            let after = if is_exact { Side::Exact } else { recorded(slices, state) };
+            let sides = [&before, &after];
+            let wider = width_of_many(ROWS, sides);
+            (0..ROWS).map(row).any(|name| {
+                let error = change_error(sides, [std::slice::from_ref(&name); 2]).unwrap();
+                (share(&before, &name) - share(&after, &name)).abs() > error * wider
+            })
+        };
+        (0..300).filter(|_| is_finding(&mut state)).count()
+    }
+
+    /// 5 % of 300 are 15, with a standard deviation of 3.8.
+    #[test]
+    fn at_most_one_of_twenty_comparisons_of_the_same_has_a_finding() {
+        for slices in [5, 20] {
+            let (exact, both) = (findings(slices, true), findings(slices, false));
+            println!("{slices} slices: {exact} of 300 against exact counts, {both} of two recordings");
+            assert!((4..=26).contains(&exact), "{slices} slices: {exact}");
+            assert!(both <= 26, "{slices} slices: {both}");
+        }
+    }
+
+    #[test]
+    fn what_a_recording_never_saw_is_uncertain_beside_exact_counts() {
+        let seen = |observations| {
+            let whole = (1.0, Sampled { replicates: Replicates::of(1.0), seen: design(20, 0).slices });
+            let rows = [(row(1), (0.0, Sampled::default()))].into();
+            let design = design(20, observations);
+            Side::Sampled(Box::new(Rows { design, rows, all: whole.clone(), read: whole, counted: None }))
+        };
+        let error = |sides: [&Side; 2], number| change_error(sides, [&[row(number)]; 2]).unwrap();
+        let (few, many) = (seen(100), seen(10_000));
+        // Not there at all, and there with nothing.
+        for number in [0, 1] {
+            assert!((error([&few, &Side::Exact], number) - 0.0356).abs() < 1e-4);
+            assert!((error([&Side::Exact, &many], number) - 0.000_369).abs() < 1e-6);
+            assert!((error([&few, &many], number) - 0.0356).abs() < 1e-4);
+        }
+        assert_eq!(error([&Side::Exact, &Side::Exact], 0), 0.0);
+        assert_eq!(change_error([&Side::Unknown, &few], [&[row(0)]; 2]), None);
     }
 }

@@ -97,6 +97,11 @@ impl Design {
         Interval { half_width: Some(half_width), by_chance: Some(more), ..interval }
     }
 
+    /// Which share code may have that was never seen, at 95 %: 0 where counts are exact.
+    pub fn unseen(&self) -> f64 {
+        if self.kind == CountKind::Exact { 0.0 } else { unseen(self.observations) }
+    }
+
     /// The interval of the part that one of two kinds of the same code has of both, where `rest` is the other one. That both were seen seldom does
     /// not matter as far as they were seen together: what was only ever of one kind is wholly of it. It is at least what code that was never
     /// seen can take away from it, or add to it.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use analyzer::flow::{FunctionName, Moved};
+use analyzer::uncertainty::Side;
 
 use super::work::Work;
 use super::{Noise, Report};
@@ -55,7 +56,7 @@ pub fn head(report: &Report<'_>) -> Vec<(&'static str, String)> {
     let comparison = report.comparison;
     let mut lines = Vec::new();
     for (side, title) in ["before", "after"].into_iter().enumerate() {
-        let unit = if report.executions[side] { "instructions executed" } else { "(relative)" };
+        let unit = if report.executions[side] { "instructions executed, summed over blocks" } else { "(relative)" };
         let text = format!("{}: {} {unit}", report.files[side], count(comparison.instructions[side]));
         lines.push((title, text));
     }
@@ -72,7 +73,8 @@ pub fn head(report: &Report<'_>) -> Vec<(&'static str, String)> {
         lines.push(("note", note.clone()));
     }
     let changes: Vec<Noise> = comparison.functions.iter().map(|moved| report.of_function(moved)).collect();
-    if changes.iter().any(|noise| noise.is_finding.is_some()) {
+    let is_exact = report.sides.iter().all(|side| matches!(side, Side::Exact));
+    if !is_exact && changes.iter().any(|noise| noise.is_finding.is_some()) {
         let findings = changes.iter().filter(|noise| noise.is_finding == Some(true)).count();
         let all = changes.len();
         let what = match findings {

@@ -1,6 +1,6 @@
 //! Whether the same work took fewer instructions.
 
-use analyzer::uncertainty::Counted;
+use analyzer::uncertainty::{Counted, Side};
 
 use super::Report;
 use crate::output::{count, share, with_digits};
@@ -43,13 +43,31 @@ impl Work {
                 if files.len() == 1 { "does" } else { "do" }
             );
         };
-        let width = if error > 0.0 { format!(" (± {})", with_digits(100.0 * error, 2)) } else { String::new() };
-        let numbers = self.sides.iter().flatten().map(|side| count(side.instructions)).collect::<Vec<_>>().join(", ");
+        let numbers = self.numbers(report);
         if change.abs() <= error {
-            return format!("as many instructions on both sides{width}: {numbers}");
+            let width = with_digits(100.0 * error, 2);
+            return match error {
+                0.0 => format!("as many instructions on both sides: {numbers}"),
+                UNKNOWN.. => format!("no change beyond ± {width} %, so whether it changed is not known: {numbers}"),
+                _ => format!("no change beyond ± {width} %: {numbers}"),
+            };
         }
+        let width = if error > 0.0 { format!(" (± {} %)", with_digits(100.0 * error, 2)) } else { String::new() };
         let what = if change < 0.0 { "fewer" } else { "more" };
         let percent = share(change.abs(), 1.0);
         format!("{percent}{width} {what} instructions, if both sides did the same work: {numbers}")
     }
+
+    /// The numbers, and who counted them.
+    fn numbers(&self, report: &Report<'_>) -> String {
+        let sides = self.sides.iter().zip(report.sides).zip(["before", "after"]);
+        let numbers = sides.filter_map(|((counted, side), when)| {
+            let by = if let Side::Exact = side { "exact" } else { "the event in user code" };
+            counted.map(|counted| format!("{} {when} ({by})", count(counted.instructions)))
+        });
+        numbers.collect::<Vec<_>>().join(", ")
+    }
 }
+
+/// A change is not known where its interval has this half width or more, as a part of what there was before.
+const UNKNOWN: f64 = 0.05;
