@@ -14,8 +14,8 @@ pub fn keys() -> Vec<(String, String)> {
         ),
         ("s, S", "sorts by the next column; turns the order round"),
         ("r, c", "keys of rows and columns of the pivot, with commas; Tab completes them"),
-        ("x", "the same in the other recording"),
-        ("i", "all that is known of the recording"),
+        ("x", "the same function in the other recording"),
+        ("i", "all that is known of the recording; in a diff, of what it compares"),
         ("q, Ctrl-C", "ends it; Ctrl-Z stops it"),
         (
             "±",
