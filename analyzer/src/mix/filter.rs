@@ -160,7 +160,7 @@ mod tests {
         check("mnemonic!mov", "has no operator");
         check("colour=red", "the keys are function, ");
         check("length>long", "\"long\" is no whole number");
-        check("packing>=2", "packing has no numbers to compare; keys that have are width, vector-width, ");
+        check("packing>=2", "packing has no numbers to compare; keys that have are loop-depth, width, vector-width, ");
         check("mnemonic~[", "unclosed character class");
     }
 }
