@@ -15,7 +15,6 @@ use std::process::ExitCode;
 
 use analyzer::counting::Detail;
 use analyzer::flow::AnalysedFlow;
-use analyzer::uncertainty::Interval;
 use analyzer::{Analysis, Origin};
 
 use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, Sum, UNREADABLE, mix};
@@ -252,15 +251,6 @@ impl<'a> Report<'a> {
 
     fn asks(&self, number: Number) -> bool {
         self.numbers.contains(&number)
-    }
-
-    /// How uncertain the share of a sum of another one is: of all, or of the group or row that it is a part of.
-    fn share(&self, part: &Sum, whole: &Sum) -> Interval {
-        if std::ptr::eq(whole, &self.mix.all) {
-            self.mix.uncertainty_of(part).share
-        } else {
-            self.mix.share_within(part, whole)
-        }
     }
 
     /// Whether it is known how many samples there were.

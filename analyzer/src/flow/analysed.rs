@@ -17,6 +17,8 @@ pub struct AnalysedFlow {
     flow: Flow,
     /// Of each module of the recording, which of the flow it is.
     indexes: HashMap<ModuleId, usize>,
+    /// By module of the flow: whether it is several modules of the recording.
+    is_shared: Vec<bool>,
     /// By module of the flow; `None` where its code was not read, or is that of several modules of the recording.
     code: Vec<Option<Arc<AnalysedModule>>>,
     chosen: Option<Vec<ChosenCounts>>,
@@ -63,7 +65,8 @@ impl AnalysedFlow {
             [code] => Some(code.clone()),
             _ => None,
         };
-        AnalysedFlow { code: parts.into_iter().map(only).collect(), flow, indexes, chosen: None }
+        let is_shared = shared(&indexes, flow.modules.len());
+        AnalysedFlow { code: parts.into_iter().map(only).collect(), flow, indexes, is_shared, chosen: None }
     }
 
     /// Counts blocks as often as the chosen source says: `counts` are the code of the modules of the recording, and of each how often each block
@@ -94,21 +97,21 @@ impl AnalysedFlow {
         self.indexes.get(&module).copied()
     }
 
+    /// The same, where that is the only module of the recording that it is. Of one file at two paths, the flow does not tell what ran of
+    /// which.
+    pub(crate) fn only_index_of(&self, module: ModuleId) -> Option<usize> {
+        self.index_of(module).filter(|index| self.is_shared.get(*index) != Some(&true))
+    }
+
     /// Says which module of the flow each module of an analysis is that was made of it.
     pub(super) fn set_indexes(&mut self, indexes: HashMap<ModuleId, usize>) {
+        self.is_shared = shared(&indexes, self.flow.modules.len());
         self.indexes = indexes;
     }
 
     /// Of each module of the recording, which of the flow it is.
     pub(crate) fn indexes(&self) -> &HashMap<ModuleId, usize> {
         &self.indexes
-    }
-
-    /// The same; not of one that is several modules of the recording, since the flow does not tell theirs apart (one file at two paths).
-    pub(crate) fn only_index_of(&self, module: ModuleId) -> Option<usize> {
-        let index = self.index_of(module)?;
-        let is_other = |(other, of): (&ModuleId, &usize)| *of == index && *other != module;
-        (!self.indexes.iter().any(is_other)).then_some(index)
     }
 
     /// The flow without the code that it was analysed with.
@@ -152,6 +155,13 @@ impl AnalysedFlow {
         Ok(Arc::new(AnalysedModule::of_flows(&[(&self.flow, index)], search.open(&of.module)?)))
     }
 
+    /// Why there is no code of a module, where [`Self::code`] says so.
+    pub fn why_unread(&self, index: usize, why: NoCode, search: &BinarySearch) -> NoCode {
+        let of = &self.flow.modules[index];
+        // What was not read when the flow was made cannot be read now, either: this says why.
+        if of.read { why } else { search.open(&of.module).err().unwrap_or(why) }
+    }
+
     /// How often each block of a module ran, or what its samples stand for. `code` may have been cut by more than this flow shows.
     pub fn block_counts(&self, index: usize, code: &Arc<AnalysedModule>) -> Vec<f64> {
         let of = &self.flow.modules[index];
@@ -183,6 +193,13 @@ impl AnalysedFlow {
     pub fn other_build(&self, index: usize, code: &AnalysedModule) -> Option<String> {
         if self.code[index].is_some() { None } else { code.binary.other_build.clone() }
     }
+}
+
+/// By module of a flow, of which there are so many: whether several modules of the recording are it.
+fn shared(indexes: &HashMap<ModuleId, usize>, modules: usize) -> Vec<bool> {
+    let mut parts = vec![0_usize; modules];
+    indexes.values().for_each(|index| parts[*index] += 1);
+    parts.into_iter().map(|parts| parts > 1).collect()
 }
 
 impl ChosenCounts {

@@ -6,7 +6,7 @@ use model::Source;
 
 use crate::address::{FileOffset, Svma};
 use crate::analysis::describe_unread_code;
-use crate::binaries::{BinarySearch, NoCode};
+use crate::binaries::BinarySearch;
 use crate::counting::{
     BlockCount, BlockSums, Code, CountScale, GroupBy, GroupId, Groups, LocatedIp, LocatedStream, ModuleCounts,
     ModuleHits, count_module, mean_instruction_length,
@@ -47,7 +47,7 @@ impl Analysis {
                     });
                 }
                 Err(why) => {
-                    let why = reason(why, of, search);
+                    let why = flow.why_unread(index, why, search);
                     let unread = count_module(id, &hits(of, by_ranges), Err(why), &StackStatistics::default());
                     counted.extend(unread.into_iter().map(without_streams));
                 }
@@ -113,12 +113,6 @@ fn sums_of(source: Source, count: f64) -> BlockSums {
 fn without_streams(mut counts: ModuleCounts) -> ModuleCounts {
     counts.sums.iter_mut().for_each(|(_, _, sums)| sums.lbr_streams = 0);
     counts
-}
-
-/// Why there is no code of a module.
-fn reason(why: NoCode, of: &ModuleFlow, search: &BinarySearch) -> NoCode {
-    // What was not read when the flow was made cannot be read now, either: this says why.
-    if of.read { why } else { search.open(&of.module).err().unwrap_or(why) }
 }
 
 /// What a module whose code is not known was seen as: its addresses are taken for offsets in its file.

@@ -1,7 +1,6 @@
 //! Counts added up by key.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Range;
 
 use iced_x86::{FlowControl, Instruction};
 
@@ -126,8 +125,11 @@ impl Mix {
         }
     }
 
-    /// How uncertain the share is that a sum has of another one, of which it is a part.
+    /// How uncertain the share is that a sum has of another one, of which it is a part: of all, or of a group or row.
     pub fn share_within(&self, part: &Sum, whole: &Sum) -> Interval {
+        if std::ptr::eq(whole, &self.all) {
+            return self.uncertainty_of(part).share;
+        }
         let rest = whole.without(part);
         self.design.part((part.count, &part.sampled), (rest.0, &rest.1))
     }
@@ -269,13 +271,6 @@ struct Sites<'a> {
     branches: Branches<'a>,
 }
 
-impl Sites<'_> {
-    /// The branches that were taken there.
-    fn taken(&self, range: Range<Svma>) -> Taken {
-        self.branches.within(range)
-    }
-}
-
 /// Instructions of a block that have the same values of all keys.
 struct Part {
     values: Ids,
@@ -414,7 +409,7 @@ impl Pivot<'_> {
         let mut whole = Part {
             values: of_block,
             instructions: block.size.instructions,
-            taken: sites.taken(block.start..block.end),
+            taken: sites.branches.within(block.start..block.end),
         };
         let asks_instructions = self.keys.iter().any(|key| key.is_of_instruction());
         let Code::Read(code) = &module.counts.code else {
@@ -448,7 +443,7 @@ impl Pivot<'_> {
                     _ => {}
                 }
             }
-            let taken = sites.taken(address..Svma(instruction.next_ip()));
+            let taken = sites.branches.within(address..Svma(instruction.next_ip()));
             parts.push(Part { values, instructions: 1.0, taken });
         }
         parts.sort_by_key(|part| part.values);

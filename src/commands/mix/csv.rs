@@ -35,7 +35,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             fields.extend([cell.count.to_string(), part(cell.count, report.mix.instructions).to_string()]);
             fields.extend([width(of_count), width(of_share), of_share.rests_on_little.to_string()]);
             if is_per {
-                let of_group = report.share(&sum, line.whole);
+                let of_group = report.mix.share_within(&sum, line.whole);
                 fields.extend([part(cell.count, line.whole.count).to_string(), width(of_group)]);
             }
             let calls = || per_call(report.mix, report.query, &cell.row, &sum);

@@ -68,7 +68,7 @@ fn numbers(report: &Report<'_>, sum: &Sum, whole: &Sum, row: &[String]) -> Map<S
     ]);
     if report.per > 0 && !row.is_empty() {
         numbers.insert("share_of_group".to_owned(), json!(part(sum.count, whole.count)));
-        numbers.insert("share_of_group_error".to_owned(), json!(report.share(sum, whole).half_width));
+        numbers.insert("share_of_group_error".to_owned(), json!(report.mix.share_within(sum, whole).half_width));
     }
     if report.asks(Number::PerCall) && !row.is_empty() {
         numbers.insert("per_call".to_owned(), json!(per_call(mix, report.query, row, sum)));

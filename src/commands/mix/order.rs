@@ -44,11 +44,7 @@ impl Order {
             Order::Number(Number::Samples) => node.sum.samples,
             Order::Number(number) if number.is_of_branches() => number.of_branches(&node.sum).unwrap_or(-1.0),
             Order::Number(Number::PerCall) => per_call(mix, query, node.values, &node.sum).unwrap_or(-1.0),
-            Order::Number(Number::Error) => {
-                let of_all = || mix.uncertainty_of(&node.sum).share;
-                let share = if std::ptr::eq(whole, &mix.all) { of_all() } else { mix.share_within(&node.sum, whole) };
-                share.half_width.unwrap_or(f64::INFINITY)
-            }
+            Order::Number(Number::Error) => mix.share_within(&node.sum, whole).half_width.unwrap_or(f64::INFINITY),
             Order::Number(_) | Order::Name => node.sum.count,
             Order::Column(title) => {
                 let cells = node.cells.iter().copied().filter(|cell| title_of(&cell.column) == *title);

@@ -136,7 +136,7 @@ impl<'r, 'a> Columns<'r, 'a> {
                 line.push(of_column.map_or(String::new(), |part| self.in_column(&part, (sum, whole), row)));
             }
         }
-        let share = report.share(sum, whole);
+        let share = report.mix.share_within(sum, whole);
         let [of_whole, error] = share_cells(sum.count, whole.count, share);
         line.extend(report.numbers().map(|number| match number {
             Number::Executions => self.unit.show(rounded(sum.count, report.mix.uncertainty_of(sum).count)),
@@ -152,7 +152,7 @@ impl<'r, 'a> Columns<'r, 'a> {
     /// What a line has in a column.
     fn in_column(&self, part: &Sum, (row_sum, whole): (&Sum, &Sum), row: &[String]) -> String {
         let share_of = |whole: &Sum| {
-            let [share, _] = share_cells(part.count, whole.count, self.report.share(part, whole));
+            let [share, _] = share_cells(part.count, whole.count, self.report.mix.share_within(part, whole));
             share
         };
         match self.report.number_of_columns() {

@@ -51,8 +51,7 @@ impl<'a> Profiled<'a> {
                     return Ok(Profiled { flow, index, module, code, misfits });
                 }
                 Err(why) => {
-                    // What was not read when the flow was made cannot be read now, either: this says why.
-                    let why = if module.read { why } else { search.open(&module.module).err().unwrap_or(why) };
+                    let why = analysed.why_unread(index, why, search);
                     refused.push(format!("{}: {why}", module.module.path));
                 }
             }
