@@ -212,6 +212,37 @@ fn code_around_system_calls_counts_as_it_runs() {
     assert!((before - 0.486).abs() < 0.12 && (after - 0.486).abs() < 0.12, "{all:?}");
 }
 
+/// A thread that is asked to stop when it has computed its last waits while it is traced, and only one of a process is traced at a time.
+#[test]
+fn threads_that_wait_keep_no_others_from_their_bursts() {
+    const WAITS: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static __thread volatile unsigned long sum;
+static void *shortly(void *unused) {
+    for (int i = 0; i < 100000; i++) sum += i;
+    pause();
+    return unused;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    for (int i = 0; i < 64; i++) pthread_create(&thread, NULL, shortly, NULL);
+    for (long i = 0; i < atol(argv[1]); i++) sum += i;
+    return 0;
+}
+"#;
+    let Some(place) = Place::to_trace() else { return };
+    let Some(waits) = place.program("waits", WAITS) else { return };
+    // It happens in one of ten.
+    for _ in 0..6 {
+        let traced = record(&place, &["--overhead", "50"], &[text(&waits), "15000000"]);
+        let pid = traced.bursts.iter().map(|burst| burst.pid).next();
+        let of_first = traced.bursts.iter().filter(|burst| Some(burst.tid) == pid).count();
+        assert!(of_first > 50, "{of_first}: {:#}", traced.tracer());
+    }
+}
+
 /// As of a compiler at run time: it comes after the agent.
 #[test]
 fn a_process_that_makes_code_keeps_its_agent() {

@@ -31,6 +31,16 @@ struct Asked {
     since: Instant,
 }
 
+/// A thread that was asked to stop at this time, and did not yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asking {
+    pub(crate) process: i32,
+    pub(crate) thread: i32,
+    pub(crate) since: Instant,
+    /// Others of its process wait for their turn.
+    pub(crate) keeps_others: bool,
+}
+
 /// The thread of each process that is traced now, and those that wait for their turn.
 #[derive(Debug, Default)]
 pub(crate) struct Stops {
@@ -116,10 +126,15 @@ impl Stops {
         }
     }
 
-    /// The processes and threads that have been asked at this time or before.
-    pub(crate) fn asked_before(&self, time: Option<Instant>) -> Vec<(i32, i32)> {
-        let late = self.asked.iter().filter(|(_, asked)| Some(asked.since) <= time);
-        late.map(|(process, asked)| (*process, asked.thread)).collect()
+    /// The processes and threads that were asked, and did not stop yet.
+    pub(crate) fn asked(&self) -> Vec<Asking> {
+        let late = |(&process, asked): (&i32, &Asked)| Asking {
+            process,
+            thread: asked.thread,
+            since: asked.since,
+            keeps_others: self.waiting.get(&process).is_some_and(|waiting| !waiting.is_empty()),
+        };
+        self.asked.iter().map(late).collect()
     }
 
     /// The process of a thread that was asked.

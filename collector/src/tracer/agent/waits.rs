@@ -57,6 +57,8 @@ pub(crate) fn is_made_again(call: WaitedIn) -> bool {
         libc::SYS_recvfrom => arguments[3] & libc::MSG_WAITALL as u64 == 0,
         libc::SYS_recvmsg => arguments[2] & libc::MSG_WAITALL as u64 == 0,
         libc::SYS_epoll_wait | libc::SYS_epoll_pwait => arguments[3] as i32 <= 0,
+        libc::SYS_epoll_pwait2 | libc::SYS_semtimedop => arguments[3] == 0,
+        libc::SYS_rt_sigtimedwait => arguments[2] == 0,
         _ => [
             libc::SYS_futex,
             libc::SYS_poll,
@@ -70,6 +72,12 @@ pub(crate) fn is_made_again(call: WaitedIn) -> bool {
             libc::SYS_accept,
             libc::SYS_accept4,
             libc::SYS_read,
+            libc::SYS_pause,
+            libc::SYS_rt_sigsuspend,
+            libc::SYS_semop,
+            libc::SYS_msgrcv,
+            libc::SYS_msgsnd,
+            libc::SYS_flock,
         ]
         .contains(&number),
     }
@@ -263,5 +271,7 @@ mod tests {
         assert!(!waits(libc::SYS_recvfrom, [0, 0, 0, libc::MSG_WAITALL as u64, 0, 0]));
         assert!(waits(libc::SYS_epoll_wait, [0, 0, 0, u64::MAX, 0, 0]));
         assert!(!waits(libc::SYS_epoll_wait, [0, 0, 0, 300, 0, 0]), "the timeout begins anew");
+        assert!(waits(libc::SYS_pause, [0; 6]) && waits(libc::SYS_rt_sigtimedwait, [1, 1, 0, 8, 0, 0]));
+        assert!(!waits(libc::SYS_rt_sigtimedwait, [1, 1, 1, 8, 0, 0]), "the timeout begins anew");
     }
 }

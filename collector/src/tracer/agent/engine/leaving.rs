@@ -10,6 +10,7 @@ use crate::tracer::agent::engine::AgentEngine;
 use crate::tracer::agent::injection::load_status;
 use crate::tracer::agent::removal::{release_asked, take_out};
 use crate::tracer::agent::residents::{left_over, own_agent};
+use crate::tracer::agent::stops::Asking;
 use crate::tracer::agent::tree::State;
 use crate::tracer::agent::waits::may_be_interrupted;
 use crate::tracer::kernel::Kernel;
@@ -36,10 +37,11 @@ impl AgentEngine {
         let (began, parents) = (self.kernel.now(), std::mem::take(&mut self.young));
         // Where system calls are filtered, making one again could kill, and nothing is taken out: the kernel lets these threads go. So it does
         // with those that wait where they must not be interrupted.
-        let asked = self.stops.asked_before(Some(began)).into_iter();
-        let asked = asked.filter(|&(process, thread)| may_be_interrupted(process, thread));
+        let asked = self.stops.asked().into_iter();
+        let asked = asked.filter(|asked| may_be_interrupted(asked.process, asked.thread));
         let clock = |thread| self.tree.get(thread).map_or(-1, |watched| watched.clock.number());
-        let events = asked.map(|(_, thread)| (thread, self.breakpoint_of(thread).unwrap_or_else(|| clock(thread))));
+        let events =
+            asked.map(|Asking { thread, .. }| (thread, self.breakpoint_of(thread).unwrap_or_else(|| clock(thread))));
         let events = events.collect();
         release_asked(&events, &mut self.kernel);
         if self.settings.command.is_some() {

@@ -233,7 +233,6 @@ impl AgentEngine {
         self.see_loaded();
         self.follow_switch();
         self.start_standing();
-        self.interrupt_late();
         if let Some(image) = self.collecting.made_image().filter(|image| image.slots.is_crowded()) {
             image.slots.release(|_| true);
         }
@@ -283,6 +282,7 @@ impl AgentEngine {
         let next = self.starting.interval().map_or(next, |interval| next.min(interval));
         self.next_look = (2 * self.next_look).min(OFTEN);
         self.next_tick = now + if self.tree.loading().is_empty() { next } else { next.min(self.next_look) };
+        self.interrupt_late();
         self.give_up_following();
     }
 

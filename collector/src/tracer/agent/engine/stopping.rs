@@ -9,7 +9,7 @@ use crate::tracer::agent::engine::serving::SERVED;
 use crate::tracer::agent::engine::{AgentEngine, LOADING};
 use crate::tracer::agent::injection::{Candidate, Refusal, blocks, may_filter_system_calls, own_filters};
 use crate::tracer::agent::residents::inherited_signal;
-use crate::tracer::agent::stops::Purpose;
+use crate::tracer::agent::stops::{Asking, Purpose};
 use crate::tracer::agent::tree::{State, Watched};
 use crate::tracer::agent::visits::leave_system_call;
 use crate::tracer::agent::waits::{is_made_again, may_be_interrupted};
@@ -30,12 +30,15 @@ const GROWN: f64 = 1.25;
 const AT_A_STOP: Duration = Duration::from_millis(100);
 /// How long a thread that was asked to stop may be in a system call, before it is interrupted.
 const LONGEST_STOP: Duration = Duration::from_secs(1);
+/// The same where others of its process wait for their turn. It may have computed its last before it waits for them to end.
+const TURN: Duration = Duration::from_millis(5);
 
 impl AgentEngine {
     /// The clock of a thread has overflowed whose process has no agent.
     pub(super) fn overflowed(&mut self, thread: i32) {
         let Some(&Watched { process, tells_agent: false, tries, .. }) = self.tree.get(thread) else { return };
         if self.stops.is_under_way(process) {
+            self.next_tick = self.next_tick.min(self.kernel.now() + TURN);
             return self.stops.wait(process, thread);
         }
         let mut purpose = match self.tree.state(process) {
@@ -324,7 +327,18 @@ impl AgentEngine {
     /// A thread that is asked to stop, and waits in a system call instead, keeps others from their turn. Where system calls are filtered,
     /// making one again could kill.
     pub(super) fn interrupt_late(&mut self) {
-        for (process, thread) in self.stops.asked_before(self.kernel.now().checked_sub(LONGEST_STOP)) {
+        let now = self.kernel.now();
+        for Asking { process, thread, since, keeps_others } in self.stops.asked() {
+            let is_kept = keeps_others && !self.followed.contains_key(&thread);
+            if is_kept {
+                self.next_tick = self.next_tick.min(now + TURN);
+            }
+            // One that computes stops soon.
+            let is_late =
+                now >= since + LONGEST_STOP || is_kept && now >= since + TURN && !self.kernel.is_computing(thread);
+            if !is_late {
+                continue;
+            }
             if !is_alive(thread as u32) {
                 // A first thread that ends alone is not reported before the last one has ended. Any other is, soon: until then a thread in
                 // execve(2) waits for it, and would keep the next one from being seized.
