@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
+use analyzer::mix::{Mix, Query, mix};
 use analyzer::recording::{Subset, notes};
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::uncertainty::{Rows, Side};
@@ -19,6 +20,7 @@ use anyhow::{Context, bail};
 use perfdata::{Features, Recording};
 
 use crate::cache::Cache;
+use crate::commands::mix::group_by;
 use crate::commands::record::{self, CommandOutput, Recorded, SAMPLING, SamplingArgs, Wanted};
 use crate::models::{self, Chosen};
 use crate::output;
@@ -92,6 +94,26 @@ pub struct InputArgs {
     /// Command to record and analyse in one go, with the options under "Sampling and tracing"; its exit status is passed on
     #[arg(index = 2, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// What is wanted of a side of a comparison beside its flow.
+#[derive(Clone, Copy, Default)]
+pub struct Asked<'a> {
+    /// How uncertain it is.
+    pub errors: bool,
+    /// Its mix.
+    pub mix: Option<&'a Query>,
+}
+
+/// A side of a comparison: a recording, a merged file, or exact counts.
+pub struct Compared {
+    pub flow: AnalysedFlow,
+    /// What is weaker in it than it could be, in sentences.
+    pub notes: Vec<String>,
+    /// What is known of its uncertainty, if that is asked for.
+    pub side: Side,
+    /// If it is asked for.
+    pub mix: Option<Mix>,
 }
 
 /// What a report is made of: a file, or a command that was recorded.
@@ -230,7 +252,9 @@ impl Input<'_> {
     /// Analyses the recording, with so much of it.
     pub fn analyze_in_detail(&self, group_by: GroupBy, detail: Detail) -> anyhow::Result<Analysis> {
         if let Some(document) = self.document()? {
-            return self.args.analysis.analyze_flow(&self.chosen, document, self.reader, group_by);
+            let analysis = self.args.analysis.analyze_flow(&self.chosen, document, self.reader, group_by)?;
+            self.args.analysis.not_for_counts().for_each(output::say);
+            return Ok(analysis);
         }
         self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, detail, Subset::Whole)
     }
@@ -319,6 +343,14 @@ impl AnalysisArgs {
         options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
+    /// What is said of options that change nothing where counts are read and not made.
+    fn not_for_counts(&self) -> impl Iterator<Item = String> {
+        let given = [("--model", self.model.is_some()), ("--core", self.core.is_some())].into_iter();
+        given.filter(|(_, is_given)| *is_given).map(|(option, _)| {
+            format!("{option} changes nothing here: it is for recordings, and exact counts and merged files are counted already")
+        })
+    }
+
     /// They as words, but for the number of threads.
     pub fn words(&self) -> Vec<OsString> {
         let symfs = self.binaries.symfs.iter().flat_map(|folder| ["--symfs".into(), folder.into()]);
@@ -405,18 +437,18 @@ impl AnalysisArgs {
         file: &Path,
         reader: &Reader,
     ) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
-        let (flow, notes, _) = self.side_of_file(chosen, file, reader, false)?;
+        let Compared { flow, notes, .. } = self.side_of_file(chosen, file, reader, Asked::default())?;
         Ok((flow, notes))
     }
 
-    /// The same, with what is known of its uncertainty where that is wanted.
+    /// The same, with what else is asked for.
     pub fn side_of_file(
         &self,
         chosen: &Chosen,
         file: &Path,
         reader: &Reader,
-        with_errors: bool,
-    ) -> anyhow::Result<(AnalysedFlow, Vec<String>, Side)> {
+        asked: Asked<'_>,
+    ) -> anyhow::Result<Compared> {
         if is_standard_input(file) {
             // What it is can be told by its beginning only.
             let mut kept = tempfile::NamedTempFile::new().context("a file for what standard input has")?;
@@ -426,21 +458,42 @@ impl AnalysisArgs {
                 let recording = open_recording(kept.path(), reader).context("standard input")?;
                 // Nobody will come back to it: what has no name is not cached.
                 drop(kept);
-                return self.side(chosen, &recording, with_errors).context("standard input");
+                return self.side(chosen, &recording, asked).context("standard input");
             }
-            return self.side_of_file(chosen, kept.path(), reader, with_errors).context("standard input");
+            return self.side_of_file(chosen, kept.path(), reader, asked).context("standard input");
         }
         let name = || file.display().to_string();
         let begin = begin_of(file);
         if !is_document(&begin) {
             let recording = open_recording(file, reader)?;
-            return self.side(chosen, &recording, with_errors).with_context(name);
+            return self.side(chosen, &recording, asked).with_context(name);
         }
+        let (mut flow, notes, side) = self.document(file, &begin, reader)?;
+        let mix = match asked.mix {
+            None => None,
+            Some(query) => {
+                let analysis = Analysis::of_flow(flow, origin(&side), &self.search(), group_by(query), Vec::new());
+                let mix = mix(&analysis, query)?;
+                flow = analysis.flow.unwrap_or_default();
+                Some(mix)
+            }
+        };
+        Ok(Compared { flow, notes, side, mix })
+    }
+
+    /// The flow of a file of `hbbp merge`, or of exact counts, which begins so.
+    fn document(
+        &self,
+        file: &Path,
+        begin: &[u8],
+        reader: &Reader,
+    ) -> anyhow::Result<(AnalysedFlow, Vec<String>, Side)> {
+        let name = || file.display().to_string();
         let text = || Ok::<_, anyhow::Error>(BufReader::new(File::open(file).with_context(name)?));
         let merged = || -> anyhow::Result<_> {
             Ok((Flow::read_json(text()?).with_context(name)?.placed(&self.search()).into(), Vec::new(), Side::Unknown))
         };
-        if String::from_utf8_lossy(&begin).contains("\"hbbp-flow/") {
+        if String::from_utf8_lossy(begin).contains("\"hbbp-flow/") {
             return merged();
         }
         match Truth::read_json(text()?) {
@@ -464,32 +517,33 @@ impl AnalysisArgs {
         reader: &Reader,
         group_by: GroupBy,
     ) -> anyhow::Result<Analysis> {
-        let (flow, mut notes, side) = self.side_of_file(chosen, file, reader, false)?;
+        let Compared { flow, mut notes, side, .. } = self.side_of_file(chosen, file, reader, Asked::default())?;
         notes.extend(left_out(flow.flow()));
-        let origin = if let Side::Exact = side { Origin::Exact } else { Origin::Flow };
-        Ok(Analysis::of_flow(flow, origin, &self.search(), group_by, notes))
+        Ok(Analysis::of_flow(flow, origin(&side), &self.search(), group_by, notes))
     }
 
     /// The flow of a recording, and what is weaker in it than it could be, in sentences. Its blocks are counted by a choice of source where one
     /// was asked for.
     pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
-        let (flow, notes, _) = self.side(chosen, recording, false)?;
+        let Compared { flow, notes, .. } = self.side(chosen, recording, Asked::default())?;
         Ok((flow, notes))
     }
 
-    fn side(
-        &self,
-        chosen: &Chosen,
-        recording: &Recording,
-        with_errors: bool,
-    ) -> anyhow::Result<(AnalysedFlow, Vec<String>, Side)> {
-        let analysis = self.analyze(chosen, recording, GroupBy::default(), Detail::Branches, Subset::Whole)?;
+    fn side(&self, chosen: &Chosen, recording: &Recording, asked: Asked<'_>) -> anyhow::Result<Compared> {
+        let by = asked.mix.map(group_by).unwrap_or_default();
+        let analysis = self.analyze(chosen, recording, by, Detail::Branches, Subset::Whole)?;
         require_samples(&analysis)?;
-        let degraded = Head::of(&analysis).degraded;
-        let side = if with_errors { Side::Sampled(Rows::of(&analysis).into()) } else { Side::Unknown };
+        let notes = Head::of(&analysis).degraded;
+        let side = if asked.errors { Side::Sampled(Rows::of(&analysis).into()) } else { Side::Unknown };
+        let mix = asked.mix.map(|query| mix(&analysis, query)).transpose()?;
         let flow = if self.chooses() { analysis.into_flow_by_choice() } else { analysis.flow.unwrap_or_default() };
-        Ok((flow, degraded, side))
+        Ok(Compared { flow, notes, side, mix })
     }
+}
+
+/// Where the counts of a document come from.
+fn origin(side: &Side) -> Origin {
+    if let Side::Exact = side { Origin::Exact } else { Origin::Flow }
 }
 
 /// What a file is called in titles: its name.

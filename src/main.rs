@@ -8,6 +8,7 @@ mod cache;
 mod calibration;
 mod commands;
 mod input;
+mod jobs;
 mod missing_dashes;
 mod models;
 mod progress;
@@ -18,10 +19,10 @@ mod usage;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "hbbp", version, about, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "hbbp", version, about, after_help = EXAMPLES, max_term_width = jobs::MOST_COLUMNS)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -92,7 +93,7 @@ enum Command {
 fn main() -> ExitCode {
     collector::ignore_file_size_signal();
     let words: Vec<OsString> = std::env::args_os().collect();
-    let cli = Cli::try_parse_from(&words).unwrap_or_else(|error| missing_dashes::explain(error, &words).exit());
+    let cli = parsed(&words).unwrap_or_else(|error| missing_dashes::explain(error, &words).exit());
     let result = match cli.command {
         Command::Record(args) => commands::record::run(*args),
         Command::Control(args) => commands::control::run(&args),
@@ -121,6 +122,12 @@ fn main() -> ExitCode {
         complain(&error);
         if is_closed_pipe(&error) { ExitCode::SUCCESS } else { status::of_error(&error) }
     })
+}
+
+/// The command line.
+fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut matches = jobs::with_jobs(Cli::command()).try_get_matches_from(words)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Cli::command()))
 }
 
 /// Says what went wrong.

@@ -277,6 +277,7 @@ fn every_field_of_real_output_is_explained() {
     explains("validate", &json(&["validate", "-i", &recording, "--truth", &truth]));
 }
 
+#[cfg(feature = "training")]
 #[test]
 fn every_column_of_labelled_blocks_is_explained() {
     let page = text("docs/formats/labels.md");

@@ -7,7 +7,8 @@ use support::stdout;
 #[test]
 fn every_command_explains_its_options_with_examples() {
     let help = stdout(&["--help"]);
-    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    // Commands are in lists by what they are for, between how they are used and the options.
+    let list = help.split_once("\n\nRecord:\n").unwrap().1.split_once("\nOptions:\n").unwrap().0;
     // Lines of a command begin two columns in, what goes on further.
     let names = list.lines().filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
     let names: Vec<&str> = names.map(|line| line.split(' ').next().unwrap()).filter(|&name| name != "help").collect();

@@ -228,6 +228,19 @@ fn bytes(instruction: &Instruction) -> (Bytes, Bytes) {
     (read, written)
 }
 
+/// Whether a mask or a condition decides how much of an instruction is done: of its elements, or of what it reads and writes.
+pub fn is_conditional(instruction: &Instruction) -> bool {
+    let mut factory = InstructionInfoFactory::new();
+    let is_decided =
+        |used: &UsedMemory| matches!(used.access(), OpAccess::CondRead | OpAccess::CondWrite | OpAccess::ReadCondWrite);
+    instruction.op_mask() != Register::None
+        || factory
+            .info_options(instruction, InstructionInfoOptions::NO_REGISTER_USAGE)
+            .used_memory()
+            .iter()
+            .any(is_decided)
+}
+
 /// Bytes of one access; of gathers and scatters of all elements.
 fn size(instruction: &Instruction, used: &UsedMemory) -> Option<u64> {
     let bytes = Some(used.memory_size().size()).filter(|&bytes| bytes > 0 && !varies(used.memory_size()))?;

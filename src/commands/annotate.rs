@@ -17,24 +17,24 @@ use analyzer::annotate::{AnnotatedFunction, Annotation, NoFunction, Query, Seen,
 use analyzer::mix::{Dimension, Filter};
 use anyhow::bail;
 
+use crate::commands::filtering::{FilterArgs, passing};
+use crate::commands::mix::keys;
 use crate::commands::nearest::did_you_mean;
-use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, WITHOUT_LINES, without_samples};
+use crate::commands::reporting::ReportArgs;
+use crate::input::{Input, Reader, Reads, WITHOUT_CODE, WITHOUT_LINES, without_samples};
 use crate::output;
-use crate::output::{Colours, Format, Head, HeadArgs, Layout, OutputArgs, Precision, page, write_to};
+use crate::output::{Colours, Format, Head, Layout, Precision, page, write_to};
 use crate::usage::wrong_usage;
 
 /// Print the hottest functions, instruction by instruction, with counts, branches and loops
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = keys::after(EXAMPLES))]
+#[command(mut_arg("top", |top| top.help(TOP)))]
+#[command(mut_arg("filters", |filters| filters.help(FILTER)))]
 pub struct Args {
     /// Print only functions of this name: without its arguments, or with `*` for any text; may be repeated
     #[arg(short = 'f', long = "function", value_name = "NAME")]
     functions: Vec<String>,
-
-    /// Print only the N functions with the most executed instructions; 0 prints all [default: 3 in a table, unless
-    /// functions are named, 40 with --summary; all in csv and json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
 
     /// Print a table of functions instead of their code: shares of instructions and of time, and time per instruction
     #[arg(long, conflicts_with = "source")]
@@ -45,22 +45,26 @@ pub struct Args {
     source: bool,
 
     #[command(flatten)]
-    input: InputArgs,
+    kept: FilterArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
-
-    #[command(flatten)]
-    head: HeadArgs,
+    report: ReportArgs,
 }
 
 const READER: Reader = Reader { name: "hbbp annotate", reads: Reads::Flows, records: true };
+
+const TOP: &str = "Print only the N functions with the most executed instructions; 0 prints all [default: 3 in a table, unless functions are \
+                   named, 40 with --summary; all in csv and json]";
+
+const FILTER: &str = "Keep only functions that have executed instructions with these values, as `hbbp mix --filter` does: key=value, \
+                      key=one,other, key~regex, key>=number";
 
 const EXAMPLES: &str = "\
 Examples:
   hbbp annotate run.data                           the three hottest functions
   hbbp annotate run.data --summary                 which functions take long for what they execute?
   hbbp annotate run.data -f main -f 'deflate*'     these
+  hbbp annotate run.data --filter latency=long     the hottest that divide
   hbbp annotate run.data --source --top 1          the hottest, with lines of its source
   hbbp annotate --overhead 5 -- ./bench            record and annotate in one go
   hbbp annotate run.data -f matmul --format json";
@@ -85,34 +89,39 @@ struct Report<'a> {
 
 /// Prints functions of a recording with the counts of their blocks.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.summary && !args.output.format.is_for_people() {
+    if args.summary && !args.report.output.format.is_for_people() {
         let why = "--summary is a table; the functions of json have its numbers without it".to_owned();
         wrong_usage::<Args>(READER.name, why);
     }
-    let input = args.input.begin(&READER, None)?;
-    input.end(print(args, &input))
+    let filters = args.kept.filters_of_code::<Args>(READER.name, &args.kept.taxonomies()?);
+    let input = args.report.input.begin(&READER, None)?;
+    input.end(print(args, filters, &input))
 }
 
 impl Args {
     fn most(&self) -> usize {
         const FUNCTIONS_OF_A_TABLE: usize = 3;
-        match self.top {
+        match self.report.top {
             // It is not their code that is printed.
             _ if self.summary => 0,
-            None if self.functions.is_empty() && self.output.format.is_for_people() => FUNCTIONS_OF_A_TABLE,
+            None if self.functions.is_empty() && self.report.output.format.is_for_people() => FUNCTIONS_OF_A_TABLE,
             None | Some(0) => usize::MAX,
             Some(top) => top,
         }
     }
 }
 
-fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
+fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result<()> {
     let analysis = input.analyze_with_branches()?;
+    let threads = args.report.input.analysis.threads();
     let named = (!args.functions.is_empty()).then(|| Filter::any_of(Dimension::Function, &args.functions));
-    let threads = args.input.analysis.threads();
-    let query = Query { functions: named, top: args.most(), most_instructions: None, source: args.source, threads };
-    let annotation = annotate(&analysis, &query);
     let nothing = without_samples(&analysis);
+    let is_filtered = !filters.is_empty() && nothing.is_none();
+    let passing = is_filtered.then(|| passing(&analysis, filters, threads)).transpose()?;
+    let among = passing.map(|passing| passing.functions(&analysis));
+    let query =
+        Query { functions: named, among, top: args.most(), most_instructions: None, source: args.source, threads };
+    let annotation = annotate(&analysis, &query);
     nothing.iter().for_each(output::say);
     let unmatched: Vec<String> = annotation.unmatched.iter().map(sentence).collect();
     let is_empty = if args.summary { annotation.ranked.is_empty() } else { annotation.functions.is_empty() };
@@ -125,10 +134,9 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
             output::say(WITHOUT_LINES);
         }
     }
-    let mut head = Head::of(&analysis);
-    head.verbose = args.head.verbose;
-    head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
-    let is_read_at_once = args.output.is_read_at_once();
+    let precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
+    let head = args.report.head(&analysis, precision);
+    let is_read_at_once = args.report.output.is_read_at_once();
     let report = Report {
         of: Annotated {
             analysis: &analysis,
@@ -137,18 +145,18 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
             has_source: args.source,
         },
         head: &head,
-        layout: args.output.layout(),
-        colours: if is_read_at_once { Colours::of_terminal() } else { Colours::NONE },
+        layout: args.report.output.layout(),
+        colours: args.report.output.colours(),
     };
     if args.summary {
-        let top = args.output.format.rows(args.top);
-        return write_to(args.output.file.as_deref(), |out| summary::print(&report, top, out));
+        let top = args.report.rows();
+        return write_to(args.report.output.file.as_deref(), |out| summary::print(&report, top, out));
     }
-    let mut texts = SourceTexts::below(args.input.analysis.search().symfs);
+    let mut texts = SourceTexts::below(args.report.input.analysis.search().symfs);
     if is_read_at_once {
         return page(|out| table::print(&report, &mut texts, out));
     }
-    write_to(args.output.file.as_deref(), |out| match args.output.format {
+    write_to(args.report.output.file.as_deref(), |out| match args.report.output.format {
         Format::Table | Format::Markdown => table::print(&report, &mut texts, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),

@@ -4,43 +4,47 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use analyzer::counting::GroupBy;
+use analyzer::counting::{Detail, GroupBy};
+use analyzer::mix::Filter;
 use analyzer::uncertainty::{Interval, SampledBlocks};
 use analyzer::{Analysis, CountedBlock, CountedModule};
 use anyhow::Context;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
+use crate::commands::filtering::{FilterArgs, asks_loops, passing};
+use crate::commands::mix::keys;
+use crate::commands::reporting::ReportArgs;
+use crate::input::{Input, Reader, Reads, without_samples};
 use crate::output;
 use crate::output::{
-    Align, Format, Head, HeadArgs, Layout, MARKED, OutputArgs, Precision, Table, count, rounded, share, share_cells,
-    write_to,
+    Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, rounded, share, share_cells, write_to,
 };
 
 /// Print how often every basic block ran
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = keys::after(EXAMPLES))]
+#[command(mut_arg("top", |top| top.help(TOP)))]
+#[command(mut_arg("filters", |filters| filters.help(FILTER)))]
 pub struct Args {
-    /// Print only the N blocks with the most executed instructions; 0 prints all [default: 40 in a table, all in csv and json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    kept: FilterArgs,
 
     #[command(flatten)]
-    input: InputArgs,
-
-    #[command(flatten)]
-    output: OutputArgs,
-
-    #[command(flatten)]
-    head: HeadArgs,
+    report: ReportArgs,
 }
 
 const READER: Reader = Reader { name: "hbbp blocks", reads: Reads::Flows, records: true };
 
+const TOP: &str = "Print only the N blocks with the most executed instructions; 0 prints all [default: 40 in a table, all in csv and json]";
+
+const FILTER: &str = "Keep only blocks that have instructions with these values, as `hbbp mix --filter` does: key=value, key=one,other, key~regex, \
+                      key>=number; those first that execute most of them";
+
 const EXAMPLES: &str = "\
 Examples:
   hbbp blocks run.data --top 20
+  hbbp blocks run.data --filter latency=long       with a division or the like
   hbbp blocks run.data --binary gzip=./build/gzip --format json
   hbbp blocks -- sort -n -o sorted.txt numbers.txt";
 
@@ -53,6 +57,8 @@ pub(super) struct Row<'a> {
     count: Interval,
     /// How uncertain its share of all instructions is.
     pub share: Interval,
+    /// Executed instructions in it that pass the filters: all without any.
+    passing: f64,
 }
 
 /// The columns of a table of blocks.
@@ -84,26 +90,35 @@ struct JsonBlock {
 
 /// Prints the blocks of a recording with their counts, the most executed first.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let input = args.input.begin(&READER, None)?;
-    input.end(print(args, &input))
+    let filters = args.kept.filters_of_code::<Args>(READER.name, &args.kept.taxonomies()?);
+    let input = args.report.input.begin(&READER, None)?;
+    input.end(print(args, filters, &input))
 }
 
-fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
-    let analysis = input.analyze(GroupBy::default())?;
+fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result<()> {
+    let detail = if asks_loops(&filters) { Detail::Branches } else { Detail::Blocks };
+    let analysis = input.analyze_in_detail(GroupBy::default(), detail)?;
     let mut rows = all_rows(&analysis);
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
     if rows.is_empty() && nothing.is_none() {
         anyhow::bail!("there is nothing to show: no sample fell into any code");
     }
-    let top = args.output.format.rows(args.top);
+    if !filters.is_empty() && nothing.is_none() {
+        let passing = passing(&analysis, filters, args.report.input.analysis.threads())?.by_block;
+        for row in &mut rows {
+            row.passing = passing.get(&(row.module_index, row.block.index)).copied().unwrap_or(0.0);
+        }
+        rows.retain(|row| row.passing > 0.0);
+    }
     let instructions = analysis.instructions();
-    let mut head = Head::of(&analysis);
-    head.verbose = args.head.verbose;
-    head.precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
-    let left_out = keep_largest(&mut rows, top, args.output.format.is_for_people());
-    write_to(args.output.file.as_deref(), |out| match args.output.format {
-        Format::Table | Format::Markdown => table(&analysis, &head, &rows, left_out, args.output.layout(), out),
+    let precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
+    let head = args.report.head(&analysis, precision);
+    let left_out = keep_largest(&mut rows, args.report.rows(), args.report.output.format.is_for_people());
+    write_to(args.report.output.file.as_deref(), |out| match args.report.output.format {
+        Format::Table | Format::Markdown => {
+            table(&analysis, &head, &rows, left_out, (args.report.output.layout(), args.report.output.colours()), out)
+        }
         Format::Csv => csv(&analysis, &rows, out),
         Format::Json => json(&analysis, &head, &rows, out),
     })
@@ -170,18 +185,19 @@ pub(super) fn all_rows(analysis: &Analysis) -> Vec<Row<'_>> {
     for (module_index, module) in analysis.counted.iter().enumerate() {
         rows.extend(sampled.of_module(module_index).map(|(block, replicates)| {
             let [count, share] = sampled.intervals(block, replicates);
-            Row { module_index, module, block, count, share }
+            let passing = block.count.count * block.size.instructions;
+            Row { module_index, module, block, count, share, passing }
         }));
     }
     rows
 }
 
-/// Keeps the rows with the most executed instructions; in order of size, or of module and address. Returns how many went, and
+/// Keeps the rows with the most executed instructions that pass; in order of size, or of module and address. Returns how many went, and
 /// the instructions in them.
 fn keep_largest(rows: &mut Vec<Row<'_>>, top: usize, by_size: bool) -> (usize, f64) {
     let executed = Row::executed;
     let place = |row: &Row<'_>| (row.module_index, row.block.start);
-    rows.sort_by(|a, b| executed(b).total_cmp(&executed(a)).then_with(|| place(a).cmp(&place(b))));
+    rows.sort_by(|a, b| b.passing.total_cmp(&a.passing).then_with(|| place(a).cmp(&place(b))));
     let kept = top.min(rows.len());
     let left_out = rows[kept..].iter().map(executed).sum();
     let dropped = rows.len() - kept;
@@ -197,15 +213,20 @@ fn table(
     head: &Head,
     rows: &[Row<'_>],
     (dropped, left_out): (usize, f64),
-    layout: Layout,
+    (layout, colours): (Layout, Colours),
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
+    /// The column that bars stand after: the uncertainty of the share.
+    const AFTER_SHARES: usize = 1;
     let instructions = analysis.instructions();
     head.print(instructions, out, layout)?;
     let columns = Columns::of(analysis, rows);
     let titles = columns.titles().into_iter().map(|(title, align)| (title.to_string(), align)).collect();
-    let mut table = Table::new(titles).dispense_with(columns.dispensable());
-    rows.iter().for_each(|row| table.row(columns.cells(analysis, instructions, row)));
+    let mut table =
+        Table::new(titles).dispense_with(columns.dispensable()).in_colours(colours).with_bars_after(Some(AFTER_SHARES));
+    for row in rows {
+        table.row_with_bar(Role::Plain, row.executed(), columns.cells(analysis, instructions, row));
+    }
     table.print(out, layout)?;
     if dropped > 0 {
         writeln!(out, "... {dropped} more blocks with {} (--top 0 shows them)", share(left_out, instructions))?;

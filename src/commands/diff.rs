@@ -2,21 +2,27 @@
 
 mod csv;
 mod json;
+mod pivot;
 pub(super) mod table;
 mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use analyzer::flow::Moved;
 use analyzer::flow::{BlockName, Comparison, FunctionName, InstructionKind, compare};
+use analyzer::mix::{Mix, Query, Taxonomies};
 use analyzer::uncertainty::{RowName, Side, change_error, width_of_many};
 use anyhow::bail;
 
-use crate::input::{AnalysisArgs, Reader, Reads, is_recording};
+use crate::commands::filtering::FilterArgs;
+use crate::commands::mix::query::key;
+use crate::commands::mix::{keys, unmatched, without_source};
+use crate::input::{AnalysisArgs, Asked, Reader, Reads, is_recording};
 use crate::output::profile::sampled_only;
 use crate::output::{Colours, Format, Layout, OutputArgs, write_to};
 use crate::usage::wrong_usage;
+use pivot::Pivot;
 
 /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
 ///
@@ -24,7 +30,8 @@ use crate::usage::wrong_usage;
 /// files that are the same on both sides), over functions (by name; by name without suffixes such as .constprop.0 where a name is on one
 /// side only), and over source lines (counted from the start of their function, where there is debug information).
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = keys::after(EXAMPLES))]
+#[command(mut_arg("filters", |filters| filters.requires("rows")), mut_arg("taxonomies", |files| files.requires("rows")))]
 #[command(mut_arg("model", |model| model.help(MODEL)))]
 pub struct Args {
     /// The first side: a recording, a file of `hbbp merge`, or exact counts (from `hbbp truth`)
@@ -32,6 +39,13 @@ pub struct Args {
 
     /// The second side: the same kinds of files
     after: PathBuf,
+
+    /// Compare the mixes of both sides by these keys, in place of functions, blocks and lines: see the list below
+    #[arg(long, value_name = "KEYS", value_delimiter = ',')]
+    rows: Vec<String>,
+
+    #[command(flatten)]
+    kept: FilterArgs,
 
     /// Rows of each list; 0 prints all [default: 20 in a table, all in csv and json]
     #[arg(long, value_name = "N")]
@@ -54,6 +68,8 @@ const EXAMPLES: &str = "\
 Examples:
   hbbp diff monday.data tuesday.data
   hbbp diff run.data gzip.truth.json --top 5      an estimate and exact counts
+  hbbp diff old.data new.data --rows isa,packing  what became packed?
+  hbbp diff old.data new.data --rows mnemonic --filter 'function=matmul*'
   hbbp diff before.flow after.flow --format json";
 
 /// All that the printed differences are made from.
@@ -64,6 +80,8 @@ pub(super) struct Report<'a> {
     pub comparison: &'a Comparison,
     /// What is known of the uncertainty of each.
     pub sides: [&'a Side; 2],
+    /// The comparison by keys, if there are any.
+    pub pivot: Option<&'a Pivot>,
     /// Rows of each list.
     pub top: usize,
     pub layout: Layout,
@@ -112,16 +130,43 @@ impl Report<'_> {
     }
 
     fn noise<N>(&self, of: &Moved<N>, names: [&[RowName]; 2], rows: usize) -> Noise {
-        let error = change_error(self.sides, names);
-        let is_finding = of.is_within(error.map(|error| error * width_of_many(rows, self.sides))).map(|within| !within);
-        Noise { error, is_within: of.is_within(error), is_finding }
+        noise(of, self.sides, names, rows)
     }
+}
+
+/// How far a change is from none, of a list of so many rows.
+fn noise<N>(of: &Moved<N>, sides: [&Side; 2], names: [&[RowName]; 2], rows: usize) -> Noise {
+    let error = change_error(sides, names);
+    let is_finding = of.is_within(error.map(|error| error * width_of_many(rows, sides))).map(|within| !within);
+    Noise { error, is_within: of.is_within(error), is_finding }
 }
 
 /// The name of a module on each side: versions of one program may be named differently.
 pub(super) fn modules(name: &str) -> [String; 2] {
     let (before, after) = name.split_once('|').unwrap_or((name, name));
     [before, after].map(String::from)
+}
+
+/// What is asked for by keys. The process ends with what is wrong, if something is.
+fn query(args: &Args, taxonomies: &Taxonomies) -> Query {
+    let key = |name: &String| {
+        key(name, taxonomies).unwrap_or_else(|why| wrong_usage::<Args>(READER.name, format!("--rows: {why}")))
+    };
+    Query {
+        rows: args.rows.iter().map(key).collect(),
+        filters: args.kept.filters::<Args>(READER.name, taxonomies),
+        threads: args.analysis.threads(),
+        ..Query::default()
+    }
+}
+
+/// Says what there is to say of the mix of a side.
+fn say_of_mix(file: &Path, mix: Option<&Mix>, query: Option<&Query>) {
+    let Some((mix, query)) = mix.zip(query) else { return };
+    let unmatched = mix.unmatched.iter().map(unmatched::sentence);
+    let without_source = without_source(&query.rows, mix).map(str::to_owned);
+    let said = mix.notes.iter().cloned().chain(unmatched).chain(without_source);
+    said.for_each(|note| say!("{}: {note}", file.display()));
 }
 
 /// Prints what two recordings, flows or truths differ in.
@@ -132,14 +177,28 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let why = format!("--model chooses between the sources of recordings: {} is none", file.display());
         wrong_usage::<Args>(READER.name, why);
     }
+    let taxonomies = args.kept.taxonomies()?;
+    let query = (!args.rows.is_empty()).then(|| query(args, &taxonomies));
     let chosen = args.analysis.rules()?;
-    let (before, before_notes, side_before) = args.analysis.side_of_file(&chosen, &args.before, &READER, true)?;
-    let (after, after_notes, side_after) = args.analysis.side_of_file(&chosen, &args.after, &READER, true)?;
-    for (file, flow, notes) in [(&args.before, &before, before_notes), (&args.after, &after, after_notes)] {
-        let sampled_only = if flow.is_by_choice() { None } else { sampled_only(flow.flow()) };
-        notes.into_iter().chain(sampled_only).for_each(|note| say!("{}: {note}", file.display()));
+    let asked = Asked { errors: true, mix: query.as_ref() };
+    let before = args.analysis.side_of_file(&chosen, &args.before, &READER, asked)?;
+    let after = args.analysis.side_of_file(&chosen, &args.after, &READER, asked)?;
+    for (file, side) in [(&args.before, &before), (&args.after, &after)] {
+        let sampled_only = if side.flow.is_by_choice() { None } else { sampled_only(side.flow.flow()) };
+        side.notes.iter().cloned().chain(sampled_only).for_each(|note| say!("{}: {note}", file.display()));
+        say_of_mix(file, side.mix.as_ref(), query.as_ref());
     }
-    let comparison = compare([&before, &after], &args.analysis.search(), args.analysis.threads());
+    let sides = [&before.side, &after.side];
+    let mixes = before.mix.as_ref().zip(after.mix.as_ref());
+    let pivot = query.as_ref().zip(mixes).map(|(query, (before, after))| Pivot::of(query, [before, after], sides));
+    if let Some((before, after)) = mixes
+        && before.cells.is_empty()
+        && after.cells.is_empty()
+    {
+        bail!("there is nothing to show: no instruction of either side passes the filters");
+    }
+    let (before, after) = (&before.flow, &after.flow);
+    let comparison = compare([before, after], &args.analysis.search(), args.analysis.threads());
     for (file, sum) in [&args.before, &args.after].into_iter().zip(comparison.instructions) {
         if sum <= 0.0 {
             bail!("{}: nothing was seen running", file.display());
@@ -149,10 +208,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         files: [&args.before, &args.after].map(|file| file.display().to_string()),
         executions: [before.flow().executions, after.flow().executions],
         comparison: &comparison,
-        sides: [&side_before, &side_after],
+        sides,
+        pivot: pivot.as_ref(),
         top: args.output.format.rows_of_lists(args.top),
         layout: args.output.layout(),
-        colours: if args.output.is_read_at_once() { Colours::of_terminal() } else { Colours::NONE },
+        colours: args.output.colours(),
     };
     write_to(args.output.file.as_deref(), |out| match args.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),

@@ -3,6 +3,7 @@
 mod csv;
 mod json;
 pub(super) mod keys;
+mod more_numbers;
 pub(super) mod nested;
 pub(super) mod numbers;
 pub(super) mod order;
@@ -17,23 +18,24 @@ use analyzer::counting::Detail;
 use analyzer::flow::AnalysedFlow;
 use analyzer::{Analysis, Origin};
 
-use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Query, Sum, UNREADABLE, mix};
+use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Operations, Query, Sum, UNREADABLE, mix};
 
 use crate::commands::nearest::nearest;
 use crate::commands::record::{SAMPLING, Wanted};
-use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_LINES, without_samples};
+use crate::commands::reporting::ReportArgs;
+use crate::input::{Input, Reader, Reads, WITHOUT_LINES, without_samples};
 use crate::output;
-use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, write_to};
-use crate::taxonomies::with_files;
+use crate::output::{Colours, Format, Head, Layout, Precision, write_to};
 use nested::{Line, Node, for_each_line, nested};
 use numbers::Number;
 use order::{Order, title_of};
-pub(super) use query::group_by;
+pub use query::group_by;
 use query::{PivotArgs, query, query_options, shaped};
 
 /// Print the instruction mix as a pivot table
 #[derive(clap::Args)]
 #[command(after_help = keys::after(EXAMPLES))]
+#[command(mut_arg("top", |top| top.help(TOP)))]
 pub struct Args {
     #[command(flatten)]
     pivot: PivotArgs,
@@ -54,25 +56,18 @@ pub struct Args {
     #[arg(long)]
     subtotals: bool,
 
-    /// Print only the N largest rows (of each group); 0 prints all [default: in a table 40, with groups 10 of them and of their rows; all in csv and json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
-
     /// Run the command again and again, for five minutes at most, until the largest rows are right within so many percent by chance
     #[arg(long, value_name = "PCT", help_heading = SAMPLING, conflicts_with = "off")]
     precision: Option<Wanted>,
 
     #[command(flatten)]
-    input: InputArgs,
-
-    #[command(flatten)]
-    output: OutputArgs,
-
-    #[command(flatten)]
-    head: HeadArgs,
+    report: ReportArgs,
 }
 
 const READER: Reader = Reader { name: "hbbp mix", reads: Reads::Flows, records: true };
+
+const TOP: &str = "Print only the N largest rows (of each group); 0 prints all [default: in a table 40, with groups 10 of them and of \
+                   their rows; all in csv and json]";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -92,13 +87,21 @@ Examples:
 
 /// Prints the instruction mix of a recording as a pivot table.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let taxonomies = with_files(&args.pivot.taxonomies)?;
-    let query = query::<Args>(READER.name, &args.pivot, &taxonomies, args.input.analysis.threads());
+    let taxonomies = args.pivot.kept.taxonomies()?;
+    let query = query::<Args>(READER.name, &args.pivot, &taxonomies, args.report.input.analysis.threads());
     let query = shaped(args, query, &taxonomies);
-    let options = || [query_options(&query, &args.pivot.taxonomies), args.input.analysis.words()].concat();
+    let options = || [query_options(&query, &args.pivot.kept.taxonomies), args.report.input.analysis.words()].concat();
     let precision = args.precision.map(|wanted| (wanted, options()));
-    let input = args.input.begin(&READER, precision)?;
+    let input = args.report.input.begin(&READER, precision)?;
     input.end(print(args, &query, &input))
+}
+
+impl Args {
+    /// Whether such a number is to be shown, or to be sorted by.
+    fn asks(&self, wanted: fn(Number) -> bool) -> bool {
+        let sorts = if let Order::Number(number) = self.sort { wanted(number) } else { false };
+        sorts || self.values.iter().copied().any(wanted)
+    }
 }
 
 /// After how many keys there is a sum: of groups, and of rows.
@@ -131,14 +134,10 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     if nothing.is_none() {
         result.notes.iter().chain(&unmatched).for_each(output::say);
         without_source(&query.rows, &result).iter().for_each(output::say);
-        let asks_mispredictions = |number| matches!(number, Number::Mispredicted | Number::MispredictRate);
-        lacks_branches(query, args.values.iter().copied().any(asks_mispredictions), &analysis)
-            .iter()
-            .for_each(output::say);
+        lacks_branches(query, args.asks(Number::is_of_mispredictions), &analysis).iter().for_each(output::say);
+        result.all.operations.iter().flat_map(|all| bounds(&all.sum)).for_each(output::say);
     }
-    let mut head = Head::of(&analysis);
-    head.verbose = args.head.verbose;
-    head.precision = precision(&analysis, &result);
+    let head = args.report.head(&analysis, precision(&analysis, &result));
     let of_code = [Dimension::Function, Dimension::Loop, Dimension::LoopDepth];
     let is_of_code = |key: &Key| key.is_of_instruction() || of_code.iter().any(|dimension| key == dimension);
     let row_keys_need_code = query.rows.iter().all(is_of_code);
@@ -151,7 +150,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         );
     }
     let levels = levels(args, query.rows.len());
-    let format = args.output.format;
+    let format = args.report.output.format;
     let report = Report {
         query,
         mix: &result,
@@ -160,11 +159,12 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         rows: nested(&result, query, (&levels, args.per.len()), &args.sort),
         per: args.per.len(),
         numbers: &args.values,
-        top: if levels.len() > 1 { format.rows_of_groups(args.top) } else { format.rows(args.top) },
-        layout: args.output.layout(),
+        top: if levels.len() > 1 { format.rows_of_groups(args.report.top) } else { args.report.rows() },
+        layout: args.report.output.layout(),
+        colours: args.report.output.colours(),
     };
     report.check_order(&args.sort)?;
-    write_to(args.output.file.as_deref(), |out| match args.output.format {
+    write_to(args.report.output.file.as_deref(), |out| match args.report.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
@@ -207,6 +207,30 @@ fn lacks_branches(query: &Query, asks_mispredictions: bool, analysis: &Analysis)
     )
 }
 
+/// What is said of operations and bytes that masks and registers decide.
+fn bounds(all: &Operations) -> Vec<String> {
+    let mut said = Vec::new();
+    if all.masked_flops > 0.0 {
+        let part = output::share(all.masked_flops, all.flops);
+        said.push(format!(
+            "{part} of the floating-point operations have a mask, and what it leaves out is counted, too"
+        ));
+    }
+    if all.masked_bytes > 0.0 {
+        let part = output::share(all.masked_bytes, all.bytes());
+        said.push(format!(
+            "{part} of the bytes are of instructions with a mask, and what it leaves out is counted, too"
+        ));
+    }
+    if all.unknown_bytes > 0.0 {
+        let number = output::count(all.unknown_bytes);
+        said.push(format!(
+            "{number} executed instructions move as many bytes as registers say (`rep movsb`, `xsave`): these are not counted"
+        ));
+    }
+    said
+}
+
 /// What is printed.
 pub(super) struct Report<'a> {
     pub query: &'a Query,
@@ -221,6 +245,7 @@ pub(super) struct Report<'a> {
     /// Rows of each group that are shown.
     pub top: usize,
     pub layout: Layout,
+    pub colours: Colours,
 }
 
 impl<'a> Report<'a> {
@@ -236,17 +261,6 @@ impl<'a> Report<'a> {
 
     fn has_columns(&self) -> bool {
         !self.query.columns.is_empty()
-    }
-
-    /// Those that are asked for and made of taken branches, with their names in CSV and JSON.
-    fn numbers_of_branches(&self) -> impl Iterator<Item = (Number, &'static str)> + '_ {
-        let named = [
-            (Number::Taken, "taken"),
-            (Number::Mispredicted, "mispredicted"),
-            (Number::MispredictRate, "mispredict_rate"),
-            (Number::PerTaken, "per_taken"),
-        ];
-        named.into_iter().filter(|(number, _)| self.asks(*number))
     }
 
     fn asks(&self, number: Number) -> bool {

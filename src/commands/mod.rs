@@ -8,6 +8,7 @@ pub mod control;
 pub mod diff;
 pub mod doctor;
 pub mod export;
+pub mod filtering;
 #[cfg(feature = "training")]
 pub mod label;
 pub mod merge;
@@ -16,6 +17,7 @@ pub mod model;
 mod nearest;
 pub mod record;
 pub mod report;
+pub mod reporting;
 pub mod taxonomy;
 #[cfg(feature = "training")]
 pub mod train;

@@ -81,7 +81,8 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
     let threads = args.input.analysis.threads();
     let most_instructions = args.top.is_none().then_some(MOST_INSTRUCTIONS);
     let source = !args.no_source;
-    let annotation = annotate(&analysis, &Query { functions: None, top, most_instructions, source, threads });
+    let annotation =
+        annotate(&analysis, &Query { functions: None, among: None, top, most_instructions, source, threads });
     annotation.notes.iter().for_each(output::say);
     let mut head = Head::of(&analysis);
     head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));

@@ -32,7 +32,6 @@ use crate::commands::mix::keys;
 use crate::commands::mix::query::{PivotArgs, query};
 use crate::input::{Input, InputArgs, Reader, Reads, require_samples, title_of};
 use crate::output::{Colours, Layout};
-use crate::taxonomies::with_files;
 use crate::usage::wrong_usage;
 use browser::Browser;
 use diff::Diff;
@@ -70,7 +69,7 @@ Examples:
 /// Shows a recording, or two.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     require_terminal();
-    let taxonomies = with_files(&args.pivot.taxonomies)?;
+    let taxonomies = args.pivot.kept.taxonomies()?;
     let query = query::<Args>(READER.name, &args.pivot, &taxonomies, args.input.analysis.threads());
     let input = args.input.begin(&READER, None)?;
     let shown = browse(args, (query, taxonomies), &input, |browser| {
@@ -149,6 +148,7 @@ fn difference(args: &Args, analyses: [&Analysis; 2], recorded: [&Recorded<'_>; 2
         executions: flows.map(|flow| flow.flow().executions),
         comparison: &comparison,
         sides: [&sides[0], &sides[1]],
+        pivot: None,
         top: usize::MAX,
         layout: Layout::Text,
         colours: Colours::NONE,

@@ -9,43 +9,33 @@ use std::process::ExitCode;
 
 use analyzer::counting::Detail;
 use analyzer::mix;
-use analyzer::mix::{Filter, Taxonomies};
+use analyzer::mix::Filter;
 use analyzer::uncertainty::Interval;
 use analyzer::vectorization::{Domain, Query, Vectorization, vectorization};
 
-use crate::commands::mix::{group_by, unmatched};
-use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
+use crate::commands::filtering::FilterArgs;
+use crate::commands::mix::{group_by, keys, unmatched};
+use crate::commands::reporting::ReportArgs;
+use crate::input::{Input, Reader, Reads, without_samples};
 use crate::output;
-use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, write_to};
-use crate::usage::wrong_usage;
+use crate::output::{Colours, Format, Head, Layout, Precision, write_to};
 
 /// Say which part of the floating-point and vector work is scalar, and in which functions and loops
 ///
 /// Floating-point work is counted in operations: one for each element of a vector, two for multiply and add in one. Work on vectors of
 /// integers is counted in instructions. Moves are no work. Functions with the most scalar floating-point operations come first.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = keys::after(EXAMPLES))]
 pub struct Args {
     /// A row for each loop instead of one for each function
     #[arg(long)]
     loops: bool,
 
-    /// Keep only instructions with these values, as `hbbp mix --filter` does: key=value, key=one,other, key~regex, key>=number
-    #[arg(long = "filter", value_name = "COMPARISON")]
-    filters: Vec<String>,
-
-    /// Print only the first N rows; 0 prints all [default: 40 in a table, all in csv and json]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    kept: FilterArgs,
 
     #[command(flatten)]
-    input: InputArgs,
-
-    #[command(flatten)]
-    output: OutputArgs,
-
-    #[command(flatten)]
-    head: HeadArgs,
+    report: ReportArgs,
 }
 
 const READER: Reader = Reader { name: "hbbp vectorization", reads: Reads::Flows, records: true };
@@ -65,16 +55,13 @@ struct Report<'a> {
     by_loop: bool,
     top: usize,
     layout: Layout,
+    colours: Colours,
 }
 
 /// Prints which part of the work of a recording is scalar.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let read = |text: &String| {
-        let wrong = |error| wrong_usage::<Args>(READER.name, format!("--filter: {error}"));
-        Filter::read(text, &Taxonomies::default()).unwrap_or_else(wrong)
-    };
-    let filters = args.filters.iter().map(read).collect();
-    let input = args.input.begin(&READER, None)?;
+    let filters = args.kept.filters::<Args>(READER.name, &args.kept.taxonomies()?);
+    let input = args.report.input.begin(&READER, None)?;
     input.end(print(args, filters, &input))
 }
 
@@ -83,7 +70,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let (by, by_loop) = (group_by(&of_mix), args.loops || of_mix.asks_loops());
     let detail = if by_loop { Detail::Branches } else { Detail::Blocks };
     let analysis = input.analyze_in_detail(by, detail)?;
-    let query = Query { by_loop: args.loops, filters, threads: args.input.analysis.threads() };
+    let query = Query { by_loop: args.loops, filters, threads: args.report.input.analysis.threads() };
     let result = vectorization(&analysis, &query)?;
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
@@ -95,9 +82,7 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         }
         unmatched.iter().for_each(output::say);
     }
-    let mut head = Head::of(&analysis);
-    head.verbose = args.head.verbose;
-    head.precision = Precision::of(&analysis, shares(&result).into_iter());
+    let head = args.report.head(&analysis, Precision::of(&analysis, shares(&result).into_iter()));
     if nothing.is_none() && !analysis.has_readable_code() {
         head.print(analysis.instructions(), &mut std::io::stderr().lock(), Layout::Text)?;
         anyhow::bail!(
@@ -109,10 +94,11 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         vectorization: &result,
         head: &head,
         by_loop: args.loops,
-        top: args.output.format.rows(args.top),
-        layout: args.output.layout(),
+        top: args.report.rows(),
+        layout: args.report.output.layout(),
+        colours: args.report.output.colours(),
     };
-    write_to(args.output.file.as_deref(), |out| match args.output.format {
+    write_to(args.report.output.file.as_deref(), |out| match args.report.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),

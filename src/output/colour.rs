@@ -30,7 +30,6 @@ pub enum Role {
 
 impl Colours {
     /// All colours.
-    #[cfg(test)]
     pub const ALL: Colours = Colours(true);
 
     /// No colours.

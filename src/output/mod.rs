@@ -1,5 +1,6 @@
 //! One result, many writers: tables, CSV, JSON.
 
+mod bar;
 mod colour;
 mod evidence;
 mod head;

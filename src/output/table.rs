@@ -6,6 +6,7 @@ use std::io::Write;
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::output::bar::Bars;
 use crate::output::{Colours, Layout, Role, in_markdown};
 
 /// Where the text of a column stands.
@@ -26,6 +27,10 @@ pub struct Table {
     rows: Vec<Vec<String>>,
     /// Of each row.
     roles: Vec<Role>,
+    /// Of each row: what its bar stands for, if it has one.
+    parts: Vec<Option<f64>>,
+    /// The column that bars stand after, where there are any.
+    bars_after: Option<usize>,
     colours: Colours,
 }
 
@@ -33,6 +38,8 @@ pub struct Table {
 pub const GAP: usize = 2;
 /// No name is cut to less.
 const LEAST_NAME: usize = 8;
+/// Nor to less than this to make room for bars.
+const NAME_BESIDE_BARS: usize = 24;
 
 impl Table {
     /// A table with these columns.
@@ -45,6 +52,8 @@ impl Table {
             readable_name: LEAST_NAME,
             rows: vec![titles],
             roles: vec![Role::Plain],
+            parts: vec![None],
+            bars_after: None,
             colours: Colours::NONE,
         }
     }
@@ -67,6 +76,19 @@ impl Table {
         self
     }
 
+    /// Shows bars after a column, where there are colours, too, and room: the longest is that of the row with the largest part.
+    pub fn with_bars_after(mut self, column: Option<usize>) -> Self {
+        self.bars_after = column;
+        self
+    }
+
+    /// Adds a row that has a bar: `part` is what the bar stands for, in the unit of the others.
+    pub fn row_with_bar(&mut self, role: Role, part: f64, cells: Vec<String>) {
+        self.row_in(role, cells);
+        self.parts.pop();
+        self.parts.push(Some(part));
+    }
+
     /// Adds a row: a cell for each column, in their order.
     pub fn row(&mut self, cells: Vec<String>) {
         self.row_in(Role::Plain, cells);
@@ -75,6 +97,7 @@ impl Table {
     /// The same of a role.
     pub fn row_in(&mut self, role: Role, cells: Vec<String>) {
         self.roles.push(role);
+        self.parts.push(None);
         self.rows.push(cells.iter().map(|cell| printable(cell).into_owned()).collect());
     }
 
@@ -83,7 +106,7 @@ impl Table {
         match layout.into() {
             Layout::Markdown => return self.print_markdown(out),
             Layout::Columns(width) => self.fit(width),
-            Layout::Text => {}
+            Layout::Text => self.draw_bars(self.bars_after),
         }
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -115,10 +138,39 @@ impl Table {
         let widths: Vec<usize> = (0..self.aligns.len())
             .map(|column| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0))
             .collect();
-        let fit = Fit::of(&self.aligns, widths, (&self.dispensable, self.readable_name), width);
+        let fit_into = |width| Fit::of(&self.aligns, widths.clone(), (&self.dispensable, self.readable_name), width);
+        let (mut fit, room) = (fit_into(width), Bars::WIDTH + GAP);
+        let beside_bars = fit_into(width.saturating_sub(room));
+        let is_readable = |(column, cut): &(usize, usize)| *cut >= widths[*column].min(NAME_BESIDE_BARS);
+        let has_bars = self.has_bars()
+            && beside_bars.columns.len() == fit.columns.len()
+            && beside_bars.width() + room <= width
+            && beside_bars.columns.iter().all(is_readable);
+        if has_bars {
+            fit = beside_bars;
+        }
         let aligns: Vec<Align> = fit.columns.iter().map(|(column, _)| self.aligns[*column]).collect();
         self.rows.iter_mut().for_each(|row| *row = fit.cells(row, &aligns));
         self.aligns = aligns;
+        let place = |after: usize| fit.columns.iter().position(|(column, _)| *column == after);
+        self.draw_bars(self.bars_after.filter(|_| has_bars).and_then(place));
+    }
+
+    /// Whether bars are wanted, and any row has one.
+    fn has_bars(&self) -> bool {
+        self.bars_after.is_some()
+            && self.colours != Colours::NONE
+            && self.parts.iter().flatten().any(|part| *part > 0.0)
+    }
+
+    /// Puts the column of bars after that one.
+    fn draw_bars(&mut self, after: Option<usize>) {
+        let Some(after) = after.filter(|_| self.has_bars()) else { return };
+        let (bars, longest) = (Bars::of_locale(), self.parts.iter().flatten().copied().fold(0.0, f64::max));
+        for (row, part) in self.rows.iter_mut().zip(&self.parts) {
+            row.insert(after + 1, part.map_or(String::new(), |part| bars.draw(part / longest)));
+        }
+        self.aligns.insert(after + 1, Align::Left);
     }
 }
 
@@ -152,6 +204,12 @@ impl Fit {
             }
         }
         Fit { columns: shown.into_iter().map(|column| (column, widths[column])).collect() }
+    }
+
+    /// Columns that all of it takes, with the gaps.
+    fn width(&self) -> usize {
+        let widths: usize = self.columns.iter().map(|(_, width)| width + GAP).sum();
+        widths.saturating_sub(GAP)
     }
 
     /// The cells of a row that are shown, names cut. `aligns` are those of the columns that are shown.
@@ -269,6 +327,36 @@ share  module           function
         let mut out = Vec::new();
         table.print(&mut out, None).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "module\n/tmp/\\u{1b}[31mred\\n# lost 0\n");
+    }
+
+    /// What is printed of a table with bars, in so many columns.
+    fn with_bars(width: Option<usize>, colours: Colours, name: &str) -> String {
+        let columns = [("share", Align::Right), ("function", Align::Left)].map(|(title, align)| (title.into(), align));
+        let mut table = Table::new(columns.to_vec()).with_bars_after(Some(0)).in_colours(colours);
+        table.row_with_bar(Role::Plain, 0.5, vec!["50 %".into(), name.into()]);
+        table.row_with_bar(Role::Plain, 0.25, vec!["25 %".into(), "f".into()]);
+        table.row(vec!["75 %".into(), "[all]".into()]);
+        let mut out = Vec::new();
+        table.print(&mut out, width).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn bars_stand_where_there_is_room_and_colour() {
+        let bars = |text: &str| -> Vec<usize> {
+            text.lines().map(|line| line.chars().filter(|c| ['█', '#'].contains(c)).count()).collect()
+        };
+        assert_eq!(bars(&with_bars(Some(80), Colours::ALL, "main")), [0, 10, 5, 0]);
+        assert_eq!(bars(&with_bars(None, Colours::ALL, "main")), [0, 10, 5, 0]);
+        assert_eq!(bars(&with_bars(Some(80), Colours::NONE, "main")), [0; 4]);
+        let long = "core::fmt::Formatter::pad_integral::very::long::name::of::a::function";
+        // 5 for the share, 10 and 24, two gaps.
+        assert_eq!(bars(&with_bars(Some(43), Colours::ALL, long)), [0, 10, 5, 0]);
+        assert_eq!(bars(&with_bars(Some(42), Colours::ALL, long)), [0; 4]);
+        for width in 20..120 {
+            let text = with_bars(Some(width), Colours::ALL, long);
+            assert!(text.lines().all(|line| line.width() <= width), "{width}: {text}");
+        }
     }
 
     #[test]

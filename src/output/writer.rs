@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use collector::is_standard_output;
 
-use crate::output::{Format, Layout, terminal_width};
+use crate::output::{Colours, Format, Layout, terminal_width};
 
 /// How and where a report is printed.
 #[derive(clap::Args)]
@@ -19,6 +19,18 @@ pub struct OutputArgs {
     /// Write the output to this file instead of standard output (-)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub file: Option<PathBuf>,
+
+    /// Colours in tables, and bars beside shares: on a terminal (auto: none where NO_COLOR is set), always or never
+    #[arg(long, alias = "color", value_enum, value_name = "WHEN", default_value = "auto")]
+    colour: When,
+}
+
+/// When there are colours and bars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum When {
+    Auto,
+    Always,
+    Never,
 }
 
 /// How much is said of a recording.
@@ -42,6 +54,15 @@ impl OutputArgs {
     /// Whether people read it at once: a table on a terminal.
     pub fn is_read_at_once(&self) -> bool {
         self.format == Format::Table && !self.is_file() && std::io::stdout().is_terminal()
+    }
+
+    /// The colours of a table; there are bars where there are any.
+    pub fn colours(&self) -> Colours {
+        match self.colour {
+            When::Always if self.format == Format::Table => Colours::ALL,
+            When::Auto if self.is_read_at_once() => Colours::of_terminal(),
+            _ => Colours::NONE,
+        }
     }
 
     fn is_file(&self) -> bool {

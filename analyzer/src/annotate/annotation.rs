@@ -21,6 +21,8 @@ use crate::uncertainty::SampledBlocks;
 pub struct Query {
     /// Keeps functions by name; without it all are kept.
     pub functions: Option<Filter>,
+    /// Keeps these functions, by module of the analysis and address of their symbol; without it all are kept.
+    pub among: Option<BTreeSet<(usize, Svma)>>,
     /// How many functions at most, those with the most executed instructions.
     pub top: usize,
     /// How many instructions their code may have together; the hottest function is there however large it is.
@@ -70,6 +72,9 @@ pub fn annotate(analysis: &Analysis, query: &Query) -> Annotation {
         let existing: BTreeSet<String> = ranked.iter().map(|of| of.name.clone()).collect();
         unmatched = absent(analysis, &mut filter, &existing);
         ranked.retain(|of| filter.keeps(&of.name));
+    }
+    if let Some(among) = &query.among {
+        ranked.retain(|of| among.contains(&(of.module, of.symbol)));
     }
     let annotation = annotated(analysis, &blocks, hottest(analysis, &ranked, query), query.source, query.threads);
     Annotation { ranked, unmatched, ..annotation }

@@ -121,6 +121,8 @@ dimensions! {
     Latency: Instruction = "latency",
     /// Bytes of the instruction.
     Length: Instruction = "length",
+    /// The bytes of the instruction, as disassemblers show them: `48 89 e5`.
+    CodeBytes: Place = "code-bytes",
     /// Instructions of the basic block.
     BlockLength: Block = "block-length",
     /// The source chosen for the block.

@@ -11,6 +11,7 @@ use crate::counting::{Code, GroupId};
 use crate::mix::branches::{Branches, Taken};
 use crate::mix::calls::Calls;
 use crate::mix::kind::Kind;
+use crate::mix::operations::{ExecutedOperations, Operations, OperationsOf};
 use crate::mix::source::{Place, SourceOf, Sources};
 use crate::mix::values::NONE;
 use crate::mix::{Dimension, Filter, Key, Unmatched};
@@ -30,6 +31,10 @@ pub struct Query {
     pub calls: bool,
     /// Whether it is asked how often branches were taken. It is known where branches were counted, and not by process, thread or phase.
     pub taken: bool,
+    /// Whether it is asked how many floating-point operations and bytes of memory instructions are.
+    pub operations: bool,
+    /// Whether it is asked how many of the instructions of each block pass the filters.
+    pub blocks: bool,
     /// Threads that read debug information, where a key needs it; the result does not depend on them.
     pub threads: usize,
 }
@@ -66,6 +71,8 @@ pub struct Cell {
     pub samples: f64,
     /// The branches among them that were taken, if the query asks for it.
     pub taken: Taken,
+    /// Floating-point operations and bytes of memory, if the query asks for them.
+    pub operations: Option<Box<ExecutedOperations>>,
 }
 
 /// The sum of some cells.
@@ -79,6 +86,8 @@ pub struct Sum {
     pub samples: f64,
     /// The branches among them that were taken, if the query asks for it.
     pub taken: Taken,
+    /// Floating-point operations and bytes of memory, if the query asks for them.
+    pub operations: Option<Box<ExecutedOperations>>,
     /// By slice: how many of the cells it has seen.
     seen: [u32; SLICES],
 }
@@ -96,6 +105,9 @@ pub struct Mix {
     pub design: Design,
     /// How often functions were called, if the query asks for it.
     pub calls: Calls,
+    /// If the query asks for it: executed instructions that pass the filters, by module of the analysis and block of its code
+    /// ([`CountedBlock::index`]); blocks without any are left out.
+    pub by_block: HashMap<(usize, u32), f64>,
     /// Values of filters that nothing has.
     pub unmatched: Vec<Unmatched>,
     /// What was damaged or missing in debug information, where it was read, in words.
@@ -112,6 +124,14 @@ pub struct Uncertainty {
 }
 
 impl Mix {
+    /// The functions that have instructions which pass the filters, by module of the analysis and address of their symbol, if the query asks
+    /// for blocks.
+    pub fn functions(&self, analysis: &Analysis) -> BTreeSet<(usize, Svma)> {
+        let symbol =
+            |&(module, block): &(usize, u32)| Some((module, analysis.counted.get(module)?.function_symbol(block)?));
+        self.by_block.keys().filter_map(symbol).collect()
+    }
+
     /// How uncertain the sum of these cells is.
     pub fn uncertainty<'a>(&self, cells: impl IntoIterator<Item = &'a Cell>) -> Uncertainty {
         self.uncertainty_of(&Sum::of(cells))
@@ -144,6 +164,9 @@ impl Sum {
             sum.sampled.add(&cell.sampled, 1.0);
             sum.samples += cell.samples;
             sum.taken.add(cell.taken);
+            if let Some(operations) = &cell.operations {
+                sum.operations.get_or_insert_default().add(operations);
+            }
             for (cells, slice) in sum.seen.iter_mut().zip(Slice::all()) {
                 *cells += u32::from(cell.sampled.seen.has(slice));
             }
@@ -157,6 +180,11 @@ impl Sum {
         let seen = Slice::all().zip(self.seen.iter().zip(&part.seen)).filter(|(_, (all, part))| all > part);
         (self.count - part.count, Sampled { replicates, seen: SliceSet::of(seen.map(|(slice, _)| slice)) })
     }
+}
+
+/// Bytes as a disassembler shows them: `48 89 e5`.
+fn in_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }
 
 /// A query that cannot be answered.
@@ -219,6 +247,8 @@ pub(crate) fn mix_with_loops(analysis: &Analysis, query: &Query, loops: &LoopTab
         filters,
         values: Values::default(),
         of_kinds: HashMap::new(),
+        operations: query.operations.then(OperationsOf::new),
+        by_block: HashMap::new(),
         sums: HashMap::new(),
     };
     let needs_source = pivot.keys.iter().any(|key| key.is_of_source());
@@ -261,6 +291,9 @@ struct Pivot<'a> {
     values: Values,
     /// The values of attributes, by kind of instruction.
     of_kinds: HashMap<Kind, Ids>,
+    /// What single instructions do, if the query asks for it.
+    operations: Option<OperationsOf>,
+    by_block: HashMap<(usize, u32), f64>,
     sums: HashMap<Ids, Sum>,
 }
 
@@ -278,6 +311,8 @@ struct Part {
     instructions: f64,
     /// The branches among them that were taken.
     taken: Taken,
+    /// What they do, each executed once, if the query asks for it and their code was read.
+    operations: Option<Operations>,
 }
 
 /// Interned values and, per place of a key, whether a value passes the filters on that key: of all values that there are.
@@ -360,7 +395,7 @@ impl Pivot<'_> {
             for GroupCount { group, count, samples, sampled, .. } in group_counts {
                 let of_group = self.with_group(analysis, *group);
                 let samples_of_each = *samples as f64 / block.size.instructions.max(1.0);
-                for Part { values, instructions, taken } in &parts {
+                for Part { values, instructions, taken, operations } in &parts {
                     let mut cell = *values;
                     for (slot, value) in cell.iter_mut().zip(&of_group) {
                         if let Some(value) = value {
@@ -369,11 +404,17 @@ impl Pivot<'_> {
                     }
                     if self.passes(&cell) {
                         cell[self.shown..].fill(0);
+                        if self.query.blocks {
+                            *self.by_block.entry((at, block.index)).or_default() += instructions * count;
+                        }
                         let sum = self.sums.entry(cell).or_default();
                         sum.count += instructions * count;
                         sum.sampled.add(sampled, *instructions);
                         sum.samples += instructions * samples_of_each;
                         sum.taken.add(*taken);
+                        if let Some(operations) = operations {
+                            sum.operations.get_or_insert_default().execute(operations, (*count, sampled));
+                        }
                     }
                 }
             }
@@ -410,8 +451,9 @@ impl Pivot<'_> {
             values: of_block,
             instructions: block.size.instructions,
             taken: sites.branches.within(block.start..block.end),
+            operations: None,
         };
-        let asks_instructions = self.keys.iter().any(|key| key.is_of_instruction());
+        let asks_instructions = self.operations.is_some() || self.keys.iter().any(Key::is_of_instruction);
         let Code::Read(code) = &module.counts.code else {
             for (slot, dimension) in whole.values.iter_mut().zip(&self.keys) {
                 if dimension.is_of_instruction() {
@@ -436,6 +478,10 @@ impl Pivot<'_> {
                         let site = self.site(&instruction, module.function_symbol(block.index), sites.function);
                         *slot = self.values.id(&site);
                     }
+                    Some(Dimension::CodeBytes) => {
+                        let bytes = code.binary.image.bytes_up_to(address, instruction.len() as u64);
+                        *slot = self.values.id(&in_hex(bytes));
+                    }
                     Some(dimension) if dimension.is_of_source() => {
                         let place = source.place(dimension, address);
                         *slot = *places.entry(place).or_insert_with(|| self.values.id(&source.value(place, address)));
@@ -444,7 +490,8 @@ impl Pivot<'_> {
                 }
             }
             let taken = sites.branches.within(address..Svma(instruction.next_ip()));
-            parts.push(Part { values, instructions: 1.0, taken });
+            let operations = self.operations.as_mut().map(|of| of.one(&instruction));
+            parts.push(Part { values, instructions: 1.0, taken, operations });
         }
         parts.sort_by_key(|part| part.values);
         parts.dedup_by(|next, kept| {
@@ -452,6 +499,8 @@ impl Pivot<'_> {
             if same {
                 kept.instructions += next.instructions;
                 kept.taken.add(next.taken);
+                let sums = kept.operations.as_mut().zip(next.operations.as_ref());
+                sums.into_iter().for_each(|(sum, more)| sum.add(more, 1.0));
             }
             same
         });
@@ -499,6 +548,7 @@ impl Pivot<'_> {
                 sampled: sum.sampled.clone(),
                 samples: sum.samples,
                 taken: sum.taken,
+                operations: sum.operations.clone(),
             })
             .collect();
         cells.sort_by(|a, b| (&a.row, &a.column).cmp(&(&b.row, &b.column)));
@@ -513,6 +563,6 @@ impl Pivot<'_> {
             b_total.total_cmp(&a_total).then_with(|| (&a.row, &a.column).cmp(&(&b.row, &b.column)))
         });
         let all = Sum { count: instructions, ..Sum::of(&cells) };
-        Mix { cells, instructions, all, design, calls: Calls::default(), unmatched: Vec::new(), notes: Vec::new() }
+        Mix { cells, instructions, all, design, by_block: self.by_block, ..Mix::default() }
     }
 }

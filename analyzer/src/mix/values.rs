@@ -55,6 +55,7 @@ impl Dimension {
             | Dimension::InlinedAt
             | Dimension::Loop
             | Dimension::BranchSite
+            | Dimension::CodeBytes
             | Dimension::Module
             | Dimension::Process
             | Dimension::Thread

@@ -72,10 +72,23 @@ pub(super) fn rare(seen: usize, slices: usize) -> f64 {
     if seen == 0 || seen >= slices {
         return 0.0;
     }
-    let events = -(slices as f64) * (1.0 - seen as f64 / slices as f64).ln();
+    let events = independent(seen, slices);
     let above = events + 1.0;
     let upper = above * (1.0 - 1.0 / (9.0 * above) + NORMAL / (3.0 * above.sqrt())).powi(3);
     upper / events - 1.0
+}
+
+/// How many events make so many slices see one, if events are independent.
+fn independent(seen: usize, slices: usize) -> f64 {
+    -(slices as f64) * (1.0 - seen as f64 / slices as f64).ln()
+}
+
+/// How many bursts, or samples, a number rests on that was seen in `seen` of `slices` slices, if they are independent; `None` where all slices
+/// saw it: then it is not known from that.
+///
+/// Example: seen in 1 of 20 slices, 1; in 10 of 20, 14.
+pub(super) fn events(seen: usize, slices: usize) -> Option<u64> {
+    (seen < slices).then(|| independent(seen, slices).round() as u64)
 }
 
 /// Which share of all instructions code may have that none of so many bursts, or samples, saw, at 95 %: Garwood's upper limit of a Poisson
@@ -108,6 +121,15 @@ mod tests {
         }
         assert!((student_beyond(0.05, 100_000) - NORMAL).abs() < 0.001);
         assert!([0.0, 1.0].iter().all(|tails| student_beyond(*tails, 4).is_finite()));
+    }
+
+    #[test]
+    fn slices_tell_how_many_bursts_there_were() {
+        assert_eq!(
+            [(0, 20), (1, 20), (10, 20), (19, 20)].map(|(seen, all)| events(seen, all)),
+            [0, 1, 14, 60].map(Some)
+        );
+        assert_eq!([events(20, 20), events(0, 0)], [None; 2]);
     }
 
     #[test]

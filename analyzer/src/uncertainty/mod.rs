@@ -19,7 +19,7 @@ mod cost_errors;
 mod interval;
 mod replicates;
 mod rows;
-mod sampled;
+pub(crate) mod sampled;
 mod slice_sums;
 mod slices;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::address::Svma;
 use crate::flow::base_name;
-use crate::mix::{Dimension, Key, Query, UNREADABLE, mix};
+use crate::mix::{Dimension, Key, Mix, Query, UNREADABLE, mix};
 use crate::recording::EventKind;
 use crate::uncertainty::interval::{NORMAL, student_beyond};
 use crate::uncertainty::sampled::ratio;
@@ -20,6 +20,8 @@ pub enum RowName {
     Block(String, Svma),
     /// A kind of instructions: instruction set extension, packing.
     Kind(String, String),
+    /// A row of a mix: the values of its keys.
+    Values(Vec<String>),
 }
 
 /// Instructions executed by row, with their replicates.
@@ -90,6 +92,16 @@ impl Rows {
         rows.add_mix(analysis, &functions, |[module, function]| {
             RowName::Function(base_name(module), (function != UNREADABLE).then(|| function.clone()))
         });
+        rows
+    }
+
+    /// Of a mix: a row for each of its rows, of which shares are those of all that passes its filters.
+    pub fn of_mix(mix: &Mix) -> Self {
+        let all = (mix.all.count, mix.all.sampled.clone());
+        let mut rows = Rows { design: mix.design, read: all.clone(), all, ..Rows::default() };
+        for cell in &mix.cells {
+            add(rows.rows.entry(RowName::Values(cell.row.clone())).or_default(), (cell.count, &cell.sampled, 1.0));
+        }
         rows
     }
 

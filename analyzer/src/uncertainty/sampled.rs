@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counting::{CountScale, ModuleCounts};
-use crate::uncertainty::interval::{NORMAL, rare, student, unseen};
+use crate::uncertainty::interval::{NORMAL, events, rare, student, unseen};
 use crate::uncertainty::{COSTS, Interval, Replicates, SLICES, Slice, SliceSet, SliceSums};
 
 /// What a count would be in each replicate, and the slices of the recording that it was seen in.
@@ -103,8 +103,8 @@ impl Design {
     }
 
     /// The interval of the part that one of two kinds of the same code has of both, where `rest` is the other one. That both were seen seldom does
-    /// not matter as far as they were seen together: what was only ever of one kind is wholly of it. It is at least what code that was never
-    /// seen can take away from it, or add to it.
+    /// not matter as far as they were seen together: what was only ever of one kind is wholly of it. It is at least what code of both that was
+    /// never seen can take away from it, or add to it, by as many bursts, or samples, as both rest on.
     pub fn part(&self, part: (f64, &Sampled), rest: (f64, &Sampled)) -> Interval {
         if let Some(interval) = self.kind.interval() {
             return interval;
@@ -114,14 +114,16 @@ impl Design {
         let replicates = part.1.replicates.zip(&both, |part, both| if both > 0.0 { part / both } else { value });
         // All slices are said to have seen it, so that the width is that of the replicates alone.
         let interval = self.interval(value, &Sampled { replicates, seen: self.slices });
-        let rests_on_little = part.1.seen.or(rest.1.seen).len() < Interval::FEW;
+        let seen = part.1.seen.or(rest.1.seen);
+        let rests_on_little = seen.len() < Interval::FEW;
         let (Some(half_width), Some(jackknife)) = (interval.half_width, interval.by_chance) else {
             return Interval { rests_on_little, ..interval };
         };
         let slices = self.slices.len();
         let seldom = [part.1, rest.1].map(|sampled| rare(sampled.seen.len(), slices));
         let by_seldom = value * (1.0 - value) * seldom[0].hypot(seldom[1]);
-        let by_chance = jackknife.max(by_seldom).max(value.max(1.0 - value) * unseen(self.observations));
+        let rests_on = events(seen.len(), slices).map_or(self.observations, |events| self.observations.min(events));
+        let by_chance = jackknife.max(by_seldom).max(value.max(1.0 - value) * unseen(rests_on));
         let half_width = (half_width * half_width - jackknife * jackknife + by_chance * by_chance).sqrt();
         Interval { half_width: Some(half_width), by_chance: Some(by_chance), rests_on_little }
     }
@@ -141,7 +143,7 @@ pub(crate) struct Resampling {
 }
 
 /// The part of a whole, 0 where there is none.
-pub(super) fn ratio(part: f64, whole: f64) -> f64 {
+pub(crate) fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
@@ -240,14 +242,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_only_ever_of_one_kind_is_that_for_certain() {
+    fn parts_are_as_certain_as_what_they_rest_on() {
         let design = Design { slices: sampled(0.0, SLICES).seen, observations: 1_000_000, ..Design::default() };
         let width = |part: (f64, usize), rest: (f64, usize)| {
             let interval = design.part((part.0, &sampled(part.0, part.1)), (rest.0, &sampled(rest.0, rest.1)));
             (interval.half_width.unwrap(), interval.rests_on_little)
         };
         let near = |(width, _): (f64, bool), expected: f64| assert!((width - expected).abs() < 1e-3, "{width}");
-        near(width((100.0, 3), (0.0, 0)), 0.0);
+        // Three bursts saw one kind only: that of the others can be as much as three can miss.
+        near(width((100.0, 3), (0.0, 0)), unseen(3));
+        near(width((100.0, 10), (0.0, 0)), unseen(14));
         near(width((0.0, 0), (100.0, 20)), 0.0);
         near(width((50.0, 20), (50.0, 20)), 0.0);
         // Half of it, of which five slices saw one part: 120 % of a quarter.

@@ -63,6 +63,7 @@ pub fn vectorization(analysis: &Analysis, query: &Query) -> Result<Vectorization
         rows: of_rows.map(Key::from).collect(),
         columns: said.chain([Dimension::Element, Dimension::Width].map(Key::from)).collect(),
         filters: query.filters.clone(),
+        operations: true,
         threads: query.threads,
         ..mix::Query::default()
     };
@@ -73,7 +74,9 @@ pub fn vectorization(analysis: &Analysis, query: &Query) -> Result<Vectorization
     let mix = mix_with_loops(analysis, &of_mix, &loops)?;
     let mut works: BTreeMap<&[String], Work> = BTreeMap::new();
     for cell in &mix.cells {
-        works.entry(&cell.row).or_default().add((cell.count, &cell.sampled), Part::of(cell));
+        let work = works.entry(&cell.row).or_default();
+        work.add((cell.count, &cell.sampled), Part::of(cell));
+        cell.operations.iter().for_each(|operations| work.operations.add(operations));
     }
     let mut all = Work::default();
     works.values().for_each(|work| all.add_work(work));

@@ -1,5 +1,6 @@
 //! The work of a row.
 
+use crate::mix::ExecutedOperations;
 use crate::uncertainty::{Design, Interval, Sampled};
 use crate::vectorization::{Domain, Form, Part};
 
@@ -12,6 +13,8 @@ pub struct Work {
     pub sampled: Sampled,
     /// By domain, form and element.
     pub parts: Vec<Part>,
+    /// Floating-point operations and bytes of memory of all instructions.
+    pub operations: ExecutedOperations,
 }
 
 /// A sum of operations or instructions, with its replicates.
@@ -32,6 +35,7 @@ impl Work {
     /// Adds another row.
     pub(super) fn add_work(&mut self, other: &Work) {
         self.add((other.instructions, &other.sampled), None);
+        self.operations.add(&other.operations);
         other.parts.iter().for_each(|part| self.add((0.0, &Sampled::default()), Some(part.clone())));
     }
 
@@ -80,6 +84,13 @@ impl Work {
     /// Whether there is any work but moves.
     pub fn is_any(&self) -> bool {
         self.flops() + self.integer() > 0.0
+    }
+
+    /// Arithmetic intensity, in floating-point operations for each byte of memory that is read or written, and how uncertain it is; `None`
+    /// without such operations, and without any bytes.
+    pub fn intensity(&self, design: &Design) -> Option<(f64, Interval)> {
+        let intensity = self.operations.sum.intensity().filter(|_| self.operations.sum.flops > 0.0)?;
+        Some((intensity, self.operations.intensity_interval(design)))
     }
 
     /// How uncertain the part of the floating-point operations is that is scalar and could be packed.

@@ -32,7 +32,10 @@ pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Re
     // The module, then the uncertainties.
     let dispensable = if has_time { vec![6, 3, 1] } else { vec![3, 1] };
     let titles = titles.into_iter().map(|(title, align)| (title.to_owned(), align)).collect();
-    let mut table = Table::new(titles).dispense_with(dispensable).in_colours(report.colours);
+    // Beside the time, or the instructions.
+    let bars = if has_time { 3 } else { 1 };
+    let mut table =
+        Table::new(titles).dispense_with(dispensable).in_colours(report.colours).with_bars_after(Some(bars));
     for of in ranked.iter().take(top) {
         let mut cells = share_cells(of.share, 1.0, of.share_interval).to_vec();
         if has_time {
@@ -42,7 +45,8 @@ pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Re
         let path = report.of.path(of.module);
         let file = Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned());
         cells.extend([of.name.clone(), file]);
-        table.row_in(if is_slow(of) { Role::Warm } else { Role::Plain }, cells);
+        let part = if has_time { time(of) } else { of.share };
+        table.row_with_bar(if is_slow(of) { Role::Warm } else { Role::Plain }, part, cells);
     }
     table.print(out, report.layout)?;
     if let Some(rest) = ranked.get(top..).filter(|rest| !rest.is_empty()) {

@@ -9,6 +9,9 @@ use super::{Noise, Report};
 
 /// Prints the whole comparison.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    if let Some(pivot) = report.pivot {
+        return pivot.print_csv(report, out);
+    }
     let comparison = report.comparison;
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record([

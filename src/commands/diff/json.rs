@@ -42,7 +42,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         let what = json!({"isa": of.what.isa, "packing": of.what.packing});
         with_noise(moved(what, of), report.of_kind(of))
     });
-    let document = json!({
+    let mut document = json!({
         "schema": "hbbp-diff/1",
         "before": side(0),
         "after": side(1),
@@ -58,6 +58,9 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         "lines": lines.collect::<Vec<_>>(),
         "mix": mix.collect::<Vec<_>>(),
     });
+    if let Some(pivot) = report.pivot {
+        document["rows"] = json!(pivot.rows(report.top));
+    }
     serde_json::to_writer(&mut *out, &document)?;
     Ok(writeln!(out)?)
 }

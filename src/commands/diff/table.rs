@@ -16,6 +16,9 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         print_line(title, &text, out, report.layout)?;
     }
     writeln!(out)?;
+    if let Some(pivot) = report.pivot {
+        return pivot.print(report, out);
+    }
     let comparison = report.comparison;
     let mut functions = Table::new(function_columns()).in_colours(report.colours);
     for moved in comparison.functions.iter().take(report.top) {
@@ -71,6 +74,11 @@ pub fn head(report: &Report<'_>) -> Vec<(&'static str, String)> {
     }
     for note in &comparison.notes {
         lines.push(("note", note.clone()));
+    }
+    if let Some(pivot) = report.pivot {
+        lines.extend(pivot.changes().map(|changes| ("changes", changes)));
+        lines.push(("work", Work::of(report).text(report)));
+        return lines;
     }
     let changes: Vec<Noise> = comparison.functions.iter().map(|moved| report.of_function(moved)).collect();
     let is_exact = report.sides.iter().all(|side| matches!(side, Side::Exact));
@@ -144,7 +152,7 @@ pub fn function_cells(moved: &Moved<FunctionName>, noise: Noise) -> Vec<String> 
     shares(moved, noise).into_iter().chain([function, moved.what.module.clone()]).collect()
 }
 
-fn columns(report: &Report<'_>, what: &str, more: &[(&str, Align)]) -> Table {
+pub(super) fn columns(report: &Report<'_>, what: &str, more: &[(&str, Align)]) -> Table {
     Table::new(titles(what, more)).in_colours(report.colours)
 }
 
@@ -156,7 +164,7 @@ fn titles(what: &str, more: &[(&str, Align)]) -> Vec<(String, Align)> {
 }
 
 /// Shares, change, its uncertainty, and a mark where the change is within that.
-fn shares<N>(moved: &Moved<N>, noise: Noise) -> [String; 5] {
+pub(super) fn shares<N>(moved: &Moved<N>, noise: Noise) -> [String; 5] {
     let [before, after] = moved.shares.map(percent);
     let width = noise.error.map_or(String::new(), |error| format!("{:.2}", 100.0 * error));
     let mark = if noise.is_within == Some(true) { "=" } else { "" };
@@ -168,7 +176,7 @@ pub fn role(noise: Noise) -> Role {
     if noise.is_within == Some(true) { Role::Dim } else { Role::Plain }
 }
 
-fn rest(all: usize, top: usize, what: &str, out: &mut dyn Write) -> std::io::Result<()> {
+pub(super) fn rest(all: usize, top: usize, what: &str, out: &mut dyn Write) -> std::io::Result<()> {
     match all.saturating_sub(top) {
         0 => Ok(()),
         more => writeln!(out, "... {more} more {what} (--top 0 shows them)"),

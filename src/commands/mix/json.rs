@@ -6,7 +6,8 @@ use analyzer::mix::{Key, Sum};
 use serde_json::{Map, Value, json};
 
 use super::Report;
-use super::numbers::{Number, part, per_call};
+use super::more_numbers::Numbered;
+use super::numbers::part;
 
 /// Prints the largest rows.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -19,10 +20,9 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         if let Some(row) = line.row() {
             for &cell in &row.cells {
                 let mut object = named(&mut cell.row.iter().chain(&cell.column));
-                object.extend(numbers(report, &Sum::of([cell]), line.whole, &cell.row));
-                if report.asks(Number::RowShare) {
-                    object.insert("row_share".to_owned(), json!(part(cell.count, row.sum.count)));
-                }
+                let sum = &Sum::of([cell]);
+                let of_cell = Numbered { sum, whole: line.whole, values: Some(&cell.row), row: Some(&row.sum) };
+                object.extend(numbers(report, &of_cell));
                 rows.push(Value::Object(object));
             }
         } else if line.others {
@@ -31,13 +31,15 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         } else if let [group] = line.nodes {
             let mut object = named(&mut group.values.iter());
             object.insert("rows".to_owned(), json!(group.rows()));
-            object.extend(numbers(report, &group.sum, line.whole, group.values));
+            let of_group = Numbered { sum: &group.sum, whole: line.whole, values: Some(group.values), row: None };
+            object.extend(numbers(report, &of_group));
             subtotals.push(Value::Object(object));
         }
     });
     let others = (others.0 > 0).then(|| {
         let mut object = Map::from_iter([("rows".to_owned(), json!(others.0))]);
-        object.extend(numbers(report, &Sum::of(others.1), &report.mix.all, &[]));
+        let of_others = Numbered { sum: &Sum::of(others.1), whole: &report.mix.all, values: None, row: None };
+        object.extend(numbers(report, &of_others));
         object
     });
     let mut document = json!({
@@ -55,9 +57,9 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(writeln!(out)?)
 }
 
-/// A sum and how far it can be from the truth.
-fn numbers(report: &Report<'_>, sum: &Sum, whole: &Sum, row: &[String]) -> Map<String, Value> {
-    let mix = report.mix;
+/// A sum and how far it can be from the truth, and what else is asked for.
+fn numbers(report: &Report<'_>, of: &Numbered<'_>) -> Map<String, Value> {
+    let (mix, sum) = (report.mix, of.sum);
     let uncertainty = mix.uncertainty_of(sum);
     let mut numbers = Map::from_iter([
         ("count".to_owned(), json!(sum.count)),
@@ -66,18 +68,6 @@ fn numbers(report: &Report<'_>, sum: &Sum, whole: &Sum, row: &[String]) -> Map<S
         ("share_error".to_owned(), json!(uncertainty.share.half_width)),
         ("rests_on_little".to_owned(), json!(uncertainty.share.rests_on_little)),
     ]);
-    if report.per > 0 && !row.is_empty() {
-        numbers.insert("share_of_group".to_owned(), json!(part(sum.count, whole.count)));
-        numbers.insert("share_of_group_error".to_owned(), json!(report.mix.share_within(sum, whole).half_width));
-    }
-    if report.asks(Number::PerCall) && !row.is_empty() {
-        numbers.insert("per_call".to_owned(), json!(per_call(mix, report.query, row, sum)));
-    }
-    if report.asks(Number::Samples) {
-        numbers.insert("samples".to_owned(), json!(report.knows_samples().then_some(sum.samples)));
-    }
-    for (number, name) in report.numbers_of_branches() {
-        numbers.insert(name.to_owned(), json!(number.of_branches(sum)));
-    }
+    numbers.extend(report.more_numbers(of).into_iter().map(|(name, number)| (name.to_owned(), json!(number))));
     numbers
 }

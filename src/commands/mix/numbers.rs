@@ -1,6 +1,6 @@
 //! The numbers that a mix has of each row.
 
-use analyzer::mix::{Dimension, Key, Mix, Query, Sum, Taken};
+use analyzer::mix::{Dimension, Key, Mix, Operations, Query, Sum, Taken};
 
 use crate::output::{count, with_digits};
 
@@ -29,6 +29,16 @@ pub enum Number {
     PerTaken,
     /// Samples and streams that were seen; those of a block are shared out among its instructions
     Samples,
+    /// Floating-point operations: one for each element, two for multiply and add in one (≤: a mask left some of them out)
+    Flops,
+    /// Bytes read and written, those of the stack, too (≤: a mask left some out; ≥: some are not known, as those of `rep movsb`)
+    Bytes,
+    /// Arithmetic intensity: floating-point operations for each byte read or written
+    Intensity,
+    /// Floating-point operations for each call of the function (needs `function` among the rows, and branches)
+    FlopsPerCall,
+    /// Bytes read and written for each call of the function (needs `function` among the rows, and branches)
+    BytesPerCall,
 }
 
 impl Number {
@@ -48,6 +58,11 @@ impl Number {
             Number::MispredictRate => "mispredict",
             Number::PerTaken => "per taken",
             Number::Samples => "samples",
+            Number::Flops => "FLOPs",
+            Number::Bytes => "bytes",
+            Number::Intensity => "FLOP/byte",
+            Number::FlopsPerCall => "FLOPs/call",
+            Number::BytesPerCall => "bytes/call",
         }
     }
 }
@@ -56,6 +71,32 @@ impl Number {
     /// Whether it is made of taken branches.
     pub fn is_of_branches(self) -> bool {
         matches!(self, Number::Taken | Number::Mispredicted | Number::MispredictRate | Number::PerTaken)
+    }
+
+    /// Whether it is for each call of a function.
+    pub fn is_per_call(self) -> bool {
+        matches!(self, Number::PerCall | Number::FlopsPerCall | Number::BytesPerCall)
+    }
+
+    /// Whether only branch records of hardware tell it.
+    pub fn is_of_mispredictions(self) -> bool {
+        matches!(self, Number::Mispredicted | Number::MispredictRate)
+    }
+
+    /// Whether it is made of floating-point operations or bytes.
+    pub fn is_of_operations(self) -> bool {
+        matches!(self, Number::Flops | Number::Bytes | Number::Intensity | Number::FlopsPerCall | Number::BytesPerCall)
+    }
+
+    /// A number that is made of the operations of a sum, not for each call; `None` where it is not known, as of code that was not read.
+    pub fn of_operations(self, sum: &Sum) -> Option<f64> {
+        let operations = &sum.operations.as_ref()?.sum;
+        match self {
+            Number::Flops | Number::FlopsPerCall => Some(operations.flops),
+            Number::Bytes | Number::BytesPerCall => Some(operations.bytes()),
+            Number::Intensity => operations.intensity(),
+            _ => None,
+        }
     }
 
     /// A number that is made of the branches of a sum: of rates, the ratio; `None` where there is none.
@@ -72,14 +113,38 @@ impl Number {
     }
 }
 
-/// Instructions for each call of the function of a row; `None` where that is not known. `row`: its values, or the first of them.
-pub fn per_call(mix: &Mix, query: &Query, row: &[String], sum: &Sum) -> Option<f64> {
+/// A number of a row for each call of its function: instructions, floating-point operations or bytes; `None` where that is not known. `row`:
+/// its values, or the first of them.
+pub fn per_call(number: Number, mix: &Mix, query: &Query, row: &[String], sum: &Sum) -> Option<f64> {
     let value_of = |wanted: Dimension| {
         let at = query.rows.iter().position(|key: &Key| *key == wanted)?;
         row.get(at).map(String::as_str)
     };
     let calls = mix.calls.of_function(value_of(Dimension::Function)?, value_of(Dimension::Module))?;
-    (calls > 0.0).then(|| sum.count / calls)
+    let of_row = if number == Number::PerCall { Some(sum.count) } else { number.of_operations(sum) };
+    of_row.filter(|_| calls > 0.0).map(|of_row| of_row / calls)
+}
+
+/// What is said before a number of operations that is not exact in what it counts: at most so much, at least so much, either. What is less than
+/// a hundredth of it does not matter.
+pub fn bound(number: Number, operations: &Operations) -> &'static str {
+    const MATTERS: f64 = 0.01;
+    let matters = |part: f64, of: f64| part > MATTERS * of;
+    let fewer_flops = matters(operations.masked_flops, operations.flops);
+    let fewer_bytes = matters(operations.masked_bytes, operations.bytes());
+    let more_bytes = matters(operations.unknown_bytes, operations.bytes());
+    let (at_most, at_least) = match number {
+        Number::Flops | Number::FlopsPerCall => (fewer_flops, false),
+        Number::Bytes | Number::BytesPerCall => (fewer_bytes, more_bytes),
+        Number::Intensity => (fewer_flops || more_bytes, fewer_bytes),
+        _ => (false, false),
+    };
+    match (at_most, at_least) {
+        (false, false) => "",
+        (true, false) => "≤ ",
+        (false, true) => "≥ ",
+        (true, true) => "~ ",
+    }
 }
 
 /// The part that a count is of another one, 0 to 1; 0 of nothing.
@@ -99,6 +164,27 @@ pub fn ratio(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn masks_and_unknown_bytes_bound_numbers() {
+        let of = |masked_flops: f64, masked_bytes: f64, unknown_bytes: f64| {
+            let of = Operations {
+                flops: 10.0,
+                bytes_read: 10.0,
+                masked_flops,
+                masked_bytes,
+                unknown_bytes,
+                ..Operations::default()
+            };
+            [Number::Flops, Number::Bytes, Number::Intensity].map(|number| bound(number, &of))
+        };
+        assert_eq!(of(0.0, 0.0, 0.0), ["", "", ""]);
+        assert_eq!(of(1.0, 0.0, 0.0), ["≤ ", "", "≤ "]);
+        assert_eq!(of(0.0, 1.0, 0.0), ["", "≤ ", "≥ "]);
+        assert_eq!(of(0.0, 0.0, 1.0), ["", "≥ ", "≤ "]);
+        assert_eq!(of(1.0, 1.0, 0.0), ["≤ ", "≤ ", "~ "]);
+        assert_eq!(of(0.05, 0.05, 0.05), ["", "", ""]);
+    }
 
     #[test]
     fn ratios_have_three_digits() {

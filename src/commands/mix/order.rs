@@ -43,7 +43,10 @@ impl Order {
         let number = |node: &Node<'_>| match self {
             Order::Number(Number::Samples) => node.sum.samples,
             Order::Number(number) if number.is_of_branches() => number.of_branches(&node.sum).unwrap_or(-1.0),
-            Order::Number(Number::PerCall) => per_call(mix, query, node.values, &node.sum).unwrap_or(-1.0),
+            Order::Number(number) if number.is_per_call() => {
+                per_call(*number, mix, query, node.values, &node.sum).unwrap_or(-1.0)
+            }
+            Order::Number(number) if number.is_of_operations() => number.of_operations(&node.sum).unwrap_or(-1.0),
             Order::Number(Number::Error) => mix.share_within(&node.sum, whole).half_width.unwrap_or(f64::INFINITY),
             Order::Number(_) | Order::Name => node.sum.count,
             Order::Column(title) => {

@@ -5,12 +5,13 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use analyzer::counting::{GroupBy, TaskGroups};
-use analyzer::mix::{Dimension, Filter, Key, Query, Taxonomies};
+use analyzer::mix::{Dimension, Key, Query, Taxonomies};
 use clap::ValueEnum;
 
 use super::numbers::Number;
 use super::order::Order;
 use super::{Args, unmatched};
+use crate::commands::filtering::FilterArgs;
 use crate::commands::nearest::nearest;
 use crate::usage::wrong_usage;
 
@@ -25,13 +26,8 @@ pub struct PivotArgs {
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     pub columns: Vec<String>,
 
-    /// Keep only instructions with these values: key=value, key=one,other (`*` matches any text), key~regex, key>=number; `!=` and `!~` leave out; <, <= and > compare numbers, too
-    #[arg(long = "filter", value_name = "COMPARISON")]
-    pub filters: Vec<String>,
-
-    /// A file with a taxonomy of your own, whose name is one more key
-    #[arg(long = "taxonomy", value_name = "FILE")]
-    pub taxonomies: Vec<PathBuf>,
+    #[command(flatten)]
+    pub kept: FilterArgs,
 }
 
 /// What is asked for. The process ends with what is wrong, if something is; `A` are all options of the command of that name.
@@ -43,12 +39,10 @@ pub fn query<A: clap::Args>(name: &'static str, args: &PivotArgs, taxonomies: &T
         let key = |word: &String| key(word, taxonomies).unwrap_or_else(|why| wrong::<A>(name, option, why));
         names.iter().map(key).collect()
     };
-    let filter =
-        |text: &String| Filter::read(text, taxonomies).unwrap_or_else(|error| wrong::<A>(name, "--filter", error));
     Query {
         rows: keys("--rows", &args.rows),
         columns: keys("--columns", &args.columns),
-        filters: args.filters.iter().map(filter).collect(),
+        filters: args.kept.filters::<A>(name, taxonomies),
         threads,
         ..Query::default()
     }
@@ -62,12 +56,10 @@ pub fn shaped(args: &Args, query: Query, taxonomies: &Taxonomies) -> Query {
     let of_group = |name: &String| key(name, taxonomies).unwrap_or_else(|why| wrong("--per", why));
     let mut rows: Vec<Key> = args.per.iter().map(of_group).collect();
     rows.extend(query.rows.iter().filter(|key| !rows.contains(key)).cloned().collect::<Vec<_>>());
-    let asks = |wanted: fn(Number) -> bool| {
-        let sorts = if let Order::Number(number) = args.sort { wanted(number) } else { false };
-        sorts || args.values.iter().copied().any(wanted)
-    };
-    let (calls, taken) = (asks(|number| number == Number::PerCall), asks(Number::is_of_branches));
-    let query = Query { rows, calls, taken, ..query };
+    let asks = |wanted: fn(Number) -> bool| args.asks(wanted);
+    let (calls, taken, operations) =
+        (asks(Number::is_per_call), asks(Number::is_of_branches), asks(Number::is_of_operations));
+    let query = Query { rows, calls, taken, operations, ..query };
     if query.rows.len() == args.per.len() {
         wrong("--per", "--rows names nothing else, so there is nothing in the groups");
     }
@@ -137,10 +129,10 @@ pub fn group_by(query: &Query) -> GroupBy {
 
 #[cfg(test)]
 mod tests {
+    use analyzer::mix::Filter;
     use clap::Parser;
 
     use super::*;
-    use crate::taxonomies::with_files;
 
     #[derive(Parser)]
     struct Cli {
@@ -171,14 +163,14 @@ mod tests {
         ];
         let parsed = |words: Vec<OsString>| Cli::parse_from([OsString::from("x")].into_iter().chain(words)).args;
         let args = parsed(given.map(OsString::from).to_vec());
-        let asked = query::<PivotArgs>("x", &args, &with_files(&args.taxonomies).unwrap(), 1);
-        let words = query_options(&asked, &args.taxonomies);
+        let asked = query::<PivotArgs>("x", &args, &args.kept.taxonomies().unwrap(), 1);
+        let words = query_options(&asked, &args.kept.taxonomies);
         let args = parsed(words.clone());
-        let again = query::<PivotArgs>("x", &args, &with_files(&args.taxonomies).unwrap(), 1);
+        let again = query::<PivotArgs>("x", &args, &args.kept.taxonomies().unwrap(), 1);
         assert_eq!((&asked.rows, &asked.columns), (&again.rows, &again.columns));
         let filters = |query: &Query| query.filters.iter().map(Filter::to_string).collect::<Vec<_>>();
         assert_eq!(filters(&asked), filters(&again));
         assert_eq!(filters(&asked), ["flops>=2", "function!~a|b", "mnemonic=mov*,lea"]);
-        assert_eq!(words, query_options(&again, &args.taxonomies));
+        assert_eq!(words, query_options(&again, &args.kept.taxonomies));
     }
 }

@@ -7,15 +7,15 @@ use analyzer::mix::{Cell, Sum};
 
 use super::Report;
 use super::nested::{Line, Node};
-use super::numbers::{Number, per_call, ratio};
+use super::numbers::{Number, bound, part, per_call, ratio};
 use super::order::title_of;
-use crate::output::{Align, MARKED, Table, Unit, count, rounded, share, share_cells};
+use crate::output::{Align, MARKED, Role, Table, Unit, count, rounded, share, share_cells};
 
 /// Prints the mix under its head.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     report.head.print(report.mix.instructions, out, report.layout)?;
     let columns = Columns::of(report);
-    let mut table = Table::new(columns.titles());
+    let mut table = Table::new(columns.titles()).in_colours(report.colours).with_bars_after(columns.bars_after());
     let (mut left_out, mut marked) = (None, false);
     report.for_each_line(|line| {
         if line.others && line.group.is_none() && !report.has_columns() {
@@ -23,7 +23,10 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         } else {
             let (cells, rests_on_little) = columns.line(&line);
             marked |= rests_on_little;
-            table.row(cells);
+            match line.row() {
+                Some(row) => table.row_with_bar(Role::Plain, part(row.sum.count, line.whole.count), cells),
+                None => table.row(cells),
+            }
         }
     });
     columns.all().into_iter().for_each(|cells| table.row(cells));
@@ -69,6 +72,14 @@ impl<'r, 'a> Columns<'r, 'a> {
         }
         titles.extend(report.numbers().map(|number| (self.title(number), Align::Right)));
         titles
+    }
+
+    /// The column of the shares, or of their uncertainty if it is the next one: bars stand after it.
+    fn bars_after(&self) -> Option<usize> {
+        let numbers: Vec<Number> = self.report.numbers().collect();
+        let share = numbers.iter().position(|number| *number == Number::Share)?;
+        let error = numbers.get(share + 1).is_some_and(|number| *number == Number::Error);
+        Some(self.titles().len() - numbers.len() + share + usize::from(error))
     }
 
     /// How many columns do not fit, in words.
@@ -142,8 +153,9 @@ impl<'r, 'a> Columns<'r, 'a> {
             Number::Executions => self.unit.show(rounded(sum.count, report.mix.uncertainty_of(sum).count)),
             Number::Share | Number::RowShare => of_whole.clone(),
             Number::Error => error.clone(),
-            Number::PerCall => self.per_call(sum, row),
             Number::Samples => self.samples(sum),
+            number if number.is_per_call() => self.per_call(number, sum, row),
+            number if number.is_of_operations() => self.of_operations(number, sum),
             number => of_branches(number, sum),
         }));
         (line, share.rests_on_little)
@@ -158,8 +170,9 @@ impl<'r, 'a> Columns<'r, 'a> {
         match self.report.number_of_columns() {
             Number::Share => share_of(whole),
             Number::RowShare => share_of(row_sum),
-            Number::PerCall => self.per_call(part, row),
             Number::Samples => self.samples(part),
+            number if number.is_per_call() => self.per_call(number, part, row),
+            number if number.is_of_operations() => self.of_operations(number, part),
             number if number.is_of_branches() => of_branches(number, part),
             _ => self.unit.show(rounded(part.count, self.report.mix.uncertainty_of(part).count)),
         }
@@ -169,9 +182,27 @@ impl<'r, 'a> Columns<'r, 'a> {
         if self.report.knows_samples() { count(sum.samples) } else { "-".into() }
     }
 
-    fn per_call(&self, sum: &Sum, row: &[String]) -> String {
-        per_call(self.report.mix, self.report.query, row, sum).map_or("-".into(), ratio)
+    fn per_call(&self, number: Number, sum: &Sum, row: &[String]) -> String {
+        let value = per_call(number, self.report.mix, self.report.query, row, sum);
+        value.map_or("-".into(), |value| bounded(number, sum) + &ratio(value))
     }
+
+    /// Floating-point operations, bytes, or the ratio; `-` where they are not known.
+    fn of_operations(&self, number: Number, sum: &Sum) -> String {
+        let Some((value, of)) = number.of_operations(sum).zip(sum.operations.as_ref()) else { return "-".into() };
+        let design = &self.report.mix.design;
+        let shown = match number {
+            Number::Intensity => ratio(value),
+            Number::Flops => count(rounded(value, of.flops_interval(design))),
+            _ => count(rounded(value, of.bytes_interval(design))),
+        };
+        bounded(number, sum) + &shown
+    }
+}
+
+/// What goes before a number of operations: `≤ ` where it is at most so much.
+fn bounded(number: Number, sum: &Sum) -> String {
+    sum.operations.as_ref().map_or("", |of| bound(number, &of.sum)).to_owned()
 }
 
 /// A number of taken branches; `-` where it is none.

@@ -16,7 +16,7 @@ use crate::commands::mix::order::Order;
 use crate::commands::mix::query::key;
 use crate::commands::mix::table::Columns;
 use crate::commands::mix::unmatched;
-use crate::output::{Head, Layout, printable};
+use crate::output::{Colours, Head, Layout, printable};
 
 /// A mix, and what was asked for.
 pub struct Pivot {
@@ -133,6 +133,7 @@ impl Pivot {
             numbers,
             top: usize::MAX,
             layout,
+            colours: Colours::NONE,
         };
         let columns = Columns::of(&report);
         let functions = Functions::of(&self.query, recorded);

@@ -8,7 +8,7 @@ use anyhow::Context;
 use super::Report;
 use super::answer::WIDTHS;
 
-const TITLES: [&str; 28] = [
+const TITLES: [&str; 33] = [
     "module",
     "function",
     "loop",
@@ -37,6 +37,11 @@ const TITLES: [&str; 28] = [
     "integer_packed_256",
     "integer_packed_512",
     "moves",
+    "bytes",
+    "bytes_masked",
+    "bytes_unknown",
+    "intensity",
+    "intensity_error",
 ];
 
 /// Prints the first rows.
@@ -70,7 +75,10 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
         cells.extend([text(work.fma_share()), work.integer().to_string(), text(integer.0)]);
         cells.push(text(integer.1.and_then(|interval| interval.half_width)));
         cells.extend(WIDTHS.map(|width| text(work.integer_share(width))));
-        cells.push(work.moves().to_string());
+        let (operations, intensity) = (&work.operations.sum, work.intensity(&of.design).unzip());
+        cells.extend([work.moves(), operations.bytes(), operations.masked_bytes].map(|number| number.to_string()));
+        cells.extend([operations.unknown_bytes.to_string(), text(intensity.0)]);
+        cells.push(text(intensity.1.and_then(|interval| interval.half_width)));
         csv.write_record(cells)?;
     }
     csv.flush().context("cannot write the table")

@@ -69,7 +69,22 @@ fn numbers(of: &Vectorization, work: &Work) -> Value {
         "flops": float,
         "integer": integer,
         "moves": work.moves(),
+        "memory": memory(of, work),
         "parts": work.parts.iter().map(part).collect::<Vec<_>>(),
+    })
+}
+
+/// Bytes that are read and written, and floating-point operations for each of them.
+fn memory(of: &Vectorization, work: &Work) -> Value {
+    let (operations, intensity) = (&work.operations.sum, work.intensity(&of.design));
+    json!({
+        "bytes_read": operations.bytes_read,
+        "bytes_written": operations.bytes_written,
+        "bytes_masked": operations.masked_bytes,
+        "bytes_unknown": operations.unknown_bytes,
+        "flops_masked": operations.masked_flops,
+        "intensity": intensity.map(|(intensity, _)| intensity),
+        "intensity_error": intensity.and_then(|(_, interval)| interval.half_width),
     })
 }
 

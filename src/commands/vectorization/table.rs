@@ -7,7 +7,8 @@ use analyzer::vectorization::{Domain, Form, Work};
 
 use super::Report;
 use super::answer::{WIDTHS, answer, percent};
-use crate::output::{Align, MARKED, Table, print_line, share, share_cells};
+use crate::commands::mix::numbers::{Number, bound, ratio};
+use crate::output::{Align, MARKED, Role, Table, print_line, share, share_cells};
 
 /// Details go before names are cut to less.
 const READABLE_NAME: usize = 20;
@@ -38,13 +39,23 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     by_detail.sort_by(|one, other| other.cmp(one));
     let first = (columns.len() + 1..titles.len()).rev();
     let dispensable = first.chain(by_detail.into_iter().map(|(_, column)| column)).collect();
-    let mut table = Table::new(titles).with_names_of(READABLE_NAME).dispense_with(dispensable);
+    // The first number is a share of all, and its uncertainty is after it.
+    let mut table = Table::new(titles)
+        .with_names_of(READABLE_NAME)
+        .dispense_with(dispensable)
+        .in_colours(report.colours)
+        .with_bars_after(Some(2));
+    let domain = if of.all.flops() > 0.0 { Domain::Float } else { Domain::Integer };
     let mut marked = false;
-    let mut line = |name: String, work: &Work, place: [String; 2]| {
+    let mut line = |name: String, work: &Work, place: [String; 2], has_bar: bool| {
         let cells: Vec<String> = columns.iter().map(|column| (column.cell)(work)).collect();
         // `12 ?`, not `?` alone: that is what is not known.
         marked |= cells.iter().any(|cell| cell.ends_with(" ?"));
-        table.row([name].into_iter().chain(cells).chain(place.into_iter().take(places.len())).collect());
+        let cells = [name].into_iter().chain(cells).chain(place.into_iter().take(places.len())).collect();
+        match of.share(work, domain).filter(|_| has_bar) {
+            Some((share, _)) => table.row_with_bar(Role::Plain, share, cells),
+            None => table.row(cells),
+        }
     };
     for row in of.rows.iter().take(report.top) {
         let place = row.place.as_ref().map(|place| [place.depth.to_string(), format!("{:x}", place.header.0)]);
@@ -52,14 +63,14 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             (true, None) => format!("{} [no loop]", row.function),
             _ => row.name().to_owned(),
         };
-        line(name, &row.work, place.unwrap_or_default());
+        line(name, &row.work, place.unwrap_or_default(), true);
     }
     let others = of.rows.len().saturating_sub(report.top);
     if others > 0 {
         let name = if others == 1 { "[1 other]".to_owned() } else { format!("[{others} others]") };
-        line(name, &of.rest(report.top), Default::default());
+        line(name, &of.rest(report.top), Default::default(), false);
     }
-    line("[all]".to_owned(), &of.all, Default::default());
+    line("[all]".to_owned(), &of.all, Default::default(), false);
     if of.rows.is_empty() {
         return Ok(());
     }
@@ -132,6 +143,14 @@ fn columns<'a>(report: &Report<'a>) -> Vec<Column<'a>> {
         for width in WIDTHS.into_iter().filter(|width| *width > 64 || of.all.integer_share(*width) > Some(0.0)) {
             add(&format!("int {width}"), detail(6), Box::new(move |work| shown(work.integer_share(width))));
         }
+    }
+    if has_float {
+        let intensity = move |work: &Work| {
+            let is_bounded = bound(Number::Intensity, &work.operations.sum);
+            work.intensity(&of.design)
+                .map_or(String::new(), |(intensity, _)| format!("{is_bounded}{}", ratio(intensity)))
+        };
+        add("FLOP/byte", 6, Box::new(intensity));
     }
     let of_row = |part: f64, whole: f64| if whole > 0.0 { percent(part / whole) } else { String::new() };
     add("moves", 7, Box::new(move |work| of_row(work.moves(), work.instructions)));

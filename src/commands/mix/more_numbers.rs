@@ -1,0 +1,80 @@
+//! The numbers of CSV and JSON that are there if they are asked for.
+
+use analyzer::mix::Sum;
+
+use super::Report;
+use super::numbers::{Number, part, per_call};
+
+/// What a number is of.
+pub struct Numbered<'r> {
+    /// A pair of row and column, a group, or others.
+    pub sum: &'r Sum,
+    /// What its shares are of.
+    pub whole: &'r Sum,
+    /// The values of its keys; `None` of others, which have neither shares of groups nor calls.
+    pub values: Option<&'r [String]>,
+    /// All columns of the row, of a pair of row and column.
+    pub row: Option<&'r Sum>,
+}
+
+impl Report<'_> {
+    /// Names and values, always the same names in the same order for the same kind of thing; `None` where a number is not known.
+    pub fn more_numbers(&self, of: &Numbered<'_>) -> Vec<(&'static str, Option<f64>)> {
+        let (mix, sum) = (self.mix, of.sum);
+        let mut numbers = Vec::new();
+        if self.per > 0 && of.values.is_some() {
+            let error = mix.share_within(sum, of.whole).half_width;
+            numbers.push(("share_of_group", Some(part(sum.count, of.whole.count))));
+            numbers.push(("share_of_group_error", error));
+        }
+        let calls = |number| per_call(number, mix, self.query, of.values.unwrap_or_default(), sum);
+        if self.asks(Number::PerCall) && of.values.is_some() {
+            numbers.push(("per_call", calls(Number::PerCall)));
+        }
+        if self.asks(Number::Samples) {
+            numbers.push(("samples", self.knows_samples().then_some(sum.samples)));
+        }
+        if let Some(row) = of.row.filter(|_| self.asks(Number::RowShare)) {
+            numbers.push(("row_share", Some(part(sum.count, row.count))));
+        }
+        let of_branches = [
+            (Number::Taken, "taken"),
+            (Number::Mispredicted, "mispredicted"),
+            (Number::MispredictRate, "mispredict_rate"),
+            (Number::PerTaken, "per_taken"),
+        ];
+        let asked = of_branches.into_iter().filter(|(number, _)| self.asks(*number));
+        numbers.extend(asked.map(|(number, name)| (name, number.of_branches(sum))));
+        self.add_operations(sum, &mut numbers);
+        for (number, name) in [(Number::FlopsPerCall, "flops_per_call"), (Number::BytesPerCall, "bytes_per_call")] {
+            if self.asks(number) && of.values.is_some() {
+                numbers.push((name, calls(number)));
+            }
+        }
+        numbers
+    }
+
+    /// Floating-point operations and bytes, with what of them is not known.
+    fn add_operations(&self, sum: &Sum, numbers: &mut Vec<(&'static str, Option<f64>)>) {
+        let (known, design) = (sum.operations.as_ref(), &self.mix.design);
+        let has_bytes = self.asks(Number::Bytes) || self.asks(Number::BytesPerCall) || self.asks(Number::Intensity);
+        if self.asks(Number::Flops) || self.asks(Number::FlopsPerCall) || self.asks(Number::Intensity) {
+            numbers.push(("flops", known.map(|known| known.sum.flops)));
+            numbers.push(("flops_error", known.and_then(|known| known.flops_interval(design).half_width)));
+            numbers.push(("flops_masked", known.map(|known| known.sum.masked_flops)));
+        }
+        if has_bytes {
+            numbers.push(("bytes", known.map(|known| known.sum.bytes())));
+            numbers.push(("bytes_read", known.map(|known| known.sum.bytes_read)));
+            numbers.push(("bytes_written", known.map(|known| known.sum.bytes_written)));
+            numbers.push(("bytes_error", known.and_then(|known| known.bytes_interval(design).half_width)));
+            numbers.push(("bytes_masked", known.map(|known| known.sum.masked_bytes)));
+            numbers.push(("bytes_unknown", known.map(|known| known.sum.unknown_bytes)));
+        }
+        if self.asks(Number::Intensity) {
+            let intensity = known.filter(|known| known.sum.intensity().is_some());
+            numbers.push(("intensity", intensity.and_then(|known| known.sum.intensity())));
+            numbers.push(("intensity_error", intensity.and_then(|known| known.intensity_interval(design).half_width)));
+        }
+    }
+}
