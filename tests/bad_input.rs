@@ -336,7 +336,7 @@ fn profiles_of_damaged_input_are_refused_or_partial() {
             changed[at] ^= 0x35;
             for bytes in [&whole[..at], &changed[..]] {
                 std::fs::write(&file, bytes).unwrap();
-                for format in ["bolt", "bolt-preagg", "pprof", "callgrind", "perf-script", "flamegraph"] {
+                for format in ["bolt", "bolt-preagg", "pprof", "callgrind", "sde-mix", "perf-script", "flamegraph"] {
                     run_limited(&["export", "--format", format, "-i", &file, "-o", "/dev/null"]);
                 }
                 run_limited(&["diff", &good, &file, "--format", "json"]);

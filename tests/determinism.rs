@@ -37,7 +37,7 @@ fn output_does_not_depend_on_the_number_of_threads() {
 #[test]
 fn profiles_do_not_depend_on_the_number_of_threads() {
     for fixture in recordings() {
-        for format in ["bolt", "bolt-preagg", "llvm-profgen", "callgrind", "folded", "firefox"] {
+        for format in ["bolt", "bolt-preagg", "llvm-profgen", "callgrind", "sde-mix", "folded", "firefox"] {
             let print =
                 |threads: &str| support::stdout_of(&["export", "--format", format, "--threads", threads], &fixture);
             let one = print("1");

@@ -236,7 +236,8 @@ fn every_field_of_real_output_is_explained() {
 
     let json = |arguments: &[&str]| stdout(&[arguments, &["--format", "json"]].concat());
     explains("mix", &json(&["mix", "-i", &recording, "--rows", "mnemonic,function", "--columns", "packing"]));
-    const NUMBERS: &str = "per-call,samples,taken,mispredicted,mispredict-rate,per-taken";
+    const NUMBERS: &str =
+        "per-call,samples,taken,mispredicted,mispredict-rate,per-taken,intensity,flops-per-call,bytes-per-call";
     let pivot = ["--per", "function", "--rows", "mnemonic", "--values", NUMBERS, "--top", "3"];
     explains("mix", &json(&[&["mix", "-i", &recording][..], &pivot].concat()));
     explains(
@@ -253,7 +254,7 @@ fn every_field_of_real_output_is_explained() {
     explains("report", &Page::of(&fixture.input().each_ref().map(String::as_str)).data.to_string());
     assert!(run(&["merge", "-o", &flow, &recording]).status.success());
     explains("flow", &read_to_string(&flow).unwrap());
-    explains("diff", &json(&["diff", &recording, &flow]));
+    explains("diff", &json(&["diff", &recording, &flow, "--rows", "mnemonic,isa"]));
     explains("doctor", &json(&["doctor"]));
     explains("taxonomy", &json(&["taxonomy", "show", "isa-packing"]));
     explains("taxonomy", &json(&["taxonomy", "list"]));

@@ -547,6 +547,47 @@ fn callgrind_gets_every_instruction() {
     }
 }
 
+/// Our own reader of the mix tool's files gets back what ran.
+#[test]
+fn sde_mix_gets_every_instruction() {
+    let Some((_folder, binary, recording)) = twice_around() else { return };
+    let text = export("sde-mix", &recording, &[]);
+    let read = analyzer::truth::MixFile::read(text.as_bytes()).unwrap();
+    let at = |address: u64| read.counts[&(Some(binary.to_str().unwrap().to_owned()), address)];
+    assert_eq!([at(A), at(A_JNE), at(B), at(B_JMP), at(C), at(D), at(D_JMP)], [100, 100, 50, 50, 50, 100, 100]);
+    assert_eq!(read.counts.len(), 29);
+    assert_eq!(read.total(), 100 * 21 + 50 * 4 + 50 * 2 + 100 * 2);
+    assert_eq!([read.mnemonics["jne"], read.mnemonics["jmp"], read.mnemonics["nop"]], [100, 150, 2350]);
+    let sums: Vec<&str> = text.lines().filter(|line| line.starts_with('*')).collect();
+    let sum = |name: &str| sums.iter().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    assert_eq!([sum("*isa-ext-BASE"), sum("*total")], [Some("2600"); 2]);
+    assert!(text.starts_with("# Mix output version ") && text.contains("\nXDIS 401014: BASE     7505 "), "{text}");
+}
+
+/// The sums of a real program are those of its mix, and reading them again finds the same program.
+#[test]
+fn sde_mix_has_the_same_instructions_as_the_mix() {
+    let fixture = Fixture::bursts("compress");
+    let text = support::stdout_of(&["export", "--format", "sde-mix"], &fixture);
+    let read = analyzer::truth::MixFile::read(text.as_bytes()).unwrap();
+    let mix: serde_json::Value =
+        serde_json::from_str(&support::stdout_of(&["mix", "--rows", "mnemonic", "--format", "json"], &fixture))
+            .unwrap();
+    let all = mix["instructions"].as_f64().unwrap();
+    let mut compared = 0;
+    for row in mix["rows"].as_array().unwrap() {
+        let (name, count) = (row["mnemonic"].as_str().unwrap(), row["count"].as_f64().unwrap());
+        if name == "[unreadable]" {
+            continue;
+        }
+        // Blocks have whole executions, and here counts are by branches alone.
+        let exported = read.mnemonics.get(name).copied().unwrap_or(0) as f64;
+        assert!((exported - count).abs() < 0.01 * all, "{name}: {exported}, {count}");
+        compared += 1;
+    }
+    assert!(compared > 50, "{compared}");
+}
+
 /// For what was seen ran: counts below one half are no 0.
 #[test]
 fn rare_code_is_in_every_profile() {

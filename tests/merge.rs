@@ -447,3 +447,54 @@ fn a_recording_and_what_it_was_merged_to_are_the_same() {
         assert!((read("after") / read("before") - 2.0).abs() < 1e-9, "{}", fixture.name);
     }
 }
+
+#[test]
+fn mixes_are_compared_by_keys() {
+    let [before, after] = ["compress", "interpret"].map(support::Fixture::bursts);
+    let (before_input, after_input) = (before.input(), after.input());
+    let diff = |options: &[&str]| {
+        let binaries = [&before_input[3], &after_input[3]];
+        let files = [&before_input[1], &after_input[1]];
+        let arguments: Vec<&str> = ["diff"]
+            .into_iter()
+            .chain(files.map(String::as_str))
+            .chain(binaries.into_iter().flat_map(|binary| ["--binary", binary.as_str()]))
+            .chain(options.iter().copied())
+            .collect();
+        stdout(&arguments)
+    };
+    let document: Value = serde_json::from_str(&diff(&["--rows", "isa,packing", "--format", "json"])).unwrap();
+    let rows = document["rows"].as_array().unwrap();
+    for (side, fixture) in [("before", &before), ("after", &after)] {
+        let mix = support::stdout_of(&["mix", "--rows", "isa,packing", "--format", "json"], fixture);
+        let mix: Value = serde_json::from_str(&mix).unwrap();
+        for row in mix["rows"].as_array().unwrap() {
+            let is_it = |other: &&Value| other["isa"] == row["isa"] && other["packing"] == row["packing"];
+            let found = rows.iter().find(is_it).unwrap();
+            near(&found[side], row["share"].as_f64().unwrap());
+            near(&found[&format!("count_{side}")], row["count"].as_f64().unwrap());
+        }
+    }
+    for row in rows {
+        near(&row["change"], row["after"].as_f64().unwrap() - row["before"].as_f64().unwrap());
+        let (change, error) = (row["change"].as_f64().unwrap(), row["change_error"].as_f64().unwrap());
+        assert_eq!(row["within_error"], change.abs() <= error, "{row}");
+    }
+    // A line for each instruction set, and those of its packings after it.
+    let table = diff(&["--rows", "isa,packing"]);
+    let titles = table.lines().find(|line| line.trim_start().starts_with("before")).unwrap();
+    assert_eq!(
+        titles.split_whitespace().collect::<Vec<_>>()[..6],
+        ["before", "after", "change", "±", "isa", "packing"]
+    );
+    let base = table.lines().position(|line| line.ends_with("  base")).unwrap();
+    assert!(table.lines().nth(base + 1).unwrap().ends_with("  none"), "{table}");
+    // Shares are those of what passes.
+    let filtered = diff(&["--rows", "mnemonic", "--filter", "control-flow=jump*,conditional*", "--format", "csv"]);
+    let mut lines = filtered.lines();
+    assert_eq!(lines.next().unwrap().split(',').next(), Some("mnemonic"));
+    let sum: f64 = lines.map(|line| line.split(',').nth(1).unwrap().parse::<f64>().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-9, "{filtered}");
+    let refused = support::run(&["diff", &before_input[1], &after_input[1], "--filter", "isa=avx"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--rows"), "{refused:?}");
+}

@@ -10,6 +10,7 @@ use perfdata::{Features, Mmap};
 use serde_json::Value;
 use support::Fixture;
 use synthetic::{AROUND, Recorder};
+use unicode_width::UnicodeWidthStr;
 
 fn json(command: &[&str], fixture: &Fixture) -> Value {
     serde_json::from_str(&support::stdout_of(&[command, &["--format", "json"]].concat(), fixture)).unwrap()
@@ -454,4 +455,85 @@ fn tables_in_markdown() {
                 && report.lines().any(|line| line == "```" || line.starts_with("|--:") || line.starts_with("|:--"))
         );
     }
+}
+
+/// Bars stand on terminals only, where they fit, and no line wraps.
+#[test]
+fn bars_stand_beside_shares_on_terminals() {
+    let fixture = Fixture::bursts("objects");
+    let input = fixture.input();
+    let on = |columns: usize, variables: &str, command: &[&str]| {
+        let arguments = [command, &input.each_ref().map(String::as_str)].concat();
+        support::on_terminal(columns, &format!("HBBP_PAGER= {variables}"), &arguments)
+    };
+    let commands: [&[&str]; 6] = [
+        &["mix"],
+        &["mix", "--rows", "function,mnemonic"],
+        &["mix", "--per", "function", "--rows", "isa"],
+        &["blocks"],
+        &["vectorization"],
+        &["annotate", "--summary"],
+    ];
+    for command in commands {
+        for columns in [60, 80, 120, 200] {
+            let Some(text) = on(columns, "LC_ALL=C.UTF-8", command) else { return };
+            let table = text.split("\n\n").nth(1).unwrap();
+            let rows = table.lines().take_while(|line| !line.starts_with("..."));
+            let widest = rows.max_by_key(|line| line.width()).unwrap();
+            // Numbers are not cut: blocks have many.
+            let least = if command[0] == "blocks" { 80 } else { 60 };
+            assert!(widest.width() <= columns.max(least), "{command:?} {columns}: {widest}");
+            assert!(text.contains('█') || columns < 120, "{command:?} {columns}: {text}");
+        }
+        let Some(ascii) = on(200, "LC_ALL=C", command) else { return };
+        assert!(ascii.contains("##########") && !ascii.contains('█'), "{command:?}: {ascii}");
+        let Some(none) = on(200, "NO_COLOR=1 LC_ALL=C.UTF-8", command) else { return };
+        assert!(!none.contains(['█', '#', '▏']) || none.lines().all(|line| !line.contains('█')), "{none}");
+        let piped = support::stdout_of(command, &fixture);
+        assert!(!piped.contains('█') && !piped.contains("##"), "{command:?}: {piped}");
+        let always = support::stdout_of(&[command, &["--colour", "always"]].concat(), &fixture);
+        assert!(always.contains('█') || always.contains("##"), "{command:?}: {always}");
+        let never = on(200, "LC_ALL=C.UTF-8", &[command, &["--colour", "never"]].concat()).unwrap();
+        assert!(!never.contains('█'), "{command:?}: {never}");
+    }
+    let markdown = support::stdout_of(&["mix", "--colour", "always", "--format", "markdown"], &fixture);
+    assert!(!markdown.contains('█') && !markdown.contains("##"), "{markdown}");
+}
+
+#[test]
+fn the_bytes_of_code_are_those_of_the_file() {
+    let fixture = Fixture::bursts("objects");
+    let mix = mix(&["--rows", "code-bytes,length,mnemonic"], &fixture);
+    for row in rows(&mix).iter().filter(|row| text(row, "code-bytes") != "[unreadable]") {
+        let bytes: Vec<&str> = text(row, "code-bytes").split(' ').collect();
+        assert_eq!(bytes.len().to_string(), text(row, "length"), "{row}");
+        assert!(bytes.iter().all(|byte| byte.len() == 2 && u8::from_str_radix(byte, 16).is_ok()), "{row}");
+        if text(row, "mnemonic") == "ret" {
+            assert!(["c3", "f3"].contains(&bytes[0]), "{row}");
+        }
+    }
+}
+
+/// What changes nothing is said, and what is sorted by but not known.
+#[test]
+fn options_without_effect_are_said() {
+    let fixture = Fixture::bursts("objects");
+    let input = fixture.input();
+    let said = |options: &[&str]| {
+        let output = support::run(&[options, &input.each_ref().map(String::as_str)].concat());
+        assert!(output.status.success(), "{options:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let by_mispredicted = said(&["mix", "--sort", "mispredicted"]);
+    assert!(by_mispredicted.contains("nothing is known of mispredictions"), "{by_mispredicted}");
+    assert!(!said(&["mix"]).contains("mispredictions"));
+    let truth = fixture.truth();
+    let truth = truth.to_str().unwrap();
+    let binary = ["--binary", &input[3]];
+    let output = support::run(&[&["mix", truth, "--core", "zen-3", "--model", "published"][..], &binary].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    for option in ["--core", "--model"] {
+        assert!(said.contains(&format!("{option} changes nothing here")), "{said}");
+    }
+    assert!(output.status.success(), "{said}");
 }

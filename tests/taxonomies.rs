@@ -150,3 +150,43 @@ fn a_taxonomy_is_shown_with_its_conditions() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("there is no taxonomy \"absent\"; there are control-flow, "), "{said}");
 }
+
+/// Reports of code keep what has instructions of a group.
+#[test]
+fn groups_are_filters_of_blocks_and_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    write(&file, MINE).unwrap();
+    let (file, fixture) = (file.to_str().unwrap(), Fixture::bursts("objects"));
+    let kept = ["--taxonomy", file, "--filter", "mine=popped"];
+    let json = |command: &[&str]| -> Value {
+        serde_json::from_str(&support::stdout_of(&[command, &["--format", "json"]].concat(), &fixture)).unwrap()
+    };
+    let with = |command: &[&str]| json(&[command, &kept].concat());
+    // The same functions as in a mix of what passes.
+    let names = |rows: &Value, key: &str| -> BTreeMap<String, f64> {
+        rows.as_array().unwrap().iter().map(|row| (row[key].as_str().unwrap_or_default().to_owned(), 1.0)).collect()
+    };
+    let of_mix = names(&with(&["mix", "--rows", "function"])["rows"], "function");
+    assert!(of_mix.len() > 2, "{of_mix:?}");
+    assert_eq!(names(&with(&["annotate"])["functions"], "name"), of_mix);
+    let blocks = with(&["blocks"]);
+    assert_eq!(names(&blocks["blocks"], "function"), of_mix);
+    let all = json(&["blocks"]);
+    let (blocks, all) = (blocks["blocks"].as_array().unwrap(), all["blocks"].as_array().unwrap());
+    assert!(blocks.len() < all.len() && blocks.iter().all(|block| all.contains(block)));
+    // Those with most of what passes come first.
+    let first = support::stdout_of(&[&["blocks", "--top", "1", "--format", "csv"], &kept[..]].concat(), &fixture);
+    assert_eq!(first.lines().count(), 2, "{first}");
+
+    let input = fixture.input();
+    let refused = |options: &[&str], expected: &str| {
+        let output = run(&[options, &input.each_ref().map(String::as_str)].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(expected), "{options:?}: {said}");
+    };
+    refused(&["blocks", "--filter", "comm=sh"], "`hbbp mix` tells them apart");
+    refused(&["annotate", "--filter", "mine=popped"], "there is no key");
+    refused(&["blocks", "--filter", "mnemonic=hlt"], "no instruction passes the filters; nothing has the mnemonic");
+    refused(&["annotate", "--filter", "mnemonic=hlt"], "no instruction passes the filters; nothing has the mnemonic");
+}

@@ -123,6 +123,89 @@ fn operations_are_those_counted_by_hand() {
     assert!(part("move", "f32")["operations"].is_null());
 }
 
+/// A loop that reads 16 bytes and writes 8 for two operations; and one with a mask, of eight operations at most, whose move of a string is of
+/// any length.
+const MEMORY: &str = "
+.globl _start
+.type _start, @function
+_start:
+    jmp sums
+.size _start, .-_start
+.org 0x10
+.type sums, @function
+sums:
+1:  mulsd (%rsi), %xmm0
+    addsd (%rdi), %xmm0
+    movsd %xmm0, (%rdi)
+    decl %ecx
+    jne 1b
+    jmp masked
+.size sums, .-sums
+.org 0x30
+.type masked, @function
+masked:
+    vaddpd (%rsi), %zmm1, %zmm0{%k1}
+    rep movsb
+    jmp sums
+.size masked, .-masked
+.section .note.GNU-stack,\"\",@progbits
+";
+
+#[test]
+fn operations_and_bytes_are_those_counted_by_hand() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = assemble(folder.path(), "memory", MEMORY, &[]) else { return };
+    let code = std::fs::read(&binary).unwrap();
+    // The offsets of the jumps, by the code before them: `dec ecx` is ff c9, `rep movsb` f3 a4.
+    let at = |bytes: &[u8]| code.windows(bytes.len()).position(|window| window == bytes).unwrap() as u64;
+    let start = at(&[0xf2, 0x0f, 0x59, 0x06]) - 0x10;
+    let address = |offset: u64| 0x40_1000 + offset - start;
+    let (jne, masked_jmp) = (address(at(&[0xff, 0xc9]) + 2), address(at(&[0xf3, 0xa4]) + 2));
+    let round = [(masked_jmp, 0x40_1010), (jne, 0x40_1010), (jne + 2, 0x40_1030), (masked_jmp, 0x40_1010)];
+    let mut recorder = Recorder::new(&binary);
+    (0..40).for_each(|_| recorder.stack(&round));
+    let file = folder.path().join("run.data");
+    std::fs::write(&file, recorder.finish(&Features::default())).unwrap();
+    let file = file.to_str().unwrap();
+
+    let all = ["--values", "executions,flops,bytes,intensity"];
+    let mix = json(&[&["mix", file, "--rows", "function"][..], &all].concat());
+    let of = |name: &str| mix["rows"].as_array().unwrap().iter().find(|row| row["function"] == name).unwrap().clone();
+    let (sums, masked) = (of("sums"), of("masked"));
+    // Six instructions in the last of its rounds, five in the others.
+    let rounds = number(&sums["flops"]) / 2.0;
+    near(&sums["bytes_read"], 16.0 * rounds);
+    near(&sums["bytes_written"], 8.0 * rounds);
+    near(&sums["bytes"], 24.0 * rounds);
+    near(&sums["intensity"], 2.0 / 24.0);
+    near(&sums["flops_masked"], 0.0);
+    near(&sums["bytes_unknown"], 0.0);
+    assert!(number(&sums["flops_error"]) < number(&sums["flops"]) && sums["intensity_error"].is_number(), "{sums}");
+    let times = number(&masked["count"]) / 3.0;
+    near(&masked["flops"], 8.0 * times);
+    near(&masked["flops_masked"], 8.0 * times);
+    near(&masked["bytes_read"], 64.0 * times);
+    near(&masked["bytes_masked"], 64.0 * times);
+    near(&masked["bytes_unknown"], times);
+
+    let document = json(&["vectorization", file]);
+    let row = document["rows"].as_array().unwrap().iter().find(|row| row["function"] == "sums").unwrap();
+    near(&row["memory"]["bytes_read"], 16.0 * rounds);
+    near(&row["memory"]["intensity"], 2.0 / 24.0);
+
+    let output = run(&[&["mix", file, "--rows", "function"][..], &all].concat());
+    let (table, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    let line = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("sums").ends_with("0.0833") && !line("sums").contains(['≤', '≥', '~']), "{table}");
+    assert!(line("masked").contains("≤ ") && line("masked").contains("~ "), "{table}");
+    assert!(said.contains("have a mask") && said.contains("move as many bytes as registers say"), "{said}");
+    // The columns of CSV are the fields of JSON.
+    let csv = stdout(&[&["mix", file, "--rows", "function", "--format", "csv"][..], &all].concat());
+    let titles: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    let fields: Vec<&str> = sums.as_object().unwrap().keys().map(String::as_str).collect();
+    assert!(fields.iter().all(|field| titles.contains(field)) && fields.len() == titles.len(), "{titles:?} {fields:?}");
+}
+
 #[test]
 fn loops_are_named_by_line_or_by_address() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use iced_x86::{
     Register, UsedMemory,
 };
 
-use super::code_attributes::is_memory;
+use super::code_attributes::{is_memory, mnemonic_name};
 use super::isa::isa;
 use super::operands::Operands;
 use super::vocabulary::vocabulary;
@@ -228,17 +228,12 @@ fn bytes(instruction: &Instruction) -> (Bytes, Bytes) {
     (read, written)
 }
 
-/// Whether a mask or a condition decides how much of an instruction is done: of its elements, or of what it reads and writes.
-pub fn is_conditional(instruction: &Instruction) -> bool {
-    let mut factory = InstructionInfoFactory::new();
-    let is_decided =
-        |used: &UsedMemory| matches!(used.access(), OpAccess::CondRead | OpAccess::CondWrite | OpAccess::ReadCondWrite);
+/// Whether a mask decides which of its elements an instruction computes, reads or writes: a mask register, or, of `vmaskmovps`, `vgatherdps` and
+/// the like, a vector.
+pub fn is_masked(instruction: &Instruction) -> bool {
     instruction.op_mask() != Register::None
-        || factory
-            .info_options(instruction, InstructionInfoOptions::NO_REGISTER_USAGE)
-            .used_memory()
-            .iter()
-            .any(is_decided)
+        || instruction.memory_index().is_vector_register()
+        || mnemonic_name(instruction.mnemonic()).contains("maskmov")
 }
 
 /// Bytes of one access; of gathers and scatters of all elements.

@@ -27,7 +27,7 @@ pub use attributes::Attributes;
 pub use category::Category;
 pub use code_attributes::mnemonic_name;
 pub use flow::Flow;
-pub use form::{AddressMode, Bytes, Form, OperandKind, OperandKinds, is_conditional};
+pub use form::{AddressMode, Bytes, Form, OperandKind, OperandKinds, is_masked};
 pub use isa::isa_names;
 pub use kinds::{BranchKind, Element, Encoding, MemoryAccess, Packing, Width};
 pub use vocabulary::UnknownName;

@@ -76,6 +76,8 @@ enum Format {
     Pprof,
     /// For callgrind_annotate and KCachegrind: all code, by instruction and line, with calls
     Callgrind,
+    /// For scripts that read the text of Intel SDE's `-mix`: all code, blocks and instructions by class
+    SdeMix,
     /// What `perf script --show-mmap-events -F ip,brstack` prints of the recording
     PerfScript,
     /// Folded stacks of calling contexts, for flame graph tools: `main;parse 1200`
@@ -94,7 +96,7 @@ const FILE: &str =
     "Recording, file of `hbbp merge`, or exact counts of `hbbp truth`; `-` for standard input [default: hbbp.data]";
 
 const MODEL: &str = "\
-Count blocks by the source that is chosen for each (--format pprof, callgrind and those of calling contexts): the file of a model, \
+Count blocks by the source that is chosen for each (--format pprof, callgrind, sde-mix and those of calling contexts): the file of a model, \
 `published` (the paper's rule), or the kind of sources that a model is for (hardware, software, simulated) [default: as `hbbp mix` does for \
 calling contexts; for the others branches alone, or samples where there are none]";
 
@@ -163,6 +165,7 @@ fn write(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         }),
         Format::Pprof => of_all_code(args, input, profile::pprof),
         Format::Callgrind => of_all_code(args, input, profile::callgrind),
+        Format::SdeMix => of_all_code(args, input, profile::sde_mix),
         Format::PerfScript => of_samples(args, input),
         Format::Folded => contexts::write(input, args.output.as_deref(), profile::folded),
         Format::Flamegraph => contexts::write(input, args.output.as_deref(), profile::flamegraph),
@@ -174,10 +177,10 @@ fn write(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
 /// Ends the command where there is nothing to choose between sources for.
 fn check_choice(args: &Args) {
     let wrong = |why: String| wrong_usage::<Args>(READER.name, why);
-    if !matches!(args.format, Format::Pprof | Format::Callgrind) && !args.format.has_contexts() {
+    if !matches!(args.format, Format::Pprof | Format::Callgrind | Format::SdeMix) && !args.format.has_contexts() {
         let format = args.format.name();
         wrong(format!(
-            "--model is for --format pprof, callgrind and those of calling contexts, which count blocks; {format} is made from branches, or from samples \
+            "--model is for --format pprof, callgrind, sde-mix and those of calling contexts, which count blocks; {format} is made from branches, or from samples \
              where there are none, as they were seen"
         ));
     }
@@ -212,8 +215,8 @@ fn of_one_binary(
     notes.iter().chain(&profiled.describe()).for_each(output::say);
     if profiled.module.ranges.is_empty() && args.format != Format::Bolt {
         bail!(
-            "there are no branches of {}, only samples: of them can be made --format bolt, llvm-text, llvm-extbin, gcov, pprof and \
-             callgrind",
+            "there are no branches of {}, only samples: of them can be made --format bolt, llvm-text, llvm-extbin, gcov, pprof, \
+             callgrind and sde-mix",
             profiled.module.module.path
         );
     }

@@ -368,7 +368,8 @@ fn fills(instruction: &Instruction) -> bool {
     matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) || is_exchange
 }
 
-fn formatter() -> IntelFormatter {
+/// Writes instructions as all reports do.
+pub(crate) fn formatter() -> IntelFormatter {
     let mut formatter = IntelFormatter::new();
     let options = formatter.options_mut();
     options.set_hex_prefix("0x");

@@ -28,6 +28,7 @@ mod ways;
 
 pub use annotation::{Annotation, NoFunction, Query, Ranking, annotate};
 pub(crate) use call_table::calls_of_functions;
+pub(crate) use function::formatter;
 pub use function::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Edge, Seen, Target};
 pub use loop_table::{LoopPlace, LoopTable};
 pub use place::Place;

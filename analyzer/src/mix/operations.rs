@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ::instructions::is_conditional;
+use ::instructions::is_masked;
 use iced_x86::Instruction;
 
 use crate::mix::kind::Kind;
@@ -11,8 +11,8 @@ use crate::mix::{Dimension, Taxonomies, Taxonomy};
 use crate::uncertainty::sampled::ratio;
 use crate::uncertainty::{Design, Interval, Sampled};
 
-/// Operations of instructions, each as often as it was executed. Where a mask or a condition decides, all that it can let through is counted:
-/// which elements that is was not recorded.
+/// Operations of instructions, each as often as it was executed. What a mask leaves out is counted, too: which elements
+/// that is was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Operations {
     /// Floating-point operations, as the taxonomy `flops` counts them: one for each element, two for multiply and add in one.
@@ -23,7 +23,7 @@ pub struct Operations {
     pub bytes_written: f64,
     /// Of `flops`, those of instructions with a mask: at most so many were done.
     pub masked_flops: f64,
-    /// Of the bytes, those of instructions with a mask or a condition: at most so many were moved.
+    /// Of the bytes, those of instructions with a mask: at most so many were moved.
     pub masked_bytes: f64,
     /// Executed instructions whose bytes registers decide, such as `rep movsb`: their bytes are not counted.
     pub unknown_bytes: f64,
@@ -112,7 +112,7 @@ impl OperationsOf {
 
     /// The operations of an instruction that is executed once.
     pub fn one(&mut self, instruction: &Instruction) -> Operations {
-        let (kind, is_masked) = (Kind::of(instruction, true), is_conditional(instruction));
+        let (kind, is_masked) = (Kind::of(instruction, true), is_masked(instruction));
         *self.known.entry((kind, is_masked)).or_insert_with(|| {
             let flops = self.flops.as_ref().and_then(|flops| flops.group_of(&kind).parse().ok()).unwrap_or(0.0);
             let bytes = |key: Dimension| kind.value(key).and_then(|bytes| bytes.parse::<f64>().ok());

@@ -16,6 +16,8 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
 
+use crate::truth::mix_words::CONDITIONS;
+
 /// A file of the mix tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MixFile {
@@ -201,9 +203,12 @@ impl Reader {
 }
 
 /// The analyzer's name of what XED, the decoder of SDE, calls so: `JNZ` is `jne`, `CALL_NEAR` is `call`, `REP_STOSB` is `stosb`.
-fn mnemonic_of_iclass(iclass: &str) -> String {
+pub(super) fn mnemonic_of_iclass(iclass: &str) -> String {
     let name = iclass.to_ascii_lowercase();
     let name = ["rep_", "repe_", "repne_"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(&name);
+    if name == "ret_far" {
+        return "retf".to_owned();
+    }
     let name = ["_near", "_far", "_lock", "_xmm"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
     for prefix in ["cmov", "set", "j"] {
         if let Some(condition) = name.strip_prefix(prefix)
@@ -214,10 +219,6 @@ fn mnemonic_of_iclass(iclass: &str) -> String {
     }
     name.to_string()
 }
-
-/// Conditions that XED names otherwise.
-const CONDITIONS: [(&str, &str); 6] =
-    [("z", "e"), ("nz", "ne"), ("nbe", "a"), ("nb", "ae"), ("nl", "ge"), ("nle", "g")];
 
 #[cfg(test)]
 mod tests {

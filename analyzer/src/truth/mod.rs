@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! callgrind, mix_file   what instrumentation wrote -> instructions counted by address
+//! mix_words             what SDE calls instructions, for those who write such a file
 //! stubs                 stubs of the procedure linkage table -> the object they are of
 //! executions            instructions counted -> executions of blocks
 //! exact                 all of that for the objects of a run -> Truth
@@ -16,6 +17,7 @@ mod document;
 mod exact;
 mod executions;
 mod mix_file;
+mod mix_words;
 mod reference;
 mod stubs;
 
@@ -24,5 +26,6 @@ pub use document::{DocumentError, SCHEMA};
 pub use exact::{ExactCounter, ExactError, LeftOut, Truth, TruthBlock, TruthModule};
 pub use executions::{ExactCounts, executions};
 pub use mix_file::{MixFile, MixFileError, MixLineError};
+pub use mix_words::{disassembly, iclass, isa_extension, sums};
 pub use reference::{NotComparable, Reference, ReferenceModule};
 pub(crate) use reference::{TruthIndex, instructions_of};

@@ -86,7 +86,8 @@ impl Pivot {
         (!is_exact && known().next().is_some()).then(|| {
             let findings = if findings == 0 { "none".to_owned() } else { findings.to_string() };
             format!(
-                "{findings} of {all} rows changed by more than chance changes one of so many (95 %); changes marked = are within their own ±"
+                "{findings} of {all} row{} changed by more than chance changes one of so many (95 %); changes marked = are within their own ±",
+                if all == 1 { "" } else { "s" }
             )
         })
     }

@@ -129,14 +129,16 @@ pub fn per_call(number: Number, mix: &Mix, query: &Query, row: &[String], sum: &
 /// a hundredth of it does not matter.
 pub fn bound(number: Number, operations: &Operations) -> &'static str {
     const MATTERS: f64 = 0.01;
-    let matters = |part: f64, of: f64| part > MATTERS * of;
+    let matters = |part: f64, of: f64| of > 0.0 && part > MATTERS * of;
     let fewer_flops = matters(operations.masked_flops, operations.flops);
     let fewer_bytes = matters(operations.masked_bytes, operations.bytes());
     let more_bytes = matters(operations.unknown_bytes, operations.bytes());
     let (at_most, at_least) = match number {
         Number::Flops | Number::FlopsPerCall => (fewer_flops, false),
         Number::Bytes | Number::BytesPerCall => (fewer_bytes, more_bytes),
-        Number::Intensity => (fewer_flops || more_bytes, fewer_bytes),
+        Number::Intensity => {
+            (fewer_flops || more_bytes && operations.flops > 0.0, fewer_bytes && operations.flops > 0.0)
+        }
         _ => (false, false),
     };
     match (at_most, at_least) {

@@ -150,7 +150,7 @@ fn columns<'a>(report: &Report<'a>) -> Vec<Column<'a>> {
             work.intensity(&of.design)
                 .map_or(String::new(), |(intensity, _)| format!("{is_bounded}{}", ratio(intensity)))
         };
-        add("FLOP/byte", 6, Box::new(intensity));
+        add("FLOP/byte", 8, Box::new(intensity));
     }
     let of_row = |part: f64, whole: f64| if whole > 0.0 { percent(part / whole) } else { String::new() };
     add("moves", 7, Box::new(move |work| of_row(work.moves(), work.instructions)));

@@ -11,6 +11,7 @@ mod llvm_text;
 mod perf_script;
 mod pprof;
 mod profiled;
+mod sde_mix;
 mod summary;
 
 pub use bolt::bolt;
@@ -24,3 +25,4 @@ pub use llvm_text::llvm_text;
 pub use perf_script::{NotWritten, perf_script};
 pub use pprof::pprof;
 pub use profiled::{Profiled, left_out, sampled_only};
+pub use sde_mix::sde_mix;
