@@ -9,10 +9,11 @@ use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use analyzer::calls::Calls;
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
 use analyzer::mix::{Mix, Query, mix};
-use analyzer::recording::{Subset, notes};
+use analyzer::recording::{ModuleTable, Subset, notes};
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::uncertainty::{Rows, Side};
 use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Origin, Step, analyze};
@@ -280,6 +281,20 @@ impl Input<'_> {
         let analysis = self.args.analysis.analyze(&self.chosen, recording, group_by, Detail::Calls, Subset::Whole)?;
         require_samples(&analysis)?;
         Ok(analysis)
+    }
+
+    /// The calling contexts of a recording, and the modules of their functions, without a word: what there is to say was said when it was read
+    /// before. `None` of what is no recording, and where no branch record shows any.
+    pub fn contexts_again(&self) -> anyhow::Result<Option<(Calls, ModuleTable)>> {
+        if self.recording.get().is_none() && !self.file.is_some_and(is_recording) {
+            return Ok(None);
+        }
+        let (recording, group_by) = (self.recording()?, GroupBy::default());
+        let detail = Detail::Calls;
+        let analysis =
+            self.args.analysis.analyze_quietly(&self.chosen, recording, group_by, detail, Subset::Whole, &|_| ())?;
+        let calls = analysis.calls.filter(|calls| calls.walks > 0);
+        Ok(calls.map(|calls| (calls, analysis.modules)))
     }
 
     /// Analyses a part of the recording.

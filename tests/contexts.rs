@@ -130,7 +130,7 @@ fn what_a_function_executed_is_what_the_mix_says() {
     let bursts = testing::BURSTS.into_iter().map(Fixture::bursts);
     let simulated = testing::SIMULATED.into_iter().map(Fixture::simulated);
     for fixture in bursts.chain(simulated).chain(Fixture::all_stacks()) {
-        let folded = stdout_of(&["export", "--format", "folded"], &fixture);
+        let folded = stdout_of(&["export", "--format", "folded", "--no-inline"], &fixture);
         compare_with_mix(
             fixture.name,
             &folded,
@@ -138,6 +138,39 @@ fn what_a_function_executed_is_what_the_mix_says() {
         );
         assert!(folded.lines().all(|line| line.starts_with("[unknown callers];")), "{folded}");
     }
+}
+
+/// Frames of what was inlined have what a mix says of the functions of the source, and take it from those that it was inlined into.
+#[test]
+fn inlined_functions_are_frames_after_those_they_were_inlined_into() {
+    let fixture = Fixture::bursts("objects");
+    let folded = stdout_of(&["export", "--format", "folded"], &fixture);
+    let sums = by_function(&folded);
+    let filter =
+        ["--rows", "source-function", "--filter", "inlined-at!=none,[no source],[unreadable]", "--format", "json"];
+    let mix: Value = serde_json::from_str(&stdout_of(&[&["mix"], &filter[..]].concat(), &fixture)).unwrap();
+    let (all, mut compared) = (mix["instructions"].as_f64().unwrap(), 0);
+    for row in mix["rows"].as_array().unwrap() {
+        let (name, count) = (row["source-function"].as_str().unwrap(), row["count"].as_f64().unwrap());
+        // What is less than a millionth is not divided.
+        let Some(&(sum, stacks)) = sums.get(&cut(&format!("{name} (inlined)"))) else {
+            assert!(count < 1e-4 * all, "{name}: {count} of {all}");
+            continue;
+        };
+        assert!((sum - count).abs() <= stacks + 1e-4 * all, "{name}: {sum} in {stacks} stacks, {count} in the mix");
+        compared += 1;
+    }
+    assert!(compared > 3, "{mix}");
+    // All together it is the same.
+    let without = by_function(&stdout_of(&["export", "--format", "folded", "--no-inline"], &fixture));
+    let total = |sums: &BTreeMap<String, (f64, f64)>| {
+        sums.values().fold((0.0, 0.0), |(sum, stacks), (more, of)| (sum + more, stacks + of))
+    };
+    let ((one, stacks), (other, fewer)) = (total(&sums), total(&without));
+    assert!((one - other).abs() <= stacks + fewer, "{one} and {other}");
+    assert!(without.keys().all(|name| !name.ends_with("(inlined)")), "{without:?}");
+    let refused = run(&["export", "--format", "bolt", "--no-inline", "x.data"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--no-inline is for"), "{refused:?}");
 }
 
 /// Bursts of a clock are weighed by the code that they start in.

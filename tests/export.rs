@@ -661,3 +661,79 @@ fn callgrind_gets_calls_and_what_they_cost() {
     ];
     assert_eq!(calls, expected, "{text}");
 }
+
+/// `shared` runs a loop of three rounds when `often` calls it, and none when `once` does. Each calls it as often.
+const UNEQUAL: &str = "
+.globl _start
+.type _start, @function
+_start:
+    call often
+    call once
+    jmp _start
+.size _start, .-_start
+.type often, @function
+often:
+    call shared
+    ret
+.size often, .-often
+.type once, @function
+once:
+    call shared
+    ret
+.size once, .-once
+.type shared, @function
+shared:
+1:  nop
+    jne 1b
+    ret
+.size shared, .-shared
+.section .note.GNU-stack,\"\",@progbits
+";
+
+#[test]
+fn callgrind_gets_what_functions_cost_when_each_caller_called_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = assemble(folder.path(), "unequal", UNEQUAL, &[]) else { return };
+    let start = calls::START;
+    let [often, once, shared] = [start + 12, start + 18, start + 24];
+    let (jne, ret) = (shared + 1, shared + 3);
+    let around = [
+        (start + 10, start),
+        (start, often),
+        (often, shared),
+        (jne, shared),
+        (jne, shared),
+        (ret, often + 5),
+        (often + 5, start + 5),
+        (start + 5, once),
+        (once, shared),
+        (ret, once + 5),
+        (once + 5, start + 10),
+        (start + 10, start),
+    ];
+    let mut recorder = Recorder::new(&binary);
+    (0..11).for_each(|_| recorder.stack(&around));
+    let recording = folder.path().join("unequal.data");
+    std::fs::write(&recording, recorder.finish(&Features::default())).unwrap();
+    let text = export("callgrind", &recording, &[]);
+    assert!(
+        text.contains("desc: Calls: costs are shared out between its callers as branch records show them"),
+        "{text}"
+    );
+    let costs: Vec<(&str, f64)> = text
+        .lines()
+        .zip(text.lines().skip(1))
+        .filter(|(line, _)| line.starts_with("calls="))
+        .map(|(line, cost)| (line, cost.rsplit(' ').next().unwrap().parse().unwrap()))
+        .collect();
+    // Three rounds and a return are seven instructions, one round and a return three.
+    let of_shared: Vec<f64> =
+        costs.iter().filter(|(line, _)| line.contains("0x401018")).map(|(_, cost)| *cost).collect();
+    let [by_often, by_once] = of_shared[..] else { panic!("{text}") };
+    assert!((by_often / by_once - 7.0 / 3.0).abs() < 0.02, "{by_often} and {by_once}");
+    // Exact counts do not say it: there, each call costs the same.
+    let flow = folder.path().join("unequal.flow");
+    stdout(&["merge", "-o", flow.to_str().unwrap(), recording.to_str().unwrap()]);
+    let text = export("callgrind", &flow, &[]);
+    assert!(text.contains("desc: Calls: costs are shared out as if every call of a function cost the same"), "{text}");
+}

@@ -103,7 +103,8 @@ fn shares_of_groups_have_intervals_of_their_own() {
     let [none, packed] = of_function("vfprintf")[..] else { panic!("{packing}") };
     near(none, packed);
     let [whole] = of_function("strlen")[..] else { panic!("{packing}") };
-    assert!(whole < 0.05, "{whole}");
+    // It was seen in most slices, and rests on the bursts that saw it.
+    assert!(whole < 0.1, "{whole}");
     let relative = |share: &str, error: &str| number(row, error) / number(row, share);
     assert!(10.0 * relative("share_of_group", "share_of_group_error") < relative("share", "share_error"), "{row}");
 }
@@ -483,7 +484,9 @@ fn bars_stand_beside_shares_on_terminals() {
             // Numbers are not cut: blocks have many.
             let least = if command[0] == "blocks" { 80 } else { 60 };
             assert!(widest.width() <= columns.max(least), "{command:?} {columns}: {widest}");
-            assert!(text.contains('█') || columns < 120, "{command:?} {columns}: {text}");
+            // Blocks have two names and many numbers.
+            let room = if command[0] == "blocks" { 200 } else { 120 };
+            assert!(text.contains('█') || columns < room, "{command:?} {columns}: {text}");
         }
         let Some(ascii) = on(200, "LC_ALL=C", command) else { return };
         assert!(ascii.contains("##########") && !ascii.contains('█'), "{command:?}: {ascii}");

@@ -4,7 +4,7 @@ mod contexts;
 mod sampled;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use analyzer::BinarySearch;
@@ -18,7 +18,7 @@ use perfdata::Recording;
 use crate::commands::truth::read_truth;
 use crate::input::{Input, InputArgs, Reader, Reads, is_recording};
 use crate::output;
-use crate::output::profile::{self, GcovVersion, NotWritten, Profiled};
+use crate::output::profile::{self, GcovVersion, InclusiveCosts, NotWritten, Profiled};
 use crate::output::write_to;
 use crate::usage::wrong_usage;
 use sampled::sample_profile;
@@ -48,6 +48,10 @@ pub struct Args {
     /// `llvm-profgen --perfscript` counts, of a recording of several events
     #[arg(long)]
     stacks_only: bool,
+
+    /// Leave out what was inlined, and do not read debug information, with the formats of calling contexts
+    #[arg(long)]
+    no_inline: bool,
 
     #[command(flatten)]
     input: InputArgs,
@@ -131,6 +135,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             wrong_usage::<Args>(READER.name, format!("{option} is for --format {}", format.name()));
         }
     }
+    if args.no_inline && !args.format.has_contexts() {
+        let why = "--no-inline is for --format folded, flamegraph, speedscope and firefox";
+        wrong_usage::<Args>(READER.name, why);
+    }
     if args.input.analysis.chooses() && args.format != Format::PerfScript {
         check_choice(args);
     }
@@ -145,6 +153,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let input = args.input.begin(reader(args.format), None)?;
     input.end(write(args, &input))
+}
+
+impl Args {
+    /// Where contexts are written, and how many threads read what was inlined, if that is wanted.
+    fn of_contexts(&self) -> (Option<&Path>, Option<usize>) {
+        (self.output.as_deref(), (!self.no_inline).then(|| self.input.analysis.threads()))
+    }
 }
 
 /// Samples are in recordings only.
@@ -163,14 +178,18 @@ fn write(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         Format::Gcov => of_source(args, input, Names::Gcc, |sampled, out| {
             profile::gcov(sampled, args.gcov_version.unwrap_or(GcovVersion::V2), out)
         }),
-        Format::Pprof => of_all_code(args, input, profile::pprof),
-        Format::Callgrind => of_all_code(args, input, profile::callgrind),
-        Format::SdeMix => of_all_code(args, input, profile::sde_mix),
+        Format::Pprof => {
+            of_all_code(args, input, |flow, search, threads, out| Ok(profile::pprof(flow, search, threads, out)?))
+        }
+        Format::Callgrind => callgrind(args, input),
+        Format::SdeMix => {
+            of_all_code(args, input, |flow, search, threads, out| Ok(profile::sde_mix(flow, search, threads, out)?))
+        }
         Format::PerfScript => of_samples(args, input),
-        Format::Folded => contexts::write(input, args.output.as_deref(), profile::folded),
-        Format::Flamegraph => contexts::write(input, args.output.as_deref(), profile::flamegraph),
-        Format::Speedscope => contexts::write(input, args.output.as_deref(), profile::speedscope),
-        Format::Firefox => contexts::write(input, args.output.as_deref(), profile::firefox),
+        Format::Folded => contexts::write(input, args.of_contexts(), profile::folded),
+        Format::Flamegraph => contexts::write(input, args.of_contexts(), profile::flamegraph),
+        Format::Speedscope => contexts::write(input, args.of_contexts(), profile::speedscope),
+        Format::Firefox => contexts::write(input, args.of_contexts(), profile::firefox),
     }
 }
 
@@ -242,10 +261,19 @@ fn of_source(
     write_to(args.output.as_deref(), |out| Ok(write(&sampled, out)?))
 }
 
+/// With what calls cost, as far as branch records show it.
+fn callgrind(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
+    of_all_code(args, input, |flow, search, threads, out| {
+        let contexts = if args.truth.is_none() { input.contexts_again()? } else { None };
+        let contexts = contexts.as_ref().map(|(calls, modules)| InclusiveCosts::of(calls, modules));
+        Ok(profile::callgrind(flow, contexts.as_ref(), (search, threads), out)?)
+    })
+}
+
 fn of_all_code(
     args: &Args,
     input: &Input<'_>,
-    write: fn(&AnalysedFlow, &BinarySearch, usize, &mut dyn Write) -> io::Result<Vec<String>>,
+    write: impl Fn(&AnalysedFlow, &BinarySearch, usize, &mut dyn Write) -> anyhow::Result<Vec<String>>,
 ) -> anyhow::Result<()> {
     let (flow, notes) = flow(args, input)?;
     let all = flow.flow();
@@ -256,7 +284,7 @@ fn of_all_code(
     let left_out = profile::left_out(all).into_iter().chain(sampled_only);
     notes.into_iter().chain(left_out).for_each(output::say);
     let (search, threads) = (args.input.analysis.search(), args.input.analysis.threads());
-    let notes = write_to(args.output.as_deref(), |out| Ok(write(&flow, &search, threads, out)?))?;
+    let notes = write_to(args.output.as_deref(), |out| write(&flow, &search, threads, out))?;
     notes.iter().for_each(output::say);
     Ok(())
 }

@@ -38,8 +38,8 @@ pub struct Calls {
     pub walks: u64,
     /// How often such a walk could not go on from what it knew of callers, and began anew.
     pub lost: u64,
-    contexts: Vec<(Range<usize>, f64)>,
-    frames: Vec<usize>,
+    pub(super) contexts: Vec<(Range<usize>, f64)>,
+    pub(super) frames: Vec<usize>,
 }
 
 /// A function in contexts.
@@ -108,19 +108,25 @@ impl Calls {
                 *found.entry(vec![names.index(key)]).or_default() += instructions;
             }
         }
-        let (functions, places) = names.sorted();
+        calls.set(names.functions, found);
+        calls
+    }
+
+    /// Takes these contexts, whose frames are indexes of `functions`, in place of those that there are.
+    pub(super) fn set(&mut self, functions: Vec<CalledFunction>, found: BTreeMap<Vec<usize>, f64>) {
+        let (functions, places) = sorted(functions);
         let place = |frame: &usize| places.get(*frame).copied().unwrap_or_default();
         let mut sorted: Vec<(Vec<usize>, f64)> =
             found.into_iter().map(|(frames, count)| (frames.iter().map(place).collect(), count)).collect();
         sorted.sort_by(|one, other| one.0.cmp(&other.0));
-        calls.functions = functions;
+        self.functions = functions;
+        (self.instructions, self.frames, self.contexts) = (0.0, Vec::new(), Vec::new());
         for (frames, instructions) in sorted {
-            calls.instructions += instructions;
-            let first = calls.frames.len();
-            calls.frames.extend(frames);
-            calls.contexts.push((first..calls.frames.len(), instructions));
+            self.instructions += instructions;
+            let first = self.frames.len();
+            self.frames.extend(frames);
+            self.contexts.push((first..self.frames.len(), instructions));
         }
-        calls
     }
 
     /// Whether everything that it refers to is there, of so many modules.
@@ -196,18 +202,18 @@ impl<'a> Names<'a> {
             }
         }
     }
+}
 
-    /// The functions in order, and by index of before which one each is now.
-    fn sorted(self) -> (Vec<CalledFunction>, Vec<usize>) {
-        let mut order: Vec<usize> = (0..self.functions.len()).collect();
-        order.sort_by(|&one, &other| self.functions.get(one).cmp(&self.functions.get(other)));
-        let mut places = vec![0; order.len()];
-        for (place, &before) in order.iter().enumerate() {
-            if let Some(of) = places.get_mut(before) {
-                *of = place;
-            }
+/// The functions in order, and by index of before which one each is now.
+fn sorted(functions: Vec<CalledFunction>) -> (Vec<CalledFunction>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..functions.len()).collect();
+    order.sort_by(|&one, &other| functions.get(one).cmp(&functions.get(other)));
+    let mut places = vec![0; order.len()];
+    for (place, &before) in order.iter().enumerate() {
+        if let Some(of) = places.get_mut(before) {
+            *of = place;
         }
-        let functions = order.iter().filter_map(|&before| self.functions.get(before).cloned()).collect();
-        (functions, places)
     }
+    let functions = order.iter().filter_map(|&before| functions.get(before).cloned()).collect();
+    (functions, places)
 }

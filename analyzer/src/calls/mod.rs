@@ -4,6 +4,7 @@
 //! burst or stack -> streams -> shadow stack -> a tree of what this one shows       streams, code, walk
 //! all of them, each by its weight -> one tree, from what ran to its callers        read, tree
 //! the tree, and what the blocks of each function executed -> contexts              contexts
+//! contexts, with what was inlined into the functions that ran                      inlined
 //! ```
 //!
 //! Contexts are as deep as a burst can see: it shows the calls that it makes, and the callers that it returns to.
@@ -13,6 +14,7 @@
 mod code;
 mod contexts;
 mod function;
+mod inlined;
 mod read;
 mod streams;
 mod tree;

@@ -25,22 +25,27 @@ pub fn check(truth: Option<&Path>, input: &InputArgs, format: &str) -> anyhow::R
     Ok(())
 }
 
-/// Writes the contexts of a recording; what is not in them is said on standard error.
+/// Writes the contexts of a recording, with what was inlined if so many threads are to read that; what is not in them is said on standard error.
 pub fn write(
     input: &Input<'_>,
-    file: Option<&Path>,
+    (file, inlined): (Option<&Path>, Option<usize>),
     write: fn(&Contexts<'_>, &mut dyn Write) -> io::Result<Vec<String>>,
 ) -> anyhow::Result<()> {
-    let analysis = input.analyze_with_calls()?;
-    let Some(calls) = analysis.calls.as_ref().filter(|calls| calls.walks > 0) else {
+    let mut analysis = input.analyze_with_calls()?;
+    let Some(mut calls) = analysis.calls.take().filter(|calls| calls.walks > 0) else {
         bail!(without_branches(input.recording()?));
     };
     if calls.instructions <= 0.0 {
         bail!("nothing was seen running");
     }
     Head::of(&analysis).degraded.iter().for_each(output::say);
-    describe(calls).iter().for_each(output::say);
-    let contexts = Contexts { calls, modules: &analysis.modules, title: title(&analysis) };
+    describe(&calls).iter().for_each(output::say);
+    if let Some(threads) = inlined {
+        let (with_inlined, notes) = calls.with_inlined(&analysis, threads);
+        notes.iter().for_each(output::say);
+        calls = with_inlined;
+    }
+    let contexts = Contexts { calls: &calls, modules: &analysis.modules, title: title(&analysis) };
     let notes = write_to(file, |out| Ok(write(&contexts, out)?))?;
     notes.iter().for_each(output::say);
     Ok(())

@@ -1,6 +1,7 @@
 //! The numbers that a mix has of each row.
 
 use analyzer::mix::{Dimension, Key, Mix, Operations, Query, Sum, Taken};
+use analyzer::uncertainty::Interval;
 
 use crate::output::{count, with_digits};
 
@@ -163,6 +164,22 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
+/// The same of a ratio that is uncertain by so much: with the digits that mean something.
+pub fn uncertain_ratio(value: f64, interval: Interval) -> String {
+    const HALF: f64 = 0.5;
+    const TENTH: f64 = 0.05;
+    let digits = match interval.half_width.map(|width| width / value.abs()) {
+        Some(HALF..) => 1,
+        Some(TENTH..) => 2,
+        _ => return ratio(value),
+    };
+    match value {
+        0.0 => count(0.0),
+        ..1.0 => format!("{value:.*}", (digits - 1 - value.log10().floor() as i32).clamp(1, 6) as usize),
+        _ => with_digits(value, digits as usize),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +203,18 @@ mod tests {
         assert_eq!(of(0.0, 0.0, 1.0), ["", "≥ ", "≤ "]);
         assert_eq!(of(1.0, 1.0, 0.0), ["≤ ", "≤ ", "~ "]);
         assert_eq!(of(0.05, 0.05, 0.05), ["", "", ""]);
+    }
+
+    #[test]
+    fn uncertain_ratios_have_fewer_digits() {
+        let shown = |value: f64, width: f64| {
+            uncertain_ratio(value, Interval { half_width: Some(width), ..Interval::default() })
+        };
+        assert_eq!(shown(0.1234, 0.001), "0.123");
+        assert_eq!(shown(0.1234, 0.02), "0.12");
+        assert_eq!(shown(0.1234, 0.1), "0.1");
+        assert_eq!([shown(12.34, 3.0), shown(1234.0, 900.0), shown(0.0, 0.1)], ["12", "1,000", "0"]);
+        assert_eq!(uncertain_ratio(0.1234, Interval::default()), "0.123");
     }
 
     #[test]

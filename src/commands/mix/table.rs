@@ -7,7 +7,7 @@ use analyzer::mix::{Cell, Sum};
 
 use super::Report;
 use super::nested::{Line, Node};
-use super::numbers::{Number, bound, part, per_call, ratio};
+use super::numbers::{Number, bound, part, per_call, ratio, uncertain_ratio};
 use super::order::title_of;
 use crate::output::{Align, MARKED, Role, Table, Unit, count, rounded, share, share_cells};
 
@@ -192,7 +192,7 @@ impl<'r, 'a> Columns<'r, 'a> {
         let Some((value, of)) = number.of_operations(sum).zip(sum.operations.as_ref()) else { return "-".into() };
         let design = &self.report.mix.design;
         let shown = match number {
-            Number::Intensity => ratio(value),
+            Number::Intensity => uncertain_ratio(value, of.intensity_interval(design)),
             Number::Flops => count(rounded(value, of.flops_interval(design))),
             _ => count(rounded(value, of.bytes_interval(design))),
         };

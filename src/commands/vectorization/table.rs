@@ -7,7 +7,7 @@ use analyzer::vectorization::{Domain, Form, Work};
 
 use super::Report;
 use super::answer::{WIDTHS, answer, percent};
-use crate::commands::mix::numbers::{Number, bound, ratio};
+use crate::commands::mix::numbers::{Number, bound, uncertain_ratio};
 use crate::output::{Align, MARKED, Role, Table, print_line, share, share_cells};
 
 /// Details go before names are cut to less.
@@ -146,9 +146,10 @@ fn columns<'a>(report: &Report<'a>) -> Vec<Column<'a>> {
     }
     if has_float {
         let intensity = move |work: &Work| {
-            let is_bounded = bound(Number::Intensity, &work.operations.sum);
-            work.intensity(&of.design)
-                .map_or(String::new(), |(intensity, _)| format!("{is_bounded}{}", ratio(intensity)))
+            let shown = |(intensity, interval)| {
+                bound(Number::Intensity, &work.operations.sum).to_owned() + &uncertain_ratio(intensity, interval)
+            };
+            work.intensity(&of.design).map_or(String::new(), shown)
         };
         add("FLOP/byte", 8, Box::new(intensity));
     }

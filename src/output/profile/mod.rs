@@ -16,7 +16,7 @@ mod summary;
 
 pub use bolt::bolt;
 pub use bolt_preagg::bolt_preagg;
-pub use callgrind::callgrind;
+pub use callgrind::{InclusiveCosts, callgrind};
 pub use contexts::{Contexts, firefox, flamegraph, folded, speedscope};
 pub use gcov::{GcovVersion, gcov};
 pub use llvm_extbin::llvm_extbin;

@@ -1,8 +1,8 @@
 //! Who calls whom, and what it costs.
 //!
 //! A call is a taken branch of a call instruction, or a jump from one function to the start of another. What a function and all that it
-//! calls cost is shared out to its callers by their numbers of calls, as gprof does: branch records do not say which call cost how much.
-//! Functions that call each other in a cycle are one.
+//! calls cost is shared out to its callers by what it executed when each had called it, as far as calling contexts show it; and to the calls of
+//! one caller, and where no context shows any caller, by the numbers of calls, as gprof does. Functions that call each other in a cycle are one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,6 +12,9 @@ use analyzer::flow::{ExecutedModule, Flow};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
+
+use super::inclusive::InclusiveCosts;
+use super::{name_of, unread_name};
 
 /// Calls by where they come from.
 pub struct CallGraph {
@@ -41,7 +44,12 @@ type Site = (usize, Svma);
 
 impl CallGraph {
     /// `costs`: of each module what each function cost by itself.
-    pub fn of(flow: &Flow, modules: &[ExecutedModule<'_>], costs: &[BTreeMap<Option<FunctionId>, f64>]) -> Self {
+    pub fn of(
+        flow: &Flow,
+        modules: &[ExecutedModule<'_>],
+        costs: &[BTreeMap<Option<FunctionId>, f64>],
+        inclusive: Option<&InclusiveCosts>,
+    ) -> Self {
         let places: HashMap<usize, usize> =
             modules.iter().enumerate().map(|(place, module)| (module.index, place)).collect();
         let mut found: BTreeMap<(Site, Site), (Function, Function, f64)> = BTreeMap::new();
@@ -71,10 +79,10 @@ impl CallGraph {
             }
         }
         let all: Vec<(Function, Function, f64)> = found.values().copied().collect();
-        let cost_of_call = costs_of_calls(&all, costs);
+        let weights = weights(&all, modules, inclusive);
+        let costs = costs_of_calls(&all, &weights, costs);
         let mut calls: HashMap<Site, Vec<Callee>> = HashMap::new();
-        for ((from, (_, at)), (caller, callee, count)) in found {
-            let cost = count * cost_of_call(caller, callee);
+        for (((from, (_, at)), (_, callee, count)), cost) in found.into_iter().zip(costs) {
             let (module, function) = callee;
             calls.entry(from).or_default().push(Callee { module, function, at, count, cost });
         }
@@ -87,21 +95,54 @@ impl CallGraph {
     }
 }
 
-/// What one call of a function by another costs; nothing within a cycle.
+/// How much each of these calls counts beside others of the same function: by what contexts show, and by numbers of calls. Both are 0 where there
+/// is nothing.
+fn weights(
+    calls: &[(Function, Function, f64)],
+    modules: &[ExecutedModule<'_>],
+    inclusive: Option<&InclusiveCosts>,
+) -> Vec<f64> {
+    let Some(inclusive) = inclusive else { return vec![0.0; calls.len()] };
+    let mut known: HashMap<Function, Option<usize>> = HashMap::new();
+    let mut index = |function: Function| {
+        *known.entry(function).or_insert_with(|| {
+            let module = &modules[function.0];
+            let path = &module.of.module.path;
+            match (&module.code, function.1) {
+                (Ok(executed), Some(id)) => inclusive.function(path, &name_of(executed, id)),
+                _ => inclusive.function(path, &unread_name(path)),
+            }
+        })
+    };
+    let mut counts: HashMap<(Function, Function), f64> = HashMap::new();
+    for (caller, callee, count) in calls {
+        *counts.entry((*caller, *callee)).or_default() += count;
+    }
+    let weight = |&(caller, callee, count): &(Function, Function, f64)| {
+        let of_pair =
+            index(caller).zip(index(callee)).map_or(0.0, |(caller, callee)| inclusive.of_pair(caller, callee));
+        let all = counts.get(&(caller, callee)).copied().unwrap_or_default();
+        if all > 0.0 { of_pair * count / all } else { 0.0 }
+    };
+    calls.iter().map(weight).collect()
+}
+
+/// What these calls cost, in their order; nothing within a cycle.
 fn costs_of_calls(
     calls: &[(Function, Function, f64)],
+    weights: &[f64],
     costs: &[BTreeMap<Option<FunctionId>, f64>],
-) -> impl Fn(Function, Function) -> f64 + use<> {
-    let mut graph: DiGraph<f64, f64> = DiGraph::new();
+) -> Vec<f64> {
+    let mut graph: DiGraph<f64, usize> = DiGraph::new();
     let mut nodes: BTreeMap<Function, NodeIndex> = BTreeMap::new();
     for (place, functions) in costs.iter().enumerate() {
         for (&function, &cost) in functions {
             nodes.insert((place, function), graph.add_node(cost));
         }
     }
-    for &(caller, callee, count) in calls {
+    for (index, &(caller, callee, _)) in calls.iter().enumerate() {
         let [from, to] = [caller, callee].map(|function| *nodes.entry(function).or_insert_with(|| graph.add_node(0.0)));
-        graph.add_edge(from, to, count);
+        graph.add_edge(from, to, index);
     }
     // Callees come before their callers.
     let cycles = kosaraju_scc(&graph);
@@ -109,26 +150,36 @@ fn costs_of_calls(
     for (index, cycle) in cycles.iter().enumerate() {
         cycle.iter().for_each(|node| cycle_of[node.index()] = index);
     }
-    let mut called = vec![0.0; cycles.len()];
-    for edge in graph.edge_indices() {
-        let (from, to) = graph.edge_endpoints(edge).unwrap_or_default();
-        if cycle_of[from.index()] != cycle_of[to.index()] {
-            called[cycle_of[to.index()]] += graph[edge];
+    // By cycle: the sums of what its calls from outside weigh, by contexts and by numbers.
+    let mut weight_in = vec![(0.0, 0.0); cycles.len()];
+    let mut called_cycle = vec![None; calls.len()];
+    for edge in graph.edge_references() {
+        let [from, to] = [edge.source(), edge.target()].map(|node| cycle_of[node.index()]);
+        if from != to {
+            let call = *edge.weight();
+            called_cycle[call] = Some(to);
+            weight_in[to].0 += weights[call];
+            weight_in[to].1 += calls[call].2;
         }
     }
-    let mut per_call = vec![0.0; cycles.len()];
+    let part = |call: usize| {
+        let (by_contexts, by_number) = called_cycle[call].map_or((0.0, 0.0), |cycle: usize| weight_in[cycle]);
+        let (of_call, of_all) =
+            if by_contexts > 0.0 { (weights[call], by_contexts) } else { (calls[call].2, by_number) };
+        if of_all > 0.0 { of_call / of_all } else { 0.0 }
+    };
+    let mut costs_of_cycles = vec![0.0; cycles.len()];
+    let cost_of = |call: usize, costs_of_cycles: &[f64]| {
+        called_cycle[call].map_or(0.0, |cycle: usize| costs_of_cycles[cycle] * part(call))
+    };
     for (index, cycle) in cycles.iter().enumerate() {
-        let mut cost: f64 = cycle.iter().map(|node| graph[*node]).sum();
-        for edge in cycle.iter().flat_map(|node| graph.edges(*node)) {
-            let callee = cycle_of[edge.target().index()];
-            if callee != index {
-                cost += edge.weight() * per_call[callee];
-            }
-        }
-        per_call[index] = if called[index] > 0.0 { cost / called[index] } else { 0.0 };
+        let own: f64 = cycle.iter().map(|node| graph[*node]).sum();
+        let called: f64 = cycle
+            .iter()
+            .flat_map(|node| graph.edges(*node))
+            .map(|edge| cost_of(*edge.weight(), &costs_of_cycles))
+            .sum();
+        costs_of_cycles[index] = own + called;
     }
-    move |caller, callee| {
-        let [from, to] = [caller, callee].map(|function| nodes.get(&function).map(|node| cycle_of[node.index()]));
-        if from == to { 0.0 } else { to.map_or(0.0, |to| per_call[to]) }
-    }
+    (0..calls.len()).map(|call| cost_of(call, &costs_of_cycles)).collect()
 }

@@ -18,6 +18,7 @@
 //! (Valgrind manual, "Callgrind format specification".)
 
 mod calls;
+mod inclusive;
 mod names;
 
 use std::collections::BTreeMap;
@@ -29,24 +30,30 @@ use analyzer::address::Svma;
 use analyzer::code::{FunctionId, demangle};
 use analyzer::flow::{AnalysedFlow, ExecutedCode, ExecutedModule, executed_modules, whole};
 use calls::{CallGraph, Callee};
+pub use inclusive::InclusiveCosts;
 use names::Names;
 
-/// Writes the profile; `threads` read the debug information. Returns what is not in it, in sentences.
+/// Writes the profile; `threads` read the debug information. `inclusive`: what functions executed by who called them, where that is known. Returns
+/// what is not in it, in sentences.
 pub fn callgrind(
     flow: &AnalysedFlow,
-    search: &BinarySearch,
-    threads: usize,
+    inclusive: Option<&InclusiveCosts>,
+    (search, threads): (&BinarySearch, usize),
     out: &mut dyn Write,
 ) -> io::Result<Vec<String>> {
     let modules: Vec<ExecutedModule<'_>> = executed_modules(flow, search, threads).collect();
     let costs: Vec<BTreeMap<Option<FunctionId>, f64>> = modules.iter().map(self_costs).collect();
-    let graph = CallGraph::of(flow.flow(), &modules, &costs);
+    let graph = CallGraph::of(flow.flow(), &modules, &costs, inclusive);
     let total: f64 = costs.iter().flat_map(BTreeMap::values).sum();
     writeln!(out, "# callgrind format")?;
     writeln!(out, "version: 1")?;
     writeln!(out, "creator: hbbp-{}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "desc: Counts: {}", if flow.flow().executions { "estimated executions" } else { "relative" })?;
-    writeln!(out, "desc: Calls: costs are shared out as if every call of a function cost the same")?;
+    let shared = match inclusive {
+        Some(_) => "between its callers as branch records show them",
+        None => "as if every call of a function cost the same",
+    };
+    writeln!(out, "desc: Calls: costs are shared out {shared}")?;
     writeln!(out, "positions: instr line")?;
     writeln!(out, "events: {}", if flow.counts_executions() || flow.flow().executions { "Ir" } else { "Time" })?;
     writeln!(out, "summary: {total}")?;
