@@ -21,7 +21,7 @@ struct Cli {
 /// Calls `look` with a browser as `hbbp tui` makes it, on a screen of 100 columns and 30 lines.
 fn with_browser(words: &[&str], look: impl FnOnce(&mut Browser<'_>)) {
     let args = Cli::parse_from(["tui"].iter().chain(words)).args;
-    let taxonomies = with_files(&args.pivot.taxonomies).unwrap();
+    let taxonomies = args.pivot.kept.taxonomies().unwrap();
     let query = query::<Args>(READER.name, &args.pivot, &taxonomies, 1);
     let input = args.input.begin(&READER, None).unwrap();
     let browsed = browse(&args, (query, taxonomies), &input, |browser| {
