@@ -716,10 +716,7 @@ fn callgrind_gets_what_functions_cost_when_each_caller_called_them() {
     let recording = folder.path().join("unequal.data");
     std::fs::write(&recording, recorder.finish(&Features::default())).unwrap();
     let text = export("callgrind", &recording, &[]);
-    assert!(
-        text.contains("desc: Calls: costs are shared out between its callers as branch records show them"),
-        "{text}"
-    );
+    assert!(text.contains("desc: Calls: costs are shared out as branch records show them"), "{text}");
     let costs: Vec<(&str, f64)> = text
         .lines()
         .zip(text.lines().skip(1))

@@ -50,7 +50,7 @@ pub fn callgrind(
     writeln!(out, "creator: hbbp-{}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "desc: Counts: {}", if flow.flow().executions { "estimated executions" } else { "relative" })?;
     let shared = match inclusive {
-        Some(_) => "between its callers as branch records show them",
+        Some(_) => "as branch records show them",
         None => "as if every call of a function cost the same",
     };
     writeln!(out, "desc: Calls: costs are shared out {shared}")?;
