@@ -64,7 +64,7 @@ pub fn sde_mix(
     writeln!(out, "#\n# EMIT_TOP_BLOCK_STATS FOR TID 0 OS-TID 0 EMIT #1\n#")?;
     let (mut totals, mut before) = (Totals::default(), 0);
     for (number, of) in ran.iter().enumerate() {
-        before += of.executed;
+        before = u64::saturating_add(before, of.executed);
         block(
             &modules[of.module],
             (number, of),
