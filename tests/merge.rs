@@ -22,7 +22,7 @@ struct Setup {
 
 impl Setup {
     fn new() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = TempDir::new().unwrap();
         let binary = program(folder.path(), "four", &["-Wl,--build-id=0x0123456789abcdef"])?;
         Some(Setup { folder, binary })
     }
@@ -190,7 +190,7 @@ fn inputs_are_taken_for_what_they_are() {
 
 #[test]
 fn a_flow_that_cannot_be_is_told() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = TempDir::new().unwrap();
     let file = folder.path().join("flow");
     let check = |modules: &str, expected: &str| {
         let text = format!(
@@ -367,7 +367,7 @@ fn fewer_instructions_are_told_where_they_are_known() {
 /// Without a build id nothing but the code itself tells another build at the same path.
 #[test]
 fn code_that_does_not_fit_what_ran_is_told() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = TempDir::new().unwrap();
     let Some(binary) = program(folder.path(), "four", &["-Wl,--build-id=none"]) else { return };
     let setup = Setup { folder, binary };
     let merged = setup.merge("merged", &[&setup.record("around", &setup.binary, &[&AROUND])]);
@@ -429,7 +429,7 @@ fn code_without_branches_beside_code_with_branches_is_told() {
 fn a_recording_and_what_it_was_merged_to_are_the_same() {
     let bursts = [Fixture::bursts("objects")];
     for fixture in Fixture::all_stacks().into_iter().chain(bursts) {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = TempDir::new().unwrap();
         let (recording, merged) = (fixture.recording.to_str().unwrap(), folder.path().join("merged"));
         let merged = merged.to_str().unwrap();
         let binary = fixture.binary_option();
@@ -497,4 +497,73 @@ fn mixes_are_compared_by_keys() {
     assert!((sum - 1.0).abs() < 1e-9, "{filtered}");
     let refused = support::run(&["diff", &before_input[1], &after_input[1], "--filter", "isa=avx"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--rows"), "{refused:?}");
+}
+
+/// The exact counts of a fixture, as they would be if a function went around its blocks that many times as often.
+fn changed(truth: &Path, function: &str, times: f64, folder: &Path) -> PathBuf {
+    let mut document: Value = serde_json::from_str(&std::fs::read_to_string(truth).unwrap()).unwrap();
+    let blocks = document["blocks"].as_array_mut().unwrap();
+    let mut of_function = blocks.iter_mut().filter(|block| block["function"] == function).peekable();
+    assert!(of_function.peek().is_some(), "{function}");
+    for block in of_function {
+        block["count"] = ((block["count"].as_f64().unwrap() * times).round() as u64).into();
+    }
+    let path = folder.join(format!("{function}.{times}.json"));
+    std::fs::write(&path, document.to_string()).unwrap();
+    path
+}
+
+#[test]
+fn changes_past_a_limit_fail() {
+    let folder = TempDir::new().unwrap();
+    let fixture = Fixture::bursts("compress");
+    let (truth, [_, file, option, binary]) = (fixture.truth(), fixture.input());
+    let largest: Value = serde_json::from_str(&stdout(&[
+        "mix",
+        truth.to_str().unwrap(),
+        &option,
+        &binary,
+        "--rows",
+        "function",
+        "--format",
+        "json",
+    ]))
+    .unwrap();
+    let (hot, share) =
+        (largest["rows"][0]["function"].as_str().unwrap(), largest["rows"][0]["share"].as_f64().unwrap());
+    let more = changed(&truth, hot, 1.04, folder.path());
+    let (truth, more) = (truth.to_str().unwrap(), more.to_str().unwrap());
+    let diff = |before: &str, after: &str, limits: &[&str]| {
+        let options = limits.iter().flat_map(|limit| ["--fail-if", limit]);
+        let arguments: Vec<&str> =
+            ["diff", before, after, &option, &binary, "--format", "json"].into_iter().chain(options).collect();
+        let output = support::run(&arguments);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or(Value::Null), errors)
+    };
+    let of_function = format!("instructions:{hot}>+3%");
+    let (status, document, errors) = diff(truth, more, &["instructions>+10%", &of_function]);
+    assert_eq!(status, Some(3), "{errors}");
+    let limits = &document["limits"];
+    assert_eq!((&limits[0]["broken"], &limits[1]["broken"]), (&false.into(), &true.into()), "{limits}");
+    let near = |value: &Value, expected: f64| (value.as_f64().unwrap() - expected).abs() < 1e-4;
+    assert!(near(&limits[0]["change"], 0.04 * share) && near(&limits[1]["change"], 0.04), "{limits} {share}");
+    assert_eq!(limits[1]["change_error"], 0.0);
+    assert!(errors.contains("1 of 2 limits of --fail-if broken"), "{errors}");
+    assert_eq!(diff(more, truth, &["instructions>+0%", &of_function]).0, Some(0));
+    assert_eq!(diff(more, truth, &["instructions<-0.01%"]).0, Some(3));
+    // A recording has chance: of the same program no limit is broken, and what it cannot tell is said.
+    let share_of = format!("share:{hot}>+0.5%");
+    let (status, document, errors) = diff(truth, &file, &[&share_of]);
+    assert!(document["limits"][0]["change_error"].as_f64().unwrap() > 0.0, "{document}");
+    assert_eq!(status, Some(0), "{errors}");
+    let (status, _, errors) = diff(&file, &file, &["instructions>+2%"]);
+    assert!(status == Some(1) && errors.contains("whether it took fewer instructions is not known"), "{errors}");
+    let (status, _, errors) = diff(&file, &file, &[&of_function]);
+    assert!(status == Some(1) && errors.contains(&format!("'share:{hot}' asks for its share")), "{errors}");
+    // What is not there, and what is no limit.
+    let (status, _, errors) = diff(truth, truth, &[&format!("share:{hot}x>+1%")]);
+    assert!(status == Some(1) && errors.contains("did you mean") && errors.contains(hot), "{errors}");
+    let (status, _, errors) = diff(truth, truth, &["time>+2%"]);
+    assert!(status == Some(2) && errors.contains("expected instructions>+2%"), "{errors}");
 }

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod limit;
 mod pivot;
 pub(super) mod table;
 mod work;
@@ -22,6 +23,7 @@ use crate::input::{AnalysisArgs, Asked, Reader, Reads, is_recording};
 use crate::output::profile::sampled_only;
 use crate::output::{Colours, Format, Layout, OutputArgs, write_to};
 use crate::usage::wrong_usage;
+use limit::Limit;
 use pivot::Pivot;
 
 /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
@@ -51,12 +53,20 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
+    /// Exit with status 3 if this has changed by more, whatever chance did: instructions>+2%, instructions:FUNCTION>+2%, or
+    /// share:FUNCTION>+1% (points); `<-2%` for what must not become less
+    #[arg(long, value_name = "LIMIT")]
+    fail_if: Vec<Limit>,
+
     #[command(flatten)]
     analysis: AnalysisArgs,
 
     #[command(flatten)]
     output: OutputArgs,
 }
+
+/// What the process exits with where a limit is broken.
+const BROKEN: u8 = 3;
 
 const READER: Reader = Reader { name: "hbbp diff", reads: Reads::Flows, records: false };
 
@@ -70,6 +80,7 @@ Examples:
   hbbp diff run.data gzip.truth.json --top 5      an estimate and exact counts
   hbbp diff old.data new.data --rows isa,packing  what became packed?
   hbbp diff old.data new.data --rows mnemonic --filter 'function=matmul*'
+  hbbp diff old.truth.json new.truth.json --fail-if 'instructions>+2%'
   hbbp diff before.flow after.flow --format json";
 
 /// All that the printed differences are made from.
@@ -82,6 +93,8 @@ pub(super) struct Report<'a> {
     pub sides: [&'a Side; 2],
     /// The comparison by keys, if there are any.
     pub pivot: Option<&'a Pivot>,
+    /// What is known of the limits.
+    pub limits: Vec<limit::Kept>,
     /// Rows of each list.
     pub top: usize,
     pub layout: Layout,
@@ -102,13 +115,17 @@ pub(super) struct Noise {
 impl Report<'_> {
     /// How far the change of a function is from none.
     pub fn of_function(&self, of: &Moved<FunctionName>) -> Noise {
-        let name = &of.what;
-        let modules = modules(&name.module);
-        let rows = [0, 1].map(|side| {
-            let of = |function| RowName::Function(modules[side].clone(), function);
-            self.names_of_function(name, side).into_iter().map(of).collect::<Vec<_>>()
-        });
+        let rows = self.rows_of_function(&of.what);
         self.noise(of, [&rows[0], &rows[1]], self.comparison.functions.len())
+    }
+
+    /// The rows of each side that are a function.
+    fn rows_of_function(&self, name: &FunctionName) -> [Vec<RowName>; 2] {
+        let modules = modules(&name.module);
+        [0, 1].map(|side| {
+            let of = |function| RowName::Function(modules[side].clone(), function);
+            self.names_of_function(name, side).into_iter().map(of).collect()
+        })
     }
 
     /// What a function is called on a side: it may be several there that were added up. `None` is code that was not read.
@@ -204,7 +221,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             bail!("{}: nothing was seen running", file.display());
         }
     }
-    let report = Report {
+    let mut report = Report {
+        limits: Vec::new(),
         files: [&args.before, &args.after].map(|file| file.display().to_string()),
         executions: [before.flow().executions, after.flow().executions],
         comparison: &comparison,
@@ -214,10 +232,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         layout: args.output.layout(),
         colours: args.output.colours(),
     };
+    report.limits = args.fail_if.iter().map(|limit| limit.look(&report)).collect::<anyhow::Result<_>>()?;
     write_to(args.output.file.as_deref(), |out| match args.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if limit::say(&report.limits) > 0 { ExitCode::from(BROKEN) } else { ExitCode::SUCCESS })
 }

@@ -149,6 +149,7 @@ fn difference(args: &Args, analyses: [&Analysis; 2], recorded: [&Recorded<'_>; 2
         comparison: &comparison,
         sides: [&sides[0], &sides[1]],
         pivot: None,
+        limits: Vec::new(),
         top: usize::MAX,
         layout: Layout::Text,
         colours: Colours::NONE,

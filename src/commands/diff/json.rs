@@ -5,6 +5,7 @@ use std::io::Write;
 use analyzer::flow::Moved;
 use serde_json::{Value, json};
 
+use super::limit::Kept;
 use super::work::Work;
 use super::{Noise, Report};
 
@@ -52,6 +53,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
             "lines": comparison.line_overlap,
         },
         "work": work(report),
+        "limits": report.limits.iter().map(Kept::json).collect::<Vec<_>>(),
         "degraded": comparison.notes,
         "functions": functions.collect::<Vec<_>>(),
         "blocks": blocks.collect::<Vec<_>>(),
