@@ -18,7 +18,7 @@ mod usage;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(name = "hbbp", version, about, after_help = EXAMPLES, max_term_width = 100)]
@@ -87,6 +87,8 @@ enum Command {
     Doctor(commands::doctor::Args),
     /// Measure how far away data is on this machine, for recordings to come
     Calibrate(commands::calibrate::Args),
+    /// Write manual pages, or completions for a shell
+    Generate(commands::generate::Args),
 }
 
 fn main() -> ExitCode {
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         Command::Validate(args) => commands::validate::run(&args),
         Command::Doctor(args) => commands::doctor::run(args),
         Command::Calibrate(args) => commands::calibrate::run(&args),
+        Command::Generate(args) => commands::generate::run(&args, Cli::command()),
     };
     result.unwrap_or_else(|error| {
         complain(&error);

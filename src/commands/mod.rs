@@ -8,6 +8,7 @@ pub mod control;
 pub mod diff;
 pub mod doctor;
 pub mod export;
+pub mod generate;
 #[cfg(feature = "training")]
 pub mod label;
 pub mod merge;
