@@ -26,7 +26,7 @@ fn page(command: &Command, name: &str) -> io::Result<Vec<u8>> {
     man.render_title(&mut out)?;
     man.render_name_section(&mut out)?;
     let usage = command.clone().render_usage().to_string();
-    verbatim(&format!("Synopsis:\n{}", usage.trim_start_matches("Usage: "))).to_writer(&mut out)?;
+    verbatim(&format!("Synopsis:\n  {}", usage.trim_start_matches("Usage: "))).to_writer(&mut out)?;
     man.render_description_section(&mut out)?;
     man.render_options_section(&mut out)?;
     if command.get_subcommands().next().is_some() {
@@ -41,7 +41,8 @@ fn page(command: &Command, name: &str) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// What follows the options in `--help`, line by line as it is there: sections begin with a line that ends in a colon at the margin.
+/// What follows the options in `--help`, line by line as it is there: sections begin with a line that ends in a colon at the margin, and
+/// have indented lines.
 fn verbatim(help: &str) -> Roff {
     let mut roff = Roff::new();
     let mut is_open = false;
@@ -52,9 +53,12 @@ fn verbatim(help: &str) -> Roff {
                 roff.control("fi", []);
             }
             roff.control("SH", [title.to_uppercase().as_str()]).control("nf", []);
-        } else if is_open {
+        } else if is_open && (line.is_empty() || line.starts_with(' ')) {
             roff.text([roman(line)]);
         } else if !line.is_empty() {
+            if std::mem::take(&mut is_open) {
+                roff.control("fi", []);
+            }
             roff.control("PP", []).text([roman(line)]);
         }
     }
