@@ -14,7 +14,7 @@ const JOBS: [(&str, &[&str]); 6] = [
     ("Compare", &["diff", "merge"]),
     ("Profiles for compilers and tools", &["export"]),
     ("Truth and models", &["truth", "validate", "label", "train", "model"]),
-    ("This machine", &["doctor", "calibrate"]),
+    ("This machine", &["doctor", "calibrate", "generate"]),
 ];
 
 /// Columns of the names.

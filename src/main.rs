@@ -88,6 +88,8 @@ enum Command {
     Doctor(commands::doctor::Args),
     /// Measure how far away data is on this machine, for recordings to come
     Calibrate(commands::calibrate::Args),
+    /// Write manual pages, or completions for a shell
+    Generate(commands::generate::Args),
 }
 
 fn main() -> ExitCode {
@@ -117,6 +119,7 @@ fn main() -> ExitCode {
         Command::Validate(args) => commands::validate::run(&args),
         Command::Doctor(args) => commands::doctor::run(args),
         Command::Calibrate(args) => commands::calibrate::run(&args),
+        Command::Generate(args) => commands::generate::run(&args, Cli::command()),
     };
     result.unwrap_or_else(|error| {
         complain(&error);

@@ -33,3 +33,10 @@ fn json_has_its_fixed_shape() {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
     assert!(cpuinfo.contains(report["cpu"]["vendor"].as_str().unwrap()));
 }
+
+#[test]
+fn a_bug_report_has_the_version_and_all_that_doctor_says() {
+    let report = doctor(&["--report"]);
+    assert!(report.starts_with(&format!("`hbbp` {}, ", env!("CARGO_PKG_VERSION"))), "{report}");
+    assert!(report.contains(&format!("\n\n```\n{}```\n", doctor(&[]))), "{report}");
+}

@@ -19,12 +19,17 @@ pub struct Args {
     /// Text, or JSON (`hbbp-doctor/1`)
     #[arg(long, value_enum, default_value_t = TextFormat::Text)]
     format: TextFormat,
+
+    /// Print what to paste into a bug report: the same with the version, in Markdown
+    #[arg(long, conflicts_with = "format")]
+    report: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   hbbp doctor                                 what would be recorded here, and what would give more
-  hbbp doctor --format json > machine.json    the same for scripts";
+  hbbp doctor --format json > machine.json    the same for scripts
+  hbbp doctor --report                        the same for a bug report";
 
 const CALIBRATE: &str = "hbbp calibrate: two seconds that tell what data far away costs here. Bursts that a clock starts are weighed by it.";
 
@@ -36,10 +41,27 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         report.advice.push(CALIBRATE.to_owned());
     }
     write_to(None, |out| match args.format {
+        TextFormat::Text if args.report => Ok(write!(out, "{}", for_a_bug_report(&text(&report)))?),
         TextFormat::Text => Ok(write!(out, "{}", text(&report))?),
         TextFormat::Json => Ok(writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?),
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A text of lines, as Markdown, with what made it. Nothing in it names the machine or its user.
+fn for_a_bug_report(text: &str) -> String {
+    let linked = if cfg!(target_feature = "crt-static") { "static" } else { "dynamic" };
+    format!("`hbbp` {}, {} build, linked {linked}\n\n```\n{text}```\n", env!("CARGO_PKG_VERSION"), build())
+}
+
+/// Which of the features that can be left out it was built with.
+fn build() -> &'static str {
+    match (cfg!(feature = "training"), cfg!(feature = "simulated-pmu")) {
+        (true, true) => "whole",
+        (true, false) => "training",
+        (false, true) => "simulated-pmu",
+        (false, false) => "lean",
+    }
 }
 
 /// The report in lines of at most 80 columns.
