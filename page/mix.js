@@ -5,6 +5,8 @@ import { commandOf, plural } from './text.js';
 import { element, fill, select, withNumber } from './element.js';
 import { grouped } from './grouped.js';
 import { filtersOf, pivot } from './pivot.js';
+import { keepingFocus } from './focus.js';
+import { CHANGE_TITLES, changeCells, chartOfBoth, classOf, pivotOfBoth, signed } from './compared.js';
 import { chart } from './chart.js';
 
 /** Rows that are there at first, and that a click adds; columns, of which the last are one. */
@@ -26,11 +28,16 @@ export const PRESETS = [
 
 const SHOWN = [['share', 'share of what is shown'], ['row', 'share of the row'], ['count', 'count']];
 
+/** What cells of two recordings show. */
+const SHOWN_OF_BOTH = [['change', 'change'], ['before', 'share before'], ['after', 'share after']];
+/** Bars of two recordings. */
+const BARS = 24;
+
 /** Fills the section; returns what chooses a preset. `showCode` is called with a function and the filters that its instructions pass. */
 export function showMix(section, recording, showCode) {
   const { facts } = recording;
   const keys = [...facts.keys.values()];
-  const state = { chart: 'category', rows: [], columns: [], filters: [], shown: 'share', most: ROWS, open: null };
+  const state = { chart: 'category', rows: [], columns: [], filters: [], shown: recording.before ? 'change' : 'share', most: ROWS, open: null };
   const parts = Object.fromEntries(['presets', 'chart', 'zones', 'status', 'table', 'cell'].map((name) => [name, element('div', { class: name })]));
   let drawn = null;
   const command = element('code', { class: 'command' });
@@ -44,7 +51,7 @@ export function showMix(section, recording, showCode) {
     parts.status,
     parts.table,
     parts.cell,
-    element('p', { class: 'dim' }, 'The same, with its ±: ', command),
+    element('p', { class: 'dim' }, recording.before ? 'The same of the second one, with its ±: ' : 'The same, with its ±: ', command),
   );
 
   function change(part) {
@@ -70,21 +77,25 @@ export function showMix(section, recording, showCode) {
   }
 
   function show() {
+    keepingFocus(section, showAll);
+  }
+
+  function showAll() {
     const query = {
       rows: state.rows.map((name) => facts.keys.get(name)),
       columns: state.columns.map((name) => facts.keys.get(name)),
       filters: state.filters,
     };
-    const result = pivot(facts, query);
+    const result = recording.before ? pivotOfBoth(recording, query) : pivot(facts, query);
     showPresets(parts.presets, state, preset);
     if (drawn !== state.chart) showChart(parts.chart, recording, state, change);
     drawn = state.chart;
     showZones(parts.zones, recording, state, { place, change, keys });
-    parts.status.textContent = `${plural(result.rows.length, 'row')}; ${brief(result.total)} instructions, `
-      + `${percent(recording.share(result.total))} of all`;
+    parts.status.textContent = `${plural(result.rows.length, 'row')}; ${recording.before ? partsOfBoth(recording, result) : partOfAll(recording, result)}`;
+    const make = recording.before ? tableOfBoth : table;
     fill(parts.table, result.rows.length === 0
       ? element('p', { class: 'empty', text: 'No executed instruction passes the filters.' })
-      : table(recording, query, result, state, { change, open }));
+      : make(recording, query, result, state, { change, open }));
     showCell(parts.cell, recording, query, state, showCode);
     fill(command, commandLine(recording, state));
   }
@@ -117,11 +128,20 @@ export function commandLine(recording, { rows, columns, filters }) {
   return commandOf('mix', recording.data.title, ...words);
 }
 
+function partOfAll(recording, { total }) {
+  return `${brief(total)} instructions, ${percent(recording.share(total))} of all`;
+}
+
+function partsOfBoth(recording, { totals }) {
+  return `${percent(recording.before.share(totals[0]))} of all before, ${percent(recording.share(totals[1]))} after`;
+}
+
 function showPresets(parent, state, choose) {
   const isShown = ({ rows, columns }) => String(rows) === String(state.rows) && String(columns) === String(state.columns);
   fill(parent, PRESETS.map((preset) => element('button', {
     class: 'preset',
     'data-preset': preset.id,
+    'data-focus': `preset ${preset.id}`,
     'aria-pressed': isShown(preset) ? 'true' : 'false',
     text: preset.text,
     onclick: () => choose(preset),
@@ -134,7 +154,7 @@ function showChart(parent, recording, state, change) {
   const key = recording.facts.keys.get(state.chart) ?? keys[0];
   if (!key) return;
   const choice = select(
-    { id: 'chart-key', onchange: () => change({ chart: choice.value }) },
+    { id: 'chart-key', 'data-focus': 'chart', onchange: () => change({ chart: choice.value }) },
     [...options(true), ...options(false)],
     key.name,
   );
@@ -143,7 +163,7 @@ function showChart(parent, recording, state, change) {
   fill(
     parent,
     element('div', { class: 'controls' }, element('label', { for: 'chart-key', text: 'Chart of' }), choice),
-    chart(recording, key, choose),
+    recording.before ? chartOfBoth(recording, key, recording.noiseOf, BARS, choose) : chart(recording, key, choose),
   );
 }
 
@@ -154,6 +174,7 @@ function showZones(parent, recording, state, { place, change, keys }) {
     const add = select({
       'aria-label': `Add to ${title.toLowerCase()}`,
       'data-add': name,
+      'data-focus': `add ${name}`,
       onchange: () => place(add.value, name),
     }, [['', 'add…'], ...unused.map((key) => [key.name, key.name])]);
     return element(
@@ -178,17 +199,18 @@ function showZones(parent, recording, state, { place, change, keys }) {
   const addFilter = select({
     'aria-label': 'Add a filter',
     'data-add': 'filters',
+    'data-focus': 'add filters',
     // It leaves out nothing yet.
     onchange: () => change({ filters: [...state.filters, { key: recording.facts.keys.get(addFilter.value), values: new Set(), keeps: false, isOpen: true }] }),
   }, [['', 'add…'], ...keys.map((key) => [key.name, key.name])]);
-  const shown = select({ id: 'shown', onchange: () => change({ shown: shown.value }) }, SHOWN, state.shown);
+  const shown = select({ id: 'shown', 'data-focus': 'shown', onchange: () => change({ shown: shown.value }) }, recording.before ? SHOWN_OF_BOTH : SHOWN, state.shown);
   fill(
     parent,
     zone('rows', 'Rows'),
     zone('columns', 'Columns'),
     element(
       'div',
-      { class: 'zone' },
+      { class: 'zone', 'data-zone': 'filters' },
       element('span', { class: 'zone-title', text: 'Filters' }),
       state.filters.map((one, at) => filterChip(one, (next) => change({ filters: replaced(state.filters, at, next) }))),
       addFilter,
@@ -196,7 +218,7 @@ function showZones(parent, recording, state, { place, change, keys }) {
     element(
       'div',
       { class: 'zone actions' },
-      element('button', { text: 'Swap rows and columns', 'data-swap': true, onclick: () => change({ rows: state.columns, columns: state.rows }) }),
+      element('button', { text: 'Swap rows and columns', 'data-swap': true, 'data-focus': 'swap', onclick: () => change({ rows: state.columns, columns: state.rows }) }),
       element('label', { for: 'shown', text: 'Cells:' }),
       shown,
     ),
@@ -219,7 +241,7 @@ function chip(name, zone, place) {
       ondragstart: (event) => event.dataTransfer.setData('text/plain', name),
     },
     name,
-    element('button', { 'aria-label': `Move ${name} to ${other}`, title: `to ${other}`, text: zone === 'rows' ? '→' : '←', onclick: () => place(name, other) }),
+    element('button', { 'data-focus': `move ${name}`, 'aria-label': `Move ${name} to ${other}`, title: `to ${other}`, text: zone === 'rows' ? '→' : '←', onclick: () => place(name, other) }),
     element('button', { 'aria-label': `Remove ${name}`, title: 'remove', text: '×', onclick: () => place(name, null) }),
   );
 }
@@ -235,7 +257,7 @@ function filterChip(one, replace) {
     element(
       'details',
       { open: one.isOpen === true, ontoggle: (event) => { one.isOpen = event.target.open; } },
-      element('summary', { text }),
+      element('summary', { 'data-focus': `filter ${one.key.name}`, text }),
       element('div', { class: 'values' }, valuesOf(one, replace)),
     ),
     element('button', { 'aria-label': `Remove the filter on ${one.key.name}`, title: 'remove', text: '×', onclick: () => replace(null) }),
@@ -247,12 +269,13 @@ function valuesOf(one, replace) {
     || (one.key.values[a] < one.key.values[b] ? -1 : 1));
   const isKept = (value) => one.values.has(value) === one.keeps;
   const list = element('div', { class: 'value-list' });
-  const search = element('input', { type: 'search', 'aria-label': `Search values of ${one.key.name}`, placeholder: 'search' });
+  const search = element('input', { type: 'search', 'aria-label': `Search values of ${one.key.name}`, placeholder: 'search', 'data-focus': `search ${one.key.name}` });
+  search.value = one.search ?? '';
   // The shorter way to say it: what is kept, or what is left out.
   const replaceBy = (kept) => {
     const left = new Set(order.filter((value) => !kept.has(value)));
     const keeps = kept.size <= left.size;
-    replace({ key: one.key, values: keeps ? kept : left, keeps, isOpen: true });
+    replace({ key: one.key, values: keeps ? kept : left, keeps, isOpen: true, search: search.value, scroll: list.scrollTop });
   };
   const show = () => {
     const text = search.value.toLowerCase();
@@ -260,6 +283,7 @@ function valuesOf(one, replace) {
     fill(list, found.map((value) => {
       const box = element('input', {
         type: 'checkbox',
+        'data-focus': `value ${one.key.name} ${value}`,
         checked: isKept(value),
         onchange: () => {
           const values = new Set(order.filter((other) => (other === value ? box.checked : isKept(other))));
@@ -271,10 +295,12 @@ function valuesOf(one, replace) {
   };
   search.addEventListener('input', show);
   show();
+  // When it is in the page.
+  requestAnimationFrame(() => { list.scrollTop = one.scroll ?? 0; });
   return [
     search,
-    element('button', { text: 'all', onclick: () => replaceBy(new Set(order)) }),
-    element('button', { text: 'none', onclick: () => replaceBy(new Set()) }),
+    element('button', { text: 'all', 'data-focus': `all ${one.key.name}`, onclick: () => replaceBy(new Set(order)) }),
+    element('button', { text: 'none', 'data-focus': `none ${one.key.name}`, onclick: () => replaceBy(new Set()) }),
     list,
   ];
 }
@@ -296,6 +322,7 @@ function table(recording, query, result, state, { change, open }) {
   const heat = (made, amount) => withNumber(made, '--heat', Math.sqrt(amount / result.rows[0].total));
   const cell = (row, column, amount) => heat(element('td', { class: 'number heat' }, amount > 0 && element('button', {
     class: 'cell',
+    'data-focus': `cell ${row.values} ${column?.values}`,
     text: value(amount, row),
     'aria-label': `${value(amount, row)}: functions`,
     onclick: () => open(row, column),
@@ -305,6 +332,7 @@ function table(recording, query, result, state, { change, open }) {
     const [share, error] = shareAndError(recording.share(row.total), errors.of(row.values[0]), errors.isLittle(row.values[0]));
     const made = heat(element('td', { class: 'number heat' }, element('button', {
       class: 'cell',
+      'data-focus': `cell ${row.values}`,
       text: share,
       'aria-label': `${share}: functions`,
       onclick: () => open(row, null),
@@ -339,6 +367,52 @@ function table(recording, query, result, state, { change, open }) {
       element('thead', {}, head),
       element('tbody', {}, rows.map(line)),
     )),
+    more > 0 && element('button', { text: `Show ${Math.min(more, 10 * ROWS)} of ${more} more rows`, onclick: () => change({ most: state.most + 10 * ROWS }) }),
+  ];
+}
+
+/** The pivot of two recordings: what a row was, is, and by how much that changed. */
+function tableOfBoth(recording, query, result, state, { change, open }) {
+  const columns = query.columns.length === 0 ? [] : result.columns.slice(0, COLUMNS);
+  const left = query.columns.length === 0 ? 0 : result.columns.length - columns.length;
+  const rows = result.rows.slice(0, state.most);
+  const texts = (keys, line) => line.values.map((value, place) => keys[place].values[value]);
+  // It is known of shares of all, by one key.
+  const hasNoise = query.rows.length === 1 && columns.length === 0 && query.filters.length === 0;
+  const noise = (row) => (hasNoise ? recording.noiseOf(query.rows[0].name, texts(query.rows, row)[0]) : undefined);
+  const text = ([before, after]) => (before === 0 && after === 0 ? '' : { change: signed(after - before), before: percent(before), after: percent(after) }[state.shown]);
+  const opened = (row, column, said) => {
+    const [, line] = row.sides;
+    const name = column ? `cell ${row.values} ${column.values}` : `cell ${row.values}`;
+    if (!line || (column && !column.sides[1])) return said;
+    return element('button', { class: 'cell', 'data-focus': name, text: said, 'aria-label': `${said}: functions`, onclick: () => open(line, column?.sides[1] ?? null) });
+  };
+  const line = (row) => element(
+    'tr',
+    { class: classOf(noise(row)) },
+    query.rows.length === 0 && element('th', { scope: 'row', text: 'all' }),
+    texts(query.rows, row).map((name, place) => element(place === 0 ? 'th' : 'td', { scope: place === 0 && 'row', class: 'name' }, element('span', { class: 'clamp', title: name, text: name }))),
+    changeCells(row.shares, noise(row), { after: element('td', { class: 'number' }, opened(row, null, percent(row.shares[1]))) }),
+    columns.map((column) => element('td', { class: 'number' }, opened(row, column, text(result.shares(row, column))))),
+  );
+  const more = result.rows.length - rows.length;
+  return [
+    element('p', { class: 'dim', text: 'Shares of what is shown, the largest change first. Changes of one key have their ±; dim ones are within it.' }),
+    element('div', { class: 'scroll' }, element(
+      'table',
+      { class: 'pivot both' },
+      element('caption', { class: 'hidden', text: 'Pivot of executed instructions before and after' }),
+      element('thead', {}, element(
+        'tr',
+        {},
+        query.rows.length === 0 && element('th', {}),
+        query.rows.map((key) => element('th', { scope: 'col', title: key.about, text: key.name })),
+        CHANGE_TITLES.map(([title, of]) => element('th', { scope: 'col', class: of, text: title })),
+        columns.map((column) => element('th', { scope: 'col', class: 'number', text: texts(query.columns, column).join(' · ') })),
+      )),
+      element('tbody', {}, rows.map(line)),
+    )),
+    left > 0 && element('p', { class: 'dim', text: `${plural(left, 'column')} more` }),
     more > 0 && element('button', { text: `Show ${Math.min(more, 10 * ROWS)} of ${more} more rows`, onclick: () => change({ most: state.most + 10 * ROWS }) }),
   ];
 }
@@ -379,7 +453,7 @@ function showCell(parent, recording, query, state, showCode) {
   };
   fill(
     parent,
-    element('h4', { text: `Functions of the cell${names.length > 0 ? `: ${names.join(', ')}` : ''}` }),
+    element('h4', { text: `Functions of the cell${recording.before ? ', after' : ''}${names.length > 0 ? `: ${names.join(', ')}` : ''}` }),
     element('p', { class: 'dim', text: 'A click shows the code, with these instructions marked.' }),
     element('div', { class: 'scroll' }, element(
       'table',

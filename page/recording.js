@@ -1,8 +1,10 @@
 // The data of the page, as its parts use it.
 
+import { addressAfter, addressOf } from './number.js';
 import { functionsKey, makeFacts } from './facts.js';
+import { alignKeys, makeNoise } from './compared.js';
 
-/** Functions with their code, blocks and loops; the facts of the mix. */
+/** Functions with their code, blocks and loops; the facts of the mix; and the recording before, if there is one. */
 export function makeRecording(data) {
   const little = new Set(data.functions.rest_on_little);
   const share = (executed) => (data.instructions > 0 ? executed / data.instructions : 0);
@@ -10,7 +12,7 @@ export function makeRecording(data) {
     index,
     name,
     module: data.modules[data.functions.module[index]],
-    start: data.functions.start[index],
+    start: addressOf(data.functions.start[index]),
     executed: data.functions.executed[index],
     share: share(data.functions.executed[index]),
     // Of code that was not read, it is not computed.
@@ -24,7 +26,11 @@ export function makeRecording(data) {
     of.calls = code.calls;
     of.code = makeCode(data, code, share);
   }
-  return { data, functions, share, facts: makeFacts(data), functionsKey: functionsKey(data), loops: allLoops(functions) };
+  const facts = makeFacts(data);
+  const before = data.before ? makeRecording(data.before) : null;
+  if (before) alignKeys(facts.keys, before.facts.keys);
+  const noiseOf = makeNoise(data.changes?.keys ?? []);
+  return { data, functions, share, facts, functionsKey: functionsKey(data), loops: allLoops(functions), before, noiseOf };
 }
 
 /** The function of a name in the address bar: its index. */
@@ -35,16 +41,18 @@ export function functionAt(recording, text) {
 function makeCode(data, code, share) {
   const blocks = code.blocks.map((block, index) => {
     const count = block.block === undefined ? null : data.blocks.count[block.block];
-    let address = block.start;
+    const start = addressOf(block.start);
+    let address = start;
     const kinds = block.block === undefined ? [] : data.blocks.kinds[block.block];
     const instructions = block.instructions.map((text, at) => {
       const made = { address, text: data.texts.text[text], kind: kinds[at] };
-      address += data.texts.length[text];
+      address = addressAfter(address, data.texts.length[text]);
       return made;
     });
     return {
       ...block,
-      branch: block.branch && { ...block.branch, note: data.texts.notes?.[block.branch.note] },
+      start,
+      branch: block.branch && { ...block.branch, target: addressOf(block.branch.target), note: data.texts.notes?.[block.branch.note] },
       index,
       end: address,
       instructions,
@@ -65,7 +73,7 @@ function makeCode(data, code, share) {
   const starts = new Set(blocks.map((block) => block.start));
   const hottest = blocks.filter((block) => block.share > 0).sort((one, other) => other.share - one.share);
   const hasBoth = ['ebs', 'lbr'].every((source) => blocks.some((block) => block[source] !== undefined));
-  return { blocks, starts, hottest, hasBoth, loops, hasLoops: code.loops !== null, gaps: code.not_readable ?? [], edges: code.edges ?? [] };
+  return { blocks, starts, hottest, hasBoth, loops, hasLoops: code.loops !== null, gaps: (code.not_readable ?? []).map((gap) => gap.map(addressOf)), edges: code.edges ?? [] };
 }
 
 /** The loops of all functions whose code is there, those with the most executed instructions first. */

@@ -8,9 +8,9 @@ mod work;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use analyzer::flow::Moved;
-use analyzer::flow::{BlockName, Comparison, FunctionName, InstructionKind, compare};
-use analyzer::uncertainty::{RowName, Side, change_error, width_of_many};
+use analyzer::flow::{AnalysedFlow, BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
+use analyzer::uncertainty::{RowName, Rows, Side, change_error, width_of_many};
+use analyzer::{Analysis, Origin};
 use anyhow::bail;
 
 use crate::input::{AnalysisArgs, Reader, Reads, is_recording};
@@ -70,6 +70,42 @@ pub(super) struct Report<'a> {
     pub colours: Colours,
 }
 
+/// Two analyses, compared: for what shows more of them than how they differ.
+pub(super) struct Compared {
+    comparison: Comparison,
+    /// What is known of the uncertainty of each.
+    pub sides: [Side; 2],
+    executions: [bool; 2],
+}
+
+impl Compared {
+    /// Of analyses with branches, before and after.
+    pub fn of(analyses: [&Analysis; 2], args: &AnalysisArgs) -> Self {
+        let nothing = AnalysedFlow::default();
+        let flows = analyses.map(|analysis| analysis.flow.as_ref().unwrap_or(&nothing));
+        let sides = analyses.map(|analysis| match analysis.origin {
+            Origin::Recording => Side::Sampled(Rows::of(analysis).into()),
+            Origin::Flow => Side::Unknown,
+            Origin::Exact => Side::Exact,
+        });
+        let executions = flows.map(|flow| flow.flow().executions);
+        Compared { comparison: compare(flows, &args.search(), args.threads()), sides, executions }
+    }
+
+    /// What is printed of it, with what the sides are called.
+    pub fn report(&self, files: [String; 2]) -> Report<'_> {
+        Report {
+            files,
+            executions: self.executions,
+            comparison: &self.comparison,
+            sides: [&self.sides[0], &self.sides[1]],
+            top: usize::MAX,
+            layout: Layout::Text,
+            colours: Colours::NONE,
+        }
+    }
+}
+
 /// How far a change is from none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Noise {
@@ -109,6 +145,12 @@ impl Report<'_> {
     fn of_kind(&self, of: &Moved<InstructionKind>) -> Noise {
         let row = [RowName::Kind(of.what.isa.into(), of.what.packing.into())];
         self.noise(of, [&row, &row], self.comparison.mix.len())
+    }
+
+    /// How far the change of a value of an attribute of instructions is from none, one of so many values.
+    pub fn of_value(&self, key: &str, of: &Moved<&str>, values: usize) -> Noise {
+        let row = [RowName::Value(key.to_owned(), of.what.to_owned())];
+        self.noise(of, [&row, &row], values)
     }
 
     fn noise<N>(&self, of: &Moved<N>, names: [&[RowName]; 2], rows: usize) -> Noise {

@@ -42,7 +42,9 @@ pub struct AttributeValue {
     pub text: String,
     /// Executed instructions that have it.
     pub count: f64,
-    /// How uncertain that is.
+    /// What that would be in the replicates.
+    pub sampled: Sampled,
+    /// How uncertain it is.
     pub uncertainty: Uncertainty,
 }
 
@@ -137,6 +139,7 @@ impl Kinds {
                 count: analysis.design.interval(count, &sampled),
                 share: analysis.design.share((count, &sampled), (whole.0, &whole.1)),
             },
+            sampled,
         });
         let values = values.collect();
         Attribute { key, values, of_kinds }

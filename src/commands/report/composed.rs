@@ -8,6 +8,7 @@ use analyzer::annotate::Ranked;
 use analyzer::mix::{Attribute, Composition, Dimension, Key, Taxonomies, UNREADABLE};
 use serde::Serialize;
 
+use super::address::Address;
 use super::short::Short;
 
 /// A key that rows and columns can have.
@@ -41,7 +42,7 @@ pub struct Functions {
     name: Vec<String>,
     module: Vec<usize>,
     /// Address of the symbol; null where the code was not read.
-    start: Vec<Option<Svma>>,
+    start: Vec<Option<Address>>,
     executed: Vec<Short>,
     share_error: Vec<Option<Short>>,
     rest_on_little: Vec<usize>,
@@ -51,7 +52,7 @@ pub struct Functions {
 #[derive(Default, Serialize)]
 pub struct Blocks {
     function: Vec<usize>,
-    start: Vec<Svma>,
+    start: Vec<Address>,
     /// Executions; of code that was not read, executed instructions.
     count: Vec<Short>,
     chosen: Vec<&'static str>,
@@ -61,6 +62,8 @@ pub struct Blocks {
 
 /// All of it.
 pub struct Composed {
+    /// The attributes that are among the keys.
+    pub attributes: Vec<Attribute>,
     pub keys: Vec<KeyData>,
     pub functions: Functions,
     pub blocks: Blocks,
@@ -78,12 +81,14 @@ impl Composed {
         let mut composition = Composition::of(analysis, attributes);
         let of_blocks = [Dimension::Function, Dimension::Module, Dimension::BlockLength, Dimension::Chosen];
         let mut composed = Composed {
+            attributes: Vec::new(),
             keys: of_blocks.into_iter().map(of_block).chain(composition.attributes.iter().map(of_attribute)).collect(),
             functions: Functions::default(),
             blocks: Blocks::default(),
             by_symbol: HashMap::new(),
             by_start: HashMap::new(),
         };
+        composed.attributes = std::mem::take(&mut composition.attributes);
         for of in ranked {
             let index = composed.functions.add(of.name.clone(), of.module, Some(of.symbol), of.executed);
             composed.functions.share_error.push(of.share_interval.half_width.map(Short));
@@ -110,7 +115,7 @@ impl Composed {
             let times = if module.is_read() { 1.0 } else { block.size.instructions };
             self.by_start.insert((index, block.start), self.blocks.start.len());
             self.blocks.function.push(function);
-            self.blocks.start.push(block.start);
+            self.blocks.start.push(Address(block.start));
             self.blocks.count.push(Short(block.count.count * times));
             self.blocks.chosen.push(block.count.chosen.as_str());
             self.blocks.kinds.push(std::mem::take(kinds));
@@ -119,11 +124,17 @@ impl Composed {
 }
 
 impl Functions {
+    /// The path of the module of each, and its name. `paths` are those of the modules.
+    pub fn names<'a>(&'a self, paths: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let path = |module: &usize| paths.get(*module).copied().unwrap_or_default();
+        self.module.iter().map(path).zip(self.name.iter().map(String::as_str))
+    }
+
     /// The index of the new one.
     fn add(&mut self, name: String, module: usize, start: Option<Svma>, executed: f64) -> usize {
         self.name.push(name);
         self.module.push(module);
-        self.start.push(start);
+        self.start.push(start.map(Address));
         self.executed.push(Short(executed));
         self.name.len() - 1
     }

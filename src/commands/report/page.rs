@@ -15,15 +15,18 @@ const STYLE: &str = include_str!("../../../page/page.css");
 const BODY: &str = include_str!("../../../page/body.html");
 
 /// The modules of the script, each after those that it imports from.
-const MODULES: [&str; 16] = [
+const MODULES: [&str; 20] = [
     include_str!("../../../page/number.js"),
     include_str!("../../../page/text.js"),
     include_str!("../../../page/grouped.js"),
     include_str!("../../../page/element.js"),
     include_str!("../../../page/facts.js"),
+    include_str!("../../../page/focus.js"),
     include_str!("../../../page/pivot.js"),
+    include_str!("../../../page/compared.js"),
     include_str!("../../../page/recording.js"),
     include_str!("../../../page/unpack.js"),
+    include_str!("../../../page/changes.js"),
     include_str!("../../../page/summary.js"),
     include_str!("../../../page/chart.js"),
     include_str!("../../../page/mix.js"),
@@ -31,6 +34,7 @@ const MODULES: [&str; 16] = [
     include_str!("../../../page/graph.js"),
     include_str!("../../../page/code.js"),
     include_str!("../../../page/loops.js"),
+    include_str!("../../../page/flame.js"),
     include_str!("../../../page/main.js"),
 ];
 

@@ -1,0 +1,75 @@
+//! A recording that a page shows, or that it is compared with.
+
+use analyzer::annotate::{Annotation, Query, SourceTexts, annotate};
+use analyzer::mix::Taxonomies;
+use analyzer::{Analysis, Origin};
+
+use super::Args;
+use super::composed::Composed;
+use super::data::Data;
+use crate::commands::export::contexts::{describe, without_branches};
+use crate::input::{Input, require_samples};
+use crate::output::{self, Head, Precision};
+
+/// Functions whose code is in the page, where no number was asked for, and their instructions together: more would make it large.
+const MOST_FUNCTIONS: usize = 500;
+const MOST_INSTRUCTIONS: usize = 100_000;
+
+/// What is known of it.
+pub struct Side<'a> {
+    pub title: String,
+    pub analysis: Analysis,
+    annotation: Annotation,
+    head: Head,
+    input: &'a Input<'a>,
+}
+
+impl<'a> Side<'a> {
+    /// Analyses it. Code is read where it is to be shown.
+    pub fn of(args: &Args, input: &'a Input<'a>, title: String, has_code: bool) -> anyhow::Result<Self> {
+        let mut analysis = input.analyze_with_all()?;
+        require_samples(&analysis)?;
+        let is_chosen = args.after.is_some() && args.input.analysis.chooses();
+        if is_chosen && analysis.origin == Origin::Recording {
+            analysis.count_flow_by_choice();
+        }
+        let top = match args.top {
+            _ if !has_code => 0,
+            None => MOST_FUNCTIONS,
+            Some(0) => usize::MAX,
+            Some(top) => top,
+        };
+        let threads = args.input.analysis.threads();
+        let most_instructions = args.top.is_none().then_some(MOST_INSTRUCTIONS);
+        let source = has_code && !args.no_source;
+        let annotation = annotate(&analysis, &Query { functions: None, top, most_instructions, source, threads });
+        annotation.notes.iter().for_each(output::say);
+        let mut head = Head::of(&analysis);
+        head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
+        Ok(Side { title, analysis, annotation, head, input })
+    }
+
+    /// What its mix is added up from.
+    pub fn composed(&self, taxonomies: &Taxonomies) -> Composed {
+        Composed::of(&self.analysis, &self.annotation.ranked, taxonomies)
+    }
+
+    /// What a page shows of it.
+    pub fn data<'b>(&'b self, args: &Args, composed: Composed) -> anyhow::Result<Data<'b>> {
+        let texts = SourceTexts::below(args.input.analysis.search().symfs);
+        let features = self.input.features()?;
+        Ok(Data::of(&self.analysis, &self.annotation, &self.head, composed, texts).named(self.title.clone(), features))
+    }
+
+    /// The same, with its calling contexts.
+    pub fn data_with_contexts<'b>(&'b self, args: &Args, composed: Composed) -> anyhow::Result<Data<'b>> {
+        let without = match self.analysis.origin {
+            Origin::Exact => "exact counts do not say who called whom".to_owned(),
+            Origin::Flow => {
+                "a file of `hbbp merge` does not keep who called whom: make the page of a recording".to_owned()
+            }
+            Origin::Recording => without_branches(self.input.recording()?),
+        };
+        Ok(self.data(args, composed)?.with_contexts(&self.analysis, describe, without))
+    }
+}
