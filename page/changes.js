@@ -10,7 +10,7 @@ import { CHANGE_TITLES, changeCells, classOf, signed } from './compared.js';
 const ROWS = 100;
 const NAMED = 5;
 
-const TITLES = { overlap: 'in common', 'in both': 'same files', changes: 'functions', note: 'note', degraded: 'weaker' };
+const TITLES = { overlap: 'in common', 'in both': 'same files', note: 'note', degraded: 'weaker' };
 const ORDERS = {
   change: (one, other) => Math.abs(other.shares[1] - other.shares[0]) - Math.abs(one.shares[1] - one.shares[0]),
   before: (one, other) => other.shares[0] - one.shares[0],
@@ -94,14 +94,14 @@ export function showChanges(section, recording) {
     section,
     section.querySelector('h2'),
     changesInWords(changes),
-    element('dl', {}, changes.lines.filter(([name]) => name !== 'work').map(([name, text]) => [
+    element('dl', {}, changes.lines.filter(([name]) => name !== 'work' && name !== 'changes').map(([name, text]) => [
       element('dt', { text: TITLES[name] ?? name }),
       element('dd', { text }),
     ])),
     element('h3', { text: 'Functions' }),
     element('p', {
       class: 'dim',
-      text: 'Shares of all instructions before and after. Dim: the change is within its own ±, and may be none. “changed”: it is more than chance '
+      text: 'Shares of all instructions that are compared, as `hbbp diff` has them. Dim: the change is within its own ±, and may be none. “changed”: it is more than chance '
         + 'does in any of all the functions.',
     }),
     element('div', { class: 'controls' }, search),

@@ -80,16 +80,16 @@ export function signed(change) {
   return change >= 0 ? `+${text}` : text;
 }
 
-/** The cells of a row: before, after, change, ±, and what that means in words. */
-export function changeCells(shares, noise, titles = {}) {
+/** The cells of a row: before, after, change; and where noise is known of any row, ±, and what that means in words. */
+export function changeCells(shares, noise, { before, after, hasNoise = true } = {}) {
   const number = (text, more = '') => element('td', { class: `number ${more}`.trim(), text });
   const error = noise?.error === undefined || noise.error === null ? '' : (100 * noise.error).toFixed(2);
   return [
-    titles.before ?? number(percent(shares[0])),
-    titles.after ?? number(percent(shares[1])),
+    before ?? number(percent(shares[0])),
+    after ?? number(percent(shares[1])),
     number(signed(shares[1] - shares[0]), 'change'),
-    number(error),
-    element('td', { class: 'verdict', text: noise?.isFinding ? 'changed' : noise?.isWithin ? 'within ±' : '' }),
+    hasNoise && number(error),
+    hasNoise && element('td', { class: 'verdict', text: noise?.isFinding ? 'changed' : noise?.isWithin ? 'within ±' : '' }),
   ];
 }
 
@@ -111,7 +111,7 @@ export function chartOfBoth(recording, key, noiseOf, most, choose) {
     errors: [before.errors[index], key.errors[index]],
   })).filter(({ shares }) => Math.max(...shares) > 0);
   values.sort((one, other) => Math.max(...other.shares) - Math.max(...one.shares) || (one.text < other.text ? -1 : 1));
-  const largest = values.reduce((most_, { shares }) => Math.max(most_, ...shares), Number.MIN_VALUE);
+  const largest = Math.max(...(values[0]?.shares ?? []), Number.MIN_VALUE);
   const bar = (value, side) => withNumber(element('div', { class: `bar-fill side-${side}` }), '--part', value.shares[side] / largest);
   const rows = values.slice(0, most).map((value) => {
     const noise = noiseOf(key.name, value.text);
@@ -126,13 +126,13 @@ export function chartOfBoth(recording, key, noiseOf, most, choose) {
   });
   const left = values.length - rows.length;
   return [
-    element(
+    element('div', { class: 'scroll' }, element(
       'table',
       { class: 'chart both' },
       element('caption', { text: `${key.name}: ${key.about} Above before, below after.` }),
       element('thead', {}, element('tr', {}, [[key.name, null], ['', null], ...CHANGE_TITLES].map(([text, of]) => element('th', { scope: 'col', text, class: of })))),
       element('tbody', {}, rows),
-    ),
+    )),
     left > 0 && element('p', { class: 'dim', text: `${left} more, each of less than ${brief(100 * Math.max(...values[most - 1].shares))} %` }),
   ];
 }

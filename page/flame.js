@@ -77,7 +77,7 @@ export function showFlame(section, recording) {
   }
   const frames = makeFrames(contexts);
   const state = { zoomed: frames[0], current: frames[0], isBuilt: false };
-  const [line, status] = [element('p', { class: 'flame-line', role: 'status' }), element('p', { class: 'status', role: 'status' })];
+  const [line, status] = [element('div', { class: 'flame-line', role: 'status' }), element('p', { class: 'status', role: 'status' })];
   const graph = element('div', {
     class: 'flame',
     role: 'group',
@@ -109,9 +109,13 @@ export function showFlame(section, recording) {
     const own = Math.max(frame.executed - frame.called, 0);
     fill(
       line,
-      element('strong', { text: frame.name }),
-      `: ${brief(frame.executed)} instructions, ${share(frame.executed)} of all; ${share(own)} in itself `,
-      hrefOf(frame) && element('a', { class: 'flame-code', href: hrefOf(frame), text: 'code' }),
+      element('strong', { title: frame.name, text: frame.name }),
+      element(
+        'span',
+        {},
+        `${share(frame.executed)} of all, ${brief(frame.executed)} instructions; ${share(own)} in itself `,
+        hrefOf(frame) && element('a', { class: 'flame-code', href: hrefOf(frame), text: 'code' }),
+      ),
     );
   }
 
@@ -216,8 +220,8 @@ export function showFlame(section, recording) {
       }),
       element('div', { class: 'controls' }, search, all),
       line,
-      status,
       graph,
+      status,
       element('ul', { class: 'dim' }, contexts.notes.map((text) => element('li', { text })), number > 0 && element('li', {
         text: `left out of the page: ${plural(number, 'frame')}, which executed ${percent(recording.share(left))} of all instructions themselves; `
           + 'they count for their callers',

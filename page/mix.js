@@ -378,7 +378,7 @@ function tableOfBoth(recording, query, result, state, { change, open }) {
   const rows = result.rows.slice(0, state.most);
   const texts = (keys, line) => line.values.map((value, place) => keys[place].values[value]);
   // It is known of shares of all, by one key.
-  const hasNoise = query.rows.length === 1 && columns.length === 0 && query.filters.length === 0;
+  const hasNoise = query.rows.length === 1 && columns.length === 0 && query.filters.length === 0 && query.rows[0].ofKind !== undefined;
   const noise = (row) => (hasNoise ? recording.noiseOf(query.rows[0].name, texts(query.rows, row)[0]) : undefined);
   const text = ([before, after]) => (before === 0 && after === 0 ? '' : { change: signed(after - before), before: percent(before), after: percent(after) }[state.shown]);
   const opened = (row, column, said) => {
@@ -392,7 +392,7 @@ function tableOfBoth(recording, query, result, state, { change, open }) {
     { class: classOf(noise(row)) },
     query.rows.length === 0 && element('th', { scope: 'row', text: 'all' }),
     texts(query.rows, row).map((name, place) => element(place === 0 ? 'th' : 'td', { scope: place === 0 && 'row', class: 'name' }, element('span', { class: 'clamp', title: name, text: name }))),
-    changeCells(row.shares, noise(row), { after: element('td', { class: 'number' }, opened(row, null, percent(row.shares[1]))) }),
+    changeCells(row.shares, noise(row), { hasNoise, after: element('td', { class: 'number' }, opened(row, null, percent(row.shares[1]))) }),
     columns.map((column) => element('td', { class: 'number' }, opened(row, column, text(result.shares(row, column))))),
   );
   const more = result.rows.length - rows.length;
@@ -407,7 +407,7 @@ function tableOfBoth(recording, query, result, state, { change, open }) {
         {},
         query.rows.length === 0 && element('th', {}),
         query.rows.map((key) => element('th', { scope: 'col', title: key.about, text: key.name })),
-        CHANGE_TITLES.map(([title, of]) => element('th', { scope: 'col', class: of, text: title })),
+        (hasNoise ? CHANGE_TITLES : CHANGE_TITLES.slice(0, 3)).map(([title, of]) => element('th', { scope: 'col', class: of, text: title })),
         columns.map((column) => element('th', { scope: 'col', class: 'number', text: texts(query.columns, column).join(' · ') })),
       )),
       element('tbody', {}, rows.map(line)),

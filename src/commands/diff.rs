@@ -76,6 +76,8 @@ pub(super) struct Compared {
     /// What is known of the uncertainty of each.
     pub sides: [Side; 2],
     executions: [bool; 2],
+    /// What is not compared of each, in a sentence.
+    pub left_out: [Option<String>; 2],
 }
 
 impl Compared {
@@ -89,7 +91,8 @@ impl Compared {
             Origin::Exact => Side::Exact,
         });
         let executions = flows.map(|flow| flow.flow().executions);
-        Compared { comparison: compare(flows, &args.search(), args.threads()), sides, executions }
+        let left_out = flows.map(left_out);
+        Compared { comparison: compare(flows, &args.search(), args.threads()), sides, executions, left_out }
     }
 
     /// What is printed of it, with what the sides are called.
@@ -160,6 +163,11 @@ impl Report<'_> {
     }
 }
 
+/// What is not compared of a flow, in a sentence.
+fn left_out(flow: &AnalysedFlow) -> Option<String> {
+    if flow.is_by_choice() { None } else { sampled_only(flow.flow()) }
+}
+
 /// The name of a module on each side: versions of one program may be named differently.
 pub(super) fn modules(name: &str) -> [String; 2] {
     let (before, after) = name.split_once('|').unwrap_or((name, name));
@@ -178,8 +186,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (before, before_notes, side_before) = args.analysis.side_of_file(&chosen, &args.before, &READER, true)?;
     let (after, after_notes, side_after) = args.analysis.side_of_file(&chosen, &args.after, &READER, true)?;
     for (file, flow, notes) in [(&args.before, &before, before_notes), (&args.after, &after, after_notes)] {
-        let sampled_only = if flow.is_by_choice() { None } else { sampled_only(flow.flow()) };
-        notes.into_iter().chain(sampled_only).for_each(|note| say!("{}: {note}", file.display()));
+        notes.into_iter().chain(left_out(flow)).for_each(|note| say!("{}: {note}", file.display()));
     }
     let comparison = compare([&before, &after], &args.analysis.search(), args.analysis.threads());
     for (file, sum) in [&args.before, &args.after].into_iter().zip(comparison.instructions) {

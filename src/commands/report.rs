@@ -96,7 +96,11 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
     let report = compared.report([&before, &after].map(|side| side.title.clone()));
     let keys = composed.each_ref().map(|composed| composed.attributes.clone());
     let instructions = [&before, &after].map(|side| side.analysis.instructions());
-    let shown = [0, 1].map(|side| Shown { attributes: &keys[side], instructions: instructions[side] });
+    let shown = [0, 1].map(|side| Shown {
+        attributes: &keys[side],
+        instructions: instructions[side],
+        left_out: compared.left_out[side].as_deref(),
+    });
     let [composed_before, composed_after] = composed;
     let data_before = before.data(args, composed_before)?;
     let data = after.data_with_contexts(args, composed_after)?.compared(data_before, &report, shown);

@@ -57,18 +57,24 @@ pub struct Shown<'a> {
     pub attributes: &'a [Attribute],
     /// Instructions of all.
     pub instructions: f64,
+    /// What is not compared of it, in a sentence.
+    pub left_out: Option<&'a str>,
 }
 
 impl Changes {
     /// Of a comparison, with the attributes of both sides, and the functions after, which are in modules of these paths.
     pub fn of(report: &Report<'_>, sides: [Shown<'_>; 2], functions: &Functions, paths: &[&str]) -> Self {
+        let left_out = sides
+            .iter()
+            .zip(&report.files)
+            .filter_map(|(side, file)| side.left_out.map(|left_out| ("degraded", format!("{file}: {left_out}"))));
         let keys = sides[1].attributes.iter().filter_map(|after| {
             let before = sides[0].attributes.iter().find(|before| before.key == after.key)?;
             Some(key(report, sides.map(|side| side.instructions), [before, after]))
         });
         Changes {
             files: report.files.clone(),
-            lines: head(report),
+            lines: head(report).into_iter().chain(left_out).collect(),
             functions: changed_functions(report, functions, paths),
             keys: keys.collect(),
         }

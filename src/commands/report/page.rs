@@ -83,7 +83,7 @@ fn script() -> String {
 /// The name that a line of a module exports.
 fn exported(line: &str) -> Option<&str> {
     let named = line.strip_prefix("export ")?.trim_start_matches("async ").split_once(' ')?.1;
-    named.split(|c: char| !c.is_ascii_alphanumeric()).next()
+    named.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
         let script = script();
         assert!(!script.lines().any(|line| line.starts_with("import") || line.starts_with("export")), "{script}");
         assert_eq!(exported("export async function unpacked(text) {"), Some("unpacked"));
-        assert_eq!(exported("export const PRESETS = ["), Some("PRESETS"));
+        assert_eq!(exported("export const CHANGE_TITLES = ["), Some("CHANGE_TITLES"));
         assert!(!script.to_ascii_lowercase().contains("</script") && !script.contains("<!--"));
         assert!(!STYLE.contains("</") && !STYLE.contains("url(") && !STYLE.contains("@import"));
     }
