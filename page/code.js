@@ -207,7 +207,7 @@ function notReadable([start, end], hasBoth) {
 
 function instructionRow({ recording, of, block, instruction, at, isLast, bar, hasBoth, marked }) {
   const address = hexadecimal(instruction.address);
-  const isMarked = marked.length > 0 && block.block !== undefined && isKept(marked, block.block, instruction.kind);
+  const isMarked = marked.length > 0 && block.block !== undefined && isKept(marked, block.block, instruction.kind, instruction.place);
   const classes = [!block.isSeen && 'not-seen', isMarked && 'marked'].filter(Boolean).join(' ');
   return element(
     'tr',

@@ -2,13 +2,18 @@
 
 import { brief, percent, shareAndError } from './number.js';
 import { element, withNumber } from './element.js';
+import { columnOf } from './facts.js';
 import { pivot } from './pivot.js';
 
 /** Gives the keys of two facts the same values at the same places: those that are only before come after all others. */
 export function alignKeys(after, before) {
   for (const key of after.values()) {
     const other = before.get(key.name);
-    if (!other) continue;
+    if (!other) {
+      // What one side does not know is not compared.
+      after.delete(key.name);
+      continue;
+    }
     const places = new Map(key.values.map((value, place) => [value, place]));
     const values = [...key.values, ...other.values.filter((value) => !places.has(value))];
     values.forEach((value, place) => places.set(value, place));
@@ -23,7 +28,7 @@ export function alignKeys(after, before) {
       Object.assign(key, { counts: [...key.counts, ...more(0)], errors: [...key.errors, ...more(null)] });
       Object.assign(other, { counts: spread(other.counts, 0), errors: spread(other.errors, null) });
     }
-    const of = other.ofKind ? 'ofKind' : 'ofBlock';
+    const [of] = columnOf(other);
     other[of] = other[of].map((value) => toPlace[value]);
     key.values = values;
     other.values = values;

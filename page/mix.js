@@ -51,6 +51,7 @@ export function showMix(section, recording, showCode) {
     parts.status,
     parts.table,
     parts.cell,
+    (recording.data.without_keys ?? []).map((text) => element('p', { class: 'dim without-key', text: `${text}.` })),
     element('p', { class: 'dim' }, recording.before ? 'The same of the second one, with its ±: ' : 'The same, with its ±: ', command),
   );
 
@@ -149,7 +150,7 @@ function showPresets(parent, state, choose) {
 }
 
 function showChart(parent, recording, state, change) {
-  const keys = [...recording.facts.keys.values()].filter((key) => key.ofKind);
+  const keys = [...recording.facts.keys.values()].filter((key) => key.counts);
   const options = (isTaxonomy) => keys.filter((key) => key.isTaxonomy === isTaxonomy).map((key) => [key.name, key.name]);
   const key = recording.facts.keys.get(state.chart) ?? keys[0];
   if (!key) return;

@@ -1,7 +1,7 @@
 // The data of the page, as its parts use it.
 
 import { addressAfter, addressOf } from './number.js';
-import { functionsKey, makeFacts } from './facts.js';
+import { functionsKey, makeFacts, placesOf } from './facts.js';
 import { alignKeys, makeNoise } from './compared.js';
 
 /** Functions with their code, blocks and loops; the facts of the mix; and the recording before, if there is one. */
@@ -44,8 +44,9 @@ function makeCode(data, code, share) {
     const start = addressOf(block.start);
     let address = start;
     const kinds = block.block === undefined ? [] : data.blocks.kinds[block.block];
+    const placeAt = placesOf(data, block.block);
     const instructions = block.instructions.map((text, at) => {
-      const made = { address, text: data.texts.text[text], kind: kinds[at] };
+      const made = { address, text: data.texts.text[text], kind: kinds[at], place: placeAt(at) };
       address = addressAfter(address, data.texts.length[text]);
       return made;
     });

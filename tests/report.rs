@@ -82,6 +82,63 @@ fn mixes_are_those_of_mix() {
     }
 }
 
+/// Keys of tasks and of the source, too: alone, and with a function.
+#[test]
+fn mixes_by_task_and_line_are_those_of_mix() {
+    let (threads, objects) = (Fixture::bursts("threads"), Fixture::bursts("objects"));
+    let [of_threads, of_objects] = [&threads, &objects].map(|fixture| page_of(fixture, &[]));
+    assert!(of_objects.data.get("without_keys").is_none(), "{}", of_objects.data["without_keys"]);
+    // It has no debug information.
+    assert!(of_threads.data["without_keys"][0].as_str().unwrap().starts_with("file and line are no keys: no line"));
+    for name in ["process", "thread", "comm", "phase", "line", "file"] {
+        let is_of_source = ["line", "file"].contains(&name);
+        let (fixture, page) = if is_of_source { (&objects, &of_objects) } else { (&threads, &of_threads) };
+        let functions = page.column("functions", "name");
+        let key = page.key(name);
+        let value = |of: &Value, at: &Value| {
+            let place = of[at.as_u64().unwrap() as usize].as_u64().unwrap() as usize;
+            key["values"][place].as_str().unwrap().to_owned()
+        };
+        let mut sums: BTreeMap<(String, String), f64> = BTreeMap::new();
+        for (block, kinds) in page.column("blocks", "kinds").iter().enumerate() {
+            let function = page.column("blocks", "function")[block].as_u64().unwrap() as usize;
+            let function = functions[function].as_str().unwrap();
+            let count = page.column("blocks", "count")[block].as_f64().unwrap();
+            let length = kinds.as_array().unwrap().len();
+            let mut add = |value, part: f64| *sums.entry((function.to_owned(), value)).or_default() += part;
+            if key["of_tasks"].is_array() {
+                for pair in page.column("blocks", "tasks")[block].as_array().unwrap() {
+                    add(value(&key["of_tasks"], &pair[0]), pair[1].as_f64().unwrap() * count * length as f64);
+                }
+            } else {
+                let begun = page.column("blocks", "places")[block].as_array().unwrap();
+                let ends = begun.iter().skip(1).map(|next| next[0].as_u64().unwrap()).chain([length as u64]);
+                for (pair, end) in begun.iter().zip(ends) {
+                    add(value(&key["of_places"], &pair[1]), (end - pair[0].as_u64().unwrap()) as f64 * count);
+                }
+            }
+        }
+        let mix = json_of(&["mix", "--rows", &format!("function,{name}")], fixture);
+        let rows = mix["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), sums.len(), "{name}");
+        for row in rows {
+            let at = (row["function"].as_str().unwrap().to_owned(), row[name].as_str().unwrap().to_owned());
+            let (sum, count) = (sums[&at], row["count"].as_f64().unwrap());
+            assert!((sum - count).abs() <= 1e-5 * count, "{at:?}: {sum} and {row}");
+        }
+        let mix = json_of(&["mix", "--rows", name], fixture);
+        for row in mix["rows"].as_array().unwrap() {
+            let at = key["values"].as_array().unwrap().iter().position(|value| *value == row[name]).unwrap();
+            assert!(is_near(&row["count"], &key["counts"][at]), "{row}");
+            assert!(is_near(&row["share_error"], &key["share_errors"][at]), "{row} {}", key["share_errors"][at]);
+        }
+    }
+    assert!(of_threads.key("thread")["values"].as_array().unwrap().len() > 3);
+    assert!(of_objects.key("line")["values"].as_array().unwrap().len() > 10);
+    let without = page_of(&objects, &["--no-source"]);
+    assert!(without.data["keys"].as_array().unwrap().iter().all(|key| key["name"] != "line"));
+}
+
 /// Bars and rows of one key have the numbers and the uncertainty that a mix of this key has.
 #[test]
 fn values_of_attributes_have_the_errors_of_mix() {

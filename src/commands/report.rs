@@ -80,14 +80,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Result<()> {
     let Some(file) = &args.after else {
         let side = Side::of(args, input, args.input.title(), true)?;
-        let data = side.data_with_contexts(args, side.composed(taxonomies))?;
+        let data = side.data_with_contexts(args, side.composed(args, taxonomies)?)?;
         return write_to(args.file.as_deref(), |out| page::write(&side.title, &data, out));
     };
     let input_after = args.input.other(file, &READER)?;
     let before = Side::of(args, input, args.input.title(), false)?;
     let after = Side::of(args, &input_after, title_of(file), true)?;
     let mut compared = Compared::of([&before.analysis, &after.analysis], &args.input.analysis);
-    let composed = [&before, &after].map(|side| side.composed(taxonomies));
+    let composed = [before.composed(args, taxonomies)?, after.composed(args, taxonomies)?];
     for (rows, composed) in compared.sides.iter_mut().zip(&composed) {
         if let Sampled(rows) = rows {
             rows.add_values(&composed.attributes);

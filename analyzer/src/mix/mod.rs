@@ -10,7 +10,9 @@ mod function_name;
 mod key;
 mod kind;
 mod pivot;
+mod places;
 mod source;
+mod tasks;
 mod taxonomy;
 mod values;
 
@@ -24,6 +26,8 @@ pub use function_name::bare_names;
 pub use key::{Key, UnknownKey};
 pub(crate) use pivot::mix_with_loops;
 pub use pivot::{Cell, Mix, MixError, NO_LOOP, Query, Sum, UNREADABLE, Uncertainty, mix};
+pub use places::Places;
 pub use source::NO_SOURCE;
+pub use tasks::{TaskBlock, Tasks};
 pub use taxonomy::{Group, Problem, Taxonomies, Taxonomy, TaxonomyError};
 pub use values::Values;

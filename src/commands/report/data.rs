@@ -33,6 +33,9 @@ pub struct Data<'a> {
     /// Paths, by module of the analysis.
     modules: Vec<&'a str>,
     keys: Vec<KeyData>,
+    /// Keys that are not there, and why, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    without_keys: Vec<String>,
     functions: Functions,
     blocks: Blocks,
     texts: Texts,
@@ -75,6 +78,7 @@ impl<'a> Data<'a> {
             lacks: &annotation.lacks,
             modules,
             keys: composed.keys,
+            without_keys: composed.without,
             functions: composed.functions,
             blocks: composed.blocks,
             texts,

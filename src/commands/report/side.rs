@@ -1,19 +1,23 @@
 //! A recording that a page shows, or that it is compared with.
 
 use analyzer::annotate::{Annotation, Query, SourceTexts, annotate};
-use analyzer::mix::Taxonomies;
+use analyzer::counting::{GroupBy, TaskGroups};
+use analyzer::mix::{Places, Tasks, Taxonomies};
 use analyzer::{Analysis, Origin};
+use perfdata::RecordType;
 
 use super::Args;
 use super::composed::Composed;
 use super::data::Data;
 use crate::commands::export::contexts::{describe, without_branches};
 use crate::input::{Input, require_samples};
-use crate::output::{self, Head, Precision};
+use crate::output::{self, Head, Precision, count};
 
 /// Functions whose code is in the page, where no number was asked for, and their instructions together: more would make it large.
 const MOST_FUNCTIONS: usize = 500;
 const MOST_INSTRUCTIONS: usize = 100_000;
+/// Starts and names of threads, of so many of which executions are told apart.
+const MOST_TASKS: u64 = 1000;
 
 /// What is known of it.
 pub struct Side<'a> {
@@ -50,8 +54,36 @@ impl<'a> Side<'a> {
     }
 
     /// What its mix is added up from.
-    pub fn composed(&self, taxonomies: &Taxonomies) -> Composed {
-        Composed::of(&self.analysis, &self.annotation.ranked, taxonomies)
+    pub fn composed(&self, args: &Args, taxonomies: &Taxonomies) -> anyhow::Result<Composed> {
+        let mut composed = Composed::of(&self.analysis, &self.annotation.ranked, taxonomies);
+        if !args.no_source {
+            composed.add_places(&self.analysis, &Places::of(&self.analysis, args.input.analysis.threads()));
+        }
+        match self.tasks()? {
+            Ok(tasks) => composed.add_tasks(&self.analysis, &tasks),
+            Err(why) => composed.without.push(format!("process, thread, comm and phase are no keys: {why}")),
+        }
+        Ok(composed)
+    }
+
+    /// Who executed what, or why that is not in the page. The recording is analysed once more for it: where there are many threads, counts by
+    /// thread take much memory.
+    fn tasks(&self) -> anyhow::Result<Result<Tasks, String>> {
+        match self.analysis.origin {
+            Origin::Exact => return Ok(Err("exact counts do not tell them apart".to_owned())),
+            Origin::Flow => return Ok(Err("a file of `hbbp merge` does not tell them apart".to_owned())),
+            Origin::Recording => {}
+        }
+        let of_type = |kind| self.analysis.summary.records.by_type.get(&kind).copied().unwrap_or(0);
+        let tasks = of_type(RecordType::COMM).saturating_add(of_type(RecordType::FORK));
+        if tasks > MOST_TASKS {
+            let many = count(tasks as f64);
+            return Ok(Err(format!(
+                "{many} starts and names of threads are too many; `hbbp mix --rows thread` has them"
+            )));
+        }
+        let by = GroupBy { tasks: TaskGroups::Thread, phases: true };
+        Ok(Ok(Tasks::of(&self.input.analyze_again(by)?)))
     }
 
     /// What a page shows of it.
