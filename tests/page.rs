@@ -115,3 +115,19 @@ fn a_browser_shows_it() {
     command.env("HBBP_PAGE", &page).env("HBBP_CHANGES_PAGE", &changes_page).env("HBBP_HOSTILE_PAGE", &hostile_page);
     node_runs(&mut command);
 }
+
+/// With `HBBP_UPDATE_PICTURES=1` the pictures of the guide are made anew.
+#[test]
+fn the_walk_of_the_guide_leads_where_it_says() {
+    if !has("node") || !has("chromium") {
+        return;
+    }
+    let folder_of_pages = tempfile::tempdir().unwrap();
+    let page = folder_of_pages.path().join("page.html").to_str().unwrap().to_owned();
+    let fixture = Fixture::bursts("objects").input();
+    stdout(&[&["report", "-o", &page], &fixture.each_ref().map(String::as_str)[..]].concat());
+    let mut command = Command::new("node");
+    command.args(["--test", "--test-reporter=tap"]).arg(folder().join("tests/walk.js"));
+    command.env("HBBP_PAGE", &page);
+    node_runs(&mut command);
+}
