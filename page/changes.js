@@ -26,6 +26,7 @@ export function changedFunctions({ functions: of }) {
     module: of.module[at],
     shares: [of.before[at], of.after[at]],
     function: of.function[at],
+    before: of.function_before[at],
     noise: { error: of.change_error[at], isWithin: within.has(at), isFinding: findings.has(at) },
   }));
 }
@@ -134,7 +135,9 @@ function row(one) {
     element('th', { scope: 'row', class: 'name' }, one.function === null
       ? element('span', { class: 'clamp', title: one.name, text: one.name })
       : element('a', { class: 'clamp', href: `#functions/${one.function}`, title: one.name, text: one.name })),
-    changeCells(one.shares, one.noise),
+    changeCells(one.shares, one.noise, one.before === null ? {} : {
+      before: element('td', { class: 'number' }, element('a', { href: `#before/${one.before}`, 'aria-label': `${percent(one.shares[0])}, code before`, text: percent(one.shares[0]) })),
+    }),
     element('td', { class: 'file', title: one.module, text: one.module }),
   );
 }

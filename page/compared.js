@@ -1,6 +1,6 @@
 // Two recordings beside each other: one mix before, one after.
 
-import { brief, percent, shareAndError } from './number.js';
+import { percent, shareAndError } from './number.js';
 import { element, withNumber } from './element.js';
 import { columnOf } from './facts.js';
 import { pivot } from './pivot.js';
@@ -138,6 +138,6 @@ export function chartOfBoth(recording, key, noiseOf, most, choose) {
       element('thead', {}, element('tr', {}, [[key.name, null], ['', null], ...CHANGE_TITLES].map(([text, of]) => element('th', { scope: 'col', text, class: of })))),
       element('tbody', {}, rows),
     )),
-    left > 0 && element('p', { class: 'dim', text: `${left} more, each of less than ${brief(100 * Math.max(...values[most - 1].shares))} %` }),
+    left > 0 && element('p', { class: 'dim', text: `${left} more, all of them smaller` }),
   ];
 }

@@ -65,10 +65,12 @@ function partOf(name) {
   return byId(`part-${name}`);
 }
 
-/** Shows what the address says: #functions/12/40100a. */
+/** Shows what the address says: #functions/12/40100a; #before/12 is a function of the recording before. */
 function follow() {
   const [part, name, address] = location.hash.slice(1).split('/');
-  const current = parts.includes(part) ? part : parts[0];
+  const shownOf = part === 'before' && recording.before ? recording.before : recording;
+  const asked = shownOf === recording ? part : 'functions';
+  const current = parts.includes(asked) ? asked : parts[0];
   for (const other of parts) {
     partOf(other).hidden = other !== current;
     const link = linkTo(other);
@@ -80,7 +82,7 @@ function follow() {
   if (current === 'mix') state.preset = name ?? null;
   if (current === 'flame') flame.show();
   if (current === 'functions') {
-    const of = functionAt(recording, name ?? '') ?? state.of ?? hottest();
+    const of = functionAt(shownOf, name ?? '') ?? state.of ?? hottest();
     if (of) showFunction(of, address, name !== undefined);
   } else {
     window.scrollTo(0, 0);
@@ -94,10 +96,10 @@ function hottest() {
 function showFunction(of, address, isChosen) {
   if (state.of !== of) {
     // What was opened elsewhere has its marks there.
-    showCode(code, recording, of, state.marked?.of === of ? state.marked.filters : []);
+    showCode(code, of.isBefore ? recording.before : recording, of, state.marked?.of === of ? state.marked.filters : []);
     state.marked = null;
     state.of = of;
-    functions.choose(of.index);
+    functions.choose(of.isBefore ? null : of.index);
     code.scrollTop = 0;
     // On a narrow page the code is below the list.
     if (isChosen && !address) code.scrollIntoView({ block: 'nearest' });
@@ -123,6 +125,6 @@ function press(event) {
     byId('search').focus();
   } else if (event.key === 'n' && state.of?.code && !partOf('functions').hidden) {
     const next = nextHottest(state.of, state.address ?? hexadecimal(-1));
-    if (next) location.hash = `#functions/${state.of.index}/${next}`;
+    if (next) location.hash = `${state.of.href}/${next}`;
   }
 }

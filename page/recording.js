@@ -5,11 +5,14 @@ import { functionsKey, makeFacts, placesOf } from './facts.js';
 import { alignKeys, makeNoise } from './compared.js';
 
 /** Functions with their code, blocks and loops; the facts of the mix; and the recording before, if there is one. */
-export function makeRecording(data) {
+export function makeRecording(data, part = 'functions') {
   const little = new Set(data.functions.rest_on_little);
   const share = (executed) => (data.instructions > 0 ? executed / data.instructions : 0);
   const functions = data.functions.name.map((name, index) => ({
     index,
+    // Where it is in the address of the page.
+    href: `#${part}/${index}`,
+    isBefore: part === 'before',
     name,
     module: data.modules[data.functions.module[index]],
     start: addressOf(data.functions.start[index]),
@@ -27,10 +30,21 @@ export function makeRecording(data) {
     of.code = makeCode(data, code, share);
   }
   const facts = makeFacts(data);
-  const before = data.before ? makeRecording(data.before) : null;
+  const before = data.before ? makeRecording(data.before, 'before') : null;
   if (before) alignKeys(facts.keys, before.facts.keys);
   const noiseOf = makeNoise(data.changes?.keys ?? []);
+  if (before) pair(functions, before.functions, data.changes.functions);
   return { data, functions, share, facts, functionsKey: functionsKey(data), loops: allLoops(functions), before, noiseOf };
+}
+
+/** Functions that are compared have each other as `other`: the first pair of each, which has the largest change. */
+function pair(after, before, { function: ofAfter, function_before: ofBefore }) {
+  ofAfter.forEach((index, at) => {
+    const [one, other] = [after[index], before[ofBefore[at]]];
+    if (!one || !other) return;
+    one.other ??= other;
+    other.other ??= one;
+  });
 }
 
 /** The function of a name in the address bar: its index. */

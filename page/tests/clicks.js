@@ -224,6 +224,16 @@ test('what changed is said in words, as a table and in the mix', () => on(CHANGE
   assert.equal(await page.evaluate("document.activeElement.textContent"), 'after');
   const sorted = (await page.texts('.changed tbody td:nth-child(3)')).map(parseFloat);
   assert.ok(sorted.length > 10 && sorted.every((share, at) => at === 0 || share <= sorted[at - 1]), String(sorted));
+  // The code of both: of a function that was there before, and of one that is there now.
+  await page.evaluate("document.querySelector('.changed td a[href^=\"#before/\"]').click()");
+  await page.until("!document.getElementById('part-functions').hidden");
+  assert.match((await page.texts('.side'))[0], /^before: interpret\.data\./);
+  assert.ok((await page.texts('.listing tbody tr')).length > 3);
+  await page.click('nav a', 'Changes');
+  await page.until("!document.getElementById('part-changes').hidden");
+  await page.click('.changed tbody th a', 'main');
+  await page.until("!document.getElementById('part-functions').hidden && document.querySelector('.function-name').textContent === 'main'");
+  assert.match((await page.texts('.side'))[0], /^after: objects\.data\./);
   await page.click('nav a', 'Mix');
   await page.until("!document.getElementById('part-mix').hidden");
   assert.equal((await page.texts('.pivot thead th')).join(), 'mnemonic,before,after,change,±,');

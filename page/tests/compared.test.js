@@ -15,7 +15,7 @@ const BEFORE = {
   blocks: { function: [0], start: [16], count: [10], chosen: ['lbr'], kinds: [[0, 1]] },
   keys: DATA.keys.map((key) => (key.name === 'mnemonic' ? { ...key, values: ['add', 'sub'], of_kinds: [1, 0], counts: [10, 10], share_errors: [0.1, 0.2] } : key)),
 };
-const FUNCTIONS = { name: ['f', 'g'], module: ['a', 'a'], before: [1, 0], after: [0.9, 0.1], change_error: [0.2, 0.05], within: [0], findings: [1], function: [0, 1] };
+const FUNCTIONS = { name: ['f', 'g'], module: ['a', 'a'], before: [1, 0], after: [0.9, 0.1], change_error: [0.2, 0.05], within: [0], findings: [1], function: [0, 1], function_before: [0, null] };
 const recording = makeRecording({
   ...DATA,
   code: [],
@@ -52,4 +52,9 @@ test('noise is said of values, and changes in words', () => {
     work: 'as many',
   });
   assert.deepEqual([signed(-0.0123), signed(0)], ['-1.23', '+0.00']);
+});
+
+test('functions that are compared lead to each other', () => {
+  const [f, g] = recording.functions;
+  assert.deepEqual([f.href, f.other.href, f.other.other === f, g.other], ['#functions/0', '#before/0', true, undefined]);
 });

@@ -27,7 +27,7 @@ use crate::taxonomies::with_files;
 use changes::Shown;
 use side::Side;
 
-/// Write a page for the browser: summary, mix as a pivot, annotated functions, loops, flame graph; or what changed between two recordings
+/// Write a page for the browser: summary, mix, annotated functions, flame graph; of two recordings what changed
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(mut_arg("command", |command| command.index(3)))]
@@ -48,7 +48,7 @@ pub struct Args {
     #[command(flatten)]
     input: InputArgs,
 
-    /// A second recording, merged file or exact counts, which FILE is compared with: the page says what changed, and has the code of this one
+    /// A second recording, merged file or exact counts, which FILE is compared with: the page says what changed, and has the code of both
     #[arg(index = 2, value_name = "AFTER", conflicts_with_all = ["input", "command"])]
     after: Option<PathBuf>,
 
@@ -79,13 +79,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Result<()> {
     let Some(file) = &args.after else {
-        let side = Side::of(args, input, args.input.title(), true)?;
+        let side = Side::of(args, input, args.input.title())?;
         let data = side.data_with_contexts(args, side.composed(args, taxonomies)?)?;
         return write_to(args.file.as_deref(), |out| page::write(&side.title, &data, out));
     };
     let input_after = args.input.other(file, &READER)?;
-    let before = Side::of(args, input, args.input.title(), false)?;
-    let after = Side::of(args, &input_after, title_of(file), true)?;
+    let before = Side::of(args, input, args.input.title())?;
+    let after = Side::of(args, &input_after, title_of(file))?;
     let mut compared = Compared::of([&before.analysis, &after.analysis], &args.input.analysis);
     let composed = [before.composed(args, taxonomies)?, after.composed(args, taxonomies)?];
     for (rows, composed) in compared.sides.iter_mut().zip(&composed) {

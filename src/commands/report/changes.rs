@@ -38,6 +38,8 @@ struct ChangedFunctions {
     findings: Vec<usize>,
     /// The function after, among those of the page: the hottest, where these are several.
     function: Vec<Option<usize>>,
+    /// The same before.
+    function_before: Vec<Option<usize>>,
 }
 
 /// The values of a key that are on one side at least, by column.
@@ -62,8 +64,8 @@ pub struct Shown<'a> {
 }
 
 impl Changes {
-    /// Of a comparison, with the attributes of both sides, and the functions after, which are in modules of these paths.
-    pub fn of(report: &Report<'_>, sides: [Shown<'_>; 2], functions: &Functions, paths: &[&str]) -> Self {
+    /// Of a comparison, with the attributes of both sides, and their functions, which are in modules of these paths.
+    pub fn of(report: &Report<'_>, sides: [Shown<'_>; 2], functions: [(&Functions, &[&str]); 2]) -> Self {
         let left_out = sides
             .iter()
             .zip(&report.files)
@@ -75,23 +77,29 @@ impl Changes {
         Changes {
             files: report.files.clone(),
             lines: head(report).into_iter().chain(left_out).collect(),
-            functions: changed_functions(report, functions, paths),
+            functions: changed_functions(report, functions),
             keys: keys.collect(),
         }
     }
 }
 
-fn changed_functions(report: &Report<'_>, functions: &Functions, paths: &[&str]) -> ChangedFunctions {
-    let mut known: HashMap<(&str, &str), usize> = HashMap::new();
-    for (index, (path, name)) in functions.names(paths).enumerate() {
-        known.entry((path.rsplit('/').next().unwrap_or(path), name)).or_insert(index);
-    }
+fn changed_functions(report: &Report<'_>, functions: [(&Functions, &[&str]); 2]) -> ChangedFunctions {
+    let known = functions.map(|(functions, paths)| {
+        let mut known: HashMap<(String, String), usize> = HashMap::new();
+        for (index, (path, name)) in functions.names(paths).enumerate() {
+            let module = path.rsplit('/').next().unwrap_or(path);
+            known.entry((module.to_owned(), name.to_owned())).or_insert(index);
+        }
+        known
+    });
     let mut changed = ChangedFunctions::default();
     for (index, moved) in report.comparison.functions.iter().enumerate() {
-        let [_, module] = modules(&moved.what.module);
-        let names = report.names_of_function(&moved.what, 1);
-        let names = names.iter().map(|name| name.as_deref().unwrap_or(UNREADABLE));
-        let of_page = names.filter_map(|name| known.get(&(module.as_str(), name)).copied()).min();
+        let modules = modules(&moved.what.module);
+        let [before, after] = [0, 1].map(|side| {
+            let names = report.names_of_function(&moved.what, side).into_iter();
+            let names = names.map(|name| name.unwrap_or(UNREADABLE.to_owned()));
+            names.filter_map(|name| known[side].get(&(modules[side].clone(), name)).copied()).min()
+        });
         let Noise { error, is_within, is_finding } = report.of_function(moved);
         changed.name.push(moved.what.function.clone().unwrap_or(UNREADABLE.to_owned()));
         changed.module.push(moved.what.module.clone());
@@ -100,7 +108,8 @@ fn changed_functions(report: &Report<'_>, functions: &Functions, paths: &[&str])
         changed.change_error.push(error.map(Short));
         changed.within.extend((is_within == Some(true)).then_some(index));
         changed.findings.extend((is_finding == Some(true)).then_some(index));
-        changed.function.push(of_page);
+        changed.function.push(after);
+        changed.function_before.push(before);
     }
     changed
 }

@@ -44,7 +44,7 @@ pub struct Data<'a> {
     code: Vec<FunctionCode>,
     #[serde(skip_serializing_if = "Option::is_none")]
     contexts: Option<Contexts>,
-    /// The recording that this one is compared with, without code, and what changed.
+    /// The recording that this one is compared with, and what changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<Box<Data<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,8 @@ impl<'a> Data<'a> {
 
     /// Beside another recording, which was made before.
     pub fn compared(self, before: Data<'a>, report: &Report<'_>, sides: [Shown<'_>; 2]) -> Self {
-        let changes = Changes::of(report, sides, &self.functions, &self.modules);
+        let functions = [&before, &self].map(|data| (&data.functions, &*data.modules));
+        let changes = Changes::of(report, sides, functions);
         Data { before: Some(Box::new(before)), changes: Some(changes), ..self }
     }
 

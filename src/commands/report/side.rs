@@ -29,8 +29,8 @@ pub struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// Analyses it. Code is read where it is to be shown.
-    pub fn of(args: &Args, input: &'a Input<'a>, title: String, has_code: bool) -> anyhow::Result<Self> {
+    /// Analyses it, with the code that is shown.
+    pub fn of(args: &Args, input: &'a Input<'a>, title: String) -> anyhow::Result<Self> {
         let mut analysis = input.analyze_with_all()?;
         require_samples(&analysis)?;
         let is_chosen = args.after.is_some() && args.input.analysis.chooses();
@@ -38,14 +38,13 @@ impl<'a> Side<'a> {
             analysis.count_flow_by_choice();
         }
         let top = match args.top {
-            _ if !has_code => 0,
             None => MOST_FUNCTIONS,
             Some(0) => usize::MAX,
             Some(top) => top,
         };
         let threads = args.input.analysis.threads();
         let most_instructions = args.top.is_none().then_some(MOST_INSTRUCTIONS);
-        let source = has_code && !args.no_source;
+        let source = !args.no_source;
         let annotation = annotate(&analysis, &Query { functions: None, top, most_instructions, source, threads });
         annotation.notes.iter().for_each(output::say);
         let mut head = Head::of(&analysis);
