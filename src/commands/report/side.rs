@@ -4,6 +4,7 @@ use analyzer::annotate::{Annotation, Query, SourceTexts, annotate};
 use analyzer::counting::{GroupBy, TaskGroups};
 use analyzer::mix::{Places, Tasks, Taxonomies};
 use analyzer::{Analysis, Origin};
+use formats::phase_mark;
 use perfdata::RecordType;
 
 use super::Args;
@@ -75,6 +76,9 @@ impl<'a> Side<'a> {
         }
         let of_type = |kind| self.analysis.summary.records.by_type.get(&kind).copied().unwrap_or(0);
         let tasks = of_type(RecordType::COMM).saturating_add(of_type(RecordType::FORK));
+        if tasks <= 1 && of_type(RecordType(phase_mark::RECORD_TYPE)) == 0 {
+            return Ok(Err("one thread ran, and no phase was marked".to_owned()));
+        }
         if tasks > MOST_TASKS {
             let many = count(tasks as f64);
             return Ok(Err(format!(
