@@ -15,7 +15,7 @@ const STYLE: &str = include_str!("../../../page/page.css");
 const BODY: &str = include_str!("../../../page/body.html");
 
 /// The modules of the script, each after those that it imports from.
-const MODULES: [&str; 20] = [
+const MODULES: [&str; 21] = [
     include_str!("../../../page/number.js"),
     include_str!("../../../page/text.js"),
     include_str!("../../../page/grouped.js"),
@@ -29,6 +29,7 @@ const MODULES: [&str; 20] = [
     include_str!("../../../page/changes.js"),
     include_str!("../../../page/summary.js"),
     include_str!("../../../page/chart.js"),
+    include_str!("../../../page/table.js"),
     include_str!("../../../page/mix.js"),
     include_str!("../../../page/functions.js"),
     include_str!("../../../page/graph.js"),
