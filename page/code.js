@@ -21,6 +21,7 @@ export function showCode(parent, recording, of, marked = []) {
     fill(
       parent,
       element('h3', { class: 'function-name', text: of.name }),
+      side(recording, of),
       element('p', { text: of.start === null
         ? 'The code of this file could not be read.'
         : 'The code of this function is not in this page: it has that of the hottest ones. This prints it, and this puts all into a page:' }),
@@ -45,6 +46,7 @@ export function showCode(parent, recording, of, marked = []) {
     parent,
     element('h3', { class: 'function-name', text: of.name }),
     element('p', { class: 'dim', text: of.module }),
+    side(recording, of),
     element('p', { text: about(of) }),
     marked.length > 0 && element('p', { class: 'marked-note', text: `Marked: ${marked.map(inWords).join('; ')}` }),
     options(parent, table, recording, of, hasBoth),
@@ -57,6 +59,18 @@ export function showCode(parent, recording, of, marked = []) {
     )),
   );
   showGraph(parent, of);
+}
+
+/** Of two recordings, which one it is of, and the way to the other one. */
+function side(recording, of) {
+  if (!of.isBefore && !recording.before) return null;
+  const name = of.isBefore ? 'before' : 'after';
+  return element(
+    'p',
+    { class: 'side' },
+    `${name}: ${recording.data.title}. `,
+    of.other && element('a', { class: 'other-side', href: of.other.href, text: `its code ${of.isBefore ? 'after' : 'before'}` }),
+  );
 }
 
 /** Draws the graph, where it is wanted. */
@@ -115,7 +129,7 @@ function options(parent, table, recording, of, hasBoth) {
   const hasSource = of.code.blocks.some((block) => block.lines?.length > 0);
   const hottest = of.code.hottest.slice(0, 20);
   const jump = hottest.length > 1 && select(
-    { 'aria-label': 'Go to a hot block', onchange: () => { location.hash = `#functions/${of.index}/${jump.value}`; } },
+    { 'aria-label': 'Go to a hot block', onchange: () => { location.hash = `${of.href}/${jump.value}`; } },
     [['', 'hot blocks…'], ...hottest.map((block) => [hexadecimal(block.start), `${hexadecimal(block.start)}  ${shareAndError(block.share, 0)[0]}`])],
   );
   const box = element('input', { type: 'checkbox', id: 'graph', checked: parent.classList.contains('with-graph'), onchange: () => {
@@ -207,7 +221,7 @@ function notReadable([start, end], hasBoth) {
 
 function instructionRow({ recording, of, block, instruction, at, isLast, bar, hasBoth, marked }) {
   const address = hexadecimal(instruction.address);
-  const isMarked = marked.length > 0 && block.block !== undefined && isKept(marked, block.block, instruction.kind);
+  const isMarked = marked.length > 0 && block.block !== undefined && isKept(marked, block.block, instruction.kind, instruction.place);
   const classes = [!block.isSeen && 'not-seen', isMarked && 'marked'].filter(Boolean).join(' ');
   return element(
     'tr',
@@ -256,7 +270,7 @@ function notes(recording, of, block, at, isLast) {
     const known = isHere ? of.code.starts.has(branch.target) : true;
     const index = isHere ? of.index : branch.function;
     const name = isHere ? hexadecimal(branch.target) : recording.functions[index].name;
-    if (known) said.push(element('a', { class: 'to', href: `#functions/${index}/${hexadecimal(branch.target)}`, 'aria-label': `to ${name}`, title: `to ${name}`, text: '↷' }));
+    if (known) said.push(element('a', { class: 'to', href: `${recording.functions[index].href}/${hexadecimal(branch.target)}`, 'aria-label': `to ${name}`, title: `to ${name}`, text: '↷' }));
   }
   return said;
 }

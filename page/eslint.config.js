@@ -1,6 +1,6 @@
 // What lint looks for. It imports nothing, so that eslint can be installed anywhere: `.ci/run` does.
 
-const browser = Object.fromEntries(['document', 'window', 'location', 'history', 'atob', 'Blob', 'DecompressionStream', 'Response', 'performance'].map((name) => [name, 'readonly']));
+const browser = Object.fromEntries(['document', 'window', 'location', 'history', 'atob', 'Blob', 'DecompressionStream', 'Response', 'performance', 'requestAnimationFrame'].map((name) => [name, 'readonly']));
 const node = Object.fromEntries(['process', 'Buffer', 'URL', 'setTimeout'].map((name) => [name, 'readonly']));
 
 const rules = Object.fromEntries([

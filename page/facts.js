@@ -1,27 +1,60 @@
 // What a mix is added up from. A fact is a block and a kind of instructions in it, and how many of those were executed.
 
+/** More places than a page has. */
+const PLACES = 1 << 20;
+
 /**
  * The facts of a page's data, by column:
  *
  *   block 7: 100 executions of [add, add, jne]   ->   block 7, kind add, amount 200
  *                                                     block 7, kind jne, amount 100
  *
- * A key has `values` (texts), and of each kind (`ofKind`) or each block (`ofBlock`) the index of its value.
+ * Where lines of the source are keys, instructions of one kind in two places are two facts; where tasks are, each has its part.
+ * A key has `values` (texts), and of each kind (`ofKind`), block (`ofBlock`), place (`ofPlace`) or task (`ofTask`) the index of its value.
  */
 export function makeFacts(data) {
-  const [blocks, kinds, amounts] = [[], [], []];
+  const [blocks, kinds, places, tasks, amounts] = [[], [], [], [], []];
   const times = new Map();
+  const all = [[0, 1]];
   data.blocks.kinds.forEach((ofBlock, block) => {
+    const placeAt = placesOf(data, block);
     times.clear();
-    for (const kind of ofBlock) times.set(kind, (times.get(kind) ?? 0) + 1);
-    for (const [kind, number] of times) {
-      blocks.push(block);
-      kinds.push(kind);
-      amounts.push(number * data.blocks.count[block]);
+    ofBlock.forEach((kind, at) => {
+      const id = kind * PLACES + placeAt(at);
+      times.set(id, (times.get(id) ?? 0) + 1);
+    });
+    for (const [id, number] of times) {
+      for (const [task, part] of data.blocks.tasks?.[block] ?? all) {
+        blocks.push(block);
+        kinds.push(Math.floor(id / PLACES));
+        places.push(id % PLACES);
+        tasks.push(task);
+        amounts.push(number * data.blocks.count[block] * part);
+      }
     }
   });
   const keys = new Map(data.keys.map((key) => [key.name, makeKey(key, data)]));
-  return { block: Uint32Array.from(blocks), kind: Uint32Array.from(kinds), amount: Float64Array.from(amounts), keys };
+  const column = (numbers) => Uint32Array.from(numbers);
+  return { block: column(blocks), kind: column(kinds), place: column(places), task: column(tasks), amount: Float64Array.from(amounts), keys };
+}
+
+/** A function from the index of an instruction in a block to its place; instructions must come in order. */
+export function placesOf(data, block) {
+  const begun = data.blocks.places?.[block] ?? [];
+  let next = 0;
+  let place = 0;
+  return (at) => {
+    while (next < begun.length && begun[next][0] <= at) {
+      [, place] = begun[next];
+      next += 1;
+    }
+    return place;
+  };
+}
+
+/** What tells the values of a key: its list, and the column of facts that this is of. */
+export function columnOf(key) {
+  return [['ofKind', 'kind'], ['ofBlock', 'block'], ['ofPlace', 'place'], ['ofTask', 'task']].find(([list]) => key[list]);
 }
 
 /** A key whose values are the functions themselves: several can have one name. */
@@ -31,11 +64,12 @@ export function functionsKey(data) {
 
 function makeKey(key, data) {
   const made = { name: key.name, about: key.about, isTaxonomy: key.is_taxonomy, isNumeric: key.is_numeric };
-  if (key.of_kinds) {
+  const listed = [['ofKind', key.of_kinds], ['ofPlace', key.of_places], ['ofTask', key.of_tasks]].find(([, list]) => list);
+  if (listed) {
     return {
       ...made,
       values: key.values,
-      ofKind: Uint32Array.from(key.of_kinds),
+      [listed[0]]: Uint32Array.from(listed[1]),
       counts: key.counts,
       errors: key.share_errors,
       little: new Set(key.rest_on_little ?? []),

@@ -3,6 +3,7 @@
 import { brief, shareAndError } from './number.js';
 import { baseName, plural } from './text.js';
 import { element, fill, withNumber } from './element.js';
+import { keepingFocus } from './focus.js';
 
 /** Rows that are there at first, and that a click adds. */
 const ROWS = 200;
@@ -35,7 +36,7 @@ export function showFunctions(parent, recording) {
   function show(change) {
     Object.assign(state, change);
     const found = sorted(matching(recording.functions, state.text), state);
-    fill(head, COLUMNS.map((column) => title(column, state, (sort, isRising) => show({ sort, isRising }))));
+    keepingFocus(head, () => fill(head, COLUMNS.map((column) => title(column, state, (sort, isRising) => show({ sort, isRising })))));
     fill(body, found.slice(0, state.rows).map((one) => row(one, largest, state.chosen)));
     const executed = found.reduce((sum, one) => sum + one.executed, 0);
     status.textContent = `${plural(found.length, 'function')} with ${shareAndError(recording.share(executed), 0)[0]} of all instructions`;
@@ -89,7 +90,7 @@ function title(column, state, sort) {
   return element(
     'th',
     { scope: 'col', class: column.isNumber && 'number', 'aria-sort': isSorted ? direction : null },
-    element('button', { class: 'sort', text: column.title, onclick: () => sort(column.id, isRising) }),
+    element('button', { class: 'sort', 'data-focus': column.id, text: column.title, onclick: () => sort(column.id, isRising) }),
   );
 }
 

@@ -123,7 +123,7 @@ function node(of, block, { x, y }, heat) {
   const text = (line, more) => drawn('text', { x: x + 8, y: y + 16 + 16 * line, ...more });
   return drawn(
     'a',
-    { href: `#functions/${of.index}/${start}`, class: 'node', 'data-start': start, 'aria-label': `block ${start}, ${percent(block.share)}, ${brief(block.count)} executions` },
+    { href: `${of.href}/${start}`, class: 'node', 'data-start': start, 'aria-label': `block ${start}, ${percent(block.share)}, ${brief(block.count)} executions` },
     box,
     hot,
     text(0, { class: 'code', text: start }),

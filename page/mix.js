@@ -1,15 +1,15 @@
 // The mix: a bar chart of one key, and a pivot of any.
 
-import { brief, count, percent, shareAndError } from './number.js';
+import { brief, percent } from './number.js';
 import { commandOf, plural } from './text.js';
-import { element, fill, select, withNumber } from './element.js';
-import { grouped } from './grouped.js';
+import { element, fill, select } from './element.js';
 import { filtersOf, pivot } from './pivot.js';
+import { keepingFocus } from './focus.js';
+import { chartOfBoth, pivotOfBoth } from './compared.js';
+import { ROWS, SHOWN, SHOWN_OF_BOTH, tableOfBoth, tableOfPivot } from './table.js';
 import { chart } from './chart.js';
 
-/** Rows that are there at first, and that a click adds; columns, of which the last are one. */
-const ROWS = 40;
-const COLUMNS = 16;
+/** Functions of a cell that are shown. */
 const FUNCTIONS = 30;
 
 /** What people ask for. Filters are [key, values, keeps]. */
@@ -24,13 +24,15 @@ export const PRESETS = [
   { id: 'functions', text: 'Functions', rows: ['function', 'module'], columns: [], filters: [] },
 ];
 
-const SHOWN = [['share', 'share of what is shown'], ['row', 'share of the row'], ['count', 'count']];
+
+/** Bars of two recordings. */
+const BARS = 24;
 
 /** Fills the section; returns what chooses a preset. `showCode` is called with a function and the filters that its instructions pass. */
 export function showMix(section, recording, showCode) {
   const { facts } = recording;
   const keys = [...facts.keys.values()];
-  const state = { chart: 'category', rows: [], columns: [], filters: [], shown: 'share', most: ROWS, open: null };
+  const state = { chart: 'category', rows: [], columns: [], filters: [], shown: recording.before ? 'change' : 'share', most: ROWS, open: null };
   const parts = Object.fromEntries(['presets', 'chart', 'zones', 'status', 'table', 'cell'].map((name) => [name, element('div', { class: name })]));
   let drawn = null;
   const command = element('code', { class: 'command' });
@@ -44,7 +46,8 @@ export function showMix(section, recording, showCode) {
     parts.status,
     parts.table,
     parts.cell,
-    element('p', { class: 'dim' }, 'The same, with its ±: ', command),
+    (recording.data.without_keys ?? []).map((text) => element('p', { class: 'dim without-key', text: `${text}.` })),
+    element('p', { class: 'dim' }, recording.before ? 'The same of the second one, with its ±: ' : 'The same, with its ±: ', command),
   );
 
   function change(part) {
@@ -70,21 +73,25 @@ export function showMix(section, recording, showCode) {
   }
 
   function show() {
+    keepingFocus(section, showAll);
+  }
+
+  function showAll() {
     const query = {
       rows: state.rows.map((name) => facts.keys.get(name)),
       columns: state.columns.map((name) => facts.keys.get(name)),
       filters: state.filters,
     };
-    const result = pivot(facts, query);
+    const result = recording.before ? pivotOfBoth(recording, query) : pivot(facts, query);
     showPresets(parts.presets, state, preset);
     if (drawn !== state.chart) showChart(parts.chart, recording, state, change);
     drawn = state.chart;
     showZones(parts.zones, recording, state, { place, change, keys });
-    parts.status.textContent = `${plural(result.rows.length, 'row')}; ${brief(result.total)} instructions, `
-      + `${percent(recording.share(result.total))} of all`;
+    parts.status.textContent = `${plural(result.rows.length, 'row')}; ${recording.before ? partsOfBoth(recording, result) : partOfAll(recording, result)}`;
+    const make = recording.before ? tableOfBoth : tableOfPivot;
     fill(parts.table, result.rows.length === 0
       ? element('p', { class: 'empty', text: 'No executed instruction passes the filters.' })
-      : table(recording, query, result, state, { change, open }));
+      : make(recording, query, result, state, { change, open }));
     showCell(parts.cell, recording, query, state, showCode);
     fill(command, commandLine(recording, state));
   }
@@ -117,11 +124,20 @@ export function commandLine(recording, { rows, columns, filters }) {
   return commandOf('mix', recording.data.title, ...words);
 }
 
+function partOfAll(recording, { total }) {
+  return `${brief(total)} instructions, ${percent(recording.share(total))} of all`;
+}
+
+function partsOfBoth(recording, { totals }) {
+  return `${percent(recording.before.share(totals[0]))} of all before, ${percent(recording.share(totals[1]))} after`;
+}
+
 function showPresets(parent, state, choose) {
   const isShown = ({ rows, columns }) => String(rows) === String(state.rows) && String(columns) === String(state.columns);
   fill(parent, PRESETS.map((preset) => element('button', {
     class: 'preset',
     'data-preset': preset.id,
+    'data-focus': `preset ${preset.id}`,
     'aria-pressed': isShown(preset) ? 'true' : 'false',
     text: preset.text,
     onclick: () => choose(preset),
@@ -129,12 +145,12 @@ function showPresets(parent, state, choose) {
 }
 
 function showChart(parent, recording, state, change) {
-  const keys = [...recording.facts.keys.values()].filter((key) => key.ofKind);
+  const keys = [...recording.facts.keys.values()].filter((key) => key.counts);
   const options = (isTaxonomy) => keys.filter((key) => key.isTaxonomy === isTaxonomy).map((key) => [key.name, key.name]);
   const key = recording.facts.keys.get(state.chart) ?? keys[0];
   if (!key) return;
   const choice = select(
-    { id: 'chart-key', onchange: () => change({ chart: choice.value }) },
+    { id: 'chart-key', 'data-focus': 'chart', onchange: () => change({ chart: choice.value }) },
     [...options(true), ...options(false)],
     key.name,
   );
@@ -143,7 +159,7 @@ function showChart(parent, recording, state, change) {
   fill(
     parent,
     element('div', { class: 'controls' }, element('label', { for: 'chart-key', text: 'Chart of' }), choice),
-    chart(recording, key, choose),
+    recording.before ? chartOfBoth(recording, key, recording.noiseOf, BARS, choose) : chart(recording, key, choose),
   );
 }
 
@@ -154,6 +170,7 @@ function showZones(parent, recording, state, { place, change, keys }) {
     const add = select({
       'aria-label': `Add to ${title.toLowerCase()}`,
       'data-add': name,
+      'data-focus': `add ${name}`,
       onchange: () => place(add.value, name),
     }, [['', 'add…'], ...unused.map((key) => [key.name, key.name])]);
     return element(
@@ -178,17 +195,18 @@ function showZones(parent, recording, state, { place, change, keys }) {
   const addFilter = select({
     'aria-label': 'Add a filter',
     'data-add': 'filters',
+    'data-focus': 'add filters',
     // It leaves out nothing yet.
     onchange: () => change({ filters: [...state.filters, { key: recording.facts.keys.get(addFilter.value), values: new Set(), keeps: false, isOpen: true }] }),
   }, [['', 'add…'], ...keys.map((key) => [key.name, key.name])]);
-  const shown = select({ id: 'shown', onchange: () => change({ shown: shown.value }) }, SHOWN, state.shown);
+  const shown = select({ id: 'shown', 'data-focus': 'shown', onchange: () => change({ shown: shown.value }) }, recording.before ? SHOWN_OF_BOTH : SHOWN, state.shown);
   fill(
     parent,
     zone('rows', 'Rows'),
     zone('columns', 'Columns'),
     element(
       'div',
-      { class: 'zone' },
+      { class: 'zone', 'data-zone': 'filters' },
       element('span', { class: 'zone-title', text: 'Filters' }),
       state.filters.map((one, at) => filterChip(one, (next) => change({ filters: replaced(state.filters, at, next) }))),
       addFilter,
@@ -196,7 +214,7 @@ function showZones(parent, recording, state, { place, change, keys }) {
     element(
       'div',
       { class: 'zone actions' },
-      element('button', { text: 'Swap rows and columns', 'data-swap': true, onclick: () => change({ rows: state.columns, columns: state.rows }) }),
+      element('button', { text: 'Swap rows and columns', 'data-swap': true, 'data-focus': 'swap', onclick: () => change({ rows: state.columns, columns: state.rows }) }),
       element('label', { for: 'shown', text: 'Cells:' }),
       shown,
     ),
@@ -219,7 +237,7 @@ function chip(name, zone, place) {
       ondragstart: (event) => event.dataTransfer.setData('text/plain', name),
     },
     name,
-    element('button', { 'aria-label': `Move ${name} to ${other}`, title: `to ${other}`, text: zone === 'rows' ? '→' : '←', onclick: () => place(name, other) }),
+    element('button', { 'data-focus': `move ${name}`, 'aria-label': `Move ${name} to ${other}`, title: `to ${other}`, text: zone === 'rows' ? '→' : '←', onclick: () => place(name, other) }),
     element('button', { 'aria-label': `Remove ${name}`, title: 'remove', text: '×', onclick: () => place(name, null) }),
   );
 }
@@ -235,7 +253,7 @@ function filterChip(one, replace) {
     element(
       'details',
       { open: one.isOpen === true, ontoggle: (event) => { one.isOpen = event.target.open; } },
-      element('summary', { text }),
+      element('summary', { 'data-focus': `filter ${one.key.name}`, text }),
       element('div', { class: 'values' }, valuesOf(one, replace)),
     ),
     element('button', { 'aria-label': `Remove the filter on ${one.key.name}`, title: 'remove', text: '×', onclick: () => replace(null) }),
@@ -247,12 +265,13 @@ function valuesOf(one, replace) {
     || (one.key.values[a] < one.key.values[b] ? -1 : 1));
   const isKept = (value) => one.values.has(value) === one.keeps;
   const list = element('div', { class: 'value-list' });
-  const search = element('input', { type: 'search', 'aria-label': `Search values of ${one.key.name}`, placeholder: 'search' });
+  const search = element('input', { type: 'search', 'aria-label': `Search values of ${one.key.name}`, placeholder: 'search', 'data-focus': `search ${one.key.name}` });
+  search.value = one.search ?? '';
   // The shorter way to say it: what is kept, or what is left out.
   const replaceBy = (kept) => {
     const left = new Set(order.filter((value) => !kept.has(value)));
     const keeps = kept.size <= left.size;
-    replace({ key: one.key, values: keeps ? kept : left, keeps, isOpen: true });
+    replace({ key: one.key, values: keeps ? kept : left, keeps, isOpen: true, search: search.value, scroll: list.scrollTop });
   };
   const show = () => {
     const text = search.value.toLowerCase();
@@ -260,6 +279,7 @@ function valuesOf(one, replace) {
     fill(list, found.map((value) => {
       const box = element('input', {
         type: 'checkbox',
+        'data-focus': `value ${one.key.name} ${value}`,
         checked: isKept(value),
         onchange: () => {
           const values = new Set(order.filter((other) => (other === value ? box.checked : isKept(other))));
@@ -271,90 +291,14 @@ function valuesOf(one, replace) {
   };
   search.addEventListener('input', show);
   show();
+  // When it is in the page.
+  requestAnimationFrame(() => { list.scrollTop = one.scroll ?? 0; });
   return [
     search,
-    element('button', { text: 'all', onclick: () => replaceBy(new Set(order)) }),
-    element('button', { text: 'none', onclick: () => replaceBy(new Set()) }),
+    element('button', { text: 'all', 'data-focus': `all ${one.key.name}`, onclick: () => replaceBy(new Set(order)) }),
+    element('button', { text: 'none', 'data-focus': `none ${one.key.name}`, onclick: () => replaceBy(new Set()) }),
     list,
   ];
-}
-
-function table(recording, query, result, state, { change, open }) {
-  const columns = query.columns.length === 0 ? [] : result.columns;
-  const [first, last] = [columns.slice(0, COLUMNS), columns.slice(COLUMNS)];
-  const rows = result.rows.slice(0, state.most);
-  // A share of all rows, where a row is all there is.
-  const unit = state.shown === 'row' && columns.length === 0 ? 'share' : state.shown;
-  // They are of shares.
-  const errors = unit === 'share' ? errorsOf(recording, query) : null;
-  const text = (keys, line) => line.values.map((value, place) => keys[place].values[value]);
-  const value = (amount, row) => {
-    if (amount === 0) return '';
-    if (unit === 'count') return count(amount);
-    return percent(amount / (unit === 'row' ? row.total : result.total));
-  };
-  const heat = (made, amount) => withNumber(made, '--heat', Math.sqrt(amount / result.rows[0].total));
-  const cell = (row, column, amount) => heat(element('td', { class: 'number heat' }, amount > 0 && element('button', {
-    class: 'cell',
-    text: value(amount, row),
-    'aria-label': `${value(amount, row)}: functions`,
-    onclick: () => open(row, column),
-  })), amount);
-  const total = (row) => {
-    if (!errors) return cell(row, null, row.total);
-    const [share, error] = shareAndError(recording.share(row.total), errors.of(row.values[0]), errors.isLittle(row.values[0]));
-    const made = heat(element('td', { class: 'number heat' }, element('button', {
-      class: 'cell',
-      text: share,
-      'aria-label': `${share}: functions`,
-      onclick: () => open(row, null),
-    })), row.total);
-    return [made, element('td', { class: 'number', text: error })];
-  };
-  const head = element(
-    'tr',
-    {},
-    query.rows.map((key) => element('th', { scope: 'col', title: key.about, text: key.name })),
-    element('th', { scope: 'col', class: 'number', text: query.columns.length > 0 ? 'all' : SHOWN.find(([id]) => id === unit)[0] }),
-    errors && element('th', { scope: 'col', class: 'number', text: '±' }),
-    first.map((column) => element('th', { scope: 'col', class: 'number', text: text(query.columns, column).join(' · ') })),
-    last.length > 0 && element('th', { scope: 'col', class: 'number', text: `${last.length} more` }),
-  );
-  const line = (row) => element(
-    'tr',
-    {},
-    query.rows.length === 0 && element('th', { scope: 'row', text: 'all' }),
-    text(query.rows, row).map((name, place) => element(place === 0 ? 'th' : 'td', { scope: place === 0 && 'row', class: 'name' }, element('span', { class: 'clamp', title: name, text: name }))),
-    total(row),
-    first.map((column) => cell(row, column, result.cell(row, column))),
-    last.length > 0 && element('td', { class: 'number', text: value(Math.max(row.total - first.reduce((sum, column) => sum + result.cell(row, column), 0), 0), row) }),
-  );
-  if (query.rows.length === 0) head.prepend(element('th', {}));
-  const more = result.rows.length - rows.length;
-  return [
-    element('div', { class: 'scroll' }, element(
-      'table',
-      { class: 'pivot' },
-      element('caption', { class: 'hidden', text: 'Pivot of executed instructions' }),
-      element('thead', {}, head),
-      element('tbody', {}, rows.map(line)),
-    )),
-    more > 0 && element('button', { text: `Show ${Math.min(more, 10 * ROWS)} of ${more} more rows`, onclick: () => change({ most: state.most + 10 * ROWS }) }),
-  ];
-}
-
-/** How uncertain rows are: known of all instructions by one key. */
-function errorsOf(recording, { rows, columns, filters }) {
-  const [key] = rows;
-  if (rows.length !== 1 || columns.length > 0 || filters.length > 0) return null;
-  if (key.errors) return { of: (value) => key.errors[value], isLittle: (value) => key.little.has(value) };
-  if (key.name !== 'function') return null;
-  const named = grouped(recording.functions, (one) => one.name);
-  const only = (value) => {
-    const of = named.get(key.values[value]);
-    return of?.length === 1 ? of[0] : null;
-  };
-  return { of: (value) => only(value)?.error, isLittle: (value) => only(value)?.restsOnLittle ?? false };
 }
 
 /** The functions of a cell, hottest first. */
@@ -379,7 +323,7 @@ function showCell(parent, recording, query, state, showCode) {
   };
   fill(
     parent,
-    element('h4', { text: `Functions of the cell${names.length > 0 ? `: ${names.join(', ')}` : ''}` }),
+    element('h4', { text: `Functions of the cell${recording.before ? ', after' : ''}${names.length > 0 ? `: ${names.join(', ')}` : ''}` }),
     element('p', { class: 'dim', text: 'A click shows the code, with these instructions marked.' }),
     element('div', { class: 'scroll' }, element(
       'table',

@@ -44,6 +44,16 @@ export function rounded(value, error) {
   return Math.round(value / unit) * unit;
 }
 
+/** An address of the data: a number, or where a number would not be exact, its decimal digits, which become a BigInt. */
+export function addressOf(stated) {
+  return typeof stated === 'string' ? BigInt(stated) : stated;
+}
+
+/** The address so many bytes after one. */
+export function addressAfter(address, bytes) {
+  return typeof address === 'bigint' ? address + BigInt(bytes) : address + bytes;
+}
+
 /** An address, as disassemblers print it. */
 export function hexadecimal(address) {
   return address.toString(16);

@@ -1,5 +1,7 @@
 // The pivot: facts added up by the values of keys.
 
+import { columnOf } from './facts.js';
+
 /** More cells than that are in a table by their numbers, not in an array. */
 const MOST_DENSE = 1 << 22;
 
@@ -37,13 +39,16 @@ export function pivot(facts, { rows, columns, filters }) {
 
 /** The indices of the facts for which all filters hold. */
 export function keptFacts(facts, filters) {
-  const [ofKind, ofBlock] = [filters.filter(({ key }) => key.ofKind), filters.filter(({ key }) => !key.ofKind)];
-  const keepsKind = tester(ofKind, (key) => key.ofKind);
-  const keepsBlock = tester(ofBlock, (key) => key.ofBlock);
+  const testers = filters.map(({ key, values, keeps }) => {
+    const [list, column] = columnOf(key);
+    const table = new Uint8Array(key.values.length);
+    for (let value = 0; value < table.length; value += 1) table[value] = values.has(value) === keeps ? 1 : 0;
+    return [facts[column], key[list], table];
+  });
   const kept = new Uint32Array(facts.amount.length);
   let length = 0;
   for (let fact = 0; fact < kept.length; fact += 1) {
-    if (keepsKind(facts.kind[fact]) && keepsBlock(facts.block[fact])) {
+    if (testers.every(([column, list, table]) => table[list[column[fact]]] === 1)) {
       kept[length] = fact;
       length += 1;
     }
@@ -51,9 +56,13 @@ export function keptFacts(facts, filters) {
   return kept.subarray(0, length);
 }
 
-/** Whether a kind of instructions in a block is what filters keep. */
-export function isKept(filters, block, kind) {
-  return filters.every(({ key, values, keeps }) => values.has(key.ofKind ? key.ofKind[kind] : key.ofBlock[block]) === keeps);
+/** Whether a kind of instructions in a block, at a place, is what filters keep. Who executes it is not asked. */
+export function isKept(filters, block, kind, place = 0) {
+  const facts = { block, kind, place };
+  return filters.filter(({ key }) => !key.ofTask).every(({ key, values, keeps }) => {
+    const [list, column] = columnOf(key);
+    return values.has(key[list][facts[column]]) === keeps;
+  });
 }
 
 /** Filters that keep just what is in a row or column, beside those that hold already. */
@@ -61,23 +70,13 @@ export function filtersOf(keys, line) {
   return keys.map((key, place) => ({ key, values: new Set([line.values[place]]), keeps: true }));
 }
 
-/** A function that tells whether the filters hold for a kind, or for a block. It asks each value once. */
-function tester(filters, valuesOf) {
-  if (filters.length === 0) return () => true;
-  const tables = filters.map(({ key, values, keeps }) => {
-    const table = new Uint8Array(key.values.length);
-    for (let value = 0; value < table.length; value += 1) table[value] = values.has(value) === keeps ? 1 : 0;
-    return [valuesOf(key), table];
-  });
-  return (id) => tables.every(([values, table]) => table[values[id]] === 1);
-}
-
 /** Of each kept fact the number of its combination of values, and the combinations. */
 function combined(facts, kept, keys) {
   let ids = new Uint32Array(kept.length);
   let tuples = [[]];
   for (const key of keys) {
-    const [values, of] = key.ofKind ? [key.ofKind, facts.kind] : [key.ofBlock, facts.block];
+    const [list, column] = columnOf(key);
+    const [values, of] = [key[list], facts[column]];
     const size = key.values.length;
     const known = tableFor(tuples.length * size);
     const [next, longer] = [new Uint32Array(kept.length), []];

@@ -1,16 +1,21 @@
 // The data of the page, as its parts use it.
 
-import { functionsKey, makeFacts } from './facts.js';
+import { addressAfter, addressOf } from './number.js';
+import { functionsKey, makeFacts, placesOf } from './facts.js';
+import { alignKeys, makeNoise } from './compared.js';
 
-/** Functions with their code, blocks and loops; the facts of the mix. */
-export function makeRecording(data) {
+/** Functions with their code, blocks and loops; the facts of the mix; and the recording before, if there is one. */
+export function makeRecording(data, part = 'functions') {
   const little = new Set(data.functions.rest_on_little);
   const share = (executed) => (data.instructions > 0 ? executed / data.instructions : 0);
   const functions = data.functions.name.map((name, index) => ({
     index,
+    // Where it is in the address of the page.
+    href: `#${part}/${index}`,
+    isBefore: part === 'before',
     name,
     module: data.modules[data.functions.module[index]],
-    start: data.functions.start[index],
+    start: addressOf(data.functions.start[index]),
     executed: data.functions.executed[index],
     share: share(data.functions.executed[index]),
     // Of code that was not read, it is not computed.
@@ -24,7 +29,22 @@ export function makeRecording(data) {
     of.calls = code.calls;
     of.code = makeCode(data, code, share);
   }
-  return { data, functions, share, facts: makeFacts(data), functionsKey: functionsKey(data), loops: allLoops(functions) };
+  const facts = makeFacts(data);
+  const before = data.before ? makeRecording(data.before, 'before') : null;
+  if (before) alignKeys(facts.keys, before.facts.keys);
+  const noiseOf = makeNoise(data.changes?.keys ?? []);
+  if (before) pair(functions, before.functions, data.changes.functions);
+  return { data, functions, share, facts, functionsKey: functionsKey(data), loops: allLoops(functions), before, noiseOf };
+}
+
+/** Functions that are compared have each other as `other`: the first pair of each, which has the largest change. */
+function pair(after, before, { function: ofAfter, function_before: ofBefore }) {
+  ofAfter.forEach((index, at) => {
+    const [one, other] = [after[index], before[ofBefore[at]]];
+    if (!one || !other) return;
+    one.other ??= other;
+    other.other ??= one;
+  });
 }
 
 /** The function of a name in the address bar: its index. */
@@ -35,16 +55,19 @@ export function functionAt(recording, text) {
 function makeCode(data, code, share) {
   const blocks = code.blocks.map((block, index) => {
     const count = block.block === undefined ? null : data.blocks.count[block.block];
-    let address = block.start;
+    const start = addressOf(block.start);
+    let address = start;
     const kinds = block.block === undefined ? [] : data.blocks.kinds[block.block];
+    const placeAt = placesOf(data, block.block);
     const instructions = block.instructions.map((text, at) => {
-      const made = { address, text: data.texts.text[text], kind: kinds[at] };
-      address += data.texts.length[text];
+      const made = { address, text: data.texts.text[text], kind: kinds[at], place: placeAt(at) };
+      address = addressAfter(address, data.texts.length[text]);
       return made;
     });
     return {
       ...block,
-      branch: block.branch && { ...block.branch, note: data.texts.notes?.[block.branch.note] },
+      start,
+      branch: block.branch && { ...block.branch, target: addressOf(block.branch.target), note: data.texts.notes?.[block.branch.note] },
       index,
       end: address,
       instructions,
@@ -65,7 +88,7 @@ function makeCode(data, code, share) {
   const starts = new Set(blocks.map((block) => block.start));
   const hottest = blocks.filter((block) => block.share > 0).sort((one, other) => other.share - one.share);
   const hasBoth = ['ebs', 'lbr'].every((source) => blocks.some((block) => block[source] !== undefined));
-  return { blocks, starts, hottest, hasBoth, loops, hasLoops: code.loops !== null, gaps: code.not_readable ?? [], edges: code.edges ?? [] };
+  return { blocks, starts, hottest, hasBoth, loops, hasLoops: code.loops !== null, gaps: (code.not_readable ?? []).map((gap) => gap.map(addressOf)), edges: code.edges ?? [] };
 }
 
 /** The loops of all functions whose code is there, those with the most executed instructions first. */

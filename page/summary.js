@@ -3,6 +3,7 @@
 import { brief, count, shareAndError } from './number.js';
 import { plural } from './text.js';
 import { element, fill } from './element.js';
+import { changesInWords } from './changes.js';
 
 /** Titles of lines of the head, for people. */
 const TITLES = {
@@ -22,6 +23,8 @@ export function showSummary(section, recording) {
   fill(
     section,
     section.querySelector('h2'),
+    data.changes && changesInWords(data.changes),
+    data.changes && element('p', { class: 'dim', text: `All that follows is of ${data.title}.` }),
     goodFor(data),
     tiles(recording),
     list('What is weaker than it could be', [...losses(data.head), ...data.head.degraded], 'Nothing is.'),

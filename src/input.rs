@@ -275,6 +275,11 @@ impl Input<'_> {
         )
     }
 
+    /// Analyses the recording, its branches and calling contexts, too; or the flow.
+    pub fn analyze_with_all(&self) -> anyhow::Result<Analysis> {
+        self.analyze_in_detail(GroupBy::default(), Detail::Calls)
+    }
+
     /// Analyses the recording, with calling contexts; one without samples is refused.
     pub fn analyze_with_calls(&self) -> anyhow::Result<Analysis> {
         let (recording, group_by) = (self.recording()?, GroupBy::default());

@@ -62,7 +62,7 @@ enum Command {
     Annotate(commands::annotate::Args),
     /// Look around in a recording, or in two, in the terminal: functions, blocks, code, pivot
     Tui(commands::tui::Args),
-    /// Write a page for the browser: summary, mix as a pivot, annotated functions, loops
+    /// Write a page for the browser: summary, mix, annotated functions, flame graph; of two recordings what changed
     Report(commands::report::Args),
     /// Write a profile for a compiler, an optimizer or another tool
     Export(commands::export::Args),

@@ -252,6 +252,7 @@ fn every_field_of_real_output_is_explained() {
     );
     let fixture = Fixture::bursts("objects");
     explains("report", &Page::of(&fixture.input().each_ref().map(String::as_str)).data.to_string());
+    explains("report", &Page::of(&[&recording, &recording]).data.to_string());
     assert!(run(&["merge", "-o", &flow, &recording]).status.success());
     explains("flow", &read_to_string(&flow).unwrap());
     explains("diff", &json(&["diff", &recording, &flow, "--rows", "mnemonic,isa"]));

@@ -102,12 +102,32 @@ fn a_browser_shows_it() {
     let folder_of_pages = tempfile::tempdir().unwrap();
     let path = |name: &str| folder_of_pages.path().join(name).to_str().unwrap().to_owned();
     let Some(hostile) = hostile::recording(folder_of_pages.path()) else { return };
-    let (page, hostile_page) = (path("page.html"), path("hostile.html"));
+    let (page, changes_page, hostile_page) = (path("page.html"), path("changes.html"), path("hostile.html"));
     let fixture = Fixture::bursts("objects").input();
     stdout(&[&["report", "-o", &page], &fixture.each_ref().map(String::as_str)[..]].concat());
-    stdout(&["report", &hostile, "-o", &hostile_page]);
+    let before = Fixture::bursts("interpret").input();
+    let words =
+        ["report", &before[1], &fixture[1], &before[2], &before[3], &fixture[2], &fixture[3], "-o", &changes_page];
+    stdout(&words);
+    stdout(&["report", &hostile, &hostile, "-o", &hostile_page]);
     let mut command = Command::new("node");
     command.args(["--test", "--test-reporter=tap"]).arg(folder().join("tests/clicks.js"));
-    command.env("HBBP_PAGE", &page).env("HBBP_HOSTILE_PAGE", &hostile_page);
+    command.env("HBBP_PAGE", &page).env("HBBP_CHANGES_PAGE", &changes_page).env("HBBP_HOSTILE_PAGE", &hostile_page);
+    node_runs(&mut command);
+}
+
+/// With `HBBP_UPDATE_PICTURES=1` the pictures of the guide are made anew.
+#[test]
+fn the_walk_of_the_guide_leads_where_it_says() {
+    if !has("node") || !has("chromium") {
+        return;
+    }
+    let folder_of_pages = tempfile::tempdir().unwrap();
+    let page = folder_of_pages.path().join("page.html").to_str().unwrap().to_owned();
+    let fixture = Fixture::bursts("objects").input();
+    stdout(&[&["report", "-o", &page], &fixture.each_ref().map(String::as_str)[..]].concat());
+    let mut command = Command::new("node");
+    command.args(["--test", "--test-reporter=tap"]).arg(folder().join("tests/walk.js"));
+    command.env("HBBP_PAGE", &page);
     node_runs(&mut command);
 }

@@ -82,6 +82,64 @@ fn mixes_are_those_of_mix() {
     }
 }
 
+/// Keys of tasks and of the source, too: alone, and with a function.
+#[test]
+fn mixes_by_task_and_line_are_those_of_mix() {
+    let (threads, objects) = (Fixture::bursts("threads"), Fixture::bursts("objects"));
+    let [of_threads, of_objects] = [&threads, &objects].map(|fixture| page_of(fixture, &[]));
+    let one_thread = "process, thread, comm and phase are no keys: one thread ran, and no phase was marked";
+    assert_eq!(of_objects.data["without_keys"], json!([one_thread]));
+    // It has no debug information.
+    assert!(of_threads.data["without_keys"][0].as_str().unwrap().starts_with("file and line are no keys: no line"));
+    for name in ["process", "thread", "comm", "phase", "line", "file"] {
+        let is_of_source = ["line", "file"].contains(&name);
+        let (fixture, page) = if is_of_source { (&objects, &of_objects) } else { (&threads, &of_threads) };
+        let functions = page.column("functions", "name");
+        let key = page.key(name);
+        let value = |of: &Value, at: &Value| {
+            let place = of[at.as_u64().unwrap() as usize].as_u64().unwrap() as usize;
+            key["values"][place].as_str().unwrap().to_owned()
+        };
+        let mut sums: BTreeMap<(String, String), f64> = BTreeMap::new();
+        for (block, kinds) in page.column("blocks", "kinds").iter().enumerate() {
+            let function = page.column("blocks", "function")[block].as_u64().unwrap() as usize;
+            let function = functions[function].as_str().unwrap();
+            let count = page.column("blocks", "count")[block].as_f64().unwrap();
+            let length = kinds.as_array().unwrap().len();
+            let mut add = |value, part: f64| *sums.entry((function.to_owned(), value)).or_default() += part;
+            if key["of_tasks"].is_array() {
+                for pair in page.column("blocks", "tasks")[block].as_array().unwrap() {
+                    add(value(&key["of_tasks"], &pair[0]), pair[1].as_f64().unwrap() * count * length as f64);
+                }
+            } else {
+                let begun = page.column("blocks", "places")[block].as_array().unwrap();
+                let ends = begun.iter().skip(1).map(|next| next[0].as_u64().unwrap()).chain([length as u64]);
+                for (pair, end) in begun.iter().zip(ends) {
+                    add(value(&key["of_places"], &pair[1]), (end - pair[0].as_u64().unwrap()) as f64 * count);
+                }
+            }
+        }
+        let mix = json_of(&["mix", "--rows", &format!("function,{name}")], fixture);
+        let rows = mix["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), sums.len(), "{name}");
+        for row in rows {
+            let at = (row["function"].as_str().unwrap().to_owned(), row[name].as_str().unwrap().to_owned());
+            let (sum, count) = (sums[&at], row["count"].as_f64().unwrap());
+            assert!((sum - count).abs() <= 1e-5 * count, "{at:?}: {sum} and {row}");
+        }
+        let mix = json_of(&["mix", "--rows", name], fixture);
+        for row in mix["rows"].as_array().unwrap() {
+            let at = key["values"].as_array().unwrap().iter().position(|value| *value == row[name]).unwrap();
+            assert!(is_near(&row["count"], &key["counts"][at]), "{row}");
+            assert!(is_near(&row["share_error"], &key["share_errors"][at]), "{row} {}", key["share_errors"][at]);
+        }
+    }
+    assert!(of_threads.key("thread")["values"].as_array().unwrap().len() > 3);
+    assert!(of_objects.key("line")["values"].as_array().unwrap().len() > 10);
+    let without = page_of(&objects, &["--no-source"]);
+    assert!(without.data["keys"].as_array().unwrap().iter().all(|key| key["name"] != "line"));
+}
+
 /// Bars and rows of one key have the numbers and the uncertainty that a mix of this key has.
 #[test]
 fn values_of_attributes_have_the_errors_of_mix() {
@@ -286,4 +344,124 @@ fn taxonomies_of_files_are_keys() {
     let mine = page.key("mine");
     assert_eq!((&mine["about"], &mine["is_taxonomy"]), (&json!("Moves."), &json!(true)));
     assert!(mine["values"].as_array().unwrap().contains(&json!("moves")));
+}
+
+/// Frames of a page, each with its stack and its instructions.
+fn frames(page: &Page) -> BTreeMap<Vec<String>, f64> {
+    let contexts = |column: &str| page.data["contexts"][column].as_array().unwrap();
+    let mut open: Vec<String> = Vec::new();
+    let mut frames = BTreeMap::new();
+    for ((name, depth), executed) in contexts("name").iter().zip(contexts("depth")).zip(contexts("executed")) {
+        open.truncate(depth.as_u64().unwrap() as usize);
+        open.push(contexts("names")[name.as_u64().unwrap() as usize].as_str().unwrap().to_owned());
+        assert!(frames.insert(open.clone(), executed.as_f64().unwrap()).is_none(), "{open:?} is there twice");
+    }
+    frames
+}
+
+/// The flame graph has the contexts that are exported: each frame with what it and its callees executed.
+#[test]
+fn frames_are_those_of_folded_stacks() {
+    let fixture = Fixture::bursts("objects");
+    let page = page_of(&fixture, &[]);
+    let mut expected: BTreeMap<Vec<String>, f64> = BTreeMap::new();
+    for line in stdout_of(&["export", "--format", "folded"], &fixture).lines() {
+        let (stack, executed) = line.rsplit_once(' ').unwrap();
+        let names: Vec<String> = stack.split(';').map(str::to_owned).collect();
+        for depth in 1..=names.len() {
+            *expected.entry(names[..depth].to_vec()).or_default() += executed.parse::<f64>().unwrap();
+        }
+    }
+    let frames = frames(&page);
+    assert!(frames.len() > 30, "{}", frames.len());
+    for (stack, executed) in &frames {
+        // Exported numbers are whole.
+        assert!((executed - expected[stack]).abs() <= 1e-6 * executed + 50.0, "{stack:?}: {executed} {expected:?}");
+    }
+    let [left, own] = [0, 1].map(|at| page.data["contexts"]["left_out"][at].as_f64().unwrap());
+    assert_eq!(frames.len() + left as usize, expected.len());
+    assert!(own < 1e-3 * page.data["instructions"].as_f64().unwrap());
+    let functions = page.data["contexts"]["functions"].as_array().unwrap();
+    let names = page.data["contexts"]["names"].as_array().unwrap();
+    let known: Vec<_> = functions.iter().zip(names).filter_map(|(of, name)| Some((of.as_u64()?, name))).collect();
+    assert!(known.len() > 10);
+    for (function, name) in known {
+        // Very long ones are cut.
+        let name = name.as_str().unwrap().trim_end_matches('…');
+        assert!(page.column("functions", "name")[function as usize].as_str().unwrap().starts_with(name), "{name}");
+    }
+}
+
+/// Where nothing is known of callers, a page says why.
+#[test]
+fn a_page_without_contexts_says_why() {
+    let fixture = Fixture::bursts("objects");
+    let truth = fixture.truth();
+    let truth = truth.to_str().unwrap();
+    let why = |page: &Page| page.data["contexts"]["why"].as_str().unwrap().to_owned();
+    assert!(why(&Page::of(&[truth])).starts_with("exact counts do not say"));
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let file = folder.path().join("samples.data");
+    let mut recorder = Recorder::new(&binary);
+    recorder.sample(0x401000);
+    std::fs::write(&file, recorder.finish(&perfdata::Features::default())).unwrap();
+    assert!(why(&Page::of(&[file.to_str().unwrap()])).starts_with("the recording has no stacks of taken branches"));
+}
+
+/// A page of two recordings has the changes of functions that `diff` prints, and of each value of a key what both mixes have.
+#[test]
+fn changes_are_those_of_diff() {
+    let [before, after] = [Fixture::bursts("objects"), Fixture::bursts("interpret")];
+    let inputs = [&before, &after].map(|fixture| fixture.input());
+    let files = [0, 1].map(|side| inputs[side][1].as_str());
+    let binaries: Vec<&str> = inputs.iter().flat_map(|input| &input[2..]).map(String::as_str).collect();
+    let page = Page::of(&[&files[..], &binaries].concat());
+    let diff = [&["diff", "--format", "json"], &files[..], &binaries].concat();
+    let diff: Value = serde_json::from_str(&support::stdout(&diff)).unwrap();
+    let changed = &page.data["changes"]["functions"];
+    let functions = diff["functions"].as_array().unwrap();
+    assert!(functions.len() > 10, "{}", functions.len());
+    let has = |list: &str, at: usize| changed[list].as_array().unwrap().contains(&json!(at));
+    for (at, of) in functions.iter().enumerate() {
+        assert_eq!(changed["name"][at], of["function"], "{of}");
+        for field in ["before", "after", "change_error"] {
+            assert!(is_near(&changed[field][at], &of[field]), "{field} {of}");
+        }
+        assert_eq!(
+            (json!(has("within", at)), json!(has("findings", at))),
+            (of["within_error"].clone(), of["finding"].clone())
+        );
+        if let Some(function) = changed["function"][at].as_u64() {
+            assert_eq!(page.column("functions", "name")[function as usize], of["function"]);
+        }
+    }
+    assert!(functions.iter().any(|of| of["finding"] == true), "two programs differ");
+    let lines = page.data["changes"]["lines"].as_array().unwrap();
+    let work = lines.iter().find(|line| line[0] == "work").unwrap()[1].as_str().unwrap();
+    // The page has no folders.
+    let said = diff["work"]["text"].as_str().unwrap().split(' ').map(|word| word.rsplit('/').next().unwrap());
+    assert_eq!(work, said.collect::<Vec<_>>().join(" "));
+    assert_eq!(page.data["before"]["instructions"], page_of(&before, &[]).data["instructions"]);
+    let isa = page.data["changes"]["keys"].as_array().unwrap().iter().find(|key| key["name"] == "isa").unwrap();
+    let values = isa["values"].as_array().unwrap();
+    assert!(values.len() > 2 && isa["change_errors"].as_array().unwrap().iter().all(Value::is_number), "{isa}");
+}
+
+/// The same recording twice: nothing changed, and nothing is a finding.
+#[test]
+fn the_same_recording_has_not_changed() {
+    let fixture = Fixture::bursts("objects");
+    let input = fixture.input();
+    let page = Page::of(&[&input[1], &input[1], &input[2], &input[3]]);
+    let changes = &page.data["changes"];
+    assert_eq!(changes["functions"]["findings"], json!([]));
+    assert_eq!(
+        changes["functions"]["within"].as_array().unwrap().len(),
+        changes["functions"]["name"].as_array().unwrap().len()
+    );
+    for key in changes["keys"].as_array().unwrap() {
+        assert_eq!(key["findings"], json!([]), "{key}");
+        assert_eq!(key["within"].as_array().unwrap().len(), key["values"].as_array().unwrap().len(), "{key}");
+    }
 }

@@ -90,7 +90,7 @@ pub struct Analysis {
     pub one_source: Option<Source>,
     /// What the recording held and what was lost on the way.
     pub summary: Summary,
-    /// Ranges and branches, with [`Detail::Branches`].
+    /// Ranges and branches, with [`Detail::Branches`] or more.
     pub flow: Option<AnalysedFlow>,
     /// Calling contexts, with [`Detail::Calls`] and branch records.
     pub calls: Option<Calls>,
@@ -222,7 +222,7 @@ pub fn analyze(
         shortcomings
             .push(format!("{impossible} samples of {} claim fewer instructions than branches: left out", lbr.name));
     }
-    let flow = (options.detail == Detail::Branches)
+    let flow = (options.detail >= Detail::Branches)
         .then(|| of_recording(&located, &counted, &modules, estimate.as_ref(), &scale));
     let name_and_samples = |&event: &usize| (recording.events()[event].name.clone(), records.samples[event]);
     let unused_events = sources.unused.iter().map(name_and_samples).collect();

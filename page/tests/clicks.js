@@ -1,5 +1,5 @@
 // A page in Chromium, with clicks and keys. `tests/page.rs` makes the pages, and names them: HBBP_PAGE is one of the recording `objects`,
-// HBBP_HOSTILE_PAGE one of a program whose names are markup. HBBP_PICTURES is a folder for pictures, to be looked at.
+// HBBP_CHANGES_PAGE of this one after `interpret`, HBBP_HOSTILE_PAGE of a program whose names are markup, twice. HBBP_PICTURES is a folder for pictures, to be looked at.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -8,8 +8,8 @@ import { pathToFileURL } from 'node:url';
 
 import { openBrowser } from './browser.js';
 
-const { HBBP_PAGE, HBBP_HOSTILE_PAGE, HBBP_PICTURES } = process.env;
-const PAGE = pathToFileURL(HBBP_PAGE).href;
+const { HBBP_PAGE, HBBP_CHANGES_PAGE, HBBP_HOSTILE_PAGE, HBBP_PICTURES } = process.env;
+const [PAGE, CHANGES] = [HBBP_PAGE, HBBP_CHANGES_PAGE].map((file) => pathToFileURL(file).href);
 
 let browser;
 before(async () => { browser = await openBrowser(); });
@@ -161,7 +161,7 @@ test('all of it can be used by keys', () => on(PAGE, { width: 1280 }, async (pag
 test('markup in names stays text', () => on(pathToFileURL(HBBP_HOSTILE_PAGE).href, { width: 1280 }, async (page) => {
   const title = await page.evaluate('document.title');
   assert.ok(!title.includes('HACKED'), title);
-  for (const part of ['mix/vectorization', 'functions/0', 'loops', 'functions', 'summary']) {
+  for (const part of ['mix/vectorization', 'functions/0', 'loops', 'flame', 'changes', 'functions', 'summary']) {
     await page.evaluate(`location.hash = '#${part}'`);
     await page.until(`!document.getElementById('part-${part.split('/')[0]}').hidden`);
   }
@@ -171,11 +171,104 @@ test('markup in names stays text', () => on(pathToFileURL(HBBP_HOSTILE_PAGE).hre
   assert.ok(name.startsWith('a</script><script>document.title') && name.includes('\\u{202e}\\u{7}'), name);
 }));
 
+test('the flame graph is zoomed, searched, and leads to code', () => on(`${PAGE}#flame`, { width: 1280 }, async (page) => {
+  const all = (await page.texts('.frame')).length;
+  assert.ok(all > 20, String(all));
+  const [root] = await page.texts('.flame-line strong');
+  assert.equal(root, '[unknown callers]');
+  // The frame of a function that is not the widest.
+  const name = await page.evaluate("[...document.querySelectorAll('.frame[href]')].find((one) => one.textContent.length > 3).textContent");
+  await page.click('.frame[href]', name);
+  await page.until(`document.querySelector('.flame-line strong').textContent === ${JSON.stringify(name)}`);
+  assert.match((await page.texts('.flame-line'))[0], /\d+\.\d\d % of all, .+ instructions; \d+\.\d\d % in itself code$/);
+  const widths = "['.frame[tabindex=\"0\"]', '.flame'].map((one) => Math.round(document.querySelector(one).getBoundingClientRect().width)).join()";
+  assert.match(await page.evaluate(widths), /^(\d+),\1$/);
+  assert.equal(await page.evaluate("document.querySelectorAll('.frame.plain').length"), 1);
+  // With a modifier it is left to the browser, which opens a link.
+  const isLeft = "(() => { const event = new MouseEvent('click', { bubbles: true, cancelable: true, ctrlKey: true }); let kept; "
+    + "document.body.addEventListener('click', (one) => { kept = !one.defaultPrevented; one.preventDefault(); }, { once: true }); "
+    + "document.querySelector('.frame[href]').dispatchEvent(event); return kept; })()";
+  assert.ok(await page.evaluate(isLeft));
+  await page.key('/');
+  await page.until("document.activeElement.id === 'flame-search'");
+  await page.type('area');
+  await page.click('.flame-all');
+  await page.until("document.querySelectorAll('.frame.match').length > 0");
+  assert.ok((await page.texts('.frame.match')).filter((text) => text !== '').every((text) => text.toLowerCase().includes('area')));
+  assert.match((await page.texts('#part-flame .status'))[0], /^\d+ frames? with “area”: \d+\.\d\d % of all instructions/);
+  await page.evaluate("(() => { const search = document.getElementById('flame-search'); search.value = ''; search.dispatchEvent(new Event('input')); })()");
+  // By keys: to what the first frame called, to what is beside it, to its code.
+  await page.evaluate("document.querySelector('.frame[tabindex=\"0\"]').focus()");
+  await page.key('ArrowDown');
+  const [first] = await page.texts('.flame-line strong');
+  assert.notEqual(first, root);
+  await page.key('ArrowRight');
+  await page.key('ArrowLeft');
+  assert.equal((await page.texts('.flame-line strong'))[0], first);
+  await page.key('Enter');
+  await page.until("!document.querySelector('.flame-all').disabled && document.activeElement.classList.contains('frame')");
+  await page.key('c');
+  await page.until("!document.getElementById('part-functions').hidden");
+  // Very long names are cut.
+  assert.ok((await page.texts('.function-name'))[0].startsWith(first.replace('…', '')));
+}));
+
+test('what changed is said in words, as a table and in the mix', () => on(CHANGES, { width: 1280 }, async (page) => {
+  assert.match((await page.texts('.changes-lead p'))[0], /^What changed: \d+ functions changed by more than chance/);
+  await page.click('nav a', 'Changes');
+  await page.until("!document.getElementById('part-changes').hidden");
+  assert.equal((await page.texts('.changed thead th')).slice(0, 5).join(), 'function,before,after,change,±');
+  assert.ok((await page.texts('.changed .finding .verdict')).every((text) => text === 'changed'));
+  assert.ok((await page.texts('.changed .noise .verdict')).every((text) => text === 'within ±'));
+  await page.click('.changed .sort', 'after');
+  assert.equal(await page.evaluate("document.activeElement.textContent"), 'after');
+  const sorted = (await page.texts('.changed tbody td:nth-child(3)')).map(parseFloat);
+  assert.ok(sorted.length > 10 && sorted.every((share, at) => at === 0 || share <= sorted[at - 1]), String(sorted));
+  // The code of both: of a function that was there before, and of one that is there now.
+  await page.evaluate("document.querySelector('.changed td a[href^=\"#before/\"]').click()");
+  await page.until("!document.getElementById('part-functions').hidden");
+  assert.match((await page.texts('.side'))[0], /^before: interpret\.data\./);
+  assert.ok((await page.texts('.listing tbody tr')).length > 3);
+  await page.click('nav a', 'Changes');
+  await page.until("!document.getElementById('part-changes').hidden");
+  await page.click('.changed tbody th a', 'main');
+  await page.until("!document.getElementById('part-functions').hidden && document.querySelector('.function-name').textContent === 'main'");
+  assert.match((await page.texts('.side'))[0], /^after: objects\.data\./);
+  await page.click('nav a', 'Mix');
+  await page.until("!document.getElementById('part-mix').hidden");
+  assert.equal((await page.texts('.pivot thead th')).join(), 'mnemonic,before,after,change,±,');
+  const rows = await page.evaluate(`[...document.querySelectorAll('.pivot tbody tr')].map((row) => [...row.cells].slice(1, 4).map((cell) => parseFloat(cell.textContent)))`);
+  assert.ok(rows.length > 20);
+  for (const [was, now, change] of rows) assert.ok(Math.abs(now - was - change) < 0.02, `${was} ${now} ${change}`);
+  assert.ok(rows.every(([, , change], at) => at === 0 || Math.abs(change) <= Math.abs(rows[at - 1][2])));
+  await page.click('[data-preset=vectorization]');
+  assert.ok((await page.texts('.chart tbody th')).includes('packed sse 128'));
+  assert.equal(await page.evaluate("document.querySelectorAll('.both-bars').length"), (await page.texts('.chart tbody tr')).length);
+  await page.click('.pivot tbody .cell');
+  await page.until("document.querySelector('.cell h4')?.textContent.startsWith('Functions of the cell, after')");
+}));
+
+test('the focus stays where it was when the pivot is made anew', () => on(`${PAGE}#mix`, { width: 1280 }, async (page) => {
+  const focused = () => page.evaluate('document.activeElement.dataset.focus');
+  await page.evaluate("document.querySelector('[data-add=columns]').focus()");
+  await page.choose('[data-add=columns]', 'packing');
+  assert.equal(await focused(), 'add columns');
+  await page.click('[data-key=packing] button', '←');
+  assert.equal(await focused(), 'move packing');
+  assert.equal(await page.evaluate("document.activeElement.closest('[data-zone]').dataset.zone"), 'rows');
+  // What is not there any more leaves it to the list that would add it.
+  await page.click('[data-key=packing] button', '×');
+  assert.equal(await focused(), 'add rows');
+  await page.choose('[data-add=filters]', 'mnemonic');
+  await page.click('.filter .values label', 'mov');
+  assert.match(await focused(), /^value mnemonic \d+$/);
+}));
+
 test('nothing is wider than the page', async () => {
   for (const width of [1280, 400]) {
     for (const scheme of ['light', 'dark']) {
       await on(PAGE, { width, scheme }, async (page) => {
-        for (const part of ['summary', 'mix', 'mix/vectorization', 'functions', 'loops']) {
+        for (const part of ['summary', 'mix', 'mix/vectorization', 'functions', 'loops', 'flame']) {
           await page.evaluate(`location.hash = '#${part}'`);
           await page.until(`!document.getElementById('part-${part.split('/')[0]}').hidden`);
           assert.ok(await page.evaluate('document.documentElement.scrollWidth') <= width, `${part} at ${width}`);
@@ -191,6 +284,19 @@ test('nothing is wider than the page', async () => {
   }
 });
 
+test('no page of changes is wider than the page', async () => {
+  for (const width of [1280, 400]) {
+    await on(CHANGES, { width, scheme: width === 400 ? 'dark' : 'light' }, async (page) => {
+      for (const part of ['summary', 'changes', 'mix', 'mix/vectorization', 'flame']) {
+        await page.evaluate(`location.hash = '#${part}'`);
+        await page.until(`!document.getElementById('part-${part.split('/')[0]}').hidden`);
+        assert.ok(await page.evaluate('document.documentElement.scrollWidth') <= width, `${part} at ${width}`);
+        if (HBBP_PICTURES) await page.picture(join(HBBP_PICTURES, `changes-${part.replace('/', '-')}-${width}.png`));
+      }
+    });
+  }
+});
+
 test('what is printed has all parts, and is light', () => on(PAGE, { width: 1280, scheme: 'dark' }, async (page) => {
   const ground = () => page.evaluate("getComputedStyle(document.body).backgroundColor + getComputedStyle(document.querySelector('.tile a')).color");
   assert.equal(await ground(), 'rgb(20, 23, 28)rgb(125, 183, 255)');
@@ -198,7 +304,7 @@ test('what is printed has all parts, and is light', () => on(PAGE, { width: 1280
   assert.equal(await ground(), 'rgb(255, 255, 255)rgb(5, 80, 174)');
   await page.evaluate("window.dispatchEvent(new Event('beforeprint'))");
   const heights = await page.evaluate("[...document.querySelectorAll('main > section')].map((one) => one.getBoundingClientRect().height)");
-  assert.ok(heights.length === 4 && heights.every((height) => height > 50), String(heights));
+  assert.ok(heights.length === 5 && heights.every((height) => height > 50), String(heights));
   assert.ok((await page.texts('.listing tbody tr')).length > 10);
   assert.deepEqual(await page.texts('nav a'), []);
 }));

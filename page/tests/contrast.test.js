@@ -32,7 +32,11 @@ for (const [scheme, colours] of [['light', coloursAfter(':root')], ['dark', colo
     const { paper, raised, ink, dim, link, accent, hot, source, loop, bar, mark, 'mark-ink': onMark } = colours;
     const hottest = mixed(hot, 0.6, paper);
     const pairs = [[ink, paper], [ink, raised], [dim, paper], [dim, raised], [link, paper], [link, raised], [paper, accent], [source, paper], [loop, paper], [ink, hottest], [onMark, mark]];
+    // Marked rows, and frames.
+    const target = mixed(accent, 0.22, paper);
+    pairs.push([ink, target], [link, target], [ink, mixed(hot, 0.6, target)]);
+    for (let frame = 0; frame < 6; frame += 1) pairs.push([ink, colours[`frame-${frame}`]]);
     for (const [text, ground] of pairs) assert.ok(contrast(text, ground) >= 4.5, `${text} on ${ground}: ${contrast(text, ground)}`);
-    for (const drawn of [bar, accent, loop]) assert.ok(contrast(drawn, paper) >= 3, `${drawn}: ${contrast(drawn, paper)}`);
+    for (const drawn of [bar, colours.before, accent, loop]) assert.ok(contrast(drawn, paper) >= 3, `${drawn}: ${contrast(drawn, paper)}`);
   });
 }

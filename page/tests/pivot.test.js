@@ -76,3 +76,24 @@ test('more combinations than an array holds are added up, too', () => {
   assert.equal(result.cell(result.rows[7], result.columns[7]), 2);
   assert.equal(result.cell(result.rows[7], result.columns[8]), 0);
 });
+
+test('places and tasks tell instructions of one block apart', () => {
+  const data = {
+    ...DATA,
+    blocks: { ...DATA.blocks, places: [[[0, 1], [1, 0]], [], [[1, 1]], []], tasks: [[[0, 0.25], [1, 0.75]], [[1, 1]], [[0, 1]], [[0, 1]]] },
+    keys: [
+      ...DATA.keys,
+      { name: 'line', about: '', values: ['[no source]', 'a.c:1'], of_places: [0, 1], counts: [], share_errors: [] },
+      { name: 'thread', about: '', values: ['1:main', '2:work'], of_tasks: [0, 1], counts: [], share_errors: [] },
+    ],
+  };
+  const made = makeFacts(data);
+  const of = (name) => made.keys.get(name);
+  const rows = (query) => pivot(made, { columns: [], filters: [], ...query }).rows.map(({ values, total }) => [...values.map((value, at) => query.rows[at].values[value]), total].join(' '));
+  assert.deepEqual(rows({ rows: [of('line')] }), ['[no source] 245', 'a.c:1 105']);
+  assert.deepEqual(rows({ rows: [of('thread')] }), ['2:work 235', '1:main 115']);
+  assert.deepEqual(rows({ rows: [of('line'), of('mnemonic')] }).slice(0, 3), ['[no source] add 105', '[no source] jne 100', 'a.c:1 add 100']);
+  const filters = [{ key: of('line'), values: new Set([1]), keeps: true }, { key: of('thread'), values: new Set([0]), keeps: true }];
+  assert.deepEqual(rows({ rows: [of('function')], filters }), ['f 30']);
+  assert.deepEqual([0, 1].map((place) => isKept(filters, 0, 0, place)), [false, true]);
+});

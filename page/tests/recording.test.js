@@ -5,6 +5,7 @@ import { functionAt, makeRecording } from '../recording.js';
 import { matching, sorted } from '../functions.js';
 import { commandLine, PRESETS } from '../mix.js';
 import { nextHottest } from '../code.js';
+import { hexadecimal } from '../number.js';
 import { DATA } from './data.js';
 
 /** The code of f: block 0, which was counted and is a loop of its own, and one that was not seen. */
@@ -61,4 +62,23 @@ test('a pivot is said as a command', () => {
 
 test('presets have names of their own', () => {
   assert.equal(new Set(PRESETS.map(({ id }) => id)).size, PRESETS.length);
+});
+
+test('addresses of the kernel keep all their digits', () => {
+  const kernel = makeRecording({
+    ...DATA,
+    functions: { ...DATA.functions, start: ['18446744071578845184', 32, 16, null] },
+    texts: { text: ['add', 'jne'], length: [3, 2] },
+    code: [{
+      function: 0,
+      calls: null,
+      loops: [],
+      not_readable: [['18446744071578845192', '18446744071578845199']],
+      blocks: [{ start: '18446744071578845184', seen: 'counted', block: 0, instructions: [0, 0, 1], branch: { kind: 'conditional', target: '18446744071578845184' } }],
+    }],
+  });
+  const { code } = kernel.functions[0];
+  assert.deepEqual(code.blocks[0].instructions.map(({ address }) => hexadecimal(address)), ['ffffffff81000000', 'ffffffff81000003', 'ffffffff81000006']);
+  assert.ok(code.starts.has(code.blocks[0].branch.target));
+  assert.deepEqual([code.gaps[0][0] < code.blocks[0].end, `${code.gaps[0][1] - code.gaps[0][0]}`], [false, '7']);
 });

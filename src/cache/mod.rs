@@ -57,15 +57,18 @@ impl<'a> Cache<'a> {
     /// The analysis with these options, if it was made before with the same executable, and the binaries are the same. `models`: what
     /// `options.rules` are made of.
     pub fn find(&self, options: &Options<'_>, models: &[String]) -> Option<Analysis> {
-        // What has branches has blocks, too.
-        let more = (options.detail == Detail::Blocks).then_some(Detail::Branches);
-        [Some(options.detail), more].into_iter().flatten().find_map(|detail| {
+        // What has calling contexts has branches, too, and what has these has blocks.
+        let details = [Detail::Blocks, Detail::Branches, Detail::Calls];
+        details.into_iter().filter(|detail| *detail >= options.detail).find_map(|detail| {
             let key = Key::of(&self.content, options, detail, models)?;
             let bytes = self.folder.read(&key.name())?;
             let findings: Findings<'_> = entry::read(&key, &bytes)?;
             let mut analysis = findings.into_analysis(self.recording, &options.search, self.threads)?;
-            if options.detail == Detail::Blocks {
+            if options.detail < Detail::Branches {
                 analysis.flow = None;
+            }
+            if options.detail < Detail::Calls {
+                analysis.calls = None;
             }
             self.folder.was_used(&key.name());
             Some(analysis)

@@ -10,10 +10,10 @@ mod work;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analyzer::flow::Moved;
-use analyzer::flow::{BlockName, Comparison, FunctionName, InstructionKind, compare};
+use analyzer::flow::{AnalysedFlow, BlockName, Comparison, FunctionName, InstructionKind, Moved, compare};
 use analyzer::mix::{Mix, Query, Taxonomies};
-use analyzer::uncertainty::{RowName, Side, change_error, width_of_many};
+use analyzer::uncertainty::{RowName, Rows, Side, change_error, width_of_many};
+use analyzer::{Analysis, Origin};
 use anyhow::bail;
 
 use crate::commands::filtering::FilterArgs;
@@ -101,6 +101,47 @@ pub(super) struct Report<'a> {
     pub colours: Colours,
 }
 
+/// Two analyses, compared: for what shows more of them than how they differ.
+pub(super) struct Compared {
+    comparison: Comparison,
+    /// What is known of the uncertainty of each.
+    pub sides: [Side; 2],
+    executions: [bool; 2],
+    /// What is not compared of each, in a sentence.
+    pub left_out: [Option<String>; 2],
+}
+
+impl Compared {
+    /// Of analyses with branches, before and after.
+    pub fn of(analyses: [&Analysis; 2], args: &AnalysisArgs) -> Self {
+        let nothing = AnalysedFlow::default();
+        let flows = analyses.map(|analysis| analysis.flow.as_ref().unwrap_or(&nothing));
+        let sides = analyses.map(|analysis| match analysis.origin {
+            Origin::Recording => Side::Sampled(Rows::of(analysis).into()),
+            Origin::Flow => Side::Unknown,
+            Origin::Exact => Side::Exact,
+        });
+        let executions = flows.map(|flow| flow.flow().executions);
+        let left_out = flows.map(left_out);
+        Compared { comparison: compare(flows, &args.search(), args.threads()), sides, executions, left_out }
+    }
+
+    /// What is printed of it, with what the sides are called.
+    pub fn report(&self, files: [String; 2]) -> Report<'_> {
+        Report {
+            files,
+            executions: self.executions,
+            comparison: &self.comparison,
+            sides: [&self.sides[0], &self.sides[1]],
+            pivot: None,
+            limits: Vec::new(),
+            top: usize::MAX,
+            layout: Layout::Text,
+            colours: Colours::NONE,
+        }
+    }
+}
+
 /// How far a change is from none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Noise {
@@ -146,6 +187,12 @@ impl Report<'_> {
         self.noise(of, [&row, &row], self.comparison.mix.len())
     }
 
+    /// How far the change of a value of an attribute of instructions is from none, one of so many values.
+    pub fn of_value(&self, key: &str, of: &Moved<&str>, values: usize) -> Noise {
+        let row = [RowName::Value(key.to_owned(), of.what.to_owned())];
+        self.noise(of, [&row, &row], values)
+    }
+
     fn noise<N>(&self, of: &Moved<N>, names: [&[RowName]; 2], rows: usize) -> Noise {
         noise(of, self.sides, names, rows)
     }
@@ -156,6 +203,11 @@ fn noise<N>(of: &Moved<N>, sides: [&Side; 2], names: [&[RowName]; 2], rows: usiz
     let error = change_error(sides, names);
     let is_finding = of.is_within(error.map(|error| error * width_of_many(rows, sides))).map(|within| !within);
     Noise { error, is_within: of.is_within(error), is_finding }
+}
+
+/// What is not compared of a flow, in a sentence.
+fn left_out(flow: &AnalysedFlow) -> Option<String> {
+    if flow.is_by_choice() { None } else { sampled_only(flow.flow()) }
 }
 
 /// The name of a module on each side: versions of one program may be named differently.
@@ -201,8 +253,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let before = args.analysis.side_of_file(&chosen, &args.before, &READER, asked)?;
     let after = args.analysis.side_of_file(&chosen, &args.after, &READER, asked)?;
     for (file, side) in [(&args.before, &before), (&args.after, &after)] {
-        let sampled_only = if side.flow.is_by_choice() { None } else { sampled_only(side.flow.flow()) };
-        side.notes.iter().cloned().chain(sampled_only).for_each(|note| say!("{}: {note}", file.display()));
+        side.notes.iter().cloned().chain(left_out(&side.flow)).for_each(|note| say!("{}: {note}", file.display()));
         say_of_mix(file, side.mix.as_ref(), query.as_ref());
     }
     let sides = [&before.side, &after.side];

@@ -1,6 +1,6 @@
 //! `hbbp export`: profiles for compilers, optimizers and other tools.
 
-mod contexts;
+pub(super) mod contexts;
 mod sampled;
 
 use std::io::{self, IsTerminal, Write};

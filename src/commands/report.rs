@@ -1,30 +1,36 @@
 //! `hbbp report`: a recording as a page for the browser.
 
+mod address;
+mod changes;
 mod code;
 mod composed;
+mod contexts;
 mod data;
 mod digest;
 mod page;
 mod short;
+mod side;
 mod source;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use analyzer::annotate::{Query, SourceTexts, annotate};
 use analyzer::mix::Taxonomies;
+use analyzer::uncertainty::Side::Sampled;
 use anyhow::bail;
 
-use crate::input::{Input, InputArgs, Reader, Reads, require_samples};
-use crate::output;
-use crate::output::{Head, Precision, write_to};
+use crate::commands::diff::Compared;
+use crate::input::{Input, InputArgs, Reader, Reads, title_of};
+use crate::output::write_to;
 use crate::taxonomies::with_files;
-use data::Data;
+use changes::Shown;
+use side::Side;
 
-/// Write a page for the browser: summary, mix as a pivot, annotated functions, loops
+/// Write a page for the browser: summary, mix, annotated functions, flame graph; of two recordings what changed
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("command", |command| command.index(3)))]
 pub struct Args {
     /// Put the code of the N functions with the most executed instructions into the page; 0 puts in all [default: the hottest, up to 500
     /// functions with 100,000 instructions in all]
@@ -42,6 +48,10 @@ pub struct Args {
     #[command(flatten)]
     input: InputArgs,
 
+    /// A second recording, merged file or exact counts, which FILE is compared with: the page says what changed, and has the code of both
+    #[arg(index = 2, value_name = "AFTER", conflicts_with_all = ["input", "command"])]
+    after: Option<PathBuf>,
+
     /// Write the page to this file instead of standard output (-)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     file: Option<PathBuf>,
@@ -53,12 +63,9 @@ const EXAMPLES: &str = "\
 Examples:
   hbbp report run.data -o report.html              then open report.html in a browser
   hbbp report -o report.html -- ./bench            record first
+  hbbp report monday.data tuesday.data -o changes.html
   hbbp report run.data --top 0 -o report.html      with the code of all functions
   hbbp report run.data --taxonomy mine.toml -o report.html";
-
-/// Functions whose code is in the page, where no number was asked for, and their instructions together: more would make it large.
-const MOST_FUNCTIONS: usize = 500;
-const MOST_INSTRUCTIONS: usize = 100_000;
 
 /// Writes the page of a recording.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -71,24 +78,32 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Result<()> {
-    let analysis = input.analyze_with_branches()?;
-    require_samples(&analysis)?;
-    let top = match args.top {
-        None => MOST_FUNCTIONS,
-        Some(0) => usize::MAX,
-        Some(top) => top,
+    let Some(file) = &args.after else {
+        let side = Side::of(args, input, args.input.title())?;
+        let data = side.data_with_contexts(args, side.composed(args, taxonomies)?)?;
+        return write_to(args.file.as_deref(), |out| page::write(&side.title, &data, out));
     };
-    let threads = args.input.analysis.threads();
-    let most_instructions = args.top.is_none().then_some(MOST_INSTRUCTIONS);
-    let source = !args.no_source;
-    let annotation =
-        annotate(&analysis, &Query { functions: None, among: None, top, most_instructions, source, threads });
-    annotation.notes.iter().for_each(output::say);
-    let mut head = Head::of(&analysis);
-    head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
-    let texts = SourceTexts::below(args.input.analysis.search().symfs);
-    let title = args.input.title();
-    let features = input.features()?;
-    let data = Data::of(&analysis, &annotation, &head, taxonomies, texts).named(title.clone(), features);
+    let input_after = args.input.other(file, &READER)?;
+    let before = Side::of(args, input, args.input.title())?;
+    let after = Side::of(args, &input_after, title_of(file))?;
+    let mut compared = Compared::of([&before.analysis, &after.analysis], &args.input.analysis);
+    let composed = [before.composed(args, taxonomies)?, after.composed(args, taxonomies)?];
+    for (rows, composed) in compared.sides.iter_mut().zip(&composed) {
+        if let Sampled(rows) = rows {
+            rows.add_values(&composed.attributes);
+        }
+    }
+    let report = compared.report([&before, &after].map(|side| side.title.clone()));
+    let keys = composed.each_ref().map(|composed| composed.attributes.clone());
+    let instructions = [&before, &after].map(|side| side.analysis.instructions());
+    let shown = [0, 1].map(|side| Shown {
+        attributes: &keys[side],
+        instructions: instructions[side],
+        left_out: compared.left_out[side].as_deref(),
+    });
+    let [composed_before, composed_after] = composed;
+    let data_before = before.data(args, composed_before)?;
+    let data = after.data_with_contexts(args, composed_after)?.compared(data_before, &report, shown);
+    let title = format!("{}, {}", before.title, after.title);
     write_to(args.file.as_deref(), |out| page::write(&title, &data, out))
 }

@@ -22,16 +22,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::annotate::SourceTexts;
-use analyzer::flow::{AnalysedFlow, compare};
 use analyzer::mix::{Query, Taxonomies};
-use analyzer::uncertainty::{Rows, Side};
 use analyzer::{Analysis, Origin};
 
-use crate::commands::diff::Report;
+use crate::commands::diff::Compared;
 use crate::commands::mix::keys;
 use crate::commands::mix::query::{PivotArgs, query};
 use crate::input::{Input, InputArgs, Reader, Reads, require_samples, title_of};
-use crate::output::{Colours, Layout};
 use crate::usage::wrong_usage;
 use browser::Browser;
 use diff::Diff;
@@ -135,24 +132,7 @@ fn browse(
 
 /// What `hbbp diff` compares.
 fn difference(args: &Args, analyses: [&Analysis; 2], recorded: [&Recorded<'_>; 2]) -> Diff {
-    let nothing = AnalysedFlow::default();
-    let flows = analyses.map(|analysis| analysis.flow.as_ref().unwrap_or(&nothing));
-    let comparison = compare(flows, &args.input.analysis.search(), args.input.analysis.threads());
-    let sides = analyses.map(|analysis| match analysis.origin {
-        Origin::Recording => Side::Sampled(Rows::of(analysis).into()),
-        Origin::Flow => Side::Unknown,
-        Origin::Exact => Side::Exact,
-    });
-    let report = Report {
-        files: recorded.map(|recorded| recorded.title.clone()),
-        executions: flows.map(|flow| flow.flow().executions),
-        comparison: &comparison,
-        sides: [&sides[0], &sides[1]],
-        pivot: None,
-        limits: Vec::new(),
-        top: usize::MAX,
-        layout: Layout::Text,
-        colours: Colours::NONE,
-    };
+    let compared = Compared::of(analyses, &args.input.analysis);
+    let report = compared.report(recorded.map(|recorded| recorded.title.clone()));
     Diff::of(&report, recorded)
 }

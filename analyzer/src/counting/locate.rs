@@ -140,15 +140,15 @@ pub struct TakenBranch {
     pub mispredicted: Weight,
 }
 
-/// What is kept of the branches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What is kept of the branches: each has what those before it have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// What blocks are counted from.
     #[default]
     Blocks,
     /// Where each branch went as well.
     Branches,
-    /// Which function called which, and in what context.
+    /// And which function called which, in what context.
     Calls,
 }
 
@@ -303,7 +303,7 @@ impl Locator<'_> {
                 }
                 let Some(start) = stream.start() else { continue };
                 self.located.streams += stream.seen;
-                if self.detail == Detail::Branches && !from_kernel {
+                if self.detail >= Detail::Branches && !from_kernel {
                     let mispredicted = stream.weight.times(stream.mispredicted as f64 / stream.seen as f64);
                     let taken = TakenBranch {
                         burst,

@@ -24,14 +24,14 @@ pub struct Composition {
     pub blocks: Vec<Vec<Vec<u32>>>,
 }
 
-/// A key of a mix that every instruction has a value of, wherever it is.
+/// A key of a mix, and the value that it has for each of what tells it: for each kind of instructions, place or task.
 #[derive(Clone, Debug)]
 pub struct Attribute {
     /// The key.
     pub key: Key,
     /// What was executed, each once, in the order of texts.
     pub values: Vec<AttributeValue>,
-    /// By kind, the index of its value.
+    /// By kind (place, task), the index of its value.
     pub of_kinds: Vec<u32>,
 }
 
@@ -42,7 +42,9 @@ pub struct AttributeValue {
     pub text: String,
     /// Executed instructions that have it.
     pub count: f64,
-    /// How uncertain that is.
+    /// What that would be in the replicates.
+    pub sampled: Sampled,
+    /// How uncertain it is.
     pub uncertainty: Uncertainty,
 }
 
@@ -118,27 +120,38 @@ impl Kinds {
             None => UNREADABLE.to_owned(),
         };
         let texts: Vec<String> = self.all.iter().map(text).collect();
-        let mut existing: Vec<&String> = texts.iter().collect();
-        existing.sort_unstable();
-        existing.dedup();
-        let of_kinds: Vec<u32> =
-            texts.iter().map(|text| existing.partition_point(|other| *other < text) as u32).collect();
-        let mut sums: Vec<(f64, Sampled)> = vec![Default::default(); existing.len()];
-        for (value, (count, sampled)) in of_kinds.iter().zip(&self.sums) {
-            if let Some((sum, sampled_sum)) = sums.get_mut(*value as usize) {
-                *sum += count;
-                sampled_sum.add(sampled, 1.0);
-            }
-        }
-        let values = existing.iter().zip(sums).map(|(text, (count, sampled))| AttributeValue {
-            text: (*text).clone(),
-            count,
-            uncertainty: Uncertainty {
-                count: analysis.design.interval(count, &sampled),
-                share: analysis.design.share((count, &sampled), (whole.0, &whole.1)),
-            },
-        });
-        let values = values.collect();
-        Attribute { key, values, of_kinds }
+        attribute(analysis, key, &texts, &self.sums, whole)
     }
+}
+
+/// An attribute of these texts, one for each of what it tells apart, with their executions.
+pub(super) fn attribute(
+    analysis: &Analysis,
+    key: Key,
+    texts: &[String],
+    sums: &[(f64, Sampled)],
+    whole: &(f64, Sampled),
+) -> Attribute {
+    let mut existing: Vec<&String> = texts.iter().collect();
+    existing.sort_unstable();
+    existing.dedup();
+    let of_kinds: Vec<u32> = texts.iter().map(|text| existing.partition_point(|other| *other < text) as u32).collect();
+    let mut by_value: Vec<(f64, Sampled)> = vec![Default::default(); existing.len()];
+    for (value, (count, sampled)) in of_kinds.iter().zip(sums) {
+        if let Some((sum, sampled_sum)) = by_value.get_mut(*value as usize) {
+            *sum += count;
+            sampled_sum.add(sampled, 1.0);
+        }
+    }
+    let values = existing.iter().zip(by_value).map(|(text, (count, sampled))| AttributeValue {
+        text: (*text).clone(),
+        count,
+        uncertainty: Uncertainty {
+            count: analysis.design.interval(count, &sampled),
+            share: analysis.design.share((count, &sampled), (whole.0, &whole.1)),
+        },
+        sampled,
+    });
+    let values = values.collect();
+    Attribute { key, values, of_kinds }
 }

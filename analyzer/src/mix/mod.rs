@@ -11,7 +11,9 @@ mod key;
 mod kind;
 mod operations;
 mod pivot;
+mod places;
 mod source;
+mod tasks;
 mod taxonomy;
 mod values;
 
@@ -26,6 +28,8 @@ pub use key::{Key, UnknownKey};
 pub use operations::{ExecutedOperations, Operations};
 pub(crate) use pivot::mix_with_loops;
 pub use pivot::{Cell, Mix, MixError, NO_LOOP, Query, Sum, UNREADABLE, Uncertainty, mix};
+pub use places::Places;
 pub use source::NO_SOURCE;
+pub use tasks::{TaskBlock, Tasks};
 pub use taxonomy::{Group, Problem, Taxonomies, Taxonomy, TaxonomyError};
 pub use values::Values;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::address::Svma;
 use crate::flow::base_name;
-use crate::mix::{Dimension, Key, Mix, Query, UNREADABLE, mix};
+use crate::mix::{Attribute, AttributeValue, Dimension, Key, Mix, Query, UNREADABLE, mix};
 use crate::recording::EventKind;
 use crate::uncertainty::interval::{NORMAL, student_beyond};
 use crate::uncertainty::sampled::ratio;
@@ -22,6 +22,8 @@ pub enum RowName {
     Kind(String, String),
     /// A row of a mix: the values of its keys.
     Values(Vec<String>),
+    /// A value of an attribute of instructions: the key, and the value.
+    Value(String, String),
 }
 
 /// Instructions executed by row, with their replicates.
@@ -103,6 +105,16 @@ impl Rows {
             add(rows.rows.entry(RowName::Values(cell.row.clone())).or_default(), (cell.count, &cell.sampled, 1.0));
         }
         rows
+    }
+
+    /// Adds the values of attributes of the same analysis.
+    pub fn add_values(&mut self, attributes: &[Attribute]) {
+        for Attribute { key, values, .. } in attributes {
+            for AttributeValue { text, count, sampled, .. } in values {
+                let name = RowName::Value(key.as_str().to_owned(), text.clone());
+                add(self.rows.entry(name).or_default(), (*count, sampled, 1.0));
+            }
+        }
     }
 
     fn add_mix(&mut self, analysis: &Analysis, query: &Query, name: impl Fn(&[String; 2]) -> RowName) {

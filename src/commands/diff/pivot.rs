@@ -114,11 +114,12 @@ impl Pivot {
         if self.groups.is_empty() {
             self.rows.iter().take(report.top).for_each(|row| add(row, row.moved.what.clone()));
         }
-        for group in self.groups.iter().take(report.top) {
+        // Rows are in the order of their groups.
+        let of_groups = self.rows.chunk_by(|one, other| one.moved.what[0] == other.moved.what[0]);
+        for (group, inside) in self.groups.iter().zip(of_groups).take(report.top) {
             let mut names = vec![String::new(); self.keys.len()];
             names[0].clone_from(&group.moved.what[0]);
             add(group, names);
-            let inside: Vec<&Row> = self.rows.iter().filter(|row| row.moved.what[0] == group.moved.what[0]).collect();
             for row in inside.iter().take(report.top) {
                 let mut names = row.moved.what.clone();
                 names[0].clear();

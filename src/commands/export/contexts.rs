@@ -52,7 +52,7 @@ pub fn write(
 }
 
 /// Why there are no contexts, and what to do.
-fn without_branches(recording: &Recording) -> String {
+pub fn without_branches(recording: &Recording) -> String {
     let mut why = "the recording has no stacks of taken branches, which would show who called whom: record with `hbbp record`, which traces \
                    branches where the hardware records none"
         .to_owned();
@@ -66,7 +66,7 @@ fn without_branches(recording: &Recording) -> String {
 }
 
 /// How far the contexts reach, in sentences.
-fn describe(calls: &Calls) -> Vec<String> {
+pub fn describe(calls: &Calls) -> Vec<String> {
     let part = |part: f64| share(part, calls.instructions);
     let known = part(calls.with_caller);
     let mut lines = vec![format!(

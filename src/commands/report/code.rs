@@ -6,6 +6,7 @@ use analyzer::address::Svma;
 use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Branch, CountedLoop, Edge, Place, Seen};
 use serde::Serialize;
 
+use super::address::Address;
 use super::composed::Composed;
 use super::short::Short;
 use super::source::Source;
@@ -65,7 +66,7 @@ pub struct FunctionCode {
     blocks: Vec<BlockCode>,
     /// Addresses that hold no instructions: start, and end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    not_readable: Vec<[Svma; 2]>,
+    not_readable: Vec<[Address; 2]>,
     /// Null where they were not looked for.
     loops: Option<Vec<LoopData>>,
     /// Of blocks that were seen: from, to, and how often.
@@ -75,7 +76,7 @@ pub struct FunctionCode {
 /// A block. What is not there is null, nothing or false.
 #[derive(Serialize)]
 struct BlockCode {
-    start: Svma,
+    start: Address,
     seen: &'static str,
     /// Its place among the blocks that were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +114,7 @@ struct BlockCode {
 struct BranchData {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<Svma>,
+    target: Option<Address>,
     /// The function of the target, if it is one of the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<usize>,
@@ -166,7 +167,7 @@ pub fn code(
         function: known.composed.by_symbol.get(&(function.module, function.start)).copied(),
         calls: function.calls.map(Short),
         blocks: blocks.collect(),
-        not_readable: function.unreadable.iter().map(|gap| [gap.start, gap.end]).collect(),
+        not_readable: function.unreadable.iter().map(|gap| [gap.start, gap.end].map(Address)).collect(),
         loops: function.loops.as_ref().map(|loops| loops.iter().map(of_loop).collect()),
         edges: seen_edges(function).map(|edge| (edge.from, edge.to, edge.count.map(Short))).collect(),
     }
@@ -199,7 +200,7 @@ fn of_block(
     }
     let both = block.count.filter(|_| known.has_both);
     BlockCode {
-        start: block.start,
+        start: Address(block.start),
         seen: word(block.seen),
         block: (block.seen == Seen::Counted)
             .then(|| known.composed.by_start.get(&(function.module, block.start)).copied())
@@ -229,7 +230,7 @@ fn of_branch(
     let known_function = |place: &Place| known.composed.by_symbol.get(&(function.module, place.symbol()?)).copied();
     BranchData {
         kind: branch.kind.as_str(),
-        target: branch.target.as_ref().map(|place| place.address),
+        target: branch.target.as_ref().map(|place| Address(place.address)),
         function: branch.target.as_ref().and_then(known_function),
         taken: branch.taken.map(Short),
         fallen: branch.fallen.map(Short),

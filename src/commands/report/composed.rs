@@ -5,10 +5,19 @@ use std::collections::HashMap;
 use analyzer::Analysis;
 use analyzer::address::Svma;
 use analyzer::annotate::Ranked;
-use analyzer::mix::{Attribute, Composition, Dimension, Key, Taxonomies, UNREADABLE};
+use analyzer::mix::{
+    Attribute, Composition, Dimension, Key, NO_SOURCE, Places, TaskBlock, Tasks, Taxonomies, UNREADABLE,
+};
 use serde::Serialize;
 
+use super::address::Address;
 use super::short::Short;
+use crate::input::WITHOUT_LINES;
+use crate::output::count;
+
+/// Lines of the source, and places where one begins (or counts of blocks by thread), that a page has at most: more would make it large.
+const MOST_LINES: usize = 30_000;
+const MOST_RUNS: usize = 200_000;
 
 /// A key that rows and columns can have.
 #[derive(Serialize)]
@@ -24,6 +33,12 @@ pub struct KeyData {
     /// By kind of instructions, the index of its value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     of_kinds: Vec<u32>,
+    /// The same by place of the source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    of_places: Vec<u32>,
+    /// The same by task.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    of_tasks: Vec<u32>,
     /// By value, executed instructions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     counts: Vec<Short>,
@@ -41,7 +56,7 @@ pub struct Functions {
     name: Vec<String>,
     module: Vec<usize>,
     /// Address of the symbol; null where the code was not read.
-    start: Vec<Option<Svma>>,
+    start: Vec<Option<Address>>,
     executed: Vec<Short>,
     share_error: Vec<Option<Short>>,
     rest_on_little: Vec<usize>,
@@ -51,16 +66,24 @@ pub struct Functions {
 #[derive(Default, Serialize)]
 pub struct Blocks {
     function: Vec<usize>,
-    start: Vec<Svma>,
+    start: Vec<Address>,
     /// Executions; of code that was not read, executed instructions.
     count: Vec<Short>,
     chosen: Vec<&'static str>,
     /// The kind of each instruction, in order.
     kinds: Vec<Vec<u32>>,
+    /// Where places of the source begin: the index of an instruction, and the place. Nothing where they are no keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    places: Vec<Vec<(u32, u32)>>,
+    /// The tasks that executed it, and which part of its executions each. Nothing where they are no keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tasks: Vec<Vec<(u32, Short)>>,
 }
 
 /// All of it.
 pub struct Composed {
+    /// The attributes that are among the keys.
+    pub attributes: Vec<Attribute>,
     pub keys: Vec<KeyData>,
     pub functions: Functions,
     pub blocks: Blocks,
@@ -68,6 +91,8 @@ pub struct Composed {
     pub by_symbol: HashMap<(usize, Svma), usize>,
     /// The index of each block, by module of the analysis and start.
     pub by_start: HashMap<(usize, Svma), usize>,
+    /// Keys that are not there, and why, in sentences.
+    pub without: Vec<String>,
 }
 
 impl Composed {
@@ -78,12 +103,15 @@ impl Composed {
         let mut composition = Composition::of(analysis, attributes);
         let of_blocks = [Dimension::Function, Dimension::Module, Dimension::BlockLength, Dimension::Chosen];
         let mut composed = Composed {
+            attributes: Vec::new(),
             keys: of_blocks.into_iter().map(of_block).chain(composition.attributes.iter().map(of_attribute)).collect(),
             functions: Functions::default(),
             blocks: Blocks::default(),
             by_symbol: HashMap::new(),
             by_start: HashMap::new(),
+            without: Vec::new(),
         };
+        composed.attributes = std::mem::take(&mut composition.attributes);
         for of in ranked {
             let index = composed.functions.add(of.name.clone(), of.module, Some(of.symbol), of.executed);
             composed.functions.share_error.push(of.share_interval.half_width.map(Short));
@@ -94,6 +122,64 @@ impl Composed {
             composed.add_blocks(analysis, module, kinds);
         }
         composed
+    }
+
+    /// Adds keys of the source, if they are not too many.
+    pub fn add_places(&mut self, analysis: &Analysis, places: &Places) {
+        let runs: usize = places.blocks.iter().flatten().map(Vec::len).sum();
+        let values = places.attributes.first().map_or(0, |lines| lines.values.len());
+        let is_known = |text: &str| text != NO_SOURCE && text != UNREADABLE;
+        if !places.attributes.iter().any(|of| of.values.iter().any(|value| is_known(&value.text))) {
+            self.without.push(format!("file and line are no keys: {WITHOUT_LINES}"));
+        } else if runs > MOST_RUNS || values > MOST_LINES {
+            let many = count(values.max(runs) as f64);
+            self.without.push(format!("file and line are no keys: {many} lines would make the page too large"));
+        } else {
+            self.blocks.places = vec![Vec::new(); self.blocks.start.len()];
+            for ((index, module), blocks) in analysis.counted.iter().enumerate().zip(&places.blocks) {
+                for (block, begun) in module.blocks.iter().zip(blocks) {
+                    if let Some(&at) = self.by_start.get(&(index, block.start)) {
+                        self.blocks.places[at].clone_from(begun);
+                    }
+                }
+            }
+            self.keys.extend(places.attributes.iter().map(|attribute| {
+                let mut key = of_attribute(attribute);
+                key.of_places = std::mem::take(&mut key.of_kinds);
+                key
+            }));
+        }
+    }
+
+    /// Adds keys of tasks, if they are not too many.
+    pub fn add_tasks(&mut self, analysis: &Analysis, tasks: &Tasks) {
+        if tasks.executions.len() > MOST_RUNS {
+            let many = count(tasks.executions.len() as f64);
+            self.without.push(format!(
+                "process, thread, comm and phase are no keys: {many} counts of blocks by thread would make the page too large"
+            ));
+            return;
+        }
+        self.blocks.tasks = vec![Vec::new(); self.blocks.start.len()];
+        let by_block = tasks.executions.chunk_by(|one, other| one.0 == other.0);
+        let by_block: HashMap<TaskBlock, &[(TaskBlock, u32, f64)]> =
+            by_block.filter_map(|executions| Some((executions.first()?.0, executions))).collect();
+        for (index, module) in analysis.counted.iter().enumerate() {
+            for block in &module.blocks {
+                let place = (module.counts.module, module.is_read(), block.start);
+                let (Some(&at), Some(executions)) = (self.by_start.get(&(index, block.start)), by_block.get(&place))
+                else {
+                    continue;
+                };
+                let sum: f64 = executions.iter().map(|(.., count)| count).sum();
+                self.blocks.tasks[at] = executions.iter().map(|(_, task, count)| (*task, Short(count / sum))).collect();
+            }
+        }
+        self.keys.extend(tasks.attributes.iter().map(|attribute| {
+            let mut key = of_attribute(attribute);
+            key.of_tasks = std::mem::take(&mut key.of_kinds);
+            key
+        }));
     }
 
     fn add_blocks(&mut self, analysis: &Analysis, index: usize, kinds: &mut [Vec<u32>]) {
@@ -110,7 +196,7 @@ impl Composed {
             let times = if module.is_read() { 1.0 } else { block.size.instructions };
             self.by_start.insert((index, block.start), self.blocks.start.len());
             self.blocks.function.push(function);
-            self.blocks.start.push(block.start);
+            self.blocks.start.push(Address(block.start));
             self.blocks.count.push(Short(block.count.count * times));
             self.blocks.chosen.push(block.count.chosen.as_str());
             self.blocks.kinds.push(std::mem::take(kinds));
@@ -119,11 +205,17 @@ impl Composed {
 }
 
 impl Functions {
+    /// The path of the module of each, and its name. `paths` are those of the modules.
+    pub fn names<'a>(&'a self, paths: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let path = |module: &usize| paths.get(*module).copied().unwrap_or_default();
+        self.module.iter().map(path).zip(self.name.iter().map(String::as_str))
+    }
+
     /// The index of the new one.
     fn add(&mut self, name: String, module: usize, start: Option<Svma>, executed: f64) -> usize {
         self.name.push(name);
         self.module.push(module);
-        self.start.push(start);
+        self.start.push(start.map(Address));
         self.executed.push(Short(executed));
         self.name.len() - 1
     }
@@ -137,6 +229,8 @@ fn of_block(key: Dimension) -> KeyData {
         is_numeric: key.is_numeric(),
         values: Vec::new(),
         of_kinds: Vec::new(),
+        of_places: Vec::new(),
+        of_tasks: Vec::new(),
         counts: Vec::new(),
         share_errors: Vec::new(),
         rest_on_little: Vec::new(),
@@ -153,6 +247,8 @@ fn of_attribute(attribute: &Attribute) -> KeyData {
         is_numeric: key.is_numeric(),
         values: values.iter().map(|value| value.text.clone()).collect(),
         of_kinds: of_kinds.clone(),
+        of_places: Vec::new(),
+        of_tasks: Vec::new(),
         counts: values.iter().map(|value| Short(value.count)).collect(),
         share_errors: values.iter().map(|value| value.uncertainty.share.half_width.map(Short)).collect(),
         rest_on_little: little.map(|(index, _)| index).collect(),

@@ -1,15 +1,20 @@
 //! What a page shows, as it stands in it: `hbbp-report/1`.
 
+use std::collections::HashMap;
+
 use analyzer::Analysis;
 use analyzer::annotate::{Annotation, SourceTexts};
-use analyzer::mix::Taxonomies;
+use analyzer::calls::Calls;
 use perfdata::Features;
 use serde::Serialize;
 
+use super::changes::{Changes, Shown};
 use super::code::{FunctionCode, Known, Texts, code};
 use super::composed::{Blocks, Composed, Functions, KeyData};
+use super::contexts::Contexts;
 use super::short::Short;
 use super::source::{Source, SourceLines};
+use crate::commands::diff::Report;
 use crate::output::{Head, count};
 
 /// All of it. Tables are objects of columns.
@@ -28,26 +33,34 @@ pub struct Data<'a> {
     /// Paths, by module of the analysis.
     modules: Vec<&'a str>,
     keys: Vec<KeyData>,
+    /// Keys that are not there, and why, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    without_keys: Vec<String>,
     functions: Functions,
     blocks: Blocks,
     texts: Texts,
     source: SourceLines,
     /// Of the hottest functions, in their order.
     code: Vec<FunctionCode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contexts: Option<Contexts>,
+    /// The recording that this one is compared with, and what changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<Box<Data<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Changes>,
 }
 
 impl<'a> Data<'a> {
-    /// Of an analysis, with the code of the functions of an annotation.
+    /// Of an analysis, what it is composed of, and the code of the functions of an annotation.
     pub fn of(
         analysis: &'a Analysis,
         annotation: &'a Annotation,
         head: &'a Head,
-        taxonomies: &Taxonomies,
+        composed: Composed,
         texts: SourceTexts,
     ) -> Self {
-        let composed = Composed::of(analysis, &annotation.ranked, taxonomies);
-        let modules: Vec<&str> =
-            analysis.counted.iter().map(|module| analysis.modules.get(module.counts.module).path.as_str()).collect();
+        let modules = paths_of_modules(analysis);
         let known =
             Known { composed: &composed, has_both: analysis.sources.ebs.is_some() && analysis.sources.lbr.is_some() };
         let mut source = Source::of(annotation, texts);
@@ -65,12 +78,44 @@ impl<'a> Data<'a> {
             lacks: &annotation.lacks,
             modules,
             keys: composed.keys,
+            without_keys: composed.without,
             functions: composed.functions,
             blocks: composed.blocks,
             texts,
             source: source.into_lines(),
             code,
+            contexts: None,
+            before: None,
+            changes: None,
         }
+    }
+
+    /// With the calling contexts of its analysis, if it has any; `describe` says how far these reach, and `without` says why there are none.
+    pub fn with_contexts(
+        self,
+        analysis: &Analysis,
+        describe: impl FnOnce(&Calls) -> Vec<String>,
+        without: String,
+    ) -> Self {
+        let walked = analysis.calls.as_ref().filter(|calls| calls.walks > 0 && calls.instructions > 0.0);
+        let contexts = match walked {
+            Some(calls) => {
+                let mut known = HashMap::new();
+                for (index, name) in self.functions.names(&self.modules).enumerate() {
+                    known.entry(name).or_insert(index);
+                }
+                Contexts::of(calls, &analysis.modules, &known, describe(calls))
+            }
+            None => Contexts::none(without),
+        };
+        Data { contexts: Some(contexts), ..self }
+    }
+
+    /// Beside another recording, which was made before.
+    pub fn compared(self, before: Data<'a>, report: &Report<'_>, sides: [Shown<'_>; 2]) -> Self {
+        let functions = [&before, &self].map(|data| (&data.functions, &*data.modules));
+        let changes = Changes::of(report, sides, functions);
+        Data { before: Some(Box::new(before)), changes: Some(changes), ..self }
     }
 
     /// With what it is called, and what the recording says of itself, if it is one.
@@ -87,6 +132,11 @@ impl<'a> Data<'a> {
         ];
         Data { title, recording: recording.into_iter().filter(|(_, text)| !text.is_empty()).collect(), ..self }
     }
+}
+
+/// The path of each module that was counted.
+fn paths_of_modules(analysis: &Analysis) -> Vec<&str> {
+    analysis.counted.iter().map(|module| analysis.modules.get(module.counts.module).path.as_str()).collect()
 }
 
 /// The time between the first and the last sample.

@@ -15,22 +15,27 @@ const STYLE: &str = include_str!("../../../page/page.css");
 const BODY: &str = include_str!("../../../page/body.html");
 
 /// The modules of the script, each after those that it imports from.
-const MODULES: [&str; 16] = [
+const MODULES: [&str; 21] = [
     include_str!("../../../page/number.js"),
     include_str!("../../../page/text.js"),
     include_str!("../../../page/grouped.js"),
     include_str!("../../../page/element.js"),
     include_str!("../../../page/facts.js"),
+    include_str!("../../../page/focus.js"),
     include_str!("../../../page/pivot.js"),
+    include_str!("../../../page/compared.js"),
     include_str!("../../../page/recording.js"),
     include_str!("../../../page/unpack.js"),
+    include_str!("../../../page/changes.js"),
     include_str!("../../../page/summary.js"),
     include_str!("../../../page/chart.js"),
+    include_str!("../../../page/table.js"),
     include_str!("../../../page/mix.js"),
     include_str!("../../../page/functions.js"),
     include_str!("../../../page/graph.js"),
     include_str!("../../../page/code.js"),
     include_str!("../../../page/loops.js"),
+    include_str!("../../../page/flame.js"),
     include_str!("../../../page/main.js"),
 ];
 
@@ -79,7 +84,7 @@ fn script() -> String {
 /// The name that a line of a module exports.
 fn exported(line: &str) -> Option<&str> {
     let named = line.strip_prefix("export ")?.trim_start_matches("async ").split_once(' ')?.1;
-    named.split(|c: char| !c.is_ascii_alphanumeric()).next()
+    named.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()
 }
 
 #[cfg(test)]
@@ -91,7 +96,7 @@ mod tests {
         let script = script();
         assert!(!script.lines().any(|line| line.starts_with("import") || line.starts_with("export")), "{script}");
         assert_eq!(exported("export async function unpacked(text) {"), Some("unpacked"));
-        assert_eq!(exported("export const PRESETS = ["), Some("PRESETS"));
+        assert_eq!(exported("export const CHANGE_TITLES = ["), Some("CHANGE_TITLES"));
         assert!(!script.to_ascii_lowercase().contains("</script") && !script.contains("<!--"));
         assert!(!STYLE.contains("</") && !STYLE.contains("url(") && !STYLE.contains("@import"));
     }

@@ -17,7 +17,7 @@ mod summary;
 pub use bolt::bolt;
 pub use bolt_preagg::bolt_preagg;
 pub use callgrind::{InclusiveCosts, callgrind};
-pub use contexts::{Contexts, firefox, flamegraph, folded, speedscope};
+pub use contexts::{Contexts, UNKNOWN_CALLERS, firefox, flamegraph, folded, speedscope};
 pub use gcov::{GcovVersion, gcov};
 pub use llvm_extbin::llvm_extbin;
 pub use llvm_profgen::llvm_profgen;

@@ -1,0 +1,250 @@
+// The flame graph: who called what. Callers are above what they called, widths are executed instructions.
+
+import { brief, percent } from './number.js';
+import { plural } from './text.js';
+import { element, fill, withNumber } from './element.js';
+
+/** Frames that are narrower are not drawn, and have no name in them: pixels. */
+const [NARROWEST, READABLE] = [2, 28];
+/** The width that is taken for the page's where it is not known: on paper. */
+const USUAL = 1000;
+/** Colours of frames. */
+const COLOURS = 6;
+
+/**
+ * The frames of a page's contexts, callers first. Of each: from which instruction to which it goes, who called it, and what it called. What is
+ * left out of the page is its caller's own.
+ *
+ *   main 10            main from 0 to 10
+ *     f 6     g 3        f from 0 to 6, g from 6 to 9
+ */
+export function makeFrames(contexts) {
+  const [frames, open] = [[], []];
+  contexts.name.forEach((name, index) => {
+    const depth = contexts.depth[index];
+    open.length = depth;
+    const caller = open[depth - 1] ?? null;
+    const from = caller ? caller.from + caller.called : 0;
+    const executed = contexts.executed[index];
+    const frame = { index, depth, name: contexts.names[name], function: contexts.functions[name], executed, from, to: from + executed, called: 0, caller, callees: [] };
+    if (caller) {
+      caller.called += executed;
+      caller.callees.push(frame);
+    }
+    frames.push(frame);
+    open.push(frame);
+  });
+  return frames;
+}
+
+/** What is drawn where one frame fills the width of so many pixels: it, those around it, and what it called as far as that is wide enough. */
+export function visible(zoomed, width) {
+  const [around, seen] = [[], []];
+  for (let frame = zoomed.caller; frame; frame = frame.caller) around.unshift(frame);
+  const scale = width / (zoomed.executed || 1);
+  let narrow = 0;
+  const open = [zoomed];
+  while (open.length > 0) {
+    const frame = open.pop();
+    if (frame !== zoomed && frame.executed * scale < NARROWEST) {
+      narrow += 1;
+    } else {
+      seen.push(frame);
+      open.push(...[...frame.callees].reverse());
+    }
+  }
+  return { around, seen, narrow };
+}
+
+/** The frames whose names have the text, and the instructions of those of them that no other one called. */
+export function matchingFrames(frames, text) {
+  const matches = new Set(text === '' ? [] : frames.filter((frame) => frame.name.toLowerCase().includes(text)));
+  const isOutermost = (frame) => {
+    for (let caller = frame.caller; caller; caller = caller.caller) if (matches.has(caller)) return false;
+    return true;
+  };
+  const executed = [...matches].filter(isOutermost).reduce((sum, frame) => sum + frame.executed, 0);
+  return { matches, executed };
+}
+
+/** Fills the section when that is asked for: it has many elements. Returns what does. */
+export function showFlame(section, recording) {
+  const contexts = recording.data.contexts ?? { why: 'the page has none' };
+  const title = section.querySelector('h2');
+  if (contexts.why || contexts.name.length === 0) {
+    fill(section, title, element('p', { class: 'no-contexts', text: `There are no calling contexts: ${contexts.why ?? 'nothing was seen running'}.` }));
+    return { show: () => {}, search: () => {} };
+  }
+  const frames = makeFrames(contexts);
+  const state = { zoomed: frames[0], current: frames[0], isBuilt: false };
+  const [line, status] = [element('div', { class: 'flame-line', role: 'status' }), element('p', { class: 'status', role: 'status' })];
+  const graph = element('div', {
+    class: 'flame',
+    role: 'group',
+    'aria-label': 'Flame graph',
+    onclick: (event) => click(event),
+    onkeydown: (event) => walk(event),
+    onmouseover: (event) => describe(frameOf(event.target) ?? state.current),
+    onmouseleave: () => describe(state.current),
+    onfocusin: (event) => choose(frameOf(event.target) ?? state.current),
+  });
+  const search = element('input', {
+    type: 'search',
+    id: 'flame-search',
+    placeholder: 'name  ( / )',
+    'aria-label': 'Search frames',
+    spellcheck: 'false',
+    oninput: () => draw(),
+  });
+  const all = element('button', { class: 'flame-all', text: 'Show all', onclick: () => zoom(frames[0]) });
+
+  function frameOf(target) {
+    const index = target.closest?.('.frame')?.dataset.frame;
+    return index === undefined ? null : frames[Number(index)];
+  }
+
+  /** Says what a frame is. */
+  function describe(frame) {
+    const share = (part) => percent(recording.share(part));
+    const own = Math.max(frame.executed - frame.called, 0);
+    fill(
+      line,
+      element('strong', { title: frame.name, text: frame.name }),
+      element(
+        'span',
+        {},
+        `${share(frame.executed)} of all, ${brief(frame.executed)} instructions; ${share(own)} in itself `,
+        hrefOf(frame) && element('a', { class: 'flame-code', href: hrefOf(frame), text: 'code' }),
+      ),
+    );
+  }
+
+  function hrefOf(frame) {
+    return frame.function === null || recording.functions[frame.function].start === null ? null : `#functions/${frame.function}`;
+  }
+
+  function choose(frame) {
+    state.current = frame;
+    for (const other of graph.querySelectorAll('.frame[tabindex="0"]')) other.setAttribute('tabindex', '-1');
+    drawnOf(frame)?.setAttribute('tabindex', '0');
+    describe(frame);
+  }
+
+  function drawnOf(frame) {
+    return graph.querySelector(`[data-frame="${frame.index}"]`);
+  }
+
+  function zoom(frame) {
+    state.zoomed = frame;
+    state.current = frame;
+    const hasFocus = graph.contains(document.activeElement);
+    draw();
+    if (hasFocus) drawnOf(frame)?.focus({ preventScroll: true });
+    drawnOf(frame)?.scrollIntoView({ block: 'nearest' });
+  }
+
+  /** With a modifier a click is one on a link. */
+  function click(event) {
+    const frame = frameOf(event.target);
+    if (!frame || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    zoom(frame);
+  }
+
+  function walk(event) {
+    const frame = frameOf(event.target);
+    if (!frame || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+    if (event.key === 'c' && hrefOf(frame)) location.hash = hrefOf(frame);
+    const row = () => [...graph.querySelectorAll('.frame')].map(frameOf).filter(({ depth }) => depth === frame.depth);
+    const next = {
+      Enter: () => zoom(frame),
+      ' ': () => zoom(frame),
+      Escape: () => zoom(frames[0]),
+      ArrowUp: () => frame.caller,
+      ArrowDown: () => frame.callees.find(drawnOf),
+      ArrowLeft: () => row().filter(({ from }) => from < frame.from).pop(),
+      ArrowRight: () => row().find(({ from }) => from > frame.from),
+    }[event.key];
+    if (!next) return;
+    event.preventDefault();
+    const to = next();
+    if (to) drawnOf(to)?.focus();
+  }
+
+  function draw() {
+    const width = graph.clientWidth || USUAL;
+    const { zoomed } = state;
+    const { around, seen, narrow } = visible(zoomed, width);
+    const text = search.value.trim().toLowerCase();
+    const { matches, executed } = matchingFrames(frames, text);
+    const size = zoomed.executed || 1;
+    const box = (frame, left, part, isAround) => {
+      const name = part * width >= READABLE ? frame.name : '';
+      const colour = isAround || (text !== '' && !matches.has(frame)) ? 'plain' : matches.has(frame) ? 'match' : `colour-${colourOf(frame.name)}`;
+      const href = hrefOf(frame);
+      const made = element('a', {
+        class: `frame ${colour}`,
+        href,
+        role: href ? null : 'button',
+        tabindex: frame === state.current ? '0' : '-1',
+        'data-frame': frame.index,
+        'aria-label': `${frame.name}, ${percent(recording.share(frame.executed))}`,
+        text: name,
+      });
+      return withNumber(withNumber(withNumber(made, '--left', left), '--part', part), '--row', frame.depth);
+    };
+    if (!seen.includes(state.current) && !around.includes(state.current)) state.current = zoomed;
+    fill(
+      graph,
+      around.map((frame) => box(frame, 0, 1, true)),
+      seen.map((frame) => box(frame, (frame.from - zoomed.from) / size, frame.executed / size, false)),
+    );
+    withNumber(graph, '--rows', seen.reduce((most, { depth }) => Math.max(most, depth), 0) + 1);
+    all.disabled = zoomed === frames[0];
+    status.textContent = [
+      text !== '' && `${plural(matches.size, 'frame')} with “${text}”: ${percent(recording.share(executed))} of all instructions`,
+      narrow > 0 && `${plural(narrow, 'frame')} too narrow to be drawn: zoom in`,
+    ].filter(Boolean).join('; ');
+    describe(state.current);
+  }
+
+  function build() {
+    state.isBuilt = true;
+    const [number, left] = contexts.left_out;
+    fill(
+      section,
+      title,
+      element('p', {
+        text: 'Who called what: callers are above what they called, and widths are executed instructions. A click zooms in; '
+          + 'with Ctrl or Shift it opens the code of the function.',
+      }),
+      element('div', { class: 'controls' }, search, all),
+      line,
+      graph,
+      status,
+      element('ul', { class: 'dim' }, contexts.notes.map((text) => element('li', { text })), number > 0 && element('li', {
+        text: `left out of the page: ${plural(number, 'frame')}, which executed ${percent(recording.share(left))} of all instructions themselves; `
+          + 'they count for their callers',
+      })),
+    );
+    window.addEventListener('resize', () => { if (!section.hidden) draw(); });
+  }
+
+  return {
+    show() {
+      if (state.isBuilt) return;
+      build();
+      draw();
+    },
+    search() {
+      search.focus();
+    },
+  };
+}
+
+/** One of the colours, which depends on the name alone. */
+function colourOf(name) {
+  let hash = 0;
+  for (let at = 0; at < name.length; at += 1) hash = (hash * 31 + name.charCodeAt(at)) % 65521;
+  return hash % COLOURS;
+}

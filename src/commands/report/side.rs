@@ -1,0 +1,111 @@
+//! A recording that a page shows, or that it is compared with.
+
+use analyzer::annotate::{Annotation, Query, SourceTexts, annotate};
+use analyzer::counting::{GroupBy, TaskGroups};
+use analyzer::mix::{Places, Tasks, Taxonomies};
+use analyzer::{Analysis, Origin};
+use formats::phase_mark;
+use perfdata::RecordType;
+
+use super::Args;
+use super::composed::Composed;
+use super::data::Data;
+use crate::commands::export::contexts::{describe, without_branches};
+use crate::input::{Input, require_samples};
+use crate::output::{self, Head, Precision, count};
+
+/// Functions whose code is in the page, where no number was asked for, and their instructions together: more would make it large.
+const MOST_FUNCTIONS: usize = 500;
+const MOST_INSTRUCTIONS: usize = 100_000;
+/// Starts and names of threads, of so many of which executions are told apart.
+const MOST_TASKS: u64 = 1000;
+
+/// What is known of it.
+pub struct Side<'a> {
+    pub title: String,
+    pub analysis: Analysis,
+    annotation: Annotation,
+    head: Head,
+    input: &'a Input<'a>,
+}
+
+impl<'a> Side<'a> {
+    /// Analyses it, with the code that is shown.
+    pub fn of(args: &Args, input: &'a Input<'a>, title: String) -> anyhow::Result<Self> {
+        let mut analysis = input.analyze_with_all()?;
+        require_samples(&analysis)?;
+        let is_chosen = args.after.is_some() && args.input.analysis.chooses();
+        if is_chosen && analysis.origin == Origin::Recording {
+            analysis.count_flow_by_choice();
+        }
+        let top = match args.top {
+            None => MOST_FUNCTIONS,
+            Some(0) => usize::MAX,
+            Some(top) => top,
+        };
+        let threads = args.input.analysis.threads();
+        let most_instructions = args.top.is_none().then_some(MOST_INSTRUCTIONS);
+        let source = !args.no_source;
+        let annotation =
+            annotate(&analysis, &Query { functions: None, among: None, top, most_instructions, source, threads });
+        annotation.notes.iter().for_each(output::say);
+        let mut head = Head::of(&analysis);
+        head.precision = Precision::of(&analysis, annotation.ranked.iter().map(|of| (of.share, of.share_interval)));
+        Ok(Side { title, analysis, annotation, head, input })
+    }
+
+    /// What its mix is added up from.
+    pub fn composed(&self, args: &Args, taxonomies: &Taxonomies) -> anyhow::Result<Composed> {
+        let mut composed = Composed::of(&self.analysis, &self.annotation.ranked, taxonomies);
+        if !args.no_source {
+            composed.add_places(&self.analysis, &Places::of(&self.analysis, args.input.analysis.threads()));
+        }
+        match self.tasks()? {
+            Ok(tasks) => composed.add_tasks(&self.analysis, &tasks),
+            Err(why) => composed.without.push(format!("process, thread, comm and phase are no keys: {why}")),
+        }
+        Ok(composed)
+    }
+
+    /// Who executed what, or why that is not in the page. The recording is analysed once more for it: where there are many threads, counts by
+    /// thread take much memory.
+    fn tasks(&self) -> anyhow::Result<Result<Tasks, String>> {
+        match self.analysis.origin {
+            Origin::Exact => return Ok(Err("exact counts do not tell them apart".to_owned())),
+            Origin::Flow => return Ok(Err("a file of `hbbp merge` does not tell them apart".to_owned())),
+            Origin::Recording => {}
+        }
+        let of_type = |kind| self.analysis.summary.records.by_type.get(&kind).copied().unwrap_or(0);
+        let tasks = of_type(RecordType::COMM).saturating_add(of_type(RecordType::FORK));
+        if tasks <= 1 && of_type(RecordType(phase_mark::RECORD_TYPE)) == 0 {
+            return Ok(Err("one thread ran, and no phase was marked".to_owned()));
+        }
+        if tasks > MOST_TASKS {
+            let many = count(tasks as f64);
+            return Ok(Err(format!(
+                "{many} starts and names of threads are too many; `hbbp mix --rows thread` has them"
+            )));
+        }
+        let by = GroupBy { tasks: TaskGroups::Thread, phases: true };
+        Ok(Ok(Tasks::of(&self.input.analyze_again(by)?)))
+    }
+
+    /// What a page shows of it.
+    pub fn data<'b>(&'b self, args: &Args, composed: Composed) -> anyhow::Result<Data<'b>> {
+        let texts = SourceTexts::below(args.input.analysis.search().symfs);
+        let features = self.input.features()?;
+        Ok(Data::of(&self.analysis, &self.annotation, &self.head, composed, texts).named(self.title.clone(), features))
+    }
+
+    /// The same, with its calling contexts.
+    pub fn data_with_contexts<'b>(&'b self, args: &Args, composed: Composed) -> anyhow::Result<Data<'b>> {
+        let without = match self.analysis.origin {
+            Origin::Exact => "exact counts do not say who called whom".to_owned(),
+            Origin::Flow => {
+                "a file of `hbbp merge` does not keep who called whom: make the page of a recording".to_owned()
+            }
+            Origin::Recording => without_branches(self.input.recording()?),
+        };
+        Ok(self.data(args, composed)?.with_contexts(&self.analysis, describe, without))
+    }
+}
