@@ -52,7 +52,9 @@ pub mod validation;
 pub mod vectorization;
 mod walks;
 
-pub use analysis::{Analysis, CountedBlock, CountedModule, GroupCount, Options, Origin, Summary, analyze, analyze_paths};
+pub use analysis::{
+    Analysis, CountedBlock, CountedModule, GroupCount, Options, Origin, Summary, analyze, analyze_paths,
+};
 pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, NoCode, Refused};
 pub use build_id::BuildId;
 pub use code::FileIdentity;

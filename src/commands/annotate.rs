@@ -13,7 +13,9 @@ mod table;
 use std::process::ExitCode;
 
 use analyzer::Analysis;
-use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Annotation, CountedLoop, NoFunction, Query, Seen, SourceTexts, annotate};
+use analyzer::annotate::{
+    AnnotatedBlock, AnnotatedFunction, Annotation, CountedLoop, NoFunction, Query, Seen, SourceTexts, annotate,
+};
 use analyzer::mix::{Dimension, Filter};
 use analyzer::paths::{BlockCycles, LoopTrips, PathQuery};
 use anyhow::bail;

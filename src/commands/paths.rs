@@ -119,7 +119,13 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         instructions: analysis.instructions(),
         top: match args.top {
             Some(0) => usize::MAX,
-            None => if is_table { PATHS_OF_A_TABLE } else { usize::MAX },
+            None => {
+                if is_table {
+                    PATHS_OF_A_TABLE
+                } else {
+                    usize::MAX
+                }
+            }
             Some(top) => top,
         },
         layout: args.output.layout(),

@@ -68,7 +68,12 @@ impl Calls {
         })
     }
 
-    pub(crate) fn of(walked: &CallWalker<'_>, counted: &[CountedModule], modules: &ModuleTable, executions: bool) -> Self {
+    pub(crate) fn of(
+        walked: &CallWalker<'_>,
+        counted: &[CountedModule],
+        modules: &ModuleTable,
+        executions: bool,
+    ) -> Self {
         let counts = instructions_by_function(counted);
         let mut walked_sums: HashMap<FunctionKey, f64> = HashMap::new();
         let mut contexts: Vec<_> = walked.tree.contexts().collect();

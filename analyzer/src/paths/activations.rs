@@ -111,6 +111,12 @@ impl Activations {
         }
     }
 
+    /// A branch went to a block, and whether that was executed is not known.
+    pub fn come_to(&mut self, block: BlockKey, map: &CodeMap, found: &mut impl Found) {
+        self.run(block, map, found);
+        self.blocks.pop();
+    }
+
     /// The current function executes a block.
     pub fn run(&mut self, key: BlockKey, map: &CodeMap, found: &mut impl Found) {
         let Some(&Activation { first, is_known, .. }) = self.stack.last() else { return };

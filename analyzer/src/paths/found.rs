@@ -182,8 +182,7 @@ impl Naming<'_> {
         let mut sequences: Vec<_> = sums.paths.sequences().collect();
         sequences.sort_unstable_by(|one, other| one.keys.cmp(&other.keys));
         for sequence in sequences {
-            let instructions: u64 =
-                sequence.keys.iter().map(|key| u64::from(self.map.block(*key).instructions)).sum();
+            let instructions: u64 = sequence.keys.iter().map(|key| u64::from(self.map.block(*key).instructions)).sum();
             let (executions, sampled) = self.executions(&sequence.sum);
             let (weight, by_weight) = sequence.sum.sampled();
             let part = weight * instructions as f64;

@@ -60,11 +60,8 @@ impl TripSums {
 
     /// What follows for the loop with that header.
     pub fn finish(&self, module: usize, header: Svma, design: &Design) -> LoopTrips {
-        let all: Vec<(u32, [(f64, Sampled); 2])> = self
-            .slots
-            .iter()
-            .map(|(slot, ended)| (*slot, [ended.whole.sampled(), ended.cut.sampled()]))
-            .collect();
+        let all: Vec<(u32, [(f64, Sampled); 2])> =
+            self.slots.iter().map(|(slot, ended)| (*slot, [ended.whole.sampled(), ended.cut.sampled()])).collect();
         let shares = survival(all.iter().map(|(slot, [whole, cut])| (*slot, whole.0, cut.0)));
         let without = |slice: Slice| {
             let of = |sum: &(f64, Sampled)| sum.1.replicates.without(slice).max(0.0);
@@ -93,9 +90,10 @@ impl TripSums {
                 cut: of_bucket().map(|(_, ended)| ended.cut.seen).sum(),
             });
         }
-        let cut_in = self.slots.values().fold(crate::uncertainty::SliceSet::default(), |seen, ended| {
-            seen.or(ended.cut.slices.slices())
-        });
+        let cut_in = self
+            .slots
+            .values()
+            .fold(crate::uncertainty::SliceSet::default(), |seen, ended| seen.or(ended.cut.slices.slices()));
         LoopTrips {
             module,
             header,

@@ -122,7 +122,7 @@ impl<'a> PathWalker<'a> {
         if let Some(function) = at.and_then(|start| streams.function_at(stack.space, start)) {
             activations.begin(function, &mut found);
         }
-        let mut all: u64 = 0;
+        let (mut all, mut last): (u64, _) = (0, None);
         for branch in stack.branches {
             found.1.facts.add(branch);
             let Some(stream) = streams.get(stack.space, at, branch) else { break };
@@ -159,6 +159,11 @@ impl<'a> PathWalker<'a> {
                 remember(recent, stream.ends, wanted.branches);
             }
             at = Some(branch.to);
+            last = Some((stream.target.function, stream.ends[1]));
+        }
+        // The newest branch may have gone around once more, or out.
+        if let Some((_, block)) = last.filter(|(function, _)| activations.current() == Some(*function)) {
+            activations.come_to(block, map, &mut found);
         }
         activations.cut_off(&mut found);
         recent.clear();

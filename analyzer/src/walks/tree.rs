@@ -178,8 +178,7 @@ impl<K: TreeKey, S: TreeSum> SuffixTree<K, S> {
 
     fn node(&mut self, after: u32, key: K, depth: u32) -> u32 {
         let nodes = &mut self.nodes;
-        let is_same =
-            |&id: &u32| nodes.get(id as usize).is_some_and(|node| (node.after, node.key) == (after, key));
+        let is_same = |&id: &u32| nodes.get(id as usize).is_some_and(|node| (node.after, node.key) == (after, key));
         let hash = hash(after, key);
         if let Some(&id) = self.index.find(hash, is_same) {
             return id;

@@ -75,7 +75,12 @@ pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut Sou
     for gap in unreadable {
         lines.extend([Line::default(), not_readable(gap)]);
     }
-    Listing { titles, dispensable: vec!["ebs", "lbr", "chosen", "bias", "±", "cycles", "ipc"], bars: margin.columns(), lines }
+    Listing {
+        titles,
+        dispensable: vec!["ebs", "lbr", "chosen", "bias", "±", "cycles", "ipc"],
+        bars: margin.columns(),
+        lines,
+    }
 }
 
 /// Whether any source saw it.

@@ -65,7 +65,9 @@ pub fn of_trips(of: &LoopTrips) -> Vec<String> {
         format!("{range}: {}", shown(bucket.share, bucket.share_interval))
     });
     let mut lines: Vec<String> = shares.collect();
-    lines.extend((of.longer > 0.0).then(|| format!("at least {}: {}", of.at_least, shown(of.longer, of.longer_interval))));
+    lines.extend(
+        (of.longer > 0.0).then(|| format!("at least {}: {}", of.at_least, shown(of.longer, of.longer_interval))),
+    );
     let mut seen = vec![format!("{} trips seen from entry to exit", count(of.whole as f64))];
     seen.extend((of.cut > 0).then(|| format!("{} cut off", count(of.cut as f64))));
     seen.extend((of.without_entry > 0).then(|| format!("{} whose entry was not seen", count(of.without_entry as f64))));

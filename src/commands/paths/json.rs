@@ -70,9 +70,7 @@ fn of_history(history: &History, report: &Report<'_>) -> Value {
 }
 
 fn of_path(path: &FoundHistory) -> Value {
-    let step = |step: &analyzer::paths::FoundStep| {
-        json!({"from": place(&step.from), "to": place(&step.to), "repeats": step.repeats})
-    };
+    let step = |step: &analyzer::paths::FoundStep| json!({"from": place(&step.from), "to": place(&step.to), "repeats": step.repeats});
     json!({
         "branches": path.steps.iter().map(step).collect::<Value>(),
         "executions": path.executions,
