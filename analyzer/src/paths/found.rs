@@ -17,8 +17,8 @@ use crate::walks::BlockKey;
 /// What the order of branches tells.
 #[derive(Debug, Default)]
 pub struct BranchPaths {
-    /// Of the loops that were seen running, by module and header.
-    pub trips: Vec<LoopTrips>,
+    /// Of the loops that were seen running, by index of the module in [`Analysis::counted`] and first instruction of the header.
+    pub trips: BTreeMap<(usize, Svma), LoopTrips>,
     /// By index of the module in [`Analysis::counted`] and first instruction of the block.
     pub cycles: BTreeMap<(usize, Svma), BlockCycles>,
     /// Streams whose cycles do not fit into a branch record: left out.
@@ -44,6 +44,8 @@ pub struct HotPaths {
     pub cut: f64,
     /// How uncertain that is.
     pub cut_interval: Interval,
+    /// The share of instructions in code that was not read, and of no path; 0 to 1.
+    pub unread: f64,
     /// The share of instructions in paths that are told apart by their last blocks only, for want of room; 0 to 1.
     pub merged: f64,
     /// Blocks of a path that there was room for.
@@ -125,7 +127,7 @@ pub struct FoundStep {
 impl BranchPaths {
     /// The trips of the loop with that header; the module is an index in [`Analysis::counted`].
     pub fn trips_of(&self, module: usize, header: Svma) -> Option<&LoopTrips> {
-        self.trips.iter().find(|trips| (trips.module, trips.header) == (module, header))
+        self.trips.get(&(module, header))
     }
 
     /// The cycles of the block that starts there.
@@ -142,8 +144,7 @@ impl BranchPaths {
         wanted: Option<Result<Wanted, NoDestination>>,
     ) -> Self {
         let trips = sums.trips.iter().filter(|_| query.trips).filter_map(|(id, trips)| {
-            let (counted, start) = start_of(analysis, map, map.get(*id)?.header)?;
-            Some(trips.finish(counted, start, &analysis.design))
+            Some((start_of(analysis, map, map.get(*id)?.header)?, trips.finish(&analysis.design)))
         });
         let size = |key| u64::from(map.block(key).instructions);
         let cycles = sums.cycles.finish(size);
@@ -211,6 +212,7 @@ impl Naming<'_> {
         found.paths.sort_by(|one, other| other.share.total_cmp(&one.share));
         let (cut, cut_sampled) = sums.cut.sampled();
         found.cut = share_of(cut);
+        found.unread = share_of(sums.unread.sampled().0);
         found.cut_interval = design.share((cut, &cut_sampled), whole);
         found.instructions = self.executions(&sums.instructions).0;
         found

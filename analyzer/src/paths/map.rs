@@ -15,6 +15,7 @@ pub struct CodeMap {
 struct ModuleMap {
     /// Index of the module in [`Analysis::counted`].
     counted: usize,
+    is_read: bool,
     blocks: Vec<BlockFacts>,
 }
 
@@ -68,7 +69,7 @@ impl CodeMap {
                     instructions.map(|all| BlockFacts { innermost: None, instructions: all as u32 }).collect()
                 }
             };
-            *free = Some(ModuleMap { counted, blocks });
+            *free = Some(ModuleMap { counted, is_read: module.is_read(), blocks });
         }
         let mut loops = Vec::new();
         for one in table.iter() {
@@ -89,6 +90,11 @@ impl CodeMap {
     pub fn block(&self, key: BlockKey) -> BlockFacts {
         let module = self.modules.get(key.module.0 as usize).and_then(Option::as_ref);
         module.and_then(|module| module.blocks.get(key.index as usize)).copied().unwrap_or_default()
+    }
+
+    /// Whether the code of its module was read.
+    pub fn is_read(&self, key: BlockKey) -> bool {
+        self.modules.get(key.module.0 as usize).and_then(Option::as_ref).is_some_and(|module| module.is_read)
     }
 
     /// The index of its module in [`Analysis::counted`].

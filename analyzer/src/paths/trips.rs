@@ -9,9 +9,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::address::Svma;
 use crate::paths::sums::Sum;
-use crate::uncertainty::{Design, Interval, Replicates, Sampled, Slice};
+use crate::uncertainty::{Design, Interval, Replicates, Sampled, Slice, SliceSet};
 
 /// Iterations that are told apart one by one; more are by sixteenths of powers of two.
 const EXACT: u32 = 64;
@@ -58,8 +57,8 @@ impl TripSums {
         self.without_entry.plus(&other.without_entry);
     }
 
-    /// What follows for the loop with that header.
-    pub fn finish(&self, module: usize, header: Svma, design: &Design) -> LoopTrips {
+    /// What follows for the loop.
+    pub fn finish(&self, design: &Design) -> LoopTrips {
         let all: Vec<(u32, [(f64, Sampled); 2])> =
             self.slots.iter().map(|(slot, ended)| (*slot, [ended.whole.sampled(), ended.cut.sampled()])).collect();
         let shares = survival(all.iter().map(|(slot, [whole, cut])| (*slot, whole.0, cut.0)));
@@ -68,38 +67,42 @@ impl TripSums {
             survival(all.iter().map(|(slot, [whole, cut])| (*slot, of(whole), of(cut))))
         };
         let replicates: Vec<(Slice, Shares)> = Slice::all().map(|slice| (slice, without(slice))).collect();
-        let interval = |value: f64, of: &dyn Fn(&Shares) -> f64, seen| {
-            let mut all = Replicates::of(value);
-            replicates.iter().for_each(|(slice, shares)| *all.without_mut(*slice) = of(shares));
-            design.interval(value, &Sampled { replicates: all, seen })
+        // Of one kind of entries beside all others.
+        let interval = |value: f64, of: &dyn Fn(&Shares) -> f64, seen: [SliceSet; 2]| {
+            let (mut part, mut rest) = (Replicates::of(value), Replicates::of(1.0 - value));
+            for (slice, shares) in &replicates {
+                *part.without_mut(*slice) = of(shares);
+                *rest.without_mut(*slice) = 1.0 - of(shares);
+            }
+            let [of_part, of_rest] = seen;
+            let rest = Sampled { replicates: rest, seen: of_rest };
+            design.part((value, &Sampled { replicates: part, seen: of_part }), (1.0 - value, &rest))
+        };
+        let seen_in = |is_of: &dyn Fn(u32) -> bool| {
+            let of = self.slots.iter().filter(|(slot, _)| is_of(**slot));
+            of.fold(SliceSet::default(), |seen, (_, ended)| seen.or(ended.whole.slices.slices()))
         };
         let count = |of: &dyn Fn(&Ended) -> u64| self.slots.values().map(of).sum::<u64>();
         let mut buckets: Vec<TripBucket> = Vec::new();
         for (&bucket, &share) in &shares.buckets {
             let of_bucket = || self.slots.iter().filter(|(slot, _)| bucket_of_slot(**slot) == bucket);
-            let seen_in = of_bucket().fold(Default::default(), |seen: crate::uncertainty::SliceSet, (_, ended)| {
-                seen.or(ended.whole.slices.slices())
-            });
+            let seen =
+                [seen_in(&|slot| bucket_of_slot(slot) == bucket), seen_in(&|slot| bucket_of_slot(slot) != bucket)];
             let of = |shares: &Shares| shares.buckets.get(&bucket).copied().unwrap_or(0.0);
             buckets.push(TripBucket {
                 least: if bucket == 0 { 1 } else { (1_u32 << (bucket - 1)).saturating_add(1) },
                 most: 1_u32.checked_shl(bucket).unwrap_or(u32::MAX),
                 share,
-                share_interval: interval(share, &of, seen_in),
+                share_interval: interval(share, &of, seen),
                 whole: of_bucket().map(|(_, ended)| ended.whole.seen).sum(),
                 cut: of_bucket().map(|(_, ended)| ended.cut.seen).sum(),
             });
         }
-        let cut_in = self
-            .slots
-            .values()
-            .fold(crate::uncertainty::SliceSet::default(), |seen, ended| seen.or(ended.cut.slices.slices()));
+        let cut_in = self.slots.values().fold(SliceSet::default(), |seen, ended| seen.or(ended.cut.slices.slices()));
         LoopTrips {
-            module,
-            header,
             buckets,
             longer: shares.rest,
-            longer_interval: interval(shares.rest, &|shares| shares.rest, cut_in),
+            longer_interval: interval(shares.rest, &|shares| shares.rest, [cut_in, seen_in(&|_| true)]),
             at_least: self.longest_cut,
             whole: count(&|ended| ended.whole.seen),
             cut: count(&|ended| ended.cut.seen),
@@ -111,10 +114,6 @@ impl TripSums {
 /// How often a loop went around each time that it was entered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopTrips {
-    /// Index of its module in [`Analysis::counted`](crate::Analysis::counted).
-    pub module: usize,
-    /// The first instruction of its header.
-    pub header: Svma,
     /// By iterations; those that nothing was seen of are left out.
     pub buckets: Vec<TripBucket>,
     /// The share of the entries that went around at least [`Self::at_least`] times, and nothing says how often; 0 to 1.
@@ -158,7 +157,8 @@ struct Shares {
 /// The estimate of Kaplan and Meier. Each slot comes with what ended in it and what was cut off in it, in ascending order.
 fn survival(slots: impl Iterator<Item = (u32, f64, f64)> + Clone) -> Shares {
     let mut at_risk: f64 = slots.clone().map(|(_, whole, cut)| whole + cut).sum();
-    let mut shares = Shares { buckets: BTreeMap::new(), rest: 1.0 };
+    // Where no entry was seen, nothing is known of any.
+    let mut shares = Shares { buckets: BTreeMap::new(), rest: if at_risk > 0.0 { 1.0 } else { 0.0 } };
     for (slot, whole, cut) in slots {
         // Of those that were cut off in an iteration, nobody knows whether it ended the loop.
         at_risk -= cut;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn finish(sums: &TripSums) -> LoopTrips {
-        sums.finish(0, Svma(0), &Design::default())
+        sums.finish(&Design::default())
     }
 
     fn shares(trips: &LoopTrips) -> Vec<(u32, u32, f64)> {

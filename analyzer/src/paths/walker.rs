@@ -80,6 +80,8 @@ pub struct PathSums {
     pub paths: SuffixTree<BlockKey, Sum>,
     /// Instructions of paths whose begin or end was not seen.
     pub cut: Sum,
+    /// Instructions of code that was not read: nobody knows its functions.
+    pub unread: Sum,
     /// Instructions of all streams.
     pub instructions: Sum,
     /// Arrivals by the branches before them, from the last to the first.
@@ -104,6 +106,7 @@ impl<'a> PathWalker<'a> {
             trips: BTreeMap::new(),
             paths: SuffixTree::new(MOST_NODES, MOST_STEPS),
             cut: Sum::default(),
+            unread: Sum::default(),
             instructions: Sum::default(),
             histories: SuffixTree::new(MOST_NODES, MOST_STEPS),
             short: Sum::default(),
@@ -212,11 +215,13 @@ impl Found for (&CodeMap, &mut PathSums) {
         if !sums.has_paths {
             return;
         }
-        if is_whole {
+        let is_read = blocks.first().is_some_and(|first| map.is_read(*first));
+        if is_whole && is_read {
             sums.paths.add(blocks.iter().rev().copied(), &Sum::once(sums.weight, sums.slice));
         } else {
             let instructions = blocks.iter().map(|key| u64::from(map.block(*key).instructions)).sum();
-            sums.cut.plus(&Sum::times(sums.weight, sums.slice, instructions));
+            let left_out = if is_read { &mut sums.cut } else { &mut sums.unread };
+            left_out.plus(&Sum::times(sums.weight, sums.slice, instructions));
         }
     }
 }
@@ -235,6 +240,7 @@ impl Walker for PathWalker<'_> {
         }
         sums.paths.merge(&other.paths);
         sums.cut.plus(&other.cut);
+        sums.unread.plus(&other.unread);
         sums.instructions.plus(&other.instructions);
         sums.histories.merge(&other.histories);
         sums.short.plus(&other.short);

@@ -68,7 +68,9 @@ pub fn of_trips(of: &LoopTrips) -> Vec<String> {
     lines.extend(
         (of.longer > 0.0).then(|| format!("at least {}: {}", of.at_least, shown(of.longer, of.longer_interval))),
     );
-    let mut seen = vec![format!("{} trips seen from entry to exit", count(of.whole as f64))];
+    let number =
+        |number: u64, what: &str| format!("{} {what}{}", count(number as f64), if number == 1 { "" } else { "s" });
+    let mut seen = vec![format!("{} seen from entry to exit", number(of.whole, "trip"))];
     seen.extend((of.cut > 0).then(|| format!("{} cut off", count(of.cut as f64))));
     seen.extend((of.without_entry > 0).then(|| format!("{} whose entry was not seen", count(of.without_entry as f64))));
     let mut wrapped = vec![String::new()];

@@ -32,6 +32,7 @@ fn of_hot(hot: &HotPaths, top: usize) -> Value {
         "instructions": hot.instructions,
         "cut": hot.cut,
         "cut_error": hot.cut_interval.half_width,
+        "unread": hot.unread,
         "merged": hot.merged,
         "depth": hot.depth,
         "paths": hot.paths.iter().take(top).map(path).collect::<Value>(),

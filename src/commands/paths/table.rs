@@ -29,6 +29,11 @@ fn hot_paths(hot: &HotPaths, report: &Report<'_>, out: &mut dyn Write) -> anyhow
         let text = format!("{part} of the instructions are in paths that begin before a branch stack, or end after it");
         print_line("cut off", &text, out, report.layout)?;
     }
+    if hot.unread > 0.0 {
+        let text =
+            format!("{} of the instructions are in code that was not read, and in no path", share(hot.unread, 1.0));
+        print_line("unread", &text, out, report.layout)?;
+    }
     if hot.merged > 0.0 {
         let (part, depth) = (share(hot.merged, 1.0), hot.depth);
         let text = format!("paths with {part} of the instructions are told apart by their last {depth} blocks only");
