@@ -369,4 +369,29 @@ fn histories_of_real_stacks_are_those_of_perf() {
     let mispredicted = entries.iter().filter(|entry| entry.split('/').nth(2) == Some("M")).count();
     let branches = &document["branches"];
     assert_eq!((&branches["recorded"], &branches["mispredicted"]), (&entries.len().into(), &mispredicted.into()));
+
+    // The two branches before each arrival of which the stack has the way on, too.
+    const LONGEST_MATCH: u64 = 0x40_1680;
+    let mut expected: BTreeMap<[(u64, u64); 2], u64> = BTreeMap::new();
+    for line in text.lines() {
+        let address = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+        let entry = |word: &str| {
+            let (from, rest) = word.split_once('/').unwrap();
+            (address(from), address(rest.split('/').next().unwrap()))
+        };
+        let mut stack: Vec<(u64, u64)> = line.split_whitespace().filter(|word| word.contains('/')).map(entry).collect();
+        stack.reverse();
+        for three in stack.windows(3).filter(|three| three[1].1 == LONGEST_MATCH) {
+            *expected.entry([three[0], three[1]]).or_default() += 1;
+        }
+    }
+    let history = ["paths", "--to", "longest_match", "--branches", "2", "--format", "json"];
+    let document: Value = serde_json::from_str(&stdout_of(&history, &fixture)).unwrap();
+    let address = |step: &Value, end: &str| step[end]["address"].as_u64().unwrap();
+    let found = document["history"]["paths"].as_array().unwrap().iter().map(|path| {
+        let step = |index: usize| (address(&path["branches"][index], "from"), address(&path["branches"][index], "to"));
+        ([step(0), step(1)], path["seen"].as_u64().unwrap())
+    });
+    assert_eq!(found.collect::<BTreeMap<_, _>>(), expected);
+    assert!(expected.len() > 1, "{expected:?}");
 }

@@ -55,7 +55,7 @@ const PATHS_OF_A_TABLE: usize = 20;
 
 const EXAMPLES: &str = "\
 Examples:
-  hbbp paths run.data                              where does the program spend its instructions, path by path?
+  hbbp paths run.data                              where do the instructions go, path by path?
   hbbp paths run.data -f 'deflate*' --top 5        the hottest paths through these functions
   hbbp paths run.data --to malloc                  who calls malloc, and how did it come there?
   hbbp paths run.data --to main.c:12 --branches 8  which eight branches led to the line?
