@@ -13,10 +13,11 @@ use analyzer::calls::Calls;
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::flow::{AnalysedFlow, Flow, SCHEMA};
 use analyzer::mix::{Mix, Query, mix};
+use analyzer::paths::PathQuery;
 use analyzer::recording::{ModuleTable, Subset, notes};
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::uncertainty::{Rows, Side};
-use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Origin, Step, analyze};
+use analyzer::{Analysis, BinaryOverride, BinarySearch, Microarchitecture, Options, Origin, Step, analyze_paths};
 use anyhow::{Context, bail};
 use perfdata::{Features, Recording};
 
@@ -269,7 +270,7 @@ impl Input<'_> {
             &self.chosen,
             self.recording()?,
             group_by,
-            Detail::Branches,
+            (Detail::Branches, &PathQuery::default()),
             Subset::Whole,
             &|_| (),
         )
@@ -278,6 +279,16 @@ impl Input<'_> {
     /// Analyses the recording, its branches and calling contexts, too; or the flow.
     pub fn analyze_with_all(&self) -> anyhow::Result<Analysis> {
         self.analyze_in_detail(GroupBy::default(), Detail::Calls)
+    }
+
+    /// Analyses the recording, its branches, too, and their order. There is none in a flow.
+    pub fn analyze_with_paths(&self, paths: &PathQuery) -> anyhow::Result<Analysis> {
+        if self.document()?.is_some() {
+            return self.analyze_with_branches();
+        }
+        let (recording, group_by) = (self.recording()?, GroupBy::default());
+        let args = &self.args.analysis;
+        args.analyze_paths(&self.chosen, recording, group_by, (Detail::Branches, paths), Subset::Whole)
     }
 
     /// Analyses the recording, with calling contexts; one without samples is refused.
@@ -295,7 +306,7 @@ impl Input<'_> {
             return Ok(None);
         }
         let (recording, group_by) = (self.recording()?, GroupBy::default());
-        let detail = Detail::Calls;
+        let detail = (Detail::Calls, &PathQuery::default());
         let analysis =
             self.args.analysis.analyze_quietly(&self.chosen, recording, group_by, detail, Subset::Whole, &|_| ())?;
         let calls = analysis.calls.filter(|calls| calls.walks > 0);
@@ -407,6 +418,18 @@ impl AnalysisArgs {
         detail: Detail,
         subset: Subset,
     ) -> anyhow::Result<Analysis> {
+        self.analyze_paths(chosen, recording, group_by, (detail, &PathQuery::default()), subset)
+    }
+
+    /// The same, with what the order of branches tells.
+    fn analyze_paths(
+        &self,
+        chosen: &Chosen,
+        recording: &Recording,
+        group_by: GroupBy,
+        detail: (Detail, &PathQuery),
+        subset: Subset,
+    ) -> anyhow::Result<Analysis> {
         if subset == Subset::Whole {
             notes(recording).for_each(output::say);
         }
@@ -435,17 +458,21 @@ impl AnalysisArgs {
         chosen: &Chosen,
         recording: &Recording,
         group_by: GroupBy,
-        detail: Detail,
+        (detail, paths): (Detail, &PathQuery),
         subset: Subset,
         progress: &(dyn Fn(Step) + Sync),
     ) -> anyhow::Result<Analysis> {
         let (search, core, threads, Chosen { rules, made_of, .. }) = (self.search(), self.core, self.threads(), chosen);
         let options = Options { search, subset, group_by, detail, core, threads, rules };
         let cache = if self.no_cache { None } else { Cache::of(recording, threads) };
-        if let Some(analysis) = cache.as_ref().and_then(|cache| cache.find(&options, made_of)) {
+        // What is kept has no order of branches.
+        let cached = || cache.as_ref().and_then(|cache| cache.find(&options, made_of));
+        let wants_order = paths.trips || paths.hot || paths.history.is_some();
+        let is_enough = |analysis: &Analysis| !paths.cycles || analysis.summary.stacks.timed == 0;
+        if let Some(analysis) = (!wants_order).then(cached).flatten().filter(is_enough) {
             return Ok(analysis);
         }
-        let analysis = analyze(recording, &options, progress)?;
+        let analysis = analyze_paths(recording, &options, paths, progress)?;
         cache.iter().for_each(|cache| cache.keep(&analysis, &options, made_of));
         Ok(analysis)
     }

@@ -10,7 +10,7 @@ use crate::output::terminal_width;
 /// Every command that is shown, by what it is for, in the order of the list.
 const JOBS: [(&str, &[&str]); 6] = [
     ("Record", &["record", "control"]),
-    ("Look", &["mix", "vectorization", "blocks", "annotate", "tui", "report", "taxonomy"]),
+    ("Look", &["mix", "vectorization", "blocks", "annotate", "paths", "tui", "report", "taxonomy"]),
     ("Compare", &["diff", "merge"]),
     ("Profiles for compilers and tools", &["export"]),
     ("Truth and models", &["truth", "validate", "label", "train", "model"]),

@@ -34,6 +34,7 @@ Examples:
   hbbp record -o run.data -- ./server     record, and pass on the exit status
   hbbp blocks run.data --top 20           the most executed basic blocks
   hbbp annotate run.data -f main          instructions with their counts, branches and loops
+  hbbp paths run.data --to main.c:12      which branches lead there?
   hbbp vectorization run.data             is it vectorized? which functions are not?
   hbbp tui run.data                       look around in it
   hbbp report run.data -o report.html     all of it as a page for the browser
@@ -60,6 +61,8 @@ enum Command {
     Blocks(commands::blocks::Args),
     /// Print the hottest functions, instruction by instruction, with counts, branches and loops
     Annotate(commands::annotate::Args),
+    /// Print the most executed paths through functions, or the branches that lead to a place
+    Paths(commands::paths::Args),
     /// Look around in a recording, or in two, in the terminal: functions, blocks, code, pivot
     Tui(commands::tui::Args),
     /// Write a page for the browser: summary, mix, annotated functions, flame graph; of two recordings what changed
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         Command::Vectorization(args) => commands::vectorization::run(&args),
         Command::Blocks(args) => commands::blocks::run(&args),
         Command::Annotate(args) => commands::annotate::run(&args),
+        Command::Paths(args) => commands::paths::run(&args),
         Command::Tui(args) => commands::tui::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Export(args) => commands::export::run(&args),

@@ -134,7 +134,7 @@ fn branches_and_loops_are_those_of_the_bursts() {
     let loops = work["loops"].as_array().unwrap();
     assert_eq!(loops.len(), 1, "{work}");
     let expected = json!({"header": 1, "parent": null, "depth": 1, "first": 1, "last": 2, "size": 2,
-        "entries": once, "repeats": 2.0 * once, "trips": 3.0});
+        "entries": once, "repeats": 2.0 * once, "trips": 3.0, "histogram": null});
     assert_eq!(loops[0], expected);
     assert_eq!(block(work, L)["loop"], 0);
     assert_eq!(block(work, R)["loop"], Value::Null);

@@ -210,7 +210,7 @@ fn explains(page: &str, document: &str) {
     let value: Value = serde_json::from_str(document).unwrap();
     let pages = [&format!("docs/formats/{page}.md"), "docs/formats/head.md", "docs/guide/mix.md"].map(text).concat();
     let mut found = BTreeSet::new();
-    fields(&value, &["environment"], &mut found);
+    fields(&value, &["environment", "kinds"], &mut found);
     assert!(found.len() > 3, "{document}");
     for field in found {
         let is_explained = [format!("`{field}`"), format!("{field:?}:")].iter().any(|named| pages.contains(named));
@@ -250,6 +250,13 @@ fn every_field_of_real_output_is_explained() {
         "annotate",
         &support::stdout_of(&["annotate", "--source", "--format", "json"], &Fixture::bursts("objects")),
     );
+    explains(
+        "annotate",
+        &support::stdout_of(&["annotate", "--trips", "--format", "json"], &Fixture::bursts("threads")),
+    );
+    explains("paths", &support::stdout_of(&["paths", "--format", "json"], &Fixture::bursts("threads")));
+    let history = ["paths", "--to", "search", "--branches", "1", "--format", "json"];
+    explains("paths", &support::stdout_of(&history, &Fixture::bursts("threads")));
     let fixture = Fixture::bursts("objects");
     explains("report", &Page::of(&fixture.input().each_ref().map(String::as_str)).data.to_string());
     explains("report", &Page::of(&[&recording, &recording]).data.to_string());

@@ -11,7 +11,7 @@ use simulated_core::Microarchitecture;
 use crate::address::Svma;
 use crate::binaries::BinarySearch;
 use crate::build_id::BuildId;
-use crate::calls::{CalledCode, Calls, Spaces, Walks};
+use crate::calls::{CallWalker, Calls};
 use crate::code::demangle;
 use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
@@ -21,12 +21,14 @@ use crate::counting::{
 use crate::estimation::{Estimate, RanOn, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
 use crate::parallel::in_parallel;
+use crate::paths::{BranchPaths, CodeMap, PathQuery, PathWalker, Wanted};
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Context, ContextId, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
     StackStatistics, Subset, Totals, Tracer, Vendor, metadata_of, read_samples, read_tasks,
 };
 use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
+use crate::walks::{Reading, Spaces, Streams, WalkedCode};
 
 /// What to do beyond the defaults.
 pub struct Options<'a> {
@@ -94,6 +96,8 @@ pub struct Analysis {
     pub flow: Option<AnalysedFlow>,
     /// Calling contexts, with [`Detail::Calls`] and branch records.
     pub calls: Option<Calls>,
+    /// What the order of branches tells, as far as it was asked for; see [`analyze_paths`].
+    pub paths: Option<BranchPaths>,
     /// It was made before, and kept: see [`Findings`](crate::Findings).
     pub is_kept: bool,
 }
@@ -177,6 +181,20 @@ pub fn analyze(
     options: &Options<'_>,
     progress: Progress<'_>,
 ) -> Result<Analysis, perfdata::Error> {
+    analyze_paths(recording, options, &PathQuery::default(), progress)
+}
+
+/// The same, with what the order of branches tells, which takes one more reading of the recording. Computed jumps close loops with
+/// [`Detail::Branches`].
+///
+/// # Errors
+/// It cannot be read.
+pub fn analyze_paths(
+    recording: &Recording,
+    options: &Options<'_>,
+    paths: &PathQuery,
+    progress: Progress<'_>,
+) -> Result<Analysis, perfdata::Error> {
     let metadata = metadata_of(recording)?;
     let tracer = Tracer::of(&metadata);
     let mut tasks = read_tasks(recording, &metadata, progress)?;
@@ -257,21 +275,49 @@ pub fn analyze(
         .collect();
     let design = design(&resampling, &counted, &sources, &summary.records);
     describe_what_is_missing(&mut summary, &located, &counted, &modules, options);
-    let calls = match options.detail {
-        Detail::Calls if sources.lbr.is_some() => {
-            let code = CalledCode::new(counted.iter().map(|module| &module.counts), bytes_per_instruction);
-            let spots = Spots::new(&tasks.timeline, &mut modules);
-            let (tasks, sources, code, spots) = (&tasks, &sources, &code, &spots);
-            let factors = summary.estimate.as_ref().map(|estimate| factors_by_context(&totals, &located, estimate));
-            let (spaces, factors) = (&Spaces::of(&totals, tasks), &factors.unwrap_or_default());
-            let walks = Walks { recording, tasks, sources, selection, code, spots, spaces, factors };
-            let walked = walks.read(options.threads, progress)?;
-            Some(Calls::of(&walked, &counted, &modules, scale.executions))
-        }
-        Detail::Blocks | Detail::Branches | Detail::Calls => None,
+    let wants_calls = options.detail == Detail::Calls;
+    let wants_paths = paths.trips || paths.hot || paths.history.is_some() || paths.cycles && totals.stacks.timed > 0;
+    let spots = (wants_calls || wants_paths).then(|| Spots::new(&tasks.timeline, &mut modules));
+    let factors = summary.estimate.as_ref().map(|estimate| factors_by_context(&totals, &located, estimate));
+    let mut analysis = Analysis {
+        origin: Origin::Recording,
+        modules,
+        counted,
+        groups,
+        sources,
+        scale,
+        design,
+        one_source,
+        summary,
+        flow,
+        calls: None,
+        paths: None,
+        is_kept: false,
     };
-    let (origin, is_kept) = (Origin::Recording, false);
-    Ok(Analysis { origin, modules, counted, groups, sources, scale, design, one_source, summary, flow, calls, is_kept })
+    if let Some(spots) = spots.filter(|_| analysis.sources.lbr.is_some()) {
+        let (tasks, sources) = (&tasks, &analysis.sources);
+        let (spaces, factors) = (&Spaces::of(&totals, tasks), &factors.unwrap_or_default());
+        let reading = Reading { recording, tasks, sources, selection, spaces, factors };
+        let code = WalkedCode::new(analysis.counted.iter().map(|module| &module.counts), bytes_per_instruction);
+        let streams = || Streams::new(&code, &spots, spaces.all());
+        let calls = if wants_calls {
+            let walked = reading.walk(|| CallWalker::new(streams()), options.threads, progress)?;
+            Some(Calls::of(&walked, &analysis.counted, &analysis.modules, analysis.scale.executions))
+        } else {
+            None
+        };
+        let found = if wants_paths {
+            let map = &CodeMap::of(&analysis, bytes_per_instruction);
+            let wanted = Wanted::of(paths, &analysis, options.threads);
+            let walker = || PathWalker::new(streams(), map, paths.hot, wanted.as_ref().and_then(|of| of.as_ref().ok()));
+            let walked = reading.walk(walker, options.threads, progress)?;
+            Some(BranchPaths::of(&walked.sums, paths, &analysis, map, wanted))
+        } else {
+            None
+        };
+        (analysis.calls, analysis.paths) = (calls, found);
+    }
+    Ok(analysis)
 }
 
 /// What the bursts of each context are multiplied by.

@@ -12,10 +12,12 @@
 //! flow/        executions of straight-line ranges and of taken branches: what profiles are made from
 //! lines/       addresses -> source lines, with what was inlined where
 //! mix/         counts x instructions x attributes -> pivot tables
+//! paths/       what the order of branches tells: trips of loops, paths, cycles of blocks
 //! sample_profile/  counts by function and source position: what compilers read
 //! truth/       exact counts by instrumentation, to measure the others against
 //! uncertainty/ how far counts can be from the truth
 //! validation/  the errors of an analysis against exact counts
+//! walks/       bursts and stacks once more, branch by branch
 //! vectorization/  which part of floating-point and vector work is scalar, by function and loop
 //! ```
 //!
@@ -40,6 +42,7 @@ pub mod flow;
 pub mod lines;
 pub mod mix;
 mod parallel;
+pub mod paths;
 mod progress;
 pub mod recording;
 pub mod sample_profile;
@@ -47,8 +50,11 @@ pub mod truth;
 pub mod uncertainty;
 pub mod validation;
 pub mod vectorization;
+mod walks;
 
-pub use analysis::{Analysis, CountedBlock, CountedModule, GroupCount, Options, Origin, Summary, analyze};
+pub use analysis::{
+    Analysis, CountedBlock, CountedModule, GroupCount, Options, Origin, Summary, analyze, analyze_paths,
+};
 pub use binaries::{Binary, BinaryOverride, BinarySearch, MissingDebugInformation, NoCode, Refused};
 pub use build_id::BuildId;
 pub use code::FileIdentity;

@@ -13,8 +13,11 @@ mod table;
 use std::process::ExitCode;
 
 use analyzer::Analysis;
-use analyzer::annotate::{AnnotatedFunction, Annotation, NoFunction, Query, Seen, SourceTexts, annotate};
+use analyzer::annotate::{
+    AnnotatedBlock, AnnotatedFunction, Annotation, CountedLoop, NoFunction, Query, Seen, SourceTexts, annotate,
+};
 use analyzer::mix::{Dimension, Filter};
+use analyzer::paths::{BlockCycles, LoopTrips, PathQuery};
 use anyhow::bail;
 
 use crate::commands::filtering::{FilterArgs, passing};
@@ -44,6 +47,11 @@ pub struct Args {
     #[arg(long)]
     source: bool,
 
+    /// Say of each loop how often it went around each time that it was entered, as shares of 1, 2, 3 to 4, 5 to 8 iterations and so on;
+    /// reads the recording once more
+    #[arg(long, conflicts_with = "summary")]
+    trips: bool,
+
     #[command(flatten)]
     kept: FilterArgs,
 
@@ -66,6 +74,7 @@ Examples:
   hbbp annotate run.data -f main -f 'deflate*'     these
   hbbp annotate run.data --filter latency=long     the hottest that divide
   hbbp annotate run.data --source --top 1          the hottest, with lines of its source
+  hbbp annotate run.data -f main --trips           how often do its loops go around?
   hbbp annotate --overhead 5 -- ./bench            record and annotate in one go
   hbbp annotate run.data -f matmul --format json";
 
@@ -112,7 +121,8 @@ impl Args {
 }
 
 fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result<()> {
-    let analysis = input.analyze_with_branches()?;
+    let order = PathQuery { trips: args.trips, cycles: !args.summary, ..PathQuery::default() };
+    let analysis = input.analyze_with_paths(&order)?;
     let threads = args.report.input.analysis.threads();
     let named = (!args.functions.is_empty()).then(|| Filter::any_of(Dimension::Function, &args.functions));
     let nothing = without_samples(&analysis);
@@ -197,6 +207,17 @@ impl Annotated<'_> {
     /// How many times as long an instruction of a function took as one of all code; `None` where that is not known.
     pub fn time_per_instruction(&self, function: &AnnotatedFunction) -> Option<f64> {
         function.time?.per_instruction(self.share(function.executed), function.share_interval)
+    }
+
+    /// How often a loop of a function went around, where that was asked for and seen.
+    pub fn trips(&self, function: &AnnotatedFunction, one: &CountedLoop) -> Option<&LoopTrips> {
+        let header = function.blocks.get(one.header)?.start;
+        self.analysis.paths.as_ref()?.trips_of(function.module, header)
+    }
+
+    /// How many cycles a block of a function took, where branch records say it.
+    pub fn cycles(&self, function: &AnnotatedFunction, block: &AnnotatedBlock) -> Option<&BlockCycles> {
+        self.analysis.paths.as_ref()?.cycles_of(function.module, block.start)
     }
 
     /// The part of all instructions that so many are, 0 to 1.

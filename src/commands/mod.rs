@@ -16,6 +16,7 @@ pub mod merge;
 pub mod mix;
 pub mod model;
 mod nearest;
+pub mod paths;
 pub mod record;
 pub mod report;
 pub mod reporting;

@@ -272,6 +272,10 @@ fn lacks(analysis: &Analysis) -> Vec<String> {
     if flow.mispredicted_total() <= 0.0 {
         lacks.push("mispredictions: no branch of the stacks is marked as one".to_owned());
     }
-    lacks.push("cycles of blocks: the times of branches are not read".to_owned());
+    match (&analysis.paths, analysis.summary.stacks.timed) {
+        (_, 0) => lacks.push("cycles of blocks: no branch of the stacks has cycles".to_owned()),
+        (None, _) => lacks.push("cycles of blocks: the branch stacks have them, `hbbp annotate` reads them".to_owned()),
+        (Some(_), _) => {}
+    }
     lacks
 }

@@ -34,6 +34,8 @@ pub struct LoopPlace {
     pub header: Svma,
     /// 1 for an outermost loop.
     pub depth: usize,
+    /// The loop around it, as an index of all loops.
+    pub parent: Option<usize>,
     /// As much of the end of its file's path as no other file has, and the line of its header.
     pub line: Option<(String, u32)>,
 }
@@ -42,6 +44,14 @@ impl LoopTable {
     /// Finds the loops of an analysis as [`annotate`](crate::annotate::annotate) does: computed jumps close loops where it was made with
     /// [`Detail::Branches`](crate::counting::Detail::Branches). Lines are read by so many threads.
     pub fn of(analysis: &Analysis, threads: usize) -> Self {
+        let mut table = Self::without_names(analysis);
+        table.find_lines(analysis, threads);
+        table.name();
+        table
+    }
+
+    /// The same without names and lines.
+    pub(crate) fn without_names(analysis: &Analysis) -> Self {
         let mut table = LoopTable::default();
         let all_ways = WaysOf::new(analysis);
         for (index, module) in analysis.counted.iter().enumerate() {
@@ -56,14 +66,17 @@ impl LoopTable {
                 table.add(index, symbol, &Graph::new(code, &blocks, (flow_index, ways.as_ref())), code);
             }
         }
-        table.find_lines(analysis, threads);
-        table.name();
         table
     }
 
     /// The innermost loop of a block, by the index of its module in [`Analysis::counted`] and its own.
     pub fn innermost(&self, module: usize, block: u32) -> Option<&LoopPlace> {
-        self.loops.get(*self.of_blocks.get(module)?.get(&block)?)
+        self.loops.get(self.index(module, block)?)
+    }
+
+    /// The same as an index of all loops.
+    pub(crate) fn index(&self, module: usize, block: u32) -> Option<usize> {
+        self.of_blocks.get(module)?.get(&block).copied()
     }
 
     /// All loops.
@@ -86,6 +99,7 @@ impl LoopTable {
                 name: String::new(),
                 header: header.start,
                 depth: one.depth,
+                parent: one.parent.map(|parent| first + parent),
                 line: None,
             });
         }

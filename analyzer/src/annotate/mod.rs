@@ -32,7 +32,7 @@ pub(crate) use function::formatter;
 pub use function::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Edge, Seen, Target};
 pub use loop_table::{LoopPlace, LoopTable};
 pub use place::Place;
-pub(crate) use place::in_function;
+pub(crate) use place::{Places, in_function};
 pub use ranking::Ranked;
 pub use source::{Inlined, SourcePlace};
 pub use texts::SourceTexts;

@@ -48,7 +48,7 @@ pub(crate) fn in_function(name: &str, offset: i64) -> String {
 }
 
 /// The modules of an analysis and of its flow, to name places in them.
-pub(super) struct Places<'a> {
+pub(crate) struct Places<'a> {
     /// By index in [`Analysis::counted`].
     counted: Vec<NamedModule<'a>>,
     /// By module of the flow, one of `counted` if it was read.

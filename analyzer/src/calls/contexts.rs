@@ -7,8 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::CountedModule;
-use crate::calls::read::Walked;
-use crate::calls::{CallerTree, FunctionKey};
+use crate::calls::{CallWalker, CallerTree, FunctionKey};
 use crate::code::demangle;
 use crate::counting::Code;
 use crate::recording::{ModuleId, ModuleTable};
@@ -69,7 +68,12 @@ impl Calls {
         })
     }
 
-    pub(crate) fn of(walked: &Walked, counted: &[CountedModule], modules: &ModuleTable, executions: bool) -> Self {
+    pub(crate) fn of(
+        walked: &CallWalker<'_>,
+        counted: &[CountedModule],
+        modules: &ModuleTable,
+        executions: bool,
+    ) -> Self {
         let counts = instructions_by_function(counted);
         let mut walked_sums: HashMap<FunctionKey, f64> = HashMap::new();
         let mut contexts: Vec<_> = walked.tree.contexts().collect();

@@ -1,48 +1,13 @@
 //! Contexts added up: a tree that begins with the function that ran, and goes on with its callers.
-//!
-//! ```text
-//! main -> f -> h  10        h 0 -- f 10 -- main 0      a node: a function, what it called on the way down to what ran;
-//! main -> g -> h   5          \\-- g  5                 its weight: of contexts whose outermost known caller it is
-//! g -> h           2                      \\- main 5
-//! f                1        f 1
-//! ```
-//!
-//! (`g -> h`, whose caller is not known, has 2, and `main -> g -> h` 5.) That way round what is cut off for want of room are outer callers,
-//! and what each function executed stays.
 
-use hashbrown::HashTable;
-
-use crate::calls::{FunctionKey, fold};
+use crate::calls::FunctionKey;
 use crate::recording::Weight;
+use crate::walks::{SuffixTree, TreeKey};
 
-/// Contexts by function and callers. The same contexts give the same tree, in whatever order and however divided among trees they were added.
+/// Contexts by function and callers; sums are executed instructions, in units of 2^-32. The same contexts give the same tree, in whatever order
+/// and however divided among trees they were added.
 #[derive(Debug)]
-pub struct CallerTree {
-    nodes: Vec<TreeNode>,
-    index: HashTable<u32>,
-    /// Frames of a context that are kept, the innermost ones.
-    depth: u32,
-    most: usize,
-}
-
-/// A function of contexts.
-#[derive(Clone, Copy, Debug)]
-struct TreeNode {
-    /// The function that it calls; [`NONE`] if it is what ran.
-    callee: u32,
-    function: FunctionKey,
-    /// Frames from it down to what ran, both included.
-    depth: u32,
-    sums: Sums,
-}
-
-/// What was executed in contexts whose outermost caller a node is, in units of 2^-32 instructions.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    all: Weight,
-    /// Of it, where there were more callers.
-    cut: Weight,
-}
+pub struct CallerTree(SuffixTree<FunctionKey, Weight>);
 
 /// A context of a finished [`CallerTree`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +20,11 @@ pub struct TreeContext {
     pub cut: Weight,
 }
 
-const NONE: u32 = u32::MAX;
+impl TreeKey for FunctionKey {
+    fn bits(self) -> u64 {
+        FunctionKey::bits(self)
+    }
+}
 
 impl CallerTree {
     /// The most nodes of a tree, if there are not more functions; each takes some 64 bytes.
@@ -65,114 +34,28 @@ impl CallerTree {
 
     /// An empty tree of so many nodes at most, and frames in a context.
     pub fn new(most_nodes: usize, most_frames: u32) -> Self {
-        CallerTree { nodes: Vec::new(), index: HashTable::new(), depth: most_frames.max(1), most: most_nodes }
+        CallerTree(SuffixTree::new(most_nodes, most_frames))
     }
 
     /// Adds what was executed in a function, which comes first, called by the next one, and so on.
     pub fn add(&mut self, functions: impl Iterator<Item = FunctionKey>, instructions: Weight) {
-        let mut functions = functions;
-        let (mut node, mut depth) = (NONE, 0);
-        for function in functions.by_ref().take(self.depth as usize) {
-            depth += 1;
-            node = self.node(node, function, depth);
-        }
-        let cut = if functions.next().is_some() { instructions } else { Weight::default() };
-        self.count(node, Sums { all: instructions, cut });
-        self.keep_bound();
+        self.0.add(functions, &instructions);
     }
 
     /// Adds everything of another tree.
     pub fn merge(&mut self, other: &CallerTree) {
-        if other.depth < self.depth {
-            self.keep_depth(other.depth);
-        }
-        self.add_nodes(&other.nodes);
-        self.keep_bound();
+        self.0.merge(&other.0);
     }
 
     /// Frames of a context that there was room for.
     pub fn depth(&self) -> u32 {
-        self.depth
+        self.0.depth()
     }
 
     /// All contexts in which something ran, in no particular order.
     pub fn contexts(&self) -> impl Iterator<Item = TreeContext> {
-        let ran = self.nodes.iter().filter(|node| node.sums.all > Weight::default());
-        ran.map(|node| {
-            let down = std::iter::successors(Some(node), |node| self.nodes.get(node.callee as usize));
-            let mut functions: Vec<FunctionKey> = down.map(|node| node.function).collect();
-            functions.reverse();
-            TreeContext { functions, instructions: node.sums.all, cut: node.sums.cut }
-        })
+        self.0.sequences().map(|found| TreeContext { functions: found.keys, instructions: found.sum, cut: found.cut })
     }
-
-    /// Takes off outer frames until there is room. How many frames stay follows from all contexts together: those of a part of them can have
-    /// no more.
-    fn keep_bound(&mut self) {
-        if self.nodes.len() <= self.most || self.depth == 1 {
-            return;
-        }
-        let mut of_depth = vec![0; self.depth as usize + 1];
-        for node in &self.nodes {
-            if let Some(number) = of_depth.get_mut(node.depth as usize) {
-                *number += 1;
-            }
-        }
-        let sums = of_depth.iter().scan(0, |sum, number| {
-            *sum += number;
-            Some(*sum)
-        });
-        let fits = sums.take_while(|nodes| *nodes <= self.most).count() as u32;
-        self.keep_depth(fits.saturating_sub(1).max(1));
-    }
-
-    fn keep_depth(&mut self, depth: u32) {
-        self.depth = depth;
-        self.index.clear();
-        let nodes = std::mem::take(&mut self.nodes);
-        self.add_nodes(&nodes);
-    }
-
-    /// Adds the nodes of a tree: each comes after the one that it calls.
-    fn add_nodes(&mut self, nodes: &[TreeNode]) {
-        let mut ids: Vec<u32> = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            let callee = ids.get(node.callee as usize).copied().unwrap_or(NONE);
-            if node.depth > self.depth {
-                self.count(callee, Sums { cut: node.sums.all, ..node.sums });
-                ids.push(callee);
-            } else {
-                let id = self.node(callee, node.function, node.depth);
-                self.count(id, node.sums);
-                ids.push(id);
-            }
-        }
-    }
-
-    fn count(&mut self, id: u32, more: Sums) {
-        if let Some(TreeNode { sums, .. }) = self.nodes.get_mut(id as usize) {
-            *sums = Sums { all: sums.all.plus(more.all), cut: sums.cut.plus(more.cut) };
-        }
-    }
-
-    fn node(&mut self, callee: u32, function: FunctionKey, depth: u32) -> u32 {
-        let nodes = &mut self.nodes;
-        let is_same =
-            |&id: &u32| nodes.get(id as usize).is_some_and(|node| (node.callee, node.function) == (callee, function));
-        let hash = hash(callee, function);
-        if let Some(&id) = self.index.find(hash, is_same) {
-            return id;
-        }
-        let id = nodes.len() as u32;
-        nodes.push(TreeNode { callee, function, depth, sums: Sums::default() });
-        let rehash = |&id: &u32| nodes.get(id as usize).map_or(0, |node| self::hash(node.callee, node.function));
-        self.index.insert_unique(hash, id, rehash);
-        id
-    }
-}
-
-fn hash(callee: u32, function: FunctionKey) -> u64 {
-    fold(u64::from(callee).rotate_left(32), function.bits())
 }
 
 #[cfg(test)]
@@ -224,7 +107,7 @@ mod tests {
         let tree_of = |contexts: &mut dyn Iterator<Item = &Vec<u32>>| {
             let mut tree = CallerTree::new(MOST, 8);
             contexts.for_each(|context| add(&mut tree, context, 1 + context.len() as u128));
-            assert!(tree.nodes.len() <= MOST, "{}", tree.nodes.len());
+            assert!(tree.0.len() <= MOST, "{}", tree.0.len());
             tree
         };
         let whole = tree_of(&mut contexts.iter());

@@ -121,6 +121,7 @@ impl<'a> Findings<'a> {
             summary,
             flow,
             calls: calls.map(Cow::into_owned),
+            paths: None,
             is_kept: true,
         })
     }

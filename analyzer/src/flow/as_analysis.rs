@@ -95,6 +95,7 @@ impl Analysis {
             summary,
             flow: Some(flow),
             calls: None,
+            paths: None,
             is_kept: false,
         }
     }

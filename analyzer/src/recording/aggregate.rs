@@ -133,6 +133,8 @@ pub struct StackStatistics {
     pub instructions: u64,
     /// Pieces of bursts that are said to have executed fewer instructions than branches: left out.
     pub impossible: u64,
+    /// Entries that say how many cycles there were since the branch before.
+    pub timed: u64,
 }
 
 impl StackStatistics {
@@ -143,6 +145,7 @@ impl StackStatistics {
         self.wrong_path += other.wrong_path;
         self.instructions = self.instructions.saturating_add(other.instructions);
         self.impossible += other.impossible;
+        self.timed += other.timed;
     }
 }
 
@@ -227,7 +230,13 @@ impl Aggregate {
 
     #[inline]
     fn count_stack(&mut self, stack: &BranchStack<'_>, branches: u64) {
-        self.stacks.wrong_path += stack.iter().filter(is_set).count() as u64 - branches;
+        let (mut set, mut timed) = (0, 0);
+        for branch in stack.iter().filter(is_set) {
+            set += 1;
+            timed += u64::from(branch.flags.cycles() > 0);
+        }
+        self.stacks.wrong_path += set - branches;
+        self.stacks.timed += timed;
         self.stacks.branches += branches;
         let stacks = if branches == 0 { &mut self.stacks.empty } else { &mut self.stacks.stacks };
         *stacks += 1;

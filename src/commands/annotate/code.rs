@@ -8,7 +8,7 @@ use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Inlined, Seen, Sourc
 use super::listing::{Line, Listing};
 use super::margin::{At, Margin};
 use super::{Annotated, notes};
-use crate::output::{Role, count, rounded, share_cells};
+use crate::output::{Role, count, rounded, share_cells, with_digits};
 
 /// What the share of a block must be to be marked: that of all instructions, 0 to 1.
 const HOT: f64 = 0.1;
@@ -23,6 +23,10 @@ pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut Sou
         titles.extend(["ebs", "lbr", "chosen"]);
     }
     titles.extend(has_bias.then_some("bias"));
+    let has_cycles = function.blocks.iter().any(|block| of.cycles(function, block).is_some());
+    if has_cycles {
+        titles.extend(["cycles", "ipc"]);
+    }
     let addresses = function.blocks.iter().flat_map(|block| &block.instructions).map(|one| one.address.0);
     let digits = format!("{:x}", addresses.max().unwrap_or(0)).len();
     let margin = Margin::of(function);
@@ -33,7 +37,7 @@ pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut Sou
         while let Some(gap) = unreadable.next_if(|gap| gap.start < block.start) {
             lines.extend([not_readable(gap), Line::default()]);
         }
-        let mut of_block: Vec<Line> = header(function, index, block).into_iter().collect();
+        let mut of_block: Vec<Line> = header(of, function, index, block);
         for (at, instruction) in block.instructions.iter().enumerate() {
             if of.has_source {
                 of_block.extend(source_lines(of, function, before, instruction.address, texts));
@@ -45,7 +49,7 @@ pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut Sou
             let branch = notes::of_branch(function, block).filter(|_| is_last);
             let said: Vec<String> = [other, branch].into_iter().flatten().collect();
             of_block.push(Line {
-                cells: if is_first { cells(of, block, has_both, has_bias) } else { Vec::new() },
+                cells: if is_first { cells(of, function, block, [has_both, has_bias, has_cycles]) } else { Vec::new() },
                 heat: heat(of, block),
                 address: Some(instruction.address),
                 body: format!("  {:>digits$x}  {}", instruction.address.0, instruction.text),
@@ -71,7 +75,12 @@ pub fn listing(of: &Annotated<'_>, function: &AnnotatedFunction, texts: &mut Sou
     for gap in unreadable {
         lines.extend([Line::default(), not_readable(gap)]);
     }
-    Listing { titles, dispensable: vec!["ebs", "lbr", "chosen", "bias", "±"], bars: margin.columns(), lines }
+    Listing {
+        titles,
+        dispensable: vec!["ebs", "lbr", "chosen", "bias", "±", "cycles", "ipc"],
+        bars: margin.columns(),
+        lines,
+    }
 }
 
 /// Whether any source saw it.
@@ -79,10 +88,12 @@ pub fn is_seen(block: &AnnotatedBlock) -> bool {
     matches!(block.seen, Seen::Counted | Seen::ByOtherSource)
 }
 
-/// The loop that a block is the header of.
-fn header(function: &AnnotatedFunction, index: usize, block: &AnnotatedBlock) -> Option<Line> {
-    let headed = function.innermost(block).filter(|one| one.header == index)?;
-    Some(Line { body: notes::of_loop(headed), role: Role::Drawn, ..Line::default() })
+/// The loop that a block is the header of, and how often it went around where that was asked for.
+fn header(of: &Annotated<'_>, function: &AnnotatedFunction, index: usize, block: &AnnotatedBlock) -> Vec<Line> {
+    let Some(headed) = function.innermost(block).filter(|one| one.header == index) else { return Vec::new() };
+    let trips = of.trips(function, headed).into_iter().flat_map(notes::of_trips);
+    let lines = std::iter::once(notes::of_loop(headed)).chain(trips);
+    lines.map(|body| Line { body, role: Role::Drawn, ..Line::default() }).collect()
 }
 
 fn heat(of: &Annotated<'_>, block: &AnnotatedBlock) -> Role {
@@ -101,7 +112,12 @@ pub fn heat_of_share(share: f64) -> Role {
     }
 }
 
-fn cells(of: &Annotated<'_>, block: &AnnotatedBlock, has_both: bool, has_bias: bool) -> Vec<String> {
+fn cells(
+    of: &Annotated<'_>,
+    function: &AnnotatedFunction,
+    block: &AnnotatedBlock,
+    [has_both, has_bias, has_cycles]: [bool; 3],
+) -> Vec<String> {
     let Some(counted) = block.count.filter(|_| is_seen(block)) else {
         let why = if block.seen == Seen::Padding { "padding" } else { "not seen" };
         return vec![String::new(), String::new(), why.into()];
@@ -119,6 +135,11 @@ fn cells(of: &Annotated<'_>, block: &AnnotatedBlock, has_both: bool, has_bias: b
         cells.push(counted.chosen.to_string());
     }
     cells.extend(has_bias.then(|| if counted.bias { "bias" } else { "" }.to_owned()));
+    if has_cycles {
+        let cycles = of.cycles(function, block);
+        let shown = |value: Option<f64>| value.map_or(String::new(), |value| with_digits(value, 3));
+        cells.extend([shown(cycles.map(|of| of.cycles)), shown(cycles.map(|of| of.ipc))]);
+    }
     cells
 }
 

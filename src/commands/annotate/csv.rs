@@ -4,11 +4,12 @@ use std::io::Write;
 
 use analyzer::address::Svma;
 use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction};
+use analyzer::paths::LoopTrips;
 use anyhow::Context;
 
 use super::{Report, word};
 
-const TITLES: [&str; 24] = [
+const TITLES: [&str; 27] = [
     "module",
     "function",
     "block",
@@ -33,6 +34,9 @@ const TITLES: [&str; 24] = [
     "file",
     "line",
     "inlined",
+    "cycles",
+    "ipc",
+    "trip_histogram",
 ];
 
 /// Prints all functions.
@@ -70,6 +74,7 @@ fn row(
     let is_last = block.instructions.last().is_some_and(|last| last.address == instruction.address);
     let innermost = function.innermost(block);
     let headed = innermost.filter(|one| is_first && one.header == index);
+    let cycles = report.of.cycles(function, block);
     let branch = block.branch.as_ref().filter(|_| is_last);
     let all = branch.and_then(|branch| branch.taken).unwrap_or(0.0);
     let target = branch.map(|branch| match &branch.target {
@@ -104,5 +109,18 @@ fn row(
         text(place.map(|place| place.path)),
         text(place.map(|place| place.line)),
         names.join("; "),
+        text(cycles.map(|of| of.cycles)),
+        text(cycles.map(|of| of.ipc)),
+        headed.and_then(|one| report.of.trips(function, one)).map_or(String::new(), histogram),
     ]
+}
+
+/// Shares by iterations: `1 0.2; 3-4 0.5; >=40 0.3`.
+fn histogram(of: &LoopTrips) -> String {
+    let range = |least: u32, most: u32| if least == most { least.to_string() } else { format!("{least}-{most}") };
+    let shares = of.buckets.iter().filter(|bucket| bucket.share > 0.0);
+    let mut parts: Vec<String> =
+        shares.map(|bucket| format!("{} {}", range(bucket.least, bucket.most), bucket.share)).collect();
+    parts.extend((of.longer > 0.0).then(|| format!(">={} {}", of.at_least, of.longer)));
+    parts.join("; ")
 }

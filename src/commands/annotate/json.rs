@@ -6,6 +6,7 @@ use analyzer::address::Svma;
 use analyzer::annotate::{
     AnnotatedBlock, AnnotatedFunction, AnnotatedInstruction, Branch, CountedLoop, Inlined, Place, SourcePlace, Target,
 };
+use analyzer::paths::{LoopTrips, TripBucket};
 use serde_json::{Value, json};
 
 use super::{Report, word};
@@ -44,7 +45,7 @@ fn function(report: &Report<'_>, function: &AnnotatedFunction) -> Value {
         "calls": function.calls,
         "blocks": blocks,
         "not_readable": function.unreadable.iter().map(gap).collect::<Value>(),
-        "loops": function.loops.as_ref().map(|loops| loops.iter().map(of_loop).collect::<Value>()),
+        "loops": function.loops.as_ref().map(|loops| loops.iter().map(|one| of_loop(report, function, one)).collect::<Value>()),
     })
 }
 
@@ -71,6 +72,9 @@ fn block(
         "chosen": block.count.map(|count| count.chosen.as_str()),
         "bias": block.count.is_some_and(|count| count.bias),
         "loop": block.innermost,
+        "cycles": report.of.cycles(function, block).map(|of| of.cycles),
+        "ipc": report.of.cycles(function, block).map(|of| of.ipc),
+        "timed": report.of.cycles(function, block).map_or(0, |of| of.timed),
         "branch": block.branch.as_ref().map(branch),
         "instructions": block
             .instructions
@@ -127,7 +131,7 @@ fn target(target: &Target) -> Value {
     value
 }
 
-fn of_loop(one: &CountedLoop) -> Value {
+fn of_loop(report: &Report<'_>, function: &AnnotatedFunction, one: &CountedLoop) -> Value {
     json!({
         "header": one.header,
         "parent": one.parent,
@@ -138,5 +142,32 @@ fn of_loop(one: &CountedLoop) -> Value {
         "entries": one.entries,
         "repeats": one.repeats,
         "trips": one.mean_trips(),
+        "histogram": report.of.trips(function, one).map(histogram),
+    })
+}
+
+fn histogram(of: &LoopTrips) -> Value {
+    let bucket = |bucket: &TripBucket| {
+        json!({
+            "least": bucket.least,
+            "most": bucket.most,
+            "share": bucket.share,
+            "share_error": bucket.share_interval.half_width,
+            "rests_on_little": bucket.share_interval.rests_on_little,
+            "whole": bucket.whole,
+            "cut": bucket.cut,
+        })
+    };
+    json!({
+        "buckets": of.buckets.iter().map(bucket).collect::<Value>(),
+        "longer": {
+            "at_least": of.at_least,
+            "share": of.longer,
+            "share_error": of.longer_interval.half_width,
+            "rests_on_little": of.longer_interval.rests_on_little && of.longer > 0.0,
+        },
+        "whole": of.whole,
+        "cut": of.cut,
+        "without_entry": of.without_entry,
     })
 }

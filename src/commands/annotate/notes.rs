@@ -1,10 +1,14 @@
 //! What is said after instructions, and of loops.
 
 use analyzer::annotate::{AnnotatedBlock, AnnotatedFunction, Branch, CountedLoop, Place, Seen, Target};
+use analyzer::paths::{LoopTrips, TripBucket};
+use analyzer::uncertainty::Interval;
 use instructions::BranchKind;
 
-use crate::output::with_digits;
+use crate::output::{count, share_cells, with_digits};
 
+/// Shares of trips in one line have so many columns.
+const WIDTH_OF_TRIPS: usize = 60;
 /// So many targets of a computed branch are named.
 const TARGETS: usize = 3;
 
@@ -47,6 +51,40 @@ pub fn of_loop(one: &CountedLoop) -> String {
         (None, None) => String::new(),
     };
     format!("loop of {blocks}{trips}")
+}
+
+/// How often a loop went around each time that it was entered, in lines.
+pub fn of_trips(of: &LoopTrips) -> Vec<String> {
+    let shown = |share: f64, interval: Interval| {
+        let [value, width] = share_cells(share, 1.0, interval);
+        if width.is_empty() || value.starts_with('<') { value } else { format!("{value} ± {width}") }
+    };
+    let shares = of.buckets.iter().filter(|bucket| bucket.share > 0.0).map(|bucket| {
+        let TripBucket { least, most, .. } = bucket;
+        let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        format!("{range}: {}", shown(bucket.share, bucket.share_interval))
+    });
+    let mut lines: Vec<String> = shares.collect();
+    lines.extend(
+        (of.longer > 0.0).then(|| format!("at least {}: {}", of.at_least, shown(of.longer, of.longer_interval))),
+    );
+    let number =
+        |number: u64, what: &str| format!("{} {what}{}", count(number as f64), if number == 1 { "" } else { "s" });
+    let mut seen = vec![format!("{} seen from entry to exit", number(of.whole, "trip"))];
+    seen.extend((of.cut > 0).then(|| format!("{} cut off", count(of.cut as f64))));
+    seen.extend((of.without_entry > 0).then(|| format!("{} whose entry was not seen", count(of.without_entry as f64))));
+    let mut wrapped = vec![String::new()];
+    for share in lines {
+        match wrapped.last_mut() {
+            Some(line) if line.is_empty() => *line = share,
+            Some(line) if line.len() + share.len() < WIDTH_OF_TRIPS => *line += &format!(", {share}"),
+            _ => wrapped.push(share),
+        }
+    }
+    wrapped.retain(|line| !line.is_empty());
+    wrapped.push(seen.join(", "));
+    let indented = wrapped.into_iter().enumerate();
+    indented.map(|(at, line)| format!("{}{line}", if at == 0 { "  trips  " } else { "         " })).collect()
 }
 
 /// A part of a whole for people, who are not to take a small sample for a law: whole per cents, and none for sure.

@@ -1,42 +1,50 @@
-//! The third reading, when what bursts weigh is known: each burst or stack is walked, and what it shows is added up.
+//! The third reading, when what bursts weigh is known: each burst or stack is walked.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use perfdata::{Branch, BranchStack, Error, RawRecord, Recording};
+use perfdata::{Branch, Error, RawRecord, Recording};
 
 use crate::address::Avma;
-use crate::calls::code::CalledCode;
-use crate::calls::streams::{Space, SpaceId, Streams};
-use crate::calls::{CallerTree, Walk};
-use crate::counting::Spots;
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Context, EpochId, EventUse, Selection, Sources, Tasks, Totals, Weight, context_of, event_uses, followed,
     samples_by_threads, shown, weight_of,
 };
+use crate::uncertainty::Slice;
+use crate::walks::streams::{Space, SpaceId};
 
-/// What was walked.
-pub struct Walked {
-    /// The contexts.
-    pub tree: CallerTree,
-    /// Bursts, pieces of them, and stacks.
-    pub walks: u64,
-    /// How often a walk could not go on from what it knew of callers, and began anew.
-    pub lost: u64,
-}
-
-/// What the walks need to know.
-pub struct Walks<'a> {
+/// What is walked.
+pub struct Reading<'a> {
     pub recording: &'a Recording,
     pub tasks: &'a Tasks,
     pub sources: &'a Sources,
     pub selection: Selection,
-    pub code: &'a CalledCode<'a>,
-    pub spots: &'a Spots,
     pub spaces: &'a Spaces,
     /// What the bursts of a context are multiplied by; 1 where it is not there.
     pub factors: &'a HashMap<Context, f64>,
+}
+
+/// A burst, a piece of one, or a stack.
+pub struct WalkedStack<'a> {
+    /// The address space that its addresses are of.
+    pub space: SpaceId,
+    /// Where it starts, if that is recorded.
+    pub start: Option<Avma>,
+    /// The branches that were executed, oldest first.
+    pub branches: &'a [Branch],
+    /// What each of its streams stands for.
+    pub weight: Weight,
+    /// The slice of the recording that it is in.
+    pub slice: Slice,
+}
+
+/// What walks bursts and stacks.
+pub trait Walker: Send {
+    /// Walks one.
+    fn walk(&mut self, stack: &WalkedStack<'_>);
+    /// Adds what another one found. Which stacks each of them walked is not the same from time to time.
+    fn merge(&mut self, other: Self);
 }
 
 /// The address spaces of all contexts.
@@ -71,51 +79,48 @@ impl Spaces {
     }
 }
 
-impl Walks<'_> {
-    /// Walks all bursts and stacks, with that many threads.
-    ///
-    /// # Errors
-    /// The recording cannot be read.
-    pub fn read(&self, threads: usize, progress: Progress<'_>) -> Result<Walked, Error> {
-        let uses = event_uses(self.sources, self.recording.events());
-        let of = self.recording.data_size();
-        let read = |done| progress(Step::Reading { done, of });
-        let workers = samples_by_threads(self.recording, threads, &read, || Worker::new(self, &uses), Worker::add)?;
-        let sum = workers.into_iter().map(|worker| worker.walked).reduce(|mut sum, walked| {
-            sum.tree.merge(&walked.tree);
-            sum.walks += walked.walks;
-            sum.lost += walked.lost;
-            sum
-        });
-        Ok(sum.unwrap_or_else(Walked::none))
+impl Spaces {
+    /// All of them; a [`SpaceId`] is an index.
+    pub fn all(&self) -> &[Space] {
+        &self.spaces
     }
 }
 
-impl Walked {
-    fn none() -> Self {
-        let tree = CallerTree::new(CallerTree::MOST_NODES, CallerTree::MOST_FRAMES);
-        Walked { tree, walks: 0, lost: 0 }
+impl Reading<'_> {
+    /// Walks all bursts and stacks, with that many threads, of which each makes a walker.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn walk<W: Walker>(
+        &self,
+        walker: impl Fn() -> W + Sync,
+        threads: usize,
+        progress: Progress<'_>,
+    ) -> Result<W, Error> {
+        let uses = event_uses(self.sources, self.recording.events());
+        let of = self.recording.data_size();
+        let read = |done| progress(Step::Reading { done, of });
+        let make = || Worker { of: self, uses: &uses, walker: walker(), branches: Vec::new(), recent: None };
+        let workers = samples_by_threads(self.recording, threads, &read, make, Worker::add)?;
+        let sum = workers.into_iter().map(|worker| worker.walker).reduce(|mut sum, more| {
+            sum.merge(more);
+            sum
+        });
+        Ok(sum.unwrap_or_else(walker))
     }
 }
 
 /// One thread of the reading.
-struct Worker<'a> {
-    of: &'a Walks<'a>,
+struct Worker<'a, W> {
+    of: &'a Reading<'a>,
     uses: &'a [EventUse],
-    streams: Streams<'a>,
-    walk: Walk,
-    /// Of the stack that is walked, newest first.
+    walker: W,
+    /// Of the stack that is walked, oldest first.
     branches: Vec<Branch>,
-    walked: Walked,
     recent: Option<(u32, bool, Range<u64>, EpochId)>,
 }
 
-impl<'a> Worker<'a> {
-    fn new(of: &'a Walks<'a>, uses: &'a [EventUse]) -> Self {
-        let streams = Streams::new(of.code, of.spots, &of.spaces.spaces);
-        Worker { of, uses, streams, walk: Walk::default(), branches: Vec::new(), walked: Walked::none(), recent: None }
-    }
-
+impl<W: Walker> Worker<'_, W> {
     /// Walks the branches of a sample, if they count: those that the second reading added up.
     fn add(&mut self, raw: &RawRecord<'_>) {
         let Ok(sample) = self.of.recording.sample(raw) else { return };
@@ -140,28 +145,11 @@ impl<'a> Worker<'a> {
             }
             None => (None, Weight::of_stream(period, branches.saturating_sub(1))),
         };
-        self.walk_stack(space, start, stack);
-        self.walked.lost += self.walk.finish(weight, &mut self.walked.tree);
-        self.walked.walks += 1;
-    }
-
-    fn walk_stack(&mut self, space: SpaceId, start: Option<Avma>, stack: &BranchStack<'_>) {
+        let slice = self.of.tasks.slicing.of(sample.time, raw.offset);
         self.branches.clear();
         self.branches.extend(followed(stack));
-        let mut at = start;
-        if let Some(function) = start.and_then(|start| self.streams.function_at(space, start)) {
-            self.walk.begin(function);
-        }
-        for branch in self.branches.iter().rev() {
-            let Some(stream) = self.streams.get(space, at, branch) else { return };
-            match &stream.parts {
-                Some(_) if at.is_none() => self.walk.begin(stream.function),
-                Some(parts) => parts.iter().for_each(|part| self.walk.run(part.function, part.instructions)),
-                None => self.walk.lose(stream.function),
-            }
-            self.walk.go(&stream.transfer, stream.target);
-            at = Some(branch.to);
-        }
+        self.branches.reverse();
+        self.walker.walk(&WalkedStack { space, start, branches: &self.branches, weight, slice });
     }
 
     fn place(&mut self, pid: u32, guest: bool, time: u64) -> EpochId {

@@ -5,10 +5,9 @@ use hashbrown::hash_table::Entry;
 use perfdata::{Branch, BranchKind};
 
 use crate::address::Avma;
-use crate::calls::code::{CalledCode, Part};
-use crate::calls::{FunctionKey, Target, Transfer, fold};
 use crate::counting::{Spots, is_kernel};
 use crate::recording::AddressSpace;
+use crate::walks::{BlockKey, FunctionKey, Part, Target, Transfer, WalkedCode, fold};
 
 /// An address space in which addresses are: an index of all that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,11 +23,13 @@ pub struct Space {
 
 /// A stream, and the branch at its end.
 #[derive(Clone, Debug)]
-pub struct CalledStream {
+pub struct WalkedStream {
     /// What it executes; nothing where its start is not known, `None` where no code can have made it.
     pub parts: Option<Vec<Part>>,
     /// The function of the branch.
     pub function: FunctionKey,
+    /// The blocks of the branch, and of where it goes.
+    pub ends: [BlockKey; 2],
     /// What the branch does.
     pub transfer: Transfer,
     /// Where it goes.
@@ -37,7 +38,7 @@ pub struct CalledStream {
 
 /// All streams that were looked up.
 pub struct Streams<'a> {
-    code: &'a CalledCode<'a>,
+    code: &'a WalkedCode<'a>,
     spots: &'a Spots,
     spaces: &'a [Space],
     known: HashTable<Known>,
@@ -48,17 +49,17 @@ type Key = (SpaceId, Option<Avma>, Avma, Avma, BranchKind);
 
 struct Known {
     key: Key,
-    stream: CalledStream,
+    stream: WalkedStream,
 }
 
 impl<'a> Streams<'a> {
     /// None are known yet.
-    pub fn new(code: &'a CalledCode<'a>, spots: &'a Spots, spaces: &'a [Space]) -> Self {
+    pub fn new(code: &'a WalkedCode<'a>, spots: &'a Spots, spaces: &'a [Space]) -> Self {
         Streams { code, spots, spaces, known: HashTable::new() }
     }
 
     /// The stream from a branch target to a branch.
-    pub fn get(&mut self, id: SpaceId, start: Option<Avma>, branch: &Branch) -> Option<&CalledStream> {
+    pub fn get(&mut self, id: SpaceId, start: Option<Avma>, branch: &Branch) -> Option<&WalkedStream> {
         let Streams { code, spots, spaces, known } = self;
         let space = spaces.get(id.0 as usize)?;
         let key = (id, start, branch.from, branch.to, branch.flags.kind());
@@ -84,7 +85,7 @@ fn hash((space, start, from, to, kind): &Key) -> u64 {
     fold(start ^ u64::from(space.0).rotate_left(40), from.0 ^ to.0.rotate_left(32) ^ u64::from(kind.0).rotate_left(16))
 }
 
-fn look_up(code: &CalledCode<'_>, spots: &Spots, space: &Space, start: Option<Avma>, branch: &Branch) -> CalledStream {
+fn look_up(code: &WalkedCode<'_>, spots: &Spots, space: &Space, start: Option<Avma>, branch: &Branch) -> WalkedStream {
     let spot = |at| spots.of(at, space.guest, &space.mappings);
     let (from, to) = (spot(branch.from), spot(branch.to));
     let (by_kernel, to_kernel) = (is_kernel(branch.from), is_kernel(branch.to));
@@ -101,9 +102,10 @@ fn look_up(code: &CalledCode<'_>, spots: &Spots, space: &Space, start: Option<Av
             if is_straight { code.parts(first, from, to_kernel) } else { None }
         }
     };
-    CalledStream {
+    WalkedStream {
         parts,
         function: code.target(branch.from, from).function,
+        ends: [code.block_at(from), code.block_at(to)],
         transfer,
         target: code.target(branch.to, to),
     }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::address::{Avma, FileOffset, Svma};
-use crate::calls::{FunctionKey, Target, Transfer};
 use crate::code::{Block, Terminator};
 use crate::counting::{AnalysedModule, Code, GroupId, LocatedStream, ModuleCounts, Spot, UnreadBlock, is_kernel};
 use crate::recording::{ModuleId, Weight};
 use crate::uncertainty::SliceSums;
+use crate::walks::{FunctionKey, Target, Transfer};
 use perfdata::{Branch, BranchKind};
 
 /// The code of all modules with counts.
-pub struct CalledCode<'a> {
+pub struct WalkedCode<'a> {
     modules: BTreeMap<ModuleId, CodeOfModule<'a>>,
 }
 
@@ -28,10 +28,26 @@ enum CodeOfModule<'a> {
     },
 }
 
+/// A block of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockKey {
+    /// Its module.
+    pub module: ModuleId,
+    /// Its index there; [`BlockKey::NOWHERE`] where there is none.
+    pub index: u32,
+}
+
+impl BlockKey {
+    /// Of no block.
+    pub const NOWHERE: u32 = u32::MAX;
+}
+
 /// Straight-line code of one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub function: FunctionKey,
+    /// First block, and the one after the last, as indexes of blocks of the module.
+    pub blocks: (u32, u32),
     /// Instructions of the blocks that are executed to their end: what blocks are counted by.
     pub instructions: u64,
 }
@@ -39,7 +55,7 @@ pub struct Part {
 /// Functions that a straight line runs through, most often one. What runs through more is no code that a compiler made.
 const MOST_PARTS: usize = 64;
 
-impl<'a> CalledCode<'a> {
+impl<'a> WalkedCode<'a> {
     /// Where a module was read, what comes after it in `counted` are samples at addresses that are no code of it.
     pub fn new(counted: impl Iterator<Item = &'a ModuleCounts>, bytes_per_instruction: f64) -> Self {
         let sums = |sizes: &mut dyn Iterator<Item = u64>| {
@@ -65,7 +81,7 @@ impl<'a> CalledCode<'a> {
                 }
             });
         }
-        CalledCode { modules }
+        WalkedCode { modules }
     }
 
     /// The code that a stream executes, by function; `None` if no execution of the code can have made it.
@@ -83,7 +99,8 @@ impl<'a> CalledCode<'a> {
                         let rest = blocks.get(first..end).unwrap_or_default();
                         let next = first + rest.partition_point(|block| block.function <= function).max(1);
                         let key = FunctionKey::of(start.module, &code.functions, function);
-                        parts.push(Part { function: key, instructions: between(instructions, first..next) });
+                        let blocks = (first as u32, next as u32);
+                        parts.push(Part { function: key, blocks, instructions: between(instructions, first..next) });
                         fits = parts.len() < MOST_PARTS;
                         first = next;
                     }
@@ -94,10 +111,26 @@ impl<'a> CalledCode<'a> {
                 let index_of = |at: FileOffset| blocks.partition_point(|block| block.start <= at).checked_sub(1);
                 let range = index_of(start.offset)?..index_of(end.offset)? + 1;
                 let function = FunctionKey::unread(start.module);
-                parts.push(Part { function, instructions: between(instructions, range) });
+                let blocks = (range.start as u32, range.end as u32);
+                parts.push(Part { function, blocks, instructions: between(instructions, range) });
                 Some(parts)
             }
         }
+    }
+
+    /// The block around a place.
+    pub fn block_at(&self, spot: Spot) -> BlockKey {
+        let index = match self.modules.get(&spot.module) {
+            Some(CodeOfModule::Read { code, .. }) => {
+                let svma = code.binary.image.svma_of_file_offset(spot.offset.0);
+                svma.and_then(|svma| code.blocks.block_at(svma))
+            }
+            Some(CodeOfModule::Unread { blocks, .. }) => {
+                blocks.partition_point(|block| block.start <= spot.offset).checked_sub(1)
+            }
+            None => None,
+        };
+        BlockKey { module: spot.module, index: index.map_or(BlockKey::NOWHERE, |index| index as u32) }
     }
 
     /// The function of a place.

@@ -37,7 +37,7 @@ impl FunctionKey {
     }
 
     /// All of it in one number.
-    pub(super) fn bits(self) -> u64 {
+    pub(crate) fn bits(self) -> u64 {
         u64::from(self.module.0) << 32 | u64::from(self.function)
     }
 }

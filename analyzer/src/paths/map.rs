@@ -1,0 +1,116 @@
+//! What walks need to know of blocks: their loops and their instructions.
+
+use crate::Analysis;
+use crate::annotate::LoopTable;
+use crate::counting::Code;
+use crate::walks::BlockKey;
+
+/// The blocks of all modules.
+pub struct CodeMap {
+    /// By id of the module.
+    modules: Vec<Option<ModuleMap>>,
+    loops: Vec<LoopNode>,
+}
+
+struct ModuleMap {
+    /// Index of the module in [`Analysis::counted`].
+    counted: usize,
+    is_read: bool,
+    blocks: Vec<BlockFacts>,
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlockFacts {
+    /// The innermost loop that it is in.
+    pub innermost: Option<LoopId>,
+    /// How many instructions it has.
+    pub instructions: u32,
+}
+
+/// Index of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LoopId(pub u32);
+
+/// A loop.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopNode {
+    /// The block that every way into it passes.
+    pub header: BlockKey,
+    /// The loop around it.
+    pub parent: Option<LoopId>,
+    /// 1 for an outermost loop.
+    pub depth: usize,
+}
+
+impl CodeMap {
+    /// Of an analysis that was made with its branches, so that computed jumps close loops.
+    pub fn of(analysis: &Analysis, bytes_per_instruction: f64) -> Self {
+        let table = LoopTable::without_names(analysis);
+        let id = |index: usize| LoopId(index as u32);
+        let mut modules: Vec<Option<ModuleMap>> = Vec::new();
+        for (counted, module) in analysis.counted.iter().enumerate() {
+            let place = module.counts.module.0 as usize;
+            if modules.len() <= place {
+                modules.resize_with(place + 1, || None);
+            }
+            // Where a module was read, what comes after it is what is no code of it.
+            let Some(free) = modules.get_mut(place).filter(|of| of.is_none()) else { continue };
+            let blocks = match &module.counts.code {
+                Code::Read(code) => (0..)
+                    .zip(code.blocks.blocks())
+                    .map(|(index, block)| BlockFacts {
+                        innermost: table.index(counted, index).map(id),
+                        instructions: block.instructions,
+                    })
+                    .collect(),
+                Code::Unread { blocks, .. } => {
+                    let instructions = blocks.iter().map(|block| block.estimated_instructions(bytes_per_instruction));
+                    instructions.map(|all| BlockFacts { innermost: None, instructions: all as u32 }).collect()
+                }
+            };
+            *free = Some(ModuleMap { counted, is_read: module.is_read(), blocks });
+        }
+        let mut loops = Vec::new();
+        for one in table.iter() {
+            let module = analysis.counted.get(one.module);
+            let header = module.and_then(|module| {
+                let Code::Read(code) = &module.counts.code else { return None };
+                let index = code.blocks.block_at(one.header)?;
+                Some(BlockKey { module: module.counts.module, index: index as u32 })
+            });
+            let nowhere = BlockKey { module: crate::recording::ModuleId(u32::MAX), index: BlockKey::NOWHERE };
+            let header = header.unwrap_or(nowhere);
+            loops.push(LoopNode { header, parent: one.parent.map(id), depth: one.depth });
+        }
+        CodeMap { modules, loops }
+    }
+
+    /// What is known of a block.
+    pub fn block(&self, key: BlockKey) -> BlockFacts {
+        let module = self.modules.get(key.module.0 as usize).and_then(Option::as_ref);
+        module.and_then(|module| module.blocks.get(key.index as usize)).copied().unwrap_or_default()
+    }
+
+    /// Whether the code of its module was read.
+    pub fn is_read(&self, key: BlockKey) -> bool {
+        self.modules.get(key.module.0 as usize).and_then(Option::as_ref).is_some_and(|module| module.is_read)
+    }
+
+    /// The index of its module in [`Analysis::counted`].
+    pub fn counted(&self, key: BlockKey) -> Option<usize> {
+        self.modules.get(key.module.0 as usize)?.as_ref().map(|module| module.counted)
+    }
+
+    /// A loop.
+    pub fn get(&self, id: LoopId) -> Option<&LoopNode> {
+        self.loops.get(id.0 as usize)
+    }
+
+    /// The loop and those around it, innermost first.
+    pub fn around(&self, innermost: Option<LoopId>) -> impl Iterator<Item = (LoopId, &LoopNode)> {
+        // No loop is deeper than there are loops.
+        let next = |id: &LoopId| self.get(*id)?.parent;
+        std::iter::successors(innermost, next).take(self.loops.len()).filter_map(|id| Some((id, self.get(id)?)))
+    }
+}

@@ -1,0 +1,146 @@
+//! `hbbp paths`: which paths are taken, and which branches lead to a place.
+
+mod csv;
+mod json;
+mod table;
+
+use std::process::ExitCode;
+
+use analyzer::mix::{Dimension, Filter};
+use analyzer::paths::{BranchPaths, Destination, PathQuery};
+use analyzer::uncertainty::Interval;
+use anyhow::bail;
+
+use crate::commands::nearest::did_you_mean;
+use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
+use crate::output;
+use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, write_to};
+
+/// Print the most executed paths through functions, or the branches that lead to a place
+///
+/// A path goes from where a function begins, or from the header of one of its loops, to the next back edge or to where the function ends. With
+/// `--to` it is the last branches before a place, as `perf report --branch-history` shows them.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Print the branches that lead to this place: a function (where it begins), FUNCTION+0xOFFSET, MODULE+0xADDRESS, 0xADDRESS, or FILE:LINE
+    #[arg(long, value_name = "PLACE")]
+    to: Option<String>,
+
+    /// How many branches before the place are told; one that is taken again and again counts once
+    #[arg(long, value_name = "N", requires = "to", default_value = "4",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(PathQuery::MOST_BRANCHES)))]
+    branches: u32,
+
+    /// Print only paths through functions of this name: without its arguments, or with `*` for any text; may be repeated
+    #[arg(short = 'f', long = "function", value_name = "NAME", conflicts_with = "to")]
+    functions: Vec<String>,
+
+    /// Print only the first N paths; 0 prints all [default: 20 in a table, all in csv and json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    #[command(flatten)]
+    input: InputArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    #[command(flatten)]
+    head: HeadArgs,
+}
+
+const READER: Reader = Reader { name: "hbbp paths", reads: Reads::Recordings, records: true };
+const PATHS_OF_A_TABLE: usize = 20;
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp paths run.data                              where do the instructions go, path by path?
+  hbbp paths run.data -f 'deflate*' --top 5        the hottest paths through these functions
+  hbbp paths run.data --to malloc                  who calls malloc, and how did it come there?
+  hbbp paths run.data --to main.c:12 --branches 8  which eight branches led to the line?
+  hbbp paths --overhead 5 -- ./bench               record and print in one go
+  hbbp paths run.data --format json";
+
+/// All that the report is printed from.
+struct Report<'a> {
+    paths: &'a BranchPaths,
+    /// What `--to` says.
+    to: Option<&'a str>,
+    head: &'a Head,
+    /// All executed instructions, by blocks.
+    instructions: f64,
+    top: usize,
+    layout: Layout,
+}
+
+/// Prints the paths of a recording.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let input = args.input.begin(&READER, None)?;
+    input.end(print(args, &input))
+}
+
+fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
+    let history = args.to.as_ref().map(|to| (Destination::read(to), args.branches));
+    let query = PathQuery { hot: history.is_none(), history, ..PathQuery::default() };
+    let mut analysis = input.analyze_with_paths(&query)?;
+    let nothing = without_samples(&analysis);
+    nothing.iter().for_each(output::say);
+    let Some(mut paths) = analysis.paths.take().or_else(|| nothing.is_some().then(BranchPaths::default)) else {
+        bail!(
+            "the recording has no branch stacks, so nothing is known of paths: `hbbp record` traces them where the \
+             hardware has none{}",
+            analysis.sources.degradations.iter().map(|why| format!("; {why}")).collect::<String>()
+        );
+    };
+    if let Some(Err(none)) = &paths.history {
+        let name = args.to.as_deref().unwrap_or_default();
+        let mean = did_you_mean(name, &none.functions, Dimension::Function.as_str(), "--to", str::to_owned);
+        bail!("{none}{mean}");
+    }
+    if let Some(hot) = paths.hot.as_mut().filter(|_| !args.functions.is_empty()) {
+        let mut filter = Filter::any_of(Dimension::Function, &args.functions);
+        let names = hot.paths.iter().filter_map(|path| path.function.as_deref().map(str::to_owned)).collect();
+        for unmatched in filter.resolve(&names) {
+            let (key, option) = (Dimension::Function.as_str(), "--function");
+            let mean = did_you_mean(&unmatched.value, &unmatched.existing, key, option, str::to_owned);
+            output::say(format!("no path goes through a function {:?}{mean}", unmatched.value));
+        }
+        hot.paths.retain(|path| path.function.as_deref().is_some_and(|name| filter.keeps(name)));
+    }
+    let mut head = Head::of(&analysis);
+    head.verbose = args.head.verbose;
+    head.precision = Precision::of(&analysis, shares(&paths).into_iter());
+    let is_table = args.output.format.is_for_people();
+    let report = Report {
+        paths: &paths,
+        to: args.to.as_deref(),
+        head: &head,
+        instructions: analysis.instructions(),
+        top: match args.top {
+            Some(0) => usize::MAX,
+            None => {
+                if is_table {
+                    PATHS_OF_A_TABLE
+                } else {
+                    usize::MAX
+                }
+            }
+            Some(top) => top,
+        },
+        layout: args.output.layout(),
+    };
+    write_to(args.output.file.as_deref(), |out| match args.output.format {
+        Format::Table | Format::Markdown => table::print(&report, out),
+        Format::Csv => csv::print(&report, out),
+        Format::Json => json::print(&report, out),
+    })
+}
+
+fn shares(paths: &BranchPaths) -> Vec<(f64, Interval)> {
+    match (&paths.hot, &paths.history) {
+        (Some(hot), _) => hot.paths.iter().map(|path| (path.share, path.share_interval)).collect(),
+        (_, Some(Ok(history))) => history.paths.iter().map(|path| (path.share, path.share_interval)).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,166 @@
+//! Paths for people.
+
+use std::io::Write;
+
+use analyzer::annotate::Place;
+use analyzer::paths::{BranchFacts, FoundHistory, FoundPath, History, HotPaths};
+
+use super::Report;
+use crate::output::{Align, MARKED, Table, count, print_line, rounded, share, share_cells};
+
+/// Prints the head and the first paths.
+pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    report.head.print(report.instructions, out, report.layout)?;
+    if report.head.verbose {
+        print_line("branches", &facts(&report.paths.facts), out, report.layout)?;
+    }
+    if let Some(hot) = &report.paths.hot {
+        hot_paths(hot, report, out)?;
+    }
+    if let Some(Ok(history)) = &report.paths.history {
+        of_history(history, report, out)?;
+    }
+    Ok(())
+}
+
+fn hot_paths(hot: &HotPaths, report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    if hot.cut > 0.0 {
+        let [part, _] = share_cells(hot.cut, 1.0, hot.cut_interval);
+        let text = format!("{part} of the instructions are in paths that begin before a branch stack, or end after it");
+        print_line("cut off", &text, out, report.layout)?;
+    }
+    if hot.unread > 0.0 {
+        let text =
+            format!("{} of the instructions are in code that was not read, and in no path", share(hot.unread, 1.0));
+        print_line("unread", &text, out, report.layout)?;
+    }
+    if hot.merged > 0.0 {
+        let (part, depth) = (share(hot.merged, 1.0), hot.depth);
+        let text = format!("paths with {part} of the instructions are told apart by their last {depth} blocks only");
+        print_line("no room", &text, out, report.layout)?;
+    }
+    let titles = [
+        ("share", Align::Right),
+        ("±", Align::Right),
+        ("executions", Align::Right),
+        ("length", Align::Right),
+        ("function", Align::Left),
+        ("path", Align::Left),
+    ];
+    let titles = titles.map(|(title, align)| (title.to_owned(), align)).to_vec();
+    let mut table = Table::new(titles).dispense_with(vec![3, 1]);
+    let shown = || hot.paths.iter().take(report.top);
+    for path in shown() {
+        let [share, error] = share_cells(path.share, 1.0, path.share_interval);
+        let executions = count(rounded(path.executions, path.executions_interval));
+        let function = path.function.as_deref().map_or_else(|| file_of(&path.module), str::to_owned);
+        table.row(vec![share, error, executions, path.instructions.to_string(), function, blocks(path)]);
+    }
+    table.print(out, report.layout)?;
+    if let Some(rest) = hot.paths.get(report.top..).filter(|rest| !rest.is_empty()) {
+        let part = share(rest.iter().map(|path| path.share).sum(), 1.0);
+        writeln!(out, "... {} with {part} (--top 0 shows them)", more(rest.len()))?;
+    }
+    if shown().any(|path| path.share_interval.rests_on_little) {
+        writeln!(out, "{MARKED}")?;
+    }
+    Ok(())
+}
+
+/// Its blocks, by their distance from the function's symbol.
+fn blocks(path: &FoundPath) -> String {
+    let place = |place: &Place| match place.function {
+        Some(_) => format!("+{:#x}", place.offset),
+        None => format!("{:#x}", place.address.0),
+    };
+    let mut blocks: Vec<String> = path.blocks.iter().map(place).collect();
+    if path.is_cut {
+        blocks.insert(0, "..".to_owned());
+    }
+    blocks.join(" ")
+}
+
+fn of_history(history: &History, report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    let places: Vec<String> = history.places.iter().map(Place::name).collect();
+    let text = format!("{}: {} arrivals", places.join(", "), count(history.arrivals));
+    print_line("to", &text, out, report.layout)?;
+    if history.short > 0.0 {
+        let plural = if history.branches == 1 { "branch is" } else { "branches are" };
+        let text = format!(
+            "before {} of the arrivals, fewer than {} {plural} known: they are left out",
+            share(history.short, 1.0),
+            history.branches
+        );
+        print_line("short", &text, out, report.layout)?;
+    }
+    if history.depth < history.branches {
+        let text = format!("the last {} branches of each path are told apart, not {}", history.depth, history.branches);
+        print_line("no room", &text, out, report.layout)?;
+    }
+    let titles = [
+        ("share", Align::Right),
+        ("±", Align::Right),
+        ("executions", Align::Right),
+        ("branch", Align::Left),
+        ("to", Align::Left),
+    ];
+    let titles = titles.map(|(title, align)| (title.to_owned(), align)).to_vec();
+    let mut table = Table::new(titles).dispense_with(vec![1]);
+    let shown = || history.paths.iter().take(report.top);
+    for (at, path) in shown().enumerate() {
+        if at > 0 {
+            table.row(vec![String::new(); 5]);
+        }
+        rows(path).into_iter().for_each(|row| table.row(row));
+    }
+    table.print(out, report.layout)?;
+    if let Some(rest) = history.paths.get(report.top..).filter(|rest| !rest.is_empty()) {
+        let part = share(rest.iter().map(|path| path.share).sum(), 1.0);
+        writeln!(out, "... {} with {part} (--top 0 shows them)", more(rest.len()))?;
+    }
+    if shown().any(|path| path.share_interval.rests_on_little) {
+        writeln!(out, "{MARKED}")?;
+    }
+    Ok(())
+}
+
+/// A row for each branch, the newest last; the numbers are in the first.
+fn rows(path: &FoundHistory) -> Vec<Vec<String>> {
+    let [share, error] = share_cells(path.share, 1.0, path.share_interval);
+    let executions = count(rounded(path.executions, path.executions_interval));
+    let numbers = std::iter::once([share, error, executions]).chain(std::iter::repeat_with(Default::default));
+    let rows = path.steps.iter().zip(numbers).map(|(step, numbers)| {
+        let again = if step.repeats { " (again and again)" } else { "" };
+        numbers.into_iter().chain([step.from.name(), format!("{}{again}", step.to.name())]).collect()
+    });
+    rows.collect()
+}
+
+fn more(paths: usize) -> String {
+    format!("{paths} more path{}", if paths == 1 { "" } else { "s" })
+}
+
+fn file_of(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}
+
+/// What the records say of branches.
+fn facts(facts: &BranchFacts) -> String {
+    let mut said = vec![format!("{} recorded", count(facts.branches as f64))];
+    let mut unknown: Vec<&str> = Vec::new();
+    let mut say = |number: u64, what: &'static str, is_known: bool| match is_known {
+        true => said.push(format!("{} {what}", count(number as f64))),
+        false => unknown.push(what),
+    };
+    say(facts.mispredicted, "mispredicted", facts.mispredicted + facts.predicted > 0);
+    say(facts.in_transaction, "in transactions", facts.in_transaction > 0);
+    say(facts.aborts, "aborts", facts.aborts > 0);
+    say(facts.timed, "with cycles", facts.timed > 0);
+    say(facts.kinds.values().sum(), "with their kind", !facts.kinds.is_empty());
+    let speculated = facts.speculated + facts.not_speculated;
+    say(speculated, "with their speculation", speculated > 0);
+    if !unknown.is_empty() {
+        said.push(format!("none is marked as: {}", unknown.join(", ")));
+    }
+    said.join("; ")
+}
