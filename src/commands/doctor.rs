@@ -151,7 +151,9 @@ fn software_tracing(tracing: &TracingReport, clock: Probe) -> String {
     let stops = tracing.ptrace.works() && clock.works();
     let ways = match (tracing.agents, tracing.timers) {
         (true, _) => "yes",
-        (false, _) if stops => "by stops only (agents need FSGSBASE, Linux 5.9, and a clock)",
+        (false, _) if stops => {
+            "by stops only (agents need FSGSBASE, Linux 5.9, a clock, and a hbbp that is not linked statically)"
+        }
         (false, true) => "with --tracer timer only",
         (false, false) => "no",
     };

@@ -32,6 +32,9 @@ pub enum ImageError {
     /// User code may not change the base of fs.
     #[error("the CPU or the kernel does not let user code change the base of fs (FSGSBASE, Linux 5.9)")]
     NoSegmentBases,
+    /// What agents use of the C library is not replaced where it is in the executable.
+    #[error("this hbbp is linked statically: one that is linked with the C library has agents")]
+    Static,
     /// The executable is not as expected.
     #[error("hbbp's own executable cannot be mapped elsewhere: {0}")]
     Executable(String),
@@ -171,11 +174,14 @@ impl Image {
         Ok(Self { file, parts, slots, own_start, token })
     }
 
-    /// Whether the CPU and the kernel allow agents.
+    /// Whether the CPU and the kernel allow agents, and this executable.
     ///
     /// # Errors
-    /// They do not.
+    /// One of them does not.
     pub fn possible() -> Result<(), ImageError> {
+        if cfg!(target_feature = "crt-static") {
+            return Err(ImageError::Static);
+        }
         // SAFETY: looks up a number.
         let has_segment_bases = unsafe { libc::getauxval(libc::AT_HWCAP2) } & 2 != 0;
         if has_segment_bases { Ok(()) } else { Err(ImageError::NoSegmentBases) }

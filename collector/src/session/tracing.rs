@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use agent::ImageError;
 use formats::metadata::{EventMetadata, Metadata};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{BranchSampleType, EventAttr, EventDescription, SampleFormat};
@@ -267,7 +268,15 @@ fn wanted(request: &Request, machine: &Machine, choice: &mut Choice) -> Option<T
                 choice.degradations.push(sentence.to_owned());
                 return None;
             }
-            Some(if has_agents(request, machine) { TracerKind::Agent } else { TracerKind::Lookahead })
+            if has_agents(request, machine) {
+                return Some(TracerKind::Agent);
+            }
+            if request.target == Target::Command
+                && let Err(error @ ImageError::Static) = agent::Image::possible()
+            {
+                choice.degradations.push(format!("bursts are taken by stops, which cost more: {error}"));
+            }
+            Some(TracerKind::Lookahead)
         }
     }
 }
