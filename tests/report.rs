@@ -173,7 +173,11 @@ fn code_is_that_of_annotate() {
         let page = page_of(&fixture, &[]);
         let annotated = json_of(&["annotate", "--source"], &fixture);
         assert_eq!(page.data["head"], annotated["head"]);
-        assert_eq!(page.data["lacks"], annotated["lacks"]);
+        // Pages have no cycles of blocks, and say who has.
+        let lacks = page.data["lacks"].as_array().unwrap().iter();
+        let lacks: Vec<&Value> =
+            lacks.filter(|lack| !lack.as_str().unwrap().contains("`hbbp annotate` reads them")).collect();
+        assert_eq!(lacks, annotated["lacks"].as_array().unwrap().iter().collect::<Vec<_>>());
         let functions = annotated["functions"].as_array().unwrap();
         assert_eq!(page.data["code"].as_array().unwrap().len(), functions.len());
         let mut lines = 0;
@@ -365,7 +369,7 @@ fn frames_are_those_of_folded_stacks() {
     let fixture = Fixture::bursts("objects");
     let page = page_of(&fixture, &[]);
     let mut expected: BTreeMap<Vec<String>, f64> = BTreeMap::new();
-    for line in stdout_of(&["export", "--format", "folded"], &fixture).lines() {
+    for line in stdout_of(&["export", "--format", "folded", "--no-inline"], &fixture).lines() {
         let (stack, executed) = line.rsplit_once(' ').unwrap();
         let names: Vec<String> = stack.split(';').map(str::to_owned).collect();
         for depth in 1..=names.len() {
