@@ -331,7 +331,8 @@ impl AgentEngine {
         for Asking { process, thread, since, keeps_others } in self.stops.asked() {
             let is_kept = keeps_others && !self.followed.contains_key(&thread);
             if is_kept {
-                self.next_tick = self.next_tick.min(now + TURN);
+                // Twice as late each time: it may wait where it must not be interrupted.
+                self.next_tick = self.next_tick.min(now + TURN.max(now - since));
             }
             // One that computes stops soon.
             let is_late =
