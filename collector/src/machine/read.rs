@@ -17,13 +17,15 @@ impl Machine {
     /// A file that is missing or not understood leaves its field at the default: nothing here can fail.
     pub fn read(root: &Path, opener: &mut dyn EventOpener) -> Self {
         let files = Files(root.to_owned());
-        let online = files.cpus("sys/devices/system/cpu/online").unwrap_or_else(|| CpuList::first(1));
+        let cpuinfo = files.text("proc/cpuinfo");
+        let online = files.cpus("sys/devices/system/cpu/online").or_else(|| processors(&cpuinfo));
+        let online = online.unwrap_or_else(|| CpuList::first(1));
         let present = files.cpus("sys/devices/system/cpu/present");
         let first = online.iter().next().unwrap_or(0);
         let probes = probe::probe(opener, first);
         Self {
             caches: caches(&files, first),
-            cpu: cpu(&files.text("proc/cpuinfo")),
+            cpu: cpu(&cpuinfo),
             present: present.map_or(online.len(), |list| list.len()) as u32,
             online,
             memory_kb: memory_kb(&files.text("proc/meminfo")),
@@ -70,6 +72,14 @@ impl Files {
         });
         values.collect()
     }
+}
+
+/// The processors of `/proc/cpuinfo`, which are those that run: where there is no `/sys`, as in a bare chroot.
+fn processors(cpuinfo: &str) -> Option<CpuList> {
+    let of_line =
+        |line: &str| line.strip_prefix("processor")?.trim_start().strip_prefix(':').map(str::trim).map(str::to_owned);
+    let numbers: Vec<String> = cpuinfo.lines().filter_map(of_line).collect();
+    numbers.join(",").parse().ok().filter(|list: &CpuList| !list.is_empty())
 }
 
 /// The first processor of `/proc/cpuinfo`.
@@ -234,6 +244,15 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
+    }
+
+    #[test]
+    fn without_sys_the_cpus_are_those_of_cpuinfo() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &[("proc/cpuinfo", "processor\t: 0\nmodel name\t: x\n\nprocessor\t: 1\n\nprocessor\t: 5\n")]);
+        assert_eq!(Machine::read(dir.path(), &mut SoftwareOnly).online.to_string(), "0-1,5");
+        assert_eq!(processors("processor\t: x\n"), None);
+        assert_eq!(processors(""), None);
     }
 
     #[test]
