@@ -3,8 +3,8 @@
 import { percent } from './number.js';
 import { plural } from './text.js';
 import { element, fill } from './element.js';
-import { keepingFocus } from './focus.js';
-import { CHANGE_TITLES, changeCells, classOf, signed } from './compared.js';
+import { keepingFocus, showsMore } from './focus.js';
+import { changeCells, changeTitles, classOf, signed } from './compared.js';
 
 /** Rows that are there at first, and that a click adds; functions that are named in words. */
 const ROWS = 100;
@@ -37,6 +37,12 @@ export function inWords(changes, functions) {
   const findings = functions.filter(({ noise }) => noise.isFinding);
   const known = functions.some(({ noise }) => noise.error !== null);
   const within = functions.filter(({ noise }) => noise.isWithin).length;
+  if (changes.is_exact) {
+    const changed = functions.filter(({ shares }) => shares[0] !== shares[1]);
+    const told = changed.slice(0, NAMED).map(({ name, shares }) => `${name}: ${percent(shares[0])} before, ${percent(shares[1])} after (${signed(shares[1] - shares[0])})`);
+    const lead = `Both sides are exact counts: the share of ${changed.length} of ${plural(functions.length, 'function')} changed.`;
+    return { lead, named: told, more: changed.length - told.length, work: said.get('work') ?? '' };
+  }
   const named = findings.slice(0, NAMED).map(({ name, shares, noise }) => {
     const error = noise.error === null ? '' : ` ± ${(100 * noise.error).toFixed(2)}`;
     return `${name}: ${percent(shares[0])} before, ${percent(shares[1])} after (${signed(shares[1] - shares[0])}${error})`;
@@ -79,14 +85,14 @@ export function showChanges(section, recording) {
     spellcheck: 'false',
     oninput: () => show({ text: search.value.trim().toLowerCase(), rows: ROWS }),
   });
-  const more = element('button', { text: 'Show more', onclick: () => show({ rows: state.rows + 5 * ROWS }) });
+  const more = element('button', { text: 'Show more', onclick: () => showsMore(body, more, () => show({ rows: state.rows + 5 * ROWS })) });
 
   function show(change) {
     Object.assign(state, change);
     const isFound = ({ name, module }) => name.toLowerCase().includes(state.text) || module.toLowerCase().includes(state.text);
     const found = functions.filter(isFound).sort(ORDERS[state.sort]);
-    keepingFocus(head, () => fill(head, [['function', null], ...CHANGE_TITLES, ['file', 'file']].map(([text, of]) => title(text, of, state, show))));
-    fill(body, found.slice(0, state.rows).map(row));
+    keepingFocus(head, () => fill(head, [['function', null], ...changeTitles(!changes.is_exact), ['file', 'file']].map(([text, of]) => title(text, of, state, show))));
+    fill(body, found.slice(0, state.rows).map((one) => row(one, !changes.is_exact)));
     status.textContent = plural(found.length, 'function');
     more.hidden = found.length <= state.rows;
   }
@@ -102,8 +108,8 @@ export function showChanges(section, recording) {
     element('h3', { text: 'Functions' }),
     element('p', {
       class: 'dim',
-      text: 'Shares of all instructions that are compared, as `hbbp diff` has them. Dim: the change is within its own ±, and may be none. “changed”: it is more than chance '
-        + 'does in any of all the functions.',
+      text: `Shares of all instructions that are compared, as \`hbbp diff\` has them.${changes.is_exact ? '' : ' Dim: the change is within its own ±, and may be none. “changed”: it is '
+        + 'more than chance does in any of all the functions.'}`,
     }),
     element('div', { class: 'controls' }, search),
     status,
@@ -128,14 +134,15 @@ function title(text, of, state, show) {
   );
 }
 
-function row(one) {
+function row(one, hasNoise) {
   return element(
     'tr',
-    { class: classOf(one.noise) },
+    { class: hasNoise ? classOf(one.noise) : null },
     element('th', { scope: 'row', class: 'name' }, one.function === null
       ? element('span', { class: 'clamp', title: one.name, text: one.name })
       : element('a', { class: 'clamp', href: `#functions/${one.function}`, title: one.name, text: one.name })),
-    changeCells(one.shares, one.noise, one.before === null ? {} : {
+    changeCells(one.shares, one.noise, one.before === null ? { hasNoise } : {
+      hasNoise,
       before: element('td', { class: 'number' }, element('a', { href: `#before/${one.before}`, 'aria-label': `${percent(one.shares[0])}, code before`, text: percent(one.shares[0]) })),
     }),
     element('td', { class: 'file', title: one.module, text: one.module }),

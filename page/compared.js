@@ -104,10 +104,17 @@ export function classOf(noise) {
 }
 
 /** Titles of these cells. */
-export const CHANGE_TITLES = [['before', 'number'], ['after', 'number'], ['change', 'number'], ['±', 'number'], ['', 'verdict']];
+export function changeTitles(hasNoise) {
+  return [['before', 'number'], ['after', 'number'], ['change', 'number'], ...(hasNoise ? [['±', 'number'], ['', 'verdict']] : [])];
+}
+
+/** Whether changes of the values of a key have their ±: shares of exact counts, and of what is not an attribute of instructions, have none. */
+export function hasNoiseOf(recording, key) {
+  return !recording.data.changes.is_exact && key.values.some((value) => Number.isFinite(recording.noiseOf(key.name, value)?.error));
+}
 
 /** The values of a key in both recordings, as bars below each other. */
-export function chartOfBoth(recording, key, noiseOf, most, choose) {
+export function chartOfBoth(recording, key, most, choose) {
   const before = recording.before.facts.keys.get(key.name);
   const values = key.values.map((text, index) => ({
     text,
@@ -116,17 +123,18 @@ export function chartOfBoth(recording, key, noiseOf, most, choose) {
     errors: [before.errors[index], key.errors[index]],
   })).filter(({ shares }) => Math.max(...shares) > 0);
   values.sort((one, other) => Math.max(...other.shares) - Math.max(...one.shares) || (one.text < other.text ? -1 : 1));
+  const hasNoise = hasNoiseOf(recording, key);
   const largest = Math.max(...(values[0]?.shares ?? []), Number.MIN_VALUE);
   const bar = (value, side) => withNumber(element('div', { class: `bar-fill side-${side}` }), '--part', value.shares[side] / largest);
   const rows = values.slice(0, most).map((value) => {
-    const noise = noiseOf(key.name, value.text);
+    const noise = hasNoise ? recording.noiseOf(key.name, value.text) : undefined;
     const cell = (side) => element('td', { class: 'number', text: shareAndError(value.shares[side], value.errors[side])[0] });
     return element(
       'tr',
       { class: classOf(noise) },
       element('th', { scope: 'row' }, element('button', { class: 'link', text: value.text, onclick: () => choose(value.index) })),
       element('td', { class: 'bar-cell' }, element('div', { class: 'bar both-bars', 'aria-hidden': 'true' }, bar(value, 0), bar(value, 1))),
-      changeCells(value.shares, noise, { before: cell(0), after: cell(1) }),
+      changeCells(value.shares, noise, { before: cell(0), after: cell(1), hasNoise }),
     );
   });
   const left = values.length - rows.length;
@@ -135,7 +143,7 @@ export function chartOfBoth(recording, key, noiseOf, most, choose) {
       'table',
       { class: 'chart both' },
       element('caption', { text: `${key.name}: ${key.about} Above before, below after.` }),
-      element('thead', {}, element('tr', {}, [[key.name, null], ['', null], ...CHANGE_TITLES].map(([text, of]) => element('th', { scope: 'col', text, class: of })))),
+      element('thead', {}, element('tr', {}, [[key.name, null], ['', null], ...changeTitles(hasNoise)].map(([text, of]) => element('th', { scope: 'col', text, class: of })))),
       element('tbody', {}, rows),
     )),
     left > 0 && element('p', { class: 'dim', text: `${left} more, all of them smaller` }),

@@ -75,9 +75,12 @@ function makeKey(key, data) {
       little: new Set(key.rest_on_little ?? []),
     };
   }
+  // Beside another recording both have the same names for the same.
+  const joined = new Map(data.names?.functions ?? []);
+  const modules = data.names?.modules ?? data.modules;
   const ofBlock = {
-    function: (block) => data.functions.name[data.blocks.function[block]],
-    module: (block) => data.modules[data.functions.module[data.blocks.function[block]]],
+    function: (block) => joined.get(data.blocks.function[block]) ?? data.functions.name[data.blocks.function[block]],
+    module: (block) => modules[data.functions.module[data.blocks.function[block]]],
     'block-length': (block) => (isRead(data, block) ? String(data.blocks.kinds[block].length) : '[unreadable]'),
     chosen: (block) => data.blocks.chosen[block],
   }[key.name];

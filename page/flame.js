@@ -12,8 +12,8 @@ const USUAL = 1000;
 const COLOURS = 6;
 
 /**
- * The frames of a page's contexts, callers first. Of each: from which instruction to which it goes, who called it, and what it called. What is
- * left out of the page is its caller's own.
+ * The frames of a page's contexts, callers first. Of each: from which instruction to which it goes, who called it, what it called, its own
+ * instructions, and how many frames it and those below it are. What neither it nor its callees executed is in frames that the page leaves out.
  *
  *   main 10            main from 0 to 10
  *     f 6     g 3        f from 0 to 6, g from 6 to 9
@@ -26,7 +26,7 @@ export function makeFrames(contexts) {
     const caller = open[depth - 1] ?? null;
     const from = caller ? caller.from + caller.called : 0;
     const executed = contexts.executed[index];
-    const frame = { index, depth, name: contexts.names[name], function: contexts.functions[name], executed, from, to: from + executed, called: 0, caller, callees: [] };
+    const frame = { index, depth, name: contexts.names[name], function: contexts.functions[name], executed, own: contexts.own[index], from, to: from + executed, called: 0, size: 1, caller, callees: [] };
     if (caller) {
       caller.called += executed;
       caller.callees.push(frame);
@@ -34,6 +34,7 @@ export function makeFrames(contexts) {
     frames.push(frame);
     open.push(frame);
   });
+  for (const { caller, size } of [...frames].reverse()) if (caller) caller.size += size;
   return frames;
 }
 
@@ -42,18 +43,20 @@ export function visible(zoomed, width) {
   const [around, seen] = [[], []];
   for (let frame = zoomed.caller; frame; frame = frame.caller) around.unshift(frame);
   const scale = width / (zoomed.executed || 1);
-  let narrow = 0;
   const open = [zoomed];
   while (open.length > 0) {
     const frame = open.pop();
-    if (frame !== zoomed && frame.executed * scale < NARROWEST) {
-      narrow += 1;
-    } else {
-      seen.push(frame);
-      open.push(...[...frame.callees].reverse());
-    }
+    if (frame !== zoomed && frame.executed * scale < NARROWEST) continue;
+    seen.push(frame);
+    open.push(...[...frame.callees].reverse());
   }
-  return { around, seen, narrow };
+  return { around, seen, narrow: zoomed.size - seen.length };
+}
+
+/** Instructions of what a frame called and the page leaves out; sums of rounded numbers are a little off. */
+export function leftOut(frame) {
+  const left = frame.executed - frame.called - frame.own;
+  return left > 1e-6 * frame.executed ? left : 0;
 }
 
 /** The frames whose names have the text, and the instructions of those of them that no other one called. */
@@ -76,7 +79,7 @@ export function showFlame(section, recording) {
     return { show: () => {}, search: () => {} };
   }
   const frames = makeFrames(contexts);
-  const state = { zoomed: frames[0], current: frames[0], isBuilt: false };
+  const state = { zoomed: frames[0], current: frames[0], isBuilt: false, width: null };
   const [line, status] = [element('div', { class: 'flame-line', role: 'status' }), element('p', { class: 'status', role: 'status' })];
   const graph = element('div', {
     class: 'flame',
@@ -106,14 +109,15 @@ export function showFlame(section, recording) {
   /** Says what a frame is. */
   function describe(frame) {
     const share = (part) => percent(recording.share(part));
-    const own = Math.max(frame.executed - frame.called, 0);
+    const left = leftOut(frame);
+    const own = `${share(frame.own)} in itself${left > 0 ? `, ${share(left)} in frames that are left out` : ''} `;
     fill(
       line,
       element('strong', { title: frame.name, text: frame.name }),
       element(
         'span',
         {},
-        `${share(frame.executed)} of all, ${brief(frame.executed)} instructions; ${share(own)} in itself `,
+        `${share(frame.executed)} of all, ${brief(frame.executed)} instructions; ${own}`,
         hrefOf(frame) && element('a', { class: 'flame-code', href: hrefOf(frame), text: 'code' }),
       ),
     );
@@ -172,7 +176,8 @@ export function showFlame(section, recording) {
   }
 
   function draw() {
-    const width = graph.clientWidth || USUAL;
+    state.width = graph.clientWidth;
+    const width = state.width || USUAL;
     const { zoomed } = state;
     const { around, seen, narrow } = visible(zoomed, width);
     const text = search.value.trim().toLowerCase();
@@ -202,7 +207,7 @@ export function showFlame(section, recording) {
     withNumber(graph, '--rows', seen.reduce((most, { depth }) => Math.max(most, depth), 0) + 1);
     all.disabled = zoomed === frames[0];
     status.textContent = [
-      text !== '' && `${plural(matches.size, 'frame')} with “${text}”: ${percent(recording.share(executed))} of all instructions`,
+      text !== '' && `${plural(matches.size, 'frame')} with “${text}”: ${contexts.left_out[0] > 0 ? 'at least ' : ''}${percent(recording.share(executed))} of all instructions`,
       narrow > 0 && `${plural(narrow, 'frame')} too narrow to be drawn: zoom in`,
     ].filter(Boolean).join('; ');
     describe(state.current);
@@ -223,8 +228,7 @@ export function showFlame(section, recording) {
       graph,
       status,
       element('ul', { class: 'dim' }, contexts.notes.map((text) => element('li', { text })), number > 0 && element('li', {
-        text: `left out of the page: ${plural(number, 'frame')}, which executed ${percent(recording.share(left))} of all instructions themselves; `
-          + 'they count for their callers',
+        text: `left out of the page: ${plural(number, 'frame')}, which executed ${percent(recording.share(left))} of all instructions themselves`,
       })),
     );
     window.addEventListener('resize', () => { if (!section.hidden) draw(); });
@@ -232,9 +236,8 @@ export function showFlame(section, recording) {
 
   return {
     show() {
-      if (state.isBuilt) return;
-      build();
-      draw();
+      if (!state.isBuilt) build();
+      if (graph.clientWidth !== state.width) draw();
     },
     search() {
       search.focus();

@@ -3,7 +3,7 @@
 import { brief, shareAndError } from './number.js';
 import { baseName, plural } from './text.js';
 import { element, fill, withNumber } from './element.js';
-import { keepingFocus } from './focus.js';
+import { keepingFocus, showsMore } from './focus.js';
 
 /** Rows that are there at first, and that a click adds. */
 const ROWS = 200;
@@ -31,7 +31,7 @@ export function showFunctions(parent, recording) {
   const status = element('p', { class: 'status', role: 'status' });
   const head = element('tr');
   const body = element('tbody', { onkeydown: (event) => walk(event, body) });
-  const more = element('button', { text: 'Show more', onclick: () => show({ rows: state.rows + 5 * ROWS }) });
+  const more = element('button', { text: 'Show more', onclick: () => showsMore(body, more, () => show({ rows: state.rows + 5 * ROWS })) });
 
   function show(change) {
     Object.assign(state, change);

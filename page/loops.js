@@ -2,13 +2,14 @@
 
 import { brief, count, hexadecimal, percent } from './number.js';
 import { element, fill, withNumber } from './element.js';
+import { showsMore } from './focus.js';
 
 const ROWS = 100;
 
 /** Fills the section. */
 export function showLoops(section, recording) {
   const body = element('tbody');
-  const more = element('button', { text: 'Show all', onclick: () => show(recording.loops.length) });
+  const more = element('button', { text: 'Show all', onclick: () => showsMore(body, more, () => show(recording.loops.length)) });
   function show(rows) {
     fill(body, recording.loops.slice(0, rows).map((one) => row(one, recording.loops[0].loop.share)));
     more.hidden = rows >= recording.loops.length;

@@ -4,6 +4,7 @@ import { brief, percent } from './number.js';
 import { commandOf, plural } from './text.js';
 import { element, fill, select } from './element.js';
 import { filtersOf, pivot } from './pivot.js';
+import { bySide } from './recording.js';
 import { keepingFocus } from './focus.js';
 import { chartOfBoth, pivotOfBoth } from './compared.js';
 import { ROWS, SHOWN, SHOWN_OF_BOTH, tableOfBoth, tableOfPivot } from './table.js';
@@ -46,8 +47,8 @@ export function showMix(section, recording, showCode) {
     parts.status,
     parts.table,
     parts.cell,
-    (recording.data.without_keys ?? []).map((text) => element('p', { class: 'dim without-key', text: `${text}.` })),
-    element('p', { class: 'dim' }, recording.before ? 'The same of the second one, with its ±: ' : 'The same, with its ±: ', command),
+    bySide(recording, ({ without_keys: texts }) => texts ?? []).map((text) => element('p', { class: 'dim without-key', text: `${text}.` })),
+    element('p', { class: 'dim' }, recording.data.changes?.is_exact ? 'The same: ' : 'The same, with its ±: ', command, recording.before && ' (without columns)'),
   );
 
   function change(part) {
@@ -113,15 +114,19 @@ export function showMix(section, recording, showCode) {
   };
 }
 
-/** The command that prints the same pivot. */
+/** The command that prints the same pivot; of two recordings, its rows. */
 export function commandLine(recording, { rows, columns, filters }) {
   const words = [];
-  if (rows.length > 0) words.push('--rows', rows.join(','));
-  if (columns.length > 0) words.push('--columns', columns.join(','));
+  const { data, before } = recording;
+  // A comparison has no columns.
+  const keys = before && rows.length === 0 ? columns : rows;
+  if (keys.length > 0) words.push('--rows', keys.join(','));
+  if (columns.length > 0 && !before) words.push('--columns', columns.join(','));
   for (const { key, values, keeps } of filters.filter((one) => one.keeps || one.values.size > 0)) {
     words.push('--filter', `${key.name}${keeps ? '=' : '!='}${[...values].map((value) => key.values[value]).join(',')}`);
   }
-  return commandOf('mix', recording.data.title, ...words);
+  if (before) return commandOf('diff', [before.data.title, data.title], ...words);
+  return commandOf('mix', data.title, ...words);
 }
 
 function partOfAll(recording, { total }) {
@@ -159,7 +164,7 @@ function showChart(parent, recording, state, change) {
   fill(
     parent,
     element('div', { class: 'controls' }, element('label', { for: 'chart-key', text: 'Chart of' }), choice),
-    recording.before ? chartOfBoth(recording, key, recording.noiseOf, BARS, choose) : chart(recording, key, choose),
+    recording.before ? chartOfBoth(recording, key, BARS, choose) : chart(recording, key, choose),
   );
 }
 

@@ -47,6 +47,16 @@ function pair(after, before, { function: ofAfter, function_before: ofBefore }) {
   });
 }
 
+/** What is said of a recording in sentences; of two, of both, each with what it is called. What is said of both stands once. */
+export function bySide({ data, before }, saidOf) {
+  const after = saidOf(data);
+  if (!before) return after;
+  const first = saidOf(before.data);
+  const [nameBefore, nameAfter] = data.changes.files;
+  const only = (texts, others, name) => texts.filter((text) => !others.includes(text)).map((text) => `${name}: ${text}`);
+  return [...after.filter((text) => first.includes(text)), ...only(first, after, nameBefore), ...only(after, first, nameAfter)];
+}
+
 /** The function of a name in the address bar: its index. */
 export function functionAt(recording, text) {
   return /^\d+$/.test(text) ? recording.functions[Number(text)] : undefined;

@@ -4,6 +4,7 @@ import { brief, count, shareAndError } from './number.js';
 import { plural } from './text.js';
 import { element, fill } from './element.js';
 import { changesInWords } from './changes.js';
+import { bySide } from './recording.js';
 
 /** Titles of lines of the head, for people. */
 const TITLES = {
@@ -24,11 +25,11 @@ export function showSummary(section, recording) {
     section,
     section.querySelector('h2'),
     data.changes && changesInWords(data.changes),
-    data.changes && element('p', { class: 'dim', text: `All that follows is of ${data.title}.` }),
+    data.changes && element('p', { class: 'dim', text: `Numbers that follow are of ${data.changes.files[1]}.` }),
     goodFor(data),
     tiles(recording),
-    list('What is weaker than it could be', [...losses(data.head), ...data.head.degraded], 'Nothing is.'),
-    list('What the recording does not tell', data.lacks, 'Nothing is missing.'),
+    list('What is weaker than it could be', bySide(recording, ({ head }) => [...losses(head), ...head.degraded]), 'Nothing is.'),
+    list(data.changes ? 'What the recordings do not tell' : 'What the recording does not tell', bySide(recording, ({ lacks }) => lacks), 'Nothing is missing.'),
     element('h3', { text: 'What the numbers are made from' }),
     definitions(lines(data)),
     data.recording.length > 0 && [element('h3', { text: 'The recording' }), definitions(data.recording)],

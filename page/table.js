@@ -4,7 +4,7 @@ import { count, percent, shareAndError } from './number.js';
 import { plural } from './text.js';
 import { element, withNumber } from './element.js';
 import { grouped } from './grouped.js';
-import { CHANGE_TITLES, changeCells, classOf, signed } from './compared.js';
+import { changeCells, changeTitles, classOf, hasNoiseOf, signed } from './compared.js';
 
 /** Rows that are there at first; columns, of which the last are one. */
 export const ROWS = 40;
@@ -77,7 +77,7 @@ export function tableOfPivot(recording, query, result, state, { change, open }) 
       element('thead', {}, head),
       element('tbody', {}, rows.map(line)),
     )),
-    more > 0 && element('button', { text: `Show ${Math.min(more, 10 * ROWS)} of ${more} more rows`, onclick: () => change({ most: state.most + 10 * ROWS }) }),
+    more > 0 && moreRows(more, result.rows[rows.length], errors ? '' : ' undefined', state, change),
   ];
 }
 
@@ -88,7 +88,7 @@ export function tableOfBoth(recording, query, result, state, { change, open }) {
   const rows = result.rows.slice(0, state.most);
   const texts = (keys, line) => line.values.map((value, place) => keys[place].values[value]);
   // It is known of shares of all, by one key.
-  const hasNoise = query.rows.length === 1 && columns.length === 0 && query.filters.length === 0 && query.rows[0].ofKind !== undefined;
+  const hasNoise = query.rows.length === 1 && columns.length === 0 && query.filters.length === 0 && hasNoiseOf(recording, query.rows[0]);
   const noise = (row) => (hasNoise ? recording.noiseOf(query.rows[0].name, texts(query.rows, row)[0]) : undefined);
   const text = ([before, after]) => (before === 0 && after === 0 ? '' : { change: signed(after - before), before: percent(before), after: percent(after) }[state.shown]);
   const opened = (row, column, said) => {
@@ -107,7 +107,7 @@ export function tableOfBoth(recording, query, result, state, { change, open }) {
   );
   const more = result.rows.length - rows.length;
   return [
-    element('p', { class: 'dim', text: 'Shares of what is shown, the largest change first. Changes of one key have their ±; dim ones are within it.' }),
+    element('p', { class: 'dim', text: `Shares of what is shown, the largest change first.${hasNoise ? ' Dim changes are within their ±.' : ''}` }),
     element('div', { class: 'scroll' }, element(
       'table',
       { class: 'pivot both' },
@@ -117,14 +117,24 @@ export function tableOfBoth(recording, query, result, state, { change, open }) {
         {},
         query.rows.length === 0 && element('th', {}),
         query.rows.map((key) => element('th', { scope: 'col', title: key.about, text: key.name })),
-        (hasNoise ? CHANGE_TITLES : CHANGE_TITLES.slice(0, 3)).map(([title, of]) => element('th', { scope: 'col', class: of, text: title })),
+        changeTitles(hasNoise).map(([title, of]) => element('th', { scope: 'col', class: of, text: title })),
         columns.map((column) => element('th', { scope: 'col', class: 'number', text: texts(query.columns, column).join(' · ') })),
       )),
       element('tbody', {}, rows.map(line)),
     )),
     left > 0 && element('p', { class: 'dim', text: `${plural(left, 'column')} more` }),
-    more > 0 && element('button', { text: `Show ${Math.min(more, 10 * ROWS)} of ${more} more rows`, onclick: () => change({ most: state.most + 10 * ROWS }) }),
+    more > 0 && moreRows(more, result.rows[rows.length], '', state, change),
   ];
+}
+
+/** A button for more rows. When it goes, the focus is on the first new row, whose number is named so. */
+function moreRows(more, first, end, state, change) {
+  return element('button', {
+    'data-focus': 'more rows',
+    'data-otherwise': `cell ${first.values}${end}`,
+    text: `Show ${Math.min(more, 10 * ROWS)} of ${more} more rows`,
+    onclick: () => change({ most: state.most + 10 * ROWS }),
+  });
 }
 
 /** How uncertain rows are: known of all instructions by one key. */

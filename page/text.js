@@ -20,9 +20,10 @@ export function quoted(word) {
   return /^[\w./,=:+@%-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** A command line for a shell. A file whose name could be an option is one of the folder. */
-export function commandOf(name, file, ...words) {
-  return ['hbbp', name, file.startsWith('-') ? `./${file}` : file, ...words].map(quoted).join(' ');
+/** A command line for a shell, of a file or a list of them. A file whose name could be an option is one of the folder. */
+export function commandOf(name, files, ...words) {
+  const named = [files].flat().map((file) => (file.startsWith('-') ? `./${file}` : file));
+  return ['hbbp', name, ...named, ...words].map(quoted).join(' ');
 }
 
 /** 1 loop, 2 loops. */

@@ -261,8 +261,8 @@ impl Input<'_> {
         self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, detail, Subset::Whole)
     }
 
-    /// Analyses the recording, or the flow, once more, told apart in another way, without a word: what there is to say was said before.
-    pub fn analyze_again(&self, group_by: GroupBy) -> anyhow::Result<Analysis> {
+    /// Analyses the recording, or the flow, once more, told apart in another way and in such detail, without a word: what there is to say was said before.
+    pub fn analyze_again(&self, group_by: GroupBy, detail: Detail) -> anyhow::Result<Analysis> {
         if let Some(document) = self.document()? {
             return self.args.analysis.analyze_flow(&self.chosen, document, self.reader, group_by);
         }
@@ -270,15 +270,10 @@ impl Input<'_> {
             &self.chosen,
             self.recording()?,
             group_by,
-            (Detail::Branches, &PathQuery::default()),
+            (detail, &PathQuery::default()),
             Subset::Whole,
             &|_| (),
         )
-    }
-
-    /// Analyses the recording, its branches and calling contexts, too; or the flow.
-    pub fn analyze_with_all(&self) -> anyhow::Result<Analysis> {
-        self.analyze_in_detail(GroupBy::default(), Detail::Calls)
     }
 
     /// Analyses the recording, its branches, too, and their order. There is none in a flow.

@@ -350,12 +350,12 @@ fn taxonomies_of_files_are_keys() {
     assert!(mine["values"].as_array().unwrap().contains(&json!("moves")));
 }
 
-/// Frames of a page, each with its stack and its instructions.
-fn frames(page: &Page) -> BTreeMap<Vec<String>, f64> {
+/// Frames of a page, each with its stack and its instructions, of that column.
+fn frames(page: &Page, column: &str) -> BTreeMap<Vec<String>, f64> {
     let contexts = |column: &str| page.data["contexts"][column].as_array().unwrap();
     let mut open: Vec<String> = Vec::new();
     let mut frames = BTreeMap::new();
-    for ((name, depth), executed) in contexts("name").iter().zip(contexts("depth")).zip(contexts("executed")) {
+    for ((name, depth), executed) in contexts("name").iter().zip(contexts("depth")).zip(contexts(column)) {
         open.truncate(depth.as_u64().unwrap() as usize);
         open.push(contexts("names")[name.as_u64().unwrap() as usize].as_str().unwrap().to_owned());
         assert!(frames.insert(open.clone(), executed.as_f64().unwrap()).is_none(), "{open:?} is there twice");
@@ -363,21 +363,39 @@ fn frames(page: &Page) -> BTreeMap<Vec<String>, f64> {
     frames
 }
 
-/// The flame graph has the contexts that are exported: each frame with what it and its callees executed.
+/// The flame graph has the contexts that are exported, with what was inlined if debug information is read: each frame with what it and its
+/// callees executed.
 #[test]
 fn frames_are_those_of_folded_stacks() {
+    let sizes = [
+        (&[][..], &["export", "--format", "folded"][..]),
+        (&["--no-source"], &["export", "--format", "folded", "--no-inline"]),
+    ]
+    .map(|(more, export)| check_frames(more, export));
+    assert!(sizes[0] > sizes[1], "nothing was inlined: {sizes:?}");
+}
+
+/// Returns how many there are.
+fn check_frames(more: &[&str], export: &[&str]) -> usize {
     let fixture = Fixture::bursts("objects");
-    let page = page_of(&fixture, &[]);
+    let page = page_of(&fixture, more);
     let mut expected: BTreeMap<Vec<String>, f64> = BTreeMap::new();
-    for line in stdout_of(&["export", "--format", "folded", "--no-inline"], &fixture).lines() {
+    let mut own_of: BTreeMap<Vec<String>, f64> = BTreeMap::new();
+    for line in stdout_of(export, &fixture).lines() {
         let (stack, executed) = line.rsplit_once(' ').unwrap();
         let names: Vec<String> = stack.split(';').map(str::to_owned).collect();
+        *own_of.entry(names.clone()).or_default() += executed.parse::<f64>().unwrap();
         for depth in 1..=names.len() {
             *expected.entry(names[..depth].to_vec()).or_default() += executed.parse::<f64>().unwrap();
         }
     }
-    let frames = frames(&page);
+    let own_frames = frames(&page, "own");
+    let frames = frames(&page, "executed");
     assert!(frames.len() > 30, "{}", frames.len());
+    for (stack, own) in &own_frames {
+        let exported = own_of.get(stack).copied().unwrap_or(0.0);
+        assert!((own - exported).abs() <= 1e-6 * own + 1.0, "{stack:?}: {own} {exported}");
+    }
     for (stack, executed) in &frames {
         // Exported numbers are whole.
         assert!((executed - expected[stack]).abs() <= 1e-6 * executed + 50.0, "{stack:?}: {executed} {expected:?}");
@@ -394,6 +412,7 @@ fn frames_are_those_of_folded_stacks() {
         let name = name.as_str().unwrap().trim_end_matches('…');
         assert!(page.column("functions", "name")[function as usize].as_str().unwrap().starts_with(name), "{name}");
     }
+    frames.len()
 }
 
 /// Where nothing is known of callers, a page says why.
@@ -441,6 +460,10 @@ fn changes_are_those_of_diff() {
         }
     }
     assert!(functions.iter().any(|of| of["finding"] == true), "two programs differ");
+    assert!(functions.iter().filter(|of| of["change_error"].is_number()).count() > 10, "{diff}");
+    for name in ["isa", "mnemonic", "memory-traffic", "flops"] {
+        check_values(&page, name, &[&["diff", "--format", "json", "--rows", name], &files[..], &binaries].concat());
+    }
     let lines = page.data["changes"]["lines"].as_array().unwrap();
     let work = lines.iter().find(|line| line[0] == "work").unwrap()[1].as_str().unwrap();
     // The page has no folders.
@@ -452,6 +475,78 @@ fn changes_are_those_of_diff() {
     assert!(values.len() > 2 && isa["change_errors"].as_array().unwrap().iter().all(Value::is_number), "{isa}");
 }
 
+/// The values of a key have the noise that the rows of a `diff` have.
+fn check_values(page: &Page, name: &str, diff: &[&str]) {
+    let diff: Value = serde_json::from_str(&support::stdout(diff)).unwrap();
+    let key = page.data["changes"]["keys"].as_array().unwrap().iter().find(|key| key["name"] == name).unwrap();
+    let rows = diff["rows"].as_array().unwrap();
+    let values = key["values"].as_array().unwrap();
+    assert!(rows.len() > 1 && rows.len() == values.len(), "{name}: {diff} {key}");
+    for row in rows {
+        let at = values.iter().position(|value| *value == row[name]).unwrap();
+        assert!(row["change_error"].is_number(), "{row}");
+        assert!(is_near(&key["change_errors"][at], &row["change_error"]), "{row} {}", key["change_errors"][at]);
+        let has = |list: &str| json!(key[list].as_array().unwrap().contains(&json!(at)));
+        assert_eq!((has("within"), has("findings")), (row["within_error"].clone(), row["finding"].clone()), "{row}");
+    }
+}
+
+/// A program in two folders is one: its modules and functions have the same names on both sides.
+#[test]
+fn a_program_at_another_path_has_not_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    for side in ["old", "new"] {
+        let folder = folder.path().join(side);
+        std::fs::create_dir(&folder).unwrap();
+        let Some(binary) = synthetic::program(&folder, "four", &[]) else { return };
+        let mut recorder = Recorder::new(&binary);
+        (0..100).for_each(|_| recorder.sample(0x401000));
+        let file = folder.join("run.data");
+        std::fs::write(&file, recorder.finish(&perfdata::Features::default())).unwrap();
+        files.push(file.to_str().unwrap().to_owned());
+    }
+    let page = Page::of(&[&files[0], &files[1]]);
+    assert_ne!(page.data["modules"], page.data["before"]["modules"]);
+    assert_eq!(page.data["names"]["modules"], json!(["four"]));
+    assert_eq!(page.data["names"], page.data["before"]["names"]);
+    assert_eq!(page.data["changes"]["files"], json!(["old/run.data", "new/run.data"]));
+    let diff = support::stdout(&["diff", "--rows", "module", "--format", "json", &files[0], &files[1]]);
+    let diff: Value = serde_json::from_str(&diff).unwrap();
+    let rows = diff["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["module"], &rows[0]["change"]), (1, &json!("four"), &json!(0.0)), "{diff}");
+}
+
+/// What one side alone knows is not compared, and that is said; numbers of processes and threads never are.
+#[test]
+fn keys_of_one_side_are_named() {
+    let [before, after] = [Fixture::bursts("threads"), Fixture::bursts("objects")].map(|fixture| fixture.input());
+    let page = Page::of(&[&before[1], &after[1], &before[2], &before[3], &after[2], &after[3]]);
+    let sentences = |data: &Value| data["without_keys"].as_array().unwrap().clone();
+    let (of_before, of_after) = (sentences(&page.data["before"]), sentences(&page.data));
+    assert!(
+        of_after.contains(&json!("not compared, because the other one alone has them: comm, phase")),
+        "{of_after:?}"
+    );
+    assert!(
+        of_before.contains(&json!("not compared, because the other one alone has them: line, file")),
+        "{of_before:?}"
+    );
+    let numbers = "process and thread are no keys of two recordings, because their numbers are new ones in each: comm has their names";
+    assert!(of_before.contains(&json!(numbers)), "{of_before:?}");
+    let names: Vec<&Value> = page.data["before"]["keys"].as_array().unwrap().iter().map(|key| &key["name"]).collect();
+    assert!(
+        names.contains(&&json!("comm")) && !names.contains(&&json!("thread")) && !names.contains(&&json!("process"))
+    );
+}
+
+#[test]
+fn standard_input_is_no_second_recording() {
+    let output = run(&["report", &Fixture::bursts("objects").input()[1], "-", "-o", "-"]);
+    assert!(!output.status.success() && output.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the first recording only"), "{output:?}");
+}
+
 /// The same recording twice: nothing changed, and nothing is a finding.
 #[test]
 fn the_same_recording_has_not_changed() {
@@ -459,6 +554,8 @@ fn the_same_recording_has_not_changed() {
     let input = fixture.input();
     let page = Page::of(&[&input[1], &input[1], &input[2], &input[3]]);
     let changes = &page.data["changes"];
+    let files: Vec<&str> = changes["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()).collect();
+    assert!(files[0].ends_with(" (before)") && files[1].ends_with(" (after)"), "{files:?}");
     assert_eq!(changes["functions"]["findings"], json!([]));
     assert_eq!(
         changes["functions"]["within"].as_array().unwrap().len(),

@@ -3,6 +3,7 @@
 mod csv;
 mod json;
 mod limit;
+pub(super) mod names;
 mod pivot;
 pub(super) mod table;
 mod work;
@@ -24,6 +25,7 @@ use crate::output::profile::sampled_only;
 use crate::output::{Colours, Format, Layout, OutputArgs, write_to};
 use crate::usage::wrong_usage;
 use limit::Limit;
+use names::ModuleNames;
 use pivot::Pivot;
 
 /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
@@ -258,7 +260,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let sides = [&before.side, &after.side];
     let mixes = before.mix.as_ref().zip(after.mix.as_ref());
-    let pivot = query.as_ref().zip(mixes).map(|(query, (before, after))| Pivot::of(query, [before, after], sides));
     if let Some((before, after)) = mixes
         && before.cells.is_empty()
         && after.cells.is_empty()
@@ -267,6 +268,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let (before, after) = (&before.flow, &after.flow);
     let comparison = compare([before, after], &args.analysis.search(), args.analysis.threads());
+    let names = ModuleNames::of(&comparison);
+    let pivot =
+        query.as_ref().zip(mixes).map(|(query, (before, after))| Pivot::of(query, [before, after], sides, &names));
     for (file, sum) in [&args.before, &args.after].into_iter().zip(comparison.instructions) {
         if sum <= 0.0 {
             bail!("{}: nothing was seen running", file.display());

@@ -7,23 +7,26 @@ mod composed;
 mod contexts;
 mod data;
 mod digest;
+mod names;
 mod page;
 mod short;
 mod side;
 mod source;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use analyzer::counting::Detail;
 use analyzer::mix::Taxonomies;
 use analyzer::uncertainty::Side::Sampled;
 use anyhow::bail;
 
 use crate::commands::diff::Compared;
-use crate::input::{Input, InputArgs, Reader, Reads, title_of};
+use crate::input::{Input, InputArgs, Reader, Reads, is_standard_input, title_of};
 use crate::output::write_to;
 use crate::taxonomies::with_files;
+use crate::usage::wrong_usage;
 use changes::Shown;
 use side::Side;
 
@@ -37,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// Leave out lines of the source, and do not read debug information
+    /// Leave out lines of the source and what was inlined; debug information is read only where two recordings are compared
     #[arg(long)]
     no_source: bool,
 
@@ -72,6 +75,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.file.is_none() && std::io::stdout().is_terminal() {
         bail!("a page is for a browser, not for a terminal: name a file with -o, or `-o -`");
     }
+    if args.after.as_deref().is_some_and(is_standard_input) {
+        let why = "standard input (-) can be the first recording only: write the second one to a file, and name that";
+        wrong_usage::<Args>(READER.name, why);
+    }
     let taxonomies = with_files(&args.taxonomies)?;
     let input = args.input.begin(&READER, None)?;
     input.end(write(args, &taxonomies, &input))
@@ -79,13 +86,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Result<()> {
     let Some(file) = &args.after else {
-        let side = Side::of(args, input, args.input.title())?;
-        let data = side.data_with_contexts(args, side.composed(args, taxonomies)?)?;
+        let mut side = Side::of(args, input, args.input.title(), Detail::Calls)?;
+        let contexts = side.take_contexts(args)?;
+        let data = side.data(args, side.composed(args, taxonomies)?)?.with_contexts(&side.analysis, contexts);
         return write_to(args.file.as_deref(), |out| page::write(&side.title, &data, out));
     };
     let input_after = args.input.other(file, &READER)?;
-    let before = Side::of(args, input, args.input.title())?;
-    let after = Side::of(args, &input_after, title_of(file))?;
+    let titles = args.input.file().map_or_else(|| [args.input.title(), title_of(file)], |first| titles([first, file]));
+    let [title_before, title_after] = titles;
+    let before = Side::of(args, input, title_before, Detail::Branches)?;
+    let mut after = Side::of(args, &input_after, title_after, Detail::Calls)?;
+    let contexts = after.take_contexts(args)?;
     let mut compared = Compared::of([&before.analysis, &after.analysis], &args.input.analysis);
     let composed = [before.composed(args, taxonomies)?, after.composed(args, taxonomies)?];
     for (rows, composed) in compared.sides.iter_mut().zip(&composed) {
@@ -93,7 +104,7 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
             rows.add_values(&composed.attributes);
         }
     }
-    let report = compared.report([&before, &after].map(|side| side.title.clone()));
+    let report = compared.report(labels([&before.title, &after.title]));
     let keys = composed.each_ref().map(|composed| composed.attributes.clone());
     let instructions = [&before, &after].map(|side| side.analysis.instructions());
     let shown = [0, 1].map(|side| Shown {
@@ -103,7 +114,41 @@ fn write(args: &Args, taxonomies: &Taxonomies, input: &Input<'_>) -> anyhow::Res
     });
     let [composed_before, composed_after] = composed;
     let data_before = before.data(args, composed_before)?;
-    let data = after.data_with_contexts(args, composed_after)?.compared(data_before, &report, shown);
+    let data = after.data(args, composed_after)?.with_contexts(&after.analysis, contexts);
+    let data = data.compared(data_before, &report, shown);
     let title = format!("{}, {}", before.title, after.title);
     write_to(args.file.as_deref(), |out| page::write(&title, &data, out))
+}
+
+/// What two files are called: by as many of the last parts of their paths as differ, or by their names if nothing does.
+fn titles(files: [&Path; 2]) -> [String; 2] {
+    let last = |file: &Path, number: usize| -> PathBuf {
+        let parts: Vec<_> = file.components().collect();
+        parts[parts.len().saturating_sub(number)..].iter().collect()
+    };
+    let most = files.map(|file| file.components().count()).into_iter().max().unwrap_or(0);
+    let differ = (1..=most).map(|number| files.map(|file| last(file, number))).find(|[before, after]| before != after);
+    differ.map_or_else(|| files.map(title_of), |files| files.map(|file| file.to_string_lossy().into_owned()))
+}
+
+/// What the sides are called beside each other: the same name twice would say nothing.
+fn labels(titles: [&String; 2]) -> [String; 2] {
+    let [before, after] = titles.map(Clone::clone);
+    if before == after { [format!("{before} (before)"), format!("{after} (after)")] } else { [before, after] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_are_told_apart() {
+        let of = |before: &str, after: &str| titles([Path::new(before), Path::new(after)]);
+        assert_eq!(of("old/a.data", "new/b.data"), ["a.data", "b.data"]);
+        assert_eq!(of("/x/old/1/run.data", "/x/new/1/run.data"), ["old/1/run.data", "new/1/run.data"]);
+        assert_eq!(of("run.data", "old/run.data"), ["run.data", "old/run.data"]);
+        let same = of("run.data", "run.data");
+        assert_eq!(same, ["run.data", "run.data"]);
+        assert_eq!(labels([&same[0], &same[1]]), ["run.data (before)", "run.data (after)"]);
+    }
 }

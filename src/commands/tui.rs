@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::annotate::SourceTexts;
+use analyzer::counting::Detail;
 use analyzer::mix::{Query, Taxonomies};
 use analyzer::{Analysis, Origin};
 
@@ -117,7 +118,7 @@ fn browse(
         .zip(titles.into_iter().flatten())
         .enumerate()
         .map(|(recording, ((analysis, input), title))| {
-            let again = Box::new(move |group_by| input.analyze_again(group_by));
+            let again = Box::new(move |group_by| input.analyze_again(group_by, Detail::Branches));
             let texts = SourceTexts::below(search.symfs.clone());
             let settings = Settings { title, query: query.clone(), texts, source: !args.no_source, again };
             Recorded::new(recording, analysis, settings)

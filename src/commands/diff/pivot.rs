@@ -1,13 +1,14 @@
 //! Both sides of a comparison as a mix by any keys: what each row had before and after.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use analyzer::flow::Moved;
-use analyzer::mix::{Key, Mix, Query, Sum};
+use analyzer::mix::{Dimension, Key, Mix, Query, Sum};
 use analyzer::uncertainty::{RowName, Rows, Side};
 use serde_json::{Map, Value, json};
 
+use super::names::ModuleNames;
 use super::table::{columns, rest, role, shares};
 use super::{Noise, Report, noise};
 use crate::output::{Align, Unit};
@@ -33,18 +34,27 @@ struct Row {
 }
 
 impl Pivot {
-    /// Of the mixes of both sides by the keys of a query. Rows with the same value of the first key, of several, are one after the other: those first
+    /// Of the mixes of both sides by the keys of a query. Modules are called as both sides call them: a program in two folders is one. Rows with the same value of the first key, of several, are one after the other: those first
     /// that have most of one side.
-    pub fn of(query: &Query, mixes: [&Mix; 2], sides: [&Side; 2]) -> Self {
+    pub fn of(query: &Query, mixes: [&Mix; 2], sides: [&Side; 2], modules: &ModuleNames<'_>) -> Self {
         let sampled = |at: usize| match sides[at] {
             Side::Sampled(_) => Side::Sampled(Rows::of_mix(mixes[at]).into()),
             known => known.clone(),
         };
         let sides = [sampled(0), sampled(1)];
-        let mut counts: BTreeMap<&[String], [f64; 2]> = BTreeMap::new();
+        let is_module: Vec<bool> = query.rows.iter().map(|key| *key == Key::Dimension(Dimension::Module)).collect();
+        let named = |(value, is_module): (&String, &bool)| match is_module {
+            true => modules.name(value).to_owned(),
+            false => value.clone(),
+        };
+        // What is counted on each side, and as which rows of the mixes.
+        let mut counts: BTreeMap<Vec<String>, ([f64; 2], BTreeSet<&[String]>)> = BTreeMap::new();
         for (side, mix) in mixes.into_iter().enumerate() {
             for row in mix.cells.chunk_by(|one, other| one.row == other.row) {
-                counts.entry(&row[0].row).or_default()[side] += Sum::of(row).count;
+                let values = row[0].row.iter().zip(&is_module).map(named).collect();
+                let (sums, of_mixes) = counts.entry(values).or_default();
+                sums[side] += Sum::of(row).count;
+                of_mixes.insert(&row[0].row);
             }
         }
         let all = mixes.map(|mix| mix.instructions);
@@ -56,12 +66,12 @@ impl Pivot {
         };
         let mut of_groups: BTreeMap<&[String], ([f64; 2], Vec<RowName>)> = BTreeMap::new();
         let mut rows: Vec<Row> = Vec::new();
-        for (values, counted) in &counts {
-            let name = RowName::Values(values.to_vec());
-            rows.push(row(values, *counted, std::slice::from_ref(&name), counts.len()));
+        for (values, (counted, of_mixes)) in &counts {
+            let of_mixes: Vec<RowName> = of_mixes.iter().map(|values| RowName::Values(values.to_vec())).collect();
+            rows.push(row(values, *counted, &of_mixes, counts.len()));
             let (sums, names) = of_groups.entry(&values[..1]).or_default();
             sums.iter_mut().zip(counted).for_each(|(sum, count)| *sum += count);
-            names.push(name);
+            names.extend(of_mixes);
         }
         let by_change = |one: &Row, other: &Row| other.moved.change().abs().total_cmp(&one.moved.change().abs());
         rows.sort_by(by_change);

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use analyzer::flow::Moved;
 use analyzer::mix::{Attribute, UNREADABLE};
+use analyzer::uncertainty::Side as UncertaintySide;
 use serde::Serialize;
 
 use super::composed::Functions;
@@ -16,6 +17,8 @@ use crate::commands::diff::{Noise, Report, modules};
 pub struct Changes {
     /// What both are called.
     files: [String; 2],
+    /// Whether both sides are exact counts: nothing is chance.
+    is_exact: bool,
     /// What is said of the comparison as a whole: titles and texts.
     lines: Vec<(&'static str, String)>,
     functions: ChangedFunctions,
@@ -76,6 +79,7 @@ impl Changes {
         });
         Changes {
             files: report.files.clone(),
+            is_exact: report.sides.iter().all(|side| matches!(side, UncertaintySide::Exact)),
             lines: head(report).into_iter().chain(left_out).collect(),
             functions: changed_functions(report, functions),
             keys: keys.collect(),

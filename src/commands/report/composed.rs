@@ -1,6 +1,6 @@
 //! What the mix of a page is added up from: attributes, functions, and blocks with their kinds of instructions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use analyzer::Analysis;
 use analyzer::address::Svma;
@@ -18,6 +18,8 @@ use crate::output::count;
 /// Lines of the source, and places where one begins (or counts of blocks by thread), that a page has at most: more would make it large.
 const MOST_LINES: usize = 30_000;
 const MOST_RUNS: usize = 200_000;
+/// Facts that the page adds up: each kind of instructions in each place of a block, for each task. A browser keeps them all.
+const MOST_FACTS: usize = 2_000_000;
 
 /// A key that rows and columns can have.
 #[derive(Serialize)]
@@ -49,6 +51,9 @@ pub struct KeyData {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rest_on_little: Vec<usize>,
 }
+
+/// Keys of tasks whose values have the numbers that the system gave out.
+const NUMBERED: [Dimension; 2] = [Dimension::Process, Dimension::Thread];
 
 /// All functions with counts, by column: those that were read, hottest first, then for each module what was not.
 #[derive(Default, Serialize)]
@@ -131,9 +136,14 @@ impl Composed {
         let is_known = |text: &str| text != NO_SOURCE && text != UNREADABLE;
         if !places.attributes.iter().any(|of| of.values.iter().any(|value| is_known(&value.text))) {
             self.without.push(format!("file and line are no keys: {WITHOUT_LINES}"));
-        } else if runs > MOST_RUNS || values > MOST_LINES {
-            let many = count(values.max(runs) as f64);
+        } else if values > MOST_LINES {
+            let many = count(values as f64);
             self.without.push(format!("file and line are no keys: {many} lines would make the page too large"));
+        } else if runs > MOST_RUNS {
+            let many = count(runs as f64);
+            self.without.push(format!(
+                "file and line are no keys: {many} places in blocks where a line begins would make the page too large"
+            ));
         } else {
             self.blocks.places = vec![Vec::new(); self.blocks.start.len()];
             for ((index, module), blocks) in analysis.counted.iter().enumerate().zip(&places.blocks) {
@@ -151,8 +161,8 @@ impl Composed {
         }
     }
 
-    /// Adds keys of tasks, if they are not too many.
-    pub fn add_tasks(&mut self, analysis: &Analysis, tasks: &Tasks) {
+    /// Adds keys of tasks, if they are not too many; of a recording that is compared, those alone whose values another one can have.
+    pub fn add_tasks(&mut self, analysis: &Analysis, tasks: &Tasks, is_compared: bool) {
         if tasks.executions.len() > MOST_RUNS {
             let many = count(tasks.executions.len() as f64);
             self.without.push(format!(
@@ -160,7 +170,7 @@ impl Composed {
             ));
             return;
         }
-        self.blocks.tasks = vec![Vec::new(); self.blocks.start.len()];
+        let mut of_blocks = vec![Vec::new(); self.blocks.start.len()];
         let by_block = tasks.executions.chunk_by(|one, other| one.0 == other.0);
         let by_block: HashMap<TaskBlock, &[(TaskBlock, u32, f64)]> =
             by_block.filter_map(|executions| Some((executions.first()?.0, executions))).collect();
@@ -172,14 +182,45 @@ impl Composed {
                     continue;
                 };
                 let sum: f64 = executions.iter().map(|(.., count)| count).sum();
-                self.blocks.tasks[at] = executions.iter().map(|(_, task, count)| (*task, Short(count / sum))).collect();
+                of_blocks[at] = executions.iter().map(|(_, task, count)| (*task, Short(count / sum))).collect();
             }
         }
-        self.keys.extend(tasks.attributes.iter().map(|attribute| {
+        let facts = self.facts(&of_blocks);
+        if facts > MOST_FACTS {
+            let many = count(facts as f64);
+            self.without.push(format!(
+                "process, thread, comm and phase are no keys: {many} counts of kinds of instructions by block and thread would make the page \
+                 too large"
+            ));
+            return;
+        }
+        self.blocks.tasks = of_blocks;
+        let is_number = |key: &Key| NUMBERED.iter().any(|dimension| *key == Key::Dimension(*dimension));
+        let mut attributes: Vec<&Attribute> = tasks.attributes.iter().collect();
+        if is_compared {
+            attributes.retain(|attribute| !is_number(&attribute.key));
+            self.without.push(
+                "process and thread are no keys of two recordings, because their numbers are new ones in each: comm has their names".to_owned(),
+            );
+        }
+        self.keys.extend(attributes.into_iter().map(|attribute| {
             let mut key = of_attribute(attribute);
             key.of_tasks = std::mem::take(&mut key.of_kinds);
             key
         }));
+    }
+
+    /// How many facts the page makes of all blocks, with these tasks.
+    fn facts(&self, tasks: &[Vec<(u32, Short)>]) -> usize {
+        let of_block = |(at, kinds): (usize, &Vec<u32>)| {
+            let begun = self.blocks.places.get(at).map(Vec::as_slice).unwrap_or_default();
+            let place = |instruction: usize| begun.partition_point(|(first, _)| *first as usize <= instruction);
+            let place = |instruction| place(instruction).checked_sub(1).map_or(0, |run| begun[run].1);
+            let different: HashSet<(u32, u32)> =
+                kinds.iter().enumerate().map(|(at, kind)| (*kind, place(at))).collect();
+            different.len().saturating_mul(tasks[at].len())
+        };
+        self.blocks.kinds.iter().enumerate().map(of_block).fold(0, usize::saturating_add)
     }
 
     fn add_blocks(&mut self, analysis: &Analysis, index: usize, kinds: &mut [Vec<u32>]) {
@@ -201,6 +242,13 @@ impl Composed {
             self.blocks.chosen.push(block.count.chosen.as_str());
             self.blocks.kinds.push(std::mem::take(kinds));
         }
+    }
+}
+
+impl KeyData {
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -259,5 +307,31 @@ fn about(key: &Key) -> String {
     match key {
         Key::Dimension(dimension) => dimension.about().replace('`', ""),
         Key::Taxonomy(taxonomy) => taxonomy.description.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_kinds_in_places_for_each_task() {
+        let blocks = Blocks {
+            kinds: vec![vec![0, 0, 1, 0], vec![2]],
+            places: vec![vec![(0, 5), (3, 6)], vec![(0, 5)]],
+            ..Blocks::default()
+        };
+        let composed = Composed {
+            attributes: Vec::new(),
+            keys: Vec::new(),
+            functions: Functions::default(),
+            blocks,
+            by_symbol: HashMap::new(),
+            by_start: HashMap::new(),
+            without: Vec::new(),
+        };
+        // Of the first block: 0 and 1 in 5, 0 in 6, by two tasks; of the second 2 in 5.
+        let part = |task| (task, Short(0.5));
+        assert_eq!(composed.facts(&[vec![part(0), part(1)], vec![part(1)]]), 7);
     }
 }

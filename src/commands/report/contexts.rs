@@ -11,7 +11,7 @@ use crate::output::cut;
 use crate::output::profile::UNKNOWN_CALLERS;
 
 /// Frames that a page has at most.
-const MOST_FRAMES: usize = 10_000;
+const MOST_FRAMES: usize = 100_000;
 /// Frames with a smaller part of all instructions are left out: they can be seen after much zooming only.
 const SMALLEST: f64 = 1e-5;
 /// Columns of a name.
@@ -33,6 +33,8 @@ pub struct Contexts {
     depth: Vec<usize>,
     /// By frame, the instructions executed in it and in what it called.
     executed: Vec<Short>,
+    /// By frame, those executed in it itself.
+    own: Vec<Short>,
     /// Frames that are left out, and the instructions that they executed themselves.
     left_out: (usize, Short),
     /// How far the contexts reach, in sentences.
@@ -88,6 +90,7 @@ impl Contexts {
             contexts.name.push(frame.name);
             contexts.depth.push(depth);
             contexts.executed.push(Short(frame.executed));
+            contexts.own.push(Short(frame.own));
             let mut callees = frame.callees.clone();
             let size = |at: &usize| frames.get(*at).map_or(0.0, |frame| frame.executed);
             callees.sort_by(|one, other| size(other).total_cmp(&size(one)));

@@ -12,6 +12,7 @@ use super::changes::{Changes, Shown};
 use super::code::{FunctionCode, Known, Texts, code};
 use super::composed::{Blocks, Composed, Functions, KeyData};
 use super::contexts::Contexts;
+use super::names::Names;
 use super::short::Short;
 use super::source::{Source, SourceLines};
 use crate::commands::diff::Report;
@@ -36,6 +37,9 @@ pub struct Data<'a> {
     /// Keys that are not there, and why, in sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     without_keys: Vec<String>,
+    /// What modules and functions are called beside another recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<Names>,
     functions: Functions,
     blocks: Blocks,
     texts: Texts,
@@ -79,6 +83,7 @@ impl<'a> Data<'a> {
             modules,
             keys: composed.keys,
             without_keys: composed.without,
+            names: None,
             functions: composed.functions,
             blocks: composed.blocks,
             texts,
@@ -90,32 +95,39 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// With the calling contexts of its analysis, if it has any; `describe` says how far these reach, and `without` says why there are none.
-    pub fn with_contexts(
-        self,
-        analysis: &Analysis,
-        describe: impl FnOnce(&Calls) -> Vec<String>,
-        without: String,
-    ) -> Self {
-        let walked = analysis.calls.as_ref().filter(|calls| calls.walks > 0 && calls.instructions > 0.0);
-        let contexts = match walked {
-            Some(calls) => {
+    /// With calling contexts of its analysis and how far these reach, in sentences; or why there are none.
+    pub fn with_contexts(self, analysis: &Analysis, contexts: Result<(Calls, Vec<String>), String>) -> Self {
+        let contexts = match contexts {
+            Ok((calls, notes)) => {
                 let mut known = HashMap::new();
                 for (index, name) in self.functions.names(&self.modules).enumerate() {
                     known.entry(name).or_insert(index);
                 }
-                Contexts::of(calls, &analysis.modules, &known, describe(calls))
+                Contexts::of(&calls, &analysis.modules, &known, notes)
             }
-            None => Contexts::none(without),
+            Err(why) => Contexts::none(why),
         };
         Data { contexts: Some(contexts), ..self }
     }
 
     /// Beside another recording, which was made before.
-    pub fn compared(self, before: Data<'a>, report: &Report<'_>, sides: [Shown<'_>; 2]) -> Self {
+    pub fn compared(mut self, mut before: Data<'a>, report: &Report<'_>, sides: [Shown<'_>; 2]) -> Self {
         let functions = [&before, &self].map(|data| (&data.functions, &*data.modules));
         let changes = Changes::of(report, sides, functions);
+        let missing = [self.keys_without(&before), before.keys_without(&self)];
+        for (side, (data, missing)) in [&mut before, &mut self].into_iter().zip(missing).enumerate() {
+            data.names = Some(Names::of(report, side, &data.functions, &data.modules));
+            if !missing.is_empty() {
+                data.without_keys.push(format!("not compared, because the other one alone has them: {missing}"));
+            }
+        }
         Data { before: Some(Box::new(before)), changes: Some(changes), ..self }
+    }
+
+    /// The names of its keys that another side has not.
+    fn keys_without(&self, other: &Data<'_>) -> String {
+        let is_missing = |key: &&KeyData| other.keys.iter().all(|of| of.name() != key.name());
+        self.keys.iter().filter(is_missing).map(KeyData::name).collect::<Vec<_>>().join(", ")
     }
 
     /// With what it is called, and what the recording says of itself, if it is one.

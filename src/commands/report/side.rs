@@ -1,11 +1,14 @@
 //! A recording that a page shows, or that it is compared with.
 
+use std::collections::HashSet;
+
 use analyzer::annotate::{Annotation, Query, SourceTexts, annotate};
-use analyzer::counting::{GroupBy, TaskGroups};
+use analyzer::calls::Calls;
+use analyzer::counting::{Detail, GroupBy, TaskGroups};
 use analyzer::mix::{Places, Tasks, Taxonomies};
 use analyzer::{Analysis, Origin};
 use formats::phase_mark;
-use perfdata::RecordType;
+use perfdata::{Chunk, RecordType, Recording};
 
 use super::Args;
 use super::composed::Composed;
@@ -17,8 +20,8 @@ use crate::output::{self, Head, Precision, count};
 /// Functions whose code is in the page, where no number was asked for, and their instructions together: more would make it large.
 const MOST_FUNCTIONS: usize = 500;
 const MOST_INSTRUCTIONS: usize = 100_000;
-/// Starts and names of threads, of so many of which executions are told apart.
-const MOST_TASKS: u64 = 1000;
+/// Threads with samples, of so many of which executions are told apart.
+const MOST_THREADS: usize = 1000;
 
 /// What is known of it.
 pub struct Side<'a> {
@@ -30,9 +33,9 @@ pub struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// Analyses it, with the code that is shown.
-    pub fn of(args: &Args, input: &'a Input<'a>, title: String) -> anyhow::Result<Self> {
-        let mut analysis = input.analyze_with_all()?;
+    /// Analyses it in such detail, with the code that is shown.
+    pub fn of(args: &Args, input: &'a Input<'a>, title: String, detail: Detail) -> anyhow::Result<Self> {
+        let mut analysis = input.analyze_in_detail(GroupBy::default(), detail)?;
         require_samples(&analysis)?;
         let is_chosen = args.after.is_some() && args.input.analysis.chooses();
         if is_chosen && analysis.origin == Origin::Recording {
@@ -58,10 +61,12 @@ impl<'a> Side<'a> {
     pub fn composed(&self, args: &Args, taxonomies: &Taxonomies) -> anyhow::Result<Composed> {
         let mut composed = Composed::of(&self.analysis, &self.annotation.ranked, taxonomies);
         if !args.no_source {
-            composed.add_places(&self.analysis, &Places::of(&self.analysis, args.input.analysis.threads()));
+            let places = Places::of(&self.analysis, args.input.analysis.threads());
+            places.notes.iter().filter(|note| !self.annotation.notes.contains(note)).for_each(output::say);
+            composed.add_places(&self.analysis, &places);
         }
         match self.tasks()? {
-            Ok(tasks) => composed.add_tasks(&self.analysis, &tasks),
+            Ok(tasks) => composed.add_tasks(&self.analysis, &tasks, args.after.is_some()),
             Err(why) => composed.without.push(format!("process, thread, comm and phase are no keys: {why}")),
         }
         Ok(composed)
@@ -80,14 +85,12 @@ impl<'a> Side<'a> {
         if tasks <= 1 && of_type(RecordType(phase_mark::RECORD_TYPE)) == 0 {
             return Ok(Err("one thread ran, and no phase was marked".to_owned()));
         }
-        if tasks > MOST_TASKS {
-            let many = count(tasks as f64);
-            return Ok(Err(format!(
-                "{many} starts and names of threads are too many; `hbbp mix --rows thread` has them"
-            )));
+        if has_more_threads(self.input.recording()?, MOST_THREADS)? {
+            let most = count(MOST_THREADS as f64);
+            return Ok(Err(format!("more than {most} threads have samples; `hbbp mix --rows thread` has them")));
         }
         let by = GroupBy { tasks: TaskGroups::Thread, phases: true };
-        Ok(Ok(Tasks::of(&self.input.analyze_again(by)?)))
+        Ok(Ok(Tasks::of(&self.input.analyze_again(by, Detail::Blocks)?)))
     }
 
     /// What a page shows of it.
@@ -97,15 +100,39 @@ impl<'a> Side<'a> {
         Ok(Data::of(&self.analysis, &self.annotation, &self.head, composed, texts).named(self.title.clone(), features))
     }
 
-    /// The same, with its calling contexts.
-    pub fn data_with_contexts<'b>(&'b self, args: &Args, composed: Composed) -> anyhow::Result<Data<'b>> {
-        let without = match self.analysis.origin {
+    /// Its calling contexts, with what was inlined if lines of the source are read, and how far they reach; or why there are none. They are
+    /// there once.
+    pub fn take_contexts(&mut self, args: &Args) -> anyhow::Result<Result<(Calls, Vec<String>), String>> {
+        let calls = self.analysis.calls.take().filter(|calls| calls.walks > 0 && calls.instructions > 0.0);
+        if let Some(calls) = calls {
+            let mut notes = describe(&calls);
+            if args.no_source {
+                return Ok(Ok((calls, notes)));
+            }
+            let (calls, more) = calls.with_inlined(&self.analysis, args.input.analysis.threads());
+            notes.extend(more);
+            return Ok(Ok((calls, notes)));
+        }
+        Ok(Err(match self.analysis.origin {
             Origin::Exact => "exact counts do not say who called whom".to_owned(),
             Origin::Flow => {
                 "a file of `hbbp merge` does not keep who called whom: make the page of a recording".to_owned()
             }
             Origin::Recording => without_branches(self.input.recording()?),
-        };
-        Ok(self.data(args, composed)?.with_contexts(&self.analysis, describe, without))
+        }))
     }
+}
+
+/// Whether more threads than these have samples.
+fn has_more_threads(recording: &Recording, most: usize) -> anyhow::Result<bool> {
+    let mut threads = HashSet::new();
+    let (mut chunks, mut chunk) = (recording.chunks(), Chunk::new());
+    while chunks.next_into(&mut chunk)? {
+        let samples = chunk.records().filter(|raw| raw.is_sample());
+        threads.extend(samples.filter_map(|raw| recording.sample(&raw).ok()).map(|sample| (sample.pid, sample.tid)));
+        if threads.len() > most {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
