@@ -123,10 +123,20 @@ export function commandLine(recording, { rows, columns, filters }) {
   if (keys.length > 0) words.push('--rows', keys.join(','));
   if (columns.length > 0 && !before) words.push('--columns', columns.join(','));
   for (const { key, values, keeps } of filters.filter((one) => one.keeps || one.values.size > 0)) {
-    words.push('--filter', `${key.name}${keeps ? '=' : '!='}${[...values].map((value) => key.values[value]).join(',')}`);
+    words.push('--filter', `${key.name}${keeps ? '=' : '!='}${[...values].flatMap((value) => ownValues(recording, key.name, key.values[value])).join(',')}`);
   }
   if (before) return commandOf('diff', [before.data.title, data.title], ...words);
   return commandOf('mix', data.title, ...words);
+}
+
+/** What the recordings call a value: two that are compared can have other names for it than the page. */
+function ownValues({ data, before }, key, text) {
+  const sides = before ? [before.data, data].filter(({ names }) => names) : [];
+  const own = sides.flatMap(({ names, modules, functions }) => ({
+    module: () => modules.filter((_, index) => names.modules[index] === text),
+    function: () => [...functions.name.filter((name) => name === text), ...names.functions.filter(([, name]) => name === text).map(([index]) => functions.name[index])],
+  }[key]?.() ?? []));
+  return own.length > 0 ? [...new Set(own)] : [text];
 }
 
 function partOfAll(recording, { total }) {

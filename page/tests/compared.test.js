@@ -83,12 +83,14 @@ test('modules and functions are aligned by the names that both sides have for th
   const made = makeRecording({
     ...recording.data,
     ...names('prog', [[1, 'f']]),
-    before: { ...BEFORE, modules: ['/other/prog', '/other/b'], ...names('prog', []) },
+    before: { ...BEFORE, title: 'old.data', modules: ['/other/prog', '/other/b'], ...names('prog', []) },
   });
   const [module, of] = ['module', 'function'].map((name) => made.facts.keys.get(name));
   assert.deepEqual([module.values, of.values], [['prog', 'prog.so'], ['f', '[unreadable]']]);
   const [prog] = pivotOfBoth(made, { rows: [module], columns: [], filters: [] }).rows.filter(({ values }) => module.values[values[0]] === 'prog');
   assert.deepEqual(prog.shares.map(round), [1, 0.8857]);
+  const filters = [module, of].map((one) => ({ key: one, values: new Set([0]), keeps: true }));
+  assert.equal(commandLine(made, { rows: [], columns: ['chosen'], filters }), "hbbp diff old.data new.data --rows chosen --filter module=/other/prog,/bin/a --filter function=f,g");
   // The names of the functions themselves stay.
   assert.equal(made.functions[1].name, 'g');
 });

@@ -7,6 +7,7 @@ mod composed;
 mod contexts;
 mod data;
 mod digest;
+mod key;
 mod names;
 mod page;
 mod short;

@@ -11,6 +11,7 @@ use analyzer::mix::{
 use serde::Serialize;
 
 use super::address::Address;
+use super::key::{KeyData, of_attribute, of_block};
 use super::short::Short;
 use crate::input::WITHOUT_LINES;
 use crate::output::count;
@@ -20,37 +21,6 @@ const MOST_LINES: usize = 30_000;
 const MOST_RUNS: usize = 200_000;
 /// Facts that the page adds up: each kind of instructions in each place of a block, for each task. A browser keeps them all.
 const MOST_FACTS: usize = 2_000_000;
-
-/// A key that rows and columns can have.
-#[derive(Serialize)]
-pub struct KeyData {
-    name: String,
-    about: String,
-    is_taxonomy: bool,
-    /// Whether its values are compared as numbers.
-    is_numeric: bool,
-    /// Of a key of blocks, nothing: their columns have it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    values: Vec<String>,
-    /// By kind of instructions, the index of its value.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    of_kinds: Vec<u32>,
-    /// The same by place of the source.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    of_places: Vec<u32>,
-    /// The same by task.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    of_tasks: Vec<u32>,
-    /// By value, executed instructions.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    counts: Vec<Short>,
-    /// By value, how uncertain its share of all is.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    share_errors: Vec<Option<Short>>,
-    /// The values that were seen in too little of the recording.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    rest_on_little: Vec<usize>,
-}
 
 /// Keys of tasks whose values have the numbers that the system gave out.
 const NUMBERED: [Dimension; 2] = [Dimension::Process, Dimension::Thread];
@@ -245,13 +215,6 @@ impl Composed {
     }
 }
 
-impl KeyData {
-    /// What it is called.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
-
 impl Functions {
     /// The path of the module of each, and its name. `paths` are those of the modules.
     pub fn names<'a>(&'a self, paths: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
@@ -266,47 +229,6 @@ impl Functions {
         self.start.push(start.map(Address));
         self.executed.push(Short(executed));
         self.name.len() - 1
-    }
-}
-
-fn of_block(key: Dimension) -> KeyData {
-    KeyData {
-        name: key.as_str().to_owned(),
-        about: about(&Key::Dimension(key)),
-        is_taxonomy: false,
-        is_numeric: key.is_numeric(),
-        values: Vec::new(),
-        of_kinds: Vec::new(),
-        of_places: Vec::new(),
-        of_tasks: Vec::new(),
-        counts: Vec::new(),
-        share_errors: Vec::new(),
-        rest_on_little: Vec::new(),
-    }
-}
-
-fn of_attribute(attribute: &Attribute) -> KeyData {
-    let Attribute { key, values, of_kinds } = attribute;
-    let little = values.iter().enumerate().filter(|(_, value)| value.uncertainty.share.rests_on_little);
-    KeyData {
-        name: key.as_str().to_owned(),
-        about: about(key),
-        is_taxonomy: matches!(key, Key::Taxonomy(_)),
-        is_numeric: key.is_numeric(),
-        values: values.iter().map(|value| value.text.clone()).collect(),
-        of_kinds: of_kinds.clone(),
-        of_places: Vec::new(),
-        of_tasks: Vec::new(),
-        counts: values.iter().map(|value| Short(value.count)).collect(),
-        share_errors: values.iter().map(|value| value.uncertainty.share.half_width.map(Short)).collect(),
-        rest_on_little: little.map(|(index, _)| index).collect(),
-    }
-}
-
-fn about(key: &Key) -> String {
-    match key {
-        Key::Dimension(dimension) => dimension.about().replace('`', ""),
-        Key::Taxonomy(taxonomy) => taxonomy.description.clone(),
     }
 }
 

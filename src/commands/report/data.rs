@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use super::changes::{Changes, Shown};
 use super::code::{FunctionCode, Known, Texts, code};
-use super::composed::{Blocks, Composed, Functions, KeyData};
+use super::composed::{Blocks, Composed, Functions};
 use super::contexts::Contexts;
+use super::key::KeyData;
 use super::names::Names;
 use super::short::Short;
 use super::source::{Source, SourceLines};
@@ -126,8 +127,8 @@ impl<'a> Data<'a> {
 
     /// The names of its keys that another side has not.
     fn keys_without(&self, other: &Data<'_>) -> String {
-        let is_missing = |key: &&KeyData| other.keys.iter().all(|of| of.name() != key.name());
-        self.keys.iter().filter(is_missing).map(KeyData::name).collect::<Vec<_>>().join(", ")
+        let is_missing = |key: &&KeyData| other.keys.iter().all(|of| of.name != key.name);
+        self.keys.iter().filter(is_missing).map(|key| key.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
     /// With what it is called, and what the recording says of itself, if it is one.
