@@ -33,6 +33,15 @@ struct Row {
     noise: Noise,
 }
 
+/// What a row has of the mixes.
+#[derive(Default)]
+struct Counted<'a> {
+    /// Executed instructions of each side.
+    sums: [f64; 2],
+    /// The rows of both that it is: modules may have other names there.
+    of_mixes: BTreeSet<&'a [String]>,
+}
+
 impl Pivot {
     /// Of the mixes of both sides by the keys of a query. Modules are called as both sides call them: a program in two folders is one. Rows with the same value of the first key, of several, are one after the other: those first
     /// that have most of one side.
@@ -47,14 +56,13 @@ impl Pivot {
             true => modules.name(value).to_owned(),
             false => value.clone(),
         };
-        // What is counted on each side, and as which rows of the mixes.
-        let mut counts: BTreeMap<Vec<String>, ([f64; 2], BTreeSet<&[String]>)> = BTreeMap::new();
+        let mut counts: BTreeMap<Vec<String>, Counted<'_>> = BTreeMap::new();
         for (side, mix) in mixes.into_iter().enumerate() {
             for row in mix.cells.chunk_by(|one, other| one.row == other.row) {
                 let values = row[0].row.iter().zip(&is_module).map(named).collect();
-                let (sums, of_mixes) = counts.entry(values).or_default();
-                sums[side] += Sum::of(row).count;
-                of_mixes.insert(&row[0].row);
+                let counted = counts.entry(values).or_default();
+                counted.sums[side] += Sum::of(row).count;
+                counted.of_mixes.insert(&row[0].row);
             }
         }
         let all = mixes.map(|mix| mix.instructions);
@@ -66,11 +74,12 @@ impl Pivot {
         };
         let mut of_groups: BTreeMap<&[String], ([f64; 2], Vec<RowName>)> = BTreeMap::new();
         let mut rows: Vec<Row> = Vec::new();
-        for (values, (counted, of_mixes)) in &counts {
-            let of_mixes: Vec<RowName> = of_mixes.iter().map(|values| RowName::Values(values.to_vec())).collect();
-            rows.push(row(values, *counted, &of_mixes, counts.len()));
+        for (values, counted) in &counts {
+            let of_mixes: Vec<RowName> =
+                counted.of_mixes.iter().map(|values| RowName::Values(values.to_vec())).collect();
+            rows.push(row(values, counted.sums, &of_mixes, counts.len()));
             let (sums, names) = of_groups.entry(&values[..1]).or_default();
-            sums.iter_mut().zip(counted).for_each(|(sum, count)| *sum += count);
+            sums.iter_mut().zip(&counted.sums).for_each(|(sum, count)| *sum += count);
             names.extend(of_mixes);
         }
         let by_change = |one: &Row, other: &Row| other.moved.change().abs().total_cmp(&one.moved.change().abs());
