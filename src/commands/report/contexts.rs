@@ -12,8 +12,6 @@ use crate::output::profile::UNKNOWN_CALLERS;
 
 /// Frames that a page has at most.
 const MOST_FRAMES: usize = 100_000;
-/// Frames with a smaller part of all instructions are left out: they can be seen after much zooming only.
-const SMALLEST: f64 = 1e-5;
 /// Columns of a name.
 const LONGEST_NAME: usize = 256;
 
@@ -68,8 +66,7 @@ impl Contexts {
         sizes.sort_by(|one, other| other.total_cmp(one));
         // A caller is as large as what it called, at least: no frame that is kept loses its callers.
         let too_small = sizes.get(MOST_FRAMES).copied();
-        let smallest = SMALLEST * calls.instructions;
-        let is_kept = |frame: &Frame| frame.executed >= smallest && too_small.is_none_or(|size| frame.executed > size);
+        let is_kept = |frame: &Frame| too_small.is_none_or(|size| frame.executed > size);
         let names = calls.functions.iter().map(|function| {
             let mut name = function.name.clone();
             cut(&mut name, LONGEST_NAME);
