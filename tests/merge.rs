@@ -555,7 +555,8 @@ fn changes_past_a_limit_fail() {
     assert_eq!(diff(more, truth, &["instructions<-0.01%"]).0, Some(3));
     // Another function has the same counts, whatever rounding does to its share.
     let other = largest["rows"].as_array().unwrap().iter().skip(1).map(|row| row["function"].as_str().unwrap());
-    let others: Vec<String> = other.flat_map(|name| ['>', '<'].map(|sign| format!("instructions:{name}{sign}0%"))).collect();
+    let others: Vec<String> =
+        other.flat_map(|name| ['>', '<'].map(|sign| format!("instructions:{name}{sign}0%"))).collect();
     let (status, _, errors) = diff(truth, more, &others.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(status == Some(0) && !errors.contains("-0.00"), "{errors}");
     // From nothing to something is past all limits.

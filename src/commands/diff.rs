@@ -250,7 +250,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let taxonomies = args.kept.taxonomies()?;
     let query = (!args.rows.is_empty()).then(|| query(args, &taxonomies));
     let chosen = args.analysis.rules()?;
-    let asked = Asked { errors: true, mix: query.as_ref() };
+    let asked = Asked { errors: true, mix: query.as_ref(), options: true, ..Asked::default() };
     let before = args.analysis.side_of_file(&chosen, &args.before, &READER, asked)?;
     let after = args.analysis.side_of_file(&chosen, &args.after, &READER, asked)?;
     for (file, side) in [(&args.before, &before), (&args.after, &after)] {

@@ -261,7 +261,8 @@ mod tests {
         assert_eq!(text("instructions>0%", -2.0f64.powi(-52), 0.0), nothing);
         assert!(text("instructions>0%", -0.000004, 0.01).contains("changed by +0.0 % (± 1.0)"));
         assert!(text("instructions>0%", 0.000004, 0.0).contains("changed by +0.0004 % (± 0): past"));
-        let new = "executed instructions of main were none before, and are some now: past the limit instructions:main>1%";
+        let new =
+            "executed instructions of main were none before, and are some now: past the limit instructions:main>1%";
         assert_eq!(text("instructions:main>1%", f64::INFINITY, 0.0), new);
         assert_eq!(
             text("share:main>+2%", 0.031234, 0.0234),
