@@ -105,10 +105,14 @@ pub struct Asked<'a> {
     pub errors: bool,
     /// Its mix.
     pub mix: Option<&'a Query>,
+    /// Its calling contexts.
+    pub contexts: bool,
+    /// Among the notes, which options change nothing.
+    pub options: bool,
 }
 
 /// A side of a comparison: a recording, a merged file, or exact counts.
-pub struct Compared {
+pub struct SideOfFile {
     pub flow: AnalysedFlow,
     /// What is weaker in it than it could be, in sentences.
     pub notes: Vec<String>,
@@ -116,6 +120,8 @@ pub struct Compared {
     pub side: Side,
     /// If it is asked for.
     pub mix: Option<Mix>,
+    /// If they are asked for, and branch records show any: calling contexts, and the modules of their functions.
+    pub contexts: Option<(Calls, ModuleTable)>,
 }
 
 /// What a report is made of: a file, or a command that was recorded.
@@ -294,30 +300,20 @@ impl Input<'_> {
         Ok(analysis)
     }
 
-    /// The calling contexts of a recording, and the modules of their functions, without a word: what there is to say was said when it was read
-    /// before. `None` of what is no recording, and where no branch record shows any.
-    pub fn contexts_again(&self) -> anyhow::Result<Option<(Calls, ModuleTable)>> {
-        if self.recording.get().is_none() && !self.file.is_some_and(is_recording) {
-            return Ok(None);
-        }
-        let (recording, group_by) = (self.recording()?, GroupBy::default());
-        let detail = (Detail::Calls, &PathQuery::default());
-        let analysis =
-            self.args.analysis.analyze_quietly(&self.chosen, recording, group_by, detail, Subset::Whole, &|_| ())?;
-        let calls = analysis.calls.filter(|calls| calls.walks > 0);
-        Ok(calls.map(|calls| (calls, analysis.modules)))
-    }
-
     /// Analyses a part of the recording.
     pub fn analyze_part(&self, group_by: GroupBy, subset: Subset) -> anyhow::Result<Analysis> {
         self.args.analysis.analyze(&self.chosen, self.recording()?, group_by, Detail::Blocks, subset)
     }
 
-    /// The flow of a file, or of a command that was recorded, and what is weaker in it than it could be, in sentences.
-    pub fn flow(&self) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
+    /// The flow of a file, of standard input, or of a command that was recorded, with its calling contexts if they are asked for.
+    pub fn flow(&self, contexts: bool) -> anyhow::Result<SideOfFile> {
+        let (args, asked) = (&self.args.analysis, Asked { contexts, options: true, ..Asked::default() });
         match self.file {
-            Some(file) => self.args.analysis.flow_of_file(&self.chosen, file, self.reader),
-            None => self.args.analysis.flow(&self.chosen, self.recording()?),
+            Some(file) => args.side_of_file(&self.chosen, file, self.reader, asked),
+            None => match self.document()? {
+                Some(document) => args.side_of_file(&self.chosen, document, self.reader, asked),
+                None => args.side(&self.chosen, self.recording()?, asked),
+            },
         }
     }
 
@@ -479,7 +475,8 @@ impl AnalysisArgs {
         file: &Path,
         reader: &Reader,
     ) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
-        let Compared { flow, notes, .. } = self.side_of_file(chosen, file, reader, Asked::default())?;
+        let SideOfFile { flow, notes, .. } =
+            self.side_of_file(chosen, file, reader, Asked { options: true, ..Asked::default() })?;
         Ok((flow, notes))
     }
 
@@ -490,7 +487,7 @@ impl AnalysisArgs {
         file: &Path,
         reader: &Reader,
         asked: Asked<'_>,
-    ) -> anyhow::Result<Compared> {
+    ) -> anyhow::Result<SideOfFile> {
         if is_standard_input(file) {
             // What it is can be told by its beginning only.
             let mut kept = tempfile::NamedTempFile::new().context("a file for what standard input has")?;
@@ -510,7 +507,10 @@ impl AnalysisArgs {
             let recording = open_recording(file, reader)?;
             return self.side(chosen, &recording, asked).with_context(name);
         }
-        let (mut flow, notes, side) = self.document(file, &begin, reader)?;
+        let (mut flow, mut notes, side) = self.document(file, &begin, reader)?;
+        if asked.options {
+            notes.extend(self.not_for_counts());
+        }
         let mix = match asked.mix {
             None => None,
             Some(query) => {
@@ -520,7 +520,7 @@ impl AnalysisArgs {
                 Some(mix)
             }
         };
-        Ok(Compared { flow, notes, side, mix })
+        Ok(SideOfFile { flow, notes, side, mix, contexts: None })
     }
 
     /// The flow of a file of `hbbp merge`, or of exact counts, which begins so.
@@ -559,27 +559,24 @@ impl AnalysisArgs {
         reader: &Reader,
         group_by: GroupBy,
     ) -> anyhow::Result<Analysis> {
-        let Compared { flow, mut notes, side, .. } = self.side_of_file(chosen, file, reader, Asked::default())?;
+        let SideOfFile { flow, mut notes, side, .. } = self.side_of_file(chosen, file, reader, Asked::default())?;
         notes.extend(left_out(flow.flow()));
         Ok(Analysis::of_flow(flow, origin(&side), &self.search(), group_by, notes))
     }
 
-    /// The flow of a recording, and what is weaker in it than it could be, in sentences. Its blocks are counted by a choice of source where one
-    /// was asked for.
-    pub fn flow(&self, chosen: &Chosen, recording: &Recording) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
-        let Compared { flow, notes, .. } = self.side(chosen, recording, Asked::default())?;
-        Ok((flow, notes))
-    }
-
-    fn side(&self, chosen: &Chosen, recording: &Recording, asked: Asked<'_>) -> anyhow::Result<Compared> {
+    /// A recording. The blocks of its flow are counted by a choice of source where one was asked for.
+    fn side(&self, chosen: &Chosen, recording: &Recording, asked: Asked<'_>) -> anyhow::Result<SideOfFile> {
         let by = asked.mix.map(group_by).unwrap_or_default();
-        let analysis = self.analyze(chosen, recording, by, Detail::Branches, Subset::Whole)?;
+        let detail = if asked.contexts { Detail::Calls } else { Detail::Branches };
+        let mut analysis = self.analyze(chosen, recording, by, detail, Subset::Whole)?;
         require_samples(&analysis)?;
         let notes = Head::of(&analysis).degraded;
         let side = if asked.errors { Side::Sampled(Rows::of(&analysis).into()) } else { Side::Unknown };
         let mix = asked.mix.map(|query| mix(&analysis, query)).transpose()?;
+        let calls = analysis.calls.take().filter(|calls| asked.contexts && calls.walks > 0);
+        let contexts = calls.map(|calls| (calls, analysis.modules.clone()));
         let flow = if self.chooses() { analysis.into_flow_by_choice() } else { analysis.flow.unwrap_or_default() };
-        Ok(Compared { flow, notes, side, mix })
+        Ok(SideOfFile { flow, notes, side, mix, contexts })
     }
 }
 

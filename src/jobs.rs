@@ -34,7 +34,7 @@ pub fn with_jobs(command: Command) -> Command {
 
 fn list(command: &Command) -> String {
     let (header, literal) = (command.get_styles().get_header(), command.get_styles().get_literal());
-    let width = terminal_width().unwrap_or(MOST_COLUMNS).min(MOST_COLUMNS);
+    let width = terminal_width().or_else(columns).unwrap_or(MOST_COLUMNS).min(MOST_COLUMNS);
     let indent = " ".repeat(NAMES);
     let options = Options::new(width.saturating_sub(NAMES).max(20)).word_splitter(WordSplitter::NoHyphenation);
     let mut text = String::new();
@@ -50,6 +50,11 @@ fn list(command: &Command) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The width that is asked for where there is no terminal, as for the rest of the help.
+fn columns() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok()
 }
 
 #[cfg(test)]

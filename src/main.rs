@@ -41,7 +41,8 @@ Examples:
   hbbp export --format bolt run.data -o server.fdata
   hbbp doctor                             what this machine offers, and what would give more
 
-Exit status: 0 done, 1 failed, 2 wrong usage. With a command to record, its exit status is passed on.";
+Exit status: 0 done, 1 failed, 2 wrong usage. With a command to record, its exit status is passed on.
+`hbbp diff --fail-if` exits with 3 where a change is past a limit.";
 
 /// The commands, each with what the list of them says. Their arguments and help are made only for the one that is given.
 #[derive(Subcommand)]

@@ -532,6 +532,7 @@ fn changes_past_a_limit_fail() {
     let (hot, share) =
         (largest["rows"][0]["function"].as_str().unwrap(), largest["rows"][0]["share"].as_f64().unwrap());
     let more = changed(&truth, hot, 1.04, folder.path());
+    let truth_path = truth.clone();
     let (truth, more) = (truth.to_str().unwrap(), more.to_str().unwrap());
     let diff = |before: &str, after: &str, limits: &[&str]| {
         let options = limits.iter().flat_map(|limit| ["--fail-if", limit]);
@@ -552,6 +553,16 @@ fn changes_past_a_limit_fail() {
     assert!(errors.contains("1 of 2 limits of --fail-if broken"), "{errors}");
     assert_eq!(diff(more, truth, &["instructions>+0%", &of_function]).0, Some(0));
     assert_eq!(diff(more, truth, &["instructions<-0.01%"]).0, Some(3));
+    // Another function has the same counts, whatever rounding does to its share.
+    let other = largest["rows"].as_array().unwrap().iter().skip(1).map(|row| row["function"].as_str().unwrap());
+    let others: Vec<String> =
+        other.flat_map(|name| ['>', '<'].map(|sign| format!("instructions:{name}{sign}0%"))).collect();
+    let (status, _, errors) = diff(truth, more, &others.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(status == Some(0) && !errors.contains("-0.00"), "{errors}");
+    // From nothing to something is past all limits.
+    let none = changed(&truth_path, hot, 0.0, folder.path());
+    let (status, _, errors) = diff(none.to_str().unwrap(), truth, &[&format!("instructions:{hot}>+900%")]);
+    assert!(status == Some(3) && errors.contains("were none before"), "{errors}");
     // A recording has chance: of the same program no limit is broken, and what it cannot tell is said.
     let share_of = format!("share:{hot}>+0.5%");
     let (status, document, errors) = diff(truth, &file, &[&share_of]);
@@ -562,8 +573,9 @@ fn changes_past_a_limit_fail() {
     let (status, _, errors) = diff(&file, &file, &[&of_function]);
     assert!(status == Some(1) && errors.contains(&format!("'share:{hot}' asks for its share")), "{errors}");
     // What is not there, and what is no limit.
-    let (status, _, errors) = diff(truth, truth, &[&format!("share:{hot}x>+1%")]);
+    let (status, report, errors) = diff(truth, truth, &[&format!("share:{hot}x>+1%")]);
     assert!(status == Some(1) && errors.contains("did you mean") && errors.contains(hot), "{errors}");
+    assert!(report["overlap"].is_object(), "the report is printed before what is wrong with a limit: {report}");
     let (status, _, errors) = diff(truth, truth, &["time>+2%"]);
     assert!(status == Some(2) && errors.contains("expected instructions>+2%"), "{errors}");
 }

@@ -507,14 +507,32 @@ fn bars_stand_beside_shares_on_terminals() {
 fn the_bytes_of_code_are_those_of_the_file() {
     let fixture = Fixture::bursts("objects");
     let mix = mix(&["--rows", "code-bytes,length,mnemonic"], &fixture);
+    let file = std::fs::read(&fixture.binary).unwrap();
+    let is_there = |code: &[u8]| file.windows(code.len()).any(|bytes| bytes == code);
     for row in rows(&mix).iter().filter(|row| text(row, "code-bytes") != "[unreadable]") {
         let bytes: Vec<&str> = text(row, "code-bytes").split(' ').collect();
         assert_eq!(bytes.len().to_string(), text(row, "length"), "{row}");
-        assert!(bytes.iter().all(|byte| byte.len() == 2 && u8::from_str_radix(byte, 16).is_ok()), "{row}");
+        assert!(bytes.iter().all(|byte| byte.len() == 2), "{row}");
+        let code: Vec<u8> = bytes.iter().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+        assert!(is_there(&code), "{row}");
         if text(row, "mnemonic") == "ret" {
             assert!(["c3", "f3"].contains(&bytes[0]), "{row}");
         }
     }
+}
+
+/// A key and a number of one name are both there.
+#[test]
+fn numbers_do_not_hide_keys() {
+    let fixture = Fixture::bursts("objects");
+    let mix = mix(&["--rows", "flops", "--values", "flops"], &fixture);
+    for row in rows(&mix) {
+        let is_read = row["flops"] != "[unreadable]";
+        assert!(row["flops"].is_string() && row["executed_flops"].is_number() == is_read, "{row}");
+    }
+    let csv = support::stdout_of(&["mix", "--rows", "flops", "--values", "flops", "--format", "csv"], &fixture);
+    let titles: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    assert_eq!(titles.iter().filter(|title| **title == "flops").count(), 1, "{titles:?}");
 }
 
 /// What changes nothing is said, and what is sorted by but not known.
@@ -539,4 +557,7 @@ fn options_without_effect_are_said() {
         assert!(said.contains(&format!("{option} changes nothing here")), "{said}");
     }
     assert!(output.status.success(), "{said}");
+    let output = support::run(&[&["diff", truth, truth, "--core", "zen-3"][..], &binary].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("--core changes nothing here"), "{said}");
 }

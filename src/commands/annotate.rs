@@ -178,7 +178,11 @@ fn why_nothing(analysis: &Analysis, unmatched: &[String]) -> String {
     if !analysis.has_readable_code() {
         return WITHOUT_CODE.into();
     }
-    let why = if unmatched.is_empty() { "no sample fell into any function".into() } else { unmatched.join("; ") };
+    let why = if unmatched.is_empty() {
+        "no sample fell into a function whose code was read".into()
+    } else {
+        unmatched.join("; ")
+    };
     format!("there is nothing to show: {why}")
 }
 

@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use analyzer::BinarySearch;
+use analyzer::calls::Calls;
 use analyzer::flow::{AnalysedFlow, Flow};
-use analyzer::recording::{Sources, Vendor, metadata_of, notes, read_tasks};
+use analyzer::recording::{ModuleTable, Sources, Vendor, metadata_of, notes, read_tasks};
 use analyzer::sample_profile::{Names, SampleProfile};
 use anyhow::bail;
 use clap::ValueEnum;
 use perfdata::Recording;
 
 use crate::commands::truth::read_truth;
-use crate::input::{Input, InputArgs, Reader, Reads, is_recording};
+use crate::input::{Input, InputArgs, Reader, Reads, SideOfFile, is_recording};
 use crate::output;
 use crate::output::profile::{self, GcovVersion, InclusiveCosts, NotWritten, Profiled};
 use crate::output::write_to;
@@ -263,10 +264,10 @@ fn of_source(
 
 /// With what calls cost, as far as branch records show it.
 fn callgrind(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
-    of_all_code(args, input, |flow, search, threads, out| {
-        let contexts = if args.truth.is_none() { input.contexts_again()? } else { None };
-        let contexts = contexts.as_ref().map(|(calls, modules)| InclusiveCosts::of(calls, modules));
-        Ok(profile::callgrind(flow, contexts.as_ref(), (search, threads), out)?)
+    let (flow, notes, contexts) = flow_with(args, input, true)?;
+    let costs = contexts.as_ref().map(|(calls, modules)| InclusiveCosts::of(calls, modules));
+    write_all_code(args, (flow, notes), |flow, search, threads, out| {
+        Ok(profile::callgrind(flow, costs.as_ref(), (search, threads), out)?)
     })
 }
 
@@ -275,7 +276,14 @@ fn of_all_code(
     input: &Input<'_>,
     write: impl Fn(&AnalysedFlow, &BinarySearch, usize, &mut dyn Write) -> anyhow::Result<Vec<String>>,
 ) -> anyhow::Result<()> {
-    let (flow, notes) = flow(args, input)?;
+    write_all_code(args, flow(args, input)?, write)
+}
+
+fn write_all_code(
+    args: &Args,
+    (flow, notes): (AnalysedFlow, Vec<String>),
+    write: impl Fn(&AnalysedFlow, &BinarySearch, usize, &mut dyn Write) -> anyhow::Result<Vec<String>>,
+) -> anyhow::Result<()> {
     let all = flow.flow();
     if all.range_total() + all.sample_total() <= 0.0 {
         bail!("nothing was seen running");
@@ -290,15 +298,27 @@ fn of_all_code(
 }
 
 fn flow(args: &Args, input: &Input<'_>) -> anyhow::Result<(AnalysedFlow, Vec<String>)> {
+    let (flow, notes, _) = flow_with(args, input, false)?;
+    Ok((flow, notes))
+}
+
+/// The flow, what is weaker in it than it could be, and calling contexts if they are asked for and known.
+fn flow_with(args: &Args, input: &Input<'_>, contexts: bool) -> anyhow::Result<Exported> {
     let search = args.input.analysis.search();
     match &args.truth {
         Some(file) => {
             let (flow, notes) = Flow::of_truth(&read_truth(file, search.clone())?, &search);
-            Ok((flow.into(), notes))
+            Ok((flow.into(), notes, None))
         }
-        None => input.flow(),
+        None => {
+            let SideOfFile { flow, notes, contexts, .. } = input.flow(contexts)?;
+            Ok((flow, notes, contexts))
+        }
     }
 }
+
+/// A flow, notes on it, and its calling contexts with the modules of their functions.
+type Exported = (AnalysedFlow, Vec<String>, Option<(Calls, ModuleTable)>);
 
 /// What says nothing of samples is refused before a command runs for nothing.
 fn check_samples(args: &Args) -> anyhow::Result<()> {

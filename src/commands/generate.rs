@@ -58,6 +58,9 @@ pub fn run(args: &Args, command: Command) -> anyhow::Result<ExitCode> {
             clap_complete::generate(*shell, &mut command, "hbbp", &mut script);
             write_to(output.as_deref(), |out| Ok(out.write_all(&script)?))?;
         }
+        What::Manual { output } if output.as_os_str() == "-" => {
+            anyhow::bail!("manual pages are many files, which standard output cannot hold: name a folder with -o")
+        }
         What::Manual { output } => {
             fs::create_dir_all(output).with_context(|| format!("cannot make the folder {}", output.display()))?;
             command.build();

@@ -27,7 +27,7 @@ use crate::input::{Input, Reader, Reads, WITHOUT_LINES, without_samples};
 use crate::output;
 use crate::output::{Colours, Format, Head, Layout, Precision, write_to};
 use nested::{Line, Node, for_each_line, nested};
-use numbers::Number;
+use numbers::{Number, unread};
 use order::{Order, title_of};
 pub use query::group_by;
 use query::{PivotArgs, query, query_options, shaped};
@@ -135,7 +135,7 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         result.notes.iter().chain(&unmatched).for_each(output::say);
         without_source(&query.rows, &result).iter().for_each(output::say);
         lacks_branches(query, args.asks(Number::is_of_mispredictions), &analysis).iter().for_each(output::say);
-        result.all.operations.iter().flat_map(|all| bounds(&all.sum)).for_each(output::say);
+        result.all.operations.iter().flat_map(|all| bounds(result.all.count, &all.sum)).for_each(output::say);
     }
     let head = args.report.head(&analysis, precision(&analysis, &result));
     let of_code = [Dimension::Function, Dimension::Loop, Dimension::LoopDepth];
@@ -207,8 +207,8 @@ fn lacks_branches(query: &Query, asks_mispredictions: bool, analysis: &Analysis)
     )
 }
 
-/// What is said of operations and bytes that masks and registers decide.
-fn bounds(all: &Operations) -> Vec<String> {
+/// What is said of operations and bytes of so many instructions: that masks and registers decide them, or that code was not read.
+pub(super) fn bounds(instructions: f64, all: &Operations) -> Vec<String> {
     let mut said = Vec::new();
     if all.masked_flops > 0.0 {
         let part = output::share(all.masked_flops, all.flops);
@@ -226,6 +226,13 @@ fn bounds(all: &Operations) -> Vec<String> {
         let number = output::count(all.unknown_bytes);
         said.push(format!(
             "{number} executed instructions move as many bytes as registers say (`rep movsb`, `xsave`): these are not counted"
+        ));
+    }
+    let unread = unread(instructions, all);
+    if unread > 0.0 {
+        let part = output::share(unread, instructions);
+        said.push(format!(
+            "the code of {part} of the instructions was not read: their floating-point operations and bytes are not counted"
         ));
     }
     said

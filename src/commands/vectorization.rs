@@ -14,7 +14,7 @@ use analyzer::uncertainty::Interval;
 use analyzer::vectorization::{Domain, Query, Vectorization, vectorization};
 
 use crate::commands::filtering::FilterArgs;
-use crate::commands::mix::{group_by, keys, unmatched};
+use crate::commands::mix::{bounds, group_by, keys, unmatched};
 use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, Reader, Reads, without_samples};
 use crate::output;
@@ -81,6 +81,9 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
             anyhow::bail!("there is nothing to show: {why}");
         }
         unmatched.iter().for_each(output::say);
+        if result.all.flops() > 0.0 {
+            bounds(result.all.instructions, &result.all.operations.sum).iter().for_each(output::say);
+        }
     }
     let head = args.report.head(&analysis, Precision::of(&analysis, shares(&result).into_iter()));
     if nothing.is_none() && !analysis.has_readable_code() {

@@ -22,7 +22,7 @@ const MOST_FRAMES: usize = 32;
 /// What is less of all instructions is not divided: so no more than a million contexts are added.
 const LEAST: f64 = 1e-6;
 
-/// By function, the part of its instructions that each chain of inlined functions executed, outermost first.
+/// By function, the part of its instructions that each chain of inlined functions executed, outermost first; the largest parts come first.
 type Parts = HashMap<usize, Vec<(Vec<usize>, f64)>>;
 
 impl Calls {
@@ -43,10 +43,12 @@ impl Calls {
             let mut rest = *instructions;
             for (chain, part) in frames.last().and_then(|ran| parts.get(ran)).into_iter().flatten() {
                 let of_chain = part * instructions;
-                if of_chain > LEAST * self.instructions {
-                    *found.entry([frames, chain].concat()).or_default() += of_chain;
-                    rest -= of_chain;
+                // The largest come first.
+                if of_chain <= LEAST * self.instructions {
+                    break;
                 }
+                *found.entry([frames, chain].concat()).or_default() += of_chain;
+                rest -= of_chain;
             }
             // Nothing but what rounding leaves is no context.
             if rest > 1e-9 * instructions {
@@ -124,6 +126,7 @@ impl Inlined {
             let whole = wholes.get(function).copied().unwrap_or_default();
             parts.entry(*function).or_default().push((chain.clone(), executed / whole));
         }
+        parts.values_mut().for_each(|chains| chains.sort_by(|(_, one), (_, other)| other.total_cmp(one)));
         parts
     }
 }

@@ -27,6 +27,8 @@ pub struct Operations {
     pub masked_bytes: f64,
     /// Executed instructions whose bytes registers decide, such as `rep movsb`: their bytes are not counted.
     pub unknown_bytes: f64,
+    /// The executed instructions that all of this is of: those whose code was read.
+    pub instructions: f64,
 }
 
 impl Operations {
@@ -48,6 +50,7 @@ impl Operations {
         self.masked_flops += times * other.masked_flops;
         self.masked_bytes += times * other.masked_bytes;
         self.unknown_bytes += times * other.unknown_bytes;
+        self.instructions += times * other.instructions;
     }
 }
 
@@ -122,6 +125,7 @@ impl OperationsOf {
                 bytes_read: read.unwrap_or(0.0),
                 bytes_written: written.unwrap_or(0.0),
                 unknown_bytes: if read.is_none() || written.is_none() { 1.0 } else { 0.0 },
+                instructions: 1.0,
                 ..Operations::default()
             };
             if is_masked {
@@ -167,5 +171,6 @@ mod tests {
         sum.add(&one(&[0xf2, 0x0f, 0x58, 0x07]), 3.0);
         sum.add(&one(&[0x0f, 0x29, 0x07]), 1.0);
         assert_eq!(sum.intensity(), Some(3.0 / 40.0));
+        assert_eq!(sum.instructions, 4.0);
     }
 }

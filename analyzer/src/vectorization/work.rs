@@ -87,9 +87,9 @@ impl Work {
     }
 
     /// Arithmetic intensity, in floating-point operations for each byte of memory that is read or written, and how uncertain it is; `None`
-    /// without such operations, and without any bytes.
+    /// without any bytes.
     pub fn intensity(&self, design: &Design) -> Option<(f64, Interval)> {
-        let intensity = self.operations.sum.intensity().filter(|_| self.operations.sum.flops > 0.0)?;
+        let intensity = self.operations.sum.intensity()?;
         Some((intensity, self.operations.intensity_interval(design)))
     }
 

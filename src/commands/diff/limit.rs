@@ -34,12 +34,15 @@ enum Quantity {
     Share(String),
 }
 
+/// Changes that differ by less are the same: what rounding leaves of sums.
+const ROUNDING: f64 = 1e-9;
+
 /// What is known of a limit.
 pub struct Kept {
     limit: Limit,
-    /// The change, as a fraction.
+    /// The change, as a fraction; infinite where there was nothing before.
     change: f64,
-    /// Half the width of its interval (95 %); 0 where it is exact.
+    /// Half the width of its interval (95 %); 0 where it is exact, infinite where it may be all chance.
     error: f64,
 }
 
@@ -55,7 +58,8 @@ impl FromStr for Limit {
         let at = text.rfind(['<', '>']).ok_or(FORM)?;
         let (what, change) = (text[..at].trim(), text[at + 1..].trim());
         let (what, function) = match what.split_once(':') {
-            Some((what, function)) => (what, Some(function.trim()).filter(|function| !function.is_empty())),
+            Some((_, function)) if function.trim().is_empty() => return Err(FORM.to_owned()),
+            Some((what, function)) => (what, Some(function.trim())),
             None => (what, None),
         };
         let of = match (what, function) {
@@ -95,7 +99,9 @@ impl Limit {
                 let (moved, error) = self.function(name, report)?;
                 let [before, after] = moved.shares;
                 if before <= 0.0 {
-                    bail!("--fail-if '{self}': {name} did not run before, so there is nothing to compare it with");
+                    // From nothing to something is more than any limit, if it is not chance.
+                    let error = if after > error { 0.0 } else { f64::INFINITY };
+                    return Ok(Kept { limit: self.clone(), change: f64::INFINITY, error });
                 }
                 let ratio = after / before * (1.0 + all);
                 let of_share = error / before * (1.0 + all);
@@ -135,9 +141,9 @@ impl Kept {
     /// Whether the change is past the limit; `None` if it may be, and may not: the limit is within its interval.
     pub fn is_broken(&self) -> Option<bool> {
         let past = if self.limit.more { self.change - self.limit.change } else { self.limit.change - self.change };
-        if past > self.error {
+        if past > self.error + ROUNDING {
             Some(true)
-        } else if past <= -self.error {
+        } else if past <= ROUNDING - self.error {
             Some(false)
         } else {
             None
@@ -147,8 +153,14 @@ impl Kept {
     /// What is known, in a sentence.
     pub fn text(&self) -> String {
         let Kept { limit, change, error } = self;
+        let change = 100.0 * if change.abs() < ROUNDING { 0.0 } else { *change };
         let digits = if *error > 0.0 { with_digits(100.0 * error, 2) } else { "0".to_owned() };
-        let places = digits.split_once('.').map_or(if *error > 0.0 { 0 } else { 2 }, |(_, places)| places.len());
+        // What is exact is not rounded to nothing.
+        let exact = || (2..=7).find(|places| change.abs() >= 0.5 * 0.1f64.powi(*places)).unwrap_or(2) as usize;
+        let rounded = || digits.split_once('.').map_or(0, |(_, places)| places.len());
+        let places = if *error > 0.0 { rounded() } else { exact() };
+        // Nor is a little less than nothing written as `-0.00`.
+        let change = if change.abs() < 0.5 * 0.1f64.powi(places as i32) { 0.0 } else { change };
         let unit = if let Quantity::Share(_) = limit.of { "points" } else { "%" };
         let what = match &limit.of {
             Quantity::Instructions(None) => "executed instructions".to_owned(),
@@ -160,10 +172,13 @@ impl Kept {
             Some(false) => "within the limit",
             None => "past the limit or not: that is within the uncertainty, and does not fail",
         };
-        format!("{what} changed by {:+.places$} {unit} (± {digits}): {verdict} {limit}", 100.0 * change)
+        if change.is_infinite() {
+            return format!("{what} were none before, and are some now: {verdict} {limit}");
+        }
+        format!("{what} changed by {change:+.places$} {unit} (± {digits}): {verdict} {limit}")
     }
 
-    /// The same for programs.
+    /// The same for programs; numbers that are infinite are `null`.
     pub fn json(&self) -> Value {
         json!({
             "limit": self.limit.text,
@@ -207,6 +222,7 @@ mod tests {
             "share>2%",
             "instructions>x%",
             "share:>1%",
+            "instructions:>2%",
             "instructions>inf%",
         ] {
             assert_eq!(wrong.parse::<Limit>(), Err(FORM.to_owned()), "{wrong}");
@@ -223,6 +239,15 @@ mod tests {
         assert_eq!(broken("instructions>+2%", -0.05, 0.02), Some(false));
         assert_eq!(broken("instructions<-2%", -0.03, 0.0), Some(true));
         assert_eq!(broken("instructions<-2%", 0.03, 0.0), Some(false));
+        // What rounding leaves is no change.
+        assert_eq!(broken("instructions>0%", 2.0f64.powi(-52), 0.0), Some(false));
+        assert_eq!(broken("instructions<0%", -2.0f64.powi(-52), 0.0), Some(false));
+        assert_eq!(broken("instructions>2%", 102.0 / 100.0 - 1.0, 0.0), Some(false));
+        assert_eq!(broken("instructions>0%", 1e-6, 0.0), Some(true));
+        // From nothing to something, and what may be chance.
+        assert_eq!(broken("instructions:main>900%", f64::INFINITY, 0.0), Some(true));
+        assert_eq!(broken("instructions:main<-1%", f64::INFINITY, 0.0), Some(false));
+        assert_eq!(broken("instructions:main>1%", f64::INFINITY, f64::INFINITY), None);
     }
 
     #[test]
@@ -232,6 +257,13 @@ mod tests {
             text("instructions>+2%", 0.031234, 0.0),
             "executed instructions changed by +3.12 % (± 0): past the limit instructions>+2%"
         );
+        let nothing = "executed instructions changed by +0.00 % (± 0): within the limit instructions>0%";
+        assert_eq!(text("instructions>0%", -2.0f64.powi(-52), 0.0), nothing);
+        assert!(text("instructions>0%", -0.000004, 0.01).contains("changed by +0.0 % (± 1.0)"));
+        assert!(text("instructions>0%", 0.000004, 0.0).contains("changed by +0.0004 % (± 0): past"));
+        let new =
+            "executed instructions of main were none before, and are some now: past the limit instructions:main>1%";
+        assert_eq!(text("instructions:main>1%", f64::INFINITY, 0.0), new);
         assert_eq!(
             text("share:main>+2%", 0.031234, 0.0234),
             "the share of main changed by +3.1 points (± 2.3): past the limit or not: that is within the uncertainty, and does not \

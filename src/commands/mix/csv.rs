@@ -14,8 +14,8 @@ use super::numbers::part;
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
     let keys = report.query.rows.iter().chain(&report.query.columns).map(Key::as_str);
-    let mut titles: Vec<&str> =
-        keys.chain(["count", "share", "count_error", "share_error", "rests_on_little"]).collect();
+    let numbers = ["count", "share", "count_error", "share_error", "rests_on_little"];
+    let mut titles: Vec<String> = keys.chain(numbers).map(str::to_owned).collect();
     let nothing = Sum::default();
     let more = Numbered { sum: &nothing, whole: &nothing, values: Some(&[]), row: Some(&nothing) };
     titles.extend(report.more_numbers(&more).into_iter().map(|(name, _)| name));

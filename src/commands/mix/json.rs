@@ -68,6 +68,6 @@ fn numbers(report: &Report<'_>, of: &Numbered<'_>) -> Map<String, Value> {
         ("share_error".to_owned(), json!(uncertainty.share.half_width)),
         ("rests_on_little".to_owned(), json!(uncertainty.share.rests_on_little)),
     ]);
-    numbers.extend(report.more_numbers(of).into_iter().map(|(name, number)| (name.to_owned(), json!(number))));
+    numbers.extend(report.more_numbers(of).into_iter().map(|(name, number)| (name, json!(number))));
     numbers
 }

@@ -18,8 +18,15 @@ pub struct Numbered<'r> {
 }
 
 impl Report<'_> {
-    /// Names and values, always the same names in the same order for the same kind of thing; `None` where a number is not known.
-    pub fn more_numbers(&self, of: &Numbered<'_>) -> Vec<(&'static str, Option<f64>)> {
+    /// Names and values, always the same names in the same order for the same kind of thing; `None` where a number is not known. A number that is
+    /// called as a key of the rows is (`flops` may be both) has `executed_` before its name.
+    pub fn more_numbers(&self, of: &Numbered<'_>) -> Vec<(String, Option<f64>)> {
+        let is_key = |name: &str| self.query.rows.iter().chain(&self.query.columns).any(|key| key.as_str() == name);
+        let name_of = |name: &str| if is_key(name) { format!("executed_{name}") } else { name.to_owned() };
+        self.by_name(of).into_iter().map(|(name, number)| (name_of(name), number)).collect()
+    }
+
+    fn by_name(&self, of: &Numbered<'_>) -> Vec<(&'static str, Option<f64>)> {
         let (mix, sum) = (self.mix, of.sum);
         let mut numbers = Vec::new();
         if self.per > 0 && of.values.is_some() {

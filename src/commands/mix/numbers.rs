@@ -30,7 +30,7 @@ pub enum Number {
     PerTaken,
     /// Samples and streams that were seen; those of a block are shared out among its instructions
     Samples,
-    /// Floating-point operations: one for each element, two for multiply and add in one (≤: a mask left some of them out)
+    /// Floating-point operations: one for each element, two for multiply and add in one (≤: a mask left some of them out; ≥: some code was not read)
     Flops,
     /// Bytes read and written, those of the stack, too (≤: a mask left some out; ≥: some are not known, as those of `rep movsb`)
     Bytes,
@@ -126,19 +126,21 @@ pub fn per_call(number: Number, mix: &Mix, query: &Query, row: &[String], sum: &
     of_row.filter(|_| calls > 0.0).map(|of_row| of_row / calls)
 }
 
-/// What is said before a number of operations that is not exact in what it counts: at most so much, at least so much, either. What is less than
-/// a hundredth of it does not matter.
-pub fn bound(number: Number, operations: &Operations) -> &'static str {
+/// What is said before a number of the operations of so many instructions, if it is not exact in what it counts: at most so much, at least so
+/// much, either. What masks leave out of less than a hundredth does not matter. What is not known may be any number of bytes, and always does.
+pub fn bound(number: Number, instructions: f64, operations: &Operations) -> &'static str {
     const MATTERS: f64 = 0.01;
     let matters = |part: f64, of: f64| of > 0.0 && part > MATTERS * of;
     let fewer_flops = matters(operations.masked_flops, operations.flops);
     let fewer_bytes = matters(operations.masked_bytes, operations.bytes());
-    let more_bytes = matters(operations.unknown_bytes, operations.bytes());
+    let more_flops = unread(instructions, operations) > 0.0;
+    let more_bytes = more_flops || operations.unknown_bytes > 0.0;
     let (at_most, at_least) = match number {
-        Number::Flops | Number::FlopsPerCall => (fewer_flops, false),
+        Number::Flops | Number::FlopsPerCall => (fewer_flops, more_flops),
         Number::Bytes | Number::BytesPerCall => (fewer_bytes, more_bytes),
         Number::Intensity => {
-            (fewer_flops || more_bytes && operations.flops > 0.0, fewer_bytes && operations.flops > 0.0)
+            let has_flops = operations.flops > 0.0;
+            (fewer_flops || more_bytes && has_flops, more_flops || fewer_bytes && has_flops)
         }
         _ => (false, false),
     };
@@ -148,6 +150,14 @@ pub fn bound(number: Number, operations: &Operations) -> &'static str {
         (false, true) => "≥ ",
         (true, true) => "~ ",
     }
+}
+
+/// How many of these executed instructions are of code that was not read, so that nothing is known of their operations.
+pub fn unread(instructions: f64, operations: &Operations) -> f64 {
+    // Sums in another order differ by rounding.
+    const ROUNDING: f64 = 1e-9;
+    let unread = instructions - operations.instructions;
+    if unread > ROUNDING * instructions { unread } else { 0.0 }
 }
 
 /// The part that a count is of another one, 0 to 1; 0 of nothing.
@@ -186,6 +196,7 @@ mod tests {
 
     #[test]
     fn masks_and_unknown_bytes_bound_numbers() {
+        let numbers = [Number::Flops, Number::Bytes, Number::Intensity];
         let of = |masked_flops: f64, masked_bytes: f64, unknown_bytes: f64| {
             let of = Operations {
                 flops: 10.0,
@@ -193,16 +204,24 @@ mod tests {
                 masked_flops,
                 masked_bytes,
                 unknown_bytes,
+                instructions: 100.0,
                 ..Operations::default()
             };
-            [Number::Flops, Number::Bytes, Number::Intensity].map(|number| bound(number, &of))
+            numbers.map(|number| bound(number, 100.0, &of))
         };
         assert_eq!(of(0.0, 0.0, 0.0), ["", "", ""]);
         assert_eq!(of(1.0, 0.0, 0.0), ["≤ ", "", "≤ "]);
         assert_eq!(of(0.0, 1.0, 0.0), ["", "≤ ", "≥ "]);
         assert_eq!(of(0.0, 0.0, 1.0), ["", "≥ ", "≤ "]);
         assert_eq!(of(1.0, 1.0, 0.0), ["≤ ", "≤ ", "~ "]);
-        assert_eq!(of(0.05, 0.05, 0.05), ["", "", ""]);
+        assert_eq!(of(0.05, 0.05, 0.0), ["", "", ""]);
+        // A few such instructions may move more than all others.
+        assert_eq!(of(0.0, 0.0, 0.001), ["", "≥ ", "≤ "]);
+        let only = Operations { unknown_bytes: 1.0, instructions: 1.0, ..Operations::default() };
+        assert_eq!(numbers.map(|number| bound(number, 1.0, &only)), ["", "≥ ", ""]);
+        // A part of the code was not read.
+        let read = Operations { flops: 10.0, bytes_read: 10.0, instructions: 99.0, ..Operations::default() };
+        assert_eq!(numbers.map(|number| bound(number, 100.0, &read)), ["≥ ", "≥ ", "~ "]);
     }
 
     #[test]

@@ -64,7 +64,12 @@ pub fn shaped(args: &Args, query: Query, taxonomies: &Taxonomies) -> Query {
         wrong("--per", "--rows names nothing else, so there is nothing in the groups");
     }
     if query.calls && !query.rows.contains(&Key::from(Dimension::Function)) {
-        wrong("per-call", "it needs `function` among the keys of --rows or --per");
+        let numbers = [
+            ("flops-per-call", asks(|number| number == Number::FlopsPerCall)),
+            ("bytes-per-call", asks(|number| number == Number::BytesPerCall)),
+        ];
+        let asked = numbers.iter().find(|(_, is_asked)| *is_asked).map_or("per-call", |(name, _)| name);
+        wrong(asked, "it needs `function` among the keys of --rows or --per");
     }
     if (query.calls || query.taken) && query.keys().filter_map(Key::dimension).any(Dimension::is_of_task) {
         let what = "calls and branches are not told apart by processes, threads and phases: leave out such keys";

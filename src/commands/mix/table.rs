@@ -202,7 +202,7 @@ impl<'r, 'a> Columns<'r, 'a> {
 
 /// What goes before a number of operations: `≤ ` where it is at most so much.
 fn bounded(number: Number, sum: &Sum) -> String {
-    sum.operations.as_ref().map_or("", |of| bound(number, &of.sum)).to_owned()
+    sum.operations.as_ref().map_or("", |of| bound(number, sum.count, &of.sum)).to_owned()
 }
 
 /// A number of taken branches; `-` where it is none.

@@ -147,7 +147,8 @@ fn columns<'a>(report: &Report<'a>) -> Vec<Column<'a>> {
     if has_float {
         let intensity = move |work: &Work| {
             let shown = |(intensity, interval)| {
-                bound(Number::Intensity, &work.operations.sum).to_owned() + &uncertain_ratio(intensity, interval)
+                bound(Number::Intensity, work.instructions, &work.operations.sum).to_owned()
+                    + &uncertain_ratio(intensity, interval)
             };
             work.intensity(&of.design).map_or(String::new(), shown)
         };

@@ -216,8 +216,21 @@ fn string(table: &dyn TableLike, key: &'static str) -> Found<Option<Stated>> {
 }
 
 fn check_key(name: &Stated) -> Found<()> {
-    // Keys that rows have beside those asked for.
-    const TAKEN: [&str; 2] = ["count", "share"];
+    // Fields that rows of mixes and of comparisons have beside the keys asked for; `flops` is a key, too, and its number has another name then.
+    const TAKEN: [&str; 12] = [
+        "count",
+        "share",
+        "rows",
+        "samples",
+        "taken",
+        "mispredicted",
+        "bytes",
+        "intensity",
+        "before",
+        "after",
+        "change",
+        "finding",
+    ];
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let rule = if name.text.is_empty() || !name.text.chars().all(is_plain) {
         "it needs letters from a to z, digits and '-'"
