@@ -255,7 +255,7 @@ fn every_field_of_real_output_is_explained() {
         &support::stdout_of(&["annotate", "--trips", "--format", "json"], &Fixture::bursts("threads")),
     );
     explains("paths", &support::stdout_of(&["paths", "--format", "json"], &Fixture::bursts("threads")));
-    let history = ["paths", "--to", "search", "--branches", "1", "--format", "json"];
+    let history = ["paths", "--to", "divisor", "--branches", "1", "--format", "json"];
     explains("paths", &support::stdout_of(&history, &Fixture::bursts("threads")));
     let fixture = Fixture::bursts("objects");
     explains("report", &Page::of(&fixture.input().each_ref().map(String::as_str)).data.to_string());

@@ -309,7 +309,7 @@ pub fn analyze_paths(
         let found = if wants_paths {
             let map = &CodeMap::of(&analysis, bytes_per_instruction);
             let wanted = Wanted::of(paths, &analysis, options.threads);
-            let walker = || PathWalker::new(streams(), map, paths.hot, wanted.as_ref().and_then(|of| of.as_ref().ok()));
+            let walker = || PathWalker::new(streams(), map, paths, wanted.as_ref().and_then(|of| of.as_ref().ok()));
             let walked = reading.walk(walker, options.threads, progress)?;
             Some(BranchPaths::of(&walked.sums, paths, &analysis, map, wanted))
         } else {

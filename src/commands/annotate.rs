@@ -12,12 +12,12 @@ mod table;
 
 use std::process::ExitCode;
 
-use analyzer::Analysis;
 use analyzer::annotate::{
     AnnotatedBlock, AnnotatedFunction, Annotation, CountedLoop, NoFunction, Query, Seen, SourceTexts, annotate,
 };
 use analyzer::mix::{Dimension, Filter};
 use analyzer::paths::{BlockCycles, LoopTrips, PathQuery};
+use analyzer::{Analysis, Origin};
 use anyhow::bail;
 
 use crate::commands::filtering::{FilterArgs, passing};
@@ -26,7 +26,7 @@ use crate::commands::nearest::did_you_mean;
 use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, Reader, Reads, WITHOUT_CODE, WITHOUT_LINES, without_samples};
 use crate::output;
-use crate::output::{Colours, Format, Head, Layout, Precision, page, write_to};
+use crate::output::{Colours, Format, Head, Layout, Precision, count, page, write_to};
 use crate::usage::wrong_usage;
 
 /// Print the hottest functions, instruction by instruction, with counts, branches and loops
@@ -131,7 +131,8 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let among = passing.map(|passing| passing.functions(&analysis));
     let query =
         Query { functions: named, among, top: args.most(), most_instructions: None, source: args.source, threads };
-    let annotation = annotate(&analysis, &query);
+    let mut annotation = annotate(&analysis, &query);
+    annotation.lacks.extend(lacks_of_order(args, &analysis));
     nothing.iter().for_each(output::say);
     let unmatched: Vec<String> = annotation.unmatched.iter().map(sentence).collect();
     let is_empty = if args.summary { annotation.ranked.is_empty() } else { annotation.functions.is_empty() };
@@ -171,6 +172,22 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         Format::Csv => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
+}
+
+/// What the order of branches does not tell.
+fn lacks_of_order(args: &Args, analysis: &Analysis) -> Vec<String> {
+    let mut lacks = Vec::new();
+    if args.trips && analysis.paths.is_none() && analysis.origin != Origin::Recording {
+        let why =
+            "how often loops went around each time: sums and exact counts have no order of branches, name a recording";
+        lacks.push(why.to_owned());
+    }
+    match analysis.paths.as_ref().map_or(0, |paths| paths.too_long) {
+        0 => {}
+        1 => lacks.push("cycles of 1 stream: a branch record holds less than 65,535".to_owned()),
+        many => lacks.push(format!("cycles of {} streams: a branch record holds less than 65,535", count(many as f64))),
+    }
+    lacks
 }
 
 /// Why no function can be shown.

@@ -12,14 +12,15 @@ use analyzer::uncertainty::Interval;
 use anyhow::bail;
 
 use crate::commands::nearest::did_you_mean;
-use crate::input::{Input, InputArgs, Reader, Reads, without_samples};
+use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, without_samples};
 use crate::output;
 use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, write_to};
 
 /// Print the most executed paths through functions, or the branches that lead to a place
 ///
 /// A path goes from where a function begins, or from the header of one of its loops, to the next back edge or to where the function ends. With
-/// `--to` it is the last branches before a place, as `perf report --branch-history` shows them.
+/// `--to` it is the last branches before a place, much as `perf report --branch-history` shows them; but one that is taken again and again is one
+/// branch, so a loop does not fill a path.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -86,6 +87,9 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let mut analysis = input.analyze_with_paths(&query)?;
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
+    if nothing.is_none() && analysis.sources.lbr.is_some() && !analysis.has_readable_code() {
+        bail!(WITHOUT_CODE);
+    }
     let Some(mut paths) = analysis.paths.take().or_else(|| nothing.is_some().then(BranchPaths::default)) else {
         bail!(
             "the recording has no branch stacks, so nothing is known of paths: `hbbp record` traces them where the \
@@ -101,12 +105,27 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     if let Some(hot) = paths.hot.as_mut().filter(|_| !args.functions.is_empty()) {
         let mut filter = Filter::any_of(Dimension::Function, &args.functions);
         let names = hot.paths.iter().filter_map(|path| path.function.as_deref().map(str::to_owned)).collect();
-        for unmatched in filter.resolve(&names) {
-            let (key, option) = (Dimension::Function.as_str(), "--function");
-            let mean = did_you_mean(&unmatched.value, &unmatched.existing, key, option, str::to_owned);
-            output::say(format!("no path goes through a function {:?}{mean}", unmatched.value));
-        }
+        let sentences: Vec<String> = filter
+            .resolve(&names)
+            .iter()
+            .map(|unmatched| {
+                let (key, option) = (Dimension::Function.as_str(), "--function");
+                let mean = did_you_mean(&unmatched.value, &unmatched.existing, key, option, str::to_owned);
+                format!("no path goes through a function {:?}{mean}", unmatched.value)
+            })
+            .collect();
         hot.paths.retain(|path| path.function.as_deref().is_some_and(|name| filter.keeps(name)));
+        if hot.paths.is_empty() && nothing.is_none() {
+            bail!("there is nothing to show: {}", sentences.join("; "));
+        }
+        sentences.iter().for_each(output::say);
+    }
+    if let Some(Ok(history)) = &paths.history
+        && history.seen == 0
+        && nothing.is_none()
+    {
+        let to = args.to.as_deref().unwrap_or_default();
+        bail!("there is nothing to show: no branch stack has a way to {to}");
     }
     let mut head = Head::of(&analysis);
     head.verbose = args.head.verbose;

@@ -16,8 +16,8 @@ pub struct BlockCycles {
     pub timed: u64,
     /// Cycles of one execution, on average.
     pub cycles: f64,
-    /// Instructions per cycle.
-    pub ipc: f64,
+    /// Instructions per cycle; `None` where it took none.
+    pub ipc: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,9 +65,37 @@ impl CycleSums {
 
     /// What follows for each block. `size` says how many instructions it has.
     pub fn finish(&self, size: impl Fn(BlockKey) -> u64) -> impl Iterator<Item = (BlockKey, BlockCycles)> {
-        self.blocks.iter().filter(|(_, sum)| sum.timed > 0 && sum.cycles > 0).map(move |(block, sum)| {
+        self.blocks.iter().filter(|(_, sum)| sum.timed > 0).map(move |(block, sum)| {
             let cycles = sum.cycles as f64 / f64::from(1 << UNIT) / sum.timed as f64;
-            (*block, BlockCycles { timed: sum.timed, cycles, ipc: size(*block) as f64 / cycles })
+            let ipc = (sum.cycles > 0).then(|| size(*block) as f64 / cycles);
+            (*block, BlockCycles { timed: sum.timed, cycles, ipc })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::ModuleId;
+    use crate::walks::FunctionKey;
+
+    #[test]
+    fn cycles_are_shared_by_instructions_and_none_is_a_number() {
+        let mut sums = CycleSums::default();
+        let part = |blocks: (u32, u32), instructions| Part {
+            function: FunctionKey::unread(ModuleId(0)),
+            blocks,
+            instructions,
+        };
+        // Block 0 has 3 instructions, and block 1 has 1.
+        let size = |key: BlockKey| if key.index == 0 { 3 } else { 1 };
+        sums.add(&[part((0, 2), 4)], 8, size);
+        sums.add(&[part((0, 1), 3)], 0, size);
+        sums.add(&[part((2, 3), 1)], 0, size);
+        sums.add(&[part((0, 2), 4)], u16::MAX, size);
+        let mut found: Vec<_> = sums.finish(size).map(|(key, of)| (key.index, of.timed, of.cycles, of.ipc)).collect();
+        found.sort_by_key(|of| of.0);
+        assert_eq!(found, [(0, 2, 3.0, Some(1.0)), (1, 1, 2.0, Some(0.5)), (2, 1, 0.0, None)]);
+        assert_eq!(sums.too_long, 1);
     }
 }

@@ -96,7 +96,13 @@ impl Destination {
                 let of_functions = || {
                     let (starts, _) = functions(analysis, base);
                     let at = |(module, start): &(usize, Svma)| {
-                        block_at(analysis, *module, Svma(start.0.checked_add(*offset)?))
+                        let at = Svma(start.0.checked_add(*offset)?);
+                        let counted = analysis.counted.get(*module)?;
+                        let functions = &read_code(counted)?.functions;
+                        // After its end another function begins, or none.
+                        let key =
+                            block_at(analysis, *module, at).filter(|_| functions.at(at) == functions.at(*start))?;
+                        counted.blocks.binary_search_by_key(&key.index, |block| block.index).is_ok().then_some(key)
                     };
                     starts.iter().filter_map(at).collect()
                 };

@@ -31,15 +31,15 @@ const NON_SPEC_CORRECT_PATH: u8 = 2;
 const SPEC_CORRECT_PATH: u8 = 3;
 
 impl BranchFacts {
-    /// Counts a branch.
-    pub fn add(&mut self, branch: &Branch) {
+    /// Counts a branch. `is_timed`: its stack has cycles.
+    pub fn add(&mut self, branch: &Branch, is_timed: bool) {
         let flags = branch.flags;
         self.branches += 1;
         self.mispredicted += u64::from(flags.mispredicted());
         self.predicted += u64::from(flags.predicted());
         self.in_transaction += u64::from(flags.in_tx());
         self.aborts += u64::from(flags.abort());
-        self.timed += u64::from(flags.cycles() > 0);
+        self.timed += u64::from(is_timed);
         self.not_speculated += u64::from(flags.spec() == NON_SPEC_CORRECT_PATH);
         self.speculated += u64::from(flags.spec() == SPEC_CORRECT_PATH);
         if flags.kind() != BranchKind::UNKNOWN {

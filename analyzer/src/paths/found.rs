@@ -11,8 +11,8 @@ use crate::paths::map::CodeMap;
 use crate::paths::sums::Sum;
 use crate::paths::walker::{PathSums, Step, Wanted};
 use crate::paths::{BlockCycles, BranchFacts, LoopTrips, NoDestination, PathQuery};
-use crate::uncertainty::{Interval, Sampled};
-use crate::walks::BlockKey;
+use crate::uncertainty::{Design, Interval, Replicates, Sampled};
+use crate::walks::{BlockKey, TreeSum};
 
 /// What the order of branches tells.
 #[derive(Debug, Default)]
@@ -63,7 +63,9 @@ pub struct FoundPath {
     pub blocks: Vec<Place>,
     /// Blocks before these were left out for want of room.
     pub is_cut: bool,
-    /// How many instructions it has.
+    /// It was one of the pieces in which a path of more than 256 blocks is told.
+    pub is_piece: bool,
+    /// How many instructions these blocks have.
     pub instructions: u64,
     /// How often it was executed.
     pub executions: f64,
@@ -148,7 +150,7 @@ impl BranchPaths {
         });
         let size = |key| u64::from(map.block(key).instructions);
         let cycles = sums.cycles.finish(size);
-        let naming = Naming { analysis, map, places: Places::of(analysis) };
+        let naming = Naming { analysis, map, places: Places::of(analysis), made_up: sums.instructions.made_up() };
         BranchPaths {
             trips: trips.collect(),
             cycles: cycles.filter_map(|(key, of)| Some((start_of(analysis, map, key)?, of))).collect(),
@@ -167,10 +169,23 @@ fn start_of(analysis: &Analysis, map: &CodeMap, key: BlockKey) -> Option<(usize,
     Some((counted, analysis.counted.get(counted)?.counts.range_of(key.index).0))
 }
 
+/// How uncertain a share is: not more than it can be wrong.
+fn share_interval(design: &Design, part: (f64, &Sampled), whole: (f64, &Sampled)) -> Interval {
+    at_most_all(design.share(part, whole))
+}
+
+/// A share is between 0 and 1.
+pub(super) fn at_most_all(interval: Interval) -> Interval {
+    let capped = |width: Option<f64>| width.map(|width| width.min(1.0));
+    Interval { half_width: capped(interval.half_width), by_chance: capped(interval.by_chance), ..interval }
+}
+
 struct Naming<'a> {
     analysis: &'a Analysis,
     map: &'a CodeMap,
     places: Places<'a>,
+    /// What makes up for slices that are left out.
+    made_up: Replicates,
 }
 
 impl Naming<'_> {
@@ -184,12 +199,10 @@ impl Naming<'_> {
         sequences.sort_unstable_by(|one, other| one.keys.cmp(&other.keys));
         for sequence in sequences {
             let instructions: u64 = sequence.keys.iter().map(|key| u64::from(self.map.block(*key).instructions)).sum();
-            let (executions, sampled) = self.executions(&sequence.sum);
-            let (weight, by_weight) = sequence.sum.sampled();
-            let part = weight * instructions as f64;
-            let replicates = by_weight.replicates.map(|weight| weight * instructions as f64);
-            let share_interval = design.share((part, &Sampled { replicates, seen: by_weight.seen }), whole);
-            let is_cut = sequence.cut.seen > 0;
+            let (executions, sampled) = self.executions(&sequence.sum.executions);
+            let (part, part_sampled) = sequence.sum.instructions.sampled();
+            let share_interval = share_interval(design, (part, &part_sampled), whole);
+            let is_cut = !sequence.cut.is_nothing();
             if is_cut {
                 found.merged += share_of(part);
             }
@@ -200,12 +213,13 @@ impl Naming<'_> {
                 function: first.function.clone(),
                 blocks,
                 is_cut,
+                is_piece: sequence.sum.pieces > 0,
                 instructions,
                 executions,
                 executions_interval: design.interval(executions, &sampled),
                 share: share_of(part),
                 share_interval,
-                seen: sequence.sum.seen,
+                seen: sequence.sum.executions.seen,
             });
         }
         // Equal ones stay in the order of their blocks.
@@ -213,7 +227,7 @@ impl Naming<'_> {
         let (cut, cut_sampled) = sums.cut.sampled();
         found.cut = share_of(cut);
         found.unread = share_of(sums.unread.sampled().0);
-        found.cut_interval = design.share((cut, &cut_sampled), whole);
+        found.cut_interval = share_interval(design, (cut, &cut_sampled), whole);
         found.instructions = self.executions(&sums.instructions).0;
         found
     }
@@ -234,7 +248,7 @@ impl Naming<'_> {
                 executions,
                 executions_interval: design.interval(executions, &sampled),
                 share: if whole > 0.0 { part / whole } else { 0.0 },
-                share_interval: design.share((part, &part_sampled), (whole, &whole_sampled)),
+                share_interval: share_interval(design, (part, &part_sampled), (whole, &whole_sampled)),
                 seen: sequence.sum.seen,
             });
         }
@@ -257,7 +271,8 @@ impl Naming<'_> {
     fn executions(&self, sum: &Sum) -> (f64, Sampled) {
         let scale = self.analysis.scale.lbr;
         let (weight, Sampled { replicates, seen }) = sum.sampled();
-        (weight * scale, Sampled { replicates: replicates.map(|weight| weight * scale), seen })
+        let replicates = replicates.zip(&self.made_up, |weight, factor| weight * factor * scale);
+        (weight * scale, Sampled { replicates, seen })
     }
 
     fn step(&self, Step { ends: [from, to], repeats }: Step) -> Option<FoundStep> {

@@ -114,3 +114,20 @@ impl CodeMap {
         std::iter::successors(innermost, next).take(self.loops.len()).filter_map(|id| Some((id, self.get(id)?)))
     }
 }
+
+#[cfg(test)]
+impl CodeMap {
+    /// A map of modules, each a function with so many blocks of one instruction. Its blocks from 1 to 3 are a loop.
+    pub fn of_test(modules: usize, blocks: usize) -> Self {
+        let header = |module: usize| BlockKey { module: crate::recording::ModuleId(module as u32), index: 1 };
+        let module = |counted: usize| {
+            let of_loop = |block| (1..=3).contains(&block).then_some(LoopId(counted as u32));
+            let blocks = (0..blocks).map(|block| BlockFacts { innermost: of_loop(block), instructions: 1 });
+            Some(ModuleMap { counted, is_read: true, blocks: blocks.collect() })
+        };
+        CodeMap {
+            modules: (0..modules).map(module).collect(),
+            loops: (0..modules).map(|module| LoopNode { header: header(module), parent: None, depth: 1 }).collect(),
+        }
+    }
+}

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::paths::found::at_most_all;
 use crate::paths::sums::Sum;
 use crate::uncertainty::{Design, Interval, Replicates, Sampled, Slice, SliceSet};
 
@@ -76,7 +77,7 @@ impl TripSums {
             }
             let [of_part, of_rest] = seen;
             let rest = Sampled { replicates: rest, seen: of_rest };
-            design.part((value, &Sampled { replicates: part, seen: of_part }), (1.0 - value, &rest))
+            at_most_all(design.part((value, &Sampled { replicates: part, seen: of_part }), (1.0 - value, &rest)))
         };
         let seen_in = |is_of: &dyn Fn(u32) -> bool| {
             let of = self.slots.iter().filter(|(slot, _)| is_of(**slot));
@@ -128,6 +129,13 @@ pub struct LoopTrips {
     pub cut: u64,
     /// Trips whose entry was not seen: nothing follows from them.
     pub without_entry: u64,
+}
+
+impl LoopTrips {
+    /// It was seen entering: the shares say something.
+    pub fn has_entries(&self) -> bool {
+        self.whole + self.cut > 0
+    }
 }
 
 /// Trips of so many iterations.

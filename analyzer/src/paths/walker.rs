@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use crate::Analysis;
-use crate::paths::activations::{Activations, Found};
+use crate::paths::activations::{Activations, Extent, Found};
 use crate::paths::cycles::CycleSums;
 use crate::paths::facts::BranchFacts;
 use crate::paths::map::{CodeMap, LoopId};
-use crate::paths::sums::Sum;
+use crate::paths::sums::{PathSum, Sum};
 use crate::paths::trips::TripSums;
 use crate::paths::{NoDestination, PathQuery};
 use crate::recording::Weight;
 use crate::uncertainty::Slice;
 use crate::walks::{BlockKey, Streams, SuffixTree, TreeKey, WalkedStack, Walker};
 
-/// Nodes of a tree of paths; each takes up to 500 bytes.
+/// Nodes of a tree of paths; each takes up to 900 bytes.
 const MOST_NODES: usize = 1 << 16;
 /// Blocks of a path.
 const MOST_STEPS: u32 = 256;
@@ -70,14 +70,16 @@ pub struct PathWalker<'a> {
 
 /// What was found, added up.
 pub struct PathSums {
-    /// Paths are added up, too.
+    /// What is added up.
+    has_trips: bool,
     has_paths: bool,
+    has_cycles: bool,
     /// Of the stack that is walked.
     weight: Weight,
     slice: Slice,
     pub trips: BTreeMap<LoopId, TripSums>,
     /// Executions of paths, from their last block to their first.
-    pub paths: SuffixTree<BlockKey, Sum>,
+    pub paths: SuffixTree<BlockKey, PathSum>,
     /// Instructions of paths whose begin or end was not seen.
     pub cut: Sum,
     /// Instructions of code that was not read: nobody knows its functions.
@@ -98,9 +100,11 @@ pub struct PathSums {
 
 impl<'a> PathWalker<'a> {
     /// Nothing was walked yet.
-    pub fn new(streams: Streams<'a>, map: &'a CodeMap, has_paths: bool, wanted: Option<&'a Wanted>) -> Self {
+    pub fn new(streams: Streams<'a>, map: &'a CodeMap, query: &PathQuery, wanted: Option<&'a Wanted>) -> Self {
         let sums = PathSums {
-            has_paths,
+            has_trips: query.trips,
+            has_paths: query.hot,
+            has_cycles: query.cycles,
             weight: Weight::default(),
             slice: Slice::default(),
             trips: BTreeMap::new(),
@@ -120,44 +124,56 @@ impl<'a> PathWalker<'a> {
 
     fn walk_branches(&mut self, stack: &WalkedStack<'_>) {
         let PathWalker { streams, map, wanted, activations, recent, sums } = self;
+        let has_order = sums.has_trips || sums.has_paths;
         let mut found = (*map, sums);
+        // Where one record has cycles, 0 cycles are that.
+        let is_timed = stack.branches.iter().any(|branch| branch.flags.cycles() > 0);
         let mut at = stack.start;
-        if let Some(function) = at.and_then(|start| streams.function_at(stack.space, start)) {
+        if let Some(function) = at.filter(|_| has_order).and_then(|start| streams.function_at(stack.space, start)) {
             activations.begin(function, &mut found);
         }
         let (mut all, mut last): (u64, _) = (0, None);
         for branch in stack.branches {
-            found.1.facts.add(branch);
+            found.1.facts.add(branch, is_timed);
             let Some(stream) = streams.get(stack.space, at, branch) else { break };
             match &stream.parts {
+                Some(_) if at.is_none() && !has_order => {}
                 Some(_) if at.is_none() => {
                     activations.begin(stream.function, &mut found);
                     activations.come_from(stream.ends[0], map, &mut found);
                 }
                 Some(parts) => {
                     for part in parts {
-                        activations.run_into(part.function, &mut found);
+                        if has_order {
+                            activations.run_into(part.function, &mut found);
+                        }
                         all = all.saturating_add(part.instructions);
                         let module = part.function.module();
                         for index in part.blocks.0..part.blocks.1 {
                             let key = BlockKey { module, index };
-                            activations.run(key, map, &mut found);
+                            if has_order {
+                                activations.run(key, map, &mut found);
+                            }
                             if wanted.is_some_and(|wanted| wanted.blocks.contains(&key)) {
                                 found.1.arrive(recent, wanted.map_or(0, |wanted| wanted.branches));
                             }
                         }
                     }
-                    if branch.flags.cycles() > 0 {
+                    if is_timed && found.1.has_cycles {
                         let size = |key| u64::from(map.block(key).instructions);
                         found.1.cycles.add(parts, branch.flags.cycles(), size);
                     }
                 }
                 None => {
-                    activations.begin(stream.function, &mut found);
+                    if has_order {
+                        activations.begin(stream.function, &mut found);
+                    }
                     recent.clear();
                 }
             }
-            activations.go(&stream.transfer, stream.target, &mut found);
+            if has_order {
+                activations.go(&stream.transfer, stream.target, &mut found);
+            }
             if let Some(wanted) = wanted {
                 remember(recent, stream.ends, wanted.branches);
             }
@@ -180,7 +196,8 @@ fn remember(recent: &mut VecDeque<Step>, ends: [BlockKey; 2], most: usize) {
         Some(last) if last.ends == ends => last.repeats = true,
         _ => recent.push_back(Step { ends, repeats: false }),
     }
-    if recent.len() > most {
+    // One more says where the oldest of them was taken for the first time.
+    if recent.len() > most + 1 {
         recent.pop_front();
     }
 }
@@ -190,10 +207,10 @@ impl PathSums {
     fn arrive(&mut self, recent: &VecDeque<Step>, branches: usize) {
         let once = Sum::once(self.weight, self.slice);
         self.arrivals.plus(&once);
-        if recent.len() < branches {
+        if recent.len() <= branches {
             self.short.plus(&once);
         } else {
-            self.histories.add(recent.iter().rev().copied(), &once);
+            self.histories.add(recent.iter().rev().take(branches).copied(), &once);
         }
     }
 }
@@ -201,6 +218,9 @@ impl PathSums {
 impl Found for (&CodeMap, &mut PathSums) {
     fn trip(&mut self, id: LoopId, iterations: u32, from_entry: bool, to_exit: bool) {
         let sums = &mut *self.1;
+        if !sums.has_trips {
+            return;
+        }
         let once = Sum::once(sums.weight, sums.slice);
         let of_loop = sums.trips.entry(id).or_default();
         match (from_entry, to_exit) {
@@ -210,18 +230,22 @@ impl Found for (&CodeMap, &mut PathSums) {
         }
     }
 
-    fn path(&mut self, blocks: &[BlockKey], is_whole: bool) {
+    fn path(&mut self, blocks: &[BlockKey], extent: Extent) {
         let (map, sums) = (self.0, &mut *self.1);
         if !sums.has_paths {
             return;
         }
         let is_read = blocks.first().is_some_and(|first| map.is_read(*first));
-        if is_whole && is_read {
-            sums.paths.add(blocks.iter().rev().copied(), &Sum::once(sums.weight, sums.slice));
-        } else {
-            let instructions = blocks.iter().map(|key| u64::from(map.block(*key).instructions)).sum();
-            let left_out = if is_read { &mut sums.cut } else { &mut sums.unread };
-            left_out.plus(&Sum::times(sums.weight, sums.slice, instructions));
+        let instructions = blocks.iter().map(|key| u64::from(map.block(*key).instructions)).sum();
+        let instructions = Sum::times(sums.weight, sums.slice, instructions);
+        match extent {
+            _ if !is_read => sums.unread.plus(&instructions),
+            Extent::CutOff => sums.cut.plus(&instructions),
+            Extent::Whole | Extent::Piece => {
+                let executions = Sum::once(sums.weight, sums.slice);
+                let once = PathSum { executions, instructions, pieces: u64::from(extent == Extent::Piece) };
+                sums.paths.add(blocks.iter().rev().copied(), &once);
+            }
         }
     }
 }

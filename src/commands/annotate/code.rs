@@ -138,7 +138,7 @@ fn cells(
     if has_cycles {
         let cycles = of.cycles(function, block);
         let shown = |value: Option<f64>| value.map_or(String::new(), |value| with_digits(value, 3));
-        cells.extend([shown(cycles.map(|of| of.cycles)), shown(cycles.map(|of| of.ipc))]);
+        cells.extend([shown(cycles.map(|of| of.cycles)), shown(cycles.and_then(|of| of.ipc))]);
     }
     cells
 }

@@ -110,7 +110,7 @@ fn row(
         text(place.map(|place| place.line)),
         names.join("; "),
         text(cycles.map(|of| of.cycles)),
-        text(cycles.map(|of| of.ipc)),
+        text(cycles.and_then(|of| of.ipc)),
         headed.and_then(|one| report.of.trips(function, one)).map_or(String::new(), histogram),
     ]
 }

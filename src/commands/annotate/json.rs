@@ -73,7 +73,7 @@ fn block(
         "bias": block.count.is_some_and(|count| count.bias),
         "loop": block.innermost,
         "cycles": report.of.cycles(function, block).map(|of| of.cycles),
-        "ipc": report.of.cycles(function, block).map(|of| of.ipc),
+        "ipc": report.of.cycles(function, block).and_then(|of| of.ipc),
         "timed": report.of.cycles(function, block).map_or(0, |of| of.timed),
         "branch": block.branch.as_ref().map(branch),
         "instructions": block
@@ -161,9 +161,9 @@ fn histogram(of: &LoopTrips) -> Value {
     json!({
         "buckets": of.buckets.iter().map(bucket).collect::<Value>(),
         "longer": {
-            "at_least": of.at_least,
-            "share": of.longer,
-            "share_error": of.longer_interval.half_width,
+            "at_least": of.has_entries().then_some(of.at_least),
+            "share": of.has_entries().then_some(of.longer),
+            "share_error": of.longer_interval.half_width.filter(|_| of.has_entries()),
             "rests_on_little": of.longer_interval.rests_on_little && of.longer > 0.0,
         },
         "whole": of.whole,

@@ -46,6 +46,7 @@ fn path(path: &FoundPath) -> Value {
         "function": path.function.as_deref(),
         "blocks": path.blocks.iter().map(|place| json!(place.address)).collect::<Value>(),
         "is_cut": path.is_cut,
+        "is_piece": path.is_piece,
         "length": path.instructions,
         "executions": path.executions,
         "executions_error": path.executions_interval.half_width,
