@@ -156,7 +156,8 @@ impl Counters {
         }
         if let Some((from, to, kind, mispredicted)) = taken {
             let prediction = if mispredicted { BranchFlags::MISPREDICTED } else { BranchFlags::PREDICTED };
-            let cycles = u16::try_from((now.saturating_sub(self.last_taken)) / WIDTH).unwrap_or(u16::MAX);
+            // Of a counter of whole cycles: their sums lose nothing.
+            let cycles = u16::try_from((now / WIDTH).saturating_sub(self.last_taken / WIDTH)).unwrap_or(u16::MAX);
             let flags = prediction.with_cycles(cycles).with_kind(perfdata::BranchKind(kind as u8));
             self.last_taken = now;
             self.stack.push(Branch { from, to, flags });
