@@ -19,7 +19,8 @@ mod usage;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(name = "hbbp", version, about, after_help = EXAMPLES, max_term_width = jobs::MOST_COLUMNS)]
@@ -132,10 +133,14 @@ fn main() -> ExitCode {
     })
 }
 
-/// The command line.
+/// The command line. The list of commands is made only where it is shown.
 fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
-    let mut matches = jobs::with_jobs(Cli::command()).try_get_matches_from(words)?;
-    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Cli::command()))
+    Cli::try_parse_from(words).map_err(|error| {
+        let is_help =
+            matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+        let with_list = || jobs::with_jobs(Cli::command()).try_get_matches_from(words).err();
+        if is_help { with_list().unwrap_or(error) } else { error }
+    })
 }
 
 /// Says what went wrong.

@@ -124,6 +124,10 @@ impl Compared {
             Origin::Flow => Side::Unknown,
             Origin::Exact => Side::Exact,
         });
+        Compared::of_flows(flows, sides, args)
+    }
+
+    fn of_flows(flows: [&AnalysedFlow; 2], sides: [Side; 2], args: &AnalysisArgs) -> Self {
         let executions = flows.map(|flow| flow.flow().executions);
         let left_out = flows.map(left_out);
         Compared { comparison: compare(flows, &args.search(), args.threads()), sides, executions, left_out }
@@ -259,7 +263,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         side.notes.iter().cloned().chain(left_out(&side.flow)).for_each(|note| say!("{}: {note}", file.display()));
         say_of_mix(file, side.mix.as_ref(), query.as_ref());
     }
-    let sides = [&before.side, &after.side];
     let mixes = before.mix.as_ref().zip(after.mix.as_ref());
     if let Some((before, after)) = mixes
         && before.cells.is_empty()
@@ -267,27 +270,21 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     {
         bail!("there is nothing to show: no instruction of either side passes the filters");
     }
-    let (before, after) = (&before.flow, &after.flow);
-    let comparison = compare([before, after], &args.analysis.search(), args.analysis.threads());
-    let names = ModuleNames::of(&comparison);
-    let pivot =
-        query.as_ref().zip(mixes).map(|(query, (before, after))| Pivot::of(query, [before, after], sides, &names));
-    for (file, sum) in [&args.before, &args.after].into_iter().zip(comparison.instructions) {
+    let compared = Compared::of_flows([&before.flow, &after.flow], [before.side, after.side], &args.analysis);
+    let mut report = compared.report([&args.before, &args.after].map(|file| file.display().to_string()));
+    let names = ModuleNames::of(report.comparison);
+    let pivot = query
+        .as_ref()
+        .zip(mixes)
+        .map(|(query, (before, after))| Pivot::of(query, [before, after], report.sides, &names));
+    for (file, sum) in [&args.before, &args.after].into_iter().zip(report.comparison.instructions) {
         if sum <= 0.0 {
             bail!("{}: nothing was seen running", file.display());
         }
     }
-    let mut report = Report {
-        limits: Vec::new(),
-        files: [&args.before, &args.after].map(|file| file.display().to_string()),
-        executions: [before.flow().executions, after.flow().executions],
-        comparison: &comparison,
-        sides,
-        pivot: pivot.as_ref(),
-        top: args.output.format.rows_of_lists(args.top),
-        layout: args.output.layout(),
-        colours: args.output.colours(),
-    };
+    report.pivot = pivot.as_ref();
+    report.top = args.output.format.rows_of_lists(args.top);
+    (report.layout, report.colours) = (args.output.layout(), args.output.colours());
     let (mut kept, mut unknown) = (Vec::new(), Vec::new());
     for limit in &args.fail_if {
         match limit.look(&report) {

@@ -179,13 +179,9 @@ fn write(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         Format::Gcov => of_source(args, input, Names::Gcc, |sampled, out| {
             profile::gcov(sampled, args.gcov_version.unwrap_or(GcovVersion::V2), out)
         }),
-        Format::Pprof => {
-            of_all_code(args, input, |flow, search, threads, out| Ok(profile::pprof(flow, search, threads, out)?))
-        }
+        Format::Pprof => of_all_code(args, input, profile::pprof),
         Format::Callgrind => callgrind(args, input),
-        Format::SdeMix => {
-            of_all_code(args, input, |flow, search, threads, out| Ok(profile::sde_mix(flow, search, threads, out)?))
-        }
+        Format::SdeMix => of_all_code(args, input, profile::sde_mix),
         Format::PerfScript => of_samples(args, input),
         Format::Folded => contexts::write(input, args.of_contexts(), profile::folded),
         Format::Flamegraph => contexts::write(input, args.of_contexts(), profile::flamegraph),
@@ -267,14 +263,14 @@ fn callgrind(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let (flow, notes, contexts) = flow_with(args, input, true)?;
     let costs = contexts.as_ref().map(|(calls, modules)| InclusiveCosts::of(calls, modules));
     write_all_code(args, (flow, notes), |flow, search, threads, out| {
-        Ok(profile::callgrind(flow, costs.as_ref(), (search, threads), out)?)
+        profile::callgrind(flow, costs.as_ref(), (search, threads), out)
     })
 }
 
 fn of_all_code(
     args: &Args,
     input: &Input<'_>,
-    write: impl Fn(&AnalysedFlow, &BinarySearch, usize, &mut dyn Write) -> anyhow::Result<Vec<String>>,
+    write: impl Fn(&AnalysedFlow, &BinarySearch, usize, &mut dyn Write) -> io::Result<Vec<String>>,
 ) -> anyhow::Result<()> {
     write_all_code(args, flow(args, input)?, write)
 }
@@ -282,7 +278,7 @@ fn of_all_code(
 fn write_all_code(
     args: &Args,
     (flow, notes): (AnalysedFlow, Vec<String>),
-    write: impl Fn(&AnalysedFlow, &BinarySearch, usize, &mut dyn Write) -> anyhow::Result<Vec<String>>,
+    write: impl Fn(&AnalysedFlow, &BinarySearch, usize, &mut dyn Write) -> io::Result<Vec<String>>,
 ) -> anyhow::Result<()> {
     let all = flow.flow();
     if all.range_total() + all.sample_total() <= 0.0 {
@@ -292,7 +288,7 @@ fn write_all_code(
     let left_out = profile::left_out(all).into_iter().chain(sampled_only);
     notes.into_iter().chain(left_out).for_each(output::say);
     let (search, threads) = (args.input.analysis.search(), args.input.analysis.threads());
-    let notes = write_to(args.output.as_deref(), |out| write(&flow, &search, threads, out))?;
+    let notes = write_to(args.output.as_deref(), |out| Ok(write(&flow, &search, threads, out)?))?;
     notes.iter().for_each(output::say);
     Ok(())
 }

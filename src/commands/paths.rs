@@ -7,7 +7,7 @@ mod table;
 use std::process::ExitCode;
 
 use analyzer::mix::{Dimension, Filter};
-use analyzer::paths::{BranchPaths, Destination, PathQuery};
+use analyzer::paths::{BranchPaths, Destination, Frequency, PathQuery};
 use analyzer::uncertainty::Interval;
 use anyhow::bail;
 
@@ -52,7 +52,6 @@ pub struct Args {
 }
 
 const READER: Reader = Reader { name: "hbbp paths", reads: Reads::Recordings, records: true };
-const PATHS_OF_A_TABLE: usize = 20;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -130,23 +129,12 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let mut head = Head::of(&analysis);
     head.verbose = args.head.verbose;
     head.precision = Precision::of(&analysis, shares(&paths).into_iter());
-    let is_table = args.output.format.is_for_people();
     let report = Report {
         paths: &paths,
         to: args.to.as_deref(),
         head: &head,
         instructions: analysis.instructions(),
-        top: match args.top {
-            Some(0) => usize::MAX,
-            None => {
-                if is_table {
-                    PATHS_OF_A_TABLE
-                } else {
-                    usize::MAX
-                }
-            }
-            Some(top) => top,
-        },
+        top: args.output.format.rows_of_lists(args.top),
         layout: args.output.layout(),
     };
     write_to(args.output.file.as_deref(), |out| match args.output.format {
@@ -157,9 +145,10 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
 }
 
 fn shares(paths: &BranchPaths) -> Vec<(f64, Interval)> {
+    let of = |frequency: &Frequency| (frequency.share, frequency.share_interval);
     match (&paths.hot, &paths.history) {
-        (Some(hot), _) => hot.paths.iter().map(|path| (path.share, path.share_interval)).collect(),
-        (_, Some(Ok(history))) => history.paths.iter().map(|path| (path.share, path.share_interval)).collect(),
+        (Some(hot), _) => hot.paths.iter().map(|path| of(&path.frequency)).collect(),
+        (_, Some(Ok(history))) => history.paths.iter().map(|path| of(&path.frequency)).collect(),
         _ => Vec::new(),
     }
 }

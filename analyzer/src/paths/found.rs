@@ -52,6 +52,21 @@ pub struct HotPaths {
     pub depth: u32,
 }
 
+/// How often a path was executed.
+#[derive(Clone, Copy, Debug)]
+pub struct Frequency {
+    /// Executions, in the unit of all counts.
+    pub executions: f64,
+    /// How uncertain that is.
+    pub executions_interval: Interval,
+    /// What share that is of all paths, 0 to 1.
+    pub share: f64,
+    /// How uncertain that is.
+    pub share_interval: Interval,
+    /// How often it was seen.
+    pub seen: u64,
+}
+
 /// A path within a function: it begins where the function does or at the header of a loop, and ends at a back edge or where the function does.
 #[derive(Clone, Debug)]
 pub struct FoundPath {
@@ -67,16 +82,8 @@ pub struct FoundPath {
     pub is_piece: bool,
     /// How many instructions these blocks have.
     pub instructions: u64,
-    /// How often it was executed.
-    pub executions: f64,
-    /// How uncertain that is.
-    pub executions_interval: Interval,
-    /// The share of its instructions in all that were executed along branch records, 0 to 1.
-    pub share: f64,
-    /// How uncertain that is.
-    pub share_interval: Interval,
-    /// How often it was seen.
-    pub seen: u64,
+    /// How often it was executed; its share is that of its instructions in all that were executed along branch records.
+    pub frequency: Frequency,
 }
 
 /// The branches that lead to a place.
@@ -103,16 +110,8 @@ pub struct History {
 pub struct FoundHistory {
     /// The newest last.
     pub steps: Vec<FoundStep>,
-    /// How often control came this way.
-    pub executions: f64,
-    /// How uncertain that is.
-    pub executions_interval: Interval,
-    /// The share of all arrivals before which so many branches are known, 0 to 1.
-    pub share: f64,
-    /// How uncertain it is.
-    pub share_interval: Interval,
-    /// How often it was seen.
-    pub seen: u64,
+    /// How often control came this way; its share is that of all arrivals before which so many branches are known.
+    pub frequency: Frequency,
 }
 
 /// A branch.
@@ -199,12 +198,10 @@ impl Naming<'_> {
         sequences.sort_unstable_by(|one, other| one.keys.cmp(&other.keys));
         for sequence in sequences {
             let instructions: u64 = sequence.keys.iter().map(|key| u64::from(self.map.block(*key).instructions)).sum();
-            let (executions, sampled) = self.executions(&sequence.sum.executions);
-            let (part, part_sampled) = sequence.sum.instructions.sampled();
-            let share_interval = share_interval(design, (part, &part_sampled), whole);
+            let frequency = self.frequency(&sequence.sum.executions, &sequence.sum.instructions, whole);
             let is_cut = !sequence.cut.is_nothing();
             if is_cut {
-                found.merged += share_of(part);
+                found.merged += frequency.share;
             }
             let blocks: Vec<Place> = sequence.keys.iter().rev().filter_map(|key| self.start(*key)).collect();
             let Some(first) = blocks.first() else { continue };
@@ -215,15 +212,11 @@ impl Naming<'_> {
                 is_cut,
                 is_piece: sequence.sum.pieces > 0,
                 instructions,
-                executions,
-                executions_interval: design.interval(executions, &sampled),
-                share: share_of(part),
-                share_interval,
-                seen: sequence.sum.executions.seen,
+                frequency,
             });
         }
         // Equal ones stay in the order of their blocks.
-        found.paths.sort_by(|one, other| other.share.total_cmp(&one.share));
+        found.paths.sort_by(|one, other| other.frequency.share.total_cmp(&one.frequency.share));
         let (cut, cut_sampled) = sums.cut.sampled();
         found.cut = share_of(cut);
         found.unread = share_of(sums.unread.sampled().0);
@@ -233,26 +226,17 @@ impl Naming<'_> {
     }
 
     fn history(&self, sums: &PathSums, wanted: &Wanted) -> History {
-        let design = &self.analysis.design;
         let mut sequences: Vec<_> = sums.histories.sequences().collect();
         sequences.sort_unstable_by(|one, other| one.keys.cmp(&other.keys));
         let mut all = Sum::default();
         sequences.iter().for_each(|sequence| all.plus(&sequence.sum));
         let (whole, whole_sampled) = all.sampled();
-        let mut paths: Vec<FoundHistory> = Vec::new();
-        for sequence in sequences {
-            let (executions, sampled) = self.executions(&sequence.sum);
-            let (part, part_sampled) = sequence.sum.sampled();
-            paths.push(FoundHistory {
-                steps: sequence.keys.iter().rev().filter_map(|step| self.step(*step)).collect(),
-                executions,
-                executions_interval: design.interval(executions, &sampled),
-                share: if whole > 0.0 { part / whole } else { 0.0 },
-                share_interval: share_interval(design, (part, &part_sampled), (whole, &whole_sampled)),
-                seen: sequence.sum.seen,
-            });
-        }
-        paths.sort_by(|one, other| other.share.total_cmp(&one.share));
+        let found = sequences.into_iter().map(|sequence| FoundHistory {
+            steps: sequence.keys.iter().rev().filter_map(|step| self.step(*step)).collect(),
+            frequency: self.frequency(&sequence.sum, &sequence.sum, (whole, &whole_sampled)),
+        });
+        let mut paths: Vec<FoundHistory> = found.collect();
+        paths.sort_by(|one, other| other.frequency.share.total_cmp(&one.frequency.share));
         let (arrivals, _) = sums.arrivals.sampled();
         let mut places: Vec<BlockKey> = wanted.blocks.iter().copied().collect();
         places.sort_unstable();
@@ -265,6 +249,18 @@ impl Naming<'_> {
             seen: sums.arrivals.seen,
             short: if arrivals > 0.0 { sums.short.sampled().0 / arrivals } else { 0.0 },
         }
+    }
+
+    /// Of executions, which are that part of the whole.
+    fn frequency(&self, executions: &Sum, part: &Sum, whole: (f64, &Sampled)) -> Frequency {
+        let design = &self.analysis.design;
+        let (part, part_sampled) = part.sampled();
+        let share_interval = share_interval(design, (part, &part_sampled), whole);
+        let share = if whole.0 > 0.0 { part / whole.0 } else { 0.0 };
+        let seen = executions.seen;
+        let (executions, sampled) = self.executions(executions);
+        let executions_interval = design.interval(executions, &sampled);
+        Frequency { executions, executions_interval, share, share_interval, seen }
     }
 
     /// In the unit of all counts.

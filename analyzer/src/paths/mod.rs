@@ -24,7 +24,7 @@ mod walker;
 pub use cycles::BlockCycles;
 pub use destination::{Destination, NoDestination};
 pub use facts::BranchFacts;
-pub use found::{BranchPaths, FoundHistory, FoundPath, FoundStep, History, HotPaths};
+pub use found::{BranchPaths, FoundHistory, FoundPath, FoundStep, Frequency, History, HotPaths};
 pub(crate) use map::CodeMap;
 pub use trips::{LoopTrips, TripBucket};
 pub(crate) use walker::{PathWalker, Wanted};

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use analyzer::annotate::Place;
-use analyzer::paths::{BranchFacts, FoundHistory, FoundPath, History, HotPaths};
+use analyzer::paths::{BranchFacts, FoundHistory, FoundPath, Frequency, History, HotPaths};
 use perfdata::BranchKind;
 use serde_json::{Value, json};
 
@@ -41,20 +41,25 @@ fn of_hot(hot: &HotPaths, top: usize) -> Value {
 }
 
 fn path(path: &FoundPath) -> Value {
-    json!({
+    let row = json!({
         "module": &*path.module,
         "function": path.function.as_deref(),
         "blocks": path.blocks.iter().map(|place| json!(place.address)).collect::<Value>(),
         "is_cut": path.is_cut,
         "is_piece": path.is_piece,
         "length": path.instructions,
-        "executions": path.executions,
-        "executions_error": path.executions_interval.half_width,
-        "share": path.share,
-        "share_error": path.share_interval.half_width,
-        "rests_on_little": path.share_interval.rests_on_little,
-        "seen": path.seen,
-    })
+    });
+    with_frequency(row, &path.frequency)
+}
+
+fn with_frequency(mut row: Value, of: &Frequency) -> Value {
+    row["executions"] = json!(of.executions);
+    row["executions_error"] = json!(of.executions_interval.half_width);
+    row["share"] = json!(of.share);
+    row["share_error"] = json!(of.share_interval.half_width);
+    row["rests_on_little"] = json!(of.share_interval.rests_on_little);
+    row["seen"] = json!(of.seen);
+    row
 }
 
 fn of_history(history: &History, report: &Report<'_>) -> Value {
@@ -73,15 +78,8 @@ fn of_history(history: &History, report: &Report<'_>) -> Value {
 
 fn of_path(path: &FoundHistory) -> Value {
     let step = |step: &analyzer::paths::FoundStep| json!({"from": place(&step.from), "to": place(&step.to), "repeats": step.repeats});
-    json!({
-        "branches": path.steps.iter().map(step).collect::<Value>(),
-        "executions": path.executions,
-        "executions_error": path.executions_interval.half_width,
-        "share": path.share,
-        "share_error": path.share_interval.half_width,
-        "rests_on_little": path.share_interval.rests_on_little,
-        "seen": path.seen,
-    })
+    let row = json!({"branches": path.steps.iter().map(step).collect::<Value>()});
+    with_frequency(row, &path.frequency)
 }
 
 fn place(place: &Place) -> Value {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use analyzer::annotate::Place;
-use analyzer::paths::{BranchFacts, FoundHistory, FoundPath, History, HotPaths};
+use analyzer::paths::{BranchFacts, FoundHistory, FoundPath, Frequency, History, HotPaths};
 
 use super::Report;
 use crate::output::{Align, MARKED, Table, count, print_line, rounded, share, share_cells};
@@ -49,22 +49,13 @@ fn hot_paths(hot: &HotPaths, report: &Report<'_>, out: &mut dyn Write) -> anyhow
     ];
     let titles = titles.map(|(title, align)| (title.to_owned(), align)).to_vec();
     let mut table = Table::new(titles).dispense_with(vec![3, 1]);
-    let shown = || hot.paths.iter().take(report.top);
-    for path in shown() {
-        let [share, error] = share_cells(path.share, 1.0, path.share_interval);
-        let executions = count(rounded(path.executions, path.executions_interval));
+    for path in hot.paths.iter().take(report.top) {
+        let [share, error, executions] = cells(&path.frequency);
         let function = path.function.as_deref().map_or_else(|| file_of(&path.module), str::to_owned);
         table.row(vec![share, error, executions, path.instructions.to_string(), function, blocks(path)]);
     }
     table.print(out, report.layout)?;
-    if let Some(rest) = hot.paths.get(report.top..).filter(|rest| !rest.is_empty()) {
-        let part = share(rest.iter().map(|path| path.share).sum(), 1.0);
-        writeln!(out, "... {} with {part} (--top 0 shows them)", more(rest.len()))?;
-    }
-    if shown().any(|path| path.share_interval.rests_on_little) {
-        writeln!(out, "{MARKED}")?;
-    }
-    Ok(())
+    end(&hot.paths.iter().map(|path| path.frequency).collect::<Vec<_>>(), report.top, out)
 }
 
 /// Its blocks, by their distance from the function's symbol.
@@ -106,34 +97,43 @@ fn of_history(history: &History, report: &Report<'_>, out: &mut dyn Write) -> an
     ];
     let titles = titles.map(|(title, align)| (title.to_owned(), align)).to_vec();
     let mut table = Table::new(titles).dispense_with(vec![1]);
-    let shown = || history.paths.iter().take(report.top);
-    for (at, path) in shown().enumerate() {
+    for (at, path) in history.paths.iter().take(report.top).enumerate() {
         if at > 0 {
             table.row(vec![String::new(); 5]);
         }
         rows(path).into_iter().for_each(|row| table.row(row));
     }
     table.print(out, report.layout)?;
-    if let Some(rest) = history.paths.get(report.top..).filter(|rest| !rest.is_empty()) {
-        let part = share(rest.iter().map(|path| path.share).sum(), 1.0);
-        writeln!(out, "... {} with {part} (--top 0 shows them)", more(rest.len()))?;
-    }
-    if shown().any(|path| path.share_interval.rests_on_little) {
-        writeln!(out, "{MARKED}")?;
-    }
-    Ok(())
+    end(&history.paths.iter().map(|path| path.frequency).collect::<Vec<_>>(), report.top, out)
 }
 
 /// A row for each branch, the newest last; the numbers are in the first.
 fn rows(path: &FoundHistory) -> Vec<Vec<String>> {
-    let [share, error] = share_cells(path.share, 1.0, path.share_interval);
-    let executions = count(rounded(path.executions, path.executions_interval));
-    let numbers = std::iter::once([share, error, executions]).chain(std::iter::repeat_with(Default::default));
+    let numbers = std::iter::once(cells(&path.frequency)).chain(std::iter::repeat_with(Default::default));
     let rows = path.steps.iter().zip(numbers).map(|(step, numbers)| {
         let again = if step.repeats { " (again and again)" } else { "" };
         numbers.into_iter().chain([step.from.name(), format!("{}{again}", step.to.name())]).collect()
     });
     rows.collect()
+}
+
+/// The share of a path, its ±, and its executions.
+fn cells(of: &Frequency) -> [String; 3] {
+    let [share, error] = share_cells(of.share, 1.0, of.share_interval);
+    [share, error, count(rounded(of.executions, of.executions_interval))]
+}
+
+/// What is said below the first `top` of all paths.
+fn end(all: &[Frequency], top: usize, out: &mut dyn Write) -> anyhow::Result<()> {
+    let (shown, rest) = all.split_at(top.min(all.len()));
+    if !rest.is_empty() {
+        let part = share(rest.iter().map(|path| path.share).sum(), 1.0);
+        writeln!(out, "... {} with {part} (--top 0 shows them)", more(rest.len()))?;
+    }
+    if shown.iter().any(|path| path.share_interval.rests_on_little) {
+        writeln!(out, "{MARKED}")?;
+    }
+    Ok(())
 }
 
 fn more(paths: usize) -> String {
