@@ -33,6 +33,11 @@ impl BuildId {
         &self.0
     }
 
+    /// The bytes that identify it, in hexadecimal digits: the same of ids that are equal, however they are spelled.
+    pub fn identity(&self) -> String {
+        Self(self.significant().to_vec()).to_string()
+    }
+
     /// The bytes that identify it.
     fn significant(&self) -> &[u8] {
         let recorded = self.0.get(..perfdata::BuildId::MOST).unwrap_or(&self.0);

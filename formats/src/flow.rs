@@ -261,15 +261,6 @@ impl FlowModule {
     }
 }
 
-impl LeftOut {
-    /// Adds another's, so many times.
-    pub fn add(&mut self, other: &LeftOut, weight: f64) {
-        self.streams += other.streams * weight;
-        self.branches += other.branches * weight;
-        self.samples += other.samples * weight;
-    }
-}
-
 fn possible(path: &str, count: f64) -> Result<(), FlowDocumentError> {
     let is_possible = (0.0..=MOST).contains(&count);
     is_possible.then_some(()).ok_or_else(|| FlowDocumentError::Count { path: path.to_owned(), count })

@@ -4,18 +4,40 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::address::Svma;
 use crate::build_id::BuildId;
-use crate::flow::{BranchCount, Flow, IpCount, LeftOut, ModuleAddress, ModuleFlow, RangeCount};
+use crate::flow::{BranchCount, ExactCount, Flow, IpCount, LeftOut, ModuleAddress, ModuleFlow, RangeCount};
 use crate::recording::Module;
 
-/// A flow that grows. Sums depend on the order in which counts are added, in their last digits.
+/// A flow that grows. Its sums do not depend on the order in which counts are added.
 #[derive(Debug, Default)]
 pub struct FlowBuilder {
     modules: Vec<Growing>,
     indexes: HashMap<Identity, usize>,
     /// How many streams were seen.
-    pub seen: f64,
+    pub seen: ExactCount,
     /// What is in no module.
-    pub left_out: LeftOut,
+    pub left_out: ExactLeftOut,
+}
+
+/// What is in no module's flow, while it is added up: see [`LeftOut`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExactLeftOut {
+    /// Streams that the code cannot have run along.
+    pub streams: ExactCount,
+    /// Branches from what is no branch.
+    pub branches: ExactCount,
+    /// What samples stand for at addresses that are no code.
+    pub samples: ExactCount,
+}
+
+/// What was seen running in a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Evidence {
+    /// A straight line, from its first instruction to its last.
+    Range(Svma, Svma),
+    /// A taken branch, from its instruction. The module is an index of the builder.
+    Branch(Svma, ModuleAddress),
+    /// Samples at an instruction.
+    Sample(Svma),
 }
 
 /// Modules of one build id are one, whatever their path; without a build id, those of one path.
@@ -29,13 +51,13 @@ enum Identity {
 struct Growing {
     module: Module,
     read: bool,
-    ranges: BTreeMap<(Svma, Svma), f64>,
-    branches: BTreeMap<(Svma, ModuleAddress), (f64, f64)>,
-    samples: BTreeMap<Svma, f64>,
+    ranges: BTreeMap<(Svma, Svma), ExactCount>,
+    branches: BTreeMap<(Svma, ModuleAddress), (ExactCount, ExactCount)>,
+    samples: BTreeMap<Svma, ExactCount>,
 }
 
 impl FlowBuilder {
-    /// The index of a module, added if it is new. Of several paths with one build id, the alphabetically first is kept.
+    /// The index of a module, added if it is new; the first has 0. Of several paths with one build id, the alphabetically first is kept.
     pub fn module(&mut self, module: &Module, read: bool) -> usize {
         let identity = match &module.build_id {
             Some(build_id) => Identity::BuildId(build_id.clone(), read),
@@ -48,27 +70,57 @@ impl FlowBuilder {
             self.modules.push(Growing { module: module.clone(), read, ranges, branches, samples });
         }
         let known = &mut self.modules[index].module;
-        if module.path < known.path {
+        if name_of(module) < name_of(known) {
             known.clone_from(module);
         }
         index
     }
 
+    /// All modules and whether their code was read, by index.
+    pub fn modules(&self) -> impl Iterator<Item = (&Module, bool)> {
+        self.modules.iter().map(|of| (&of.module, of.read))
+    }
+
+    /// All that was seen, by index of the module and then in order, each once: how often, and how many of that were mispredicted.
+    pub fn sums(&self) -> impl Iterator<Item = (usize, Evidence, ExactCount, ExactCount)> {
+        let none = ExactCount::default();
+        self.modules.iter().enumerate().flat_map(move |(index, of)| {
+            let range = move |(&(first, last), &count)| (index, Evidence::Range(first, last), count, none);
+            let branch =
+                move |(&(from, to), &(count, mispredicted))| (index, Evidence::Branch(from, to), count, mispredicted);
+            let sample = move |(&at, &count)| (index, Evidence::Sample(at), count, none);
+            of.ranges.iter().map(range).chain(of.branches.iter().map(branch)).chain(of.samples.iter().map(sample))
+        })
+    }
+
+    /// Adds what was seen so often in a module. `mispredicted` is of branches.
+    pub fn add(&mut self, module: usize, seen: Evidence, count: ExactCount, mispredicted: ExactCount) {
+        let of = &mut self.modules[module];
+        match seen {
+            Evidence::Range(first, last) => *of.ranges.entry((first, last)).or_default() += count,
+            Evidence::Branch(from, to) => {
+                let sums = of.branches.entry((from, to)).or_default();
+                sums.0 += count;
+                sums.1 += mispredicted;
+            }
+            Evidence::Sample(at) => *of.samples.entry(at).or_default() += count,
+        }
+    }
+
     /// Adds executions of a range of a module.
     pub fn add_range(&mut self, module: usize, range: RangeCount) {
-        *self.modules[module].ranges.entry((range.first, range.last)).or_default() += range.count;
+        self.add(module, Evidence::Range(range.first, range.last), ExactCount::of(range.count), ExactCount::default());
     }
 
     /// Adds executions of a branch in a module.
     pub fn add_branch(&mut self, module: usize, branch: BranchCount) {
-        let (count, mispredicted) = self.modules[module].branches.entry((branch.from, branch.to)).or_default();
-        *count += branch.count;
-        *mispredicted += branch.mispredicted;
+        let [count, mispredicted] = [branch.count, branch.mispredicted].map(ExactCount::of);
+        self.add(module, Evidence::Branch(branch.from, branch.to), count, mispredicted);
     }
 
     /// Adds samples in a module.
     pub fn add_sample(&mut self, module: usize, sample: IpCount) {
-        *self.modules[module].samples.entry(sample.at).or_default() += sample.count;
+        self.add(module, Evidence::Sample(sample.at), ExactCount::of(sample.count), ExactCount::default());
     }
 
     /// The sums, of one input. `executions`: they are numbers of executions.
@@ -88,17 +140,49 @@ impl FlowBuilder {
             places[old] = new;
         }
         let finished = order.iter().map(|&index| self.modules[index].finish(&places)).collect();
-        (Flow { executions, inputs: 1, seen: self.seen, modules: finished, left_out: self.left_out }, places)
+        (
+            Flow { executions, inputs: 1, seen: self.seen.to_f64(), modules: finished, left_out: self.left_out.into() },
+            places,
+        )
+    }
+}
+
+/// What decides which of several names of one module is kept.
+fn name_of(module: &Module) -> (&str, Option<&[u8]>) {
+    (&module.path, module.build_id.as_ref().map(BuildId::as_bytes))
+}
+
+impl ExactLeftOut {
+    /// Adds what another flow left out, so many times.
+    pub fn add(&mut self, other: &LeftOut, weight: f64) {
+        self.streams += other.streams * weight;
+        self.branches += other.branches * weight;
+        self.samples += other.samples * weight;
+    }
+}
+
+impl From<LeftOut> for ExactLeftOut {
+    fn from(LeftOut { streams, branches, samples }: LeftOut) -> Self {
+        let [streams, branches, samples] = [streams, branches, samples].map(ExactCount::of);
+        Self { streams, branches, samples }
+    }
+}
+
+impl From<ExactLeftOut> for LeftOut {
+    fn from(ExactLeftOut { streams, branches, samples }: ExactLeftOut) -> Self {
+        let [streams, branches, samples] = [streams, branches, samples].map(ExactCount::to_f64);
+        Self { streams, branches, samples }
     }
 }
 
 impl Growing {
     /// `places`: where each module is in the finished flow.
     fn finish(&mut self, places: &[usize]) -> ModuleFlow {
-        let range = |((first, last), count)| RangeCount { first, last, count };
-        let branch = |((from, to), (count, mispredicted)): ((Svma, ModuleAddress), (f64, f64))| {
+        let range = |((first, last), count): (_, ExactCount)| RangeCount { first, last, count: count.to_f64() };
+        let sample = |(at, count): (Svma, ExactCount)| IpCount { at, count: count.to_f64() };
+        let branch = |((from, to), (count, mispredicted)): ((Svma, ModuleAddress), (ExactCount, ExactCount))| {
             let to = ModuleAddress { module: places[to.module], at: to.at };
-            BranchCount { from, to, count, mispredicted }
+            BranchCount { from, to, count: count.to_f64(), mispredicted: mispredicted.to_f64() }
         };
         let mut branches: Vec<BranchCount> = std::mem::take(&mut self.branches).into_iter().map(branch).collect();
         branches.sort_unstable_by_key(|branch| (branch.from, branch.to));
@@ -107,7 +191,7 @@ impl Growing {
             read: self.read,
             ranges: std::mem::take(&mut self.ranges).into_iter().map(range).collect(),
             branches,
-            samples: std::mem::take(&mut self.samples).into_iter().map(|(at, count)| IpCount { at, count }).collect(),
+            samples: std::mem::take(&mut self.samples).into_iter().map(sample).collect(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use formats::flow::{FlowBranch, FlowDocument, FlowDocumentError, FlowModule, FlowRange, FlowSample};
 
 use crate::build_id::BuildId;
-use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount};
+use crate::flow::{BranchCount, ExactCount, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount};
 use crate::recording::Module;
 
 impl Flow {
@@ -60,7 +60,7 @@ fn document_module(of: &ModuleFlow) -> FlowModule {
 /// The flow that a document which was checked describes.
 fn of_document(document: &FlowDocument) -> Flow {
     let mut builder = FlowBuilder::default();
-    (builder.seen, builder.left_out) = (document.seen, document.left_out);
+    (builder.seen, builder.left_out) = (ExactCount::of(document.seen), document.left_out.into());
     let mut index = |module: &FlowModule| {
         let build_id = module.build_id.as_deref().and_then(BuildId::from_hex);
         builder.module(&Module::named(module.path.clone(), build_id), module.read)

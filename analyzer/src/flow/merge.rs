@@ -4,14 +4,17 @@ use crate::address::Svma;
 use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleAddress, RangeCount};
 use crate::recording::ModuleKind;
 
-/// A sum of flows, of recordings of different hosts and times.
+/// A sum of flows, of recordings of different hosts and times. It does not depend on their order.
 #[derive(Debug)]
 pub struct Merge {
-    builder: FlowBuilder,
-    executions: bool,
-    inputs: u64,
+    /// What is added up.
+    pub builder: FlowBuilder,
+    /// All of the flows are in executions.
+    pub executions: bool,
+    /// How many recordings or exact counts they are the sum of.
+    pub inputs: u64,
     /// All of them say how many streams were seen.
-    seen_is_known: bool,
+    pub seen_is_known: bool,
 }
 
 impl Default for Merge {
@@ -65,6 +68,8 @@ impl Merge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::build_id::BuildId;
+    use crate::recording::Module;
 
     #[test]
     fn what_was_seen_is_known_of_all_or_not_at_all() {
@@ -76,5 +81,42 @@ mod tests {
         };
         assert_eq!(seen_of(&[flow(3.0), flow(4.0)]), 14.0);
         assert_eq!(seen_of(&[flow(3.0), flow(0.0)]), 0.0);
+    }
+
+    #[test]
+    fn the_order_does_not_matter() {
+        let flow = |count: f64, path: &str, build_id: &[u8]| {
+            let mut builder = FlowBuilder::default();
+            let module = Module::named(path.to_owned(), BuildId::new(build_id));
+            let index = builder.module(&module, true);
+            let (first, last, mispredicted) = (Svma(1), Svma(2), count / 7.0);
+            let to = ModuleAddress { module: index, at: first };
+            builder.add_range(index, RangeCount { first, last, count });
+            builder.add_branch(index, BranchCount { from: last, to, count, mispredicted });
+            builder.add_sample(index, IpCount { at: first, count });
+            builder.left_out.streams += count;
+            builder.seen += count;
+            builder.finish(true)
+        };
+        // Sums of floating-point numbers would differ, and so would names.
+        let flows = [
+            flow(1e17, "/b", &[1, 0]),
+            flow(0.1, "/b", &[1]),
+            flow(0.2, "/c", &[1, 0, 0]),
+            flow(0.3, "/b", &[1, 0, 0]),
+            flow(1.7, "/d", &[2]),
+        ];
+        let merged = |order: &[usize]| {
+            let mut merge = Merge::default();
+            order.iter().for_each(|&index| merge.add(&flows[index], 1.0 / (index as f64 + 3.0)));
+            merge.finish()
+        };
+        let expected = merged(&[0, 1, 2, 3, 4]);
+        assert_eq!(expected.modules[0].module.build_id.as_ref().map(BuildId::as_bytes), Some(&[1][..]));
+        for order in [[4, 3, 2, 1, 0], [2, 0, 4, 1, 3], [1, 3, 0, 4, 2]] {
+            let other = merged(&order);
+            assert_eq!(other, expected);
+            assert_eq!(format!("{other:?}"), format!("{expected:?}"), "equal build ids may be spelled in several ways");
+        }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn of_recording(
     scale: &CountScale,
 ) -> AnalysedFlow {
     let mut builder = FlowBuilder::default();
-    builder.seen = located.streams as f64;
+    builder.seen += located.streams as f64;
     let codes = codes_of(counted.iter());
     let mut indexes = HashMap::new();
     for (&id, code) in &codes {

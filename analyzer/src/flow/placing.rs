@@ -3,7 +3,7 @@
 use crate::address::Svma;
 use crate::binaries::BinarySearch;
 use crate::code::Image;
-use crate::flow::{BranchCount, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount};
+use crate::flow::{BranchCount, ExactCount, Flow, FlowBuilder, IpCount, ModuleAddress, ModuleFlow, RangeCount};
 use crate::recording::ModuleKind;
 
 impl Flow {
@@ -23,7 +23,7 @@ impl Flow {
             None => Some(at),
         };
         let mut builder = FlowBuilder::default();
-        (builder.seen, builder.left_out) = (self.seen, self.left_out);
+        (builder.seen, builder.left_out) = (ExactCount::of(self.seen), self.left_out.into());
         let modules = self.modules.iter().zip(&images);
         let indexes: Vec<usize> =
             modules.map(|(of, image)| builder.module(&of.module, of.read || image.is_some())).collect();
