@@ -73,6 +73,8 @@ enum Command {
     Export(commands::export::Args),
     /// Add up recordings of one host or many into one file, which `export` and `diff` read like a recording
     Merge(commands::merge::Args),
+    /// Keep recordings of many machines, ask them in SQL, and make reports of any slice of them (with hbbp-fleet, if it is installed)
+    Fleet(commands::fleet::Args),
     /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
     Diff(commands::diff::Args),
     /// Label every block of a recording with the source that is nearer the truth, as CSV for `hbbp train`
@@ -114,6 +116,7 @@ fn main() -> ExitCode {
         Command::Report(args) => commands::report::run(&args),
         Command::Export(args) => commands::export::run(&args),
         Command::Merge(args) => commands::merge::run(&args),
+        Command::Fleet(args) => commands::fleet::run(&args),
         Command::Diff(args) => commands::diff::run(&args),
         #[cfg(feature = "training")]
         Command::Label(args) => commands::label::run(&args),

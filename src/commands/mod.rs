@@ -9,6 +9,7 @@ pub mod diff;
 pub mod doctor;
 pub mod export;
 pub mod filtering;
+pub mod fleet;
 pub mod generate;
 #[cfg(feature = "training")]
 pub mod label;

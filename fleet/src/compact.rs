@@ -1,0 +1,201 @@
+//! `hbbp-fleet compact`: many small files of a day become one, and old recordings are put together. No sum changes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use chrono::{NaiveDate, Utc};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
+use futures::StreamExt;
+
+use crate::engine::Engine;
+use crate::rows::{flags, texts};
+use crate::store::{Batch, Store};
+use crate::tables::Table;
+use crate::writer::TableFile;
+
+/// Put the files of each day together, and old recordings
+///
+/// Files: no slice changes. Recordings: with --by host, those of a day, host, service and version become one part; with --by service, those of a
+/// day, service and version. What they sum up to stays the same, but they cannot be told apart any more.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Folder of the store
+    store: PathBuf,
+
+    /// What recordings that are put together have in common, beside day and version
+    #[arg(long, value_enum, requires = "older_than")]
+    by: Option<By>,
+
+    /// Put together recordings of days that are so many days past
+    #[arg(long, value_name = "DAYS", requires = "by")]
+    older_than: Option<u32>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp-fleet compact profiles
+  hbbp-fleet compact profiles --by host --older-than 7
+  hbbp-fleet compact profiles --by service --older-than 90";
+
+/// What recordings of a part have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    /// Host, service and version
+    Host,
+    /// Service and version, of all hosts
+    Service,
+}
+
+/// Rewrites each day that has several batches, or recordings to put together.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    let store = Store::open(&args.store)?;
+    let writing = store.write()?;
+    // What the last one replaced goes before another batch replaces that one: nothing that is replaced ever counts again.
+    store.clean(&writing)?;
+    let mut days: BTreeMap<NaiveDate, Vec<Batch>> = BTreeMap::new();
+    for batch in store.batches()? {
+        days.entry(batch.day).or_default().push(batch);
+    }
+    let (mut rewritten, mut files) = (0, 0);
+    for (day, batches) in days {
+        let age = Utc::now().date_naive().signed_duration_since(day).num_days();
+        let by = args.by.filter(|_| args.older_than.is_some_and(|days| age >= i64::from(days)));
+        if compacted(&store, day, &batches, by).await? {
+            rewritten += 1;
+            files += batches.len();
+        }
+    }
+    let removed = store.clean(&writing)?;
+    eprintln!("hbbp-fleet: {files} batches of {rewritten} days became one for each day; {removed} files removed");
+    Ok(())
+}
+
+/// Makes one batch of those of a day, if that changes anything.
+async fn compacted(store: &Store, day: NaiveDate, batches: &[Batch], by: Option<By>) -> anyhow::Result<bool> {
+    let engine = Engine::of_batches(store, store.read(), batches.to_vec())?;
+    let groups = groups(&engine, by).await?;
+    let changes = groups.iter().any(|(part, group)| group.part != *part);
+    if batches.len() < 2 && !changes {
+        return Ok(false);
+    }
+    let column = |text: fn(&Group) -> Option<&String>| -> ArrayRef {
+        Arc::new(groups.values().map(text).collect::<StringArray>())
+    };
+    let of: ArrayRef = Arc::new(StringArray::from_iter_values(groups.keys()));
+    engine.name(
+        "groups",
+        RecordBatch::try_from_iter_with_nullable([
+            ("of_part", of, false),
+            ("new_part", column(|group| Some(&group.part)), false),
+            ("new_host", column(|group| group.host.as_ref()), true),
+        ])?,
+    )?;
+    let names = batches.iter().map(Batch::text).collect::<Vec<_>>().join(" ");
+    let hash = blake3::hash(format!("{names} {by:?}").as_bytes()).to_hex();
+    let batch = Batch { day, name: format!("c-{}", &hash[..32]) };
+    for table in Table::ALL {
+        let replaces = if table == Table::Recordings { batches } else { &[] };
+        let mut file = TableFile::begin(store, &batch, table, replaces)?;
+        let mut rows = engine.ask(&question(table)).await?.execute_stream().await?;
+        while let Some(rows) = rows.next().await {
+            // What can be absent is a matter of the table, and not of how it was asked for.
+            let rows = rows?;
+            file.write(
+                &RecordBatch::try_new(table.schema(), rows.columns().to_vec()).context("a table has other columns")?,
+            )?;
+        }
+        file.finish()?;
+    }
+    Ok(true)
+}
+
+/// The rows of a table after it.
+fn question(table: Table) -> String {
+    let schema = table.schema();
+    let column = |name: &String| match (name.as_str(), table) {
+        ("part", _) => "new_part AS part".to_owned(),
+        ("host", Table::Flow) => "new_host AS host".to_owned(),
+        ("count" | "mispredicted", Table::Flow) => format!("sum({name}) AS {name}"),
+        _ => name.clone(),
+    };
+    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let columns: Vec<String> = names.iter().map(column).collect();
+    let key = |name: &&String| !matches!(name.as_str(), "count" | "mispredicted");
+    let grouped: Vec<String> =
+        names.iter().filter(key).map(|name| column(name).split(" AS ").next().unwrap_or(name).to_owned()).collect();
+    let grouped = if table == Table::Recordings { String::new() } else { format!("GROUP BY {}", grouped.join(", ")) };
+    let order: Vec<String> = table.sorted_by().iter().map(|name| format!("{name} ASC NULLS FIRST")).collect();
+    format!(
+        "SELECT {} FROM {} JOIN groups ON part = of_part {grouped} ORDER BY {}",
+        columns.join(", "),
+        table.name(),
+        order.join(", ")
+    )
+}
+
+/// What a part becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Group {
+    part: String,
+    host: Option<String>,
+}
+
+/// What the recordings of a part have in common.
+type Key = (Option<String>, Option<String>, Option<String>, bool);
+
+/// What each part becomes.
+async fn groups(engine: &Engine, by: Option<By>) -> anyhow::Result<BTreeMap<String, Group>> {
+    let mut recordings: Vec<(String, String, Key)> = Vec::new();
+    for rows in engine.rows("SELECT id, part, host, service, version, executions FROM recordings").await? {
+        let [ids, parts, hosts, services, versions] =
+            ["id", "part", "host", "service", "version"].map(|name| texts(&rows, name));
+        let (ids, parts, hosts, services, versions) = (ids?, parts?, hosts?, services?, versions?);
+        let executions = flags(&rows, "executions")?;
+        let texts = ids.iter().zip(parts).zip(hosts).zip(services).zip(versions).zip(executions);
+        for (((((id, part), host), service), version), executions) in texts {
+            let owned = |text: Option<&str>| text.map(str::to_owned);
+            let (Some(id), Some(part)) = (owned(id), owned(part)) else { continue };
+            recordings.push((id, part, (owned(host), owned(service), owned(version), executions.unwrap_or_default())));
+        }
+    }
+    recordings.sort();
+    // What is one part already stays together.
+    let mut parts: BTreeMap<String, (Key, Vec<String>)> = BTreeMap::new();
+    for (id, part, key) in recordings {
+        let known = parts.entry(part).or_insert_with(|| (key.clone(), Vec::new()));
+        if known.0.0 != key.0 {
+            known.0.0 = None;
+        }
+        known.1.push(id);
+    }
+    let of = |key: &Key, part: &String| match by {
+        None => (part.clone(), key.clone()),
+        Some(By::Host) => (String::new(), key.clone()),
+        Some(By::Service) => (String::new(), (None, key.1.clone(), key.2.clone(), key.3)),
+    };
+    let mut members: BTreeMap<(String, Key), Vec<&String>> = BTreeMap::new();
+    for (part, (key, _)) in &parts {
+        members.entry(of(key, part)).or_default().push(part);
+    }
+    let mut groups = BTreeMap::new();
+    for together in members.into_values() {
+        let mut hosts: Vec<&Option<String>> = together.iter().map(|part| &parts[*part].0.0).collect();
+        hosts.dedup();
+        let host = if let [host] = hosts[..] { host.clone() } else { None };
+        let name = match together[..] {
+            [only] => only.clone(),
+            _ => {
+                let mut ids: Vec<&str> = together.iter().flat_map(|part| &parts[*part].1).map(String::as_str).collect();
+                ids.sort_unstable();
+                format!("together-{}", blake3::hash(ids.concat().as_bytes()))
+            }
+        };
+        for part in together {
+            groups.insert(part.clone(), Group { part: name.clone(), host: host.clone() });
+        }
+    }
+    Ok(groups)
+}

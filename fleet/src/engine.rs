@@ -1,0 +1,132 @@
+//! A store as tables of the engine that answers SQL: Apache DataFusion, in this process.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::empty::EmptyTable;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+
+use crate::rows::texts;
+use crate::store::{Batch, Reading, Store};
+use crate::tables::Table;
+
+/// Memory that queries may take; what does not fit in goes to temporary files.
+const MOST_MEMORY: usize = 512 << 20;
+
+/// Answers questions about the batches of a store that were there when it was made.
+pub struct Engine {
+    context: SessionContext,
+    _reading: Reading,
+}
+
+impl Engine {
+    /// Of all batches of a store.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn of(store: &Store) -> anyhow::Result<Self> {
+        let reading = store.read();
+        let batches = store.batches()?;
+        Self::of_batches(store, reading, batches)
+    }
+
+    /// Of these batches of a store.
+    ///
+    /// # Errors
+    /// The store has no place that the engine could name.
+    pub fn of_batches(store: &Store, reading: Reading, batches: Vec<Batch>) -> anyhow::Result<Self> {
+        let mut config = SessionConfig::new().with_information_schema(true);
+        let options = config.options_mut();
+        options.execution.parquet.schema_force_view_types = false;
+        options.sql_parser.map_string_types_to_utf8view = false;
+        // Of rows that are not asked for, only the columns are decoded that say so.
+        options.execution.parquet.pushdown_filters = true;
+        let runtime = RuntimeEnvBuilder::new().with_memory_limit(MOST_MEMORY, 1.0).build_arc()?;
+        let context = SessionContext::new_with_config_rt(config, runtime);
+        for table in Table::ALL {
+            let file = |batch: &Batch| {
+                let path = std::path::absolute(store.file(batch, table))?;
+                // The engine would pass over an empty file, and over what ran in it.
+                let is_there = std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() > 0);
+                if !is_there {
+                    bail!("{} is damaged: it is empty, or not there", path.display());
+                }
+                let path = path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))?;
+                // A path could be taken for a pattern, a URL is none.
+                Ok(ListingTableUrl::parse(format!("file://{}", in_url(path)))?)
+            };
+            let files = batches.iter().map(file).collect::<anyhow::Result<Vec<_>>>()?;
+            if files.is_empty() {
+                context.register_table(table.name(), Arc::new(EmptyTable::new(table.schema())))?;
+                continue;
+            }
+            let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
+            let config = ListingTableConfig::new_with_multi_paths(files);
+            let config = config.with_listing_options(options).with_schema(table.schema());
+            context.register_table(table.name(), Arc::new(ListingTable::try_new(config)?))?;
+        }
+        Ok(Engine { context, _reading: reading })
+    }
+
+    /// What a question is answered by. Nothing can be changed by one.
+    ///
+    /// # Errors
+    /// It is no SQL, or about what is not there.
+    pub async fn ask(&self, sql: &str) -> anyhow::Result<DataFrame> {
+        let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        Ok(self.context.sql_with_options(sql, reading).await?)
+    }
+
+    /// All rows of an answer.
+    ///
+    /// # Errors
+    /// As of [`Self::ask`], and where a file of the store cannot be read.
+    pub async fn rows(&self, sql: &str) -> anyhow::Result<Vec<RecordBatch>> {
+        Ok(self.ask(sql).await?.collect().await?)
+    }
+
+    /// The recordings that are there, by what names their content.
+    ///
+    /// # Errors
+    /// A file of the store cannot be read.
+    pub async fn ids(&self) -> anyhow::Result<HashSet<String>> {
+        let mut ids = HashSet::new();
+        for rows in self.rows("SELECT id FROM recordings").await? {
+            ids.extend(texts(&rows, "id")?.iter().flatten().map(str::to_owned));
+        }
+        Ok(ids)
+    }
+
+    /// Names rows, so that questions can be about them.
+    ///
+    /// # Errors
+    /// There is a table of that name.
+    pub fn name(&self, name: &str, rows: RecordBatch) -> anyhow::Result<()> {
+        self.context.register_batch(name, rows)?;
+        Ok(())
+    }
+}
+
+/// A text as SQL writes one.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A path as a URL has it.
+fn in_url(path: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+    path.bytes().fold(String::new(), |mut url, byte| {
+        if is_plain(byte) {
+            url.push(byte.into());
+        } else {
+            url += &format!("%{byte:02X}");
+        }
+        url
+    })
+}

@@ -1,0 +1,93 @@
+//! `hbbp-fleet`: what ran on all machines, from their recordings.
+//!
+//! ```text
+//! recordings -- evidence --> sums of flows -- rows, writer --> store: Parquet files by day
+//!                                                                 |
+//!                           SQL -- query <-- engine (DataFusion) -+
+//!            hbbp's reports <-- reports <-- selection: a flow <---+
+//! ```
+
+mod compact;
+mod engine;
+mod evidence;
+mod ingest;
+mod query;
+mod reports;
+mod rows;
+mod selection;
+mod store;
+mod tables;
+mod writer;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Profiles of many machines: recordings are kept as Parquet files and asked in SQL, and `hbbp` makes its reports of any slice of them.
+#[derive(Parser)]
+#[command(name = "hbbp-fleet", version, about, after_help = EXAMPLES, max_term_width = 140)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hbbp-fleet ingest profiles web1.data web2.data --service web --version 4.2
+  hbbp-fleet query profiles \"SELECT service, count(*) FROM recordings GROUP BY service\"
+  hbbp-fleet mix profiles --service web --since 7d --rows function --columns isa
+  hbbp-fleet diff profiles --service web --before version=4.1 --after version=4.2";
+
+#[derive(Subcommand)]
+enum Command {
+    Ingest(ingest::Args),
+    Query(query::Args),
+    Slice(reports::SliceArgs),
+    /// The instruction mix of a slice: `hbbp mix`
+    Mix(reports::Args),
+    /// How often the basic blocks of a slice ran: `hbbp blocks`
+    Blocks(reports::Args),
+    /// The hottest functions of a slice, instruction by instruction: `hbbp annotate`
+    Annotate(reports::Args),
+    /// Which part of the floating-point and vector work of a slice is scalar: `hbbp vectorization`
+    Vectorization(reports::Args),
+    /// A page for the browser about a slice: `hbbp report`
+    Report(reports::Args),
+    /// A profile of a slice for a compiler or another tool: `hbbp export`
+    Export(reports::Args),
+    /// What changed from a slice to another: `hbbp diff`
+    Diff(Box<reports::DiffArgs>),
+    Compact(compact::Args),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
+    let result = match Cli::parse().command {
+        Command::Ingest(args) => done(ingest::run(&args).await),
+        Command::Query(args) => done(query::run(&args).await),
+        Command::Slice(args) => done(reports::slice(&args).await),
+        Command::Mix(args) => reports::report("mix", &args).await,
+        Command::Blocks(args) => reports::report("blocks", &args).await,
+        Command::Annotate(args) => reports::report("annotate", &args).await,
+        Command::Vectorization(args) => reports::report("vectorization", &args).await,
+        Command::Report(args) => reports::report("report", &args).await,
+        Command::Export(args) => reports::report("export", &args).await,
+        Command::Diff(args) => reports::diff(&args).await,
+        Command::Compact(args) => done(compact::run(&args).await),
+    };
+    result.unwrap_or_else(|error| {
+        if is_closed_pipe(&error) {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("hbbp-fleet: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// `hbbp-fleet query .. | head` has seen enough.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let kind =
+        |cause: &(dyn std::error::Error + 'static)| cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    error.chain().any(|cause| kind(cause) == Some(std::io::ErrorKind::BrokenPipe))
+}

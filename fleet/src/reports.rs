@@ -1,0 +1,141 @@
+//! `hbbp-fleet mix`, `report` and so on: `hbbp` makes its reports of a slice, which is written for it as a merged file.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+
+use crate::engine::Engine;
+use crate::selection::{Selection, sum};
+use crate::store::Store;
+
+/// Write a slice as a file that `hbbp` reads like one of `hbbp merge`
+#[derive(clap::Args)]
+pub struct SliceArgs {
+    /// Folder of the store
+    store: PathBuf,
+
+    #[command(flatten)]
+    selection: Selection,
+
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// What is handed on.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Folder of the store
+    store: PathBuf,
+
+    #[command(flatten)]
+    selection: Selection,
+
+    /// Options of the same command of `hbbp`, from the first on that is none of the above
+    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
+    options: Vec<OsString>,
+}
+
+/// The same of two slices.
+#[derive(clap::Args)]
+#[command(after_help = DIFF_EXAMPLES)]
+pub struct DiffArgs {
+    /// Folder of the store
+    store: PathBuf,
+
+    #[command(flatten)]
+    selection: Selection,
+
+    /// What is different in the slice before: NAME=VALUE, several with commas between them; names are those of the options above
+    #[arg(long, value_name = "NAME=VALUE,..", value_parser = overriding)]
+    before: Selection,
+
+    /// What is different in the slice after
+    #[arg(long, value_name = "NAME=VALUE,..", value_parser = overriding)]
+    after: Selection,
+
+    /// Options of `hbbp diff`, from the first on that is none of the above
+    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
+    options: Vec<OsString>,
+}
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  hbbp-fleet diff profiles --service web --before version=4.1 --after version=4.2
+  hbbp-fleet diff profiles --service web --before since=14d,until=7d --after since=7d --rows mnemonic";
+
+/// Writes a slice.
+pub async fn slice(args: &SliceArgs) -> anyhow::Result<()> {
+    write(&args.store, &args.selection, &args.output).await
+}
+
+/// Has `hbbp` make its report of a slice.
+pub async fn report(command: &str, args: &Args) -> anyhow::Result<ExitCode> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join(format!("{}.flow", args.selection.title()));
+    write(&args.store, &args.selection, &file).await?;
+    hand_on(command, &[file], &args.options)
+}
+
+/// Has `hbbp` compare two slices.
+pub async fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
+    let folder = tempfile::tempdir()?;
+    let mut files = Vec::new();
+    for (side, other) in [("before", &args.before), ("after", &args.after)] {
+        let selection = args.selection.overridden_by(other);
+        // Titles of the two may be the same.
+        let folder = folder.path().join(side);
+        std::fs::create_dir(&folder)?;
+        let file = folder.join(format!("{}.flow", selection.title()));
+        write(&args.store, &selection, &file).await?;
+        files.push(file);
+    }
+    hand_on("diff", &files, &args.options)
+}
+
+async fn write(store: &Path, selection: &Selection, file: &Path) -> anyhow::Result<()> {
+    let engine = Engine::of(&Store::open(store)?).await?;
+    let (flow, notes) = sum(&engine, selection).await?;
+    notes.iter().for_each(|note| eprintln!("hbbp-fleet: {note}"));
+    let name = || file.display().to_string();
+    let mut out = BufWriter::new(File::create(file).with_context(name)?);
+    flow.write_json(&mut out).with_context(name)?;
+    out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(name)?;
+    Ok(())
+}
+
+fn hand_on(command: &str, files: &[PathBuf], options: &[OsString]) -> anyhow::Result<ExitCode> {
+    let beside = std::env::current_exe().ok().map(|path| path.with_file_name("hbbp")).filter(|path| path.is_file());
+    let program = std::env::var_os("HBBP").map(PathBuf::from).or(beside).unwrap_or_else(|| "hbbp".into());
+    let status = match Command::new(&program).arg(command).args(files).args(options).status() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(
+            "{} is neither beside this program nor in PATH: install it, or write the slice with `hbbp-fleet slice`",
+            program.display()
+        ),
+        status => status.with_context(|| program.display().to_string())?,
+    };
+    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}
+
+/// `service=web,version=4.2`
+fn overriding(text: &str) -> Result<Selection, String> {
+    let mut selection = Selection::default();
+    for pair in text.split(',') {
+        let (name, value) = pair.split_once('=').ok_or(format!("expected NAME=VALUE in place of {pair:?}"))?;
+        let value = || Some(value.to_owned());
+        match name {
+            "service" => selection.service = value(),
+            "version" => selection.version = value(),
+            "host" => selection.host = value(),
+            "build" => selection.build = value(),
+            "since" => selection.since = value().map(|text| text.parse()).transpose()?,
+            "until" => selection.until = value().map(|text| text.parse()).transpose()?,
+            _ => return Err(format!("there is no {name}: service, version, host, since, until, build")),
+        }
+    }
+    Ok(selection)
+}

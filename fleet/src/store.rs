@@ -1,0 +1,290 @@
+//! A store on disk: which of its files count.
+//!
+//! ```text
+//! STORE/hbbp-fleet.json                     the version of all that follows
+//! STORE/lock, STORE/readers                 empty: who writes, who reads
+//! STORE/day=2026-11-26/i-<hash>.flow.parquet         written first
+//!                      i-<hash>.modules.parquet
+//!                      i-<hash>.recordings.parquet   the commit: without it the others count nothing
+//!                      c-<hash>.*.parquet            made by `compact`; its recordings name the batches that it replaces
+//! ```
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use chrono::NaiveDate;
+use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
+use datafusion::parquet::file::serialized_reader::ReadOptionsBuilder;
+use tempfile::NamedTempFile;
+
+use crate::tables::Table;
+
+/// The version that this program writes, and the newest that it reads.
+const VERSION: u64 = 1;
+
+/// What the file of the version is called.
+const MARK: &str = "hbbp-fleet.json";
+
+/// As the text in it begins.
+const SCHEMA: &str = "hbbp-fleet/";
+
+/// What files are called until they are complete.
+const UNFINISHED: &str = ".unfinished-";
+
+/// The key of a Parquet file's metadata under which a batch names those that it replaces.
+pub const REPLACES: &str = "hbbp-fleet.replaces";
+
+/// A folder with the profiles of many machines.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// Recordings that came into the store together, with what ran in them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Batch {
+    /// The day of its recordings.
+    pub day: NaiveDate,
+    /// The beginning of the names of its files.
+    pub name: String,
+}
+
+/// Nobody else writes while it lives.
+#[derive(Debug)]
+pub struct Writing(#[allow(dead_code)] File);
+
+/// Nobody removes files while it lives.
+#[derive(Debug)]
+pub struct Reading(#[allow(dead_code)] Option<File>);
+
+impl Store {
+    /// Opens a store that is there.
+    ///
+    /// # Errors
+    /// There is none, or one of a newer version.
+    pub fn open(folder: &Path) -> anyhow::Result<Self> {
+        let mark = folder.join(MARK);
+        let text = match fs::read_to_string(&mark) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                bail!("{} is no store of recordings: make one with `hbbp-fleet ingest {0} FILE..`", folder.display())
+            }
+            text => text.with_context(|| mark.display().to_string())?,
+        };
+        let number = text.split(SCHEMA).nth(1).map(|rest| rest.chars().take_while(char::is_ascii_digit).collect());
+        match number.and_then(|number: String| number.parse::<u64>().ok()) {
+            Some(version) if version <= VERSION => Ok(Store { folder: folder.to_owned() }),
+            Some(version) => bail!(
+                "{} is a store of version {version}, and this hbbp-fleet reads up to version {VERSION}: take a newer hbbp-fleet",
+                folder.display()
+            ),
+            None => bail!("{}: expected {{\"schema\":\"{SCHEMA}{VERSION}\"}}", mark.display()),
+        }
+    }
+
+    /// Opens a store, or makes one of an empty folder or of none.
+    ///
+    /// # Errors
+    /// It cannot be made, there is something else in the folder, or it is of a newer version.
+    pub fn open_or_make(folder: &Path) -> anyhow::Result<Self> {
+        let name = || folder.display().to_string();
+        fs::create_dir_all(folder).with_context(name)?;
+        let mark = folder.join(MARK);
+        if !mark.exists() {
+            let mut inside = fs::read_dir(folder).with_context(name)?;
+            // Another one that is made at this moment is no reason to stop.
+            let strange = inside.find_map(|entry| {
+                let name = entry.ok()?.file_name().to_string_lossy().into_owned();
+                (name != MARK && !name.starts_with(UNFINISHED)).then_some(name)
+            });
+            if let Some(strange) = strange.filter(|_| !mark.exists()) {
+                bail!("{} has other files ({strange}): name an empty folder, or one that is not there", name());
+            }
+            let unfinished = Unfinished::begin(mark)?;
+            writeln!(unfinished.writer()?, "{{\"schema\":\"{SCHEMA}{VERSION}\"}}").with_context(name)?;
+            unfinished.finish()?;
+        }
+        Self::open(folder)
+    }
+
+    /// Waits until nobody writes, and removes what one left that was killed.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn write(&self) -> anyhow::Result<Writing> {
+        let path = self.folder.join("lock");
+        let lock = File::create(&path).and_then(|file| file.lock().map(|()| file));
+        let writing = Writing(lock.with_context(|| path.display().to_string())?);
+        for folder in self.days()?.into_iter().map(|day| self.folder_of(day)).chain([self.folder.clone()]) {
+            for file in files_in(&folder)? {
+                if file.starts_with(UNFINISHED) {
+                    let _ = fs::remove_file(folder.join(file));
+                }
+            }
+        }
+        Ok(writing)
+    }
+
+    /// Keeps others from removing files. Where the store cannot be written, nobody does.
+    pub fn read(&self) -> Reading {
+        let path = self.folder.join("readers");
+        let file = File::open(&path).or_else(|_| File::create(&path));
+        Reading(file.ok().filter(|file| file.lock_shared().is_ok()))
+    }
+
+    /// The batches that count, by day. A batch that another one replaces does not.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or a file in it is damaged.
+    pub fn batches(&self) -> anyhow::Result<Vec<Batch>> {
+        let mut batches = BTreeSet::new();
+        for day in self.days()? {
+            let commit = format!(".{}.parquet", Table::Recordings.name());
+            let names = files_in(&self.folder_of(day))?.into_iter();
+            batches.extend(
+                names
+                    .filter(|name| !name.starts_with('.'))
+                    .filter_map(|name| Some(Batch { day, name: name.strip_suffix(&commit)?.to_owned() })),
+            );
+        }
+        for batch in batches.iter().filter(|batch| batch.is_compacted()).cloned().collect::<Vec<_>>() {
+            for replaced in self.replaced_by(&batch)? {
+                batches.remove(&replaced);
+            }
+        }
+        Ok(batches.into_iter().collect())
+    }
+
+    /// The batches that a batch replaces.
+    fn replaced_by(&self, batch: &Batch) -> anyhow::Result<Vec<Batch>> {
+        let path = self.file(batch, Table::Recordings);
+        let name = || format!("{} is damaged: remove it, and ingest its recordings again", path.display());
+        let file = File::open(&path).with_context(|| path.display().to_string())?;
+        let reader =
+            SerializedFileReader::new_with_options(file, ReadOptionsBuilder::new().build()).with_context(name)?;
+        let entries = reader.metadata().file_metadata().key_value_metadata().cloned().unwrap_or_default();
+        let value = entries.into_iter().find(|entry| entry.key == REPLACES).and_then(|entry| entry.value);
+        let names = value.unwrap_or_default();
+        Ok(names.split_whitespace().filter_map(Batch::from_text).collect())
+    }
+
+    /// The file of a batch with a part of a table.
+    pub fn file(&self, batch: &Batch, table: Table) -> PathBuf {
+        self.folder_of(batch.day).join(format!("{}.{}.parquet", batch.name, table.name()))
+    }
+
+    /// Where the files of a day are.
+    pub fn folder_of(&self, day: NaiveDate) -> PathBuf {
+        self.folder.join(format!("day={day}"))
+    }
+
+    /// Removes files that count no more, or never did, when nobody reads.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or written.
+    pub fn clean(&self, _: &Writing) -> anyhow::Result<usize> {
+        let path = self.folder.join("readers");
+        let readers = File::create(&path).with_context(|| path.display().to_string())?;
+        readers.lock().with_context(|| path.display().to_string())?;
+        let (mut kept, mut removed) = (BTreeSet::new(), 0);
+        for batch in self.batches()? {
+            kept.extend(Table::ALL.map(|table| self.file(&batch, table)));
+        }
+        // What names the replaced ones goes last of all: until then, they do not count.
+        for suffix in [Table::Recordings, Table::Modules, Table::Flow].map(|table| format!(".{}.parquet", table.name()))
+        {
+            for day in self.days()? {
+                let folder = self.folder_of(day);
+                for name in files_in(&folder)?.into_iter().filter(|name| name.ends_with(&suffix)) {
+                    let file = folder.join(name);
+                    if !kept.contains(&file) {
+                        fs::remove_file(&file).with_context(|| file.display().to_string())?;
+                        removed += 1;
+                    }
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    fn days(&self) -> anyhow::Result<Vec<NaiveDate>> {
+        let names = files_in(&self.folder)?;
+        Ok(names.iter().filter_map(|name| name.strip_prefix("day=")?.parse().ok()).collect())
+    }
+}
+
+impl Batch {
+    /// Whether `compact` made it.
+    pub fn is_compacted(&self) -> bool {
+        self.name.starts_with("c-")
+    }
+
+    /// As a batch is named in the metadata of another.
+    pub fn text(&self) -> String {
+        format!("{}/{}", self.day, self.name)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (day, name) = text.split_once('/')?;
+        Some(Batch { day: day.parse().ok()?, name: name.to_owned() })
+    }
+}
+
+/// A file that is there as a whole or not at all, whatever happens.
+#[derive(Debug)]
+pub struct Unfinished {
+    path: PathBuf,
+    file: NamedTempFile,
+}
+
+impl Unfinished {
+    /// Begins a file, in a folder that is there.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn begin(path: PathBuf) -> anyhow::Result<Self> {
+        // Temporary files are for one user only; those of a store are for whom the folder is for.
+        let readable = fs::Permissions::from_mode(0o644);
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix(UNFINISHED).permissions(readable);
+        let file = builder.tempfile_in(folder_of(&path)).with_context(|| path.display().to_string())?;
+        Ok(Unfinished { path, file })
+    }
+
+    /// Another handle to write it.
+    ///
+    /// # Errors
+    /// The system has no more of them.
+    pub fn writer(&self) -> anyhow::Result<File> {
+        self.file.as_file().try_clone().with_context(|| self.path.display().to_string())
+    }
+
+    /// It is complete: from now on it is there.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn finish(self) -> anyhow::Result<()> {
+        let Unfinished { path, file } = self;
+        let name = || path.display().to_string();
+        file.as_file().sync_all().with_context(name)?;
+        file.persist(&path).with_context(name)?;
+        File::open(folder_of(&path)).and_then(|folder| folder.sync_all()).with_context(name)
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn files_in(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let name = || folder.display().to_string();
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).with_context(name)? {
+        names.extend(entry.with_context(name)?.file_name().into_string().ok());
+    }
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,68 @@
+//! docs/guide/fleet.md: its commands run, and docs/formats/fleet-store.md: it has every column.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use support::{Setup, hbbp};
+use testing::Fixture;
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)).unwrap()
+}
+
+#[test]
+fn every_command_of_the_guide_runs() {
+    let setup = Setup::new();
+    // The recordings that it speaks of, of a program that is where it was recorded.
+    let fixture = Fixture::bursts("compress");
+    let recording = std::fs::read(&fixture.recording).unwrap();
+    for host in ["web1", "web2", "web3"] {
+        std::fs::write(setup.path(&format!("{host}.data")), [&recording[..], host.as_bytes()].concat()).unwrap();
+    }
+    let programs = setup.path("bin");
+    std::fs::create_dir(&programs).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hbbp-fleet"), format!("{programs}/hbbp-fleet")).unwrap();
+    let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+    let mut commands = 0;
+    for line in page("guide/fleet.md").lines().filter_map(|line| line.strip_prefix("    hbbp-fleet ")) {
+        // Where the guide leaves it to a recording, and where the binaries are, depends on the machine.
+        let mut line = format!("hbbp-fleet {line}");
+        let binary = format!(" --binary {}", fixture.binary_option());
+        if line.contains(" ingest ") {
+            line += &binary;
+            line += if line.contains("web3") { " --host web3 --time 2026-11-21T12:00:00Z" } else { " --host web1" };
+        } else if [" mix ", " annotate ", " export ", " diff "].iter().any(|command| line.contains(command)) {
+            line += &binary;
+        }
+        let output = Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(setup.path(""))
+            .env("PATH", &path)
+            .env("HBBP", hbbp())
+            .env("XDG_CACHE_HOME", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        commands += 1;
+    }
+    assert!(commands > 10, "{commands}");
+}
+
+#[test]
+fn every_column_is_explained() {
+    let setup = Setup::new();
+    let file = setup.flow("a", "01", 1.0);
+    setup.said(&["ingest", &setup.path("store"), &file]);
+    let format = page("formats/fleet-store.md");
+    let columns = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'";
+    let columns = setup.rows("store", columns);
+    assert!(columns.len() > 35, "{columns:?}");
+    for column in columns {
+        let (table, name) = column.split_once(',').unwrap();
+        let section = format.split(&format!("\n`{table}`: ")).nth(1).unwrap().split("\n`").next().unwrap();
+        let table: Vec<&str> = section.lines().filter(|line| line.starts_with('|')).collect();
+        assert!(table.iter().any(|line| line.split('|').nth(1).unwrap().contains(&format!("`{name}`"))), "{column}");
+    }
+}

@@ -1,0 +1,290 @@
+//! Stores: what is kept and asked, and what happens to them when something goes wrong.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Setup, copy};
+
+/// Three recordings of two services, two versions and two hosts, on three days.
+fn three(setup: &Setup) -> [String; 3] {
+    let files =
+        [("a", "01", 1.5), ("b", "01", 2.5), ("c", "02", 4.0)].map(|(name, id, count)| setup.flow(name, id, count));
+    let labels =
+        [["web", "1", "h1", "2026-01-01"], ["web", "2", "h2", "2026-01-02"], ["mail", "2", "h1", "2026-01-03"]];
+    for (file, [service, version, host, day]) in files.iter().zip(labels) {
+        let time = format!("{day}T10:00:00Z");
+        let labels = ["--service", service, "--version", version, "--host", host, "--time", &time];
+        setup.said(&[&["ingest", &setup.path("store"), file], &labels[..]].concat());
+    }
+    files
+}
+
+#[test]
+fn slices_are_sums_of_what_is_in_them() {
+    let setup = Setup::new();
+    let [a, b, c] = three(&setup);
+    let check = |selection: &[&str], files: &[&str]| {
+        assert_eq!(setup.slice("store", selection), setup.merged(files), "{selection:?}");
+    };
+    check(&["--service", "web"], &[&a, &b]);
+    check(&["--host", "h1"], &[&a, &c]);
+    check(&["--version", "2", "--service", "web"], &[&b]);
+    check(&["--since", "2026-01-02"], &[&b, &c]);
+    check(&["--until", "2026-01-02T10:00:00Z"], &[&a]);
+    check(&["--since", "5000w"], &[&a, &b, &c]);
+    let error = setup.error(&["slice", &setup.path("store"), "--service", "it's", "-o", &setup.path("out")]);
+    assert!(error.contains("no recording is of that slice"), "{error}");
+    let output = setup.run(&["slice", &setup.path("store"), "--since", "yesterday", "-o", &setup.path("out")]);
+    assert_eq!(output.status.code(), Some(2));
+    // Of builds, only what ran in them.
+    let document = |selection: &[&str]| -> Value { serde_json::from_str(&setup.slice("store", selection)).unwrap() };
+    let ranges = |selection: &[&str]| -> Vec<(String, usize)> {
+        let modules = document(selection)["modules"].as_array().unwrap().clone();
+        let ranges = |of: &Value| of["ranges"].as_array().unwrap().len();
+        let build_id = |of: &Value| of["build_id"].as_str().unwrap_or("none").to_owned();
+        modules.iter().map(|of| (build_id(of), ranges(of))).filter(|(_, ranges)| *ranges > 0).collect()
+    };
+    assert_eq!(ranges(&[]), [("01".into(), 1), ("02".into(), 1)]);
+    assert_eq!(ranges(&["--build", "01"]), [("01".into(), 1)]);
+    assert_eq!(ranges(&["--build", "latest"]), [("02".into(), 1)]);
+    assert_eq!(ranges(&["--build", "latest", "--service", "web"]), [("01".into(), 1)]);
+    let error = setup.error(&["slice", &setup.path("store"), "--build", "0", "-o", &setup.path("out")]);
+    assert!(error.contains("2 modules of that slice have build ids that begin with 0"), "{error}");
+    assert!(
+        setup.error(&["slice", &setup.path("store"), "--build", "ff", "-o", &setup.path("out")]).contains("no module")
+    );
+}
+
+#[test]
+fn questions_are_answered_in_four_formats() {
+    let setup = Setup::new();
+    let [a, ..] = three(&setup);
+    let store = setup.path("store");
+    let sql = "SELECT service, count(*) AS recordings, sum(inputs) AS inputs FROM recordings GROUP BY service ORDER BY service";
+    assert_eq!(
+        setup.stdout(&["query", &store, sql, "--format", "csv"]),
+        "service,recordings,inputs\nmail,1,1\nweb,2,2\n"
+    );
+    let json: Value = serde_json::from_str(&setup.stdout(&["query", &store, sql, "--format", "json"])).unwrap();
+    assert_eq!(json[1], serde_json::json!({"service": "web", "recordings": 2, "inputs": 2}));
+    let table = setup.stdout(&["query", &store, sql]);
+    assert!(table.lines().any(|line| line.split_whitespace().eq(["|", "web", "|", "2", "|", "2", "|"])), "{table}");
+    let parquet = setup.path("out.parquet");
+    setup.said(&["query", &store, sql, "--format", "parquet", "-o", &parquet]);
+    assert!(fs::read(&parquet).unwrap().starts_with(b"PAR1"));
+    // Sums of the flow are exact, and need no other table.
+    let sum = "SELECT service, sum(count) FROM flow WHERE kind = 'range' GROUP BY 1 ORDER BY 1";
+    assert_eq!(setup.rows("store", sum), ["mail,4.000000000", "web,4.000000000"]);
+    let columns =
+        "SELECT path, build_id FROM modules WHERE part = (SELECT id FROM recordings WHERE file LIKE '%/a') ORDER BY 1";
+    assert_eq!(setup.rows("store", columns), ["/nowhere/library,", "/nowhere/server,01", "[kernel.kallsyms],"]);
+    let id = setup
+        .rows("store", "SELECT id, day, host, source, weight, left_out_samples FROM recordings WHERE version = '1'");
+    let hash = blake3::hash(&fs::read(&a).unwrap()).to_string();
+    assert_eq!(id, [format!("{hash},2026-01-01,h1,flow,1.0,0.700000000")]);
+    assert_eq!(
+        setup.rows("store", "SELECT date_trunc('month', day), round(sum(weight)) FROM recordings GROUP BY 1").len(),
+        1
+    );
+    // Questions change nothing.
+    for statement in
+        ["DROP TABLE flow", "INSERT INTO flow SELECT * FROM flow", "COPY flow TO '/nonexistent'", "SET x = 1"]
+    {
+        setup.error(&["query", &store, statement]);
+    }
+    assert!(setup.error(&["query", &store, "SELECT nothing FROM flow"]).contains("nothing"));
+}
+
+#[test]
+fn hbbp_makes_its_reports_of_slices() {
+    let setup = Setup::new();
+    let fixture = testing::Fixture::bursts("compress");
+    let (store, file) = (setup.path("store"), fixture.recording.to_str().unwrap());
+    let binary = fixture.binary_option();
+    setup.said(&["ingest", &store, file, "--service", "web", "--version", "1", "--binary", &binary]);
+    setup.said(&[
+        "ingest",
+        &store,
+        fixture.truth().to_str().unwrap(),
+        "--service",
+        "web",
+        "--version",
+        "2",
+        "--binary",
+        &binary,
+    ]);
+    let merged = setup.path("web-1.flow");
+    fs::write(&merged, setup.merged(&[file, "--binary", &binary])).unwrap();
+    let expected = std::process::Command::new(support::hbbp())
+        .args(["mix", &merged, "--binary", &binary, "--rows", "function", "--format", "csv"])
+        .output()
+        .unwrap();
+    let expected = String::from_utf8(expected.stdout).unwrap();
+    assert!(expected.lines().count() > 3, "{expected}");
+    let slice = ["mix", &store, "--service", "web", "--version", "1"];
+    let options = ["--binary", &binary, "--rows", "function", "--format", "csv"];
+    assert_eq!(setup.stdout(&[&slice[..], &options].concat()), expected);
+    // What `hbbp` exits with is passed on.
+    assert_eq!(setup.run(&[&slice[..], &["--no-such-option"]].concat()).status.code(), Some(2));
+    let sides = ["--service", "web", "--before", "version=1", "--after", "version=2"];
+    let diff = setup.stdout(&[&["diff", &store], &sides[..], &["--binary", &binary, "--format", "json"]].concat());
+    assert!(serde_json::from_str::<Value>(&diff).unwrap()["overlap"]["blocks"].as_f64().unwrap() > 0.8, "{diff}");
+    let missing = setup.fleet().args(slice).env("HBBP", "/nonexistent/hbbp").output().unwrap();
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("neither beside this program nor in PATH"));
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_changes_no_sum() {
+    let setup = Setup::new();
+    let [a, b, c] = three(&setup);
+    let store = setup.path("store");
+    let expected = setup.merged(&[&a, &b, &c]);
+    let recording = fs::read(testing::Fixture::bursts("compress").recording).unwrap();
+    let bad: [(&str, &[u8]); 8] = [
+        ("empty", b""),
+        ("cut", &recording[..100]),
+        ("noise", &[0x5a; 5000]),
+        ("newer", br#"{"schema":"hbbp-flow/2","modules":[]}"#),
+        ("no document", b"{\"schema\":"),
+        ("no count", br#"{"schema":"hbbp-flow/1","executions":true,"inputs":1,"left_out":{"streams":-1,"branches":0,"samples":0},"modules":[]}"#),
+        ("text", b"hello\n"),
+        ("parquet", b"PAR1PAR1"),
+    ];
+    for (name, bytes) in bad {
+        let file = setup.path(name);
+        fs::write(&file, bytes).unwrap();
+        let error = setup.error(&["ingest", &store, &file]);
+        assert!(error.contains(&file) && !error.contains("panicked"), "{error}");
+    }
+    let folder = setup.path("folder");
+    fs::create_dir(&folder).unwrap();
+    assert!(setup.error(&["ingest", &store, &folder]).contains("is a directory"));
+    assert!(setup.error(&["ingest", &store, &setup.path("not there")]).contains("not there"));
+    // A clock that is ahead; nobody would find the recording where it belongs.
+    let file = setup.flow("later", "01", 1.0);
+    let error = setup.error(&["ingest", &store, &file, "--time", "2099-01-01T00:00:00Z"]);
+    assert!(error.contains("2099-01-01") && error.contains("yet to come") && error.contains("--time"), "{error}");
+    assert_eq!(setup.slice("store", &[]), expected);
+    // Of several, the good ones count.
+    let (newer, empty) = (setup.path("newer"), setup.path("empty"));
+    let said = setup.said(&["ingest", &store, &newer, &file, &empty, "--keep-going"]);
+    assert!(said.contains("1 of 3 files") && said.contains("2 left out") && said.contains(&newer), "{said}");
+    assert!(
+        setup.error(&["ingest", &store, &newer, &empty, "--keep-going"]).contains("none of the files could be read")
+    );
+    let other = setup.flow("other", "01", 9.0);
+    assert!(setup.error(&["ingest", &store, &other, &empty]).contains("1 files before it are in the store"));
+    assert_eq!(setup.slice("store", &[]), setup.merged(&[&a, &b, &c, &file, &other]));
+}
+
+#[test]
+fn a_folder_that_is_no_store_is_left_alone() {
+    let setup = Setup::new();
+    let [a, ..] = three(&setup);
+    let (folder, store) = (setup.path("folder"), setup.path("store"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(format!("{folder}/mine"), "mine").unwrap();
+    assert!(setup.error(&["ingest", &folder, &a]).contains("has other files (mine)"));
+    assert_eq!(setup.files("folder"), ["mine"]);
+    assert!(setup.error(&["query", &folder, "SELECT 1"]).contains("is no store of recordings"));
+    fs::write(format!("{store}/hbbp-fleet.json"), "{\"schema\":\"hbbp-fleet/2\"}\n").unwrap();
+    for arguments in [&["query", &store, "SELECT 1"][..], &["ingest", &store, &a], &["compact", &store]] {
+        let error = setup.error(arguments);
+        assert!(error.contains("a store of version 2") && error.contains("take a newer hbbp-fleet"), "{error}");
+    }
+    fs::write(format!("{store}/hbbp-fleet.json"), "mine").unwrap();
+    assert!(setup.error(&["query", &store, "SELECT 1"]).contains("expected {\"schema\":\"hbbp-fleet/1\"}"));
+}
+
+/// An ingest that is killed before it is done.
+#[test]
+fn there_is_no_half_recording() {
+    let setup = Setup::new();
+    let files: Vec<String> =
+        (0..6).map(|number| setup.flow(&format!("{number}"), "01", f64::from(number) + 0.3)).collect();
+    let store = setup.path("store");
+    setup.said(&["ingest", &store, &files[0]]);
+    let first = setup.merged(&[&files[0]]);
+    // What it leaves when it comes to no end: the commit is written last.
+    let others = setup.path("others");
+    setup.said(&[&["ingest", &others], &files[1..].iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    let day = setup.files("others").into_iter().find(|file| file.contains(".flow.")).unwrap();
+    let target = Path::new(&store).join(&day);
+    fs::create_dir_all(target.parent().unwrap()).unwrap();
+    fs::copy(Path::new(&others).join(&day), &target).unwrap();
+    let unfinished = target.parent().unwrap().join(".unfinished-x");
+    fs::write(&unfinished, "half").unwrap();
+    assert_eq!(setup.slice("store", &[]), first);
+    // Killed at any moment.
+    for milliseconds in [5, 20, 40, 80, 160] {
+        let mut child = setup.fleet().args(["ingest", &store]).args(&files).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        let _ = child.kill();
+        child.wait().unwrap();
+        let recordings = setup.rows("store", "SELECT count(*) FROM recordings");
+        assert!(["1", "6"].contains(&recordings[0].as_str()), "{recordings:?}");
+    }
+    let all: Vec<&str> = files.iter().map(String::as_str).collect();
+    setup.said(&[&["ingest", &store], &all[..]].concat());
+    assert_eq!(setup.slice("store", &[]), setup.merged(&all));
+    assert!(!unfinished.exists());
+}
+
+/// `compact` that is killed: before its commit nothing changed, after it what it replaced counts no more.
+#[test]
+fn a_compaction_counts_as_a_whole() {
+    let setup = Setup::new();
+    let files: Vec<String> =
+        (0..3).map(|number| setup.flow(&format!("{number}"), "01", f64::from(number) + 0.3)).collect();
+    let store = setup.path("store");
+    for file in &files {
+        setup.said(&["ingest", &store, file, "--service", "s", "--host", "h", "--time", "2026-01-01T00:00:00Z"]);
+    }
+    let all: Vec<&str> = files.iter().map(String::as_str).collect();
+    let expected = setup.merged(&all);
+    let before = setup.path("before");
+    copy(Path::new(&store), Path::new(&before));
+    setup.said(&["compact", &store, "--by", "host", "--older-than", "1"]);
+    assert_eq!(setup.files("store").len(), 3 + 3, "{:?}", setup.files("store"));
+    assert_eq!(setup.rows("store", "SELECT count(*), count(DISTINCT part) FROM recordings"), ["3,1"]);
+    // Everything but the removal.
+    let done = setup.path("done");
+    copy(Path::new(&store), Path::new(&done));
+    copy(Path::new(&before), Path::new(&done));
+    assert_eq!(setup.files("done").len(), 3 + 3 + 9);
+    assert_eq!(setup.slice("done", &[]), expected);
+    setup.said(&["compact", &done]);
+    assert_eq!((setup.slice("done", &[]), setup.files("done")), (expected.clone(), setup.files("store")));
+    // Everything but the commit.
+    for file in setup.files("store").iter().filter(|file| file.contains("/c-") && !file.contains("recordings")) {
+        fs::copy(Path::new(&store).join(file), Path::new(&before).join(file)).unwrap();
+    }
+    assert_eq!(setup.slice("before", &[]), expected);
+    // The same recordings are known after it.
+    let said = setup.said(&[&["ingest", &store], &all[..]].concat());
+    assert!(said.contains("3 were there before"), "{said}");
+}
+
+#[test]
+fn a_damaged_store_is_an_error_and_no_sum() {
+    let setup = Setup::new();
+    three(&setup);
+    let store = setup.path("store");
+    setup.said(&["compact", &store]);
+    for file in setup.files("store").iter().filter(|file| file.ends_with(".parquet")) {
+        let path = Path::new(&store).join(file);
+        let good = fs::read(&path).unwrap();
+        for damage in [&good[..good.len() / 2], &[], &[0xff; 64]] {
+            fs::write(&path, damage).unwrap();
+            let error = setup.error(&["slice", &store, "-o", &setup.path("out")]);
+            assert!(!error.contains("panicked"), "{error}");
+        }
+        fs::write(&path, good).unwrap();
+    }
+    setup.slice("store", &[]);
+}
