@@ -15,7 +15,7 @@ fn three(setup: &Setup) -> [String; 3] {
     let files =
         [("a", "01", 1.5), ("b", "01", 2.5), ("c", "02", 4.0)].map(|(name, id, count)| setup.flow(name, id, count));
     let labels =
-        [["web", "1", "h1", "2026-01-01"], ["web", "2", "h2", "2026-01-02"], ["mail", "2", "h1", "2026-01-03"]];
+        [["web", "1", "h1", "2025-01-01"], ["web", "2", "h2", "2025-01-02"], ["mail", "2", "h1", "2025-01-03"]];
     for (file, [service, version, host, day]) in files.iter().zip(labels) {
         let time = format!("{day}T10:00:00Z");
         let labels = ["--service", service, "--version", version, "--host", host, "--time", &time];
@@ -34,8 +34,8 @@ fn slices_are_sums_of_what_is_in_them() {
     check(&["--service", "web"], &[&a, &b]);
     check(&["--host", "h1"], &[&a, &c]);
     check(&["--version", "2", "--service", "web"], &[&b]);
-    check(&["--since", "2026-01-02"], &[&b, &c]);
-    check(&["--until", "2026-01-02T10:00:00Z"], &[&a]);
+    check(&["--since", "2025-01-02"], &[&b, &c]);
+    check(&["--until", "2025-01-02T10:00:00Z"], &[&a]);
     check(&["--since", "5000w"], &[&a, &b, &c]);
     let error = setup.error(&["slice", &setup.path("store"), "--service", "it's", "-o", &setup.path("out")]);
     assert!(error.contains("no recording is of that slice"), "{error}");
@@ -86,7 +86,7 @@ fn questions_are_answered_in_four_formats() {
     let id = setup
         .rows("store", "SELECT id, day, host, source, weight, left_out_samples FROM recordings WHERE version = '1'");
     let hash = blake3::hash(&fs::read(&a).unwrap()).to_string();
-    assert_eq!(id, [format!("{hash},2026-01-01,h1,flow,1.0,0.700000000")]);
+    assert_eq!(id, [format!("{hash},2025-01-01,h1,flow,1.0,0.700000000")]);
     assert_eq!(
         setup.rows("store", "SELECT date_trunc('month', day), round(sum(weight)) FROM recordings GROUP BY 1").len(),
         1
@@ -134,6 +134,17 @@ fn hbbp_makes_its_reports_of_slices() {
     let sides = ["--service", "web", "--before", "version=1", "--after", "version=2"];
     let diff = setup.stdout(&[&["diff", &store], &sides[..], &["--binary", &binary, "--format", "json"]].concat());
     assert!(serde_json::from_str::<Value>(&diff).unwrap()["overlap"]["blocks"].as_f64().unwrap() > 0.8, "{diff}");
+    // The other way around, where it is in PATH, and where it is not.
+    let alone = setup.path("hbbp");
+    fs::copy(support::hbbp(), &alone).unwrap();
+    let question = ["fleet", "query", &store, "SELECT count(*) FROM recordings", "--format", "csv"];
+    let program = Path::new(env!("CARGO_BIN_EXE_hbbp-fleet"));
+    let by = |path: &Path| std::process::Command::new(&alone).args(question).env("PATH", path).output().unwrap();
+    assert!(String::from_utf8_lossy(&by(program.parent().unwrap()).stdout).ends_with("\n2\n"));
+    let missing = by(Path::new("/nonexistent"));
+    assert!(
+        !missing.status.success() && String::from_utf8_lossy(&missing.stderr).contains("hbbp-fleet is not installed")
+    );
     let missing = setup.fleet().args(slice).env("HBBP", "/nonexistent/hbbp").output().unwrap();
     assert!(String::from_utf8_lossy(&missing.stderr).contains("neither beside this program nor in PATH"));
 }
@@ -208,21 +219,23 @@ fn there_is_no_half_recording() {
     let files: Vec<String> =
         (0..6).map(|number| setup.flow(&format!("{number}"), "01", f64::from(number) + 0.3)).collect();
     let store = setup.path("store");
-    setup.said(&["ingest", &store, &files[0]]);
+    let day = ["--time", "2025-01-01T00:00:00Z"];
+    setup.said(&["ingest", &store, &files[0], day[0], day[1]]);
     let first = setup.merged(&[&files[0]]);
     // What it leaves when it comes to no end: the commit is written last.
     let others = setup.path("others");
     setup.said(&[&["ingest", &others], &files[1..].iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
-    let day = setup.files("others").into_iter().find(|file| file.contains(".flow.")).unwrap();
-    let target = Path::new(&store).join(&day);
+    let flow = setup.files("others").into_iter().find(|file| file.contains(".flow.")).unwrap();
+    let target = Path::new(&store).join(&flow);
     fs::create_dir_all(target.parent().unwrap()).unwrap();
-    fs::copy(Path::new(&others).join(&day), &target).unwrap();
+    fs::copy(Path::new(&others).join(&flow), &target).unwrap();
     let unfinished = target.parent().unwrap().join(".unfinished-x");
     fs::write(&unfinished, "half").unwrap();
     assert_eq!(setup.slice("store", &[]), first);
     // Killed at any moment.
     for milliseconds in [5, 20, 40, 80, 160] {
-        let mut child = setup.fleet().args(["ingest", &store]).args(&files).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            setup.fleet().args(["ingest", &store]).args(day).args(&files).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(milliseconds));
         let _ = child.kill();
         child.wait().unwrap();
@@ -243,7 +256,7 @@ fn a_compaction_counts_as_a_whole() {
         (0..3).map(|number| setup.flow(&format!("{number}"), "01", f64::from(number) + 0.3)).collect();
     let store = setup.path("store");
     for file in &files {
-        setup.said(&["ingest", &store, file, "--service", "s", "--host", "h", "--time", "2026-01-01T00:00:00Z"]);
+        setup.said(&["ingest", &store, file, "--service", "s", "--host", "h", "--time", "2025-01-01T00:00:00Z"]);
     }
     let all: Vec<&str> = files.iter().map(String::as_str).collect();
     let expected = setup.merged(&all);
