@@ -11,6 +11,7 @@ mod compact;
 mod engine;
 mod evidence;
 mod ingest;
+mod overview;
 mod query;
 mod reports;
 mod rows;
@@ -57,6 +58,8 @@ enum Command {
     Export(reports::Args),
     /// What changed from a slice to another: `hbbp diff`
     Diff(Box<reports::DiffArgs>),
+    Top(overview::TopArgs),
+    Stale(overview::StaleArgs),
     Compact(compact::Args),
 }
 
@@ -74,6 +77,8 @@ async fn main() -> ExitCode {
         Command::Report(args) => reports::report("report", &args).await,
         Command::Export(args) => reports::report("export", &args).await,
         Command::Diff(args) => reports::diff(&args).await,
+        Command::Top(args) => done(overview::top(&args).await),
+        Command::Stale(args) => done(overview::stale(&args).await),
         Command::Compact(args) => done(compact::run(&args).await),
     };
     result.unwrap_or_else(|error| {

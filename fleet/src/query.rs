@@ -28,6 +28,13 @@ pub struct Args {
     /// The question
     sql: String,
 
+    #[command(flatten)]
+    answer: AnswerArgs,
+}
+
+/// Where an answer goes.
+#[derive(clap::Args)]
+pub struct AnswerArgs {
     /// How the answer is written
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -55,10 +62,17 @@ enum Format {
     Parquet,
 }
 
-/// Writes the answer, as its rows come; a table when all are there, for its columns are as wide as what is in them.
+/// Answers a question.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let engine = Engine::of(&Store::open(&args.store)?).await?;
-    let question = engine.ask(&args.sql).await?;
+    answer(&Engine::of(&Store::open(&args.store)?).await?, &args.sql, &args.answer).await
+}
+
+/// Writes an answer, as its rows come; a table when all are there, for its columns are as wide as what is in them.
+///
+/// # Errors
+/// It is no question, the store cannot be read, or the answer cannot be written.
+pub async fn answer(engine: &Engine, sql: &str, args: &AnswerArgs) -> anyhow::Result<()> {
+    let question = engine.ask(sql).await?;
     let schema = question.schema().as_arrow().clone();
     let mut answer = question.execute_stream().await?;
     let out: Box<dyn Write + Send> = match &args.output {

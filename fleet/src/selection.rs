@@ -123,7 +123,7 @@ impl Selection {
     }
 
     /// What all rows of the flow have that are of such recordings, in SQL: whole files are left out by it.
-    fn of_flow(&self) -> String {
+    pub fn of_flow(&self) -> String {
         let day =
             |sign: &str, of: &Option<Moment>| Some(format!("day {sign} DATE '{}'", of.as_ref()?.time.date_naive()));
         let all = self
@@ -178,7 +178,10 @@ pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow
 }
 
 /// Finds the recordings: names their parts `selected`, and adds up what is known of each as a whole.
-async fn selected(engine: &Engine, selection: &Selection, notes: &mut Vec<String>) -> anyhow::Result<Merge> {
+///
+/// # Errors
+/// There is none, a part is wanted in part, or the store cannot be read.
+pub async fn selected(engine: &Engine, selection: &Selection, notes: &mut Vec<String>) -> anyhow::Result<Merge> {
     let condition = selection.of_recordings();
     let (mut merge, mut recordings) = (Merge::default(), 0_u64);
     let (mut executions, mut relative) = (0_u64, 0_u64);

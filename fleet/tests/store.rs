@@ -301,3 +301,27 @@ fn a_damaged_store_is_an_error_and_no_sum() {
     }
     setup.slice("store", &[]);
 }
+
+#[test]
+fn shares_of_services_and_of_builds() {
+    let setup = Setup::new();
+    three(&setup);
+    let store = setup.path("store");
+    // A range from 4096 to 4100 is two instructions.
+    let top = setup.stdout(&["top", &store, "--format", "csv"]);
+    assert_eq!(
+        top,
+        "service,version,counts,instructions,percent\nmail,2,executions,8.0,50.0\nweb,2,executions,5.0,31.25\nweb,1,executions,3.0,18.75\n"
+    );
+    let of_host = setup.stdout(&["top", &store, "--by", "module", "--host", "h1", "--top", "1", "--format", "csv"]);
+    assert_eq!(of_host.lines().nth(1), Some("/nowhere/server,02,executions,8.0,72.73"));
+    // The newest build of one service is that of another no more.
+    let newer = setup.flow("newer", "02", 12.0);
+    setup.said(&["ingest", &store, &newer, "--service", "web", "--version", "3", "--time", "2025-02-01T00:00:00Z"]);
+    let stale = setup.stdout(&["stale", &store, "--format", "csv"]);
+    assert_eq!(
+        stale,
+        "service,path,newest,builds,counts,instructions,percent_of_newest\nweb,/nowhere/server,02,2,executions,32.0,75.0\nmail,/nowhere/server,02,1,executions,8.0,100.0\n"
+    );
+    assert!(setup.error(&["top", &store, "--build", "01"]).contains("--build is for reports"));
+}
