@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use analyzer::flow::{ExactCount, Merge};
@@ -100,21 +101,27 @@ struct Ingested {
     flow: RecordBatch,
 }
 
-/// Reads files one after the other, and writes what they have by day.
+/// Reads files, a few at once, and writes what they have by day.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     if !(args.weight.is_finite() && args.weight > 0.0) {
         bail!("--weight is {}, expected more than 0", args.weight);
     }
     let store = Store::open_or_make(&args.store)?;
     let _writing = store.write()?;
-    let mut known = Engine::of(&store).await?.ids().await?;
+    let known = Engine::of(&store).await?.ids().await?;
     let (mut waiting, mut rows) = (BTreeMap::<NaiveDate, Vec<Ingested>>::new(), 0);
     let (mut ingested, mut twice, mut skipped, mut days) = (0, 0, 0, HashSet::new());
-    for file in &args.files {
-        match ingested_once(file, args, &known) {
+    let threads = args.threads.map(usize::from);
+    let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let mut new = HashSet::new();
+    // What is read at once is in memory at once.
+    let together = args.files.chunks(threads.saturating_mul(4));
+    for found in together.flat_map(|files| read_together(files, args, &known, threads)) {
+        match found {
             Ok(None) => twice += 1,
+            // It was given twice.
+            Ok(Some(found)) if !new.insert(found.id.clone()) => twice += 1,
             Ok(Some(found)) => {
-                known.insert(found.id.clone());
                 ingested += 1;
                 rows += found.flow.num_rows() + found.modules.num_rows();
                 days.insert(found.labels.day);
@@ -137,10 +144,10 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     write(&store, &mut waiting)?;
-    let known_before = if twice > 0 { format!("; {twice} were there before") } else { String::new() };
+    let were_there = if twice > 0 { format!("; {twice} were there before") } else { String::new() };
     let left_out = if skipped > 0 { format!("; {skipped} left out") } else { String::new() };
     eprintln!(
-        "hbbp-fleet: {ingested} of {} files put into {}, of {} days{known_before}{left_out}",
+        "hbbp-fleet: {ingested} of {} files put into {}, of {} days{were_there}{left_out}",
         args.files.len(),
         args.store.display(),
         days.len()
@@ -151,14 +158,48 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What each file has, if it is not in the store, in their order. A thread reads a whole file; one file is read by all of them.
+fn read_together(
+    files: &[PathBuf],
+    args: &Args,
+    known: &HashSet<String>,
+    threads: usize,
+) -> Vec<anyhow::Result<Option<Ingested>>> {
+    if let [file] = files {
+        return vec![ingested_once(file, args, known, threads)];
+    }
+    let next = AtomicUsize::new(0);
+    let read = || {
+        let mut found = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(file) = files.get(index) else { return found };
+            found.push((index, ingested_once(file, args, known, 1)));
+        }
+    };
+    let mut found = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(files.len())).map(|_| scope.spawn(read)).collect();
+        let mut found = read();
+        for other in others {
+            found.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        found
+    });
+    found.sort_unstable_by_key(|(index, _)| *index);
+    found.into_iter().map(|(_, found)| found).collect()
+}
+
 /// What a file has, if it is not in the store.
-fn ingested_once(file: &Path, args: &Args, known: &HashSet<String>) -> anyhow::Result<Option<Ingested>> {
+fn ingested_once(
+    file: &Path,
+    args: &Args,
+    known: &HashSet<String>,
+    threads: usize,
+) -> anyhow::Result<Option<Ingested>> {
     let id = evidence::id_of(file)?;
     if known.contains(&id) {
         return Ok(None);
     }
-    let threads = args.threads.map(usize::from);
-    let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let found = evidence::read(file, &search(args), threads)?;
     ingest(file, id, found, args).with_context(|| file.display().to_string()).map(Some)
 }
