@@ -34,7 +34,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let program = beside.unwrap_or_else(|| PathBuf::from(PROGRAM));
     let error = Command::new(&program).args(&args.arguments).exec();
     if error.kind() == ErrorKind::NotFound {
-        bail!("{PROGRAM} is not installed: it is neither beside hbbp nor in PATH; `cargo build --release` in the folder fleet/ makes it");
+        bail!(
+            "{PROGRAM} is not installed: it is neither beside hbbp nor in PATH; `cargo build --release` in the folder fleet/ makes it"
+        );
     }
     Err(error).with_context(|| program.display().to_string())
 }
