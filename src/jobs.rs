@@ -12,7 +12,7 @@ const JOBS: [(&str, &[&str]); 6] = [
     ("Record", &["record", "control"]),
     ("Look", &["mix", "vectorization", "blocks", "annotate", "paths", "tui", "report", "taxonomy"]),
     ("Compare and add up", &["diff", "merge", "fleet"]),
-    ("Profiles for compilers and tools", &["export"]),
+    ("Profiles for compilers and tools", &["export", "pgo"]),
     ("Truth and models", &["truth", "validate", "label", "train", "model"]),
     ("This machine", &["doctor", "calibrate", "generate"]),
 ];

@@ -71,6 +71,8 @@ enum Command {
     Report(commands::report::Args),
     /// Write a profile for a compiler, an optimizer or another tool
     Export(commands::export::Args),
+    /// Build a program, record it, and build it again with the profile: one command to a faster program
+    Pgo(Box<commands::pgo::Args>),
     /// Add up recordings of one host or many into one file, which `export` and `diff` read like a recording
     Merge(commands::merge::Args),
     /// Keep recordings of many machines, ask them in SQL, and make reports of any slice of them (with hbbp-fleet, if it is installed)
@@ -115,6 +117,7 @@ fn main() -> ExitCode {
         Command::Tui(args) => commands::tui::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Export(args) => commands::export::run(&args),
+        Command::Pgo(args) => commands::pgo::run(&args),
         Command::Merge(args) => commands::merge::run(&args),
         Command::Fleet(args) => commands::fleet::run(&args),
         Command::Diff(args) => commands::diff::run(&args),

@@ -32,4 +32,6 @@ pub use session::tally::Counts;
 pub use simulation::SimulationStatistics;
 #[cfg(feature = "simulated-pmu")]
 pub use simulation::Truth;
-pub use sys::{allocate_in_large_steps, ignore_file_size_signal, ignore_interrupts, raise_limits, with_inherited};
+pub use sys::{
+    allocate_in_large_steps, children_time, ignore_file_size_signal, ignore_interrupts, raise_limits, with_inherited,
+};

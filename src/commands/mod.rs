@@ -18,6 +18,7 @@ pub mod mix;
 pub mod model;
 mod nearest;
 pub mod paths;
+pub mod pgo;
 pub mod record;
 pub mod report;
 pub mod reporting;

@@ -32,7 +32,7 @@ pub(crate) fn cpu_time(process: i32) -> Option<Duration> {
 }
 
 /// CPU time of the processes that this one and those it started have waited for.
-pub(crate) fn children_time() -> Duration {
+pub fn children_time() -> Duration {
     // SAFETY: a zeroed rusage is a valid place for getrusage(2) to write to.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();

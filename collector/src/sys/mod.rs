@@ -21,7 +21,8 @@ mod signals;
 mod thread;
 
 pub(crate) use child::{StoppedChild, c_strings, is_executable};
-pub(crate) use cpu_clock::{children_time, cpu_time, own_cpu_time, thread_cpu_time, tick, try_timer};
+pub use cpu_clock::children_time;
+pub(crate) use cpu_clock::{cpu_time, own_cpu_time, thread_cpu_time, tick, try_timer};
 pub(crate) use event::{EventFd, Scope};
 pub(crate) use inherited::{allocate_from_one_arena, is_ignored};
 pub use inherited::{

@@ -6,6 +6,7 @@
 //! ```
 
 use std::ffi::OsString;
+use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -45,6 +46,12 @@ impl FromStr for Wanted {
             Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(Self(percent / 100.0)),
             _ => bail!("expected a number of percent, such as 1%"),
         }
+    }
+}
+
+impl Display for Wanted {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "{}%", (self.0 * 1e6).round() / 1e4)
     }
 }
 
