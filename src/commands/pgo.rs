@@ -94,11 +94,12 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  hbbp pgo -- cargo run -- input.json               a Rust program (also: cargo hbbp pgo -- run -- input.json)
-  hbbp pgo --bolt -- cargo bench --bench parse      with what a benchmark executes
+  hbbp pgo -- cargo run -- input.json                    a Rust program
+  cargo hbbp pgo -- run -- input.json                    the same
+  hbbp pgo --bolt -- cargo bench --bench parse           by what a benchmark executes
   hbbp pgo --build 'make -j4' --run './server --bench'
-  hbbp pgo --build 'clang -O2 -o sort sort.c' --run './sort words.txt' --bolt
-  hbbp pgo --check --build 'make -j4' --run './server --bench'      in CI: is the profile that was kept stale?
+  hbbp pgo --build 'clang -O2 -o sort sort.c' --run './sort words.txt'
+  hbbp pgo --check --build make --run './server --bench'      in CI: is the profile stale?
 
 Exit status: 0 done, 1 failed, 2 wrong usage; with --check 3 where the profile is stale.";
 
