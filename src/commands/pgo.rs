@@ -95,7 +95,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   hbbp pgo -- cargo run -- input.json                    a Rust program
-  cargo hbbp pgo -- run -- input.json                    the same
+      (the same: cargo hbbp pgo -- run -- input.json)
   hbbp pgo --bolt -- cargo bench --bench parse           by what a benchmark executes
   hbbp pgo --build 'make -j4' --run './server --bench'
   hbbp pgo --build 'clang -O2 -o sort sort.c' --run './sort words.txt'
