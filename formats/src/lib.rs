@@ -6,6 +6,7 @@
 //! | data of a burst | in a recording: raw data of a burst's first sample | [`burst_data`] |
 //! | weight of a burst | in a recording: of each of its samples | [`burst_weight`] |
 //! | mark of a phase | in a recording: a record | [`phase_mark`] |
+//! | code that is in no file | in a recording: records | [`made_code`] |
 //! | `hbbp-calibration/1` | a file of `hbbp calibrate`, and in metadata | [`calibration`] |
 //! | `hbbp-flow/1` | a file of `hbbp merge` | [`flow`] |
 //! | `hbbp-executions/1` | a file of `hbbp record --pmu simulated --truth` | [`executions`] |
@@ -20,6 +21,7 @@ pub mod burst_weight;
 pub mod calibration;
 pub mod executions;
 pub mod flow;
+pub mod made_code;
 pub mod metadata;
 pub mod phase_mark;
 mod simulation;

@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use crate::calibration::Calibration;
+pub use crate::made_code::MadeCodeMetadata;
 pub use crate::simulation::SimulationMetadata;
 use crate::tolerant::{Tolerant, object, plain_values, tolerant_objects};
 pub use crate::tracer::{
@@ -65,6 +66,8 @@ tolerant_objects! {
         pub tracer: Option<TracerMetadata>,
         /// The simulated PMU, if it makes the samples.
         pub simulation: Option<SimulationMetadata>,
+        /// What the recording has of code that is in no file, if bursts executed some.
+        pub made_code: Option<MadeCodeMetadata>,
         /// How far away data was on the machine, where that had been measured.
         pub calibration: Option<Calibration>,
         /// Everything that is less than it could be, in sentences.

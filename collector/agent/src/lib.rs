@@ -21,6 +21,7 @@
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 mod executable;
+mod file_code;
 mod image;
 mod imports;
 mod inside;
@@ -29,6 +30,7 @@ mod loader;
 mod path_copy;
 mod preload;
 mod resident;
+mod slot_code;
 mod slots;
 mod timers;
 mod vdso_code;

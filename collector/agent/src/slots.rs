@@ -5,14 +5,17 @@
 //! that dies with a slot leaves it taken: the recorder frees the slots of threads that have ended. The program could write to this
 //! memory: what is read here is believed as little as any other input.
 
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use addresses::Avma;
-use lookahead::{Branch, BranchKind, Branches, DataLines, StopReason};
+use lookahead::{Branch, BranchKind, Branches, DataLines, ExecutedCode, StopReason};
 
+use crate::file_code::FileCode;
 use crate::inside::{burst, follow};
+use crate::slot_code::SlotCode;
 use crate::timers::{SharedTimers, Timers};
 
 /// Slots there are: for some 50 ms of bursts on a machine of many CPUs.
@@ -64,6 +67,7 @@ pub(crate) struct Shared {
     /// Numbers of holds.
     holds: AtomicU32,
     pub(crate) timers: SharedTimers,
+    pub(crate) file_code: FileCode,
     /// The signal of timers.
     signal: AtomicU32,
     /// Of each slot, side by side: they are looked at more often than the slots.
@@ -126,6 +130,8 @@ pub(crate) struct Slot {
     branches: [[AtomicU64; 2]; BRANCHES],
     uses: [AtomicU64; USES],
     forwarded: [AtomicU64; FORWARDED],
+    /// What it executed that is of no file.
+    pub(crate) code: SlotCode,
 }
 
 const _: () = assert!(size_of::<Shared>() as u64 <= crate::layout::SCRATCH - crate::layout::SLOTS);
@@ -184,6 +190,7 @@ impl Shared {
         slot.event.store(event, Relaxed);
         slot.process.store(process, Relaxed);
         slot.checked[0].store(0, Relaxed);
+        slot.code.clear();
         Some(TakenSlot { slot, state })
     }
 }
@@ -354,6 +361,10 @@ pub struct Burst {
     pub known_until: Option<u32>,
     /// What came of the comparison with the thread, if there was one ([`Slots::check`]).
     pub checked: Option<Checked>,
+    /// The code that it executed, but for code of files that the process is known to have ([`Slots::set_file_code`]).
+    pub code: ExecutedCode,
+    /// Blocks of such code for which there was no room.
+    pub code_left_out: u64,
 }
 
 /// A burst beside what its thread did then.
@@ -587,6 +598,11 @@ impl Slots {
         self.shared().branches.store(limits.branches, Relaxed);
     }
 
+    /// Where a process has code of files: disjoint ranges, by address. The bytes of other code are handed over with its bursts.
+    pub fn set_file_code(&self, process: u32, ranges: &[Range<Avma>]) {
+        self.shared().file_code.set(process, ranges);
+    }
+
     /// Whether threads are compared with their bursts from now on.
     pub fn check(&self, on: bool) {
         self.shared().checks.store(u32::from(on), Relaxed);
@@ -726,6 +742,8 @@ impl Burst {
         self.pages = slot.pages.load(Relaxed);
         self.system_calls = slot.system_calls.load(Relaxed);
         self.checked = Checked::of_words(slot.checked.each_ref().map(|word| word.load(Relaxed)));
+        self.code.clear();
+        self.code_left_out = slot.code.read(&mut self.code);
         is_whole && self.instructions() >= self.branches.len() as u64 && self.instructions() <= MOST_INSTRUCTIONS
     }
 }

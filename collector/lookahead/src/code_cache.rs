@@ -175,6 +175,26 @@ impl CodeCache {
         }
     }
 
+    /// The number of the latest burst, for [`code_since`](Self::code_since).
+    pub fn bursts(&self) -> u32 {
+        self.burst
+    }
+
+    /// The code that bursts after that number executed, by block: where it is, and its bytes. Of a cache that is told of changes, all code that it
+    /// holds.
+    pub fn code_since(&self, before: u32) -> impl Iterator<Item = (Avma, &[u8])> {
+        let newest = self.burst.wrapping_sub(before);
+        let is_new = move |seen: u32| match self.compares {
+            true => (1..=newest).contains(&seen.wrapping_sub(before)),
+            false => seen != NEVER,
+        };
+        let seen = self.seen.iter().zip(&self.blocks).filter(move |(seen, _)| is_new(**seen));
+        seen.filter_map(|(_, block)| {
+            let length = block.end.wrapping_sub(block.start) as usize;
+            Some((Avma(block.start), self.bytes.get(block.bytes as usize..)?.get(..length)?))
+        })
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.forget();

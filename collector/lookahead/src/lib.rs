@@ -11,6 +11,7 @@ mod compiled;
 mod context;
 mod control;
 mod decode;
+mod executed_code;
 mod exit;
 mod features;
 mod flags;
@@ -51,6 +52,7 @@ mod xsave;
 
 pub use branch::{Branch, BranchKind, Branches, Executed};
 pub use code_cache::{CodeCache, LONGEST_INSTRUCTION};
+pub use executed_code::ExecutedCode;
 pub use lines::{DataLines, DataUse, Forwarded};
 pub use memory::{Fault, Memory, PAGE, Page};
 pub use native::{InPlace, StubMemory};

@@ -110,6 +110,9 @@ impl<F: Follows> Producer for Followed<F> {
 
     fn drain(&mut self, _ring: usize, records: &mut Vec<u8>) {
         self.shared.drain(records);
+        if self.follower.is_none() {
+            self.shared.made_code().write_names(records);
+        }
     }
 
     fn until_drain(&self) -> Duration {
@@ -128,5 +131,8 @@ impl<F: Follows> Producer for Followed<F> {
 
     fn conclude(&mut self, own: Range<usize>, summary: &mut Summary) {
         self.plan.conclude(self.done.take(), own, summary);
+        let made_code = self.shared.made_code();
+        summary.metadata.made_code = made_code.metadata();
+        summary.metadata.degradations.extend(made_code.degradations());
     }
 }

@@ -61,6 +61,12 @@ pub(crate) fn tracer_of(id: u32) -> Option<u32> {
     field(&status(id), "TracerPid:")?.parse().ok().filter(|&tracer| tracer != 0)
 }
 
+/// The number that a process has for itself: in its own namespace.
+pub(crate) fn namespace_id(pid: u32) -> Option<u32> {
+    let status = status(pid);
+    status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().next_back()?.parse().ok()
+}
+
 /// Processes that a thread has started, where the kernel says (`CONFIG_PROC_CHILDREN`).
 pub(crate) fn children(pid: u32, tid: u32) -> Vec<u32> {
     let list = fs::read_to_string(proc_path(pid).join(format!("task/{tid}/children"))).unwrap_or_default();
@@ -234,6 +240,15 @@ pub(crate) struct Mapping {
     pub(crate) inode: u64,
     /// As the kernel's own records name it: `//anon` where there is no name.
     pub(crate) path: Vec<u8>,
+}
+
+impl Mapping {
+    /// Whether the code in it can be found elsewhere: it is of a file, or the kernel's.
+    pub(crate) fn has_code_elsewhere(&self) -> bool {
+        const NO_FILE: [&[u8]; 4] = [b"//", b"/memfd:", b"/dev/zero", b"/SYSV"];
+        let of_kernel = self.path == b"[vdso]" || self.path == b"[vsyscall]";
+        of_kernel || self.inode != 0 && !NO_FILE.iter().any(|prefix| self.path.starts_with(prefix))
+    }
 }
 
 /// The mappings of a process; none if it has ended or is another user's.

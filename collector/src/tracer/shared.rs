@@ -12,6 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::control::Heard;
 use crate::sys::wake_waiting_thread;
+use crate::tracer::made_code::MadeCode;
 
 /// Bytes that the writer is to take at a time: no more than stays in the caches of a CPU, as it has copies of them.
 const ENOUGH: usize = 256 << 10;
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     /// Who is switched off.
     pub(crate) switch: Heard,
     records: Mutex<Vec<u8>>,
+    made_code: Mutex<MadeCode>,
     /// When the writer last took what was there, and after how long there will be enough again, ns.
     taken: AtomicU64,
     until_enough: AtomicU64,
@@ -72,6 +74,7 @@ impl Shared {
             wake_tracer: OnceLock::new(),
             switch: Heard::default(),
             records: Mutex::new(Vec::new()),
+            made_code: Mutex::default(),
             taken: AtomicU64::new(monotonic_time()),
             until_enough: AtomicU64::new(u64::MAX),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -110,6 +113,11 @@ impl Shared {
         true
     }
 
+    /// The code that bursts executed and that is in no file.
+    pub(crate) fn made_code(&self) -> MutexGuard<'_, MadeCode> {
+        self.made_code.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Wakes the tracer's thread.
     pub(crate) fn wake_tracer(&self) {
         match self.wake_tracer.get() {
@@ -139,6 +147,8 @@ impl Shared {
             records.append(&mut held);
         }
         held.shrink_to(MOST_SPARE);
+        drop(held);
+        self.made_code().write(records);
     }
 }
 

@@ -257,6 +257,7 @@ pub(crate) fn complete(agent: &mut Agent, slot: TakenSlot<'static>, began: u64) 
 fn look_ahead(agent: &mut Agent, slot: TakenSlot<'_>, registers: &mut Registers, limits: Limits) -> StopReason {
     agent.overlay.clear();
     let decoding = agent.code.decoding();
+    let bursts = agent.code.bursts();
     let stop = loop {
         let (executed, branches) = (agent.path.executed, agent.path.branches);
         let left = limits.branches.saturating_sub(branches as u64);
@@ -284,7 +285,18 @@ fn look_ahead(agent: &mut Agent, slot: TakenSlot<'_>, registers: &mut Registers,
     };
     agent.path.decoding += (agent.code.decoding() - decoding).as_nanos() as u64;
     agent.path.pages += agent.overlay.pages() as u64;
+    hand_over_code(agent, slot, bursts);
     stop
+}
+
+/// Puts the bytes of what was executed after the burst of that number into the slot, but for code of files.
+fn hand_over_code(agent: &Agent, slot: TakenSlot<'_>, bursts: u32) {
+    let of_files = Shared::inside().file_code.of(agent.process);
+    for (at, bytes) in agent.code.code_since(bursts) {
+        if !of_files.has(at) {
+            slot.slot.code.put(at, bytes);
+        }
+    }
 }
 
 fn fill(agent: &mut Agent, slot: TakenSlot<'_>, stop: StopReason) {

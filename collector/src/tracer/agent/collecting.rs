@@ -1,11 +1,13 @@
 //! From slots to samples: bursts that have come out of programs.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
+use addresses::Avma;
 use agent::{Image, ImageError, Limits};
 use lookahead::StopReason;
 
@@ -114,6 +116,8 @@ impl Collecting {
             }
             let time = taken.time.clamp(*last, monotonic_time().max(*last));
             let source = Source { thread, period, time };
+            let publish = |process, ranges: &[_]| image.slots.set_file_code(process, ranges);
+            source.add_code(taken, shared, publish);
             new.push(source.take_in(taken, burst, statistics, &self.event, shared));
         });
         *last = began;
@@ -129,6 +133,12 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// Keeps the code that a burst has executed and that is in no file. `publish` tells agents of a process where it has code of files.
+    pub(crate) fn add_code(self, taken: &agent::Burst, shared: &Shared, publish: impl FnMut(u32, &[Range<Avma>])) {
+        let of = (self.thread.pid as u32, self.time);
+        shared.made_code().add_of_agent(of, &taken.code, taken.code_left_out, monotonic_time(), publish);
+    }
+
     /// Makes samples of what an agent has taken, counts them and what they cost.
     pub(crate) fn take_in(
         self,

@@ -136,8 +136,7 @@ impl Layout {
         let same_code =
             self.mappings.iter().filter(executable).map(extent).eq(new.iter().filter(executable).map(extent));
         self.mappings = new;
-        let of_kernel = |map: &Mapping| map.path == b"[vdso]" || map.path == b"[vsyscall]";
-        let is_volatile = |map: &&Mapping| map.prot & 6 == 6 || map.inode == 0 && !of_kernel(map);
+        let is_volatile = |map: &&Mapping| map.prot & 6 == 6 || !map.has_code_elsewhere();
         let volatile = self.mappings.iter().filter(executable).filter(is_volatile);
         self.volatile = volatile.map(|map| Avma(map.start)..Avma(map.end)).collect();
         self.vvar = self.mappings.iter().find(|map| map.path.starts_with(b"[vvar")).map(|map| map.start..map.end);
@@ -157,6 +156,17 @@ impl Layout {
     pub(crate) fn place_in_file(&self, address: Avma) -> Option<(&[u8], u64)> {
         let map = self.mapping(address)?;
         Some((&map.path, map.offset + (address.0 - map.start)))
+    }
+
+    /// Whether there is code that is in no file.
+    pub(crate) fn has_made_code(&self) -> bool {
+        !self.volatile.is_empty()
+    }
+
+    /// Whether the code at `address` is in no file.
+    pub(crate) fn is_made_code(&self, address: Avma) -> bool {
+        self.volatile.iter().any(|range| range.contains(&address))
+            && self.mapping(address).is_some_and(|map| !map.has_code_elsewhere())
     }
 
     /// What is mapped at `address`.

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use formats::burst_data;
 use formats::burst_weight::BurstWeight;
-use lookahead::{Branch, BranchKind, DataLines, Outcome, StopReason};
+use lookahead::{Branch, BranchKind, DataLines, ExecutedCode, Outcome, StopReason};
 use perfdata::{Avma, BranchFlags, CpuMode, EventAttr, SampleFields, Weight};
 
 /// Branches of one sample (24 bytes each): a record is at most 65,535 bytes long.
@@ -40,6 +40,8 @@ pub(crate) struct Burst {
     pub(crate) after_call: bool,
     /// It ended in front of a system call.
     pub(crate) ends_at_call: bool,
+    /// The code that it executed and that is in no file.
+    pub(crate) code: ExecutedCode,
 }
 
 #[derive(Debug)]
@@ -60,6 +62,7 @@ impl Burst {
         (self.period, self.instructions, self.continuations) = (period, 0, 0);
         (self.after_call, self.ends_at_call) = (after_call, false);
         self.uses = None;
+        self.code.clear();
     }
 
     /// Becomes one that the agent has taken, which is left without its branches.

@@ -43,7 +43,14 @@ impl Path {
         statistics.taken_branches += burst.branches.len() as u64;
         statistics.static_branches += burst.static_branches();
         let mut unwritable = 0;
-        let written = shared.push(|time, records| unwritable = burst.write(event, thread, time, records));
+        let mut when = 0;
+        let written = shared.push(|time, records| {
+            when = time;
+            unwritable = burst.write(event, thread, time, records);
+        });
+        if written {
+            shared.made_code().add(thread.pid as u32, when, std::mem::take(&mut burst.code));
+        }
         statistics.unwritable_samples += unwritable;
         *(if written { &mut statistics.bursts } else { &mut statistics.lost_bursts }) += 1;
         true

@@ -152,6 +152,12 @@ impl BurstTaker {
                 break outcome.stop;
             }
         };
+        if layout.has_made_code() {
+            // What was executed is what is held: it was forgotten before.
+            for (at, bytes) in code.code_since(0).filter(|(at, _)| layout.is_made_code(*at)) {
+                burst.code.push(at, bytes);
+            }
+        }
         let took = self.part(on.kernel);
         // By the clock on the wall, which goes on where others have the CPU.
         let decoded = (code.decoding() - decoding).min(took);

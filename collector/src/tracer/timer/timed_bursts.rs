@@ -92,6 +92,7 @@ impl TimedBursts {
         let mut held = self.held();
         let Held { processes, records, .. } = &mut *held;
         let known = processes.remove(&process);
+        shared.made_code().begins_anew(process as u32);
         if let Some(known) = &known {
             self.image.slots.timers().free(known.place);
         }
@@ -110,6 +111,7 @@ impl TimedBursts {
         let Held { processes, records, .. } = &mut *held;
         if let Some(ended) = processes.remove(&process) {
             self.image.slots.timers().free(ended.place);
+            shared.made_code().ended(process as u32);
             records.end(process, monotonic_time());
             hand_over(records, shared);
         }
@@ -135,6 +137,8 @@ impl TimedBursts {
             }
             hand_over(records, shared);
             let source = Source { thread: ThreadId { pid, tid }, period: *period, time };
+            let publish = |process, ranges: &[_]| self.image.slots.set_file_code(process, ranges);
+            source.add_code(taken, shared, publish);
             let done = source.take_in(taken, burst, statistics, &self.event, shared);
             new.push(NewBurst { clock: pid, ..done });
         });

@@ -54,6 +54,7 @@ impl AgentEngine {
         self.tree.set_state(process, State::Without);
         self.on_the_way.remove(&process);
         self.visits.forget_process(process);
+        self.shared.made_code().begins_anew(process as u32);
         self.tree.begins_anew(process, self.kernel.cpu_time(process).unwrap_or_default());
         self.stops.forget_waiting(process);
         self.forget_followed(process);
@@ -184,6 +185,7 @@ impl AgentEngine {
         if self.tree.forget(process) {
             self.on_the_way.remove(&process);
             self.visits.forget_process(process);
+            self.shared.made_code().ended(process as u32);
             self.budget.thread_ends(process, &self.kernel);
         }
     }
