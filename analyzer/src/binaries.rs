@@ -54,6 +54,8 @@ pub struct Binary {
     pub symfs: Option<PathBuf>,
     /// That the file is of another build than was recorded, as a sentence: the user named it all the same.
     pub other_build: Option<String>,
+    /// There is no file: the recording has the code.
+    pub is_recorded: bool,
 }
 
 impl Binary {
@@ -87,7 +89,7 @@ pub enum NoCode {
     #[error("kernel code is not read")]
     Kernel,
     /// It was made while the program ran.
-    #[error("it has no file")]
+    #[error("it has no file, and the recording has no code of it")]
     NoFile,
     /// No module has these addresses.
     #[error("no mapping explains these addresses")]
@@ -148,6 +150,10 @@ impl BinarySearch {
     /// # Errors
     /// It has no file, or none that was found is a binary of the recorded build.
     pub fn open(&self, module: &Module) -> Result<Binary, NoCode> {
+        if let Some(Ok(image)) = module.recorded_image() {
+            let (file, symfs) = (PathBuf::from(&module.path), self.symfs.clone());
+            return Ok(Binary { file, image, debug_file: None, symfs, other_build: None, is_recorded: true });
+        }
         match module.kind {
             ModuleKind::File | ModuleKind::KernelModule => {}
             ModuleKind::Kernel => return Err(NoCode::Kernel),
@@ -196,7 +202,7 @@ impl BinarySearch {
     fn with_debug_file(&self, file: PathBuf, image: Image, other_build: Option<String>) -> Binary {
         let wanting = image.is_stripped() || !image.has_debug_information();
         let debug_file = if wanting { self.debug_file_of(&file, &image) } else { None };
-        Binary { file, image, debug_file, symfs: self.symfs.clone(), other_build }
+        Binary { file, image, debug_file, symfs: self.symfs.clone(), other_build, is_recorded: false }
     }
 
     /// Distributions install debug files by build id; where a file names its own (`.gnu_debuglink`), that is beside it, in `.debug`, or

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use analyzer::address::Svma;
 use analyzer::lines::{Encoding, SourceIndex};
-use analyzer::recording::{Module, ModuleKind};
+use analyzer::recording::Module;
 use analyzer::{Binary, BinarySearch};
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ fn compile(folder: &Path, compiler: &str, options: &[&str]) -> Option<PathBuf> {
 }
 
 fn open(path: &Path) -> Binary {
-    let module = Module { path: path.to_str().unwrap().into(), build_id: None, kind: ModuleKind::File };
+    let module = Module::file(path.to_str().unwrap().into(), None);
     BinarySearch::default().open(&module).unwrap()
 }
 
@@ -245,7 +245,7 @@ fn split_debug_information_is_found_below_another_root() {
     fs::rename(folder.path().join("program.dwo"), inside.join("program.dwo")).unwrap();
     fs::rename(&program, root.path().join("program")).unwrap();
     let search = BinarySearch { symfs: Some(root.path().into()), ..BinarySearch::default() };
-    let module = Module { path: "/program".into(), build_id: None, kind: ModuleKind::File };
+    let module = Module::file("/program".into(), None);
     let found = index(&search.open(&module).unwrap(), 1);
     assert_eq!(found.notes(), &[] as &[String]);
     assert!(!found.spans().is_empty());

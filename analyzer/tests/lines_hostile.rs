@@ -5,7 +5,7 @@ use std::process::Command;
 
 use analyzer::address::Svma;
 use analyzer::lines::SourceIndex;
-use analyzer::recording::{Module, ModuleKind};
+use analyzer::recording::Module;
 use analyzer::{Binary, BinarySearch};
 
 /// Assembles 64 instructions at 0x401000 with this debug information; `None` (said loudly) without a C compiler.
@@ -32,7 +32,7 @@ nop
         return None;
     };
     assert!(status.success(), "gcc cannot assemble the test program");
-    let module = Module { path: program.to_str().unwrap().into(), build_id: None, kind: ModuleKind::File };
+    let module = Module::file(program.to_str().unwrap().into(), None);
     Some(BinarySearch::default().open(&module).unwrap())
 }
 
@@ -260,7 +260,7 @@ fn files_in_one_folder(folder: usize) -> Option<SourceIndex> {
         return None;
     };
     assert!(status.success(), "gcc cannot assemble the test program");
-    let module = Module { path: program.to_str().unwrap().into(), build_id: None, kind: ModuleKind::File };
+    let module = Module::file(program.to_str().unwrap().into(), None);
     let binary = BinarySearch::default().open(&module).unwrap();
     Some(SourceIndex::read(&binary, &[Svma(0x40_1000)..Svma(0x40_1000 + 6_000)], 2))
 }

@@ -28,6 +28,7 @@ mod function;
 mod functions;
 mod image;
 mod layers;
+mod made_elf;
 mod names;
 mod observed;
 mod plt;
@@ -56,6 +57,7 @@ pub use variants::variants;
 
 // What BOLT's functions are made from.
 pub(crate) use eh_frame::unwind_ranges;
+pub(crate) use made_elf::{MadeFunction, made_elf};
 pub(crate) use names::{NameBytes, NamesOf};
 pub(crate) use region::{Region, regions};
 pub(crate) use symbols::SymbolTable;

@@ -25,7 +25,8 @@ pub(super) enum CodeFindings<'a> {
 #[derive(PartialEq, Serialize, Deserialize)]
 pub(super) struct FoundFile<'a> {
     file: Cow<'a, Path>,
-    image: FileIdentity,
+    /// `None` of code that the recording has.
+    image: Option<FileIdentity>,
     debug_file: Option<FileIdentity>,
     symfs: Option<Cow<'a, Path>>,
     other_build: Option<Cow<'a, str>>,
@@ -40,7 +41,7 @@ impl<'a> FoundFile<'a> {
         };
         Some(FoundFile {
             file: Cow::Borrowed(&binary.file),
-            image: binary.image.identity()?,
+            image: if binary.is_recorded { None } else { Some(binary.image.identity()?) },
             debug_file,
             symfs: binary.symfs.as_deref().map(Cow::Borrowed),
             other_build: binary.other_build.as_deref().map(Cow::Borrowed),
@@ -48,7 +49,7 @@ impl<'a> FoundFile<'a> {
     }
 
     fn tells_changes_after(&self, time: SystemTime) -> bool {
-        [Some(self.image), self.debug_file].iter().flatten().all(|file| file.tells_changes_after(time))
+        [self.image, self.debug_file].iter().flatten().all(|file| file.tells_changes_after(time))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::binaries::{Binary, BinarySearch};
 use crate::code::{FunctionId, FunctionTable};
 use crate::flow::conservation::{Exit, KnownBlock, Outflow, outflows};
 use crate::flow::{BranchCount, Flow, FlowBuilder, ModuleAddress, RangeCount};
-use crate::recording::{Module, ModuleKind};
+use crate::recording::Module;
 use crate::truth::{Truth, TruthBlock, TruthModule, instructions_of};
 
 impl Flow {
@@ -22,7 +22,7 @@ impl Flow {
         let mut notes = Vec::new();
         let (mut conditional, mut guessed) = (0.0, 0.0);
         for of in &truth.modules {
-            let module = Module { path: of.path.clone(), build_id: of.build_id.clone(), kind: ModuleKind::File };
+            let module = Module::file(of.path.clone(), of.build_id.clone());
             match search.open(&module) {
                 Ok(binary) => {
                     notes.extend(binary.other_build.clone());

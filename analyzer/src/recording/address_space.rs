@@ -1,5 +1,7 @@
 //! What is mapped where in one process (or in the kernel).
 
+use std::ops::Range;
+
 use crate::address::Avma;
 use rpds::RedBlackTreeMapSync;
 use serde::{Deserialize, Serialize};
@@ -22,13 +24,20 @@ pub struct Mapping {
     pub pgoff: u64,
     /// The module that is mapped there.
     pub module: ModuleId,
+    /// It is memory without a file, of which the recording may have the code.
+    is_anonymous: bool,
 }
 
 impl Mapping {
     /// `None` for an empty mapping; one that would wrap around the address space is cut at its end.
     pub fn new(start: Avma, len: u64, pgoff: u64, module: ModuleId) -> Option<Self> {
         let len = len.min(u64::MAX - start.0);
-        (len > 0).then_some(Mapping { start, len, pgoff, module })
+        (len > 0).then_some(Mapping { start, len, pgoff, module, is_anonymous: false })
+    }
+
+    /// The same without a file.
+    pub fn anonymous(self) -> Self {
+        Mapping { is_anonymous: true, ..self }
     }
 
     fn end(&self) -> u64 {
@@ -50,54 +59,94 @@ impl Mapping {
 /// `fork` costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct AddressSpace {
+    mappings: Mappings,
+    /// Code that the recording has of memory without a file.
+    made_code: Mappings,
+}
+
+/// Disjoint mappings, by start address.
+#[derive(Clone, Debug, Default)]
+struct Mappings {
     mappings: RedBlackTreeMapSync<u64, Mapping>,
 }
 
 impl AddressSpace {
-    /// The mapping that holds `avma`.
+    /// The mapping that holds `avma`: of memory without a file the code that the recording has of it, if it does.
     pub fn find(&self, avma: Avma) -> Option<&Mapping> {
-        let (_, mapping) = self.mappings.range(..=avma.0).next_back()?;
-        (avma.0 < mapping.end()).then_some(mapping)
+        let mapped = self.mappings.find(avma);
+        match mapped {
+            Some(mapping) if !mapping.is_anonymous => mapped,
+            _ => self.made_code.find(avma).or(mapped),
+        }
     }
 
     /// Maps `new`, which replaces what it overlaps. Returns whether some address changed its meaning.
     pub fn map(&mut self, new: Mapping) -> bool {
-        let mut changed = false;
-        let first = self.find(new.start).map_or(new.start.0, |mapping| mapping.start.0);
-        let overlapped: Vec<Mapping> = self.mappings.range(first..new.end()).map(|(_, mapping)| *mapping).collect();
-        for old in overlapped {
-            changed |= !old.agrees_with(&new);
-            self.mappings.remove_mut(&old.start.0);
-            if old.start < new.start {
-                self.insert(Mapping { len: new.start.0 - old.start.0, ..old });
-            }
-            if old.end() > new.end() {
-                let cut = new.end() - old.start.0;
-                self.insert(Mapping {
-                    start: Avma(new.end()),
-                    len: old.len - cut,
-                    pgoff: old.pgoff.wrapping_add(cut),
-                    module: old.module,
-                });
-            }
-        }
-        self.insert(new);
-        changed
+        self.mappings.map(new)
     }
 
-    fn insert(&mut self, mapping: Mapping) {
-        self.mappings.insert_mut(mapping.start.0, mapping);
+    /// From now on the recording has this code of memory without a file, or none any more. Returns whether it had other code there.
+    pub fn set_made_code(&mut self, range: &Range<Avma>, code: Option<Mapping>) -> bool {
+        match code {
+            Some(code) => self.made_code.map(code),
+            None => self.made_code.unmap(range.start.0, range.end.0),
+        }
     }
 
     /// Where the highest mapping of a user's begins, the loader or the vDSO. Only processes whose addresses were not laid out at random, or
     /// that were forked, have it in common; those of one program have their data at the same addresses, too.
     pub fn top(&self) -> Option<Avma> {
-        self.mappings.range(..KERNEL_HALF).next_back().map(|(start, _)| Avma(*start))
+        self.mappings.mappings.range(..KERNEL_HALF).next_back().map(|(start, _)| Avma(*start))
     }
 
     /// All mappings by start address.
     pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
-        self.mappings.values()
+        self.mappings.mappings.values()
+    }
+}
+
+impl Mappings {
+    fn find(&self, avma: Avma) -> Option<&Mapping> {
+        let (_, mapping) = self.mappings.range(..=avma.0).next_back()?;
+        (avma.0 < mapping.end()).then_some(mapping)
+    }
+
+    fn map(&mut self, new: Mapping) -> bool {
+        let changed = self.cut(new.start.0, new.end(), |old| !old.agrees_with(&new));
+        self.insert(new);
+        changed
+    }
+
+    fn unmap(&mut self, start: u64, end: u64) -> bool {
+        self.cut(start, end, |_| true)
+    }
+
+    /// Takes out what is mapped between two addresses. Returns whether some of it is different.
+    fn cut(&mut self, start: u64, end: u64, is_different: impl Fn(&Mapping) -> bool) -> bool {
+        let mut changed = false;
+        let first = self.find(Avma(start)).map_or(start, |mapping| mapping.start.0);
+        let overlapped: Vec<Mapping> = self.mappings.range(first..end).map(|(_, mapping)| *mapping).collect();
+        for old in overlapped {
+            changed |= is_different(&old);
+            self.mappings.remove_mut(&old.start.0);
+            if old.start.0 < start {
+                self.insert(Mapping { len: start - old.start.0, ..old });
+            }
+            if old.end() > end {
+                let cut = end - old.start.0;
+                self.insert(Mapping {
+                    start: Avma(end),
+                    len: old.len - cut,
+                    pgoff: old.pgoff.wrapping_add(cut),
+                    ..old
+                });
+            }
+        }
+        changed
+    }
+
+    fn insert(&mut self, mapping: Mapping) {
+        self.mappings.insert_mut(mapping.start.0, mapping);
     }
 }
 

@@ -1,10 +1,14 @@
 //! The modules a recording names: executables, libraries, the kernel, and what has no file.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::build_id::BuildId;
+use crate::code::{Image, ImageError};
 use crate::recording::ModuleId;
 
 /// What a module is, told from its recorded name alone.
@@ -38,12 +42,46 @@ pub struct Module {
     pub build_id: Option<BuildId>,
     /// Whether it is a file, the kernel, or code without a file.
     pub kind: ModuleKind,
+    /// Its code, if the recording has that itself: an ELF file.
+    pub code: Option<RecordedCode>,
+}
+
+/// An ELF file that a recording has, or that was made of what it has.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RecordedCode(Arc<[u8]>);
+
+impl fmt::Debug for RecordedCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RecordedCode({} bytes)", self.0.len())
+    }
+}
+
+impl Serialize for RecordedCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RecordedCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(|bytes| Self(bytes.into()))
+    }
 }
 
 impl Module {
     /// A module of that path or name and build id.
     pub fn named(path: String, build_id: Option<BuildId>) -> Self {
-        Module { kind: kind_of(&path), path, build_id }
+        Module { kind: kind_of(&path), path, build_id, code: None }
+    }
+
+    /// A file of that path.
+    pub fn file(path: String, build_id: Option<BuildId>) -> Self {
+        Module { path, build_id, kind: ModuleKind::File, code: None }
+    }
+
+    /// The code that the recording has of it, opened.
+    pub(crate) fn recorded_image(&self) -> Option<Result<Image, ImageError>> {
+        self.code.as_ref().map(|code| Image::parse(code.0.to_vec()))
     }
 }
 
@@ -82,6 +120,26 @@ impl ModuleTable {
         let id = ModuleId(u32::try_from(self.modules.len()).unwrap_or(u32::MAX));
         self.modules.push(module);
         id
+    }
+
+    /// Adds a module of code that is in no file: `file` is an ELF file made of it. Its build id is made of its bytes.
+    pub(crate) fn add_code(&mut self, name: &str, file: Vec<u8>) -> ModuleId {
+        let half = |seed: u64| {
+            let mut hasher = DefaultHasher::new();
+            hasher.write_u64(seed);
+            hasher.write(&file);
+            hasher.finish().to_le_bytes()
+        };
+        let build_id = BuildId::new(&[half(1), half(2)].concat());
+        let (path, kind) = (name.to_owned(), ModuleKind::Anonymous);
+        self.add(Module { path, build_id, kind, code: Some(RecordedCode(file.into())) })
+    }
+
+    /// All modules of that name have this code.
+    pub(crate) fn has_code(&mut self, name: &str, file: &Arc<[u8]>) {
+        for module in self.modules.iter_mut().filter(|module| module.path == name) {
+            module.code = Some(RecordedCode(file.clone()));
+        }
     }
 
     /// Fills in build ids that the recording keeps apart from the mappings (its BUILD_ID feature), by path.

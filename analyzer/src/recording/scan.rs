@@ -8,6 +8,7 @@ use std::ops::{Range, RangeInclusive};
 
 use formats::burst_data::DataUses;
 use formats::burst_weight::BurstWeight;
+use formats::made_code::MadeCode;
 use formats::metadata::Metadata;
 use formats::phase_mark::PhaseMark;
 use perfdata::{
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, Mapping, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents, Sources, Subset, TaskEvent,
+    KERNEL_PID, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents, Sources, Subset, TaskEvent,
     Timeline, Totals, samples_by_threads, shown, weight_of,
 };
 use crate::uncertainty::{SliceSums, Slicing};
@@ -93,6 +94,8 @@ pub struct RecordCounts {
     pub processless: u64,
     /// Samples in agents of the tracer: they are left out.
     pub in_agents: u64,
+    /// Blocks of code without a file that are left out: it changes too often to be kept.
+    pub code_left_out: u64,
 }
 
 impl RecordCounts {
@@ -164,6 +167,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let mut modules = ModuleTable::default();
     let mut events = Vec::new();
     let mut marks = Vec::new();
+    let mut made_codes = MadeCodes::default();
     let mut last_time = 0;
     let mut by_type: BTreeMap<RecordType, u64> = BTreeMap::new();
     let mut unreadable_samples = 0;
@@ -188,6 +192,9 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
             }
             *by_type.entry(raw.record_type).or_default() += 1;
             marks.extend(PhaseMark::of_record(raw.record_type.0, raw.body));
+            if let Some(code) = MadeCode::of_record(raw.record_type.0, raw.body) {
+                made_codes.add(code);
+            }
             match recording.parse(&raw) {
                 Ok(record) => {
                     if let Some((time, event)) = task_event(&record, raw.misc, &mut modules, &mut records) {
@@ -215,6 +222,9 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let known = recording.features().build_ids.iter();
     modules.learn_build_ids(known.map(|entry| (entry.path.as_slice(), entry.build_id.as_slice())));
     let phases = Phases::new(&marks, &events);
+    let (made_code, left_out) = made_codes.finish(&mut modules);
+    records.code_left_out = left_out;
+    events.extend(made_code);
     Ok(Tasks { timeline: Timeline::new(events), phases, modules, first_pieces, slicing, records })
 }
 
@@ -288,7 +298,11 @@ fn mapping_of(mmap: &Mmap<'_>, modules: &mut ModuleTable) -> Option<(u32, Mappin
     };
     let module = modules.intern(mmap.path, build_id);
     let pid = if is_kernel { KERNEL_PID } else { mmap.pid };
-    Some((pid, Mapping::new(mmap.start, mmap.len, mmap.pgoff, module)?))
+    // The kernel gives memory without a file its address as offset. The vDSO is an ELF file, the same in all processes.
+    let pgoff = if mmap.path == b"[vdso]" { 0 } else { mmap.pgoff };
+    let mapping = Mapping::new(mmap.start, mmap.len, pgoff, module)?;
+    let is_anonymous = modules.get(module).kind == ModuleKind::Anonymous;
+    Some((pid, if is_anonymous { mapping.anonymous() } else { mapping }))
 }
 
 /// The context of a sample without its place and its phase, and of a piece of a burst (which has a `weight`) whether it is the first one.

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
+use crate::address::Avma;
 use crate::recording::never_empty::NeverEmpty;
 use crate::recording::{AddressSpace, Mapping};
 
@@ -30,6 +31,13 @@ pub enum TaskEvent {
         pid: u32,
         /// Which part of which module is mapped, and where.
         mapping: Mapping,
+    },
+    /// The recording has code of memory without a file.
+    MadeCode {
+        /// The process that has it.
+        pid: u32,
+        /// Where the code is from now on; `None`: it is not known any more.
+        changes: Vec<(Range<Avma>, Option<Mapping>)>,
     },
     /// A thread got a new name; with `exec` the process got a new image.
     Comm {
@@ -88,6 +96,7 @@ struct Epoch {
 enum Change {
     Clear,
     Map(Mapping),
+    MadeCode(Vec<(Range<Avma>, Option<Mapping>)>),
 }
 
 /// All processes of a recording and the kernel.
@@ -114,6 +123,7 @@ impl Timeline {
     fn apply(&mut self, time: u64, event: TaskEvent) {
         match event {
             TaskEvent::Map { pid, mapping } => self.live(pid, time).change(time, Change::Map(mapping)),
+            TaskEvent::MadeCode { pid, changes } => self.live(pid, time).change(time, Change::MadeCode(changes)),
             TaskEvent::Comm { pid, tid, exec, name } => {
                 let process = self.live(pid, time);
                 if exec {
@@ -229,14 +239,15 @@ impl Change {
                 had_any
             }
             Change::Map(mapping) => space.map(*mapping),
+            Change::MadeCode(changes) => changes
+                .iter()
+                .fold(false, |changed, (range, code)| space.set_made_code(range, *code) || changed),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::address::Avma;
-
     use super::*;
     use crate::recording::ModuleId;
 

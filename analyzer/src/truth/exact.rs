@@ -7,7 +7,7 @@ use crate::address::Svma;
 use crate::binaries::{Binary, BinarySearch};
 use crate::build_id::BuildId;
 use crate::code::{FunctionTable, demangle};
-use crate::recording::{Module, ModuleKind};
+use crate::recording::Module;
 use crate::truth::stubs::{Placed, load_bias, place_skipped};
 use crate::truth::{Callgrind, MixFile, UNKNOWN, executions};
 
@@ -243,7 +243,7 @@ impl ExactCounter {
         if let Some(known) = self.codes.get(path) {
             return known.clone();
         }
-        let module = Module { path: path.to_string(), build_id: None, kind: ModuleKind::File };
+        let module = Module::file(path.to_string(), None);
         let code = Rc::new(match self.search.open(&module) {
             Ok(binary) => {
                 let functions = binary.functions();

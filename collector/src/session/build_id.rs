@@ -92,13 +92,18 @@ fn elf_build_id<'data, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'data>>(
 
 /// The vDSO is the same in all processes: this one's will do.
 fn vdso_build_id() -> Option<Vec<u8>> {
+    let id = object::File::parse(vdso()?.as_slice()).ok()?.build_id().ok()??.to_vec();
+    Some(id)
+}
+
+/// The ELF file that the kernel maps into all processes of 64 bits.
+pub(crate) fn vdso() -> Option<Vec<u8>> {
     let map = mappings(std::process::id()).into_iter().find(|map| map.path == b"[vdso]")?;
     let mut memory = File::open("/proc/self/mem").ok()?;
     memory.seek(SeekFrom::Start(map.start)).ok()?;
     let mut image = vec![0; (map.end - map.start).min(1 << 20) as usize];
     memory.read_exact(&mut image).ok()?;
-    let id = object::File::parse(image.as_slice()).ok()?.build_id().ok()??.to_vec();
-    Some(id)
+    Some(image)
 }
 
 /// Those of the modules that were loaded: `/sys/module` has what is built in, too.

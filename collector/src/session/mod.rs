@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use formats::made_code::MadeCode;
 use formats::metadata::{EventMetadata, FEATURE, Metadata, Provenance, RECORD_TYPE};
 use perfdata::{BuildIdEntry, EventDescription, FeatureBit, Features, RecordType, Writer};
 
@@ -43,7 +44,7 @@ use crate::plan::choice::{Choice, choose};
 use crate::plan::event_spec::Levels;
 use crate::plan::request::{Request, Target};
 pub use crate::session::again::run_again;
-use crate::session::build_id::build_ids;
+use crate::session::build_id::{build_ids, vdso};
 use crate::session::command::{PreparedCommand, find_program};
 use crate::session::command_outcome::CommandStatus;
 use crate::session::followed::{Attached, PlannedFollower};
@@ -245,6 +246,11 @@ impl<'a> Session<'a> {
         let metadata = self.introduction();
         let writer = &mut self.recorder.writer;
         if let Some(body) = metadata.to_record_body() {
+            writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
+        }
+        // Elsewhere the kernel has another one.
+        let vdso = vdso();
+        for body in vdso.iter().flat_map(|file| MadeCode::Vdso(file).to_record_bodies()) {
             writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
         }
         writer.write_event_names()?;
