@@ -372,3 +372,60 @@ fn a_merged_file_may_state_any_number() {
         }
     }
 }
+
+/// Code that is said to be in no file: any lengths, addresses, overlaps, times and names.
+#[test]
+fn a_recording_may_say_anything_of_made_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(binary) = synthetic::program(folder.path(), "four", &[]) else { return };
+    let file = folder.path().join("run.data");
+    let path = file.to_str().unwrap();
+    let page = 0x7f00_0000_1000;
+    let write = |records: &mut dyn Iterator<Item = Vec<u64>>| {
+        let mut recorder = Recorder::traced(&binary);
+        let anonymous = Mmap { start: Avma(page), len: 0x10_0000, path: b"//anon", pgoff: page, ..Recorder::mapping() };
+        recorder.map(&anonymous);
+        for words in records {
+            recorder.user_record(&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>());
+            let jumps = [(page + 6, page), (page + 6, page)];
+            recorder.burst(&Burst { ip: page, branches: &jumps, instructions: 6, period: 6 });
+        }
+        std::fs::write(&file, recorder.finish(&burst_metadata("nanoseconds"))).unwrap();
+        for command in ["mix", "annotate", "blocks"] {
+            run_limited(&[command, "-i", path]);
+        }
+    };
+    let [code, names, vdso] = [b"hbbpcode", b"hbbpname", b"hbbpvdso"].map(|word| u64::from_le_bytes(*word));
+    // Pieces that end anywhere, at absurd addresses and times.
+    let odd = [0, 1, 7, 8, 9, 1 << 32, u64::MAX / 2, u64::MAX - 7, u64::MAX];
+    let any = odd.iter().flat_map(|&one| {
+        odd.iter().flat_map(move |&other| {
+            [
+                vec![code, one, 7, other, one, other],
+                vec![code, other, 7, page, one, other],
+                vec![names, 7, one, other, one, other],
+                vec![names, 7, page + one % 9, other, 8, one],
+                vec![vdso, one, other],
+                vec![code, one],
+            ]
+        })
+    });
+    write(&mut any.into_iter());
+    // Code that is another each time, in pages all over an area, and then some.
+    write(&mut (0..3000_u64).map(|time| vec![code, time * 10, 7, page + time % 40 * 4096, 16, time, !time]));
+    // A page for each piece.
+    write(
+        &mut (0..3000_u64)
+            .map(|at| {
+                let pieces = (0..2000).flat_map(|piece| [(at * 2000 + piece) << 12, 8, u64::from(u32::MAX)]);
+                [code, 1, 7].into_iter().chain(pieces).collect()
+            })
+            .take(40),
+    );
+    // Names that overlap in every way.
+    write(&mut (0..40_u64).map(|at| {
+        let entries = (0..1000).flat_map(|name| [page + (name * at) % 4000, 1 + name * 7 % 5000, 8, name]);
+        let head = if at % 2 == 0 { vec![code, 0, 7, page + at * 100, 8, at] } else { vec![names, 7] };
+        head.iter().copied().chain(entries.take(if at % 2 == 0 { 0 } else { 4000 })).collect()
+    }));
+}

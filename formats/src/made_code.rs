@@ -94,9 +94,9 @@ impl<'a> MadeCode<'a> {
                 bodies(&[CODE, *time, u64::from(*pid)], items)
             }
             Self::Named { pid, names } => {
-                let items = names.iter().map(|(at, size, name)| {
-                    sized([*at, *size].as_slice(), name.get(..MOST_NAME).unwrap_or(name))
-                });
+                let items = names
+                    .iter()
+                    .map(|(at, size, name)| sized([*at, *size].as_slice(), name.get(..MOST_NAME).unwrap_or(name)));
                 bodies(&[NAMES, u64::from(*pid)], items)
             }
             Self::Vdso(bytes) => bodies(&[VDSO], std::iter::once(sized(&[], bytes))),
@@ -178,7 +178,9 @@ mod tests {
 
     #[test]
     fn absurd_lengths_end_a_record() {
-        let mut body = MadeCode::Executed { time: 1, pid: 2, pieces: vec![(1, &[1; 8]), (2, &[2; 8])] }.to_record_bodies().remove(0);
+        let mut body = MadeCode::Executed { time: 1, pid: 2, pieces: vec![(1, &[1; 8]), (2, &[2; 8])] }
+            .to_record_bodies()
+            .remove(0);
         for length in [9, 17, u64::MAX, u64::MAX - 6] {
             body[56..64].copy_from_slice(&length.to_le_bytes());
             let Some(MadeCode::Executed { pieces, .. }) = MadeCode::of_record(RECORD_TYPE, &body) else { panic!() };

@@ -223,6 +223,21 @@ impl Recorder {
         self.writer.write_mmap2(&Mmap { sample_id, ..*mmap }).unwrap();
     }
 
+    /// The time of the next sample.
+    pub fn next_time(&self) -> u64 {
+        self.time + 10
+    }
+
+    /// Adds what the recording has of code that is in no file.
+    pub fn code(&mut self, code: &formats::made_code::MadeCode<'_>) {
+        code.to_record_bodies().iter().for_each(|body| self.user_record(body));
+    }
+
+    /// Adds a record of the type of such code.
+    pub fn user_record(&mut self, body: &[u8]) {
+        self.writer.write_user_record(perfdata::RecordType(65), body).unwrap();
+    }
+
     /// Adds an EBS sample.
     pub fn sample(&mut self, ip: u64) {
         self.write(EBS, ip, 1000, &[]);

@@ -10,6 +10,7 @@ mod bursts;
 mod code;
 mod counts;
 mod injected;
+mod made_code;
 mod other_tools;
 mod paths;
 #[path = "../support/place.rs"]

@@ -263,6 +263,61 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// `rewrite HOW`: makes code, runs it, and rewrites it at the same address, in memory that is writable and executable (`rwx`), either (`wx`), or
+/// mapped twice (`twice`). Its perf map names the rewritten function; the other one has no name. Prints the path of the map.
+pub const REWRITE: &str = r#"
+#include <sys/mman.h>
+typedef long function(long times, long, long, long by);
+
+static unsigned char *writable, *code;
+static int protects;
+
+static void put(int at, const unsigned char *bytes, int length)
+{
+    if (protects)
+        mprotect(code, 4096, PROT_READ | PROT_WRITE);
+    memcpy(writable + at, bytes, length);
+    if (protects)
+        mprotect(code, 4096, PROT_READ | PROT_EXEC);
+}
+
+int main(int argc, char **argv)
+{
+    // xor eax,eax; add rax,rcx; dec rdi; jne; ret
+    static const unsigned char add[] = {0x31, 0xc0, 0x48, 0x01, 0xc8, 0x48, 0xff, 0xcf, 0x75, 0xf8, 0xc3};
+    // xor eax,eax; imul rax,rcx; dec rdi; jne; ret
+    static const unsigned char multiply[] = {0x31, 0xc0, 0x48, 0x0f, 0xaf, 0xc1, 0x48, 0xff, 0xcf, 0x75, 0xf7, 0xc3};
+    // xor eax,eax; inc rax; dec rdi; jne; ret
+    static const unsigned char count[] = {0x31, 0xc0, 0x48, 0xff, 0xc0, 0x48, 0xff, 0xcf, 0x75, 0xf8, 0xc3};
+    const char *how = argc > 1 ? argv[1] : "wx";
+    if (strcmp(how, "twice") == 0) {
+        int file = memfd_create("code", 0);
+        if (ftruncate(file, 4096) != 0)
+            return 1;
+        writable = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        code = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
+    } else {
+        protects = strcmp(how, "wx") == 0;
+        int protection = PROT_READ | PROT_WRITE | (protects ? 0 : PROT_EXEC);
+        writable = code = mmap(0, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    put(1024, count, sizeof count);
+    long sum = 0;
+    for (int round = 0; round < 6; round++) {
+        put(0, round % 2 ? multiply : add, round % 2 ? sizeof multiply : sizeof add);
+        sum += ((function *)code)(50000000, 0, 0, 3);
+        sum += ((function *)(code + 1024))(10000000, 0, 0, 3);
+    }
+    char path[64];
+    sprintf(path, "/tmp/perf-%d.map", getpid());
+    FILE *map = fopen(path, "w");
+    fprintf(map, "%lx 20 rewritten code\n", (unsigned long)code);
+    fclose(map);
+    puts(path);
+    return sum == 42;
+}
+"#;
+
 /// The program `name`, or `None` (said on stderr) without a C compiler. Its addresses are those of the file.
 pub fn compile(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
     let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use object::ReadRef;
 
@@ -33,7 +33,7 @@ pub(super) struct FileBytes {
 
 #[derive(Debug)]
 enum Backing {
-    Memory(Vec<u8>),
+    Memory(Arc<[u8]>),
     File { file: File, pieces: Vec<OnceLock<Box<[u8]>>>, long: Long },
 }
 
@@ -49,7 +49,7 @@ struct LongRange {
 }
 
 impl FileBytes {
-    pub fn of_memory(bytes: Vec<u8>) -> Self {
+    pub fn of_memory(bytes: Arc<[u8]>) -> Self {
         Self { length: bytes.len() as u64, backing: Backing::Memory(bytes) }
     }
 
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn ranges_beyond_the_end_are_absent_or_cut() {
-        for bytes in [file(&pattern(1000)), FileBytes::of_memory(pattern(1000))] {
+        for bytes in [file(&pattern(1000)), FileBytes::of_memory(pattern(1000).into())] {
             assert_eq!(bytes.get(999, 2), None);
             assert_eq!(bytes.get(u64::MAX, 2), None);
             assert_eq!(bytes.get(1000, 0), Some(&[][..]));

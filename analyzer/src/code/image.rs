@@ -58,6 +58,11 @@ impl Image {
     /// more code than the file can hold, or the bytes end before the first byte of code.
     /// Other damage is survived and told by [`Self::notes`].
     pub fn parse(bytes: Vec<u8>) -> Result<Self, ImageError> {
+        Self::parse_shared(bytes.into())
+    }
+
+    /// Parses the bytes of a file that others have, too.
+    pub(crate) fn parse_shared(bytes: Arc<[u8]>) -> Result<Self, ImageError> {
         Self::of_program(FileBytes::of_memory(bytes))
     }
 

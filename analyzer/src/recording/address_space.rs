@@ -82,7 +82,8 @@ impl AddressSpace {
 
     /// Maps `new`, which replaces what it overlaps. Returns whether some address changed its meaning.
     pub fn map(&mut self, new: Mapping) -> bool {
-        self.mappings.map(new)
+        let hides_code = !new.is_anonymous && self.made_code.any_between(new.start.0, new.end());
+        self.mappings.map(new) || hides_code
     }
 
     /// From now on the recording has this code of memory without a file, or none any more. Returns whether it had other code there.
@@ -109,6 +110,10 @@ impl Mappings {
     fn find(&self, avma: Avma) -> Option<&Mapping> {
         let (_, mapping) = self.mappings.range(..=avma.0).next_back()?;
         (avma.0 < mapping.end()).then_some(mapping)
+    }
+
+    fn any_between(&self, start: u64, end: u64) -> bool {
+        self.find(Avma(start)).is_some() || self.mappings.range(start..end).next().is_some()
     }
 
     fn map(&mut self, new: Mapping) -> bool {

@@ -27,8 +27,8 @@ pub const MADE_CODE: &str = "[jit]";
 const PAGE: u64 = 4096;
 /// Bytes that change their layer together: code runs on from page to page.
 const AREA: u64 = 1 << 16;
-/// Pages of all layers: 200 MiB. What finds no room is unread.
-const MOST_PAGES: usize = 51_200;
+/// Pages of all layers: 128 MiB. What finds no room is unread.
+const MOST_PAGES: usize = 32_768;
 /// What is not known: no instruction begins so.
 const UNKNOWN: u8 = 0x06;
 /// Unknown bytes within what is called a function where no name says what is one.
@@ -115,22 +115,36 @@ struct Layers {
 }
 
 #[derive(Clone, Debug)]
-struct Page(Box<([u8; PAGE as usize], [bool; PAGE as usize])>);
+struct Page(Box<PageBytes>);
+
+#[derive(Clone, Debug)]
+struct PageBytes {
+    bytes: [u8; PAGE as usize],
+    /// A bit for each byte.
+    known: [u64; PAGE as usize / 64],
+}
 
 impl Page {
     fn empty() -> Self {
-        Self(Box::new(([UNKNOWN; PAGE as usize], [false; PAGE as usize])))
+        Self(Box::new(PageBytes { bytes: [UNKNOWN; PAGE as usize], known: [0; PAGE as usize / 64] }))
+    }
+
+    fn knows(&self, at: usize) -> bool {
+        self.0.known.get(at / 64).is_some_and(|bits| bits >> (at % 64) & 1 != 0)
     }
 
     /// Whether other bytes are known there.
     fn contradicts(&self, first: usize, bytes: &[u8]) -> bool {
-        let known = self.0.0.iter().zip(&self.0.1).skip(first).zip(bytes);
-        known.into_iter().any(|((byte, known), new)| *known && byte != new)
+        let both = (first..).zip(self.0.bytes.iter().skip(first).zip(bytes));
+        both.into_iter().any(|(at, (byte, new))| byte != new && self.knows(at))
     }
 
     fn put(&mut self, first: usize, bytes: &[u8]) {
-        for ((byte, known), new) in self.0.0.iter_mut().zip(&mut self.0.1).skip(first).zip(bytes) {
-            (*byte, *known) = (*new, true);
+        for (at, (byte, new)) in (first..).zip(self.0.bytes.iter_mut().skip(first).zip(bytes)) {
+            *byte = *new;
+            if let Some(bits) = self.0.known.get_mut(at / 64) {
+                *bits |= 1 << (at % 64);
+            }
         }
     }
 }
@@ -203,19 +217,15 @@ impl Layers {
     }
 
     /// Makes a module of each layer.
-    fn finish(
-        self,
-        pid: u32,
-        names: &BTreeMap<u64, (u64, &[u8])>,
-        modules: &mut ModuleTable,
-    ) -> Vec<(u64, TaskEvent)> {
+    fn finish(self, pid: u32, names: &BTreeMap<u64, (u64, &[u8])>, modules: &mut ModuleTable) -> Vec<(u64, TaskEvent)> {
         let mut made = Vec::new();
         for pages in &self.layers {
             let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
             for (start, Page(page)) in pages {
+                let page = &page.bytes;
                 match runs.last_mut() {
-                    Some((first, bytes)) if *first + bytes.len() as u64 == *start => bytes.extend(page.0),
-                    _ => runs.push((*start, page.0.to_vec())),
+                    Some((first, bytes)) if *first + bytes.len() as u64 == *start => bytes.extend(page),
+                    _ => runs.push((*start, page.to_vec())),
                 }
             }
             let (file, offsets) = made_elf(&runs, &functions(pages, names));
@@ -306,8 +316,8 @@ fn first_in_pages(pages: &BTreeMap<u64, Page>, start: u64, at: u64) -> u64 {
 /// What is known, in one where there is little between.
 fn known_ranges(pages: &BTreeMap<u64, Page>) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
-    for (start, Page(page)) in pages {
-        for at in (*start..).zip(&page.1).filter(|(_, known)| **known).map(|(at, _)| at) {
+    for (start, page) in pages {
+        for at in (0..PAGE as usize).filter(|at| page.knows(*at)).map(|at| start + at as u64) {
             match ranges.last_mut() {
                 Some(last) if at - last.end <= GAP => last.end = at + 1,
                 _ => ranges.push(at..at + 1),
@@ -381,7 +391,7 @@ mod tests {
     fn a_file_that_is_mapped_there_has_the_addresses() {
         let mut codes = MadeCodes::default();
         executed(&mut codes, 7, 20, &[(0x5000, &[0x90; 8])]);
-        let file = TaskEvent::Map { pid: 7, mapping: Mapping::new(Avma(0x5000), 0x1000, 0, ModuleId(0)).unwrap() };
+        let file = TaskEvent::Map { pid: 7, mapping: Mapping::new(Avma(0x5000), 0x1000, 16, ModuleId(0)).unwrap() };
         let (timeline, modules, _) = build(codes, vec![(30, file), (40, anonymous(7, 0x5000, 0x1000))]);
         assert!(code_at(&timeline, &modules, 7, 29, 0x5000).is_some());
         assert!(code_at(&timeline, &modules, 7, 30, 0x5000).is_none());

@@ -81,7 +81,7 @@ impl Module {
 
     /// The code that the recording has of it, opened.
     pub(crate) fn recorded_image(&self) -> Option<Result<Image, ImageError>> {
-        self.code.as_ref().map(|code| Image::parse(code.0.to_vec()))
+        self.code.as_ref().map(|code| Image::parse_shared(code.0.clone()))
     }
 }
 

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents, Sources, Subset, TaskEvent,
-    Timeline, Totals, samples_by_threads, shown, weight_of,
+    KERNEL_PID, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents, Sources,
+    Subset, TaskEvent, Timeline, Totals, samples_by_threads, shown, weight_of,
 };
 use crate::uncertainty::{SliceSums, Slicing};
 

@@ -239,9 +239,9 @@ impl Change {
                 had_any
             }
             Change::Map(mapping) => space.map(*mapping),
-            Change::MadeCode(changes) => changes
-                .iter()
-                .fold(false, |changed, (range, code)| space.set_made_code(range, *code) || changed),
+            Change::MadeCode(changes) => {
+                changes.iter().fold(false, |changed, (range, code)| space.set_made_code(range, *code) || changed)
+            }
         }
     }
 }

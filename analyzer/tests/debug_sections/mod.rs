@@ -52,8 +52,14 @@ pub fn check_input(input: &[u8]) -> usize {
     // No file is there to be found.
     let folder = PathBuf::from("/nonexistent");
     let image = Image::parse(program(&sections)).unwrap();
-    let binary =
-        Binary { file: folder.join("program"), image, debug_file: None, symfs: Some(folder), other_build: None, is_recorded: false };
+    let binary = Binary {
+        file: folder.join("program"),
+        image,
+        debug_file: None,
+        symfs: Some(folder),
+        other_build: None,
+        is_recorded: false,
+    };
     let hits = [CODE..Svma(CODE.0 + CODE_SIZE as u64 / 4), Svma(CODE.0 + CODE_SIZE as u64 / 2)..Svma(u64::MAX)];
     let index = SourceIndex::read(&binary, &hits, 1);
     check(&index, input.len());

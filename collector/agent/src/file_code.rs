@@ -81,7 +81,10 @@ mod tests {
         assert!(!table.of(7).has(Avma(0x1000)), "nothing is known");
         table.set(7, &[Avma(0x1000)..Avma(0x2000), Avma(0x3000)..Avma(0x4000)]);
         let of_files = |address| table.of(7).has(Avma(address));
-        assert_eq!([0xfff, 0x1000, 0x1fff, 0x2000, 0x3000, 0x4000].map(of_files), [false, true, true, false, true, false]);
+        assert_eq!(
+            [0xfff, 0x1000, 0x1fff, 0x2000, 0x3000, 0x4000].map(of_files),
+            [false, true, true, false, true, false]
+        );
         table.set(7, &[Avma(0x5000)..Avma(0x6000)]);
         assert!(table.of(7).has(Avma(0x5000)) && !table.of(7).has(Avma(0x1000)));
         assert!(!table.of(8).has(Avma(0x5000)));

@@ -85,8 +85,10 @@ mod tests {
     #[test]
     fn pieces_of_any_length_come_out_as_they_went_in() {
         let slot = empty();
-        let pieces: Vec<(u64, Vec<u8>)> =
-            [1, 7, 8, 9, 16, 255, 256].iter().map(|&length| (0x7fff_0000_0000 + length, vec![0xab; length as usize])).collect();
+        let pieces: Vec<(u64, Vec<u8>)> = [1, 7, 8, 9, 16, 255, 256]
+            .iter()
+            .map(|&length| (0x7fff_0000_0000 + length, vec![0xab; length as usize]))
+            .collect();
         pieces.iter().for_each(|(at, bytes)| slot.put(Avma(*at), bytes));
         assert_eq!(read(&slot), (pieces, 0));
         slot.clear();

@@ -42,7 +42,8 @@ impl ProcessCode {
     pub(crate) fn is_outdated(&self, mut addresses: impl Iterator<Item = Avma>, now: u64) -> bool {
         let Some(read) = self.read else { return true };
         let age = now.saturating_sub(read);
-        age >= BELIEVED || age >= BELIEVED_IF_NEW && addresses.any(|at| !holds(&self.files, at) && !holds(&self.made, at))
+        age >= BELIEVED
+            || age >= BELIEVED_IF_NEW && addresses.any(|at| !holds(&self.files, at) && !holds(&self.made, at))
     }
 
     /// Reads them. Returns whether there are others than before; of a process that has ended what is known stays.

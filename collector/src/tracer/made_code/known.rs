@@ -25,7 +25,9 @@ impl KnownCode {
         parts(at, bytes).all(|(index, first, part)| {
             let range = first..first + part.len();
             let chunk = self.chunks.get(&index);
-            chunk.is_some_and(|chunk| chunk.bytes[range.clone()] == *part && chunk.known[range].iter().all(|known| *known))
+            chunk.is_some_and(|chunk| {
+                chunk.bytes[range.clone()] == *part && chunk.known[range].iter().all(|known| *known)
+            })
         })
     }
 

@@ -3,15 +3,16 @@
 //! ```text
 //! agent: blocks that a burst executed -> slot --+
 //! visit: blocks of anonymous memory ------------+-> pending, by time -> known already? -> records of the recording
-//! the end: /tmp/perf-PID.map, names of what is known -----------------------------------> records
+//! the end: /tmp/perf-PID.map, jit-PID.dump: names of what is known -----------------------> records
 //! ```
 
 mod file_code;
 mod known;
-mod perf_map;
+mod names;
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use addresses::Avma;
 use formats::made_code as format;
@@ -20,7 +21,7 @@ use lookahead::ExecutedCode;
 
 use crate::tracer::made_code::file_code::ProcessCode;
 use crate::tracer::made_code::known::KnownCode;
-use crate::tracer::made_code::perf_map::Names;
+use crate::tracer::made_code::names::{Names, mapped_dump};
 
 /// Bytes of code that a recording has at most,
 const MOST: u64 = 64 << 20;
@@ -32,6 +33,8 @@ const MOST_PENDING: usize = 16 << 20;
 pub(crate) struct MadeCode {
     processes: HashMap<u32, ProcessCode>,
     known: HashMap<u32, KnownCode>,
+    /// Of processes that have mapped a jitdump.
+    dumps: HashMap<u32, PathBuf>,
     pending: Vec<Pending>,
     pending_bytes: usize,
     counts: Counts,
@@ -106,6 +109,7 @@ impl MadeCode {
     pub(crate) fn begins_anew(&mut self, pid: u32) {
         self.processes.remove(&pid);
         self.known.remove(&pid);
+        self.dumps.remove(&pid);
     }
 
     /// Appends records of what is new since the last time. All bursts of before are known by now.
@@ -114,6 +118,9 @@ impl MadeCode {
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_by_key(|of| of.time);
         for Pending { time, pid, code } in pending {
+            if !self.known.contains_key(&pid) {
+                self.dumps.extend(mapped_dump(pid).map(|dump| (pid, dump)));
+            }
             let known = self.known.entry(pid).or_default();
             let mut pieces = Vec::new();
             for (at, bytes) in code.pieces() {
@@ -139,7 +146,7 @@ impl MadeCode {
         pids.sort_unstable();
         for pid in pids {
             let Some(known) = self.known.get(&pid) else { continue };
-            let Some(names) = Names::of(pid, known) else { continue };
+            let names = Names::of(pid, self.dumps.get(&pid).map(PathBuf::as_path), known);
             let names = names.iter().map(|(range, name)| (range.start.0, range.end.0 - range.start.0, name)).collect();
             let named = format::MadeCode::Named { pid, names };
             if let format::MadeCode::Named { names, .. } = &named {
@@ -222,7 +229,11 @@ mod tests {
         made.add(7, 20, code(&[(0x1000, &[1, 2, 3])]));
         made.add(8, 20, code(&[(0x1000, &[1, 2, 3])]));
         let first = (10, vec![(0x1000, vec![1, 2, 3]), (0x2000, vec![4])]);
-        assert_eq!(written(&mut made), [first, (20, vec![(0x1000, vec![1, 2, 3])])], "another process' is written, too");
+        assert_eq!(
+            written(&mut made),
+            [first, (20, vec![(0x1000, vec![1, 2, 3])])],
+            "another process' is written, too"
+        );
         made.add(7, 30, code(&[(0x1001, &[2])]));
         assert_eq!(written(&mut made), [], "a part of it");
         made.add(7, 40, code(&[(0x1001, &[9])]));

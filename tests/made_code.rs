@@ -1,0 +1,150 @@
+//! Code without a file whose bytes the recording has, on made-up recordings whose counts are known by hand.
+
+mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;
+
+use std::path::PathBuf;
+
+use formats::made_code::MadeCode;
+use perfdata::Mmap;
+use synthetic::{Burst, Recorder, burst_metadata};
+
+/// Where the code is.
+const AT: u64 = 0x7f00_0000_1000;
+/// `add rax,rcx; dec rdi; jne AT`.
+const ADD: [u8; 8] = [0x48, 0x01, 0xc8, 0x48, 0xff, 0xcf, 0x75, 0xf8];
+/// `sub rax,rcx; dec rdi; jne AT`.
+const SUB: [u8; 8] = [0x48, 0x29, 0xc8, 0x48, 0xff, 0xcf, 0x75, 0xf8];
+const JNE: u64 = AT + 6;
+/// Four times around.
+const LOOP: Burst<'_> = Burst { ip: AT, branches: &[(JNE, AT); 4], instructions: 12, period: 12 };
+
+struct Setup {
+    folder: tempfile::TempDir,
+    recorder: Recorder,
+}
+
+fn setup() -> Option<Setup> {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = synthetic::program(folder.path(), "four", &[])?;
+    let mut recorder = Recorder::traced(&binary);
+    recorder.map(&Mmap { start: perfdata::Avma(AT), path: b"//anon", pgoff: AT, ..Recorder::mapping() });
+    Some(Setup { folder, recorder })
+}
+
+impl Setup {
+    /// The next burst executes these pieces.
+    fn code(&mut self, pieces: &[(u64, &[u8])]) {
+        let time = self.recorder.next_time();
+        self.recorder.code(&MadeCode::Executed { time, pid: 7, pieces: pieces.to_vec() });
+    }
+
+    fn write(self) -> (tempfile::TempDir, PathBuf) {
+        let file = self.folder.path().join("run.data");
+        std::fs::write(&file, self.recorder.finish(&burst_metadata("instructions"))).unwrap();
+        (self.folder, file)
+    }
+}
+
+/// Rows of a mix: its keys and its count.
+fn rows(file: &std::path::Path, keys: &str) -> Vec<(String, f64)> {
+    let csv = support::stdout(&["mix", "-i", file.to_str().unwrap(), "--rows", keys, "--format", "csv"]);
+    let width = keys.split(',').count();
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        (fields[..width].join(" "), fields[width].parse().unwrap())
+    };
+    let mut rows: Vec<_> = csv.lines().skip(1).map(row).collect();
+    rows.sort_by(|one, other| one.0.cmp(&other.0));
+    rows
+}
+
+#[test]
+fn each_burst_counts_in_the_code_that_ran() {
+    let Some(mut setup) = setup() else { return };
+    setup.code(&[(AT, &ADD)]);
+    (0..3).for_each(|_| setup.recorder.burst(&LOOP));
+    setup.code(&[(AT, &SUB)]);
+    setup.recorder.burst(&LOOP);
+    setup.code(&[(AT, &ADD)]);
+    setup.recorder.burst(&LOOP);
+    setup.recorder.code(&MadeCode::Named { pid: 7, names: vec![(AT, 16, b"made")] });
+    let (_folder, file) = setup.write();
+    let counted = rows(&file, "module,function,mnemonic");
+    let expected = [("add", 16.0), ("dec", 20.0), ("jne", 20.0), ("sub", 4.0)];
+    let expected: Vec<_> = expected.iter().map(|(name, count)| (format!("[jit] made {name}"), *count)).collect();
+    assert_eq!(counted, expected);
+}
+
+#[test]
+fn without_a_name_functions_are_called_by_their_addresses() {
+    let Some(mut setup) = setup() else { return };
+    setup.code(&[(AT, &ADD)]);
+    setup.recorder.burst(&LOOP);
+    let (_folder, file) = setup.write();
+    assert_eq!(rows(&file, "function"), [(format!("[jit {AT:#x}]"), 12.0)]);
+    let annotated = support::stdout(&["annotate", "-i", file.to_str().unwrap()]);
+    assert!(annotated.contains("7f0000001000  add rax, rcx"), "{annotated}");
+}
+
+#[test]
+fn code_of_another_process_or_page_is_unread() {
+    let Some(mut setup) = setup() else { return };
+    let time = setup.recorder.next_time();
+    setup.recorder.code(&MadeCode::Executed { time, pid: 8, pieces: vec![(AT, &ADD)] });
+    setup.code(&[(AT + 0x2000, &ADD)]);
+    setup.recorder.burst(&LOOP);
+    let (_folder, file) = setup.write();
+    let modules = rows(&file, "module");
+    assert_eq!(modules.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["//anon"]);
+}
+
+#[test]
+fn the_vdso_is_read_from_the_recording() {
+    let Some(Setup { folder, mut recorder }) = setup() else { return };
+    let Some(vdso) = synthetic::program(folder.path(), "vdso", &[]) else { return };
+    let vdso = std::fs::read(vdso).unwrap();
+    // The program's code is at offset 0x1000 of the file.
+    recorder.map(&Mmap {
+        start: perfdata::Avma(0x7ffe_0000_0000),
+        len: 0x2000,
+        path: b"[vdso]",
+        pgoff: 0x7ffe_0000_0000,
+        ..Recorder::mapping()
+    });
+    recorder.code(&MadeCode::Vdso(&vdso));
+    let at = |address: u64| 0x7ffe_0000_0000 + address - 0x40_0000;
+    let around = [(at(synthetic::D_JMP), at(synthetic::A)), (at(synthetic::A_JNE), at(synthetic::C))];
+    recorder.burst(&Burst { ip: at(synthetic::D), branches: &around, instructions: 23, period: 23 });
+    let (_folder, file) = Setup { folder, recorder }.write();
+    assert_eq!(
+        rows(&file, "module,function,mnemonic"),
+        [
+            ("[vdso] _start jmp".to_owned(), 1.0),
+            ("[vdso] _start jne".to_owned(), 1.0),
+            ("[vdso] _start nop".to_owned(), 21.0),
+        ]
+    );
+}
+
+/// Analyses that were kept are as those that are made.
+#[test]
+fn it_is_kept_with_the_analysis() {
+    let Some(mut setup) = setup() else { return };
+    setup.code(&[(AT, &ADD)]);
+    // What is small is not kept.
+    (0..20_000).for_each(|_| setup.recorder.burst(&LOOP));
+    let (folder, file) = setup.write();
+    let cache = folder.path().join("cache");
+    let mix = || {
+        let mut hbbp = support::hbbp();
+        hbbp.args(["mix", "-i", file.to_str().unwrap(), "--rows", "function,mnemonic", "--format", "csv"]);
+        let output = hbbp.env("XDG_CACHE_HOME", &cache).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let made = mix();
+    assert!(made.contains("add"), "{made}");
+    assert_eq!(mix(), made);
+}

@@ -1,0 +1,88 @@
+//! Code that programs make while they run: is it counted as what it was?
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use crate::place::Place;
+use crate::{errors, programs, text};
+
+/// Counts of mnemonics by function, in code without a file.
+fn mix(place: &Place) -> BTreeMap<(String, String), f64> {
+    let keys = ["--rows", "function,mnemonic", "--filter", "module=[jit]", "--top", "0", "--format", "csv"];
+    let output = place.hbbp(&["mix", "-i", text(&place.recording())]).args(keys).output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let row = |line: &str| {
+        let mut fields = line.rsplitn(6, ',').skip(4);
+        let count = fields.next()?.parse().ok()?;
+        let (function, mnemonic) = fields.next()?.rsplit_once(',')?;
+        Some(((function.to_owned(), mnemonic.to_owned()), count))
+    };
+    String::from_utf8(output.stdout).unwrap().lines().skip(1).map(|line| row(line).expect(line)).collect()
+}
+
+/// Shares of the instructions by module.
+fn modules(place: &Place) -> BTreeMap<String, f64> {
+    let mix = place.json(&["mix", "-i", text(&place.recording()), "--rows", "module", "--format", "json"]);
+    let row = |row: &serde_json::Value| (row["module"].as_str().unwrap().to_owned(), row["share"].as_f64().unwrap());
+    mix["rows"].as_array().unwrap().iter().map(row).collect()
+}
+
+fn rewritten(place: &Place, tracer: &str, how: &str) {
+    let Some(program) = place.program("rewrite", programs::REWRITE) else { return };
+    let output = place.record(&["--tracer", tracer, "--", text(&program), how]);
+    assert!(output.status.success(), "{}", errors(&output));
+    // The program's own output: where its map is.
+    let map = String::from_utf8_lossy(&output.stdout);
+    let map = map.lines().find(|line| line.starts_with("/tmp/perf-")).expect("the program says where its map is");
+    std::fs::remove_file(map).unwrap();
+    let counts = mix(place);
+    let of = |mnemonic: &str| counts.get(&("rewritten code".to_owned(), mnemonic.to_owned())).copied().unwrap_or(0.0);
+    let (loops, add, multiply) = (of("dec"), of("add"), of("imul"));
+    assert!(add > 0.0 && multiply > 0.0, "{tracer} {how}: {counts:?}");
+    // Each turn is of one version.
+    assert!((add + multiply - loops).abs() < 1e-6 * loops && of("jne") == loops, "{tracer} {how}: {counts:?}");
+    let other: Vec<_> = counts.keys().filter(|(name, _)| name != "rewritten code").collect();
+    let is_counting = |name: &str| ["xor", "inc", "dec", "jne", "ret"].contains(&name);
+    assert!(other.iter().all(|(name, mnemonic)| name.starts_with("[jit 0x") && is_counting(mnemonic)), "{counts:?}");
+    assert!(!modules(place).contains_key("//anon"), "{tracer} {how}: all of it is read");
+}
+
+#[test]
+fn code_that_is_rewritten_is_counted_as_what_ran() {
+    let Some(place) = Place::to_trace() else { return };
+    for how in ["wx", "rwx", "twice"] {
+        rewritten(&place, &place.default_tracer(), how);
+        rewritten(&place, "lookahead", how);
+    }
+}
+
+#[test]
+fn bursts_of_timers_have_such_code_too() {
+    let Some(place) = Place::to_time() else { return };
+    rewritten(&place, "timer", "wx");
+}
+
+#[test]
+fn functions_of_node_have_their_names() {
+    let Some(place) = Place::to_trace() else { return };
+    if Command::new("node").arg("--version").output().is_err() {
+        testing::skip!(Tool, "node is not installed");
+        return;
+    }
+    let script = "function hot(n) { let sum = 0; for (let i = 0; i < n; i++) sum = (sum * 3 + i) | 0; return sum; }
+                  let sum = 0; for (let i = 0; i < 30; i++) sum ^= hot(2e7); console.log(`/tmp/perf-${process.pid}.map`, sum);";
+    let script = {
+        std::fs::write(place.path("hot.js"), script).unwrap();
+        place.path("hot.js")
+    };
+    let output = place.record(&["--", "node", "--perf-basic-prof", text(&script)]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let map = said.split_whitespace().find(|word| word.starts_with("/tmp/perf-")).expect("its map");
+    std::fs::remove_file(map).unwrap();
+    let counts = mix(&place);
+    let all: f64 = counts.values().sum();
+    let hot: f64 = counts.iter().filter(|((name, _), _)| name.contains("hot ")).map(|(_, count)| count).sum();
+    assert!(hot > 0.5 * all, "{counts:?}");
+    assert!(modules(&place).get("//anon").copied().unwrap_or(0.0) < 0.02);
+}
