@@ -44,7 +44,8 @@ fn rewritten(place: &Place, tracer: &str, how: &str) {
     let other: Vec<_> = counts.keys().filter(|(name, _)| name != "rewritten code").collect();
     let is_counting = |name: &str| ["xor", "inc", "dec", "jne", "ret"].contains(&name);
     assert!(other.iter().all(|(name, mnemonic)| name.starts_with("[jit 0x") && is_counting(mnemonic)), "{counts:?}");
-    assert!(!modules(place).contains_key("//anon"), "{tracer} {how}: all of it is read");
+    // A burst that goes on after the system calls that rewrite it executed both: it is unread.
+    assert!(modules(place).get("//anon").copied().unwrap_or(0.0) < 0.1, "{tracer} {how}: it is read");
 }
 
 #[test]

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModuleId(pub u32);
 
+/// Stands for code that is not known any more.
+const NO_MODULE: ModuleId = ModuleId(u32::MAX);
+
 /// Where the kernel's half of an address space begins.
 const KERNEL_HALF: u64 = 1 << 63;
 
@@ -76,7 +79,7 @@ impl AddressSpace {
         let mapped = self.mappings.find(avma);
         match mapped {
             Some(mapping) if !mapping.is_anonymous => mapped,
-            _ => self.made_code.find(avma).or(mapped),
+            _ => self.made_code.find(avma).filter(|code| code.module != NO_MODULE).or(mapped),
         }
     }
 
@@ -88,10 +91,8 @@ impl AddressSpace {
 
     /// From now on the recording has this code of memory without a file, or none any more. Returns whether it had other code there.
     pub fn set_made_code(&mut self, range: &Range<Avma>, code: Option<Mapping>) -> bool {
-        match code {
-            Some(code) => self.made_code.map(code),
-            None => self.made_code.unmap(range.start.0, range.end.0),
-        }
+        let none = || Mapping::new(range.start, range.end.0.saturating_sub(range.start.0), 0, NO_MODULE);
+        code.or_else(none).is_some_and(|code| self.made_code.map(code))
     }
 
     /// Where the highest mapping of a user's begins, the loader or the vDSO. Only processes whose addresses were not laid out at random, or
@@ -116,23 +117,14 @@ impl Mappings {
         self.find(Avma(start)).is_some() || self.mappings.range(start..end).next().is_some()
     }
 
+    /// Maps `new`, which replaces what it overlaps. Returns whether some address changed its meaning.
     fn map(&mut self, new: Mapping) -> bool {
-        let changed = self.cut(new.start.0, new.end(), |old| !old.agrees_with(&new));
-        self.insert(new);
-        changed
-    }
-
-    fn unmap(&mut self, start: u64, end: u64) -> bool {
-        self.cut(start, end, |_| true)
-    }
-
-    /// Takes out what is mapped between two addresses. Returns whether some of it is different.
-    fn cut(&mut self, start: u64, end: u64, is_different: impl Fn(&Mapping) -> bool) -> bool {
         let mut changed = false;
+        let (start, end) = (new.start.0, new.end());
         let first = self.find(Avma(start)).map_or(start, |mapping| mapping.start.0);
         let overlapped: Vec<Mapping> = self.mappings.range(first..end).map(|(_, mapping)| *mapping).collect();
         for old in overlapped {
-            changed |= is_different(&old);
+            changed |= !old.agrees_with(&new);
             self.mappings.remove_mut(&old.start.0);
             if old.start.0 < start {
                 self.insert(Mapping { len: start - old.start.0, ..old });
@@ -147,6 +139,7 @@ impl Mappings {
                 });
             }
         }
+        self.insert(new);
         changed
     }
 

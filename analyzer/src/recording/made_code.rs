@@ -109,6 +109,8 @@ struct Layers {
     areas: HashMap<u64, (Option<usize>, u64)>,
     /// From these times on, pages mean a layer; or nothing, where there was no room.
     changes: Vec<(u64, Range<u64>, Option<usize>)>,
+    /// What has this time: a burst.
+    burst: (u64, BTreeMap<u64, Page>),
     /// Pages that there is room for.
     room: usize,
     left_out: u64,
@@ -175,6 +177,18 @@ impl Layers {
             if self.layers.len() <= layer {
                 self.layers.resize_with(layer + 1, BTreeMap::new);
             }
+            if self.burst.0 != time {
+                self.burst = (time, BTreeMap::new());
+            }
+            let mut changes_in_burst = false;
+            for (page, first, part) in here() {
+                let page = self.burst.1.entry(*page).or_insert_with(Page::empty);
+                changes_in_burst |= page.contradicts(*first, part);
+                page.put(*first, part);
+            }
+            if changes_in_burst {
+                self.hide(area, layer, time);
+            }
             let Some(pages) = self.layers.get_mut(layer) else { continue };
             for (page, first, part) in here() {
                 if !pages.contains_key(page) {
@@ -191,6 +205,18 @@ impl Layers {
                 }
             }
         }
+    }
+
+    /// An area that was rewritten in the middle of a burst means nothing at the time of this burst, which executed both.
+    fn hide(&mut self, area: u64, layer: usize, time: u64) {
+        let range = area * AREA..(area + 1) * AREA;
+        let pages: Vec<u64> = self
+            .layers
+            .get(layer)
+            .map(|pages| pages.range(range.clone()).map(|(page, _)| *page).collect())
+            .unwrap_or_default();
+        self.changes.push((time, range, None));
+        self.changes.extend(pages.into_iter().map(|page| (time.saturating_add(1), page..page + PAGE, Some(layer))));
     }
 
     /// Copies an area to the next layer that it has none in. If there is no room, it means nothing any more.
@@ -385,6 +411,16 @@ mod tests {
         assert_eq!(bytes(8, 26, AT), Some(vec![0x0f, 0x0b, 0xc3]));
         assert_eq!(bytes(7, 26, 0x7f00_0000_8000), None, "a page of which nothing was executed");
         assert_eq!(left_out, 0);
+    }
+
+    #[test]
+    fn what_changes_in_the_middle_of_a_burst_is_unread_in_it() {
+        let mut codes = MadeCodes::default();
+        executed(&mut codes, 7, 20, &[(AT, &[1, 2])]);
+        executed(&mut codes, 7, 30, &[(AT, &[1, 2]), (AT, &[3, 4])]);
+        let (timeline, modules, _) = build(codes, vec![(10, anonymous(7, 0x7f00_0000_0000, 0x10000))]);
+        let first = |time| code_at(&timeline, &modules, 7, time, AT).map(|(bytes, _)| bytes[0]);
+        assert_eq!([29, 30, 31].map(first), [Some(1), None, Some(3)]);
     }
 
     #[test]

@@ -31,6 +31,18 @@ impl KnownCode {
         })
     }
 
+    /// Whether another byte is known there.
+    pub(crate) fn contradicts(&self, at: Avma, bytes: &[u8]) -> bool {
+        parts(at, bytes).any(|(index, first, part)| {
+            let range = first..first + part.len();
+            let differs = |chunk: &Chunk| {
+                let both = chunk.bytes[range.clone()].iter().zip(part).zip(&chunk.known[range.clone()]);
+                both.into_iter().any(|((byte, new), known)| *known && byte != new)
+            };
+            self.chunks.get(&index).is_some_and(|chunk| differs(chunk))
+        })
+    }
+
     /// These bytes are there now.
     pub(crate) fn put(&mut self, at: Avma, bytes: &[u8]) {
         for (index, first, part) in parts(at, bytes) {
@@ -73,6 +85,7 @@ mod tests {
         assert!(!known.has(Avma(0x12ef), &[255, 0]), "one byte after the last");
         assert!(known.touches(Avma(0x1000), Avma(0x1001)), "the same chunk");
         assert!(!known.touches(Avma(0x1300), Avma(0x5000)) && !known.touches(Avma(0x1100), Avma(0x1100)));
+        assert!(known.contradicts(Avma(0x11ff), &[0]) && !known.contradicts(Avma(0x12ef), &[255, 0]));
         known.put(Avma(u64::MAX), &[1, 2]);
         assert!(known.has(Avma(u64::MAX), &[1]));
     }

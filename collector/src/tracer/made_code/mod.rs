@@ -123,8 +123,9 @@ impl MadeCode {
             }
             let known = self.known.entry(pid).or_default();
             let mut pieces = Vec::new();
+            let has_changed = has_changed(&code);
             for (at, bytes) in code.pieces() {
-                if known.has(at, bytes) {
+                if !has_changed && known.has(at, bytes) {
                     continue;
                 }
                 if self.counts.bytes + bytes.len() as u64 > MOST {
@@ -179,6 +180,16 @@ impl MadeCode {
             )
         })
     }
+}
+
+/// Whether code was rewritten in the middle of a burst, which goes on after system calls: then all of it is written, for readers to see it.
+fn has_changed(code: &ExecutedCode) -> bool {
+    let mut executed = KnownCode::default();
+    code.pieces().any(|(at, bytes)| {
+        let differs = executed.contradicts(at, bytes);
+        executed.put(at, bytes);
+        differs
+    })
 }
 
 fn append(code: &format::MadeCode<'_>, records: &mut Vec<u8>) {
@@ -249,6 +260,16 @@ mod tests {
         assert_eq!(written(&mut made), [(10, vec![(0x1000, vec![1])]), (20, vec![(0x1000, vec![2])])]);
         made.add(7, 30, code(&[(0x1000, &[2])]));
         assert_eq!(written(&mut made), []);
+    }
+
+    #[test]
+    fn a_burst_in_which_code_changes_is_written_with_both() {
+        let mut made = MadeCode::default();
+        made.add(7, 10, code(&[(0x1000, &[1])]));
+        made.add(7, 20, code(&[(0x1000, &[1]), (0x1000, &[2])]));
+        made.add(7, 30, code(&[(0x1000, &[2])]));
+        let both = vec![(0x1000, vec![1]), (0x1000, vec![2])];
+        assert_eq!(written(&mut made), [(10, vec![(0x1000, vec![1])]), (20, both)]);
     }
 
     #[test]

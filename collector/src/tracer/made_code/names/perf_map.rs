@@ -52,7 +52,8 @@ mod tests {
 
     #[test]
     fn lines_that_are_none_are_passed_over() {
-        let map = b"1000 20 JS:*fib file.js:1 (really)\n0x1020 0x10 with prefixes\n1030 0 empty\nffffffffffffffff 10 wraps\n\
+        let map =
+            b"1000 20 JS:*fib file.js:1 (really)\n0x1020 0x10 with prefixes\n1030 0 empty\nffffffffffffffff 10 wraps\n\
                     zzz 10 no number\n1000\n1000 10 \n\xff\xff 1 x\n\n1030 8 last";
         let expected = [
             (0x1000, 0x1020, b"JS:*fib file.js:1 (really)".to_vec()),
