@@ -214,8 +214,10 @@ mod tests {
         code
     }
 
-    /// The records: time, and pieces.
-    fn written(made: &mut MadeCode) -> Vec<(u64, Vec<(u64, Vec<u8>)>)> {
+    /// A record: time, and pieces.
+    type Written = (u64, Vec<(u64, Vec<u8>)>);
+
+    fn written(made: &mut MadeCode) -> Vec<Written> {
         let mut records = Vec::new();
         made.write(&mut records);
         let mut rest = records.as_slice();
