@@ -172,6 +172,12 @@ impl Head {
             let were = if records.in_agents == 1 { "sample was" } else { "samples were" };
             degraded.push(format!("{} {were} in the tracer's own code: left out", records.in_agents));
         }
+        if records.code_left_out > 0 {
+            degraded.push(format!(
+                "{} blocks of code without a file found no room: it changes too often, and is unread from then on",
+                records.code_left_out
+            ));
+        }
         let shortcomings = degraded.len();
         degraded.extend_from_slice(&summary.degradations);
         Head {

@@ -65,7 +65,8 @@ impl TimeOrder {
         }
     }
 
-    /// Takes what one ring held, and gives other memory for it. A record without a time counts as made when the one before it was.
+    /// Takes what one ring held, and gives other memory for it. A record without a time counts as made when the one before it was,
+    /// and the first one now.
     ///
     /// # Errors
     /// When the bytes are not whole records; those before the break are taken.
@@ -80,7 +81,7 @@ impl TimeOrder {
         let Batch { bytes, held } = &mut self.batches[batch];
         bytes.clear();
         std::mem::swap(bytes, ring);
-        let (mut offset, mut time) = (0, 0);
+        let (mut offset, mut time) = (0, self.let_go);
         while let Some(record) = first_record(&bytes[offset..], offset)? {
             time = self.layout.time(&record).unwrap_or(time);
             // Its size is a u16 in the record's header.
@@ -199,6 +200,17 @@ mod tests {
         let mut out = Vec::new();
         order.finish(&mut out);
         assert_eq!(out, [samples(&[30]), timeless.to_vec(), samples(&[35, 40])].concat());
+    }
+
+    #[test]
+    fn a_first_record_without_time_is_not_late() {
+        let mut order = TimeOrder::new(RecordLayout::of(&attr()));
+        order.take(&mut samples(&[30])).unwrap();
+        let mut out = Vec::new();
+        order.finish(&mut out);
+        order.take(&mut [65, 0, 0, 0, 0, 0, 8, 0].to_vec()).unwrap();
+        order.finish(&mut out);
+        assert_eq!((out.len(), order.late()), (24, 0));
     }
 
     #[test]
