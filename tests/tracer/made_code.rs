@@ -39,8 +39,9 @@ fn rewritten(place: &Place, tracer: &str, how: &str) {
     let of = |mnemonic: &str| counts.get(&("rewritten code".to_owned(), mnemonic.to_owned())).copied().unwrap_or(0.0);
     let (loops, add, multiply) = (of("dec"), of("add"), of("imul"));
     assert!(add > 0.0 && multiply > 0.0, "{tracer} {how}: {counts:?}");
-    // Each turn is of one version.
-    assert!((add + multiply - loops).abs() < 1e-6 * loops && of("jne") == loops, "{tracer} {how}: {counts:?}");
+    // Each turn is of one version. A burst may begin in the middle of one.
+    let is_as_often = |count: f64| (count - loops).abs() < 1e-3 * loops;
+    assert!(is_as_often(add + multiply) && is_as_often(of("jne")), "{tracer} {how}: {counts:?}");
     let other: Vec<_> = counts.keys().filter(|(name, _)| name != "rewritten code").collect();
     let is_counting = |name: &str| ["xor", "inc", "dec", "jne", "ret"].contains(&name);
     assert!(other.iter().all(|(name, mnemonic)| name.starts_with("[jit 0x") && is_counting(mnemonic)), "{counts:?}");
