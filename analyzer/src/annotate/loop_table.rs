@@ -1,6 +1,6 @@
 //! The loops of all functions that ran, by block.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::Analysis;
 use crate::address::Svma;
@@ -18,6 +18,8 @@ pub struct LoopTable {
     loops: Vec<LoopPlace>,
     /// By index of the module in [`Analysis::counted`] and of the block: an index of `loops`.
     of_blocks: Vec<HashMap<u32, usize>>,
+    /// By index of the module: the blocks that no way in the code of their function leads to.
+    apart: Vec<HashSet<u32>>,
 }
 
 /// Where a natural loop is.
@@ -56,6 +58,7 @@ impl LoopTable {
         let all_ways = WaysOf::new(analysis);
         for (index, module) in analysis.counted.iter().enumerate() {
             table.of_blocks.push(HashMap::new());
+            table.apart.push(HashSet::new());
             let Code::Read(code) = &module.counts.code else { continue };
             let (flow_index, ways) = all_ways.module(module, code);
             let ran = module.blocks.iter().filter(|block| block.count.count > 0.0);
@@ -77,6 +80,11 @@ impl LoopTable {
     /// The same as an index of all loops.
     pub(crate) fn index(&self, module: usize, block: u32) -> Option<usize> {
         self.of_blocks.get(module)?.get(&block).copied()
+    }
+
+    /// Whether no way in the code leads to a block from where its function is entered: where exceptions are caught.
+    pub(crate) fn is_apart(&self, module: usize, block: u32) -> bool {
+        self.apart.get(module).is_some_and(|apart| apart.contains(&block))
     }
 
     /// All loops.
@@ -103,6 +111,8 @@ impl LoopTable {
                 line: None,
             });
         }
+        let apart = graph.indices().iter().zip(&found.apart).filter(|(_, is_apart)| **is_apart);
+        self.apart[module].extend(apart.map(|(index, _)| *index as u32));
         for (index, innermost) in graph.indices().iter().zip(&found.innermost) {
             if let Some(innermost) = innermost {
                 self.of_blocks[module].insert(*index as u32, first + innermost);

@@ -13,6 +13,8 @@ pub(super) struct Loops {
     pub loops: Vec<Loop>,
     /// By node: the innermost loop that it is in.
     pub innermost: Vec<Option<usize>>,
+    /// By node: no way leads there from where the function is entered.
+    pub apart: Vec<bool>,
     /// The edges that close loops, in order.
     closing: Vec<(usize, usize)>,
 }
@@ -56,6 +58,7 @@ impl Loops {
         let after = Neighbours::new(nodes, edges.clone());
         let before = Neighbours::new(nodes, edges.map(|(from, to)| (to, from)));
         let (visited, order) = depth_first(entry, &after);
+        let apart = order.iter().map(|order| order.root != 0).collect();
         let mut fuel = FUEL * (nodes + before.all.len());
         let mut walk = Walk {
             before: &before,
@@ -65,7 +68,7 @@ impl Loops {
             tries: vec![0; nodes],
             tried: 0,
             headed: vec![None; nodes],
-            found: Loops { loops: Vec::new(), innermost: vec![None; nodes], closing: Vec::new() },
+            found: Loops { apart, innermost: vec![None; nodes], ..Loops::default() },
         };
         for &node in visited.iter().rev() {
             walk.close(node, &mut fuel)?;

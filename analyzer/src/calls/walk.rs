@@ -1,40 +1,32 @@
 //! One burst or one stack, walked from its oldest branch to its newest: who called whom.
 //!
-//! A shadow stack is kept. A call pushes a frame, a return takes off the frame that it belongs to, and wherever else control goes to
-//! another function (a tail call, a stub of the procedure linkage table, a cold part of the function), that function takes the frame over:
-//!
-//! ```text
-//! main calls f       [main] [f]
-//! f jumps to g       [main] [g]          g returns to main
-//! g returns          [main]
-//! main returns to x  [x]                 x was there all the time: what was known to be called is called from x
-//! ```
+//! The shadow stack (`walks/shadow_stack`) says which functions are active.
 //!
 //! Where the walk begins, nothing is known of the callers. A return beyond the first frame says who was the caller, and all that the walk
 //! has seen so far becomes part of what that one called.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
-use crate::address::Avma;
 use crate::calls::{CallerTree, FunctionKey, Target, Transfer};
 use crate::recording::Weight;
-
-/// Frames that are searched for what a return belongs to: a stack that is out of step costs no more.
-const SEARCHED: usize = 64;
+use crate::walks::{Frames, ShadowStack};
 
 /// A walk: made once, and begun anew for each burst or stack.
 #[derive(Debug, Default)]
 pub struct Walk {
+    stack: ShadowStack,
+    contexts: Contexts,
+}
+
+/// The contexts of a walk.
+#[derive(Debug, Default)]
+struct Contexts {
     nodes: Vec<Node>,
     children: HashMap<(u32, FunctionKey), u32>,
-    stack: Vec<Frame>,
+    /// The node of each frame, the current one last.
+    frames: Vec<u32>,
     /// The node of the caller that is not known.
     open: u32,
-    /// The frame in which the kernel was entered.
-    kernel: Option<usize>,
-    /// How often the walk could not go on from what it knew.
-    lost: u64,
 }
 
 /// A function in one context of the walk.
@@ -47,164 +39,50 @@ struct Node {
     instructions: u64,
 }
 
-#[derive(Clone, Debug)]
-struct Frame {
-    node: u32,
-    entered: Entered,
-}
-
-/// How a frame came to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Entered {
-    /// Before the walk began.
-    Before,
-    Call(Range<Avma>),
-    Kernel,
-    /// The kernel called a signal handler.
-    Signal,
-}
-
 impl Walk {
     /// Begins anew in a function whose callers are not known. What the walk has seen so far stays.
     pub fn begin(&mut self, function: FunctionKey) {
-        self.open = self.node(None, u32::MAX);
-        self.stack.clear();
-        self.enter(self.open, function, Entered::Before);
+        self.stack.begin(function, &mut self.contexts);
     }
 
     /// So many instructions are executed straight on, in a function that is most often the current one.
     pub fn run(&mut self, function: FunctionKey, instructions: u64) {
-        self.replace(function);
-        let top = self.top();
-        if let Some(node) = self.nodes.get_mut(top as usize) {
+        self.stack.run_into(function, &mut self.contexts);
+        let top = self.contexts.top();
+        if let Some(node) = self.contexts.nodes.get_mut(top as usize) {
             node.instructions = node.instructions.saturating_add(instructions);
         }
     }
 
     /// Control goes elsewhere.
     pub fn go(&mut self, transfer: &Transfer, target: Target) {
-        match transfer {
-            Transfer::Jump { computed } => self.jump(*computed, target),
-            // The address of the next instruction is what position-independent code of old calls for.
-            Transfer::Call { returns_to } if returns_to.contains(&target.at) => {}
-            Transfer::Call { returns_to } => {
-                self.enter(self.top(), target.function, Entered::Call(returns_to.clone()));
-            }
-            Transfer::Return => self.go_back(target),
-            Transfer::EnterKernel => {
-                self.kernel = Some(self.stack.len());
-                self.enter(self.top(), target.function, Entered::Kernel);
-            }
-            Transfer::LeaveKernel => self.leave_kernel(target),
-            // What goes into the middle of a function that is known is a return; at its start it can be a call or a tail call.
-            Transfer::Unclear if self.called_from(target).is_some() => self.go_back(target),
-            Transfer::Unclear if target.function.function().is_some() && !target.is_entry => self.go_back(target),
-            Transfer::Unclear => self.lose(target.function),
-        }
+        self.stack.go(transfer, target, &mut self.contexts);
     }
 
     /// Begins anew because nothing says how control came here.
     pub fn lose(&mut self, function: FunctionKey) {
-        self.lost += 1;
-        self.begin(function);
+        self.stack.lose(function, &mut self.contexts);
     }
 
     /// Adds all that was executed to a tree, each instruction with that weight, and forgets it. Returns how often the walk began anew.
     pub fn finish(&mut self, weight: Weight, tree: &mut CallerTree) -> u64 {
-        for node in self.nodes.iter().filter(|node| node.instructions > 0) {
-            let callers = std::iter::successors(Some(node), |node| self.nodes.get(node.caller as usize));
+        let Contexts { nodes, children, frames, .. } = &mut self.contexts;
+        for node in nodes.iter().filter(|node| node.instructions > 0) {
+            let callers = std::iter::successors(Some(node), |node| nodes.get(node.caller as usize));
             let functions = callers.map_while(|node| node.function);
             tree.add(functions, Weight(weight.0.saturating_mul(u128::from(node.instructions))));
         }
-        self.nodes.clear();
-        self.children.clear();
+        nodes.clear();
+        children.clear();
+        frames.clear();
         self.stack.clear();
-        self.kernel = None;
-        std::mem::take(&mut self.lost)
+        self.stack.take_lost()
     }
+}
 
-    fn jump(&mut self, computed: bool, target: Target) {
-        // `longjmp` goes on in the middle of a function that called it, in the end.
-        if computed && !target.is_entry && self.current() != Some(target.function) && self.unwind_to(target.function) {
-            return;
-        }
-        self.replace(target.function);
-    }
-
-    fn go_back(&mut self, target: Target) {
-        if let Some(frame) = self.called_from(target) {
-            self.stack.truncate(frame);
-            return self.replace(target.function);
-        }
-        // Code returns to where it was told to go: to functions, from a handler to what restores the registers.
-        if target.is_entry || self.has_entered(&Entered::Signal) {
-            self.replace(target.function);
-        } else if self.has_entered(&Entered::Before) {
-            self.reveal(target.function);
-        } else if !self.unwind_to(target.function) {
-            self.lose(target.function); // Or else an exception is caught.
-        }
-    }
-
-    /// The nearest frame that was called from right before there, by its index.
-    fn called_from(&self, target: Target) -> Option<usize> {
-        let belongs = |frame: &Frame| matches!(&frame.entered, Entered::Call(back) if back.contains(&target.at));
-        let above = self.stack.iter().rev().take(SEARCHED).position(belongs)?;
-        Some(self.stack.len() - 1 - above)
-    }
-
-    fn leave_kernel(&mut self, target: Target) {
-        let entered = self
-            .kernel
-            .take()
-            .filter(|&at| matches!(self.stack.get(at), Some(frame) if frame.entered == Entered::Kernel));
-        let Some(entered) = entered else { return self.reveal(target.function) };
-        self.stack.truncate(entered);
-        while self.current() != Some(target.function) && self.has_entered(&Entered::Signal) {
-            self.stack.pop();
-        }
-        match self.current() == Some(target.function) {
-            true => {}
-            false if target.is_entry => self.enter(self.top(), target.function, Entered::Signal),
-            false if self.unwind_to(target.function) => {}
-            false => self.lose(target.function),
-        }
-    }
-
-    /// Takes off all frames above the nearest one of a function; says whether there is one.
-    fn unwind_to(&mut self, function: FunctionKey) -> bool {
-        let is_of =
-            |frame: &Frame| self.nodes.get(frame.node as usize).and_then(|node| node.function) == Some(function);
-        let found = self.stack.iter().rev().take(SEARCHED).position(is_of);
-        if let Some(above) = found {
-            self.stack.truncate(self.stack.len() - above);
-        }
-        found.is_some()
-    }
-
-    /// The caller that was not known is this function, and the walk goes on there.
-    fn reveal(&mut self, function: FunctionKey) {
-        let caller = self.open;
-        self.open = self.node(None, u32::MAX);
-        if let Some(node) = self.nodes.get_mut(caller as usize) {
-            (node.function, node.caller) = (Some(function), self.open);
-        }
-        self.children.insert((self.open, function), caller);
-        self.stack.clear();
-        self.stack.push(Frame { node: caller, entered: Entered::Before });
-    }
-
-    /// The function takes over the frame.
-    fn replace(&mut self, function: FunctionKey) {
-        if self.current() == Some(function) {
-            return;
-        }
-        let Some(Frame { node, entered }) = self.stack.pop() else { return };
-        let caller = self.nodes.get(node as usize).map_or(self.open, |node| node.caller);
-        self.enter(caller, function, entered);
-    }
-
-    fn enter(&mut self, caller: u32, function: FunctionKey, entered: Entered) {
+impl Contexts {
+    /// A function is called from a context, or goes on in one.
+    fn push(&mut self, caller: u32, function: FunctionKey) {
         let node = match self.children.get(&(caller, function)) {
             Some(&node) => node,
             None => {
@@ -213,7 +91,7 @@ impl Walk {
                 node
             }
         };
-        self.stack.push(Frame { node, entered });
+        self.frames.push(node);
     }
 
     fn node(&mut self, function: Option<FunctionKey>, caller: u32) -> u32 {
@@ -222,22 +100,51 @@ impl Walk {
     }
 
     fn top(&self) -> u32 {
-        self.stack.last().map_or(self.open, |frame| frame.node)
+        self.frames.last().copied().unwrap_or(self.open)
+    }
+}
+
+impl Frames for Contexts {
+    fn begin(&mut self, function: FunctionKey) {
+        self.open = self.node(None, u32::MAX);
+        self.frames.clear();
+        self.push(self.open, function);
     }
 
-    /// Whether the current frame came to be that way.
-    fn has_entered(&self, how: &Entered) -> bool {
-        self.stack.last().is_some_and(|frame| frame.entered == *how)
+    fn enter(&mut self, function: FunctionKey, _: bool) {
+        self.push(self.top(), function);
     }
 
-    fn current(&self) -> Option<FunctionKey> {
-        self.nodes.get(self.top() as usize)?.function
+    fn replace(&mut self, function: FunctionKey, _: bool, _: bool) {
+        let Some(node) = self.frames.pop() else { return };
+        let caller = self.nodes.get(node as usize).map_or(self.open, |node| node.caller);
+        self.push(caller, function);
+    }
+
+    fn resume(&mut self, function: FunctionKey) {
+        self.replace(function, false, false);
+    }
+
+    fn leave(&mut self) {
+        self.frames.pop();
+    }
+
+    fn reveal(&mut self, function: FunctionKey) {
+        let caller = self.open;
+        self.open = self.node(None, u32::MAX);
+        if let Some(node) = self.nodes.get_mut(caller as usize) {
+            (node.function, node.caller) = (Some(function), self.open);
+        }
+        self.children.insert((self.open, function), caller);
+        self.frames.clear();
+        self.frames.push(caller);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Avma;
     use crate::recording::ModuleId;
 
     const MAIN: u32 = 0;

@@ -3,18 +3,16 @@
 //! ```text
 //! call       a new activation; that of the caller waits, with its loops and its path
 //! return     it ends, and all its loops and its path with it
-//! jump to another function (a tail call, a stub of the procedure linkage table)   the same, and one of that function begins
+//! jump to another function (a tail call, a stub of the procedure linkage table)   the same, and one of that function begins;
+//!            if that jumps back into the middle, it was a part of the function (cold code), and the loops had not ended
 //! back edge  a path ends at the header of a loop, and the next one begins
 //! ```
 //!
 //! Where the walk begins, it is not known how the function came there: which of its loops had gone around how often, how its path began.
 //! Where it ends, or cannot go on, it is not known how it would have gone on.
 
-use std::ops::Range;
-
-use crate::address::Avma;
 use crate::paths::map::{CodeMap, LoopId};
-use crate::walks::{BlockKey, FunctionKey, Target, Transfer};
+use crate::walks::{BlockKey, Frames, FunctionKey, ShadowStack, Target, Transfer};
 
 /// What is told of activations.
 pub trait Found {
@@ -36,15 +34,20 @@ pub enum Extent {
 
 /// Blocks of a path; a longer one is cut into several.
 const MOST_BLOCKS: usize = 256;
-/// Activations that are searched for what a return belongs to.
-const SEARCHED: usize = 64;
 /// Loops that were left last and are remembered, in case control comes back into the middle of one.
 const MOST_LEFT: usize = 16;
 
-/// The functions that are active, the current one last. Made once, and begun anew for each burst or stack.
+/// The functions that are active. Made once, and begun anew for each burst or stack.
 #[derive(Debug, Default)]
 pub struct Activations {
-    stack: Vec<Activation>,
+    stack: ShadowStack,
+    active: Active,
+}
+
+/// What is known of them, the current one last.
+#[derive(Debug, Default)]
+struct Active {
+    all: Vec<Activation>,
     /// The loops of all of them.
     loops: Vec<OpenLoop>,
     /// Loops that all of them left, and that are not told yet.
@@ -55,12 +58,12 @@ pub struct Activations {
 
 #[derive(Clone, Debug)]
 struct Activation {
-    function: FunctionKey,
-    entered: Entered,
     first: First,
     /// What it executed last is known, or that it begins.
     is_known: bool,
     path: PathState,
+    /// The one below waits in the same frame.
+    took_over: bool,
 }
 
 /// The first of what an activation has of what is kept for all.
@@ -82,16 +85,6 @@ struct PathState {
     is_rest: bool,
 }
 
-/// How an activation came to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Entered {
-    Before,
-    Call(Range<Avma>),
-    Kernel,
-    /// The kernel called a signal handler.
-    Signal,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct OpenLoop {
     id: LoopId,
@@ -102,53 +95,61 @@ struct OpenLoop {
 impl Activations {
     /// Begins anew in a function of which nothing is known; what was active is cut off.
     pub fn begin(&mut self, function: FunctionKey, found: &mut impl Found) {
-        self.cut_off(found);
-        self.enter(function, Entered::Before, false);
+        self.stack.begin(function, &mut Told { active: &mut self.active, found });
     }
 
     /// The function that is current.
     pub fn current(&self) -> Option<FunctionKey> {
-        self.stack.last().map(|top| top.function)
+        self.stack.current()
     }
 
     /// All that is active is cut off.
     pub fn cut_off(&mut self, found: &mut impl Found) {
-        while !self.stack.is_empty() {
-            self.leave(false, found);
-        }
+        self.stack.clear();
+        self.active.leave_all(false, found);
     }
 
     /// Control goes on in a function without a branch to it.
     pub fn run_into(&mut self, function: FunctionKey, found: &mut impl Found) {
-        if self.current() != Some(function) {
-            self.replace(function, false, found);
-        }
+        self.stack.run_into(function, &mut Told { active: &mut self.active, found });
+    }
+
+    /// Control goes elsewhere.
+    pub fn go(&mut self, transfer: &Transfer, target: Target, found: &mut impl Found) {
+        self.stack.go(transfer, target, &mut Told { active: &mut self.active, found });
     }
 
     /// The current function is known to have executed a block, and nothing of what was before.
     pub fn come_from(&mut self, block: BlockKey, map: &CodeMap, found: &mut impl Found) {
-        self.run(block, map, found);
+        self.active.run(block, map, found);
         // The block itself was not seen.
-        if let Some(top) = self.stack.last_mut() {
-            self.blocks.truncate(top.first.block);
+        if let Some(top) = self.active.all.last_mut() {
+            self.active.blocks.truncate(top.first.block);
             top.path = PathState::default();
         }
     }
 
     /// A branch went to a block, and whether that was executed is not known.
     pub fn come_to(&mut self, block: BlockKey, map: &CodeMap, found: &mut impl Found) {
-        self.run(block, map, found);
-        self.blocks.pop();
+        self.active.run(block, map, found);
+        self.active.blocks.pop();
     }
 
     /// The current function executes a block.
     pub fn run(&mut self, key: BlockKey, map: &CodeMap, found: &mut impl Found) {
-        let Some(&Activation { first, is_known, .. }) = self.stack.last() else { return };
-        let innermost = map.block(key).innermost;
-        let repeats = self.move_to(key, innermost, first, is_known, map, found);
+        self.active.run(key, map, found);
+    }
+}
+
+impl Active {
+    fn run(&mut self, key: BlockKey, map: &CodeMap, found: &mut impl Found) {
+        let Some(&Activation { first, is_known, .. }) = self.all.last() else { return };
+        let block = map.block(key);
+        // No way in the code leads to where exceptions are caught: only where it goes on from there tells the loop.
+        let repeats = !block.is_apart && self.move_to(key, block.innermost, first, is_known, map, found);
         let of_path = self.blocks.get(first.block..).unwrap_or_default();
         let goes_back = of_path.last().is_some_and(|last| key.index <= last.index);
-        let Some(top) = self.stack.last_mut() else { return };
+        let Some(top) = self.all.last_mut() else { return };
         let again = (top.path.went_back || goes_back) && of_path.contains(&key);
         let ends = repeats || again;
         if ends || of_path.len() >= MOST_BLOCKS {
@@ -208,115 +209,93 @@ impl Activations {
         false
     }
 
-    /// Control goes elsewhere.
-    pub fn go(&mut self, transfer: &Transfer, target: Target, found: &mut impl Found) {
-        match transfer {
-            Transfer::Jump { computed } => self.jump(*computed, target, found),
-            Transfer::Call { returns_to } if returns_to.contains(&target.at) => {}
-            Transfer::Call { returns_to } => {
-                self.enter(target.function, Entered::Call(returns_to.clone()), target.is_entry);
-            }
-            Transfer::Return => self.go_back(target, found),
-            Transfer::EnterKernel => self.enter(target.function, Entered::Kernel, false),
-            Transfer::LeaveKernel => self.leave_kernel(target, found),
-            Transfer::Unclear if self.called_from(target).is_some() => self.go_back(target, found),
-            Transfer::Unclear => self.begin(target.function, found),
-        }
-    }
-
-    fn jump(&mut self, computed: bool, target: Target, found: &mut impl Found) {
-        if self.current() == Some(target.function) {
-            return;
-        }
-        // `longjmp` goes on in the middle of a function that called it, in the end.
-        if computed && !target.is_entry && self.unwind_to(target.function, found) {
-            return;
-        }
-        self.replace(target.function, target.is_entry, found);
-    }
-
-    fn go_back(&mut self, target: Target, found: &mut impl Found) {
-        if let Some(keep) = self.called_from(target) {
-            while self.stack.len() > keep {
-                self.leave(true, found);
-            }
-            if self.current() != Some(target.function) {
-                self.replace(target.function, false, found);
-            }
-            return;
-        }
-        // Code returns to where it was told to go: to functions, from a handler to what restores the registers.
-        if target.is_entry || self.has_entered(&Entered::Signal) {
-            self.replace(target.function, target.is_entry, found);
-        } else if self.stack.len() <= 1 {
-            // To a caller that was not seen calling.
-            self.leave(true, found);
-            self.enter(target.function, Entered::Before, false);
-        } else if !self.unwind_to(target.function, found) {
-            self.begin(target.function, found); // Or else an exception is caught.
-        }
-    }
-
-    /// Ends all activations above the nearest one of a function; says whether there is one.
-    fn unwind_to(&mut self, function: FunctionKey, found: &mut impl Found) -> bool {
-        let above = self.stack.iter().rev().take(SEARCHED).position(|one| one.function == function);
-        (0..above.unwrap_or(0)).for_each(|_| self.leave(true, found));
-        above.is_some()
-    }
-
-    /// Whether the current activation came to be that way.
-    fn has_entered(&self, how: &Entered) -> bool {
-        self.stack.last().is_some_and(|top| top.entered == *how)
-    }
-
-    /// How many activations are left when the nearest one returns that was called from right before there.
-    fn called_from(&self, target: Target) -> Option<usize> {
-        let belongs = |one: &Activation| matches!(&one.entered, Entered::Call(back) if back.contains(&target.at));
-        let above = self.stack.iter().rev().take(SEARCHED).position(belongs)?;
-        Some(self.stack.len() - 1 - above)
-    }
-
-    fn leave_kernel(&mut self, target: Target, found: &mut impl Found) {
-        let entered = self.stack.iter().rev().take(SEARCHED).position(|one| one.entered == Entered::Kernel);
-        let Some(above) = entered else { return self.begin(target.function, found) };
-        (0..=above).for_each(|_| self.leave(true, found));
-        while self.current() != Some(target.function) && self.has_entered(&Entered::Signal) {
-            self.leave(true, found);
-        }
-        if self.current() == Some(target.function) {
-            return;
-        }
-        if target.is_entry {
-            self.enter(target.function, Entered::Signal, true);
-        } else if !self.unwind_to(target.function, found) {
-            self.begin(target.function, found);
-        }
-    }
-
-    fn replace(&mut self, function: FunctionKey, is_entry: bool, found: &mut impl Found) {
-        let entered = self.stack.last().map_or(Entered::Before, |top| top.entered.clone());
-        self.leave(true, found);
-        self.enter(function, entered, is_entry);
-    }
-
-    fn enter(&mut self, function: FunctionKey, entered: Entered, is_entry: bool) {
+    fn enter(&mut self, is_entry: bool, took_over: bool) {
         let first = First { open: self.loops.len(), left: self.left.len(), block: self.blocks.len() };
         let path = PathState { from_begin: is_entry, ..PathState::default() };
-        self.stack.push(Activation { function, entered, first, is_known: is_entry, path });
+        self.all.push(Activation { first, is_known: is_entry, path, took_over });
     }
 
-    /// The current function ends, or is cut off.
-    fn leave(&mut self, to_exit: bool, found: &mut impl Found) {
-        let Some(top) = self.stack.pop() else { return };
+    /// The current activation ends, or is cut off: its loops and its path.
+    fn leave_one(&mut self, [loops_end, path_ends]: [bool; 2], found: &mut impl Found) -> Option<Activation> {
+        let top = self.all.pop()?;
         self.left.drain(top.first.left..).for_each(|left| left.end(found));
         for open in self.loops.drain(top.first.open..).rev() {
-            found.trip(open.id, open.iterations, open.from_entry, to_exit);
+            found.trip(open.id, open.iterations, open.from_entry, loops_end);
         }
         let of_path = self.blocks.get(top.first.block..).unwrap_or_default();
         if !of_path.is_empty() {
-            found.path(of_path, top.path.extent(to_exit, false));
+            found.path(of_path, top.path.extent(path_ends, false));
         }
         self.blocks.truncate(top.first.block);
+        Some(top)
+    }
+
+    /// The current frame ends, with what waits in it.
+    fn leave(&mut self, found: &mut impl Found) {
+        while self.leave_one([true; 2], found).is_some_and(|one| one.took_over) {}
+    }
+
+    /// All frames end, or are cut off.
+    fn leave_all(&mut self, to_exit: bool, found: &mut impl Found) {
+        let mut waits = false;
+        // Most of what waits has made a tail call, which ends its path; but not in a loop.
+        while let Some(one) = self.leave_one([to_exit, to_exit || waits], found) {
+            waits = one.took_over;
+        }
+    }
+
+    /// What waits in the current frame ends, and what took that over does not.
+    fn leave_waiting(&mut self, found: &mut impl Found) {
+        let Some(mut top) = self.all.pop_if(|top| top.took_over) else { return };
+        let loops = self.loops.split_off(top.first.open);
+        let left = self.left.split_off(top.first.left);
+        let blocks = self.blocks.split_off(top.first.block);
+        if let Some(waiting) = self.leave_one([true; 2], found) {
+            (top.first, top.took_over) = (waiting.first, false);
+        }
+        self.loops.extend(loops);
+        self.left.extend(left);
+        self.blocks.extend(blocks);
+        self.all.push(top);
+    }
+}
+
+/// Activations that follow a stack, and what is told of them.
+struct Told<'a, F> {
+    active: &'a mut Active,
+    found: &'a mut F,
+}
+
+impl<F: Found> Frames for Told<'_, F> {
+    fn begin(&mut self, _: FunctionKey) {
+        self.active.leave_all(false, self.found);
+        self.active.enter(false, false);
+    }
+
+    fn enter(&mut self, _: FunctionKey, at_entry: bool) {
+        self.active.enter(at_entry, false);
+    }
+
+    fn replace(&mut self, _: FunctionKey, at_entry: bool, from_waits: bool) {
+        if from_waits {
+            self.active.leave_waiting(self.found);
+        } else {
+            self.active.leave(self.found);
+        }
+        self.active.enter(at_entry, from_waits);
+    }
+
+    fn resume(&mut self, _: FunctionKey) {
+        self.active.leave_one([true; 2], self.found);
+    }
+
+    fn leave(&mut self) {
+        self.active.leave(self.found);
+    }
+
+    fn reveal(&mut self, _: FunctionKey) {
+        self.active.leave_all(true, self.found);
+        self.active.enter(false, false);
     }
 }
 
@@ -340,6 +319,8 @@ impl PathState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Avma;
+    use crate::paths::map::APART;
     use crate::recording::ModuleId;
 
     const MAIN: u32 = 0;
@@ -349,12 +330,12 @@ mod tests {
 
     /// Trips as module, iterations, seen from entry and to exit; paths as blocks and extent.
     #[derive(Default)]
-    struct Told {
+    struct Seen {
         trips: Vec<(u32, u32, bool, bool)>,
         paths: Vec<(Vec<u32>, Extent)>,
     }
 
-    impl Found for Told {
+    impl Found for Seen {
         fn trip(&mut self, id: LoopId, iterations: u32, from_entry: bool, to_exit: bool) {
             self.trips.push((id.0, iterations, from_entry, to_exit));
         }
@@ -384,8 +365,8 @@ mod tests {
     const COMPUTED: Transfer = Transfer::Jump { computed: true };
 
     /// Walks from `main` on: blocks are of the function that is current.
-    fn walk(steps: Vec<Does>) -> Told {
-        let (mut activations, mut told, map) = (Activations::default(), Told::default(), CodeMap::of_test(4, 600));
+    fn walk(steps: Vec<Does>) -> Seen {
+        let (mut activations, mut told, map) = (Activations::default(), Seen::default(), CodeMap::of_test(4, 600));
         let mut current = MAIN;
         activations.begin(FunctionKey::unread(ModuleId(MAIN)), &mut told);
         for step in steps {
@@ -428,7 +409,11 @@ mod tests {
 
     #[test]
     fn a_tail_call_ends_loops() {
-        assert_eq!(trips(vec![Goes(JUMP, F, 0), Runs(0)]), [(MAIN, 2, true, true)]);
+        let returns = || vec![Goes(Transfer::Return, G, 0x10)];
+        for jump in [JUMP, COMPUTED] {
+            let steps = vec![Goes(jump, F, 0), Runs(0)].into_iter().chain(returns()).collect();
+            assert_eq!(trips(steps), [(MAIN, 2, true, true)]);
+        }
     }
 
     /// They end what is above the function, and the loop in it goes on.
@@ -476,6 +461,48 @@ mod tests {
         assert_eq!(told, [(MAIN, 2, false, true), (MAIN, 2, false, true)]);
         // By the header it is another trip.
         assert_eq!(trips(vec![Runs(4), Runs(1), Runs(4)]), [(MAIN, 2, true, true), (MAIN, 1, true, true)]);
+    }
+
+    /// Nothing in the code leads to where they are caught, and cold code may go on from there.
+    #[test]
+    fn a_loop_that_catches_goes_on() {
+        let caught = |more: Vec<Does>| {
+            let thrown = vec![Goes(call(MAIN, 0x10), F, 0), Runs(0), Goes(Transfer::Return, MAIN, 0x50)];
+            let back = vec![Runs(3), Runs(1), Runs(4)];
+            trips(thrown.into_iter().chain([Runs(APART as u32)]).chain(more).chain(back).collect())
+        };
+        assert_eq!(caught(vec![]), [(MAIN, 3, true, true)]);
+        let cold = |computed| {
+            let catch = vec![Goes(JUMP, G, 0), Runs(0), Goes(call(G, 0x10), F, 0), Goes(Transfer::Return, G, 0x10)];
+            catch.into_iter().chain([Goes(Transfer::Jump { computed }, MAIN, 0x60)]).collect()
+        };
+        assert_eq!(caught(cold(false)), [(MAIN, 3, true, true)]);
+        assert_eq!(caught(cold(true)), [(MAIN, 3, true, true)]);
+        // Caught outside of the loop.
+        let thrown = vec![Goes(call(MAIN, 0x10), F, 0), Goes(Transfer::Return, MAIN, 0x50), Runs(APART as u32)];
+        assert_eq!(trips(thrown.into_iter().chain([Runs(5)]).collect()), [(MAIN, 2, true, true)]);
+    }
+
+    #[test]
+    fn what_a_part_jumps_back_to_had_not_ended() {
+        let to_part = || vec![Goes(JUMP, G, 0), Runs(0), Runs(1), Runs(4)];
+        let back = |at| [Goes(JUMP, MAIN, at), Runs(3), Runs(1), Runs(4)];
+        assert_eq!(
+            trips(to_part().into_iter().chain(back(0x60)).collect()),
+            [(G, 1, true, true), (MAIN, 3, true, true)]
+        );
+        // A call of its begin is another activation.
+        assert_eq!(
+            trips(to_part().into_iter().chain(back(0)).collect()),
+            [(MAIN, 2, true, true), (MAIN, 2, false, true), (G, 1, true, true)]
+        );
+        // Whether it would have come back is not known, and then it is.
+        assert_eq!(trips(to_part()), [(G, 1, true, true), (MAIN, 2, true, false)]);
+        let returned = to_part().into_iter().chain([Goes(Transfer::Return, KERNEL, 0x10)]).collect();
+        assert_eq!(trips(returned), [(G, 1, true, true), (MAIN, 2, true, true)]);
+        // Another one takes the frame over: what waited has ended, and its part waits.
+        let three = to_part().into_iter().chain([Goes(JUMP, F, 0), Runs(0)]).chain([Goes(JUMP, G, 0x40), Runs(2)]);
+        assert_eq!(trips(three.collect()), [(MAIN, 2, true, true), (G, 1, false, true), (G, 1, false, false)]);
     }
 
     #[test]

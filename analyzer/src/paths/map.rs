@@ -26,6 +26,8 @@ pub struct BlockFacts {
     pub innermost: Option<LoopId>,
     /// How many instructions it has.
     pub instructions: u32,
+    /// It is in no loop, and no way in the code of its function leads there: an exception is caught there, as a rule.
+    pub is_apart: bool,
 }
 
 /// Index of a loop.
@@ -62,11 +64,12 @@ impl CodeMap {
                     .map(|(index, block)| BlockFacts {
                         innermost: table.index(counted, index).map(id),
                         instructions: block.instructions,
+                        is_apart: table.is_apart(counted, index) && table.index(counted, index).is_none(),
                     })
                     .collect(),
                 Code::Unread { blocks, .. } => {
                     let instructions = blocks.iter().map(|block| block.estimated_instructions(bytes_per_instruction));
-                    instructions.map(|all| BlockFacts { innermost: None, instructions: all as u32 }).collect()
+                    instructions.map(|all| BlockFacts { instructions: all as u32, ..BlockFacts::default() }).collect()
                 }
             };
             *free = Some(ModuleMap { counted, is_read: module.is_read(), blocks });
@@ -115,14 +118,22 @@ impl CodeMap {
     }
 }
 
+/// The block of functions of tests that no way leads to.
+#[cfg(test)]
+pub const APART: usize = 599;
+
 #[cfg(test)]
 impl CodeMap {
-    /// A map of modules, each a function with so many blocks of one instruction. Its blocks from 1 to 3 are a loop.
+    /// A map of modules, each a function with so many blocks of one instruction. Its blocks from 1 to 3 are a loop, and one is apart.
     pub fn of_test(modules: usize, blocks: usize) -> Self {
         let header = |module: usize| BlockKey { module: crate::recording::ModuleId(module as u32), index: 1 };
         let module = |counted: usize| {
             let of_loop = |block| (1..=3).contains(&block).then_some(LoopId(counted as u32));
-            let blocks = (0..blocks).map(|block| BlockFacts { innermost: of_loop(block), instructions: 1 });
+            let blocks = (0..blocks).map(|block| BlockFacts {
+                innermost: of_loop(block),
+                instructions: 1,
+                is_apart: block == APART,
+            });
             Some(ModuleMap { counted, is_read: true, blocks: blocks.collect() })
         };
         CodeMap {

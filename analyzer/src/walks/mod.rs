@@ -3,6 +3,7 @@
 //! ```text
 //! samples -> bursts and stacks, what each weighs       read
 //! branches -> streams: the code of each, its end       streams, code, transfer
+//! their ends -> which functions are active             shadow_stack
 //! what is told by what came before it -> one tree      tree
 //! ```
 //!
@@ -14,6 +15,7 @@
 mod code;
 mod function;
 mod read;
+mod shadow_stack;
 mod streams;
 mod transfer;
 mod tree;
@@ -21,6 +23,7 @@ mod tree;
 pub(crate) use code::{BlockKey, Part, WalkedCode};
 pub use function::FunctionKey;
 pub(crate) use read::{Reading, Spaces, WalkedStack, Walker};
+pub(crate) use shadow_stack::{Frames, ShadowStack};
 pub(crate) use streams::Streams;
 pub use transfer::{Target, Transfer};
 pub(crate) use tree::{SuffixTree, TreeKey, TreeSum};
