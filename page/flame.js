@@ -1,4 +1,5 @@
-// The flame graph: who called what. Callers are above what they called, widths are executed instructions.
+// The flame graph: who called what. Callers are above what they called, widths are executed instructions, or periods of samples of LBR call
+// stacks.
 
 import { brief, percent } from './number.js';
 import { plural } from './text.js';
@@ -79,6 +80,9 @@ export function showFlame(section, recording) {
     return { show: () => {}, search: () => {} };
   }
   const frames = makeFrames(contexts);
+  const counted = contexts.unit ?? 'instructions';
+  // Periods of samples are no part of the instructions of the recording.
+  const share = (part) => percent(contexts.unit ? part / (frames[0].executed || 1) : recording.share(part));
   const state = { zoomed: frames[0], current: frames[0], isBuilt: false, width: null };
   const [line, status] = [element('div', { class: 'flame-line', role: 'status' }), element('p', { class: 'status', role: 'status' })];
   const graph = element('div', {
@@ -108,7 +112,6 @@ export function showFlame(section, recording) {
 
   /** Says what a frame is. */
   function describe(frame) {
-    const share = (part) => percent(recording.share(part));
     const left = leftOut(frame);
     const own = `${share(frame.own)} in itself${left > 0 ? `, ${share(left)} in frames that are left out` : ''} `;
     fill(
@@ -117,7 +120,7 @@ export function showFlame(section, recording) {
       element(
         'span',
         {},
-        `${share(frame.executed)} of all, ${brief(frame.executed)} instructions; ${own}`,
+        `${share(frame.executed)} of all, ${brief(frame.executed)} ${counted}; ${own}`,
         hrefOf(frame) && element('a', { class: 'flame-code', href: hrefOf(frame), text: 'code' }),
       ),
     );
@@ -193,7 +196,7 @@ export function showFlame(section, recording) {
         role: href ? null : 'button',
         tabindex: frame === state.current ? '0' : '-1',
         'data-frame': frame.index,
-        'aria-label': `${frame.name}, ${percent(recording.share(frame.executed))}`,
+        'aria-label': `${frame.name}, ${share(frame.executed)}`,
         text: name,
       });
       return withNumber(withNumber(withNumber(made, '--left', left), '--part', part), '--row', frame.depth);
@@ -207,7 +210,7 @@ export function showFlame(section, recording) {
     withNumber(graph, '--rows', seen.reduce((most, { depth }) => Math.max(most, depth), 0) + 1);
     all.disabled = zoomed === frames[0];
     status.textContent = [
-      text !== '' && `${plural(matches.size, 'frame')} with “${text}”: ${contexts.left_out[0] > 0 ? 'at least ' : ''}${percent(recording.share(executed))} of all instructions`,
+      text !== '' && `${plural(matches.size, 'frame')} with “${text}”: ${contexts.left_out[0] > 0 ? 'at least ' : ''}${share(executed)} of all ${counted}`,
       narrow > 0 && `${plural(narrow, 'frame')} too narrow to be drawn: zoom in`,
     ].filter(Boolean).join('; ');
     describe(state.current);
@@ -220,7 +223,7 @@ export function showFlame(section, recording) {
       section,
       title,
       element('p', {
-        text: 'Who called what: callers are above what they called, and widths are executed instructions. A click zooms in; '
+        text: `Who called what: callers are above what they called, and widths are ${contexts.unit ? `periods of samples of ${contexts.unit}` : 'executed instructions'}. A click zooms in; `
           + 'with Ctrl or Shift it opens the code of the function.',
       }),
       element('div', { class: 'controls' }, search, all),
@@ -228,7 +231,7 @@ export function showFlame(section, recording) {
       graph,
       status,
       element('ul', { class: 'dim' }, contexts.notes.map((text) => element('li', { text })), number > 0 && element('li', {
-        text: `left out of the page: ${plural(number, 'frame')}, which executed ${percent(recording.share(left))} of all instructions themselves`,
+        text: `left out of the page: ${plural(number, 'frame')}, which have ${share(left)} of all ${counted} themselves`,
       })),
     );
     window.addEventListener('resize', () => { if (!section.hidden) draw(); });

@@ -283,13 +283,12 @@ impl Input<'_> {
     }
 
     /// Analyses the recording, its branches, too, and their order. There is none in a flow.
-    pub fn analyze_with_paths(&self, paths: &PathQuery) -> anyhow::Result<Analysis> {
+    pub fn analyze_with_paths(&self, group_by: GroupBy, paths: &PathQuery) -> anyhow::Result<Analysis> {
         if self.document()?.is_some() {
-            return self.analyze_with_branches();
+            return self.analyze_in_detail(group_by, Detail::Branches);
         }
-        let (recording, group_by) = (self.recording()?, GroupBy::default());
         let args = &self.args.analysis;
-        args.analyze_paths(&self.chosen, recording, group_by, (Detail::Branches, paths), Subset::Whole)
+        args.analyze_paths(&self.chosen, self.recording()?, group_by, (Detail::Branches, paths), Subset::Whole)
     }
 
     /// Analyses the recording, with calling contexts; one without samples is refused.
@@ -573,7 +572,9 @@ impl AnalysisArgs {
         let notes = Head::of(&analysis).degraded;
         let side = if asked.errors { Side::Sampled(Rows::of(&analysis).into()) } else { Side::Unknown };
         let mix = asked.mix.map(|query| mix(&analysis, query)).transpose()?;
-        let calls = analysis.calls.take().filter(|calls| asked.contexts && calls.walks > 0);
+        // LBR call stacks are samples: they say nothing of how often who called whom.
+        let of_branches = |calls: &Calls| asked.contexts && calls.walks > 0 && calls.events.is_none();
+        let calls = analysis.calls.take().filter(of_branches);
         let contexts = calls.map(|calls| (calls, analysis.modules.clone()));
         let flow = if self.chooses() { analysis.into_flow_by_choice() } else { analysis.flow.unwrap_or_default() };
         Ok(SideOfFile { flow, notes, side, mix, contexts })

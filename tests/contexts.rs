@@ -1,6 +1,8 @@
 //! `hbbp export` of calling contexts: counts that are known by hand, sums that are those of a mix, and what other tools read.
 
 mod support;
+#[path = "support/report.rs"]
+mod report;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 
@@ -8,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use perfdata::{BranchSampleType, Features};
+use report::Page;
 use serde_json::Value;
 use support::{Fixture, run, stdout, stdout_of};
 use synthetic::calls::{AROUND, CALLS, ONCE, START, TWICE};
@@ -355,6 +358,46 @@ fn large_weights_for_firefox_are_divided() {
     assert_eq!(folded_of_firefox(&profile), FOLDED.replace("00\n", "00000000\n"));
 }
 
+/// Callers at samples, by periods.
+#[test]
+fn lbr_call_stacks_are_contexts() {
+    const KERNEL: u64 = 0xffff_ffff_8100_0000;
+    let made = recording(CALLS, Recorder::call_stacks, &Features::default(), |recorder| {
+        recorder.sample(START + 5);
+        (0..3).for_each(|_| recorder.sample_with_stack(ONCE + 1, &[(START, TWICE), (TWICE + 1, ONCE)]));
+        recorder.sample_with_stack(ONCE + 2, &[(START + 5, ONCE)]);
+        // The hardware knows no more callers.
+        recorder.sample_with_stack(TWICE, &[]);
+        // In the kernel, which `once` entered.
+        recorder.sample_with_stack(KERNEL, &[(START, TWICE), (TWICE + 1, ONCE)]);
+    });
+    let Some((_folder, file)) = made else { return };
+    let expected = "\
+[unknown callers];_start 1000
+[unknown callers];_start;once 1000
+[unknown callers];_start;twice;once 3000
+[unknown callers];_start;twice;once;[unread code of [kernel.kallsyms]] 1000
+[unknown callers];twice 1000
+";
+    let output = run(&["export", "--format", "folded", file.to_str().unwrap()]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && told.contains("LBR call stacks of cycles"), "{told}");
+    assert!(told.contains("71.43 % of them have a caller"), "{told}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    let firefox: Value = serde_json::from_str(&export("firefox", &file)).unwrap();
+    assert_eq!(firefox["threads"][0]["name"], "cycles");
+    assert_eq!(folded_of_firefox(&firefox), expected);
+    let speedscope: Value = serde_json::from_str(&export("speedscope", &file)).unwrap();
+    assert_eq!(speedscope["profiles"][0]["name"], "cycles");
+    assert!(export("flamegraph", &file).contains("4,000 cycles, 57.14 %"));
+    // The page draws them, too.
+    let page = Page::of(&[file.to_str().unwrap()]);
+    assert_eq!(page.data["contexts"]["unit"], "cycles");
+    assert_eq!(page.data["contexts"]["executed"][0], 7000, "{}", page.data["contexts"]);
+    // No call is counted by them.
+    assert!(!export("callgrind", &file).contains("calls="));
+}
+
 #[test]
 fn what_has_no_branch_records_is_refused_with_what_to_do() {
     let refused = |file: &Path, more: &[&str], expected: &str| {
@@ -372,7 +415,7 @@ fn what_has_no_branch_records_is_refused_with_what_to_do() {
         |binary: &Path| Recorder::traced_with(binary, BranchSampleType::CALL_STACK | BranchSampleType::USER);
     let made = recording(CALLS, call_stacks, &Features::default(), |recorder| recorder.sample(START));
     let Some((_folder, file)) = made else { return };
-    refused(&file, &[], "its LBR call stacks hold callers at samples");
+    refused(&file, &[], "its LBR call stacks are of events whose samples count nothing here");
     let output = run(&["export", "--format", "folded", "--truth", merged.to_str().unwrap()]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("exact counts do not say who called whom"));
 }

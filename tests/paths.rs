@@ -121,6 +121,53 @@ fn trips_are_counted_from_entry_to_exit() {
     assert_eq!(document["functions"][0]["loops"][0]["histogram"], Value::Null);
 }
 
+/// A loop that calls `throws`, which returns to where the loop catches: no way in the code leads there.
+const CATCHES: &str = "
+.globl _start
+.type _start, @function
+_start:
+    call work
+    jmp _start
+.size _start, .-_start
+.type work, @function
+work:
+    nop
+1:  call throws
+2:  nop
+    jne 1b
+    ret
+    nop
+    jmp 2b
+.size work, .-work
+.type throws, @function
+throws:
+    ret
+.size throws, .-throws
+.section .note.GNU-stack,\"\",@progbits
+";
+
+#[test]
+fn loops_that_catch_exceptions_show_whole_trips() {
+    const AGAIN: u64 = WORK + 1;
+    const LATCH: u64 = AGAIN + 5;
+    const CATCH: u64 = LATCH + 4;
+    const THROWS: u64 = CATCH + 3;
+    let comes_back = [(AGAIN, THROWS), (THROWS, LATCH)];
+    let throws = [(AGAIN, THROWS), (THROWS, CATCH), (CATCH + 1, LATCH)];
+    let around = [(LATCH + 1, AGAIN)];
+    let begin = [(START, WORK)];
+    let end = [(LATCH + 3, BACK), (BACK, START)];
+    let once: [&[(u64, u64)]; 8] = [&begin, &comes_back, &around, &throws, &around, &throws, &around, &comes_back];
+    let branches = [once.concat(), end.to_vec()].concat().repeat(2);
+    let made = traced(CATCHES, |recorder| {
+        recorder.burst(&Burst { ip: START, branches: &branches, instructions: 60, period: 60 });
+    });
+    let Some((_folder, file)) = made else { return };
+    let found = histogram(&file);
+    assert_eq!((&found["whole"], &found["cut"], &found["without_entry"]), (&2.into(), &0.into(), &0.into()), "{found}");
+    assert_eq!(shares(&found), [(4, 1.0)].into());
+}
+
 /// A run whose loop goes around 1 or 20 times as often, seen through short windows at any place: bursts, or stacks of hardware.
 #[test]
 fn short_trips_are_not_preferred_to_those_that_are_cut_off() {
@@ -353,6 +400,14 @@ fn no_cycles_are_cycles_too() {
     let Some((_folder, file)) = made else { return };
     // Those of stacks without any are not known.
     assert_eq!(json(&["paths", &file])["branches"]["timed"], 200);
+    let made = recording(synthetic::SOURCE, Recorder::new, &Features::default(), |recorder| {
+        (0..40).for_each(|_| recorder.stack(&AROUND));
+    });
+    let Some((_folder, file)) = made else { return };
+    let output = run(&["mix", &file, "--rows", "function", "--values", "cycles,ipc", "--format", "csv"]);
+    let (table, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(told.contains("nothing is known of cycles: no branch record has them"), "{told}");
+    assert!(table.lines().nth(1).is_some_and(|row| row.ends_with(",0,,")), "{table}");
 }
 
 /// Of timed branch stacks: each stream takes 10 cycles.
@@ -373,6 +428,19 @@ fn cycles_of_streams_are_those_of_their_blocks() {
     }
     assert_eq!((&of(A)["timed"], &of(D)["timed"]), (&80.into(), &80.into()));
     assert!(!document["lacks"].to_string().contains("cycles"), "{document}");
+    // A mix adds up what the blocks took.
+    let sum = |number: fn(&Value) -> f64| -> f64 {
+        blocks.iter().map(|block| block["count"].as_f64().unwrap() * number(block)).sum()
+    };
+    let cycles = sum(|block| block["cycles"].as_f64().unwrap());
+    let instructions = sum(|block| block["instructions"].as_array().unwrap().len() as f64);
+    let mix = json(&["mix", &file, "--rows", "function", "--values", "cycles,ipc,cycles-per-call"]);
+    let row = &mix["rows"][0];
+    near(row["cycles"].as_f64().unwrap(), cycles, 1e-6 * cycles);
+    near(row["ipc"].as_f64().unwrap(), instructions / cycles, 1e-6);
+    assert_eq!(row["timed_instructions"], row["count"], "{row}");
+    let table = stdout(&["mix", &file, "--rows", "mnemonic", "--values", "cycles,ipc", "--sort", "cycles"]);
+    assert!(table.contains("cycles") && table.contains("IPC") && !table.contains('≥'), "{table}");
     let table = stdout(&["annotate", &file]);
     let titles = table.lines().find(|line| line.contains("share")).unwrap();
     assert!(titles.contains("cycles") && titles.contains("ipc") && table.contains("9.20  2.28"), "{table}");

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Features, Rule, Rules, Source};
-use perfdata::Recording;
+use perfdata::{EventDescription, Recording};
 use serde::{Deserialize, Serialize};
 use simulated_core::Microarchitecture;
 
 use crate::address::Svma;
 use crate::binaries::BinarySearch;
 use crate::build_id::BuildId;
-use crate::calls::{CallWalker, Calls};
+use crate::calls::{CallStackWalker, CallWalker, Calls, NamedCode};
 use crate::code::demangle;
 use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
@@ -25,10 +25,10 @@ use crate::paths::{BranchPaths, CodeMap, PathQuery, PathWalker, Wanted};
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Context, ContextId, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
-    StackStatistics, Subset, Totals, Tracer, Vendor, metadata_of, read_samples, read_tasks,
+    StackStatistics, StackUse, Subset, Totals, Tracer, Vendor, metadata_of, read_samples, read_tasks,
 };
 use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
-use crate::walks::{Reading, Spaces, Streams, WalkedCode};
+use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
 
 /// What to do beyond the defaults.
 pub struct Options<'a> {
@@ -294,12 +294,13 @@ pub fn analyze_paths(
         paths: None,
         is_kept: false,
     };
-    if let Some(spots) = spots.filter(|_| analysis.sources.lbr.is_some()) {
+    let call_stacks = names_of_call_stacks(recording.events(), &analysis.sources);
+    if let Some(spots) = spots.as_ref().filter(|_| analysis.sources.lbr.is_some()) {
         let (tasks, sources) = (&tasks, &analysis.sources);
         let (spaces, factors) = (&Spaces::of(&totals, tasks), &factors.unwrap_or_default());
-        let reading = Reading { recording, tasks, sources, selection, spaces, factors };
+        let reading = Reading { what: Walked::Streams, recording, tasks, sources, selection, spaces, factors };
         let code = WalkedCode::new(analysis.counted.iter().map(|module| &module.counts), bytes_per_instruction);
-        let streams = || Streams::new(&code, &spots, spaces.all());
+        let streams = || Streams::new(&code, spots, spaces.all());
         let calls = if wants_calls {
             let walked = reading.walk(|| CallWalker::new(streams()), options.threads, progress)?;
             Some(Calls::of(&walked, &analysis.counted, &analysis.modules, analysis.scale.executions))
@@ -316,8 +317,25 @@ pub fn analyze_paths(
             None
         };
         (analysis.calls, analysis.paths) = (calls, found);
+    } else if let (true, Some(spots), Some(events)) = (wants_calls, &spots, call_stacks) {
+        let (spaces, factors) = (&Spaces::of(&totals, &tasks), &HashMap::new());
+        let (tasks, sources) = (&tasks, &analysis.sources);
+        let reading = Reading { what: Walked::CallStacks, recording, tasks, sources, selection, spaces, factors };
+        let code = NamedCode::new(&analysis.counted, &analysis.modules, &options.search, (spots, spaces.all()));
+        let walked = reading.walk(|| CallStackWalker::new(&code), options.threads, progress)?;
+        let of = (&analysis.counted[..], &analysis.modules);
+        let calls = Calls::of_call_stacks(&walked, &code, of, events);
+        analysis.calls = Some(calls);
     }
     Ok(analysis)
+}
+
+/// The events with LBR call stacks whose samples count, by name.
+fn names_of_call_stacks(events: &[EventDescription], sources: &Sources) -> Option<String> {
+    let counts = sources.ebs.iter().flat_map(|ebs| &ebs.events).filter_map(|&event| events.get(event));
+    let names: Vec<&str> =
+        counts.filter(|event| StackUse::of(event) == StackUse::CallStack).map(|event| event.name.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(","))
 }
 
 /// What the bursts of each context are multiplied by.

@@ -15,8 +15,9 @@ use std::process::ExitCode;
 use analyzer::annotate::{
     AnnotatedBlock, AnnotatedFunction, Annotation, CountedLoop, NoFunction, Query, Seen, SourceTexts, annotate,
 };
+use analyzer::counting::GroupBy;
 use analyzer::mix::{Dimension, Filter};
-use analyzer::paths::{BlockCycles, LoopTrips, PathQuery};
+use analyzer::paths::{BlockCycles, BranchPaths, LoopTrips, PathQuery};
 use analyzer::{Analysis, Origin};
 use anyhow::bail;
 
@@ -122,7 +123,7 @@ impl Args {
 
 fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result<()> {
     let order = PathQuery { trips: args.trips, cycles: !args.summary, ..PathQuery::default() };
-    let analysis = input.analyze_with_paths(&order)?;
+    let analysis = input.analyze_with_paths(GroupBy::default(), &order)?;
     let threads = args.report.input.analysis.threads();
     let named = (!args.functions.is_empty()).then(|| Filter::any_of(Dimension::Function, &args.functions));
     let nothing = without_samples(&analysis);
@@ -182,12 +183,18 @@ fn lacks_of_order(args: &Args, analysis: &Analysis) -> Vec<String> {
             "how often loops went around each time: sums and exact counts have no order of branches, name a recording";
         lacks.push(why.to_owned());
     }
-    match analysis.paths.as_ref().map_or(0, |paths| paths.too_long) {
-        0 => {}
-        1 => lacks.push("cycles of 1 stream: a branch record holds less than 65,535".to_owned()),
-        many => lacks.push(format!("cycles of {} streams: a branch record holds less than 65,535", count(many as f64))),
-    }
+    lacks.extend(analysis.paths.as_ref().and_then(streams_without_cycles));
     lacks
+}
+
+/// What is said of streams that took more cycles than a branch record can say.
+pub fn streams_without_cycles(paths: &BranchPaths) -> Option<String> {
+    let number = match paths.too_long {
+        0 => return None,
+        1 => "1 stream".to_owned(),
+        many => format!("{} streams", count(many as f64)),
+    };
+    Some(format!("cycles of {number}: a branch record holds less than 65,535"))
 }
 
 /// Why no function can be shown.

@@ -1,11 +1,11 @@
 //! `hbbp blocks`: how often every basic block ran.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use analyzer::counting::{Detail, GroupBy};
 use analyzer::mix::Filter;
+use analyzer::recording::base_name;
 use analyzer::uncertainty::{Interval, SampledBlocks};
 use analyzer::{Analysis, CountedBlock, CountedModule};
 use anyhow::Context;
@@ -170,10 +170,9 @@ impl Columns {
         }
         let estimated = if size.decoded { "" } else { "~" };
         let path = &analysis.modules.get(row.module.counts.module).path;
-        let base_name = Path::new(path).file_name().map_or(path.clone(), |name| name.to_string_lossy().into_owned());
         cells.extend([format!("{estimated}{:.0}", size.instructions), row.block.start.to_string()]);
         cells.extend(self.has_bias.then(|| if counts.bias { "bias" } else { "" }.to_string()));
-        cells.extend([base_name, row.module.function_name(row.block.index).unwrap_or_default()]);
+        cells.extend([base_name(path), row.module.function_name(row.block.index).unwrap_or_default()]);
         cells
     }
 }

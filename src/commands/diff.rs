@@ -259,9 +259,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let asked = Asked { errors: true, mix: query.as_ref(), options: true, ..Asked::default() };
     let before = args.analysis.side_of_file(&chosen, &args.before, &READER, asked)?;
     let after = args.analysis.side_of_file(&chosen, &args.after, &READER, asked)?;
-    for (file, side) in [(&args.before, &before), (&args.after, &after)] {
-        side.notes.iter().cloned().chain(left_out(&side.flow)).for_each(|note| say!("{}: {note}", file.display()));
-        say_of_mix(file, side.mix.as_ref(), query.as_ref());
+    let compared = Compared::of_flows([&before.flow, &after.flow], [before.side, after.side], &args.analysis);
+    let said = [(&args.before, &before.notes, &before.mix), (&args.after, &after.notes, &after.mix)];
+    for ((file, notes, mix), left_out) in said.into_iter().zip(&compared.left_out) {
+        notes.iter().chain(left_out).for_each(|note| say!("{}: {note}", file.display()));
+        say_of_mix(file, mix.as_ref(), query.as_ref());
     }
     let mixes = before.mix.as_ref().zip(after.mix.as_ref());
     if let Some((before, after)) = mixes
@@ -270,7 +272,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     {
         bail!("there is nothing to show: no instruction of either side passes the filters");
     }
-    let compared = Compared::of_flows([&before.flow, &after.flow], [before.side, after.side], &args.analysis);
     let mut report = compared.report([&args.before, &args.after].map(|file| file.display().to_string()));
     let names = ModuleNames::of(report.comparison);
     let pivot = query

@@ -1,11 +1,12 @@
 //! `hbbp label`: from a recording and its truth to labelled blocks.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analyzer::Analysis;
 use analyzer::counting::GroupBy;
+use analyzer::recording::base_name;
 use analyzer::truth::{Reference, Truth};
 use anyhow::{Context, bail};
 use model::Source;
@@ -92,7 +93,7 @@ fn labelled(analysis: &Analysis, reference: &Reference, program: &str) -> Vec<La
     for (index, module) in analysis.counted.iter().enumerate() {
         let Ok(reference) = reference.module(index) else { continue };
         let path = &analysis.modules.get(module.counts.module).path;
-        let file = Path::new(path).file_name().map_or(path.clone(), |name| name.to_string_lossy().into_owned());
+        let file = base_name(path);
         let executions: Vec<f64> = module.blocks.iter().map(|block| reference.executions(module, block)).collect();
         let ran = module.blocks.iter().zip(&executions).filter(|(_, executions)| **executions > 0.0);
         let functions: BTreeSet<u32> = ran.map(|(block, _)| module.function_id(block.index)).collect();

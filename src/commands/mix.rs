@@ -16,10 +16,12 @@ use std::process::ExitCode;
 
 use analyzer::counting::Detail;
 use analyzer::flow::AnalysedFlow;
+use analyzer::paths::PathQuery;
 use analyzer::{Analysis, Origin};
 
 use analyzer::mix::{Cell, Dimension, Key, Mix, NO_SOURCE, Operations, Query, Sum, UNREADABLE, mix};
 
+use crate::commands::annotate::streams_without_cycles;
 use crate::commands::nearest::nearest;
 use crate::commands::record::{SAMPLING, Wanted};
 use crate::commands::reporting::ReportArgs;
@@ -81,6 +83,7 @@ Examples:
   hbbp mix --rows function --columns isa --values row-share      per cents of each row
   hbbp mix --rows function --filter latency=long --values per-call,share --sort per-call
   hbbp mix --rows branch-site,line --values mispredicted,taken,mispredict-rate --sort mispredicted
+  hbbp mix --rows function,loop --values cycles,ipc,share --sort cycles      where does time go?
   hbbp mix --per loop --rows vectorization --filter 'loop-depth>=2'
   hbbp mix --rows mnemonic --filter 'function=deflate*' --format json
   hbbp mix --model mine.json                       let a trained model choose between the sources";
@@ -113,7 +116,10 @@ fn levels(args: &Args, keys: usize) -> Vec<usize> {
 
 fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
     let detail = if query.needs_branches() { Detail::Branches } else { Detail::Blocks };
-    let analysis = input.analyze_in_detail(group_by(query), detail)?;
+    let analysis = match query.cycles {
+        true => input.analyze_with_paths(group_by(query), &PathQuery { cycles: true, ..PathQuery::default() })?,
+        false => input.analyze_in_detail(group_by(query), detail)?,
+    };
     let result = mix(&analysis, query)?;
     let nothing = without_samples(&analysis);
     let unmatched: Vec<String> = result.unmatched.iter().map(unmatched::sentence).collect();
@@ -135,6 +141,9 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         result.notes.iter().chain(&unmatched).for_each(output::say);
         without_source(&query.rows, &result).iter().for_each(output::say);
         lacks_branches(query, args.asks(Number::is_of_mispredictions), &analysis).iter().for_each(output::say);
+        if query.cycles {
+            lacks_cycles(&analysis).iter().for_each(output::say);
+        }
         result.all.operations.iter().flat_map(|all| bounds(result.all.count, &all.sum)).for_each(output::say);
     }
     let head = args.report.head(&analysis, precision(&analysis, &result));
@@ -205,6 +214,21 @@ fn lacks_branches(query: &Query, asks_mispredictions: bool, analysis: &Analysis)
     (asks_mispredictions && flow.mispredicted_total() == 0.0).then_some(
         "nothing is known of mispredictions: no branch of the stacks is marked as one (those of bursts never are)",
     )
+}
+
+/// What is said of cycles that no branch record tells.
+fn lacks_cycles(analysis: &Analysis) -> Option<String> {
+    let Some(paths) = analysis.paths.as_ref().filter(|paths| !paths.cycles.is_empty()) else {
+        let why = match analysis.origin {
+            Origin::Recording => {
+                "no branch record has them: only those of the hardware do, of Intel's CPUs from Skylake on"
+            }
+            Origin::Flow => "sums of recordings do not keep them, name a recording",
+            Origin::Exact => "exact counts do not tell them, name a recording",
+        };
+        return Some(format!("nothing is known of cycles: {why}"));
+    };
+    streams_without_cycles(paths).map(|streams| format!("left out: {streams}"))
 }
 
 /// What is said of operations and bytes of so many instructions: that masks and registers decide them, or that code was not read.

@@ -6,6 +6,7 @@ mod table;
 
 use std::process::ExitCode;
 
+use analyzer::counting::GroupBy;
 use analyzer::mix::{Dimension, Filter};
 use analyzer::paths::{BranchPaths, Destination, Frequency, PathQuery};
 use analyzer::uncertainty::Interval;
@@ -83,7 +84,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     let history = args.to.as_ref().map(|to| (Destination::read(to), args.branches));
     let query = PathQuery { hot: history.is_none(), history, ..PathQuery::default() };
-    let mut analysis = input.analyze_with_paths(&query)?;
+    let mut analysis = input.analyze_with_paths(GroupBy::default(), &query)?;
     let nothing = without_samples(&analysis);
     nothing.iter().for_each(output::say);
     if nothing.is_none() && analysis.sources.lbr.is_some() && !analysis.has_readable_code() {

@@ -166,6 +166,22 @@ impl Recorder {
         Self::traced_with(binary, BranchSampleType::ANY | BranchSampleType::USER)
     }
 
+    /// Starts a recording of cycles with LBR call stacks (period 1,000): samples are [`Recorder::sample_with_stack`].
+    pub fn call_stacks(binary: &Path) -> Self {
+        let format =
+            SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME | SampleFormat::PERIOD;
+        let attr = EventAttr {
+            kind: 0,
+            config: 0,
+            sample_period_or_freq: 1000,
+            sample_format: format | SampleFormat::BRANCH_STACK,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            branch_sample_type: BranchSampleType::CALL_STACK | BranchSampleType::USER,
+            ..EventAttr::default()
+        };
+        Self::start(binary, &[EventDescription { attr, name: "cycles".into(), ids: vec![1] }])
+    }
+
     /// The same with another filter of branches.
     pub fn traced_with(binary: &Path, filter: BranchSampleType) -> Self {
         let format =

@@ -8,7 +8,8 @@ use crate::Analysis;
 use crate::address::Svma;
 use crate::code::{FunctionId, demangle};
 use crate::counting::{AnalysedModule, Code};
-use crate::flow::{AnalysedFlow, ModuleAddress, base_name};
+use crate::flow::{AnalysedFlow, ModuleAddress};
+use crate::recording::base_name;
 
 /// An address in the code of any module.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::CountedModule;
-use crate::calls::{CallWalker, CallerTree, FunctionKey};
+use crate::calls::{CallStackWalker, CallWalker, CallerTree, FunctionKey, NamedCode};
 use crate::code::demangle;
 use crate::counting::Code;
-use crate::recording::{ModuleId, ModuleTable};
+use crate::recording::{ModuleId, ModuleTable, base_name};
 
 /// Executed instructions by calling context, as far as branch records show it.
 ///
@@ -23,6 +22,8 @@ pub struct Calls {
     pub functions: Vec<CalledFunction>,
     /// The counts are numbers of executed instructions; otherwise they are only proportional to them.
     pub executions: bool,
+    /// The events whose LBR call stacks these are: what is called instructions here are periods of their samples.
+    pub events: Option<String>,
     /// Instructions of all contexts.
     pub instructions: f64,
     /// Of them, those executed where the caller is known.
@@ -116,6 +117,30 @@ impl Calls {
         calls
     }
 
+    /// Of the LBR call stacks of these events.
+    pub(crate) fn of_call_stacks(
+        walked: &CallStackWalker<'_>,
+        code: &NamedCode<'_>,
+        (counted, modules): (&[CountedModule], &ModuleTable),
+        events: String,
+    ) -> Self {
+        let mut calls =
+            Calls { events: Some(events), depth: walked.tree.depth(), walks: walked.walks, ..Calls::default() };
+        let mut names = Names { code: Some(code), ..Names::of(counted, modules) };
+        let mut found: BTreeMap<Vec<usize>, f64> = BTreeMap::new();
+        let mut contexts: Vec<_> = walked.tree.contexts().collect();
+        contexts.sort_unstable_by(|one, other| one.functions.cmp(&other.functions));
+        for context in contexts {
+            let (periods, cut) = (context.instructions.to_f64(), context.cut.to_f64());
+            calls.with_caller += if context.functions.len() > 1 { periods } else { cut };
+            calls.cut += cut;
+            let frames = context.functions.iter().rev().map(|key| names.index(*key)).collect();
+            *found.entry(frames).or_default() += periods;
+        }
+        calls.set(names.functions, found);
+        calls
+    }
+
     /// Takes these contexts, whose frames are indexes of `functions`, in place of those that there are.
     pub(super) fn set(&mut self, functions: Vec<CalledFunction>, found: BTreeMap<Vec<usize>, f64>) {
         let (functions, places) = sorted(functions);
@@ -166,6 +191,8 @@ fn instructions_by_function(counted: &[CountedModule]) -> BTreeMap<FunctionKey, 
 
 /// The functions of contexts by name: those of one name in one module are one.
 struct Names<'a> {
+    /// Of modules that were not counted, too.
+    code: Option<&'a NamedCode<'a>>,
     counted: BTreeMap<ModuleId, &'a CountedModule>,
     modules: &'a ModuleTable,
     known: HashMap<FunctionKey, usize>,
@@ -177,7 +204,8 @@ impl<'a> Names<'a> {
     fn of(counted: &'a [CountedModule], modules: &'a ModuleTable) -> Self {
         // Where a module was read, what comes after it is what is no code of it.
         let counted = counted.iter().rev().map(|module| (module.counts.module, module)).collect();
-        Names { counted, modules, known: HashMap::new(), indexes: HashMap::new(), functions: Vec::new() }
+        let (known, indexes, functions) = (HashMap::new(), HashMap::new(), Vec::new());
+        Names { code: None, counted, modules, known, indexes, functions }
     }
 
     fn index(&mut self, key: FunctionKey) -> usize {
@@ -196,13 +224,15 @@ impl<'a> Names<'a> {
     }
 
     fn name(&self, key: FunctionKey) -> String {
+        if let Some(name) = self.code.and_then(|code| code.name(key)) {
+            return name;
+        }
         let code = self.counted.get(&key.module()).map(|module| &module.counts.code);
         match (key.function(), code) {
             (Some(id), Some(Code::Read(code))) => demangle(&code.functions.name(id)),
             _ => {
                 let path = &self.modules.get(key.module()).path;
-                let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
-                format!("[unread code of {name}]")
+                format!("[unread code of {}]", base_name(path))
             }
         }
     }

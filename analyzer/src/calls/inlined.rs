@@ -27,7 +27,11 @@ type Parts = HashMap<usize, Vec<(Vec<usize>, f64)>>;
 
 impl Calls {
     /// The same contexts with what was inlined into the functions that ran. Also what is wrong with debug information, in words. `threads` read it.
+    /// LBR call stacks stay as they are: periods of samples are not divided as executed instructions are.
     pub fn with_inlined(mut self, analysis: &Analysis, threads: usize) -> (Calls, Vec<String>) {
+        if self.events.is_some() {
+            return (self, Vec::new());
+        }
         let mut inlined = Inlined::default();
         for (index, function) in self.functions.iter().enumerate() {
             inlined.indexes.insert(function.clone(), index);
@@ -74,7 +78,7 @@ impl Inlined {
     fn add(&mut self, module: &CountedModule, threads: usize) {
         let Code::Read(code) = &module.counts.code else { return };
         let ran = joined(module.blocks.iter().map(|block| block.start..block.end));
-        let index = SourceIndex::read(&code.binary, &ran, threads.max(1));
+        let index = code.source(ran, threads);
         self.notes.extend(index.notes().iter().cloned());
         let mut chains: HashMap<ScopeId, Vec<usize>> = HashMap::new();
         let id = module.counts.module;

@@ -1,8 +1,13 @@
 //! The code of a module, made once and handed on: its file, functions, blocks, and the straight lines through them.
 
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use crate::address::Svma;
 use crate::binaries::Binary;
 use crate::code::{BlockMap, FunctionTable, Image, Observed};
 use crate::counting::straight_line::{LineBreaks, StraightLines};
+use crate::lines::SourceIndex;
 
 /// The code of a module whose file was read. Whatever is counted by block is counted by these blocks.
 #[derive(Debug)]
@@ -16,6 +21,7 @@ pub struct AnalysedModule {
     /// The blocks of the functions that were hit.
     pub blocks: BlockMap,
     pub(crate) breaks: LineBreaks,
+    source: OnceLock<(Vec<Range<Svma>>, Arc<SourceIndex>)>,
 }
 
 impl AnalysedModule {
@@ -25,7 +31,17 @@ impl AnalysedModule {
         let observed = observe(&binary.image);
         let blocks = BlockMap::build(&binary.image, &functions, &observed);
         let breaks = LineBreaks::of(&blocks);
-        AnalysedModule { binary, functions, observed, blocks, breaks }
+        AnalysedModule { binary, functions, observed, blocks, breaks, source: OnceLock::new() }
+    }
+
+    /// The debug information of some of its code, read by so many threads. What is asked for first is kept for who asks for the same.
+    pub(crate) fn source(&self, ranges: Vec<Range<Svma>>, threads: usize) -> Arc<SourceIndex> {
+        if let Some((_, source)) = self.source.get().filter(|(known, _)| *known == ranges) {
+            return Arc::clone(source);
+        }
+        let source = Arc::new(SourceIndex::read(&self.binary, &ranges, threads.max(1)));
+        let _ = self.source.set((ranges, Arc::clone(&source))); // Others are read again.
+        source
     }
 
     /// Its code as straight lines.

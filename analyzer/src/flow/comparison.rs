@@ -7,7 +7,6 @@
 //! lines of the source likewise, counted from the start of their function.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use ::instructions::Attributes;
@@ -21,7 +20,7 @@ use crate::counting::AnalysedModule;
 use crate::flow::source_lines::{SourceLine, source_lines};
 use crate::flow::suffixes::{Joined, Variants};
 use crate::flow::{AnalysedFlow, Flow, ModuleFlow};
-use crate::recording::ModuleKind;
+use crate::recording::{ModuleKind, base_name};
 
 /// Something that ran before and after: shares of all instructions of each side, 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,11 +135,6 @@ fn versions_of_one_program(sides: [&Flow; 2]) -> Option<[String; 2]> {
     let [before, after] = [most(0)?, most(1)?];
     let is_alone = files(1).all(|of| name(of) != before) && files(0).all(|of| name(of) != after);
     is_alone.then_some([before, after])
-}
-
-/// The last part of a path, or all of it where it has none.
-pub(crate) fn base_name(path: &str) -> String {
-    Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Modules that are the same code: of one build id, or without any, of one path.

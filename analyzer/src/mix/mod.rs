@@ -15,6 +15,7 @@ mod places;
 mod source;
 mod tasks;
 mod taxonomy;
+mod timed;
 mod values;
 
 pub use branches::Taken;
@@ -32,4 +33,5 @@ pub use places::Places;
 pub use source::NO_SOURCE;
 pub use tasks::{TaskBlock, Tasks};
 pub use taxonomy::{Group, Problem, Taxonomies, Taxonomy, TaxonomyError};
+pub use timed::Timed;
 pub use values::Values;

@@ -13,6 +13,7 @@ use crate::mix::calls::Calls;
 use crate::mix::kind::Kind;
 use crate::mix::operations::{ExecutedOperations, Operations, OperationsOf};
 use crate::mix::source::{Place, SourceOf, Sources};
+use crate::mix::timed::{Timed, cycles_of_each};
 use crate::mix::values::NONE;
 use crate::mix::{Dimension, Filter, Key, Unmatched};
 use crate::uncertainty::{Design, Interval, SLICES, Sampled, Slice, SliceSet};
@@ -33,6 +34,9 @@ pub struct Query {
     pub taken: bool,
     /// Whether it is asked how many floating-point operations and bytes of memory instructions are.
     pub operations: bool,
+    /// Whether it is asked how many cycles instructions took. It is known where branches were timed, and an analysis was made with
+    /// [`PathQuery::cycles`](crate::paths::PathQuery::cycles).
+    pub cycles: bool,
     /// Whether it is asked how many of the instructions of each block pass the filters.
     pub blocks: bool,
     /// Threads that read debug information, where a key needs it; the result does not depend on them.
@@ -73,6 +77,8 @@ pub struct Cell {
     pub taken: Taken,
     /// Floating-point operations and bytes of memory, if the query asks for them.
     pub operations: Option<Box<ExecutedOperations>>,
+    /// Cycles, as far as they are known, if the query asks for them.
+    pub timed: Timed,
 }
 
 /// The sum of some cells.
@@ -88,6 +94,8 @@ pub struct Sum {
     pub taken: Taken,
     /// Floating-point operations and bytes of memory, if the query asks for them.
     pub operations: Option<Box<ExecutedOperations>>,
+    /// Cycles, as far as they are known, if the query asks for them.
+    pub timed: Timed,
     /// By slice: how many of the cells it has seen.
     seen: [u32; SLICES],
 }
@@ -164,6 +172,7 @@ impl Sum {
             sum.sampled.add(&cell.sampled, 1.0);
             sum.samples += cell.samples;
             sum.taken.add(cell.taken);
+            sum.timed.add(cell.timed);
             if let Some(operations) = &cell.operations {
                 sum.operations.get_or_insert_default().add(operations);
             }
@@ -390,6 +399,7 @@ impl Pivot<'_> {
                     _ => 0,
                 };
             }
+            let cycles = if self.query.cycles { cycles_of_each(analysis, at, block) } else { None };
             let sites = Sites { function: function.unwrap_or_default(), branches };
             self.parts_of_block(module, block, (of_block, &sites), &mut parts, (source, &mut places));
             for GroupCount { group, count, samples, sampled, .. } in group_counts {
@@ -412,6 +422,7 @@ impl Pivot<'_> {
                         sum.sampled.add(sampled, *instructions);
                         sum.samples += instructions * samples_of_each;
                         sum.taken.add(*taken);
+                        sum.timed.add(Timed::executed(instructions * count, cycles));
                         if let Some(operations) = operations {
                             sum.operations.get_or_insert_default().execute(operations, (*count, sampled));
                         }
@@ -548,6 +559,7 @@ impl Pivot<'_> {
                 sampled: sum.sampled.clone(),
                 samples: sum.samples,
                 taken: sum.taken,
+                timed: sum.timed,
                 operations: sum.operations.clone(),
             })
             .collect();

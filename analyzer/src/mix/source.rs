@@ -1,6 +1,7 @@
 //! Where in the source instructions are: keys of a mix that need debug information.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use crate::Analysis;
 use crate::CountedModule;
@@ -17,7 +18,7 @@ pub const NO_SOURCE: &str = "[no source]";
 /// The source of all modules that ran.
 #[derive(Default)]
 pub(super) struct Sources {
-    of_modules: HashMap<ModuleId, SourceIndex>,
+    of_modules: HashMap<ModuleId, Arc<SourceIndex>>,
     /// What files are called, by path: as much of its end as no other file has.
     names: BTreeMap<String, String>,
 }
@@ -30,7 +31,7 @@ impl Sources {
         for module in &analysis.counted {
             let Code::Read(code) = &module.counts.code else { continue };
             let ran = joined(module.blocks.iter().map(|block| block.start..block.end));
-            let index = SourceIndex::read(&code.binary, &ran, threads.max(1));
+            let index = code.source(ran, threads);
             let named = index.spans().iter().filter_map(|span| index.file(span.position.file));
             paths.extend(named.map(str::to_owned));
             of_modules.insert(module.counts.module, index);
@@ -40,12 +41,12 @@ impl Sources {
 
     /// The source of one module.
     pub fn of(&self, module: &CountedModule) -> SourceOf<'_> {
-        SourceOf { index: self.of_modules.get(&module.counts.module), names: &self.names }
+        SourceOf { index: self.of_modules.get(&module.counts.module).map(|source| &**source), names: &self.names }
     }
 
     /// What was damaged or missing, each once, in words.
     pub fn notes(&self) -> Vec<String> {
-        let notes: BTreeSet<&String> = self.of_modules.values().flat_map(SourceIndex::notes).collect();
+        let notes: BTreeSet<&String> = self.of_modules.values().flat_map(|source| source.notes()).collect();
         notes.into_iter().cloned().collect()
     }
 }

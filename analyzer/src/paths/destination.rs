@@ -7,9 +7,9 @@ use std::ops::Range;
 use crate::address::Svma;
 use crate::code::demangle;
 use crate::counting::{AnalysedModule, Code};
-use crate::flow::base_name;
 use crate::lines::{SourceIndex, joined};
 use crate::mix::{Dimension, Filter};
+use crate::recording::base_name;
 use crate::walks::BlockKey;
 use crate::{Analysis, CountedModule};
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -187,6 +188,11 @@ fn kind_of(path: &str) -> ModuleKind {
     } else {
         ModuleKind::File
     }
+}
+
+/// What people call a module: the last part of its path, or all of it where it has none.
+pub fn base_name(path: &str) -> String {
+    Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Records of different CPUs are not sorted by time in the file, so where a sample belongs is known only when all mappings,
 //! forks and execs have been seen. The second reading is shared by all threads, each adding up whole chunks on its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::{Range, RangeInclusive};
 
 use formats::burst_data::DataUses;
@@ -20,7 +20,7 @@ use crate::progress::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
     KERNEL_PID, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents, Sources,
-    Subset, TaskEvent, Timeline, Totals, samples_by_threads, shown, weight_of,
+    StackUse, Subset, TaskEvent, Timeline, Totals, samples_by_threads, shown, weight_of,
 };
 use crate::uncertainty::{SliceSums, Slicing};
 
@@ -96,6 +96,8 @@ pub struct RecordCounts {
     pub in_agents: u64,
     /// Blocks of code without a file that are left out: it changes too often to be kept.
     pub code_left_out: u64,
+    /// Threads of the samples that count.
+    pub threads: u64,
 }
 
 impl RecordCounts {
@@ -145,15 +147,18 @@ pub fn read_samples(
     let size = recording.data_size();
     let read = |position| progress(Step::Reading { done: size + position, of: 2 * size });
     let workers = samples_by_threads(recording, threads, &read, worker, Worker::add)?;
-    let results: Vec<_> = workers.into_iter().map(|worker| (worker.aggregate, worker.counts)).collect();
+    let results: Vec<_> = workers.into_iter().map(|worker| (worker.aggregate, worker.counts, worker.threads)).collect();
     let mut sum: Option<Aggregate> = None;
-    for (aggregate, counts) in results {
+    let mut all_threads: HashSet<(u32, u32)> = HashSet::new();
+    for (aggregate, counts, of_worker) in results {
         tasks.records.add_samples(counts);
+        all_threads.extend(of_worker);
         match &mut sum {
             Some(sum) => sum.merge(aggregate),
             None => sum = Some(aggregate),
         }
     }
+    tasks.records.threads = all_threads.len() as u64;
     Ok(sum.unwrap_or_default().finish())
 }
 
@@ -336,6 +341,8 @@ pub struct EventUse {
     pub stack: bool,
     /// Its stacks are pieces of bursts.
     pub burst: bool,
+    /// Its stacks are LBR call stacks.
+    pub call_stack: bool,
     /// Of samples that do not say theirs.
     pub period: u64,
 }
@@ -349,7 +356,8 @@ pub fn event_uses(sources: &Sources, events: &[EventDescription]) -> Vec<EventUs
     let event_use = |(index, event): (usize, &EventDescription)| {
         let stack = is_of(&sources.lbr, index);
         let period = event.attr.sample_period().unwrap_or(1);
-        EventUse { ip: is_of(&sources.ebs, index), stack, burst: stack && has_bursts, period }
+        let call_stack = StackUse::of(event) == StackUse::CallStack;
+        EventUse { ip: is_of(&sources.ebs, index), stack, burst: stack && has_bursts, call_stack, period }
     };
     events.iter().enumerate().map(event_use).collect()
 }
@@ -364,6 +372,9 @@ struct Worker<'a> {
     paths: PathSelection,
     aggregate: Aggregate,
     counts: RecordCounts,
+    /// Process and thread of the samples so far.
+    threads: HashSet<(u32, u32)>,
+    last_thread: Option<(u32, u32)>,
     recent: [Option<RecentContext>; RECENT_CONTEXTS],
 }
 
@@ -394,6 +405,8 @@ impl<'a> Worker<'a> {
             paths: PathSelection::of(tasks.records.bursts.iter().sum()),
             aggregate: Aggregate::default(),
             counts: RecordCounts::default(),
+            threads: HashSet::new(),
+            last_thread: None,
             recent: [const { None }; RECENT_CONTEXTS],
         }
     }
@@ -421,6 +434,11 @@ impl<'a> Worker<'a> {
         }
         self.counts.timeless += u64::from(sample.time.is_none());
         self.counts.processless += u64::from(sample.pid.is_none());
+        let thread = Some((sample.pid.unwrap_or_default(), sample.tid.unwrap_or_default()));
+        if self.last_thread != thread {
+            self.threads.extend(thread);
+            self.last_thread = thread;
+        }
         let burst = uses.burst && stack.is_some();
         let weight = weight_of(&sample);
         let (context, is_first) =

@@ -281,7 +281,7 @@ fn explain_missing_streams(events: &[EventDescription], degradations: &mut Vec<S
     for event in events {
         match StackUse::of(event) {
             StackUse::CallStack => degradations.push(format!(
-                "{} has LBR call stacks: they hold callers, not the path, and count nothing",
+                "{} has LBR call stacks: they hold callers, not the path, so no block is counted by them; flame graphs show them",
                 event.name
             )),
             StackUse::Filtered => degradations.push(format!(

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::address::Svma;
-use crate::flow::base_name;
 use crate::mix::{Attribute, AttributeValue, Dimension, Key, Mix, Query, UNREADABLE, mix};
 use crate::recording::EventKind;
+use crate::recording::base_name;
 use crate::uncertainty::interval::{NORMAL, student_beyond};
 use crate::uncertainty::sampled::ratio;
 use crate::uncertainty::{COSTS, Design, Sampled};

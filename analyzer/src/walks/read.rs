@@ -14,8 +14,18 @@ use crate::recording::{
 use crate::uncertainty::Slice;
 use crate::walks::streams::{Space, SpaceId};
 
+/// What of samples is walked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walked {
+    /// The stacks that the second reading added up: the streams of branches.
+    Streams,
+    /// LBR call stacks of samples that count.
+    CallStacks,
+}
+
 /// What is walked.
 pub struct Reading<'a> {
+    pub what: Walked,
     pub recording: &'a Recording,
     pub tasks: &'a Tasks,
     pub sources: &'a Sources,
@@ -25,15 +35,15 @@ pub struct Reading<'a> {
     pub factors: &'a HashMap<Context, f64>,
 }
 
-/// A burst, a piece of one, or a stack.
+/// A burst, a piece of one, a stack, or an LBR call stack.
 pub struct WalkedStack<'a> {
     /// The address space that its addresses are of.
     pub space: SpaceId,
-    /// Where it starts, if that is recorded.
+    /// Where it starts, if that is recorded; of LBR call stacks the address of the sample.
     pub start: Option<Avma>,
-    /// The branches that were executed, oldest first.
+    /// The branches that were executed, oldest first; of LBR call stacks the calls that had not returned.
     pub branches: &'a [Branch],
-    /// What each of its streams stands for.
+    /// What each of its streams stands for; of LBR call stacks the period of the sample.
     pub weight: Weight,
     /// The slice of the recording that it is in.
     pub slice: Slice,
@@ -125,7 +135,11 @@ impl<W: Walker> Worker<'_, W> {
     fn add(&mut self, raw: &RawRecord<'_>) {
         let Ok(sample) = self.of.recording.sample(raw) else { return };
         let Selection { granularity, subset, full_burst, .. } = self.of.selection;
-        let Some(uses) = self.uses.get(sample.event).filter(|uses| uses.stack) else { return };
+        let is_walked = |uses: &&EventUse| match self.of.what {
+            Walked::Streams => uses.stack,
+            Walked::CallStacks => uses.ip && uses.call_stack,
+        };
+        let Some(uses) = self.uses.get(sample.event).filter(is_walked) else { return };
         let Some(stack) = &sample.branch_stack else { return };
         if !subset.keeps(&sample, raw) {
             return;
@@ -137,6 +151,7 @@ impl<W: Walker> Worker<'_, W> {
         let place = self.place(context.pid, context.guest, sample.time.unwrap_or(u64::MAX));
         let Some(&space) = self.of.spaces.ids.get(&(context.pid, place, context.guest)) else { return };
         let (start, weight) = match &burst {
+            None if self.of.what == Walked::CallStacks => (sample.ip, Weight(u128::from(period) << 32)),
             Some(burst) if burst.instructions < branches => return,
             Some(burst) => {
                 let factor = self.of.factors.get(&Context { place, ..context }).copied().unwrap_or(1.0);

@@ -1,8 +1,7 @@
 //! What is said of a function above its code.
 
-use std::path::Path;
-
 use analyzer::annotate::{AnnotatedFunction, Seen};
+use analyzer::recording::base_name;
 
 use super::summary::{of_time, times};
 use super::{Annotated, code};
@@ -11,7 +10,7 @@ use crate::output::{count, rounded, share_cells};
 /// Its name and its file.
 pub fn title(of: &Annotated<'_>, function: &AnnotatedFunction) -> String {
     let path = of.module(function);
-    let file = Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned());
+    let file = base_name(path);
     format!("{} ({file})", function.name)
 }
 

@@ -1,9 +1,9 @@
 //! Functions with their shares of instructions and of time, and how long an instruction of each takes.
 
 use std::io::Write;
-use std::path::Path;
 
 use analyzer::annotate::{Ranked, TimeShare};
+use analyzer::recording::base_name;
 use analyzer::uncertainty::Interval;
 
 use super::Report;
@@ -43,7 +43,7 @@ pub fn print(report: &Report<'_>, top: usize, out: &mut dyn Write) -> anyhow::Re
             cells.push(long(of).map_or(String::new(), times));
         }
         let path = report.of.path(of.module);
-        let file = Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned());
+        let file = base_name(path);
         cells.extend([of.name.clone(), file]);
         let part = if has_time { time(of) } else { of.share };
         table.row_with_bar(if is_slow(of) { Role::Warm } else { Role::Plain }, part, cells);

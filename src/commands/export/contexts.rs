@@ -5,7 +5,7 @@ use std::path::Path;
 
 use analyzer::Analysis;
 use analyzer::calls::{CallerTree, Calls};
-use analyzer::recording::StackUse;
+use analyzer::recording::{StackUse, base_name};
 use anyhow::bail;
 use perfdata::{Recording, SampleFormat};
 
@@ -58,7 +58,7 @@ pub fn without_branches(recording: &Recording) -> String {
         .to_owned();
     let events = || recording.events().iter();
     if events().any(|event| StackUse::of(event) == StackUse::CallStack) {
-        why += "; its LBR call stacks hold callers at samples, which `perf report --no-children` shows";
+        why += "; its LBR call stacks are of events whose samples count nothing here: `perf report --no-children` shows them";
     } else if events().any(|event| event.attr.sample_format.contains(SampleFormat::CALLCHAIN)) {
         why += "; its call chains are for `perf report` and tools that fold `perf script`";
     }
@@ -69,10 +69,17 @@ pub fn without_branches(recording: &Recording) -> String {
 pub fn describe(calls: &Calls) -> Vec<String> {
     let part = |part: f64| share(part, calls.instructions);
     let known = part(calls.with_caller);
-    let mut lines = vec![format!(
-        "the caller is known for {known} of the instructions: branch records show the calls that they hold, and the callers that code \
-         returns to"
-    )];
+    let reach = match &calls.events {
+        Some(events) => format!(
+            "the stacks are LBR call stacks of {events}: the calls that had not returned when a sample was taken, of which the hardware keeps the \
+             newest; widths are periods of samples, not executed instructions, and {known} of them have a caller"
+        ),
+        None => format!(
+            "the caller is known for {known} of the instructions: branch records show the calls that they hold, and the callers that code \
+             returns to"
+        ),
+    };
+    let mut lines = vec![reach];
     if calls.without_branches > 0.0 {
         lines.push(format!("{} are in functions that only samples saw: without callers", part(calls.without_branches)));
     }
@@ -100,8 +107,6 @@ pub fn describe(calls: &Calls) -> Vec<String> {
 /// What ran: the module that executed most.
 fn title(analysis: &Analysis) -> String {
     let most = analysis.counted.iter().max_by(|one, other| one.instructions().total_cmp(&other.instructions()));
-    let path = most.map(|module| analysis.modules.get(module.counts.module).path.clone());
-    let name =
-        path.as_deref().and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy().into_owned());
+    let name = most.map(|module| base_name(&analysis.modules.get(module.counts.module).path));
     output::printable(&name.unwrap_or_default()).into_owned()
 }

@@ -53,7 +53,20 @@ impl Report<'_> {
         let asked = of_branches.into_iter().filter(|(number, _)| self.asks(*number));
         numbers.extend(asked.map(|(number, name)| (name, number.of_branches(sum))));
         self.add_operations(sum, &mut numbers);
-        for (number, name) in [(Number::FlopsPerCall, "flops_per_call"), (Number::BytesPerCall, "bytes_per_call")] {
+        if self.query.cycles {
+            numbers.push(("timed_instructions", Some(sum.timed.instructions)));
+        }
+        for (number, name) in [(Number::Cycles, "cycles"), (Number::Ipc, "ipc")] {
+            if self.asks(number) {
+                numbers.push((name, number.of_cycles(sum)));
+            }
+        }
+        let per_call = [
+            (Number::FlopsPerCall, "flops_per_call"),
+            (Number::BytesPerCall, "bytes_per_call"),
+            (Number::CyclesPerCall, "cycles_per_call"),
+        ];
+        for (number, name) in per_call {
             if self.asks(number) && of.values.is_some() {
                 numbers.push((name, calls(number)));
             }

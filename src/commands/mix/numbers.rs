@@ -40,6 +40,12 @@ pub enum Number {
     FlopsPerCall,
     /// Bytes read and written for each call of the function (needs `function` among the rows, and branches)
     BytesPerCall,
+    /// Cycles that the instructions took (needs branches of hardware that are timed; ≥: not all of the code was)
+    Cycles,
+    /// Instructions for each cycle, of the code that was timed
+    Ipc,
+    /// Cycles for each call of the function (needs `function` among the rows, and timed branches)
+    CyclesPerCall,
 }
 
 impl Number {
@@ -64,6 +70,9 @@ impl Number {
             Number::Intensity => "FLOP/byte",
             Number::FlopsPerCall => "FLOPs/call",
             Number::BytesPerCall => "bytes/call",
+            Number::Cycles => "cycles",
+            Number::Ipc => "IPC",
+            Number::CyclesPerCall => "cycles/call",
         }
     }
 }
@@ -76,12 +85,27 @@ impl Number {
 
     /// Whether it is for each call of a function.
     pub fn is_per_call(self) -> bool {
-        matches!(self, Number::PerCall | Number::FlopsPerCall | Number::BytesPerCall)
+        matches!(self, Number::PerCall | Number::FlopsPerCall | Number::BytesPerCall | Number::CyclesPerCall)
     }
 
     /// Whether only branch records of hardware tell it.
     pub fn is_of_mispredictions(self) -> bool {
         matches!(self, Number::Mispredicted | Number::MispredictRate)
+    }
+
+    /// Whether it is made of the cycles of timed branches.
+    pub fn is_of_cycles(self) -> bool {
+        matches!(self, Number::Cycles | Number::Ipc | Number::CyclesPerCall)
+    }
+
+    /// A number that is made of the cycles of a sum, not for each call; `None` where none are known.
+    pub fn of_cycles(self, sum: &Sum) -> Option<f64> {
+        let timed = Some(sum.timed).filter(|timed| timed.instructions > 0.0)?;
+        match self {
+            Number::Cycles | Number::CyclesPerCall => Some(timed.cycles),
+            Number::Ipc => timed.ipc(),
+            _ => None,
+        }
     }
 
     /// Whether it is made of floating-point operations or bytes.
@@ -114,7 +138,7 @@ impl Number {
     }
 }
 
-/// A number of a row for each call of its function: instructions, floating-point operations or bytes; `None` where that is not known. `row`:
+/// A number of a row for each call of its function: instructions, floating-point operations, bytes or cycles; `None` where that is not known. `row`:
 /// its values, or the first of them.
 pub fn per_call(number: Number, mix: &Mix, query: &Query, row: &[String], sum: &Sum) -> Option<f64> {
     let value_of = |wanted: Dimension| {
@@ -122,7 +146,11 @@ pub fn per_call(number: Number, mix: &Mix, query: &Query, row: &[String], sum: &
         row.get(at).map(String::as_str)
     };
     let calls = mix.calls.of_function(value_of(Dimension::Function)?, value_of(Dimension::Module))?;
-    let of_row = if number == Number::PerCall { Some(sum.count) } else { number.of_operations(sum) };
+    let of_row = match number {
+        Number::PerCall => Some(sum.count),
+        Number::CyclesPerCall => number.of_cycles(sum),
+        _ => number.of_operations(sum),
+    };
     of_row.filter(|_| calls > 0.0).map(|of_row| of_row / calls)
 }
 
@@ -150,6 +178,13 @@ pub fn bound(number: Number, instructions: f64, operations: &Operations) -> &'st
         (false, true) => "≥ ",
         (true, true) => "~ ",
     }
+}
+
+/// What is said before cycles of a sum: at least so many, where code of it was not timed. What is less than a hundredth does not matter.
+pub fn bound_of_cycles(number: Number, sum: &Sum) -> &'static str {
+    const MATTERS: f64 = 0.01;
+    let is_sum = matches!(number, Number::Cycles | Number::CyclesPerCall);
+    if is_sum && sum.timed.instructions < (1.0 - MATTERS) * sum.count { "≥ " } else { "" }
 }
 
 /// How many of these executed instructions are of code that was not read, so that nothing is known of their operations.

@@ -46,6 +46,7 @@ impl Order {
             Order::Number(number) if number.is_per_call() => {
                 per_call(*number, mix, query, node.values, &node.sum).unwrap_or(-1.0)
             }
+            Order::Number(number) if number.is_of_cycles() => number.of_cycles(&node.sum).unwrap_or(-1.0),
             Order::Number(number) if number.is_of_operations() => number.of_operations(&node.sum).unwrap_or(-1.0),
             Order::Number(Number::Error) => mix.share_within(&node.sum, whole).half_width.unwrap_or(f64::INFINITY),
             Order::Number(_) | Order::Name => node.sum.count,

@@ -59,7 +59,7 @@ pub fn shaped(args: &Args, query: Query, taxonomies: &Taxonomies) -> Query {
     let asks = |wanted: fn(Number) -> bool| args.asks(wanted);
     let (calls, taken, operations) =
         (asks(Number::is_per_call), asks(Number::is_of_branches), asks(Number::is_of_operations));
-    let query = Query { rows, calls, taken, operations, ..query };
+    let query = Query { rows, calls, taken, operations, cycles: asks(Number::is_of_cycles), ..query };
     if query.rows.len() == args.per.len() {
         wrong("--per", "--rows names nothing else, so there is nothing in the groups");
     }

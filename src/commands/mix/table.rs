@@ -7,7 +7,7 @@ use analyzer::mix::{Cell, Sum};
 
 use super::Report;
 use super::nested::{Line, Node};
-use super::numbers::{Number, bound, part, per_call, ratio, uncertain_ratio};
+use super::numbers::{Number, bound, bound_of_cycles, part, per_call, ratio, uncertain_ratio};
 use super::order::title_of;
 use crate::output::{Align, MARKED, Role, Table, Unit, count, rounded, share, share_cells};
 
@@ -156,6 +156,7 @@ impl<'r, 'a> Columns<'r, 'a> {
             Number::Samples => self.samples(sum),
             number if number.is_per_call() => self.per_call(number, sum, row),
             number if number.is_of_operations() => self.of_operations(number, sum),
+            number if number.is_of_cycles() => of_cycles(number, sum),
             number => of_branches(number, sum),
         }));
         (line, share.rests_on_little)
@@ -173,6 +174,7 @@ impl<'r, 'a> Columns<'r, 'a> {
             Number::Samples => self.samples(part),
             number if number.is_per_call() => self.per_call(number, part, row),
             number if number.is_of_operations() => self.of_operations(number, part),
+            number if number.is_of_cycles() => of_cycles(number, part),
             number if number.is_of_branches() => of_branches(number, part),
             _ => self.unit.show(rounded(part.count, self.report.mix.uncertainty_of(part).count)),
         }
@@ -200,9 +202,18 @@ impl<'r, 'a> Columns<'r, 'a> {
     }
 }
 
-/// What goes before a number of operations: `≤ ` where it is at most so much.
+/// What goes before a number of operations or cycles: `≤ ` where it is at most so much.
 fn bounded(number: Number, sum: &Sum) -> String {
+    if number.is_of_cycles() {
+        return bound_of_cycles(number, sum).to_owned();
+    }
     sum.operations.as_ref().map_or("", |of| bound(number, sum.count, &of.sum)).to_owned()
+}
+
+/// Cycles, or instructions for each; `-` where none are known.
+fn of_cycles(number: Number, sum: &Sum) -> String {
+    let Some(value) = number.of_cycles(sum) else { return "-".into() };
+    bounded(number, sum) + &if number == Number::Ipc { ratio(value) } else { count(value) }
 }
 
 /// A number of taken branches; `-` where it is none.

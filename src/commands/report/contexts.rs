@@ -21,6 +21,9 @@ pub struct Contexts {
     /// Why nothing is known of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
+    /// What is counted, where it is not executed instructions: the events whose LBR call stacks these are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<String>,
     /// What the frames are of, each once: names, the first of which is that of unknown callers.
     names: Vec<String>,
     /// By name, the index of the function in the page, if it is one.
@@ -78,6 +81,7 @@ impl Contexts {
         let mut contexts = Contexts {
             names: [UNKNOWN_CALLERS.to_owned()].into_iter().chain(names).collect(),
             functions: [None].into_iter().chain(calls.functions.iter().map(known)).collect(),
+            unit: calls.events.clone(),
             notes,
             ..Contexts::default()
         };

@@ -1,14 +1,12 @@
 //! A recording that a page shows, or that it is compared with.
 
-use std::collections::HashSet;
-
 use analyzer::annotate::{Annotation, Query, SourceTexts, annotate};
 use analyzer::calls::Calls;
 use analyzer::counting::{Detail, GroupBy, TaskGroups};
 use analyzer::mix::{Places, Tasks, Taxonomies};
 use analyzer::{Analysis, Origin};
 use formats::phase_mark;
-use perfdata::{Chunk, RecordType, Recording};
+use perfdata::RecordType;
 
 use super::Args;
 use super::composed::Composed;
@@ -21,7 +19,7 @@ use crate::output::{self, Head, Precision, count};
 const MOST_FUNCTIONS: usize = 500;
 const MOST_INSTRUCTIONS: usize = 100_000;
 /// Threads with samples, of so many of which executions are told apart.
-const MOST_THREADS: usize = 1000;
+const MOST_THREADS: u64 = 1000;
 
 /// What is known of it.
 pub struct Side<'a> {
@@ -85,7 +83,7 @@ impl<'a> Side<'a> {
         if tasks <= 1 && of_type(RecordType(phase_mark::RECORD_TYPE)) == 0 {
             return Ok(Err("one thread ran, and no phase was marked".to_owned()));
         }
-        if has_more_threads(self.input.recording()?, MOST_THREADS)? {
+        if self.analysis.summary.records.threads > MOST_THREADS {
             let most = count(MOST_THREADS as f64);
             return Ok(Err(format!("more than {most} threads have samples; `hbbp mix --rows thread` has them")));
         }
@@ -121,18 +119,4 @@ impl<'a> Side<'a> {
             Origin::Recording => without_branches(self.input.recording()?),
         }))
     }
-}
-
-/// Whether more threads than these have samples.
-fn has_more_threads(recording: &Recording, most: usize) -> anyhow::Result<bool> {
-    let mut threads = HashSet::new();
-    let (mut chunks, mut chunk) = (recording.chunks(), Chunk::new());
-    while chunks.next_into(&mut chunk)? {
-        let samples = chunk.records().filter(|raw| raw.is_sample());
-        threads.extend(samples.filter_map(|raw| recording.sample(&raw).ok()).map(|sample| (sample.pid, sample.tid)));
-        if threads.len() > most {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

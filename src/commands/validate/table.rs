@@ -1,8 +1,8 @@
 //! The comparison for people.
 
 use std::io::Write;
-use std::path::Path;
 
+use analyzer::recording::base_name;
 use analyzer::validation::{
     CodeQuality, Coverages, Estimate, LEAST_SHARE, Measure, Named, Quality, Side, Validation, WorstBlock,
 };
@@ -158,7 +158,7 @@ fn functions(report: &Report<'_>, out: &mut dyn Write) -> std::io::Result<()> {
     let (shown, rest) = Rest::of(report, &report.validation.functions);
     for named in shown {
         let function = named.name.function.clone().unwrap_or_else(|| "?".into());
-        let first = [function, base_name(report, named.name.module), percent(named.truth)];
+        let first = [function, name_of(report, named.name.module), percent(named.truth)];
         table.row(first.into_iter().chain(errors(report, named)).collect());
     }
     table.print(out, report.layout)?;
@@ -179,7 +179,7 @@ fn worst(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let has_weight = |block: &&WorstBlock| block.truth.max(block.estimates[Estimate::Hybrid as usize]) >= report.least;
     for block in report.validation.worst.iter().filter(has_weight).take(report.top) {
         let hybrid = block.estimates[Estimate::Hybrid as usize];
-        let function = block.function.clone().unwrap_or_else(|| base_name(report, block.module));
+        let function = block.function.clone().unwrap_or_else(|| name_of(report, block.module));
         table.row(vec![
             percent(block.contribution()),
             percent(block.truth),
@@ -192,9 +192,8 @@ fn worst(report: &Report<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(table.print(out, report.layout)?)
 }
 
-fn base_name(report: &Report<'_>, module: usize) -> String {
-    let path = &report.validation.modules[module];
-    Path::new(path).file_name().map_or(path.clone(), |name| name.to_string_lossy().into_owned())
+fn name_of(report: &Report<'_>, module: usize) -> String {
+    base_name(&report.validation.modules[module])
 }
 
 /// The rows of a list that are not shown.

@@ -23,12 +23,12 @@ mod names;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
 
 use analyzer::BinarySearch;
 use analyzer::address::Svma;
 use analyzer::code::{FunctionId, demangle};
 use analyzer::flow::{AnalysedFlow, ExecutedCode, ExecutedModule, executed_modules, whole};
+use analyzer::recording::base_name;
 use calls::{CallGraph, Callee};
 pub use inclusive::InclusiveCosts;
 use names::Names;
@@ -172,8 +172,7 @@ fn own_position(executed: &ExecutedCode, at: Svma) -> (&str, u32) {
 }
 
 fn unread_name(path: &str) -> String {
-    let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
-    format!("[unread code of {name}]")
+    format!("[unread code of {}]", base_name(path))
 }
 
 /// What each function cost by itself, in whole numbers; code that was not read is one function.

@@ -68,7 +68,7 @@ pub fn firefox(contexts: &Contexts<'_>, out: &mut dyn Write) -> io::Result<Vec<S
     serde_json::to_writer(&mut *out, &profile)?;
     writeln!(out)?;
     let scaled = (divisor > 1)
-        .then(|| format!("weights are in units of {divisor} instructions: the format has 32 bits for one"));
+        .then(|| format!("weights are in units of {divisor} {}: the format has 32 bits for one", contexts.counted()));
     let left_out = (small > 0).then(|| format!("left out: {small} contexts of less than half a unit"));
     Ok(scaled.into_iter().chain(left_out).collect())
 }

@@ -1,7 +1,7 @@
 //! Calling contexts for flame graphs and other viewers: one file per format.
 //!
 //! Every stack begins with [`UNKNOWN_CALLERS`]: branch records reach only so far back, and what called the outermost known function is not
-//! in them. Weights are executed instructions, in whole numbers, 1 at least.
+//! in them. Weights are executed instructions, or of LBR call stacks the periods of their samples, in whole numbers, 1 at least.
 
 mod firefox;
 mod flamegraph;
@@ -58,8 +58,16 @@ impl Contexts<'_> {
         self.calls.functions.get(function).map(|function| self.modules.get(function.module))
     }
 
-    /// What is counted.
-    fn unit(&self) -> &'static str {
+    /// What is counted, in words.
+    fn counted(&self) -> &str {
+        self.calls.events.as_deref().unwrap_or("instructions")
+    }
+
+    /// What is counted, and whether absolutely.
+    fn unit(&self) -> &str {
+        if let Some(events) = &self.calls.events {
+            return events;
+        }
         if self.calls.executions { "instructions" } else { "instructions (relative)" }
     }
 }

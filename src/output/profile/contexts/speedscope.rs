@@ -17,7 +17,7 @@ struct File<'a> {
     name: &'a str,
     active_profile_index: usize,
     shared: Shared,
-    profiles: [Sampled; 1],
+    profiles: [Sampled<'a>; 1],
 }
 
 #[derive(Serialize)]
@@ -35,10 +35,10 @@ struct Frame {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Sampled {
+struct Sampled<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    name: &'static str,
+    name: &'a str,
     unit: &'static str,
     start_value: u64,
     end_value: u64,

@@ -1,0 +1,37 @@
+//! Cycles of the instructions of a mix, where branch records have them.
+
+use crate::Analysis;
+use crate::CountedBlock;
+
+/// Executed instructions whose cycles are known, and these cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timed {
+    /// Executed instructions of blocks that a timed branch record shows.
+    pub instructions: f64,
+    /// The cycles that they took: each instruction of a stream is taken to have taken as many.
+    pub cycles: f64,
+}
+
+impl Timed {
+    /// Executions of instructions that take so many cycles each, if that is known.
+    pub(super) fn executed(instructions: f64, cycles_of_each: Option<f64>) -> Self {
+        cycles_of_each.map_or(Timed::default(), |cycles| Timed { instructions, cycles: instructions * cycles })
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: Timed) {
+        self.instructions += other.instructions;
+        self.cycles += other.cycles;
+    }
+
+    /// Instructions per cycle; `None` where they took no cycles, or none are known.
+    pub fn ipc(&self) -> Option<f64> {
+        (self.cycles > 0.0).then(|| self.instructions / self.cycles)
+    }
+}
+
+/// The cycles of each instruction of a block, on average, where branch records of an analysis that was made with cycles tell them.
+pub(super) fn cycles_of_each(analysis: &Analysis, module: usize, block: &CountedBlock) -> Option<f64> {
+    let of_block = analysis.paths.as_ref()?.cycles.get(&(module, block.start))?;
+    (block.size.instructions > 0.0).then(|| of_block.cycles / block.size.instructions)
+}
