@@ -1,8 +1,8 @@
 //! `hbbp export` of calling contexts: counts that are known by hand, sums that are those of a mix, and what other tools read.
 
-mod support;
 #[path = "support/report.rs"]
 mod report;
+mod support;
 #[path = "support/synthetic.rs"]
 mod synthetic;
 

@@ -165,7 +165,8 @@ fn loops_that_catch_exceptions_show_whole_trips() {
     let Some((_folder, file)) = made else { return };
     let found = histogram(&file);
     assert_eq!((&found["whole"], &found["cut"], &found["without_entry"]), (&2.into(), &0.into(), &0.into()), "{found}");
-    assert_eq!(shares(&found), [(4, 1.0)].into());
+    // Of 3 to 4 iterations.
+    assert_eq!(shares(&found), [(3, 1.0)].into());
 }
 
 /// A run whose loop goes around 1 or 20 times as often, seen through short windows at any place: bursts, or stacks of hardware.
