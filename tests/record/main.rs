@@ -575,7 +575,7 @@ fn a_killed_collector_leaves_the_program_and_a_readable_file() {
     let Some(place) = Place::to_record() else { return };
     let script = ": > started; while [ -e started ]; do :; done; touch done";
     let mut child = place.start(&["--tracer", "none", "--expect", "seconds", "--", "sh", "-c", script]);
-    wait_for("some of the recording", || fs::metadata(place.recording()).is_ok_and(|file| file.len() > 15_000));
+    wait_for("some of the recording", || fs::metadata(place.recording()).is_ok_and(|file| file.len() > 25_000));
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     let recording = Recording::open(&place.recording()).unwrap();

@@ -78,30 +78,48 @@ impl MadeCodes {
         }
     }
 
-    /// Adds the modules of the code. Returns what is mapped when, and how many pieces are left out.
-    pub fn finish(mut self, modules: &mut ModuleTable) -> (Vec<(u64, TaskEvent)>, u64) {
+    /// Adds the modules of the code. `events` say when processes begin anew. Returns what is mapped when, and how many pieces are left out.
+    pub fn finish(mut self, modules: &mut ModuleTable, events: &[(u64, TaskEvent)]) -> (Vec<(u64, TaskEvent)>, u64) {
+        let begins = beginnings(events);
         if let Some(vdso) = self.vdso.take() {
             modules.has_code("[vdso]", &Arc::from(vdso));
         }
         self.pieces.sort_by_key(|piece| (piece.pid, piece.time));
-        let (mut events, mut left_out) = (Vec::new(), 0);
+        let (mut made, mut left_out) = (Vec::new(), 0);
         let mut room = MOST_PAGES;
         for pieces in self.pieces.chunk_by(|one, next| one.pid == next.pid) {
             let Some(pid) = pieces.first().map(|piece| piece.pid) else { continue };
-            let mut layers = Layers { room, ..Layers::default() };
-            for piece in pieces {
-                let bytes = self.bytes.get(piece.first..).and_then(|rest| rest.get(..piece.length));
-                layers.put(piece.time, piece.at, bytes.unwrap_or_default());
-            }
-            (room, left_out) = (layers.room, left_out + layers.left_out);
             let names = newest(self.names.get(&pid).map_or(&[][..], Vec::as_slice));
-            events.extend(layers.finish(pid, &names, modules));
+            let begins = begins.get(&pid).map_or(&[][..], Vec::as_slice);
+            // What a program had is not what the next one of the process has, at the same addresses.
+            let program = |piece: &Piece| begins.partition_point(|begins| *begins <= piece.time);
+            for pieces in pieces.chunk_by(|one, next| program(one) == program(next)) {
+                let mut layers = Layers { room, ..Layers::default() };
+                for piece in pieces {
+                    let bytes = self.bytes.get(piece.first..).and_then(|rest| rest.get(..piece.length));
+                    layers.put(piece.time, piece.at, bytes.unwrap_or_default());
+                }
+                (room, left_out) = (layers.room, left_out + layers.left_out);
+                made.extend(layers.finish(pid, &names, modules));
+            }
         }
-        (events, left_out)
+        (made, left_out)
     }
 }
 
-/// The code of a process.
+/// When processes have another program than before: an exec, or a process that has the number of one that ended. In order.
+fn beginnings(events: &[(u64, TaskEvent)]) -> HashMap<u32, Vec<u64>> {
+    let mut begins: HashMap<u32, Vec<u64>> = HashMap::new();
+    for (time, event) in events {
+        if let TaskEvent::Comm { pid, exec: true, .. } | TaskEvent::Fork { pid, .. } | TaskEvent::Exit { pid } = event {
+            begins.entry(*pid).or_default().push(*time);
+        }
+    }
+    begins.values_mut().for_each(|times| times.sort_unstable());
+    begins
+}
+
+/// The code of one program of a process.
 #[derive(Debug, Default)]
 struct Layers {
     layers: Vec<BTreeMap<u64, Page>>,
@@ -111,6 +129,8 @@ struct Layers {
     changes: Vec<(u64, Range<u64>, Option<usize>)>,
     /// What has this time: a burst.
     burst: (u64, BTreeMap<u64, Page>),
+    /// Areas that mean nothing at a time, and how many changes there were then.
+    hidden: HashMap<u64, (u64, usize)>,
     /// Pages that there is room for.
     room: usize,
     left_out: u64,
@@ -209,6 +229,10 @@ impl Layers {
 
     /// An area that was rewritten in the middle of a burst means nothing at the time of this burst, which executed both.
     fn hide(&mut self, area: u64, layer: usize, time: u64) {
+        // Once is enough, if nothing was mapped since.
+        if self.hidden.get(&area) == Some(&(time, self.changes.len())) {
+            return;
+        }
         let range = area * AREA..(area + 1) * AREA;
         let pages: Vec<u64> = self
             .layers
@@ -217,6 +241,7 @@ impl Layers {
             .unwrap_or_default();
         self.changes.push((time, range, None));
         self.changes.extend(pages.into_iter().map(|page| (time.saturating_add(1), page..page + PAGE, Some(layer))));
+        self.hidden.insert(area, (time, self.changes.len()));
     }
 
     /// Copies an area to the next layer that it has none in. If there is no room, it means nothing any more.
@@ -391,7 +416,7 @@ mod tests {
     fn build(codes: MadeCodes, mut events: Vec<(u64, TaskEvent)>) -> (Timeline, ModuleTable, u64) {
         let mut modules = ModuleTable::default();
         modules.intern(b"//anon", None);
-        let (made, left_out) = codes.finish(&mut modules);
+        let (made, left_out) = codes.finish(&mut modules, &events);
         events.extend(made);
         (Timeline::new(events), modules, left_out)
     }
@@ -463,6 +488,19 @@ mod tests {
         assert!(modules.iter().len() <= 1 + MOST_PAGES / 16);
         assert!(code_at(&timeline, &modules, 7, 100, 0x10_0000).is_some());
         assert!(code_at(&timeline, &modules, 7, u64::MAX, 0x10_0000).is_none(), "it would be wrong");
+    }
+
+    #[test]
+    fn another_program_at_the_same_addresses_has_its_own_code() {
+        let mut codes = MadeCodes::default();
+        executed(&mut codes, 7, 2, &[(0x10_0000, &[1; 8])]);
+        executed(&mut codes, 7, 12, &[(0x10_0000, &[1; 8])]);
+        let exec = TaskEvent::Comm { pid: 7, tid: 7, exec: true, name: "other".into() };
+        let events = vec![(1, anonymous(7, 0x10_0000, PAGE)), (10, exec), (11, anonymous(7, 0x10_0000, PAGE))];
+        let (timeline, modules, _) = build(codes, events);
+        for time in [5, 20] {
+            assert!(code_at(&timeline, &modules, 7, time, 0x10_0000).is_some(), "{time}");
+        }
     }
 
     #[test]

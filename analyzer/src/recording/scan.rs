@@ -227,7 +227,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let known = recording.features().build_ids.iter();
     modules.learn_build_ids(known.map(|entry| (entry.path.as_slice(), entry.build_id.as_slice())));
     let phases = Phases::new(&marks, &events);
-    let (made_code, left_out) = made_codes.finish(&mut modules);
+    let (made_code, left_out) = made_codes.finish(&mut modules, &events);
     records.code_left_out = left_out;
     events.extend(made_code);
     Ok(Tasks { timeline: Timeline::new(events), phases, modules, first_pieces, slicing, records })

@@ -71,10 +71,12 @@ impl MadeCode {
         now: u64,
         mut publish: impl FnMut(u32, &[Range<Avma>]),
     ) {
-        self.counts.left_out += left_out;
         let process = self.processes.entry(pid).or_default();
         if process.is_outdated(code.pieces().map(|(at, _)| at), now) && process.read(pid, now) {
+            // Until then its slots are filled by code of files.
             publish(pid, process.of_files());
+        } else {
+            self.counts.left_out += left_out;
         }
         if !process.is_known() {
             self.counts.unplaced += code.pieces().count() as u64;
@@ -174,7 +176,8 @@ impl MadeCode {
     pub(crate) fn degradations(&self) -> Option<String> {
         (self.counts.left_out > 0).then(|| {
             format!(
-                "{} blocks of code without a file are not in the recording, which has room for {} MiB of it: where they are new, they are unread",
+                "{} blocks of code without a file found no room in what a burst hands over, or in the recording ({} MiB): where they are new, they are \
+                 unread",
                 self.counts.left_out,
                 MOST >> 20
             )

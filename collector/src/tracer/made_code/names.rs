@@ -71,8 +71,8 @@ fn seen_by(pid: u32, path: &Path) -> PathBuf {
     proc_path(pid).join("root").join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Everybody may write to `/tmp`: only a file of the recording user's or of root's is believed, as `perf` does, and nothing that is opened
-/// waits.
+/// Everybody may write to `/tmp`: only a file of the recording user's or of root's is believed, but root records what others run, and
+/// believes theirs. Nothing that is opened waits.
 fn open(path: &Path) -> Option<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
