@@ -100,10 +100,10 @@ fn of_recording(recording: &Recording, search: &BinarySearch, damaged: bool, thr
     if summary.records.malformed > 0 {
         weaker.push(format!("{} records could not be read", summary.records.malformed));
     }
-    let is_whole = weaker.is_empty() && !recording.was_cut_off();
+    let is_damaged = !weaker.is_empty() || recording.was_cut_off();
     weaker.extend_from_slice(recording.notes());
     // The whole file has another content, and would count beside what there is of it now.
-    if !damaged && !(is_whole && weaker.iter().all(|note| !note.ends_with(CUT_SHORT))) {
+    if !damaged && (is_damaged || weaker.iter().any(|note| note.ends_with(CUT_SHORT))) {
         bail!("{}: give the whole file, or take what there is with --damaged", weaker.join("; "));
     }
     let lost = summary.records.lost_in_all();

@@ -53,7 +53,7 @@ pub struct Args {
     time: Option<DateTime<Utc>>,
 
     /// How often each counts
-    #[arg(long, value_name = "NUMBER", default_value_t = 1.0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1.0, allow_negative_numbers = true)]
     weight: f64,
 
     /// Leave out files that cannot be read, and go on

@@ -105,7 +105,9 @@ impl Selection {
         ];
         let title = words.into_iter().flatten().collect::<Vec<_>>().join("-");
         let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-        let title: String = title.chars().take(100).map(|c| if is_plain(c) { c } else { '_' }).collect();
+        // Names of files have so many bytes.
+        let title = &title[..title.floor_char_boundary(100)];
+        let title: String = title.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
         if title.is_empty() { "fleet".to_owned() } else { title }
     }
 

@@ -230,7 +230,9 @@ impl Store {
 
     fn days(&self) -> anyhow::Result<Vec<NaiveDate>> {
         let names = files_in(&self.folder)?;
-        Ok(names.iter().filter_map(|name| name.strip_prefix("day=")?.parse().ok()).collect())
+        let days = names.iter().filter_map(|name| name.strip_prefix("day=")?.parse().ok());
+        // Other things may be called so.
+        Ok(days.filter(|day| self.folder_of(*day).is_dir()).collect())
     }
 }
 

@@ -307,6 +307,9 @@ fn a_damaged_store_is_an_error_and_no_sum() {
         }
         fs::write(&path, good).unwrap();
     }
+    // What is only called like a day is none.
+    fs::write(format!("{store}/day=2025-01-09"), "").unwrap();
+    fs::create_dir(format!("{store}/day=2025-1-8")).unwrap();
     setup.slice("store", &[]);
 }
 
