@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use chrono::{NaiveDate, Utc};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use futures::StreamExt;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, MOST_MEMORY};
 use crate::rows::{flags, texts};
+use crate::selection::check_counts;
 use crate::store::{Batch, Store};
 use crate::tables::Table;
 use crate::writer::TableFile;
@@ -54,33 +55,50 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let store = Store::open(&args.store)?;
     let writing = store.write()?;
     // What the last one replaced goes before another batch replaces that one: nothing that is replaced ever counts again.
-    store.clean(&writing)?;
+    store.clean(&writing, true)?;
     let mut days: BTreeMap<NaiveDate, Vec<Batch>> = BTreeMap::new();
     for batch in store.batches()? {
         days.entry(batch.day).or_default().push(batch);
     }
-    let (mut rewritten, mut files) = (0, 0);
+    let (mut rewritten, mut files, mut failed) = (0, 0, 0);
     for (day, batches) in days {
         let age = Utc::now().date_naive().signed_duration_since(day).num_days();
         let by = args.by.filter(|_| args.older_than.is_some_and(|days| age >= i64::from(days)));
-        if compacted(&store, day, &batches, by).await? {
-            rewritten += 1;
-            files += batches.len();
+        match compacted(&store, day, &batches, by, MOST_MEMORY).await {
+            Ok(true) => {
+                rewritten += 1;
+                files += batches.len();
+            }
+            Ok(false) => {}
+            Err(error) => {
+                failed += 1;
+                eprintln!("hbbp-fleet: day={day} stays as it is: {error:#}");
+            }
         }
     }
-    let removed = store.clean(&writing)?;
+    let removed = store.clean(&writing, false)?;
     eprintln!("hbbp-fleet: {files} batches of {rewritten} days became one for each day; {removed} files removed");
+    if failed > 0 {
+        bail!("{failed} of the days could not be put together");
+    }
     Ok(())
 }
 
 /// Makes one batch of those of a day, if that changes anything.
-async fn compacted(store: &Store, day: NaiveDate, batches: &[Batch], by: Option<By>) -> anyhow::Result<bool> {
-    let engine = Engine::of_batches(store, store.read(), batches.to_vec())?;
+async fn compacted(
+    store: &Store,
+    day: NaiveDate,
+    batches: &[Batch],
+    by: Option<By>,
+    memory: usize,
+) -> anyhow::Result<bool> {
+    let engine = Engine::of_batches(store, store.read(), batches.to_vec(), memory)?;
     let groups = groups(&engine, by).await?;
     let changes = groups.iter().any(|(part, group)| group.part != *part);
     if batches.len() < 2 && !changes {
         return Ok(false);
     }
+    check_counts(&engine).await?;
     let column = |text: fn(&Group) -> Option<&String>| -> ArrayRef {
         Arc::new(groups.values().map(text).collect::<StringArray>())
     };
@@ -99,7 +117,7 @@ async fn compacted(store: &Store, day: NaiveDate, batches: &[Batch], by: Option<
     for table in Table::ALL {
         let replaces = if table == Table::Recordings { batches } else { &[] };
         let mut file = TableFile::begin(store, &batch, table, replaces)?;
-        let mut rows = engine.ask(&question(table)).await?.execute_stream().await?;
+        let mut rows = engine.ask(&question(table, changes)).await?.execute_stream().await?;
         while let Some(rows) = rows.next().await {
             // What can be absent is a matter of the table, and not of how it was asked for.
             let rows = rows?;
@@ -112,13 +130,13 @@ async fn compacted(store: &Store, day: NaiveDate, batches: &[Batch], by: Option<
     Ok(true)
 }
 
-/// The rows of a table after it.
-fn question(table: Table) -> String {
+/// The rows of a table after it. `changes`: some parts become one, and their rows are added up.
+fn question(table: Table, changes: bool) -> String {
     let schema = table.schema();
     let column = |name: &String| match (name.as_str(), table) {
         ("part", _) => "new_part AS part".to_owned(),
         ("host", Table::Flow) => "new_host AS host".to_owned(),
-        ("count" | "mispredicted", Table::Flow) => format!("sum({name}) AS {name}"),
+        ("count" | "mispredicted", Table::Flow) if changes => format!("sum({name}) AS {name}"),
         _ => name.clone(),
     };
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
@@ -126,7 +144,8 @@ fn question(table: Table) -> String {
     let key = |name: &&String| !matches!(name.as_str(), "count" | "mispredicted");
     let grouped: Vec<String> =
         names.iter().filter(key).map(|name| column(name).split(" AS ").next().unwrap_or(name).to_owned()).collect();
-    let grouped = if table == Table::Recordings { String::new() } else { format!("GROUP BY {}", grouped.join(", ")) };
+    let grouped =
+        if table == Table::Recordings || !changes { String::new() } else { format!("GROUP BY {}", grouped.join(", ")) };
     let order: Vec<String> = table.sorted_by().iter().map(|name| format!("{name} ASC NULLS FIRST")).collect();
     format!(
         "SELECT {} FROM {} JOIN groups ON part = of_part {grouped} ORDER BY {}",
@@ -198,4 +217,92 @@ async fn groups(engine: &Engine, by: Option<By>) -> anyhow::Result<BTreeMap<Stri
         }
     }
     Ok(groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use analyzer::flow::{Evidence, ExactCount, FlowBuilder};
+    use analyzer::recording::Module;
+    use datafusion::arrow::array::{
+        AsArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, TimestampNanosecondArray, UInt64Array,
+    };
+    use datafusion::arrow::datatypes::{DataType, Int64Type};
+    use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
+
+    use super::*;
+    use crate::rows::{Labels, counts, day_number, flow_of, modules_of};
+    use crate::writer::write_batch;
+
+    const DAY: NaiveDate = NaiveDate::from_ymd_opt(2025, 1, 1).unwrap();
+
+    /// The rows of a recording with so many ranges.
+    fn recorded(part: &str, ranges: u64) -> [RecordBatch; 3] {
+        let mut builder = FlowBuilder::default();
+        let module = builder.module(&Module::named("/nowhere/server".to_owned(), None), true);
+        for at in 0..ranges {
+            let range = Evidence::Range(addresses::Svma(at * 8), addresses::Svma(at * 8 + 4));
+            builder.add(module, range, ExactCount::of(1.0), ExactCount::default());
+        }
+        let labels = Labels { part: part.to_owned(), day: DAY, service: Some("web".to_owned()), ..Labels::default() };
+        let table = Table::Recordings.schema();
+        let columns = table.fields().iter().map(|field| -> ArrayRef {
+            match field.data_type() {
+                DataType::Utf8 if ["id", "part"].contains(&field.name().as_str()) => {
+                    Arc::new(StringArray::from(vec![part]))
+                }
+                DataType::Utf8 => Arc::new(StringArray::from(vec!["web"])),
+                DataType::Boolean => Arc::new(BooleanArray::from(vec![false])),
+                DataType::Date32 => Arc::new(Date32Array::from(vec![day_number(DAY)])),
+                DataType::Float64 => Arc::new(Float64Array::from(vec![1.0])),
+                DataType::UInt64 => Arc::new(UInt64Array::from(vec![1])),
+                DataType::Timestamp(..) => Arc::new(TimestampNanosecondArray::from(vec![0]).with_timezone("UTC")),
+                _ => counts([ExactCount::default()].into_iter()).unwrap(),
+            }
+        });
+        let recordings = RecordBatch::try_new(table.clone(), columns.collect()).unwrap();
+        [flow_of(&builder, &labels).unwrap(), modules_of(&builder, &labels).unwrap(), recordings]
+    }
+
+    #[tokio::test]
+    async fn a_day_that_is_larger_than_the_memory_is_put_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open_or_make(folder.path()).unwrap();
+        for number in 0..8 {
+            let batch = Batch { day: DAY, name: format!("i-{number}") };
+            write_batch(&store, &batch, recorded(&number.to_string().repeat(64), 20_000).map(|rows| vec![rows]), &[])
+                .unwrap();
+        }
+        let memory = 24 << 20;
+        for (by, rows) in [(None, 160_000), (Some(By::Service), 20_000)] {
+            assert!(compacted(&store, DAY, &store.batches().unwrap(), by, memory).await.unwrap());
+            let flow = store.file(&store.batches().unwrap()[0], Table::Flow);
+            let file = SerializedFileReader::new(std::fs::File::open(flow).unwrap()).unwrap();
+            assert_eq!(file.metadata().file_metadata().num_rows(), rows, "{by:?}");
+            let engine = Engine::of(&store).await.unwrap();
+            let sum = engine.rows("SELECT CAST(sum(count) AS BIGINT) AS sum FROM flow").await.unwrap();
+            assert_eq!(sum[0].column(0).as_primitive::<Int64Type>().value(0), 160_000, "{by:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn counts_that_cannot_be_are_an_error_and_no_sum() {
+        for count in [-1, 300_000_000_000_000_000_001_000_000_000] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = Store::open_or_make(folder.path()).unwrap();
+            let [flow, modules, recordings] = recorded("a", 3);
+            let mut columns = flow.columns().to_vec();
+            let index = flow.schema().index_of("count").unwrap();
+            let odd = Decimal128Array::from(vec![7_000_000_000, count, 7_000_000_000]);
+            columns[index] = Arc::new(odd.with_data_type(columns[index].data_type().clone()));
+            let flow = RecordBatch::try_new(flow.schema(), columns).unwrap();
+            let batch = Batch { day: DAY, name: "i-0".to_owned() };
+            write_batch(&store, &batch, [vec![flow], vec![modules], vec![recordings]], &[]).unwrap();
+            let engine = Engine::of(&store).await.unwrap();
+            let error = crate::selection::sum(&engine, &Default::default()).await.unwrap_err().to_string();
+            assert!(error.contains("day=2025-01-01") && error.contains("below 0 or above 3e20"), "{error}");
+            let other = Batch { day: DAY, name: "i-1".to_owned() };
+            write_batch(&store, &other, recorded("b", 3).map(|rows| vec![rows]), &[]).unwrap();
+            compacted(&store, DAY, &[batch, other], Some(By::Host), MOST_MEMORY).await.unwrap_err();
+        }
+    }
 }

@@ -9,6 +9,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 
@@ -17,7 +18,10 @@ use crate::store::{Batch, Reading, Store};
 use crate::tables::Table;
 
 /// Memory that queries may take; what does not fit in goes to temporary files.
-const MOST_MEMORY: usize = 512 << 20;
+pub const MOST_MEMORY: usize = 512 << 20;
+
+/// Memory that each thread of a query has at least.
+const MEMORY_OF_PARTITION: usize = 128 << 20;
 
 /// Answers questions about the batches of a store that were there when it was made.
 pub struct Engine {
@@ -33,21 +37,24 @@ impl Engine {
     pub async fn of(store: &Store) -> anyhow::Result<Self> {
         let reading = store.read();
         let batches = store.batches()?;
-        Self::of_batches(store, reading, batches)
+        Self::of_batches(store, reading, batches, MOST_MEMORY)
     }
 
-    /// Of these batches of a store.
+    /// Of these batches of a store, with so many bytes of memory.
     ///
     /// # Errors
     /// The store has no place that the engine could name.
-    pub fn of_batches(store: &Store, reading: Reading, batches: Vec<Batch>) -> anyhow::Result<Self> {
+    pub fn of_batches(store: &Store, reading: Reading, batches: Vec<Batch>, memory: usize) -> anyhow::Result<Self> {
         let mut config = SessionConfig::new().with_information_schema(true);
         let options = config.options_mut();
         options.execution.parquet.schema_force_view_types = false;
         options.sql_parser.map_string_types_to_utf8view = false;
+        // Each partition of a sort has its share of the memory: too many have too little.
+        let most = memory / MEMORY_OF_PARTITION;
+        options.execution.target_partitions = options.execution.target_partitions.clamp(1, most.max(1));
         // Of rows that are not asked for, only the columns are decoded that say so.
         options.execution.parquet.pushdown_filters = true;
-        let runtime = RuntimeEnvBuilder::new().with_memory_limit(MOST_MEMORY, 1.0).build_arc()?;
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(memory))).build_arc()?;
         let context = SessionContext::new_with_config_rt(config, runtime);
         for table in Table::ALL {
             let file = |batch: &Batch| {

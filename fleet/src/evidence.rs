@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use analyzer::counting::Detail;
@@ -40,17 +41,26 @@ pub fn id_of(file: &Path) -> anyhow::Result<String> {
     Ok(hasher.finalize().to_string())
 }
 
-/// Reads a file.
+/// What tells a file from what it was before: it is another one, or was written.
+///
+/// # Errors
+/// It is not there.
+pub fn state_of(file: &Path) -> anyhow::Result<[i128; 5]> {
+    let found = std::fs::metadata(file).with_context(|| file.display().to_string())?;
+    Ok([found.dev().into(), found.ino().into(), found.len().into(), found.mtime().into(), found.mtime_nsec().into()])
+}
+
+/// Reads a file. `damaged`: a recording that is cut short or damaged is taken as far as it goes.
 ///
 /// # Errors
 /// It cannot be read, is none of these, or has nothing to count.
-pub fn read(file: &Path, search: &BinarySearch, threads: usize) -> anyhow::Result<Found> {
+pub fn read(file: &Path, search: &BinarySearch, damaged: bool, threads: usize) -> anyhow::Result<Found> {
     let name = || file.display().to_string();
     let mut begin = Vec::new();
     let open = || File::open(file).with_context(name);
     open()?.take(256).read_to_end(&mut begin).with_context(name)?;
     if !begin.trim_ascii_start().starts_with(b"{") {
-        return of_recording(&Recording::open(file).with_context(name)?, search, threads).with_context(name);
+        return of_recording(&Recording::open(file).with_context(name)?, search, damaged, threads).with_context(name);
     }
     let features = Features::default();
     match Truth::read_json(BufReader::new(open()?)) {
@@ -65,7 +75,10 @@ pub fn read(file: &Path, search: &BinarySearch, threads: usize) -> anyhow::Resul
     }
 }
 
-fn of_recording(recording: &Recording, search: &BinarySearch, threads: usize) -> anyhow::Result<Found> {
+/// As the note ends that `perfdata` makes of a file with less data than its header says.
+const CUT_SHORT: &str = "it was cut short";
+
+fn of_recording(recording: &Recording, search: &BinarySearch, damaged: bool, threads: usize) -> anyhow::Result<Found> {
     // A flow is of all that was seen: no source is chosen for any block.
     let rules = Rules::default();
     let options = Options {
@@ -82,10 +95,16 @@ fn of_recording(recording: &Recording, search: &BinarySearch, threads: usize) ->
     if summary.records.samples.iter().all(|samples| *samples == 0) {
         bail!("the recording has no samples: record something that runs longer, or sample more often");
     }
-    let mut weaker: Vec<String> = recording.notes().to_vec();
-    weaker.extend(summary.records.damage.iter().map(|damage| format!("the recording is damaged: {damage}")));
+    let mut weaker: Vec<String> =
+        summary.records.damage.iter().map(|damage| format!("the recording is damaged: {damage}")).collect();
     if summary.records.malformed > 0 {
         weaker.push(format!("{} records could not be read", summary.records.malformed));
+    }
+    let is_damaged = !weaker.is_empty() || recording.was_cut_off();
+    weaker.extend_from_slice(recording.notes());
+    // The whole file has another content, and would count beside what there is of it now.
+    if !damaged && (is_damaged || weaker.iter().any(|note| note.ends_with(CUT_SHORT))) {
+        bail!("{}: give the whole file, or take what there is with --damaged", weaker.join("; "));
     }
     let lost = summary.records.lost_in_all();
     if lost > 0 {

@@ -53,12 +53,16 @@ pub struct Args {
     time: Option<DateTime<Utc>>,
 
     /// How often each counts
-    #[arg(long, value_name = "NUMBER", default_value_t = 1.0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1.0, allow_negative_numbers = true)]
     weight: f64,
 
     /// Leave out files that cannot be read, and go on
     #[arg(long)]
     keep_going: bool,
+
+    /// Take recordings that are cut short or damaged as far as they go; the whole file would count beside them
+    #[arg(long)]
+    damaged: bool,
 
     /// Look for binaries under this directory instead of under /
     #[arg(long, value_name = "DIR")]
@@ -114,6 +118,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let threads = args.threads.map(usize::from);
     let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let mut new = HashSet::new();
+    // How many files each was said of.
+    let mut notes: BTreeMap<String, usize> = BTreeMap::new();
     // What is read at once is in memory at once.
     let together = args.files.chunks(threads.saturating_mul(4));
     for found in together.flat_map(|files| read_together(files, args, &known, threads)) {
@@ -123,6 +129,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             Ok(Some(found)) if !new.insert(found.id.clone()) => twice += 1,
             Ok(Some(found)) => {
                 ingested += 1;
+                let weaker = found.weaker.iter().flat_map(|weaker| weaker.lines());
+                weaker.for_each(|note| *notes.entry(note.to_owned()).or_default() += 1);
                 rows += found.flow.num_rows() + found.modules.num_rows();
                 days.insert(found.labels.day);
                 waiting.entry(found.labels.day).or_default().push(found);
@@ -133,9 +141,12 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             }
             Err(error) => {
                 write(&store, &mut waiting)?;
-                let others =
-                    format!("{ingested} files before it are in the store; --keep-going leaves out what cannot be read");
-                return Err(error.context(others));
+                let before = match ingested {
+                    0 => String::new(),
+                    1 => "1 file before it is in the store; ".to_owned(),
+                    several => format!("{several} files before it are in the store; "),
+                };
+                bail!("{error:#} ({before}--keep-going leaves out what cannot be read)");
             }
         }
         if rows > MOST_ROWS {
@@ -144,6 +155,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     write(&store, &mut waiting)?;
+    notes.iter().for_each(|(note, files)| eprintln!("hbbp-fleet: {files} of {} files: {note}", args.files.len()));
     let were_there = if twice > 0 { format!("; {twice} were there before") } else { String::new() };
     let left_out = if skipped > 0 { format!("; {skipped} left out") } else { String::new() };
     eprintln!(
@@ -196,11 +208,15 @@ fn ingested_once(
     known: &HashSet<String>,
     threads: usize,
 ) -> anyhow::Result<Option<Ingested>> {
+    let before = evidence::state_of(file)?;
     let id = evidence::id_of(file)?;
     if known.contains(&id) {
         return Ok(None);
     }
-    let found = evidence::read(file, &search(args), threads)?;
+    let found = evidence::read(file, &search(args), args.damaged, threads)?;
+    if evidence::state_of(file)? != before {
+        bail!("{} changed while it was read: give it again when it is complete", file.display());
+    }
     ingest(file, id, found, args).with_context(|| file.display().to_string()).map(Some)
 }
 
@@ -226,9 +242,9 @@ fn ingest(file: &Path, id: String, found: Found, args: &Args) -> anyhow::Result<
     let labels = Labels {
         part: id.clone(),
         day: when.date_naive(),
-        host: args.host.clone().or_else(|| features.hostname.clone()).filter(|host| !host.is_empty()),
-        service: args.service.clone(),
-        version: args.version.clone(),
+        host: said(&args.host).or_else(|| features.hostname.clone()).filter(|host| !host.is_empty()),
+        service: said(&args.service),
+        version: said(&args.version),
         executions: merge.executions,
     };
     let (modules, flow) = (rows::modules_of(&merge.builder, &labels)?, rows::flow_of(&merge.builder, &labels)?);
@@ -253,8 +269,13 @@ fn ingest(file: &Path, id: String, found: Found, args: &Args) -> anyhow::Result<
     })
 }
 
+/// A label; an empty one says nothing.
+fn said(label: &Option<String>) -> Option<String> {
+    label.clone().filter(|label| !label.is_empty())
+}
+
 /// No honest count is larger, and no reader of flows takes one.
-const MOST_COUNT: f64 = 3e20;
+pub const MOST_COUNT: f64 = 3e20;
 
 /// When a recording ended, if it says so.
 fn time_of(features: &Features) -> Option<SystemTime> {

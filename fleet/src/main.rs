@@ -63,8 +63,25 @@ enum Command {
     Compact(compact::Args),
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+/// Questions are read and planned by functions that call themselves: once for each part of a sum.
+const STACK: usize = 512 << 20;
+
+fn main() -> ExitCode {
+    let run = || -> std::io::Result<ExitCode> {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        Ok(runtime.thread_stack_size(STACK).enable_all().build()?.block_on(run()))
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(run);
+    match thread.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))) {
+        Ok(Ok(code)) => code,
+        Ok(Err(error)) | Err(error) => {
+            eprintln!("hbbp-fleet: no thread can be started: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> ExitCode {
     let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     let result = match Cli::parse().command {
         Command::Ingest(args) => done(ingest::run(&args).await),

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::Int64Type;
 use crate::engine::Engine;
 use crate::query::{AnswerArgs, answer};
 use crate::rows::column;
-use crate::selection::{Selection, selected};
+use crate::selection::{BUILDS, Selection, selected};
 use crate::store::Store;
 
 /// Say where the instructions go
@@ -108,13 +108,9 @@ pub async fn stale(args: &StaleArgs) -> anyhow::Result<()> {
     let engine = begun(&args.store, &args.selection).await?;
     let sql = format!(
         "WITH ran AS (SELECT part, module, {INSTRUCTIONS} AS instructions FROM flow WHERE {} GROUP BY part, module), \
-         parts AS (SELECT part AS of_part, service, executions, max(time) AS time FROM recordings GROUP BY part, service, executions), \
-         names AS (SELECT part AS named_part, module AS named, min(path) AS path FROM modules \
-                   WHERE build_id IS NOT NULL GROUP BY part, module), \
-         builds AS (SELECT service, path, module, executions, max(time) AS seen, sum(instructions) AS instructions FROM ran \
-                    JOIN parts ON part = of_part JOIN names ON part = named_part AND module = named \
-                    GROUP BY service, path, module, executions), \
-         aged AS (SELECT *, first_value(module) OVER (PARTITION BY service, path ORDER BY seen DESC, module DESC) AS newest FROM builds) \
+         parts AS (SELECT part AS whole, executions FROM recordings GROUP BY part, executions), \
+         aged AS (SELECT service, path, module, newest, executions, sum(instructions) AS instructions FROM ran JOIN parts ON part = whole \
+                  JOIN ({BUILDS}) ON part = of_part AND module = of_module GROUP BY service, path, module, newest, executions) \
          SELECT service, path, newest, count(*) AS builds, CASE WHEN executions THEN 'executions' ELSE 'relative' END AS counts, \
          round(sum(instructions)) AS instructions, \
          round(100 * sum(CASE WHEN module = newest THEN instructions ELSE 0 END) / sum(instructions), 2) AS percent_of_newest \

@@ -3,17 +3,21 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use anyhow::Context;
-use datafusion::arrow::array::RecordBatch;
+use anyhow::{Context, bail};
+use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
 use datafusion::arrow::csv;
-use datafusion::arrow::json::ArrayWriter;
+use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::json::WriterBuilder;
+use datafusion::arrow::json::writer::JsonArray;
 use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::parquet::arrow::ArrowWriter;
 use futures::StreamExt;
 
 use crate::engine::Engine;
-use crate::store::Store;
+use crate::store::{Store, Unfinished};
 
 /// Ask a store in SQL
 ///
@@ -62,8 +66,14 @@ enum Format {
     Parquet,
 }
 
+/// Bytes of a question; one of many parts takes much of the stack.
+const MOST_SQL: usize = 8192;
+
 /// Answers a question.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
+    if args.sql.len() > MOST_SQL {
+        bail!("the question has {} bytes, expected at most {MOST_SQL}", args.sql.len());
+    }
     answer(&Engine::of(&Store::open(&args.store)?).await?, &args.sql, &args.answer).await
 }
 
@@ -75,12 +85,36 @@ pub async fn answer(engine: &Engine, sql: &str, args: &AnswerArgs) -> anyhow::Re
     let question = engine.ask(sql).await?;
     let schema = question.schema().as_arrow().clone();
     let mut answer = question.execute_stream().await?;
-    let out: Box<dyn Write + Send> = match &args.output {
-        Some(file) => Box::new(File::create(file).with_context(|| file.display().to_string())?),
-        None => Box::new(std::io::stdout()),
+    let (out, unfinished): (Box<dyn Write + Send>, _) = match &args.output {
+        // Pipes and devices stay what they are.
+        Some(file) if file.exists() && !file.is_file() => {
+            (Box::new(File::create(file).with_context(|| file.display().to_string())?), None)
+        }
+        // What was there stays until the answer is complete; a link is followed.
+        Some(file) => {
+            let unfinished = Unfinished::begin(std::fs::canonicalize(file).unwrap_or_else(|_| file.clone()))?;
+            (Box::new(unfinished.writer()?), Some(unfinished))
+        }
+        None => (Box::new(std::io::stdout()), None),
     };
     let mut out = BufWriter::new(out);
-    match args.format {
+    if let Err(error) = write(&mut answer, schema, args.format, &mut out).await {
+        // A closed pipe is told by this, too, and not by texts of the library alone.
+        out.flush()?;
+        return Err(error);
+    }
+    out.flush()?;
+    unfinished.map_or(Ok(()), Unfinished::finish)
+}
+
+/// Writes all rows in a format.
+async fn write(
+    answer: &mut SendableRecordBatchStream,
+    schema: Schema,
+    format: Format,
+    mut out: &mut (dyn Write + Send),
+) -> anyhow::Result<()> {
+    match format {
         Format::Table => {
             let mut rows: Vec<RecordBatch> = Vec::new();
             while let Some(next) = answer.next().await {
@@ -90,6 +124,7 @@ pub async fn answer(engine: &Engine, sql: &str, args: &AnswerArgs) -> anyhow::Re
                 rows.push(RecordBatch::new_empty(schema.into()));
             }
             // Names of files can have anything in them, and terminals obey.
+            let rows = rows.iter().map(printable).collect::<anyhow::Result<Vec<_>>>()?;
             let is_harmless = |c: char| c == '\n' || !c.is_control();
             let text: String = pretty_format_batches(&rows)?.to_string();
             let text: String = text.chars().map(|c| if is_harmless(c) { c } else { '\u{fffd}' }).collect();
@@ -103,7 +138,7 @@ pub async fn answer(engine: &Engine, sql: &str, args: &AnswerArgs) -> anyhow::Re
             }
         }
         Format::Json => {
-            let mut writer = ArrayWriter::new(&mut out);
+            let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(&mut out);
             while let Some(rows) = answer.next().await {
                 writer.write(&rows?)?;
             }
@@ -119,5 +154,20 @@ pub async fn answer(engine: &Engine, sql: &str, args: &AnswerArgs) -> anyhow::Re
             writer.close()?;
         }
     }
-    Ok(out.flush()?)
+    Ok(())
+}
+
+/// Texts with their control characters as Rust writes them; lines stay lines.
+fn printable(rows: &RecordBatch) -> anyhow::Result<RecordBatch> {
+    let escaped = |text: &str| -> String {
+        let of = |c: char| {
+            if c.is_control() && c != '\n' { c.escape_default().to_string() } else { c.to_string() }
+        };
+        text.chars().map(of).collect()
+    };
+    let columns = rows.columns().iter().map(|column| match column.as_string_opt::<i32>() {
+        Some(texts) => Arc::new(texts.iter().map(|text| text.map(escaped)).collect::<StringArray>()) as _,
+        None => column.clone(),
+    });
+    Ok(RecordBatch::try_new(rows.schema(), columns.collect())?)
 }

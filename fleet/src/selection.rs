@@ -1,6 +1,6 @@
 //! A slice of a store, and what ran in it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use analyzer::flow::{Flow, Merge};
 use anyhow::{Context, bail};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
-use datafusion::arrow::datatypes::{Int64Type, TimestampNanosecondType, UInt64Type};
+use datafusion::arrow::datatypes::{Date32Type, Int64Type, UInt64Type};
 use futures::StreamExt;
 
 use crate::engine::{Engine, literal};
+use crate::ingest::MOST_COUNT;
 use crate::rows::{Places, add_flow, column, count_in, flags, texts};
 
 /// Which recordings, and what of them.
@@ -104,7 +105,9 @@ impl Selection {
         ];
         let title = words.into_iter().flatten().collect::<Vec<_>>().join("-");
         let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-        let title: String = title.chars().take(100).map(|c| if is_plain(c) { c } else { '_' }).collect();
+        // Names of files have so many bytes.
+        let title = &title[..title.floor_char_boundary(100)];
+        let title: String = title.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
         if title.is_empty() { "fleet".to_owned() } else { title }
     }
 
@@ -156,10 +159,19 @@ pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow
     let of_build = match &selection.build {
         None => "true",
         Some(build) => {
-            let builds = builds(engine, build, &mut notes).await?;
-            engine
-                .name("builds", RecordBatch::try_from_iter([("module", Arc::new(StringArray::from(builds)) as _)])?)?;
-            "module IN (SELECT module FROM builds)"
+            let (parts, modules): (Vec<_>, Vec<_>) = builds(engine, build, &mut notes).await?.into_iter().unzip();
+            let [parts, modules] = [parts, modules].map(|texts| Arc::new(StringArray::from(texts)) as _);
+            engine.name("builds", RecordBatch::try_from_iter([("of_part", parts), ("of_module", modules)])?)?;
+            // Of the others, nothing ran in it. What a recording has in all of its modules, or in none, is not told apart by build.
+            let condition = format!("{} AND part IN (SELECT of_part FROM builds)", selection.of_recordings());
+            let (wholes, [executions, relative]) = wholes(engine, &condition).await?;
+            (merge.executions, merge.inputs, merge.seen_is_known) = (wholes.executions, wholes.inputs, false);
+            (merge.builder.seen, merge.builder.left_out) = Default::default();
+            notes.push(format!(
+                "{} recordings have it; what is in no module is not counted, for it is of no build",
+                executions + relative
+            ));
+            "EXISTS (SELECT 1 FROM builds WHERE part = of_part AND module = of_module)"
         }
     };
     let key = "module, read, kind, from_address, to_address, target, target_read";
@@ -183,30 +195,9 @@ pub async fn sum(engine: &Engine, selection: &Selection) -> anyhow::Result<(Flow
 /// There is none, a part is wanted in part, or the store cannot be read.
 pub async fn selected(engine: &Engine, selection: &Selection, notes: &mut Vec<String>) -> anyhow::Result<Merge> {
     let condition = selection.of_recordings();
-    let (mut merge, mut recordings) = (Merge::default(), 0_u64);
-    let (mut executions, mut relative) = (0_u64, 0_u64);
-    let wholes = format!(
-        "SELECT executions, seen_is_known, inputs, seen, left_out_streams, left_out_branches, left_out_samples \
-         FROM recordings WHERE {condition}"
-    );
-    let mut answer = engine.ask(&wholes).await?.execute_stream().await?;
-    while let Some(rows) = answer.next().await {
-        let rows = rows?;
-        let inputs = column(&rows, "inputs")?.as_primitive_opt::<UInt64Type>().context("inputs are no numbers")?;
-        let (in_executions, seen_is_known) = (flags(&rows, "executions")?, flags(&rows, "seen_is_known")?);
-        for row in 0..rows.num_rows() {
-            recordings += 1;
-            *(if in_executions.value(row) { &mut executions } else { &mut relative }) += 1;
-            merge.executions &= in_executions.value(row);
-            merge.seen_is_known &= seen_is_known.value(row);
-            merge.inputs = merge.inputs.saturating_add(inputs.value(row));
-            merge.builder.seen += count_in(column(&rows, "seen")?, row)?;
-            let left_out = &mut merge.builder.left_out;
-            left_out.streams += count_in(column(&rows, "left_out_streams")?, row)?;
-            left_out.branches += count_in(column(&rows, "left_out_branches")?, row)?;
-            left_out.samples += count_in(column(&rows, "left_out_samples")?, row)?;
-        }
-    }
+    check_counts(engine).await?;
+    let (merge, [executions, relative]) = wholes(engine, &condition).await?;
+    let recordings = executions + relative;
     if recordings == 0 {
         bail!(
             "no recording is of that slice: `hbbp-fleet query STORE \"SELECT service, version, host, min(time), max(time) FROM recordings GROUP BY 1, 2, 3\"` says which there are"
@@ -245,40 +236,98 @@ pub async fn selected(engine: &Engine, selection: &Selection, notes: &mut Vec<St
     Ok(merge)
 }
 
-/// The modules that are of a build.
-async fn builds(engine: &Engine, build: &str, notes: &mut Vec<String>) -> anyhow::Result<Vec<String>> {
-    let newest = "SELECT path, module, max(time) AS time FROM modules JOIN \
-                  (SELECT part AS part_of, max(time) AS time FROM recordings GROUP BY part) ON part = part_of \
-                  WHERE part IN (SELECT part FROM selected) AND build_id IS NOT NULL GROUP BY path, module";
-    let mut newest_of: BTreeMap<String, (i64, String)> = BTreeMap::new();
-    let mut builds = Vec::new();
-    for rows in engine.rows(newest).await? {
-        let times = column(&rows, "time")?.as_primitive_opt::<TimestampNanosecondType>().context("no times")?;
-        for (row, (path, module)) in texts(&rows, "path")?.iter().zip(texts(&rows, "module")?).enumerate() {
-            let (Some(path), Some(module)) = (path, module) else { continue };
-            if build != LATEST {
-                builds.extend(module.starts_with(&build.to_ascii_lowercase()).then(|| module.to_owned()));
-                continue;
-            }
-            let newer = (times.value(row), module.to_owned());
-            let known = newest_of.entry(path.to_owned()).or_insert_with(|| newer.clone());
-            if newer > *known {
-                *known = newer;
+/// What is known of each recording as a whole, added up, and how many count executions, and how many do not.
+async fn wholes(engine: &Engine, condition: &str) -> anyhow::Result<(Merge, [u64; 2])> {
+    let mut merge = Merge::default();
+    let (mut executions, mut relative) = (0, 0);
+    let wholes = format!(
+        "SELECT executions, seen_is_known, inputs, seen, left_out_streams, left_out_branches, left_out_samples \
+         FROM recordings WHERE {condition}"
+    );
+    let mut answer = engine.ask(&wholes).await?.execute_stream().await?;
+    while let Some(rows) = answer.next().await {
+        let rows = rows?;
+        let inputs = column(&rows, "inputs")?.as_primitive_opt::<UInt64Type>().context("inputs are no numbers")?;
+        let (in_executions, seen_is_known) = (flags(&rows, "executions")?, flags(&rows, "seen_is_known")?);
+        for row in 0..rows.num_rows() {
+            *(if in_executions.value(row) { &mut executions } else { &mut relative }) += 1;
+            merge.executions &= in_executions.value(row);
+            merge.seen_is_known &= seen_is_known.value(row);
+            merge.inputs = merge.inputs.saturating_add(inputs.value(row));
+            merge.builder.seen += count_in(column(&rows, "seen")?, row)?;
+            let left_out = &mut merge.builder.left_out;
+            left_out.streams += count_in(column(&rows, "left_out_streams")?, row)?;
+            left_out.branches += count_in(column(&rows, "left_out_branches")?, row)?;
+            left_out.samples += count_in(column(&rows, "left_out_samples")?, row)?;
+        }
+    }
+    Ok((merge, [executions, relative]))
+}
+
+/// Refuses a store with counts that nobody can have written who counted.
+///
+/// # Errors
+/// There is one, or the store cannot be read.
+pub async fn check_counts(engine: &Engine) -> anyhow::Result<()> {
+    let columns = [
+        ("flow", &["count", "mispredicted"][..]),
+        ("recordings", &["seen", "left_out_streams", "left_out_branches", "left_out_samples"]),
+    ];
+    for (table, columns) in columns {
+        // What files say of their least and largest counts is enough, as long as all is well.
+        let odd = |name: &&str| format!("{name} < 0 OR {name} > CAST('{MOST_COUNT}' AS DECIMAL(38, 9))");
+        let odd = columns.iter().map(odd).collect::<Vec<_>>().join(" OR ");
+        for rows in engine.rows(&format!("SELECT day, part FROM {table} WHERE {odd} LIMIT 1")).await? {
+            if rows.num_rows() > 0 {
+                let (day, part) = (column(&rows, "day")?.as_primitive::<Date32Type>(), texts(&rows, "part")?);
+                let day = day.value_as_date(0).map(|day| day.to_string()).unwrap_or_default();
+                bail!(
+                    "the table {table} of day={day} has a count below 0 or above {MOST_COUNT:e} in the part {}: its file is damaged; \
+                     remove the batch, and ingest its recordings again",
+                    part.value(0)
+                );
             }
         }
     }
-    builds.extend(newest_of.into_values().map(|(_, module)| module));
-    builds.sort();
-    builds.dedup();
-    match builds.len() {
+    Ok(())
+}
+
+/// A row for each module with a build id of each part of the slice: `of_part`, `of_module`, the `service` and `path` that it ran as, and the
+/// `newest` build of that service and path, which is the one that was recorded last.
+pub const BUILDS: &str = "\
+    SELECT of_part, of_module, service, path, \
+           first_value(of_module) OVER (PARTITION BY service, path ORDER BY seen DESC, of_module DESC) AS newest \
+    FROM (SELECT of_part, of_module, service, path, max(time) OVER (PARTITION BY service, path, of_module) AS seen \
+          FROM (SELECT part AS of_part, module AS of_module, min(path) AS path FROM modules \
+                WHERE build_id IS NOT NULL AND part IN (SELECT part FROM selected) GROUP BY part, module) \
+          JOIN (SELECT part AS timed, service, max(time) AS time FROM recordings GROUP BY part, service) ON of_part = timed)";
+
+/// The parts and modules that are of a build.
+async fn builds(engine: &Engine, build: &str, notes: &mut Vec<String>) -> anyhow::Result<Vec<(String, String)>> {
+    let wanted = build.to_ascii_lowercase();
+    let mut builds = BTreeSet::new();
+    for rows in engine.rows(BUILDS).await? {
+        let (parts, modules, newest) = (texts(&rows, "of_part")?, texts(&rows, "of_module")?, texts(&rows, "newest")?);
+        for ((part, module), newest) in parts.iter().flatten().zip(modules.iter().flatten()).zip(newest) {
+            if if build == LATEST { newest == Some(module) } else { module.starts_with(&wanted) } {
+                builds.insert((part.to_owned(), module.to_owned()));
+            }
+        }
+    }
+    let modules: BTreeSet<&str> = builds.iter().map(|(_, module)| module.as_str()).collect();
+    let modules: Vec<&str> = modules.into_iter().collect();
+    match modules.len() {
+        0 if build == LATEST => bail!("no module of that slice has a build id"),
         0 => bail!("no module of that slice has a build id that begins with {build}"),
-        1 => notes.push(format!("only what ran in the build {}", builds[0])),
-        _ if build == LATEST => notes.push("only what ran in the newest build of each file".to_owned()),
+        1 => notes.push(format!("only what ran in the build {}", modules[0])),
+        _ if build == LATEST => {
+            notes.push("only what ran in the newest build of each file, of each service".to_owned());
+        }
         several => {
-            bail!("{several} modules of that slice have build ids that begin with {build}: {}", builds.join(", "))
+            bail!("{several} modules of that slice have build ids that begin with {build}: {}", modules.join(", "))
         }
     }
-    Ok(builds)
+    Ok(builds.into_iter().collect())
 }
 
 const LATEST: &str = "latest";

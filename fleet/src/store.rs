@@ -116,8 +116,13 @@ impl Store {
     /// The folder cannot be written.
     pub fn write(&self) -> anyhow::Result<Writing> {
         let path = self.folder.join("lock");
-        let lock = File::create(&path).and_then(|file| file.lock().map(|()| file));
-        let writing = Writing(lock.with_context(|| path.display().to_string())?);
+        let name = || path.display().to_string();
+        let lock = File::create(&path).with_context(name)?;
+        if lock.try_lock().is_err() {
+            eprintln!("hbbp-fleet: waiting for another that writes to {}", self.folder.display());
+            lock.lock().with_context(name)?;
+        }
+        let writing = Writing(lock);
         for folder in self.days()?.into_iter().map(|day| self.folder_of(day)).chain([self.folder.clone()]) {
             for file in files_in(&folder)? {
                 if file.starts_with(UNFINISHED) {
@@ -132,7 +137,13 @@ impl Store {
     pub fn read(&self) -> Reading {
         let path = self.folder.join("readers");
         let file = File::open(&path).or_else(|_| File::create(&path));
-        Reading(file.ok().filter(|file| file.lock_shared().is_ok()))
+        let is_locked = |file: &File| {
+            file.try_lock_shared().is_ok() || {
+                eprintln!("hbbp-fleet: waiting for a compaction of {} to remove files", self.folder.display());
+                file.lock_shared().is_ok()
+            }
+        };
+        Reading(file.ok().filter(is_locked))
     }
 
     /// The batches that count, by day. A batch that another one replaces does not.
@@ -181,14 +192,21 @@ impl Store {
         self.folder.join(format!("day={day}"))
     }
 
-    /// Removes files that count no more, or never did, when nobody reads.
+    /// Removes files that count no more, or never did, when nobody reads. While somebody does it waits, or removes nothing: the next one will.
     ///
     /// # Errors
     /// The folder cannot be read, or written.
-    pub fn clean(&self, _: &Writing) -> anyhow::Result<usize> {
+    pub fn clean(&self, _: &Writing, wait: bool) -> anyhow::Result<usize> {
         let path = self.folder.join("readers");
         let readers = File::create(&path).with_context(|| path.display().to_string())?;
-        readers.lock().with_context(|| path.display().to_string())?;
+        if readers.try_lock().is_err() {
+            if !wait {
+                eprintln!("hbbp-fleet: somebody reads: the next compaction removes the files that were replaced");
+                return Ok(0);
+            }
+            eprintln!("hbbp-fleet: waiting for those who read {}", self.folder.display());
+            readers.lock().with_context(|| path.display().to_string())?;
+        }
         let (mut kept, mut removed) = (BTreeSet::new(), 0);
         for batch in self.batches()? {
             kept.extend(Table::ALL.map(|table| self.file(&batch, table)));
@@ -212,7 +230,9 @@ impl Store {
 
     fn days(&self) -> anyhow::Result<Vec<NaiveDate>> {
         let names = files_in(&self.folder)?;
-        Ok(names.iter().filter_map(|name| name.strip_prefix("day=")?.parse().ok()).collect())
+        let days = names.iter().filter_map(|name| name.strip_prefix("day=")?.parse().ok());
+        // Other things may be called so.
+        Ok(days.filter(|day| self.folder_of(*day).is_dir()).collect())
     }
 }
 

@@ -51,7 +51,15 @@ fn slices_are_sums_of_what_is_in_them() {
     };
     assert_eq!(ranges(&[]), [("01".into(), 1), ("02".into(), 1)]);
     assert_eq!(ranges(&["--build", "01"]), [("01".into(), 1)]);
-    assert_eq!(ranges(&["--build", "latest"]), [("02".into(), 1)]);
+    // As `stale` has it, each service has a newest build of its own.
+    assert_eq!(ranges(&["--build", "latest"]), [("01".into(), 1), ("02".into(), 1)]);
+    assert_eq!(ranges(&["--build", "latest", "--host", "h1"]), [("01".into(), 1), ("02".into(), 1)]);
+    assert_eq!(ranges(&["--build", "latest", "--version", "2", "--service", "mail"]), [("02".into(), 1)]);
+    // What is said of whole recordings is of those that have it.
+    let of_build = document(&["--build", "01"]);
+    assert_eq!(of_build["inputs"], 2);
+    assert_eq!(of_build["left_out"], serde_json::json!({"streams": 0.0, "branches": 0.0, "samples": 0.0}));
+    assert!(of_build["seen"].as_f64().is_none_or(|seen| seen == 0.0), "{of_build}");
     assert_eq!(ranges(&["--build", "latest", "--service", "web"]), [("01".into(), 1)]);
     let error = setup.error(&["slice", &setup.path("store"), "--build", "0", "-o", &setup.path("out")]);
     assert!(error.contains("2 modules of that slice have build ids that begin with 0"), "{error}");
@@ -189,7 +197,7 @@ fn what_cannot_be_read_is_named_and_changes_no_sum() {
         setup.error(&["ingest", &store, &newer, &empty, "--keep-going"]).contains("none of the files could be read")
     );
     let other = setup.flow("other", "01", 9.0);
-    assert!(setup.error(&["ingest", &store, &other, &empty]).contains("1 files before it are in the store"));
+    assert!(setup.error(&["ingest", &store, &other, &empty]).contains("1 file before it is in the store"));
     assert_eq!(setup.slice("store", &[]), setup.merged(&[&a, &b, &c, &file, &other]));
 }
 
@@ -299,6 +307,9 @@ fn a_damaged_store_is_an_error_and_no_sum() {
         }
         fs::write(&path, good).unwrap();
     }
+    // What is only called like a day is none.
+    fs::write(format!("{store}/day=2025-01-09"), "").unwrap();
+    fs::create_dir(format!("{store}/day=2025-1-8")).unwrap();
     setup.slice("store", &[]);
 }
 
@@ -324,4 +335,72 @@ fn shares_of_services_and_of_builds() {
         "service,path,newest,builds,counts,instructions,percent_of_newest\nweb,/nowhere/server,02,2,executions,32.0,75.0\nmail,/nowhere/server,02,1,executions,8.0,100.0\n"
     );
     assert!(setup.error(&["top", &store, "--build", "01"]).contains("--build is for reports"));
+}
+
+/// A build that is the newest under one name is not for that reason the newest under another.
+#[test]
+fn the_newest_build_is_that_of_each_name() {
+    let setup = Setup::new();
+    let store = setup.path("store");
+    let recordings = [("a", "01", 1.0, "server"), ("b", "02", 2.0, "server"), ("c", "01", 4.0, "copy")];
+    for (day, (name, build_id, count, path)) in recordings.into_iter().enumerate() {
+        let file = setup.flow(name, build_id, count);
+        fs::write(&file, fs::read_to_string(&file).unwrap().replace("server", path)).unwrap();
+        setup.said(&["ingest", &store, &file, "--service", "s", "--time", &format!("2025-01-0{}T00:00:00Z", day + 1)]);
+    }
+    let latest: Value = serde_json::from_str(&setup.slice("store", &["--build", "latest"])).unwrap();
+    let counts: Vec<_> = latest["modules"].as_array().unwrap().iter().map(|of| &of["ranges"][0][2]).collect();
+    assert!(counts.contains(&&Value::from(2.0)) && counts.contains(&&Value::from(4.0)), "{latest}");
+    assert!(!counts.contains(&&Value::from(5.0)), "{latest}");
+    let stale = setup.stdout(&["stale", &store, "--format", "csv"]);
+    assert!(stale.contains("s,/nowhere/server,02,2,executions,6.0,66.67"), "{stale}");
+    assert!(stale.contains("s,/nowhere/copy,01,1,executions,8.0,100.0"), "{stale}");
+}
+
+#[test]
+fn a_recording_that_is_cut_short_is_taken_only_if_that_is_said() {
+    let setup = Setup::new();
+    let fixture = testing::Fixture::bursts("compress");
+    let whole = fs::read(&fixture.recording).unwrap();
+    let (store, file, binary) = (setup.path("store"), setup.path("cut.data"), fixture.binary_option());
+    fs::write(&file, &whole[..whole.len() * 2 / 3]).unwrap();
+    let error = setup.error(&["ingest", &store, &file, "--binary", &binary]);
+    assert!(error.contains(&file) && error.contains("cut short") && error.contains("--damaged"), "{error}");
+    assert!(!error.contains("before it"), "{error}");
+    assert_eq!(setup.rows("store", "SELECT count(*) FROM recordings"), ["0"]);
+    let said = setup.said(&["ingest", &store, &file, "--binary", &binary, "--damaged"]);
+    assert!(said.lines().any(|line| line.contains("1 of 1 files: ") && line.contains("cut short")), "{said}");
+    // The size of its data is written when a recorder is done.
+    let mut killed = whole.clone();
+    killed[48..56].fill(0);
+    fs::write(&file, killed).unwrap();
+    let error = setup.error(&["ingest", &store, &file, "--binary", &binary]);
+    assert!(error.contains("killed") && error.contains("--damaged"), "{error}");
+}
+
+#[test]
+fn an_answer_is_there_as_a_whole_or_not_at_all() {
+    let setup = Setup::new();
+    three(&setup);
+    let (store, out) = (setup.path("store"), setup.path("out"));
+    fs::write(&out, "mine").unwrap();
+    setup.error(&["query", &store, "SELECT CAST(service AS INT) FROM recordings", "-o", &out, "--format", "csv"]);
+    assert_eq!(fs::read_to_string(&out).unwrap(), "mine");
+    setup.said(&["query", &store, "SELECT 1 AS one", "-o", &out, "--format", "csv"]);
+    assert_eq!(fs::read_to_string(&out).unwrap(), "one\n1\n");
+    let json = setup.stdout(&["query", &store, "SELECT 1 AS a, NULL AS b", "--format", "json"]);
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), serde_json::json!([{"a": 1, "b": null}]));
+    let table = setup.stdout(&["query", &store, "SELECT chr(27) AS c"]);
+    assert!(table.contains(r"| \u{1b} |"), "{table}");
+    for format in ["table", "csv", "json", "parquet"] {
+        let arguments = ["query", &store, "SELECT * FROM flow", "--format", format];
+        let mut child = setup.fleet().args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{format}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    // Long questions are answered or refused.
+    let long = |parts: usize| format!("SELECT {}1 AS sum", "1+".repeat(parts));
+    assert_eq!(setup.rows("store", &long(600)), ["601"]);
+    assert!(setup.error(&["query", &store, &long(50_000)]).contains("expected at most"));
 }

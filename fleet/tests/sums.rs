@@ -93,6 +93,8 @@ fn weights_are_those_of_merge() {
     let error = setup.error(&["ingest", &setup.path("store"), &huge, "--weight", "1000"]);
     assert!(error.contains("use a smaller --weight"), "{error}");
     assert!(setup.error(&["ingest", &setup.path("store"), &huge, "--weight", "0"]).contains("expected more than 0"));
+    let error = setup.error(&["ingest", &setup.path("store"), &huge, "--weight", "-1"]);
+    assert!(error.contains("--weight is -1, expected more than 0"), "{error}");
 }
 
 #[test]
