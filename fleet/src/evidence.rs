@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use analyzer::counting::Detail;
 use analyzer::flow::{Flow, SCHEMA};
-use analyzer::recording::Subset;
+use analyzer::recording::{Subset, metadata_of};
 use analyzer::truth::{DocumentError, Truth};
 use analyzer::{BinarySearch, Options, analyze};
 use anyhow::{Context, bail};
@@ -23,6 +24,8 @@ pub struct Found {
     pub source: &'static str,
     /// What the recording says of itself and its machine.
     pub features: Features,
+    /// When the recording ended, if it says so.
+    pub ended: Option<SystemTime>,
     /// What is weaker than it could be, in sentences.
     pub weaker: Vec<String>,
 }
@@ -66,11 +69,11 @@ pub fn read(file: &Path, search: &BinarySearch, damaged: bool, threads: usize) -
     match Truth::read_json(BufReader::new(open()?)) {
         Err(DocumentError::Schema(schema)) if schema == SCHEMA => {
             let flow = Flow::read_json(BufReader::new(open()?)).with_context(name)?.placed(search);
-            Ok(Found { flow, source: "flow", features, weaker: Vec::new() })
+            Ok(Found { flow, source: "flow", features, ended: None, weaker: Vec::new() })
         }
         truth => {
             let (flow, weaker) = Flow::of_truth(&truth.with_context(name)?, search);
-            Ok(Found { flow, source: "exact", features, weaker })
+            Ok(Found { flow, source: "exact", features, ended: None, weaker })
         }
     }
 }
@@ -112,5 +115,17 @@ fn of_recording(recording: &Recording, search: &BinarySearch, damaged: bool, thr
     }
     weaker.extend(summary.shortcomings.iter().chain(&summary.degradations).cloned());
     let (source, features) = (analysis.source(), recording.features().clone());
-    Ok(Found { flow: analysis.flow.unwrap_or_default().into_flow(), source, features, weaker })
+    let ended = ended(recording)?;
+    Ok(Found { flow: analysis.flow.unwrap_or_default().into_flow(), source, features, ended, weaker })
+}
+
+/// When a recording ended: as `perf record -k` says it, at its last sample, or as `hbbp record` does.
+fn ended(recording: &Recording) -> Result<Option<SystemTime>, perfdata::Error> {
+    let features = recording.features();
+    let by_perf = features.clock_data.zip(features.sample_time).and_then(|(clock, (_, last))| {
+        let since = i128::from(last) - i128::from(clock.clockid_time_ns) + i128::from(clock.wall_clock_ns);
+        u64::try_from(since).ok()
+    });
+    let since = by_perf.or(metadata_of(recording)?.ended_unix_ns());
+    Ok(since.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(since))))
 }

@@ -13,7 +13,6 @@ use chrono::{DateTime, NaiveDate, Utc};
 use datafusion::arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray, UInt64Array,
 };
-use perfdata::Features;
 
 use crate::engine::Engine;
 use crate::evidence::{self, Found};
@@ -221,7 +220,7 @@ fn ingested_once(
 }
 
 fn ingest(file: &Path, id: String, found: Found, args: &Args) -> anyhow::Result<Ingested> {
-    let Found { flow, source, features, weaker } = found;
+    let Found { flow, source, features, ended, weaker } = found;
     let mut merge = Merge::default();
     merge.add(&flow, args.weight);
     let most = ExactCount::of(MOST_COUNT);
@@ -231,7 +230,7 @@ fn ingest(file: &Path, id: String, found: Found, args: &Args) -> anyhow::Result<
     if counts.chain(apart).any(|count| count > most) {
         bail!("it has counts past {MOST_COUNT:e}: use a smaller --weight");
     }
-    let (time, time_is_of_file) = match args.time.map(SystemTime::from).or_else(|| time_of(&features)) {
+    let (time, time_is_of_file) = match args.time.map(SystemTime::from).or(ended) {
         Some(time) => (time, false),
         None => (std::fs::metadata(file)?.modified()?, true),
     };
@@ -276,14 +275,6 @@ fn said(label: &Option<String>) -> Option<String> {
 
 /// No honest count is larger, and no reader of flows takes one.
 pub const MOST_COUNT: f64 = 3e20;
-
-/// When a recording ended, if it says so.
-fn time_of(features: &Features) -> Option<SystemTime> {
-    let clock = features.clock_data?;
-    let (_, last) = features.sample_time?;
-    let since = i128::from(last) - i128::from(clock.clockid_time_ns) + i128::from(clock.wall_clock_ns);
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(u64::try_from(since).ok()?))
-}
 
 /// Writes what waits: a batch for each day.
 fn write(store: &Store, waiting: &mut BTreeMap<NaiveDate, Vec<Ingested>>) -> anyhow::Result<()> {

@@ -201,6 +201,38 @@ fn what_cannot_be_read_is_named_and_changes_no_sum() {
     assert_eq!(setup.slice("store", &[]), setup.merged(&[&a, &b, &c, &file, &other]));
 }
 
+/// The recordings among the fixtures are older than `began_unix_ns`: in place of other fields, it is written into one.
+#[test]
+fn recordings_say_when_they_were_made() {
+    let setup = Setup::new();
+    let store = setup.path("store");
+    let recording = fs::read(testing::Fixture::bursts("compress").recording).unwrap();
+    let replaced = br#""lost":0,"lost_by_hardware":0,"throttled":0,"late":0"#;
+    let at = recording.windows(replaced.len()).rposition(|bytes| bytes == replaced).unwrap();
+    let saying = |name: &str, began: u64| {
+        let field = format!("{:1$}", format!("\"began_unix_ns\":{began}"), replaced.len());
+        let (file, mut bytes) = (setup.path(name), recording.clone());
+        bytes[at..at + replaced.len()].copy_from_slice(field.as_bytes());
+        fs::write(&file, bytes).unwrap();
+        file
+    };
+    let plain = setup.path("plain");
+    fs::write(&plain, &recording).unwrap();
+    // 2025-01-02T03:04:05Z, and a clock that is ahead: of 2100, and of a year that the store has no number for.
+    let made = saying("made", 1_735_787_045_000_000_000);
+    setup.said(&["ingest", &store, &made, &plain, "--service", "s"]);
+    let times = "SELECT file, time_is_of_file, day FROM recordings ORDER BY time";
+    let rows = setup.rows("store", times);
+    assert_eq!(rows[0], format!("{made},false,2025-01-02"));
+    assert!(rows[1].starts_with(&format!("{plain},true,")), "{rows:?}");
+    for began in [4_102_444_800_000_000_000, 18_000_000_000_000_000_000] {
+        let error = setup.error(&["ingest", &store, &saying("ahead", began)]);
+        assert!(error.contains("yet to come") && error.contains("--time"), "{error}");
+    }
+    setup.said(&["ingest", &store, &setup.path("ahead"), "--time", "2025-01-01T00:00:00Z"]);
+    assert_eq!(setup.rows("store", times)[0], format!("{},false,2025-01-01", setup.path("ahead")));
+}
+
 #[test]
 fn a_folder_that_is_no_store_is_left_alone() {
     let setup = Setup::new();

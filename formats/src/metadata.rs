@@ -17,7 +17,8 @@
 //!             "samples":412,"counted":..,"enabled_ns":..,"running_ns":..,"lost":0},
 //!            {"name":"burst:u","role":"lbr",..,"branches":"any,u","provenance":"software","samples":..}],
 //!  "tracer":{"kind":"lookahead",..},"degradations":["no PMU: .."],
-//!  "samples":..,"lost":0,"lost_by_hardware":0,"throttled":0,"late":0,"duration_ns":..,"collector_cpu_ns":..}
+//!  "samples":..,"lost":0,"lost_by_hardware":0,"throttled":0,"late":0,
+//!  "began_unix_ns":..,"duration_ns":..,"collector_cpu_ns":..}
 //! ```
 
 use std::fmt;
@@ -89,6 +90,8 @@ tolerant_objects! {
         pub switched_off: Option<u64>,
         /// Marks of phases; absent if there are none.
         pub phase_marks: Option<u64>,
+        /// When recording began, by the clock of the machine: ns since 1970 in UTC. Recordings of before do not say it.
+        pub began_unix_ns: Option<u64>,
         /// Time from start to stop, ns.
         pub duration_ns: Option<u64>,
         /// CPU time of the collector itself, ns.
@@ -195,6 +198,11 @@ impl Metadata {
         let recorded = self.duration_ns?;
         let is_idle = program < HARDLY_ANY_NS.max((recorded / HARDLY_ANY_PART).min(LITTLE_NS));
         is_idle.then(|| (Duration::from_nanos(program), Duration::from_nanos(recorded)))
+    }
+
+    /// When the recording ended, ns since 1970 in UTC; when it began, where it does not say how long it was.
+    pub fn ended_unix_ns(&self) -> Option<u64> {
+        self.began_unix_ns?.checked_add(self.duration_ns.unwrap_or_default())
     }
 
     /// What is said of the event of that name.

@@ -138,7 +138,15 @@ fn metadata() -> BoxedStrategy<Value> {
         ("degradations", vec(field(text()), 0..4).prop_map(Value::from).boxed()),
         ("unknown", any_value().boxed()),
     ];
-    fields.extend(numbers(&["samples", "lost", "lost_by_hardware", "throttled", "late", "duration_ns"]));
+    fields.extend(numbers(&[
+        "samples",
+        "lost",
+        "lost_by_hardware",
+        "throttled",
+        "late",
+        "began_unix_ns",
+        "duration_ns",
+    ]));
     object(fields)
 }
 

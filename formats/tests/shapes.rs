@@ -39,6 +39,24 @@ fn metadata_keeps_its_bytes() {
 }
 
 #[test]
+fn a_recording_says_when_it_was_made_or_does_not() {
+    let ended = |text: &str| Metadata::read(text.as_bytes()).unwrap().ended_unix_ns();
+    assert_eq!(ended(RECORDED), None, "older recordings do not say it");
+    let began = 1_764_186_000_123_456_789_u64;
+    assert_eq!(ended(&format!(r#"{{"began_unix_ns":{began},"duration_ns":1000}}"#)), Some(began + 1000));
+    assert_eq!(ended(&format!(r#"{{"began_unix_ns":{began}}}"#)), Some(began), "the recorder was killed");
+    for odd in [
+        r#"{"began_unix_ns":-1}"#,
+        r#"{"began_unix_ns":"today"}"#,
+        r#"{"began_unix_ns":18446744073709551615,"duration_ns":1}"#,
+    ] {
+        assert_eq!(ended(odd), None, "{odd}");
+    }
+    let metadata = Metadata { began_unix_ns: Some(began), ..Metadata::default() };
+    assert_eq!(Metadata::read(&metadata.to_json()).unwrap(), metadata);
+}
+
+#[test]
 fn what_is_not_known_is_not_written() {
     let metadata =
         Metadata::read(br#"{"degradations":["no PMU",7],"events":[{"name":"burst:u"},{"role":"ebs"},7]}"#).unwrap();

@@ -20,7 +20,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use contents::Contents;
 use perfdata::{Chunk, RecordType, Recording};
@@ -327,7 +327,7 @@ fn everything_that_runs() {
 fn the_time_is_up() {
     let Some(place) = Place::to_record() else { return };
     let script = "trap 'echo ended > trapped; exit 5' TERM; : > started; while [ -e started ]; do :; done";
-    let begin = Instant::now();
+    let (begin, time) = (Instant::now(), SystemTime::now());
     let output = place.run(&["--duration", "1", "--", "sh", "-c", script]);
     let elapsed = begin.elapsed().as_nanos() as u64;
     assert_eq!(output.status.code(), Some(0), "the command was told to end, which is no failure: {}", errors(&output));
@@ -336,6 +336,9 @@ fn the_time_is_up() {
     assert!(contents.total() > 0);
     let nanoseconds = contents.metadata["duration_ns"].as_u64().unwrap();
     assert!((1_000_000_000..elapsed).contains(&nanoseconds), "{nanoseconds} of {elapsed}");
+    let began = Duration::from_nanos(contents.metadata["began_unix_ns"].as_u64().unwrap());
+    let began = (SystemTime::UNIX_EPOCH + began).duration_since(time).unwrap().as_nanos() as u64;
+    assert!(began + nanoseconds <= elapsed, "{began} + {nanoseconds} of {elapsed}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What a recording says of itself: hbbp's own metadata, as JSON, and the features every `perf.data` has.
 
+use std::time::SystemTime;
+
 use formats::metadata::{EventMetadata, FEATURE, Metadata, SCHEMA};
 use perfdata::{BuildIdEntry, FeatureBit, Features};
 
@@ -7,6 +9,7 @@ use crate::machine::Machine;
 use crate::plan::branch_filter::branch_filter_text;
 use crate::plan::choice::{Choice, CountsFrom};
 use crate::plan::event_spec::{EventSpec, Provenance};
+use crate::session::nanoseconds;
 use crate::session::open::Totals;
 
 /// What the metadata says of an event: what is known when it is opened.
@@ -34,7 +37,7 @@ pub(crate) fn count_event(event: &mut EventMetadata, totals: &Totals) {
 }
 
 /// The metadata of a recording that begins, without its events, which their producers introduce.
-pub(crate) fn metadata(choice: &Choice, machine: &Machine, target: &str) -> Metadata {
+pub(crate) fn metadata(choice: &Choice, machine: &Machine, target: &str, began: SystemTime) -> Metadata {
     let depth = machine.core_pmus().find_map(|pmu| pmu.cap("branches")).filter(|&depth| depth > 0);
     Metadata {
         schema: Some(SCHEMA.to_owned()),
@@ -43,6 +46,8 @@ pub(crate) fn metadata(choice: &Choice, machine: &Machine, target: &str) -> Meta
         target: Some(target.to_owned()),
         branch_depth: depth.filter(|_| choice.source == CountsFrom::BranchRecords),
         degradations: choice.degradations.clone(),
+        // A clock from before 1970 was never set.
+        began_unix_ns: began.duration_since(SystemTime::UNIX_EPOCH).ok().map(nanoseconds),
         ..Metadata::default()
     }
 }

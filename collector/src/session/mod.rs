@@ -31,7 +31,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use formats::made_code::MadeCode;
 use formats::metadata::{EventMetadata, FEATURE, Metadata, Provenance, RECORD_TYPE};
@@ -76,6 +76,8 @@ pub struct Session<'a> {
     command: Option<PreparedCommand>,
     output: Output,
     recorder: Recorder<BufWriter<File>>,
+    /// By the clock of the machine, which may be set while it records.
+    began: SystemTime,
     /// Whether what comes first is in the file.
     begun: Result<(), RecordError>,
 }
@@ -150,7 +152,8 @@ impl<'a> Session<'a> {
         let (output, file) = Output::create(&request.output)?;
         match begin(request, machine, &mut choice, follower, signals, file) {
             Ok(Begun { live, command, recorder }) => {
-                let mut session = Self { request, machine, choice, live, command, output, recorder, begun: Ok(()) };
+                let (began, begun) = (SystemTime::now(), Ok(()));
+                let mut session = Self { request, machine, choice, live, command, output, recorder, began, begun };
                 session.begun = session.begin_file();
                 Ok(session)
             }
@@ -192,6 +195,7 @@ impl<'a> Session<'a> {
         let begun = std::mem::replace(&mut self.begun, Ok(()));
         let synthesized = begun.and_then(|()| if by_exec { self.synthesize() } else { Ok(()) });
         let started = Instant::now();
+        self.began = SystemTime::now();
         let enabled = if by_exec { Ok(()) } else { self.live.enable().map_err(RecordError::Enable) };
         let command = enabled.and_then(|()| Ok(self.command.take().map(PreparedCommand::start).transpose()?));
         match command {
@@ -235,7 +239,7 @@ impl<'a> Session<'a> {
 
     /// The metadata, as far as it is known before anything is recorded.
     fn introduction(&self) -> Metadata {
-        let mut metadata = metadata(&self.choice, self.machine, self.request.target.word());
+        let mut metadata = metadata(&self.choice, self.machine, self.request.target.word(), self.began);
         metadata.calibration.clone_from(&self.request.calibration);
         self.live.producers.iter().for_each(|producer| producer.introduce(&mut metadata));
         metadata
