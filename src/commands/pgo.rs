@@ -24,7 +24,7 @@ use collector::tracer::TracerOptions;
 
 use crate::commands::pgo::compilers::{Kind, Toolchain};
 use crate::commands::pgo::project::{Project, Run};
-use crate::commands::pgo::race::Variant;
+use crate::commands::pgo::race::{Variant, Verdict};
 use crate::commands::pgo::tasks::{OwnStep, logged, remove_if_there, shown, tail};
 use crate::commands::pgo::wrappers::Stage;
 use crate::commands::record::Wanted;
@@ -151,6 +151,8 @@ struct Profiled {
     run: Run,
     /// Of each kind of compilers that built it.
     profiles: Vec<(Kind, PathBuf)>,
+    /// How often a compiler compiled something for it.
+    compilations: usize,
 }
 
 impl Work<'_> {
@@ -158,11 +160,23 @@ impl Work<'_> {
         let steps = if self.args.bolt { 6 } else { 5 };
         // Before anything takes its time.
         let bolt = self.args.bolt.then(compilers::llvm_bolt).transpose()?;
-        let Profiled { run, profiles } = self.profile(steps)?;
+        let Profiled { run, profiles, compilations } = self.profile(steps)?;
         let before = self.kept(&run.binary, "before")?;
         say!("4/{steps} build again, with the profile");
-        let stage = Stage { folder: self.folder.join("optimized"), profiles: &profiles, relocations: self.args.bolt };
+        let stage = Stage {
+            shared: &self.folder,
+            folder: self.folder.join("optimized"),
+            profiles: &profiles,
+            relocations: self.args.bolt,
+        };
         let (optimized, _) = self.project.build(&stage, &self.toolchain)?;
+        if stage.count() < compilations {
+            bail!(
+                "the compilers ran {compilations} times for the program that was recorded, and {} times now: not all of it has the \
+                 profile. Say how to remove what was built, such as --clean 'make clean'",
+                stage.count()
+            );
+        }
         let after = self.kept(&optimized.binary, "after")?;
         say!("    {}", evidence::of_use(&before, &after)?);
         let mut variants = vec![Variant::new("before", before), Variant::new("profile", after)];
@@ -173,25 +187,42 @@ impl Work<'_> {
         }
         say!("{steps}/{steps} compare: {} times each, in turn", self.args.rounds);
         let result = race::race(&optimized, &variants, self.args.rounds, &self.folder, self.args.exact);
-        // The project has the new program, whatever came between.
-        let last = variants.last().map_or(optimized.binary.as_path(), |variant| variant.file.as_path());
-        optimized.install(last)?;
+        let last = variants.last().map_or(&variants[0], |last| last);
+        let is_slower = result.as_ref().is_ok_and(|result| result.verdict() == Verdict::Slower);
+        let kept = if is_slower { &variants[0] } else { last };
+        // Whatever came between.
+        optimized.install(&kept.file)?;
         let result = result?;
         write_to(None, |out| match self.args.format {
             TextFormat::Text => Ok(write!(out, "\n{}", result.text())?),
             TextFormat::Json => Ok(writeln!(out, "{}", serde_json::to_string_pretty(&result.json())?)?),
         })?;
         let file = |path: &Path| shown([path.display().to_string()]);
-        say!("the new program is {}; the one before it is {}", file(run.place(last)), file(&variants[0].file));
-        self.project.by_hand(&stage, &self.toolchain).iter().for_each(|line| say!("{line}"));
+        if is_slower {
+            say!("{} is the program before; the new one is {}", file(run.place(&kept.file)), file(&last.file));
+        } else {
+            say!(
+                "the new program is {}; the one before it is {}",
+                file(run.place(&last.file)),
+                file(&variants[0].file)
+            );
+            self.project.by_hand(&stage, &self.toolchain).iter().for_each(|line| say!("{line}"));
+        }
         Ok(ExitCode::SUCCESS)
     }
 
     /// Builds, records, and writes profiles.
     fn profile(&self, steps: usize) -> anyhow::Result<Profiled> {
         say!("1/{steps} build with debug information");
-        let stage = Stage { folder: self.folder.join("recorded"), profiles: &[], relocations: self.args.bolt };
+        let stage = Stage {
+            shared: &self.folder,
+            folder: self.folder.join("recorded"),
+            profiles: &[],
+            relocations: self.args.bolt,
+        };
         let (run, used) = self.project.build(&stage, &self.toolchain)?;
+        let compilations = stage.count();
+        evidence::has_names(&run.binary)?;
         if used.iter().any(|compiler| compiler.kind == Kind::Gcc) {
             say!(
                 "    GCC makes less of such profiles than clang, and sometimes a slower program: what is measured at the end decides"
@@ -220,7 +251,7 @@ impl Work<'_> {
         if self.args.check.is_none() {
             fs::rename(&text, self.folder.join(stale::KEPT)).context("cannot keep the profile as text")?;
         }
-        Ok(Profiled { run, profiles })
+        Ok(Profiled { run, profiles, compilations })
     }
 
     fn check(&self, least: f64) -> anyhow::Result<ExitCode> {
@@ -246,9 +277,8 @@ impl Work<'_> {
         record.args(["--precision", &self.args.precision.to_string(), "-o"]).arg(&recording).arg("--");
         record.args(run.words(&run.binary, &self.folder.join("run.log")));
         let output = self.folder.join("run.log");
-        let from = output.metadata().map_or(0, |file| file.len());
         let done = self.step("record", &["after "]).run(&mut record);
-        done.with_context(|| match tail(&output, from) {
+        done.with_context(|| match tail(&output, 0) {
             nothing if nothing.is_empty() => "the program printed nothing".to_owned(),
             printed => format!("the program printed:\n{printed}"),
         })?;

@@ -83,7 +83,7 @@ impl Toolchain {
     /// There are none.
     pub fn of_path() -> anyhow::Result<Self> {
         let mut compilers: Vec<Compiler> = Vec::new();
-        // Of each file, which has several names.
+        // Folders may be in PATH twice.
         let mut known = BTreeMap::new();
         for folder in folders_of_path() {
             let Ok(files) = folder.read_dir() else { continue };
@@ -99,7 +99,8 @@ impl Toolchain {
                 }
                 let file = folder.join(&name);
                 let Ok(canonical) = file.canonicalize() else { continue };
-                let found = known.entry(canonical).or_insert_with(|| of_file(&file));
+                // Wrappers such as ccache are one file, which asks what it is called by.
+                let found = known.entry((canonical, name.clone())).or_insert_with(|| of_file(&file));
                 if let Some((kind, version, options)) = found.clone() {
                     compilers.push(Compiler { name, file, kind, version, options });
                 }
@@ -113,17 +114,22 @@ impl Toolchain {
         Ok(Self { compilers })
     }
 
-    /// The compiler of Rust.
+    /// The compiler of Rust, of a toolchain of rustup (`+nightly`) or the usual one.
     ///
     /// # Errors
     /// There is none, or it takes no profiles of samples.
-    pub fn of_rust() -> anyhow::Result<Self> {
-        let rustc = std::env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
-        let Some(said) = output(Command::new(&rustc).arg("-V")) else {
+    pub fn of_rust(toolchain: Option<&str>) -> anyhow::Result<Self> {
+        let file = std::env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
+        let rustc = || {
+            let mut rustc = Command::new(&file);
+            rustc.args(toolchain);
+            rustc
+        };
+        let Some(said) = output(rustc().arg("-V")) else {
             bail!("there is no rustc in PATH: programs in Rust are built with cargo and rustc")
         };
         let version = said.split('.').nth(1).and_then(|minor| minor.parse().ok()).unwrap_or(0);
-        let takes = |names: &[&str]| names.iter().find_map(|name| rust_option(&rustc, name));
+        let takes = |names: &[&str]| names.iter().find_map(|name| rust_option(&rustc(), name));
         let Some(profile) = takes(&["profile-sample-use"]) else {
             bail!("{} knows no option profile-sample-use: rustc takes profiles of samples from 1.57 on", said.trim())
         };
@@ -136,7 +142,7 @@ impl Toolchain {
             with_profile: vec![llvm("sample-profile-use-profi"), llvm("inline-enable-cost-benefit-analysis=true")],
         };
         Ok(Self {
-            compilers: vec![Compiler { name: "rustc".into(), file: rustc, kind: Kind::Rustc, version, options }],
+            compilers: vec![Compiler { name: "rustc".into(), file: file.clone(), kind: Kind::Rustc, version, options }],
         })
     }
 
@@ -224,10 +230,11 @@ fn clang_options(file: &Path) -> Options {
     }
 }
 
-/// How this rustc spells an option: `-C` where it is stable, or else `-Z`.
-fn rust_option(rustc: &Path, name: &str) -> Option<String> {
+/// How a rustc spells an option: `-C` where it is stable, or else `-Z`.
+fn rust_option(rustc: &Command, name: &str) -> Option<String> {
     ["-C", "-Z"].into_iter().find_map(|letter| {
-        let help = output(Command::new(rustc).args([letter, "help"]).env("RUSTC_BOOTSTRAP", "1"))?;
+        let mut asked = Command::new(rustc.get_program());
+        let help = output(asked.args(rustc.get_args()).args([letter, "help"]).env("RUSTC_BOOTSTRAP", "1"))?;
         let mut words = help.split_whitespace().map(|word| word.trim_start_matches('-'));
         words.any(|word| word.split('=').next() == Some(name)).then(|| format!("{letter}{name}"))
     })
@@ -266,7 +273,7 @@ mod tests {
 
     #[test]
     fn this_rustc_takes_profiles() {
-        let rust = Toolchain::of_rust().unwrap();
+        let rust = Toolchain::of_rust(None).unwrap();
         assert!(rust.compilers[0].options.profile.ends_with("profile-sample-use="), "{rust:?}");
         assert_eq!(rust.compilers[0].options.recorded.len(), 1, "{rust:?}");
     }

@@ -18,20 +18,31 @@ fn functions(program: &Path) -> anyhow::Result<BTreeMap<Vec<u8>, u64>> {
     Ok(functions)
 }
 
+/// Checks that a program is one, and has names of functions.
+///
+/// # Errors
+/// It is something else, such as a script, or was stripped.
+pub fn has_names(program: &Path) -> anyhow::Result<()> {
+    let functions = functions(program)
+        .with_context(|| format!("{}: name the file of the program that is built with --binary", program.display()))?;
+    if functions.is_empty() {
+        bail!("{} has no names of functions: build it without `strip` and `-s`", program.display());
+    }
+    Ok(())
+}
+
 /// What a profile changed in the code, in a sentence.
 ///
 /// # Errors
 /// Nothing: the compiler did not use it.
 pub fn of_use(before: &Path, after: &Path) -> anyhow::Result<String> {
     let (old, new) = (functions(before)?, functions(after)?);
-    if old.is_empty() {
-        bail!("{} has no names of functions: build it without `strip` and `-s`", before.display());
-    }
     let gone = old.keys().filter(|name| !new.contains_key(*name)).count();
     let changed = old.iter().filter(|(name, size)| new.get(*name).is_some_and(|new| new != *size)).count();
     if gone + changed == 0 && old.len() == new.len() {
         bail!(
-            "the profile changed none of {} functions: it was not used. Was the code that matters built anew, with a compiler of PATH?",
+            "the profile changed none of {} functions: it was not used. Was the code that matters built anew, with a compiler of PATH? If all was built already, say how to \
+             remove it, such as --clean 'make clean'",
             old.len()
         );
     }

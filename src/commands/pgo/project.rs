@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::commands::pgo::compilers::{Compiler, Kind, Toolchain};
-use crate::commands::pgo::tasks::{appended, logged, shown, tail, words};
+use crate::commands::pgo::tasks::{appended, logged, quoted, shown, tail, words};
 use crate::commands::pgo::wrappers::{Stage, path_with};
 
 /// What is built.
@@ -35,7 +35,11 @@ pub struct Run {
 enum How {
     /// The line names the program itself, so it must be in its place.
     Shell(String),
-    Arguments(Vec<OsString>),
+    Arguments {
+        arguments: Vec<OsString>,
+        package: PathBuf,
+        folder: PathBuf,
+    },
 }
 
 impl Project {
@@ -82,6 +86,9 @@ impl Project {
             CargoProgram::Test => "test",
         }
         .into();
+        if build.iter().any(|word| word.starts_with("--target-dir")) {
+            bail!("--target-dir: `hbbp pgo` builds in a folder of its own; name it with --folder");
+        }
         if program != CargoProgram::Run {
             build.push("--no-run".into());
         }
@@ -101,7 +108,9 @@ impl Project {
     pub fn toolchain(&self) -> anyhow::Result<Toolchain> {
         match self {
             Self::Shell { .. } => Toolchain::of_path(),
-            Self::Cargo { .. } => Toolchain::of_rust(),
+            Self::Cargo { build, .. } => {
+                Toolchain::of_rust(build.get(1).map(String::as_str).filter(|word| word.starts_with('+')))
+            }
         }
     }
 
@@ -113,13 +122,20 @@ impl Project {
         stage.write_scripts(toolchain)?;
         let run = match self {
             Self::Shell { build, run, clean, binary } => {
-                Self::built_by_shell(build, clean.as_deref(), stage, toolchain)?;
+                fs::create_dir_all(&stage.folder).with_context(|| format!("cannot make {}", stage.folder.display()))?;
+                Self::built_by_shell(build, clean.as_deref(), stage)?;
                 Run { binary: binary.clone(), how: How::Shell(run.clone()) }
             }
             Self::Cargo { build, program, arguments } => {
-                let binary = built_by_cargo(build, *program, stage)?;
+                let Built { binary, package } = built_by_cargo(build, *program, stage)?;
                 let bench = (*program == CargoProgram::Bench).then(|| "--bench".into());
-                Run { binary, how: How::Arguments(bench.into_iter().chain(arguments.iter().cloned()).collect()) }
+                let arguments = bench.into_iter().chain(arguments.iter().cloned()).collect();
+                // As cargo runs them.
+                let folder = match program {
+                    CargoProgram::Run => std::env::current_dir().context("the working directory")?,
+                    CargoProgram::Bench | CargoProgram::Test => package.clone(),
+                };
+                Run { binary, how: How::Arguments { arguments, package, folder } }
             }
         };
         if !run.binary.is_file() {
@@ -127,15 +143,17 @@ impl Project {
         }
         let used = stage.used(toolchain);
         if used.is_empty() {
-            bail!(
-                "the build compiled nothing with a compiler of PATH. If all was built already, say how to remove it (--clean 'make \
-                 clean'). If it names its compiler by a path, as cmake does that was configured before, let it take the one in PATH"
-            );
+            bail!(match self {
+                Self::Shell { .. } =>
+                    "the build compiled nothing with a compiler of PATH. If all was built already, say how to remove it, such as --clean \
+                     'make clean' or --clean 'rm -rf build'. If it names its compiler by a path, let it take the one in PATH",
+                Self::Cargo { .. } => "cargo compiled nothing for the program",
+            });
         }
         Ok((run, used))
     }
 
-    fn built_by_shell(build: &str, clean: Option<&str>, stage: &Stage, toolchain: &Toolchain) -> anyhow::Result<()> {
+    fn built_by_shell(build: &str, clean: Option<&str>, stage: &Stage) -> anyhow::Result<()> {
         let log = stage.folder.join("build.log");
         let shell = |line: &str| -> anyhow::Result<()> {
             say!("    {line}");
@@ -143,18 +161,12 @@ impl Project {
             command.args(["-c", line]).env("PATH", path_with(&stage.scripts())?);
             logged(&mut command, &log, line)
         };
-        if let Some(clean) = clean {
-            shell(clean)?;
-        }
-        shell(build)?;
         // What is newer than its sources is not built again because options changed.
-        if stage.used(toolchain).is_empty()
-            && clean.is_none()
-            && let Some(again) = again(build)
-        {
-            again.iter().try_for_each(|line| shell(line))?;
+        if let Some(clean) = clean.map(ToOwned::to_owned).or_else(|| cleaning(build)) {
+            // Where nothing was built yet there may be nothing that knows how to clean.
+            shell(&clean).or_else(|error| if stage.profiles.is_empty() { Ok(()) } else { Err(error) })?;
         }
-        Ok(())
+        shell(build)
     }
 
     /// How to make the same program without `hbbp pgo`.
@@ -162,8 +174,12 @@ impl Project {
         let line = |compiler: &Compiler| {
             let options = compiler.options.debug.iter().cloned().chain(stage.options(compiler));
             match compiler.kind {
-                // Cargo runs it in other folders for other packages.
-                Kind::Rustc => format!("    RUSTC_BOOTSTRAP=1 RUSTFLAGS=\"{}\"", words(options)),
+                // A list of the configuration is added to those of its files. Cargo runs the compiler in other folders for other packages.
+                Kind::Rustc => {
+                    let list: Vec<String> = options.map(|option| format!("{option:?}")).collect();
+                    let list = quoted(&format!("build.rustflags=[{}]", list.join(", ")));
+                    format!("    RUSTC_BOOTSTRAP=1 cargo build --release --config {list}")
+                }
                 Kind::Clang | Kind::Gcc => format!("    {} {}", compiler.name, shown(options)),
             }
         };
@@ -173,14 +189,15 @@ impl Project {
 }
 
 impl Run {
-    /// The words that run a version of the program, with what it prints in a log.
+    /// The words that run a version of the program, with what it prints in a log, which has one run at a time.
     pub fn words(&self, program: &Path, log: &Path) -> Vec<OsString> {
         let shell = |script: &str| -> Vec<OsString> { vec!["sh".into(), "-c".into(), script.into(), log.into()] };
         match &self.how {
-            How::Shell(line) => [shell(r#"exec >>"$0" 2>&1; eval "$1""#), vec![line.into()]].concat(),
-            How::Arguments(arguments) => {
-                let program = vec![program.as_os_str().to_owned()];
-                [shell(r#"exec >>"$0" 2>&1; exec "$@""#), program, arguments.clone()].concat()
+            How::Shell(line) => [shell(r#"exec >"$0" 2>&1; eval "$1""#), vec![line.into()]].concat(),
+            How::Arguments { arguments, package, folder } => {
+                let script = r#"exec >"$0" 2>&1; cd "$1"; export CARGO_MANIFEST_DIR="$2"; shift 2; exec "$@""#;
+                let places = [folder, package, program].map(|path| path.as_os_str().to_owned());
+                [shell(script), places.to_vec(), arguments.clone()].concat()
             }
         }
     }
@@ -189,7 +206,7 @@ impl Run {
     pub fn place<'a>(&'a self, version: &'a Path) -> &'a Path {
         match self.how {
             How::Shell(_) => &self.binary,
-            How::Arguments(_) => version,
+            How::Arguments { .. } => version,
         }
     }
 
@@ -202,17 +219,19 @@ impl Run {
         if place == version {
             return Ok(());
         }
-        // Never half a program, and never one that runs just now.
+        // Never half a program, never one that runs just now, and not in the place of a link.
+        let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
         let mut new = place.as_os_str().to_owned();
         new.push(".new");
-        let copied = fs::copy(version, &new).and_then(|_| fs::rename(&new, place));
+        let copied = fs::copy(version, &new).and_then(|_| fs::rename(&new, &place));
         copied.with_context(|| format!("cannot put {} in the place of {}", version.display(), place.display()))
     }
 }
 
-/// Builds with cargo into a folder of the stage; the program.
-fn built_by_cargo(build: &[String], program: CargoProgram, stage: &Stage) -> anyhow::Result<PathBuf> {
+/// Builds with cargo into a folder of the stage.
+fn built_by_cargo(build: &[String], program: CargoProgram, stage: &Stage) -> anyhow::Result<Built> {
     say!("    {}", words(build.iter().filter(|word| !word.starts_with("--message-format")).cloned()));
+    fs::create_dir_all(&stage.folder).with_context(|| format!("cannot make {}", stage.folder.display()))?;
     let log = stage.folder.join("build.log");
     let errors = appended(&log)?;
     let from = errors.metadata().map_or(0, |file| file.len());
@@ -227,35 +246,69 @@ fn built_by_cargo(build: &[String], program: CargoProgram, stage: &Stage) -> any
     if !done.status.success() {
         bail!("cargo did not succeed ({}); the end of {}:\n{}", done.status, log.display(), tail(&log, from));
     }
-    the_program(&String::from_utf8_lossy(&done.stdout), program)
+    let default = || default_run(&build[0], build.get(1).filter(|word| word.starts_with('+')));
+    the_program(&String::from_utf8_lossy(&done.stdout), program, default)
+}
+
+/// What cargo built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Built {
+    binary: PathBuf,
+    /// The folder of its package.
+    package: PathBuf,
+}
+
+/// The program that `cargo run` runs of several, by the manifest in the working directory.
+fn default_run(cargo: &str, toolchain: Option<&String>) -> Option<String> {
+    let mut metadata = Command::new(cargo);
+    metadata.args(toolchain).args(["metadata", "--no-deps", "--format-version", "1", "--offline"]);
+    let done = metadata.stdin(Stdio::null()).output().ok()?;
+    let metadata: Value = serde_json::from_slice(&done.stdout).ok()?;
+    let mut defaults = metadata["packages"].as_array()?.iter().filter_map(|package| package["default_run"].as_str());
+    let default = defaults.next()?.to_owned();
+    defaults.next().is_none().then_some(default)
 }
 
 /// The one program that cargo says it built.
-fn the_program(messages: &str, program: CargoProgram) -> anyhow::Result<PathBuf> {
-    let mut programs: Vec<(String, PathBuf)> = Vec::new();
+fn the_program(messages: &str, program: CargoProgram, default: impl Fn() -> Option<String>) -> anyhow::Result<Built> {
+    let mut programs: Vec<(String, Built)> = Vec::new();
     for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         let Some(executable) = message["executable"].as_str() else { continue };
-        let kinds = message["target"]["kind"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let kinds: Vec<&str> =
+            message["target"]["kind"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let is_wanted = match program {
-            CargoProgram::Run => kinds.into_iter().any(|kind| kind == "bin" || kind == "example"),
-            CargoProgram::Bench | CargoProgram::Test => message["profile"]["test"].as_bool().unwrap_or(true),
+            CargoProgram::Run => kinds.iter().any(|kind| ["bin", "example"].contains(kind)),
+            CargoProgram::Bench => kinds.contains(&"bench"),
+            CargoProgram::Test => kinds.contains(&"test"),
         };
         if is_wanted {
-            programs.push((message["target"]["name"].as_str().unwrap_or_default().to_owned(), executable.into()));
+            let manifest = Path::new(message["manifest_path"].as_str().unwrap_or_default());
+            let package = manifest.parent().unwrap_or(Path::new(".")).to_owned();
+            programs.push((
+                message["target"]["name"].as_str().unwrap_or_default().to_owned(),
+                Built { binary: executable.into(), package },
+            ));
         }
     }
-    match programs.as_slice() {
-        [(_, program)] => Ok(program.clone()),
-        [] => bail!("cargo built no program that can be run"),
-        several => {
-            let names: Vec<&str> = several.iter().map(|(name, _)| name.as_str()).collect();
-            let option = match program {
-                CargoProgram::Run => "--bin",
-                CargoProgram::Bench => "--bench",
-                CargoProgram::Test => "--test",
-            };
-            bail!("there are several programs ({}): name one, as in {option} {}", names.join(", "), names[0])
-        }
+    if let [(_, only)] = programs.as_slice() {
+        return Ok(only.clone());
+    }
+    if program == CargoProgram::Run
+        && programs.len() > 1
+        && let Some(name) = default()
+        && let Some((_, built)) = programs.iter().find(|(known, _)| *known == name)
+    {
+        return Ok(built.clone());
+    }
+    let (what, option) = match program {
+        CargoProgram::Run => ("program", "--bin"),
+        CargoProgram::Bench => ("benchmark", "--bench"),
+        CargoProgram::Test => ("integration test", "--test"),
+    };
+    let names: Vec<&str> = programs.iter().map(|(name, _)| name.as_str()).collect();
+    match names.first() {
+        Some(first) => bail!("there are several {what}s ({}): name one, as in {option} {first}", names.join(", ")),
+        None => bail!("cargo built no {what}"),
     }
 }
 
@@ -269,12 +322,15 @@ fn first_program(line: &str) -> Option<&str> {
     (word.contains('/') && !word.contains(['\'', '"', '$', '`', '\\', ';', '|', '&', '(', '*'])).then_some(word)
 }
 
-/// How to build all again with what is known as a tool for building.
-fn again(build: &str) -> Option<Vec<String>> {
+/// How to remove what a known tool for building built, if the line is that tool alone.
+fn cleaning(build: &str) -> Option<String> {
+    if build.contains([';', '|', '&', '<', '>', '(', '`', '#', '\n']) {
+        return None;
+    }
     match build.split_whitespace().next()?.rsplit('/').next()? {
-        "make" | "gmake" => Some(vec![format!("{build} clean"), build.to_owned()]),
-        "cmake" if build.contains("--build") => Some(vec![format!("{build} --clean-first")]),
-        "ninja" => Some(vec![format!("{build} -t clean"), build.to_owned()]),
+        "make" | "gmake" => Some(format!("{build} clean")),
+        "cmake" if build.contains("--build") => Some(format!("{build} --target clean")),
+        "ninja" => Some(format!("{build} -t clean")),
         _ => None,
     }
 }
@@ -322,12 +378,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_already_is_built_again() {
-        assert_eq!(
-            again("make -j2 CC=clang"),
-            Some(vec!["make -j2 CC=clang clean".into(), "make -j2 CC=clang".into()])
-        );
-        assert_eq!(again("cmake --build out"), Some(vec!["cmake --build out --clean-first".into()]));
-        assert_eq!(again("./build.sh"), None);
+    fn what_is_built_already_is_removed_where_that_is_known() {
+        assert_eq!(cleaning("make -j2 CC=clang").as_deref(), Some("make -j2 CC=clang clean"));
+        assert_eq!(cleaning("cmake --build out").as_deref(), Some("cmake --build out --target clean"));
+        for unknown in ["./build.sh", "make 2>&1 | tee log", "./configure && make", "cmake -B out"] {
+            assert_eq!(cleaning(unknown), None, "{unknown}");
+        }
     }
 }

@@ -10,13 +10,38 @@ use collector::children_time;
 use serde_json::{Value, json};
 
 use crate::commands::pgo::project::Run;
-use crate::commands::pgo::tasks::{OwnStep, appended, own_command, tail};
+use crate::commands::pgo::tasks::{OwnStep, own_command, tail};
 use crate::commands::truth::read_truth;
 use crate::output::{Align, Table, count, terminal_width};
 use crate::progress::Progress;
 
 /// CPU time under which the kernel's accounts say nothing, in seconds.
 const SHORTEST: f64 = 0.05;
+
+/// Rounds that an interval of 95 % needs.
+const ENOUGH_ROUNDS: usize = 6;
+
+/// What the comparison of the last version with the first says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Faster,
+    Slower,
+    NoDifference,
+    TooFew,
+    TooShort,
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::NoDifference => "no difference",
+            Verdict::TooFew => "too few rounds",
+            Verdict::TooShort => "too short",
+        }
+    }
+}
 
 /// A version of the program.
 pub struct Variant {
@@ -59,7 +84,12 @@ pub fn race(run: &Run, variants: &[Variant], rounds: u32, folder: &Path, exact: 
     let progress = Progress::new();
     for round in 0..rounds {
         progress.show("running", round.into(), rounds.into());
-        for row in &mut rows {
+        // Back and forth, so that no version always comes after the same one.
+        let mut turn: Vec<&mut Row> = rows.iter_mut().collect();
+        if round % 2 == 1 {
+            turn.reverse();
+        }
+        for row in turn {
             run.install(&row.file)?;
             row.seconds.push(cpu_seconds(&run.words(&row.file, &log), row.name, &log)?);
         }
@@ -67,23 +97,32 @@ pub fn race(run: &Run, variants: &[Variant], rounds: u32, folder: &Path, exact: 
     drop(progress);
     for row in rows.iter_mut().filter(|_| exact) {
         run.install(&row.file)?;
-        let truth = folder.join("exact.json");
-        let mut counting = own_command()?;
-        counting.args(["truth", "-o"]).arg(&truth).arg("--").args(run.words(&row.file, &log));
-        OwnStep { name: "truth", log: &folder.join("hbbp.log"), shows: &[] }.run(&mut counting)?;
-        row.instructions = Some(read_truth(&truth, BinarySearch::default())?.counted);
-        fs::remove_file(&truth).with_context(|| format!("cannot remove {}", truth.display()))?;
+        // What was measured is not lost because valgrind cannot read a program.
+        match counted(run, &row.file, folder, &log) {
+            Ok(instructions) => row.instructions = Some(instructions),
+            Err(error) => say!("    the instructions of {} cannot be counted: {error:#}", row.name),
+        }
     }
     Ok(RaceResult { rows })
 }
 
+/// Instructions of user code of one run, by valgrind.
+fn counted(run: &Run, program: &Path, folder: &Path, log: &Path) -> anyhow::Result<u64> {
+    let truth = folder.join("exact.json");
+    let mut counting = own_command()?;
+    counting.args(["truth", "-o"]).arg(&truth).arg("--").args(run.words(program, log));
+    OwnStep { name: "truth", log: &folder.join("hbbp.log"), shows: &[] }.run(&mut counting)?;
+    let instructions = read_truth(&truth, BinarySearch::default())?.counted;
+    fs::remove_file(&truth).with_context(|| format!("cannot remove {}", truth.display()))?;
+    Ok(instructions)
+}
+
 fn cpu_seconds(words: &[std::ffi::OsString], name: &str, log: &Path) -> anyhow::Result<f64> {
-    let from = appended(log)?.metadata().map_or(0, |file| file.len());
     let before = children_time();
     let status =
         Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).status().context("cannot run the program")?;
     if !status.success() {
-        bail!("the program ({name}) did not succeed ({status}); the end of {}:\n{}", log.display(), tail(log, from));
+        bail!("the program ({name}) did not succeed ({status}); the end of {}:\n{}", log.display(), tail(log, 0));
     }
     Ok((children_time() - before).as_secs_f64())
 }
@@ -127,12 +166,13 @@ impl RaceResult {
     /// A table, and what follows from it.
     pub fn text(&self) -> String {
         let has_instructions = self.rows.iter().any(|row| row.instructions.is_some());
+        let spread = if self.rows[0].seconds.len() < ENOUGH_ROUNDS { "all runs" } else { "95 %" };
         let mut titles = vec![
             ("program", Align::Left),
             ("CPU time", Align::Right),
-            ("95 %", Align::Right),
+            (spread, Align::Right),
             ("faster by", Align::Right),
-            ("95 %", Align::Right),
+            (spread, Align::Right),
         ];
         if has_instructions {
             titles.extend([("instructions", Align::Right), ("change", Align::Right)]);
@@ -163,26 +203,43 @@ impl RaceResult {
         let mut text = Vec::new();
         let printed = table.print(&mut text, terminal_width());
         debug_assert!(printed.is_ok(), "memory can be written");
-        format!("{}\n{}\n", String::from_utf8_lossy(&text), self.verdict())
+        format!("{}\n{}\n", String::from_utf8_lossy(&text), self.sentence())
     }
 
     /// What can be said of the last version.
-    fn verdict(&self) -> String {
-        let Some(last) = self.rows.last() else { return String::new() };
-        let (gain, rounds) = (self.gain(last), last.seconds.len());
-        let percent = |part: f64| format!("{:.1} %", 100.0 * part.abs());
+    pub fn verdict(&self) -> Verdict {
+        let Some(last) = self.rows.last() else { return Verdict::NoDifference };
+        let gain = self.gain(last);
         if Median::of(&self.rows[0].seconds).value < SHORTEST {
-            "The program runs too shortly for its CPU time to say anything: let it do more in --run.".into()
-        } else if rounds < 6 {
-            format!(
-                "{rounds} rounds are too few to say more than that: --rounds 6 is the least for an interval of 95 %."
-            )
+            Verdict::TooShort
+        } else if last.seconds.len() < ENOUGH_ROUNDS {
+            Verdict::TooFew
         } else if gain.low > 0.0 {
-            format!("The new program is faster: {}.", percent(gain.value))
+            Verdict::Faster
         } else if gain.high < 0.0 {
-            format!("The new program is SLOWER: {} less work in the same time. Keep the old one.", percent(gain.value))
+            Verdict::Slower
         } else {
-            "No difference beyond the spread of the runs: more --rounds, or a longer --run, may show one.".into()
+            Verdict::NoDifference
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let gain = self.rows.last().map_or(0.0, |last| self.gain(last).value);
+        let percent = format!("{:.1} %", 100.0 * gain.abs());
+        match self.verdict() {
+            Verdict::Faster => format!("The new program is faster: {percent}."),
+            Verdict::Slower => format!(
+                "The new program is SLOWER: {percent} less work in the same time. The old one stays in its place."
+            ),
+            Verdict::NoDifference => {
+                "No difference beyond the spread of the runs: more --rounds, or a longer --run, may show one.".into()
+            }
+            Verdict::TooFew => {
+                format!("Fewer than {ENOUGH_ROUNDS} rounds are too few for an interval of 95 %: these are all values.")
+            }
+            Verdict::TooShort => {
+                "The program runs too shortly for its CPU time to say anything: let it do more in --run.".into()
+            }
         }
     }
 
@@ -199,7 +256,7 @@ impl RaceResult {
                 "instructions": row.instructions,
             })
         };
-        json!({ "schema": "hbbp-pgo/1", "programs": self.rows.iter().map(row).collect::<Vec<_>>() })
+        json!({ "schema": "hbbp-pgo/1", "verdict": self.verdict().name(), "programs": self.rows.iter().map(row).collect::<Vec<_>>() })
     }
 }
 
@@ -229,11 +286,11 @@ mod tests {
         let slow = [1.10, 1.12, 1.11, 1.13, 1.10, 1.12];
         let fast = [1.00, 1.01, 1.02, 1.00, 1.01, 1.00];
         let mixed = [1.00, 1.21, 1.02, 1.20, 1.21, 1.00];
-        assert!(result(&slow, &fast).verdict().contains("is faster: 10."), "{}", result(&slow, &fast).verdict());
-        assert!(result(&fast, &slow).verdict().contains("SLOWER"));
-        assert!(result(&slow, &mixed).verdict().starts_with("No difference"));
-        assert!(result(&slow[..5], &fast[..5]).verdict().contains("too few"));
-        assert!(result(&[0.01; 6], &[0.001; 6]).verdict().contains("too shortly"));
+        assert!(result(&slow, &fast).sentence().contains("is faster: 10."), "{}", result(&slow, &fast).sentence());
+        assert!(result(&fast, &slow).sentence().contains("SLOWER"));
+        assert!(result(&slow, &mixed).sentence().starts_with("No difference"));
+        assert!(result(&slow[..5], &fast[..5]).sentence().contains("too few"));
+        assert!(result(&[0.01; 6], &[0.001; 6]).sentence().contains("too shortly"));
         let text = result(&slow, &fast).text();
         assert!(
             text.contains("before ") && text.contains("+10.") && text.lines().all(|line| line.len() <= 80),

@@ -12,6 +12,8 @@ use crate::commands::pgo::tasks::{quoted, remove_if_there};
 
 /// One build: where its scripts and what it makes are, and which profiles it uses.
 pub struct Stage<'a> {
+    /// What all builds share: tools such as cmake keep the paths of compilers.
+    pub shared: &'a Path,
     pub folder: PathBuf,
     pub profiles: &'a [(Kind, PathBuf)],
     /// Whether the linker keeps relocations, for BOLT.
@@ -21,12 +23,12 @@ pub struct Stage<'a> {
 impl Stage<'_> {
     /// Where the scripts are.
     pub fn scripts(&self) -> PathBuf {
-        self.folder.join("compilers")
+        self.shared.join("compilers")
     }
 
     /// What they write the name of each compiler that compiled something into.
     fn used_file(&self) -> PathBuf {
-        self.folder.join("used")
+        self.shared.join("used")
     }
 
     /// Writes a script for each compiler.
@@ -53,9 +55,19 @@ impl Stage<'_> {
 
     /// Which compilers compiled something since the scripts were written.
     pub fn used<'a>(&self, toolchain: &'a Toolchain) -> Vec<&'a Compiler> {
-        let text = fs::read_to_string(self.used_file()).unwrap_or_default();
+        let text = self.compilations();
         let names: BTreeSet<&str> = text.lines().collect();
         toolchain.compilers.iter().filter(|compiler| names.contains(compiler.name.as_str())).collect()
+    }
+
+    /// How often a compiler compiled something since then.
+    pub fn count(&self) -> usize {
+        self.compilations().lines().count()
+    }
+
+    /// The name of the compiler for each time.
+    fn compilations(&self) -> String {
+        fs::read_to_string(self.used_file()).unwrap_or_default()
     }
 
     /// The options of this build, without those for debug information.
@@ -78,15 +90,16 @@ impl Stage<'_> {
 # Written by `hbbp pgo`: {name}, with the options of this build.
 folder={scripts}
 PATH=${{PATH#"$folder":}}
-debug={debug} relocations={relocations} compiles=
+debug={debug} relocations={relocations} compiles= looks=
 for word do
     case $word in
         -g | -g[1-3] | -ggdb* | -gdwarf* | -gline*) debug= ;;
         -r) relocations= ;;
+        -E | -M | -MM | -fsyntax-only | conftest.* | */conftest.* | CMakeFiles/* | */CMakeScratch/*) looks=yes ;;
         @* | *.c | *.cc | *.cpp | *.cxx | *.c++ | *.C | *.i | *.ii) compiles=yes ;;
     esac
 done
-[ -z "$compiles" ] || echo {name} >>{used}
+[ -z "$compiles" ] || [ -n "$looks" ] || echo {name} >>{used}
 exec {file} "$@" $debug $relocations {options}
 "#,
             name = compiler.name,
@@ -112,6 +125,9 @@ esac
 [ -z "$NUM_JOBS" ] || exec {before} "$@"
 echo {name} >>{used}
 export RUSTC_BOOTSTRAP=1
+case " $* " in
+    *" debuginfo=2 "* | *" debuginfo=full "*) exec {before} "$@" -Cstrip=none {options} ;;
+esac
 exec {before} "$@" {debug} {options}
 "#,
             before = before.map(|wrapper| quoted(&wrapper)).unwrap_or_default(),
