@@ -621,16 +621,7 @@ fn open_recording(file: &Path, reader: &Reader) -> anyhow::Result<Recording> {
 impl BinaryArgs {
     /// Which files to take for recorded ones: those named, and folders to look in.
     pub fn search(&self) -> BinarySearch {
-        let overrides = self
-            .binaries
-            .iter()
-            .map(|text| match text.split_once('=') {
-                Some((recorded, file)) if !Path::new(text).exists() => {
-                    BinaryOverride::new(Some(recorded.to_string()), PathBuf::from(file))
-                }
-                _ => BinaryOverride::new(None, PathBuf::from(text)),
-            })
-            .collect();
+        let overrides = self.binaries.iter().map(|text| BinaryOverride::of_option(text)).collect();
         BinarySearch { symfs: self.symfs.clone(), overrides }
     }
 }

@@ -27,6 +27,14 @@ impl BinaryOverride {
         BinaryOverride { for_other_builds: recorded.is_some(), recorded, file, build_id }
     }
 
+    /// The same of an option of the command line: `RECORDED=FILE`, or `FILE` alone, which may have `=` in its name if it is there.
+    pub fn of_option(text: &str) -> Self {
+        match text.split_once('=') {
+            Some((recorded, file)) if !Path::new(text).exists() => Self::new(Some(recorded.to_owned()), file.into()),
+            _ => Self::new(None, text.into()),
+        }
+    }
+
     fn is_build_of(&self, module: &Module) -> bool {
         self.build_id.is_some() && self.build_id == module.build_id
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use analyzer::flow::{ExactCount, Merge};
+use analyzer::flow::{ExactCount, MOST_COUNT, Merge};
 use analyzer::{BinaryOverride, BinarySearch};
 use anyhow::{Context, bail};
 use chrono::{DateTime, NaiveDate, Utc};
@@ -116,12 +116,12 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let (mut ingested, mut twice, mut skipped, mut days) = (0, 0, 0, HashSet::new());
     let threads = args.threads.map(usize::from);
     let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let mut new = HashSet::new();
+    let (mut new, search) = (HashSet::new(), search(args));
     // How many files each was said of.
     let mut notes: BTreeMap<String, usize> = BTreeMap::new();
     // What is read at once is in memory at once.
     let together = args.files.chunks(threads.saturating_mul(4));
-    for found in together.flat_map(|files| read_together(files, args, &known, threads)) {
+    for found in together.flat_map(|files| read_together(files, (args, &search), &known, threads)) {
         match found {
             Ok(None) => twice += 1,
             // It was given twice.
@@ -172,12 +172,12 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 /// What each file has, if it is not in the store, in their order. A thread reads a whole file; one file is read by all of them.
 fn read_together(
     files: &[PathBuf],
-    args: &Args,
+    (args, search): (&Args, &BinarySearch),
     known: &HashSet<String>,
     threads: usize,
 ) -> Vec<anyhow::Result<Option<Ingested>>> {
     if let [file] = files {
-        return vec![ingested_once(file, args, known, threads)];
+        return vec![ingested_once(file, (args, search), known, threads)];
     }
     let next = AtomicUsize::new(0);
     let read = || {
@@ -185,7 +185,7 @@ fn read_together(
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(file) = files.get(index) else { return found };
-            found.push((index, ingested_once(file, args, known, 1)));
+            found.push((index, ingested_once(file, (args, search), known, 1)));
         }
     };
     let mut found = std::thread::scope(|scope| {
@@ -203,7 +203,7 @@ fn read_together(
 /// What a file has, if it is not in the store.
 fn ingested_once(
     file: &Path,
-    args: &Args,
+    (args, search): (&Args, &BinarySearch),
     known: &HashSet<String>,
     threads: usize,
 ) -> anyhow::Result<Option<Ingested>> {
@@ -212,7 +212,7 @@ fn ingested_once(
     if known.contains(&id) {
         return Ok(None);
     }
-    let found = evidence::read(file, &search(args), args.damaged, threads)?;
+    let found = evidence::read(file, search, args.damaged, threads)?;
     if evidence::state_of(file)? != before {
         bail!("{} changed while it was read: give it again when it is complete", file.display());
     }
@@ -273,9 +273,6 @@ fn said(label: &Option<String>) -> Option<String> {
     label.clone().filter(|label| !label.is_empty())
 }
 
-/// No honest count is larger, and no reader of flows takes one.
-pub const MOST_COUNT: f64 = 3e20;
-
 /// Writes what waits: a batch for each day.
 fn write(store: &Store, waiting: &mut BTreeMap<NaiveDate, Vec<Ingested>>) -> anyhow::Result<()> {
     for (day, recordings) in std::mem::take(waiting) {
@@ -327,11 +324,8 @@ fn table_of(recordings: &[Ingested]) -> anyhow::Result<RecordBatch> {
 
 /// Which files to take for recorded ones, as in all commands of `hbbp`.
 fn search(args: &Args) -> BinarySearch {
-    let named = |text: &String| match text.split_once('=') {
-        Some((recorded, file)) if !Path::new(text).exists() => {
-            BinaryOverride::new(Some(recorded.to_owned()), PathBuf::from(file))
-        }
-        _ => BinaryOverride::new(None, PathBuf::from(text)),
-    };
-    BinarySearch { symfs: args.symfs.clone(), overrides: args.binaries.iter().map(named).collect() }
+    BinarySearch {
+        symfs: args.symfs.clone(),
+        overrides: args.binaries.iter().map(|text| BinaryOverride::of_option(text)).collect(),
+    }
 }

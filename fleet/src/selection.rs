@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use analyzer::flow::{Flow, Merge};
+use analyzer::flow::{Flow, MOST_COUNT, Merge};
 use anyhow::{Context, bail};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
@@ -12,7 +12,6 @@ use datafusion::arrow::datatypes::{Date32Type, Int64Type, UInt64Type};
 use futures::StreamExt;
 
 use crate::engine::{Engine, literal};
-use crate::ingest::MOST_COUNT;
 use crate::rows::{Places, add_flow, column, count_in, flags, texts};
 
 /// Which recordings, and what of them.
@@ -117,29 +116,22 @@ impl Selection {
             let nanoseconds = of.as_ref()?.time.timestamp_nanos_opt()?;
             Some(format!("CAST(time AS BIGINT) {sign} {nanoseconds}"))
         };
-        let all = self
-            .labels()
-            .into_iter()
-            .flatten()
-            .chain([moment(">=", &self.since), moment("<", &self.until)].into_iter().flatten());
-        all.fold("true".to_owned(), |condition, next| format!("{condition} AND {next}"))
+        self.labels_and([moment(">=", &self.since), moment("<", &self.until)])
     }
 
     /// What all rows of the flow have that are of such recordings, in SQL: whole files are left out by it.
     pub fn of_flow(&self) -> String {
         let day =
             |sign: &str, of: &Option<Moment>| Some(format!("day {sign} DATE '{}'", of.as_ref()?.time.date_naive()));
-        let all = self
-            .labels()
-            .into_iter()
-            .flatten()
-            .chain([day(">=", &self.since), day("<=", &self.until)].into_iter().flatten());
-        all.fold("true".to_owned(), |condition, next| format!("{condition} AND {next}"))
+        self.labels_and([day(">=", &self.since), day("<=", &self.until)])
     }
 
-    fn labels(&self) -> [Option<String>; 3] {
-        [("service", &self.service), ("version", &self.version), ("host", &self.host)]
-            .map(|(name, label)| Some(format!("{name} = {}", literal(label.as_ref()?))))
+    /// The labels and these conditions, in SQL.
+    fn labels_and(&self, others: [Option<String>; 2]) -> String {
+        let labels = [("service", &self.service), ("version", &self.version), ("host", &self.host)]
+            .map(|(name, label)| Some(format!("{name} = {}", literal(label.as_ref()?))));
+        let all = labels.into_iter().chain(others).flatten();
+        all.fold("true".to_owned(), |condition, next| format!("{condition} AND {next}"))
     }
 }
 

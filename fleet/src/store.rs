@@ -153,7 +153,7 @@ impl Store {
     pub fn batches(&self) -> anyhow::Result<Vec<Batch>> {
         let mut batches = BTreeSet::new();
         for day in self.days()? {
-            let commit = format!(".{}.parquet", Table::Recordings.name());
+            let commit = Table::Recordings.ending();
             let names = files_in(&self.folder_of(day))?.into_iter();
             batches.extend(
                 names
@@ -184,7 +184,7 @@ impl Store {
 
     /// The file of a batch with a part of a table.
     pub fn file(&self, batch: &Batch, table: Table) -> PathBuf {
-        self.folder_of(batch.day).join(format!("{}.{}.parquet", batch.name, table.name()))
+        self.folder_of(batch.day).join(format!("{}{}", batch.name, table.ending()))
     }
 
     /// Where the files of a day are.
@@ -212,11 +212,10 @@ impl Store {
             kept.extend(Table::ALL.map(|table| self.file(&batch, table)));
         }
         // What names the replaced ones goes last of all: until then, they do not count.
-        for suffix in [Table::Recordings, Table::Modules, Table::Flow].map(|table| format!(".{}.parquet", table.name()))
-        {
+        for ending in [Table::Recordings, Table::Modules, Table::Flow].map(Table::ending) {
             for day in self.days()? {
                 let folder = self.folder_of(day);
-                for name in files_in(&folder)?.into_iter().filter(|name| name.ends_with(&suffix)) {
+                for name in files_in(&folder)?.into_iter().filter(|name| name.ends_with(&ending)) {
                     let file = folder.join(name);
                     if !kept.contains(&file) {
                         fs::remove_file(&file).with_context(|| file.display().to_string())?;

@@ -29,6 +29,11 @@ impl Table {
         }
     }
 
+    /// How names of files with a part of it end.
+    pub fn ending(self) -> String {
+        format!(".{}.parquet", self.name())
+    }
+
     /// Its columns.
     pub fn schema(self) -> SchemaRef {
         let text = |name: &str| Field::new(name, DataType::Utf8, false);

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "hbbp-flow/1";
 
 /// No honest count is larger: a thousand years of executions at 10 GHz.
-const MOST: f64 = 3e20;
+pub const MOST_COUNT: f64 = 3e20;
 
 /// Flows of all modules, and what is in none of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -164,7 +164,7 @@ pub enum FlowDocumentError {
         build_id: String,
     },
     /// A count that cannot be.
-    #[error("{path} has a count of {count:e}, expected 0 to {MOST:e}")]
+    #[error("{path} has a count of {count:e}, expected 0 to {MOST_COUNT:e}")]
     Count {
         /// The module, or what else it counts.
         path: String,
@@ -262,7 +262,7 @@ impl FlowModule {
 }
 
 fn possible(path: &str, count: f64) -> Result<(), FlowDocumentError> {
-    let is_possible = (0.0..=MOST).contains(&count);
+    let is_possible = (0.0..=MOST_COUNT).contains(&count);
     is_possible.then_some(()).ok_or_else(|| FlowDocumentError::Count { path: path.to_owned(), count })
 }
 

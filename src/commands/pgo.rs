@@ -25,7 +25,7 @@ use collector::tracer::TracerOptions;
 use crate::commands::pgo::compilers::{Kind, Toolchain};
 use crate::commands::pgo::project::{Project, Run};
 use crate::commands::pgo::race::{Variant, Verdict};
-use crate::commands::pgo::tasks::{OwnStep, logged, remove_if_there, shown, tail};
+use crate::commands::pgo::tasks::{logged, own_step, remove_if_there, shown, tail};
 use crate::commands::pgo::wrappers::Stage;
 use crate::commands::record::Wanted;
 use crate::output::{TextFormat, write_to};
@@ -115,8 +115,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         _ => Project::cargo(&args.command)?,
     };
     let toolchain = project.toolchain()?;
-    toolchain.lines().iter().for_each(|line| say!("{line}"));
-    let work = Work { args, project, toolchain, log: folder.join("hbbp.log"), folder };
+    say!("{}", toolchain.line());
+    let work = Work { args, project, toolchain, folder };
     match args.check {
         Some(least) => work.check(least),
         None => work.optimize(),
@@ -124,16 +124,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn overhead(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').parse::<f64>();
-    number
-        .ok()
-        .filter(|percent| TracerOptions::allows(*percent))
-        .ok_or_else(|| "expected more than 0, up to 100".to_owned())
+    percent_of(text, TracerOptions::allows, "expected more than 0, up to 100")
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').parse::<f64>();
-    number.ok().filter(|percent| (0.0..=100.0).contains(percent)).ok_or_else(|| "expected 0 to 100".to_owned())
+    percent_of(text, |percent| (0.0..=100.0).contains(&percent), "expected 0 to 100")
+}
+
+fn percent_of(text: &str, allows: impl Fn(f64) -> bool, expected: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse();
+    number.ok().filter(|percent| allows(*percent)).ok_or_else(|| expected.to_owned())
 }
 
 /// What the steps share.
@@ -142,8 +142,6 @@ struct Work<'a> {
     project: Project,
     toolchain: Toolchain,
     folder: PathBuf,
-    /// What the steps of this program say.
-    log: PathBuf,
 }
 
 /// What was recorded, and what was made of it.
@@ -163,12 +161,7 @@ impl Work<'_> {
         let Profiled { run, profiles, compilations } = self.profile(steps)?;
         let before = self.kept(&run.binary, "before")?;
         say!("4/{steps} build again, with the profile");
-        let stage = Stage {
-            shared: &self.folder,
-            folder: self.folder.join("optimized"),
-            profiles: &profiles,
-            relocations: self.args.bolt,
-        };
+        let stage = self.stage("optimized", &profiles);
         let (optimized, _) = self.project.build(&stage, &self.toolchain)?;
         if stage.count() < compilations {
             bail!(
@@ -187,7 +180,7 @@ impl Work<'_> {
         }
         say!("{steps}/{steps} compare: {} times each, in turn", self.args.rounds);
         let result = race::race(&optimized, &variants, self.args.rounds, &self.folder, self.args.exact);
-        let last = variants.last().map_or(&variants[0], |last| last);
+        let last = variants.last().unwrap_or(&variants[0]);
         let is_slower = result.as_ref().is_ok_and(|result| result.verdict() == Verdict::Slower);
         let kept = if is_slower { &variants[0] } else { last };
         // Whatever came between.
@@ -214,12 +207,7 @@ impl Work<'_> {
     /// Builds, records, and writes profiles.
     fn profile(&self, steps: usize) -> anyhow::Result<Profiled> {
         say!("1/{steps} build with debug information");
-        let stage = Stage {
-            shared: &self.folder,
-            folder: self.folder.join("recorded"),
-            profiles: &[],
-            relocations: self.args.bolt,
-        };
+        let stage = self.stage("recorded", &[]);
         let (run, used) = self.project.build(&stage, &self.toolchain)?;
         let compilations = stage.count();
         evidence::has_names(&run.binary)?;
@@ -243,11 +231,12 @@ impl Work<'_> {
             if kind == Kind::Gcc {
                 export.args(["--gcov-version", compiler.gcov_version()]);
             }
-            self.step("export", &["profile of", "not in the profile"]).run(&mut export)?;
+            own_step("export", &mut export, &["profile of", "not in the profile"], &self.folder)?;
             profiles.push((kind, profile));
         }
         let text = self.folder.join(stale::NEW);
-        self.step("export", &[]).run(&mut self.exported("llvm-text", &recording, &run.binary, &text)?)?;
+        let mut export = self.exported("llvm-text", &recording, &run.binary, &text)?;
+        own_step("export", &mut export, &[], &self.folder)?;
         if self.args.check.is_none() {
             fs::rename(&text, self.folder.join(stale::KEPT)).context("cannot keep the profile as text")?;
         }
@@ -275,9 +264,9 @@ impl Work<'_> {
         let mut record = tasks::own_command()?;
         record.arg("record").args(["--overhead", &self.args.overhead.to_string()]);
         record.args(["--precision", &self.args.precision.to_string(), "-o"]).arg(&recording).arg("--");
-        record.args(run.words(&run.binary, &self.folder.join("run.log")));
-        let output = self.folder.join("run.log");
-        let done = self.step("record", &["after "]).run(&mut record);
+        let output = tasks::run_log(&self.folder);
+        record.args(run.words(&run.binary, &output));
+        let done = own_step("record", &mut record, &["after "], &self.folder);
         done.with_context(|| match tail(&output, 0) {
             nothing if nothing.is_empty() => "the program printed nothing".to_owned(),
             printed => format!("the program printed:\n{printed}"),
@@ -285,9 +274,9 @@ impl Work<'_> {
         Ok(recording)
     }
 
-    /// A step whose messages are kept.
-    fn step<'a>(&'a self, name: &'a str, shows: &'a [&'a str]) -> OwnStep<'a> {
-        OwnStep { name, log: &self.log, shows }
+    /// A build with these profiles, and the name of its folder.
+    fn stage<'a>(&'a self, name: &str, profiles: &'a [(Kind, PathBuf)]) -> Stage<'a> {
+        Stage { shared: &self.folder, folder: self.folder.join(name), profiles, relocations: self.args.bolt }
     }
 
     fn exported(&self, format: &str, recording: &Path, binary: &Path, output: &Path) -> anyhow::Result<Command> {
@@ -300,12 +289,8 @@ impl Work<'_> {
     fn bolted(&self, bolt: &Path, optimized: &Run) -> anyhow::Result<PathBuf> {
         let recording = self.record(optimized, "optimized.data")?;
         let data = self.folder.join("profile.fdata");
-        self.step("export", &["profile of"]).run(&mut self.exported(
-            "bolt",
-            &recording,
-            &optimized.binary,
-            &data,
-        )?)?;
+        let mut export = self.exported("bolt", &recording, &optimized.binary, &data)?;
+        own_step("export", &mut export, &["profile of"], &self.folder)?;
         let folder = self.folder.join("bolt");
         fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let bolted = folder.join(optimized.binary.file_name().unwrap_or_default());

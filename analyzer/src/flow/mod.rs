@@ -36,7 +36,7 @@ pub use merge::Merge;
 pub(crate) use of_recording::{codes_of, of_recording};
 pub use source_lines::SourceLine;
 
-pub use formats::flow::{FlowDocumentError, LeftOut, SCHEMA};
+pub use formats::flow::{FlowDocumentError, LeftOut, MOST_COUNT, SCHEMA};
 
 use serde::{Deserialize, Serialize};
 

@@ -147,7 +147,7 @@ impl Toolchain {
     }
 
     /// What there is, for people.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn line(&self) -> String {
         let kinds: BTreeSet<_> = self.compilers.iter().map(|compiler| (compiler.kind, compiler.version)).collect();
         let line = |(kind, version): (Kind, u32)| {
             let of_kind: Vec<&str> = self
@@ -159,7 +159,7 @@ impl Toolchain {
             let version = if kind == Kind::Rustc { format!("1.{version}") } else { version.to_string() };
             format!("{} {version} ({})", kind.name(), of_kind.join(", "))
         };
-        vec![format!("compilers: {}", kinds.into_iter().map(line).collect::<Vec<_>>().join("; "))]
+        format!("compilers: {}", kinds.into_iter().map(line).collect::<Vec<_>>().join("; "))
     }
 }
 

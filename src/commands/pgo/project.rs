@@ -68,9 +68,8 @@ impl Project {
         let (build, arguments) = command.split_at(split);
         let mut build: Vec<String> = build.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let is_cargo = build.first().is_some_and(|word| Path::new(word).file_name() == Some(OsStr::new("cargo")));
-        // `cargo +nightly run`.
-        let toolchain = usize::from(build.get(1).is_some_and(|word| word.starts_with('+')));
-        let program = match build.get(1 + toolchain).map(String::as_str) {
+        let place = 1 + usize::from(rust_toolchain(&build).is_some());
+        let program = match build.get(place).map(String::as_str) {
             Some("run" | "r") if is_cargo => CargoProgram::Run,
             Some("bench") if is_cargo => CargoProgram::Bench,
             Some("test" | "t") if is_cargo => CargoProgram::Test,
@@ -80,7 +79,7 @@ impl Project {
                 words(build)
             ),
         };
-        build[1 + toolchain] = match program {
+        build[place] = match program {
             CargoProgram::Run => "build",
             CargoProgram::Bench => "bench",
             CargoProgram::Test => "test",
@@ -108,9 +107,7 @@ impl Project {
     pub fn toolchain(&self) -> anyhow::Result<Toolchain> {
         match self {
             Self::Shell { .. } => Toolchain::of_path(),
-            Self::Cargo { build, .. } => {
-                Toolchain::of_rust(build.get(1).map(String::as_str).filter(|word| word.starts_with('+')))
-            }
+            Self::Cargo { build, .. } => Toolchain::of_rust(rust_toolchain(build)),
         }
     }
 
@@ -119,10 +116,10 @@ impl Project {
     /// # Errors
     /// It cannot be built, or nothing was compiled.
     pub fn build<'a>(&self, stage: &Stage, toolchain: &'a Toolchain) -> anyhow::Result<(Run, Vec<&'a Compiler>)> {
+        fs::create_dir_all(&stage.folder).with_context(|| format!("cannot make {}", stage.folder.display()))?;
         stage.write_scripts(toolchain)?;
         let run = match self {
             Self::Shell { build, run, clean, binary } => {
-                fs::create_dir_all(&stage.folder).with_context(|| format!("cannot make {}", stage.folder.display()))?;
                 Self::built_by_shell(build, clean.as_deref(), stage)?;
                 Run { binary: binary.clone(), how: How::Shell(run.clone()) }
             }
@@ -228,10 +225,14 @@ impl Run {
     }
 }
 
+/// The toolchain of rustup that a command of cargo names: `+nightly`.
+fn rust_toolchain(cargo: &[String]) -> Option<&str> {
+    cargo.get(1).map(String::as_str).filter(|word| word.starts_with('+'))
+}
+
 /// Builds with cargo into a folder of the stage.
 fn built_by_cargo(build: &[String], program: CargoProgram, stage: &Stage) -> anyhow::Result<Built> {
     say!("    {}", words(build.iter().filter(|word| !word.starts_with("--message-format")).cloned()));
-    fs::create_dir_all(&stage.folder).with_context(|| format!("cannot make {}", stage.folder.display()))?;
     let log = stage.folder.join("build.log");
     let errors = appended(&log)?;
     let from = errors.metadata().map_or(0, |file| file.len());
@@ -246,7 +247,7 @@ fn built_by_cargo(build: &[String], program: CargoProgram, stage: &Stage) -> any
     if !done.status.success() {
         bail!("cargo did not succeed ({}); the end of {}:\n{}", done.status, log.display(), tail(&log, from));
     }
-    let default = || default_run(&build[0], build.get(1).filter(|word| word.starts_with('+')));
+    let default = || default_run(&build[0], rust_toolchain(build));
     the_program(&String::from_utf8_lossy(&done.stdout), program, default)
 }
 
@@ -259,7 +260,7 @@ struct Built {
 }
 
 /// The program that `cargo run` runs of several, by the manifest in the working directory.
-fn default_run(cargo: &str, toolchain: Option<&String>) -> Option<String> {
+fn default_run(cargo: &str, toolchain: Option<&str>) -> Option<String> {
     let mut metadata = Command::new(cargo);
     metadata.args(toolchain).args(["metadata", "--no-deps", "--format-version", "1", "--offline"]);
     let done = metadata.stdin(Stdio::null()).output().ok()?;

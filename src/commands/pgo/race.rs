@@ -10,7 +10,7 @@ use collector::children_time;
 use serde_json::{Value, json};
 
 use crate::commands::pgo::project::Run;
-use crate::commands::pgo::tasks::{OwnStep, own_command, tail};
+use crate::commands::pgo::tasks::{own_command, own_step, run_log, tail};
 use crate::commands::truth::read_truth;
 use crate::output::{Align, Table, count, terminal_width};
 use crate::progress::Progress;
@@ -56,13 +56,12 @@ impl Variant {
 }
 
 /// How long each version took, the first the one that others are compared with.
-pub struct RaceResult {
-    rows: Vec<Row>,
+pub struct RaceResult<'a> {
+    rows: Vec<Row<'a>>,
 }
 
-struct Row {
-    name: &'static str,
-    file: PathBuf,
+struct Row<'a> {
+    of: &'a Variant,
     /// CPU time of each run, in seconds.
     seconds: Vec<f64>,
     instructions: Option<u64>,
@@ -72,15 +71,15 @@ struct Row {
 ///
 /// # Errors
 /// One fails, or cannot be put in its place.
-pub fn race(run: &Run, variants: &[Variant], rounds: u32, folder: &Path, exact: bool) -> anyhow::Result<RaceResult> {
-    let log = folder.join("run.log");
-    let row = |variant: &Variant| Row {
-        name: variant.name,
-        file: variant.file.clone(),
-        seconds: Vec::new(),
-        instructions: None,
-    };
-    let mut rows: Vec<Row> = variants.iter().map(row).collect();
+pub fn race<'a>(
+    run: &Run,
+    variants: &'a [Variant],
+    rounds: u32,
+    folder: &Path,
+    exact: bool,
+) -> anyhow::Result<RaceResult<'a>> {
+    let log = run_log(folder);
+    let mut rows: Vec<Row> = variants.iter().map(|of| Row { of, seconds: Vec::new(), instructions: None }).collect();
     let progress = Progress::new();
     for round in 0..rounds {
         progress.show("running", round.into(), rounds.into());
@@ -90,17 +89,17 @@ pub fn race(run: &Run, variants: &[Variant], rounds: u32, folder: &Path, exact: 
             turn.reverse();
         }
         for row in turn {
-            run.install(&row.file)?;
-            row.seconds.push(cpu_seconds(&run.words(&row.file, &log), row.name, &log)?);
+            run.install(&row.of.file)?;
+            row.seconds.push(cpu_seconds(&run.words(&row.of.file, &log), row.of.name, &log)?);
         }
     }
     drop(progress);
     for row in rows.iter_mut().filter(|_| exact) {
-        run.install(&row.file)?;
+        run.install(&row.of.file)?;
         // What was measured is not lost because valgrind cannot read a program.
-        match counted(run, &row.file, folder, &log) {
+        match counted(run, &row.of.file, folder, &log) {
             Ok(instructions) => row.instructions = Some(instructions),
-            Err(error) => say!("    the instructions of {} cannot be counted: {error:#}", row.name),
+            Err(error) => say!("    the instructions of {} cannot be counted: {error:#}", row.of.name),
         }
     }
     Ok(RaceResult { rows })
@@ -111,7 +110,7 @@ fn counted(run: &Run, program: &Path, folder: &Path, log: &Path) -> anyhow::Resu
     let truth = folder.join("exact.json");
     let mut counting = own_command()?;
     counting.args(["truth", "-o"]).arg(&truth).arg("--").args(run.words(program, log));
-    OwnStep { name: "truth", log: &folder.join("hbbp.log"), shows: &[] }.run(&mut counting)?;
+    own_step("truth", &mut counting, &[], folder)?;
     let instructions = read_truth(&truth, BinarySearch::default())?.counted;
     fs::remove_file(&truth).with_context(|| format!("cannot remove {}", truth.display()))?;
     Ok(instructions)
@@ -155,7 +154,7 @@ impl Median {
     }
 }
 
-impl RaceResult {
+impl RaceResult<'_> {
     /// By how much of itself each version is faster than the first, round by round.
     fn gain(&self, row: &Row) -> Median {
         let gains: Vec<f64> =
@@ -181,7 +180,7 @@ impl RaceResult {
         for (index, row) in self.rows.iter().enumerate() {
             let (time, gain) = (Median::of(&row.seconds), self.gain(row));
             let mut cells = vec![
-                row.name.to_owned(),
+                row.of.name.to_owned(),
                 format!("{:.3} s", time.value),
                 format!("{:.3} to {:.3}", time.low, time.high),
             ];
@@ -248,8 +247,8 @@ impl RaceResult {
         let interval = |of: Median| json!({ "median": of.value, "low": of.low, "high": of.high });
         let row = |row: &Row| {
             json!({
-                "program": row.name,
-                "file": row.file.display().to_string(),
+                "program": row.of.name,
+                "file": row.of.file.display().to_string(),
                 "cpu_seconds": interval(Median::of(&row.seconds)),
                 "runs": row.seconds,
                 "gain": interval(self.gain(row)),
@@ -264,10 +263,11 @@ impl RaceResult {
 mod tests {
     use super::*;
 
-    fn result(before: &[f64], after: &[f64]) -> RaceResult {
-        let row =
-            |name, seconds: &[f64]| Row { name, file: name.into(), seconds: seconds.to_vec(), instructions: None };
-        RaceResult { rows: vec![row("before", before), row("profile", after)] }
+    /// What there is to say of two versions that took so long.
+    fn of<T>(before: &[f64], after: &[f64], said: impl Fn(&RaceResult) -> T) -> T {
+        let variants = ["before", "profile"].map(|name| Variant::new(name, name.into()));
+        let row = |(of, seconds): (_, &[f64])| Row { of, seconds: seconds.to_vec(), instructions: None };
+        said(&RaceResult { rows: variants.iter().zip([before, after]).map(row).collect() })
     }
 
     /// By the binomial distribution: of 6 values both ends are needed (96.9 %), of 9 one may be left out at each (96.1 %).
@@ -286,12 +286,13 @@ mod tests {
         let slow = [1.10, 1.12, 1.11, 1.13, 1.10, 1.12];
         let fast = [1.00, 1.01, 1.02, 1.00, 1.01, 1.00];
         let mixed = [1.00, 1.21, 1.02, 1.20, 1.21, 1.00];
-        assert!(result(&slow, &fast).sentence().contains("is faster: 10."), "{}", result(&slow, &fast).sentence());
-        assert!(result(&fast, &slow).sentence().contains("SLOWER"));
-        assert!(result(&slow, &mixed).sentence().starts_with("No difference"));
-        assert!(result(&slow[..5], &fast[..5]).sentence().contains("too few"));
-        assert!(result(&[0.01; 6], &[0.001; 6]).sentence().contains("too shortly"));
-        let text = result(&slow, &fast).text();
+        let sentence = |before: &[f64], after: &[f64]| of(before, after, |result| result.sentence());
+        assert!(sentence(&slow, &fast).contains("is faster: 10."), "{}", sentence(&slow, &fast));
+        assert!(sentence(&fast, &slow).contains("SLOWER"));
+        assert!(sentence(&slow, &mixed).starts_with("No difference"));
+        assert!(sentence(&slow[..5], &fast[..5]).contains("too few"));
+        assert!(sentence(&[0.01; 6], &[0.001; 6]).contains("too shortly"));
+        let text = of(&slow, &fast, |result| result.text());
         assert!(
             text.contains("before ") && text.contains("+10.") && text.lines().all(|line| line.len() <= 80),
             "{text}"

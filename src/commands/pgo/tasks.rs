@@ -17,37 +17,27 @@ pub fn own_command() -> anyhow::Result<Command> {
     Ok(Command::new(std::env::current_exe().context("hbbp's own executable")?))
 }
 
-/// A step that this program does itself.
-#[derive(Clone, Copy)]
-pub struct OwnStep<'a> {
-    /// Its command.
-    pub name: &'a str,
-    /// Where its messages go.
-    pub log: &'a Path,
-    /// How messages begin that are shown, too; of several with the same beginning the last.
-    pub shows: &'a [&'a str],
+/// Where the program's own output goes, of the last run.
+pub fn run_log(folder: &Path) -> PathBuf {
+    folder.join("run.log")
 }
 
-impl OwnStep<'_> {
-    /// Says the command, runs it with its messages in the log, and shows those that matter here.
-    ///
-    /// # Errors
-    /// It cannot be run, or did not succeed: with the end of what it said.
-    pub fn run(self, command: &mut Command) -> anyhow::Result<()> {
-        say!("    hbbp {}", shown(command.get_args().map(|word| word.to_string_lossy().into_owned())));
-        let from = self.log.metadata().map_or(0, |file| file.len());
-        logged(command, self.log, &format!("hbbp {}", self.name))?;
-        let messages = end_of(self.log, from);
-        for beginning in self.shows {
-            let starts = |line: &&str| line.strip_prefix("hbbp: ").is_some_and(|line| line.starts_with(beginning));
-            messages
-                .lines()
-                .rfind(starts)
-                .into_iter()
-                .for_each(|line| say!("    {}", line.trim_start_matches("hbbp: ")));
-        }
-        Ok(())
+/// Does a step with a command of this program (`record`): says it, runs it with its messages in a log in the folder, and shows those that
+/// begin with one of `shows`; of several with the same beginning the last.
+///
+/// # Errors
+/// It cannot be run, or did not succeed: with the end of what it said.
+pub fn own_step(name: &str, command: &mut Command, shows: &[&str], folder: &Path) -> anyhow::Result<()> {
+    say!("    hbbp {}", shown(command.get_args().map(|word| word.to_string_lossy().into_owned())));
+    let log = folder.join("hbbp.log");
+    let from = log.metadata().map_or(0, |file| file.len());
+    logged(command, &log, &format!("hbbp {name}"))?;
+    let messages = end_of(&log, from);
+    for beginning in shows {
+        let starts = |line: &&str| line.strip_prefix("hbbp: ").is_some_and(|line| line.starts_with(beginning));
+        messages.lines().rfind(starts).into_iter().for_each(|line| say!("    {}", line.trim_start_matches("hbbp: ")));
     }
+    Ok(())
 }
 
 /// Says the command, and runs it with all that it prints in the log.
@@ -119,7 +109,7 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// Programs in the folders of PATH, in its order.
+/// The folders of PATH, in its order.
 pub fn folders_of_path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
