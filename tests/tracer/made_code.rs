@@ -56,6 +56,8 @@ fn code_that_is_rewritten_is_counted_as_what_ran() {
         rewritten(&place, &place.default_tracer(), how);
         rewritten(&place, "lookahead", how);
     }
+    // Code that is mapped when the mappings were read a moment ago.
+    rewritten(&place, "lookahead", "late");
 }
 
 #[test]

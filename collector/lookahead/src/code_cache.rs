@@ -175,6 +175,17 @@ impl CodeCache {
         }
     }
 
+    /// Number of decoded blocks held. It grows with each that is decoded, and falls where the cache starts anew.
+    pub fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Where the blocks begin that were decoded when there were `blocks` of them, and after that.
+    pub fn decoded_since(&self, blocks: usize) -> impl Iterator<Item = Avma> {
+        let first = if blocks > self.blocks.len() { 0 } else { blocks };
+        self.blocks.iter().skip(first).map(|block| Avma(block.start))
+    }
+
     /// The number of the latest burst, for [`code_since`](Self::code_since).
     pub fn bursts(&self) -> u32 {
         self.burst

@@ -81,13 +81,25 @@ impl AddressSpace {
     /// Looks again what is mapped, if that is due, and forgets decoded code that may have changed.
     pub(crate) fn refresh(&mut self, kernel: &impl Kernel) {
         self.forget_volatile();
-        let (now, began) = (kernel.now(), kernel.own_time());
+        let now = kernel.now();
         if let Some((at, cost)) = self.read
             && (now - at < cost * SHARE
                 || now - at < (cost * SHARE_IF_SAME_SIZE).min(LONGEST_IF_SAME_SIZE) && !self.size_has_changed())
         {
             return;
         }
+        self.look(kernel);
+    }
+
+    /// Looks again what is mapped if code that was decoded since there were `blocks` is in nothing that was: then it was mapped since.
+    pub(crate) fn refresh_if_unknown(&mut self, kernel: &impl Kernel, blocks: usize) {
+        if self.layout.lacks(self.code.decoded_since(blocks)) {
+            self.look(kernel);
+        }
+    }
+
+    fn look(&mut self, kernel: &impl Kernel) {
+        let (now, began) = (kernel.now(), kernel.own_time());
         self.reread(kernel, self.pid, |_| {});
         self.read = Some((now, kernel.own_time().saturating_sub(began)));
     }
@@ -169,6 +181,11 @@ impl Layout {
             && self.mapping(address).is_some_and(|map| !map.has_code_elsewhere())
     }
 
+    /// Whether one of these addresses is in no code.
+    fn lacks(&self, mut addresses: impl Iterator<Item = Avma>) -> bool {
+        addresses.any(|address| self.mapping(address).is_none_or(|map| map.prot & 4 == 0))
+    }
+
     /// What is mapped at `address`.
     pub(crate) fn mapping(&self, address: Avma) -> Option<&Mapping> {
         mapping_at(&self.mappings, address)
@@ -235,4 +252,23 @@ pub(crate) fn mapping_at(mappings: &[Mapping], address: Avma) -> Option<&Mapping
 
 fn extent(map: &Mapping) -> (u64, u64, u64, u64) {
     (map.start, map.end, map.inode, map.offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(start: u64, prot: u32) -> Mapping {
+        let path = b"/usr/bin/node".to_vec();
+        Mapping { start, end: start + 0x1000, prot, shared: false, offset: 0, device: (0, 0), inode: 7, path }
+    }
+
+    #[test]
+    fn code_outside_of_all_that_is_known_was_mapped_since() {
+        let mut layout = Layout::default();
+        layout.replace(vec![map(0x1000, 5), map(0x2000, 3)]);
+        let lacks = |addresses: &[u64]| layout.lacks(addresses.iter().copied().map(Avma));
+        assert!(!lacks(&[0x1000, 0x1fff]) && !lacks(&[]));
+        assert!(lacks(&[0x1000, 0x3000]) && lacks(&[0x2000]), "nothing, or data until now");
+    }
 }

@@ -133,7 +133,7 @@ impl BurstTaker {
         self.reader.fetch(on.kernel, pid, on.path.working_set.expected());
         on.statistics.time.state += self.part(on.kernel);
         let AddressSpace { code, layout, .. } = &mut *on.space;
-        let decoding = code.decoding();
+        let (decoding, blocks) = (code.decoding(), code.blocks());
         let mut memory = self.reader.memory(on.kernel, pid, layout);
         let burst = &mut on.path.burst;
         let stop = loop {
@@ -152,6 +152,8 @@ impl BurstTaker {
                 break outcome.stop;
             }
         };
+        on.space.refresh_if_unknown(on.kernel, blocks);
+        let AddressSpace { code, layout, .. } = &*on.space;
         if layout.has_made_code() {
             // What was executed is what is held: it was forgotten before.
             for (at, bytes) in code.code_since(0).filter(|(at, _)| layout.is_made_code(*at)) {
