@@ -7,6 +7,7 @@ mod output;
 mod cache;
 mod calibration;
 mod commands;
+mod fleet;
 mod input;
 mod jobs;
 mod missing_dashes;

@@ -11,7 +11,9 @@ mod compact;
 mod engine;
 mod evidence;
 mod ingest;
+mod output;
 mod overview;
+mod parquet;
 mod query;
 mod reports;
 mod rows;
@@ -61,6 +63,7 @@ enum Command {
     Top(overview::TopArgs),
     Stale(overview::StaleArgs),
     Compact(compact::Args),
+    Parquet(parquet::Args),
 }
 
 /// Questions are read and planned by functions that call themselves: once for each part of a sum.
@@ -97,6 +100,7 @@ async fn run() -> ExitCode {
         Command::Top(args) => done(overview::top(&args).await),
         Command::Stale(args) => done(overview::stale(&args).await),
         Command::Compact(args) => done(compact::run(&args).await),
+        Command::Parquet(args) => done(parquet::run(&args)),
     };
     result.unwrap_or_else(|error| {
         if is_closed_pipe(&error) {

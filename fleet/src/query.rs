@@ -1,11 +1,10 @@
 //! `hbbp-fleet query`: what SQL asks.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use datafusion::arrow::array::{AsArray, RecordBatch, StringArray};
 use datafusion::arrow::csv;
 use datafusion::arrow::datatypes::Schema;
@@ -17,7 +16,8 @@ use datafusion::parquet::arrow::ArrowWriter;
 use futures::StreamExt;
 
 use crate::engine::Engine;
-use crate::store::{Store, Unfinished};
+use crate::output::Output;
+use crate::store::Store;
 
 /// Ask a store in SQL
 ///
@@ -85,26 +85,15 @@ pub async fn answer(engine: &Engine, sql: &str, args: &AnswerArgs) -> anyhow::Re
     let question = engine.ask(sql).await?;
     let schema = question.schema().as_arrow().clone();
     let mut answer = question.execute_stream().await?;
-    let (out, unfinished): (Box<dyn Write + Send>, _) = match &args.output {
-        // Pipes and devices stay what they are.
-        Some(file) if file.exists() && !file.is_file() => {
-            (Box::new(File::create(file).with_context(|| file.display().to_string())?), None)
-        }
-        // What was there stays until the answer is complete; a link is followed.
-        Some(file) => {
-            let unfinished = Unfinished::begin(std::fs::canonicalize(file).unwrap_or_else(|_| file.clone()))?;
-            (Box::new(unfinished.writer()?), Some(unfinished))
-        }
-        None => (Box::new(std::io::stdout()), None),
-    };
-    let mut out = BufWriter::new(out);
+    let output = Output::begin(args.output.as_deref())?;
+    let mut out = BufWriter::new(output.writer()?);
     if let Err(error) = write(&mut answer, schema, args.format, &mut out).await {
         // A closed pipe is told by this, too, and not by texts of the library alone.
         out.flush()?;
         return Err(error);
     }
     out.flush()?;
-    unfinished.map_or(Ok(()), Unfinished::finish)
+    output.finish()
 }
 
 /// Writes all rows in a format.

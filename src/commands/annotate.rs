@@ -99,6 +99,7 @@ struct Report<'a> {
 
 /// Prints functions of a recording with the counts of their blocks.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.report.output.check()?;
     if args.summary && !args.report.output.format.is_for_people() {
         let why = "--summary is a table; the functions of json have its numbers without it".to_owned();
         wrong_usage::<Args>(READER.name, why);
@@ -168,9 +169,9 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     if is_read_at_once {
         return page(|out| table::print(&report, &mut texts, out));
     }
-    write_to(args.report.output.file.as_deref(), |out| match args.report.output.format {
+    args.report.output.write(|out| match args.report.output.format {
         Format::Table | Format::Markdown => table::print(&report, &mut texts, out),
-        Format::Csv => csv::print(&report, out),
+        Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
 }

@@ -18,7 +18,7 @@ use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, Reader, Reads, without_samples};
 use crate::output;
 use crate::output::{
-    Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, rounded, share, share_cells, write_to,
+    Align, Colours, Format, Head, Layout, MARKED, Precision, Role, Table, count, rounded, share, share_cells,
 };
 
 /// Print how often every basic block ran
@@ -90,6 +90,7 @@ struct JsonBlock {
 
 /// Prints the blocks of a recording with their counts, the most executed first.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.report.output.check()?;
     let filters = args.kept.filters_of_code::<Args>(READER.name, &args.kept.taxonomies()?);
     let input = args.report.input.begin(&READER, None)?;
     input.end(print(args, filters, &input))
@@ -115,11 +116,11 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
     let precision = Precision::of(&analysis, rows.iter().map(|row| (row.executed() / instructions, row.share)));
     let head = args.report.head(&analysis, precision);
     let left_out = keep_largest(&mut rows, args.report.rows(), args.report.output.format.is_for_people());
-    write_to(args.report.output.file.as_deref(), |out| match args.report.output.format {
+    args.report.output.write(|out| match args.report.output.format {
         Format::Table | Format::Markdown => {
             table(&analysis, &head, &rows, left_out, (args.report.output.layout(), args.report.output.colours()), out)
         }
-        Format::Csv => csv(&analysis, &rows, out),
+        Format::Csv | Format::Parquet => csv(&analysis, &rows, out),
         Format::Json => json(&analysis, &head, &rows, out),
     })
 }

@@ -22,7 +22,7 @@ use crate::commands::mix::query::key;
 use crate::commands::mix::{keys, unmatched, without_source};
 use crate::input::{AnalysisArgs, Asked, Reader, Reads, is_recording};
 use crate::output::profile::sampled_only;
-use crate::output::{Colours, Format, Layout, OutputArgs, write_to};
+use crate::output::{Colours, Format, Layout, OutputArgs};
 use crate::usage::wrong_usage;
 use limit::Limit;
 use names::ModuleNames;
@@ -247,6 +247,7 @@ fn say_of_mix(file: &Path, mix: Option<&Mix>, query: Option<&Query>) {
 
 /// Prints what two recordings, flows or truths differ in.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.output.check()?;
     if args.analysis.chooses()
         && let Some(file) = [&args.before, &args.after].into_iter().find(|file| !is_recording(file))
     {
@@ -294,9 +295,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     report.limits = kept;
-    write_to(args.output.file.as_deref(), |out| match args.output.format {
+    args.output.write(|out| match args.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
-        Format::Csv => csv::print(&report, out),
+        Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })?;
     let broken = limit::say(&report.limits);

@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
+
+use crate::fleet::{NOT_INSTALLED, program};
 
 /// Keep recordings of many machines, ask them in SQL, and make reports of any slice of them (with hbbp-fleet, if it is installed)
 ///
@@ -25,18 +26,12 @@ Examples:
   hbbp fleet query profiles 'SELECT service, count(*) FROM recordings GROUP BY 1'
   hbbp fleet mix profiles --service web --since 7d --rows function";
 
-/// The name of the executable.
-const PROGRAM: &str = "hbbp-fleet";
-
 /// Becomes that executable.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let beside = std::env::current_exe().ok().map(|path| path.with_file_name(PROGRAM)).filter(|path| path.is_file());
-    let program = beside.unwrap_or_else(|| PathBuf::from(PROGRAM));
+    let program = program();
     let error = Command::new(&program).args(&args.arguments).exec();
     if error.kind() == ErrorKind::NotFound {
-        bail!(
-            "{PROGRAM} is not installed: it is neither beside hbbp nor in PATH; `cargo build --release` in the folder fleet/ makes it"
-        );
+        bail!(NOT_INSTALLED);
     }
     Err(error).with_context(|| program.display().to_string())
 }

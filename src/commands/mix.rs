@@ -27,7 +27,7 @@ use crate::commands::record::{SAMPLING, Wanted};
 use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, Reader, Reads, WITHOUT_LINES, without_samples};
 use crate::output;
-use crate::output::{Colours, Format, Head, Layout, Precision, write_to};
+use crate::output::{Colours, Format, Head, Layout, Precision};
 use nested::{Line, Node, for_each_line, nested};
 use numbers::{Number, unread};
 use order::{Order, title_of};
@@ -90,6 +90,7 @@ Examples:
 
 /// Prints the instruction mix of a recording as a pivot table.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.report.output.check()?;
     let taxonomies = args.pivot.kept.taxonomies()?;
     let query = query::<Args>(READER.name, &args.pivot, &taxonomies, args.report.input.analysis.threads());
     let query = shaped(args, query, &taxonomies);
@@ -173,9 +174,9 @@ fn print(args: &Args, query: &Query, input: &Input<'_>) -> anyhow::Result<()> {
         colours: args.report.output.colours(),
     };
     report.check_order(&args.sort)?;
-    write_to(args.report.output.file.as_deref(), |out| match args.report.output.format {
+    args.report.output.write(|out| match args.report.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
-        Format::Csv => csv::print(&report, out),
+        Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
 }

@@ -15,7 +15,7 @@ use anyhow::bail;
 use crate::commands::nearest::did_you_mean;
 use crate::input::{Input, InputArgs, Reader, Reads, WITHOUT_CODE, without_samples};
 use crate::output;
-use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision, write_to};
+use crate::output::{Format, Head, HeadArgs, Layout, OutputArgs, Precision};
 
 /// Print the most executed paths through functions, or the branches that lead to a place
 ///
@@ -77,6 +77,7 @@ struct Report<'a> {
 
 /// Prints the paths of a recording.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.output.check()?;
     let input = args.input.begin(&READER, None)?;
     input.end(print(args, &input))
 }
@@ -138,9 +139,9 @@ fn print(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
         top: args.output.format.rows_of_lists(args.top),
         layout: args.output.layout(),
     };
-    write_to(args.output.file.as_deref(), |out| match args.output.format {
+    args.output.write(|out| match args.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
-        Format::Csv => csv::print(&report, out),
+        Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
 }

@@ -85,6 +85,7 @@ const NO_WEIGHT: f64 = 0.0005;
 
 /// Compares the estimates of a recording with exact counts, and prints the errors.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.output.check()?;
     args.input.check(&READER);
     let search = args.input.analysis.search();
     let read = args.truth.as_deref().map(|file| read_truth(file, search)).transpose()?;
@@ -129,9 +130,9 @@ fn compare(args: &Args, input: &Input<'_>, read: Option<Truth>) -> anyhow::Resul
     if let Some(file) = &args.plot {
         write_to(Some(file), |out| Ok(out.write_all(plot::svg(&validation).as_bytes())?))?;
     }
-    write_to(args.output.file.as_deref(), |out| match args.output.format {
+    args.output.write(|out| match args.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
-        Format::Csv => csv::print(&report, out),
+        Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
 }

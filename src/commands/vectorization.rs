@@ -18,7 +18,7 @@ use crate::commands::mix::{bounds, group_by, keys, unmatched};
 use crate::commands::reporting::ReportArgs;
 use crate::input::{Input, Reader, Reads, without_samples};
 use crate::output;
-use crate::output::{Colours, Format, Head, Layout, Precision, write_to};
+use crate::output::{Colours, Format, Head, Layout, Precision};
 
 /// Say which part of the floating-point and vector work is scalar, and in which functions and loops
 ///
@@ -60,6 +60,7 @@ struct Report<'a> {
 
 /// Prints which part of the work of a recording is scalar.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args.report.output.check()?;
     let filters = args.kept.filters::<Args>(READER.name, &args.kept.taxonomies()?);
     let input = args.report.input.begin(&READER, None)?;
     input.end(print(args, filters, &input))
@@ -101,9 +102,9 @@ fn print(args: &Args, filters: Vec<Filter>, input: &Input<'_>) -> anyhow::Result
         layout: args.report.output.layout(),
         colours: args.report.output.colours(),
     };
-    write_to(args.report.output.file.as_deref(), |out| match args.report.output.format {
+    args.report.output.write(|out| match args.report.output.format {
         Format::Table | Format::Markdown => table::print(&report, out),
-        Format::Csv => csv::print(&report, out),
+        Format::Csv | Format::Parquet => csv::print(&report, out),
         Format::Json => json::print(&report, out),
     })
 }

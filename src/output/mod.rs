@@ -8,6 +8,7 @@ mod idle;
 mod layout;
 mod number;
 mod pager;
+mod parquet;
 mod precision;
 pub mod profile;
 #[macro_use]
@@ -46,6 +47,8 @@ pub enum Format {
     Csv,
     /// JSON in a fixed shape
     Json,
+    /// What csv has, for engines and data frames: written by hbbp-fleet, which must be installed
+    Parquet,
 }
 
 /// Format of what is no table.

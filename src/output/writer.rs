@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use collector::is_standard_output;
 
-use crate::output::{Colours, Format, Layout, terminal_width};
+use crate::output::{Colours, Format, Layout, parquet, terminal_width};
 
 /// How and where a report is printed.
 #[derive(clap::Args)]
@@ -54,6 +54,25 @@ impl OutputArgs {
     /// Whether people read it at once: a table on a terminal.
     pub fn is_read_at_once(&self) -> bool {
         self.format == Format::Table && !self.is_file() && std::io::stdout().is_terminal()
+    }
+
+    /// Whether the output can be written so, as far as that is known before there is any.
+    ///
+    /// # Errors
+    /// Parquet would go to a terminal, or there is nothing that writes it.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if self.format == Format::Parquet { parquet::check(self.file.as_deref()) } else { Ok(()) }
+    }
+
+    /// Calls `print` with where the output goes. What is to be Parquet takes CSV.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, print: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        match self.format {
+            Format::Parquet => parquet::write(self.file.as_deref(), print),
+            _ => write_to(self.file.as_deref(), print),
+        }
     }
 
     /// The colours of a table; there are bars where there are any.

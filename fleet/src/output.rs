@@ -1,0 +1,59 @@
+//! Where what was asked for goes: a file that is there as a whole or not at all, or standard output.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::store::Unfinished;
+
+/// An output that has begun.
+pub enum Output {
+    /// Standard output.
+    Standard,
+    /// A pipe or a device, which stays what it is.
+    Device(PathBuf),
+    /// A file: what was there stays until it is complete.
+    File(Unfinished),
+}
+
+impl Output {
+    /// Begins the output: to a file, or without one to standard output.
+    ///
+    /// # Errors
+    /// The folder of the file cannot be written.
+    pub fn begin(file: Option<&Path>) -> anyhow::Result<Self> {
+        Ok(match file {
+            None => Self::Standard,
+            Some(file) if file.exists() && !file.is_file() => Self::Device(file.to_owned()),
+            // A link is followed.
+            Some(file) => {
+                Self::File(Unfinished::begin(std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()))?)
+            }
+        })
+    }
+
+    /// What writes it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn writer(&self) -> anyhow::Result<Box<dyn Write + Send>> {
+        Ok(match self {
+            Self::Standard => Box::new(std::io::stdout()),
+            Self::Device(file) => Box::new(File::create(file).with_context(|| file.display().to_string())?),
+            Self::File(unfinished) => Box::new(unfinished.writer()?),
+        })
+    }
+
+    /// It is complete.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(self) -> anyhow::Result<()> {
+        match self {
+            Self::Standard | Self::Device(_) => Ok(()),
+            Self::File(unfinished) => unfinished.finish(),
+        }
+    }
+}
