@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use formats::metadata::Metadata;
+use formats::metadata::{MadeCodeMetadata, Metadata};
 use perfdata::{EventAttr, EventDescription, SampleFormat};
 
 use crate::error::RecordError;
@@ -67,6 +67,9 @@ pub(crate) trait Follows {
     /// Adds to the metadata what is known before anything is recorded, as [`Producer::introduce`].
     fn introduce(&self, metadata: &mut Metadata);
 
+    /// A file has ended after which another one comes.
+    fn conclude_file(&mut self, _own: Range<usize>, _summary: &Summary) {}
+
     /// As [`Producer::conclude`]; `done` is `None` if it failed.
     fn conclude(&self, done: Option<Self::Statistics>, own: Range<usize>, summary: &mut Summary);
 }
@@ -78,13 +81,16 @@ pub(crate) struct Followed<F: Follows> {
     shared: Arc<Shared>,
     follower: Option<Follower<F::Statistics>>,
     done: Option<F::Statistics>,
+    /// Code without a file in the file that has ended.
+    of_file: Option<(Option<MadeCodeMetadata>, Option<String>)>,
 }
 
 impl<F: Follows + 'static> Followed<F> {
     /// A follower that has been attached, and its events.
     pub(crate) fn attached(plan: F, events: Vec<EventDescription>, follower: Follower<F::Statistics>) -> Attached {
         let shared = follower.shared();
-        let producer = Self { plan, events, shared: shared.clone(), follower: Some(follower), done: None };
+        let producer =
+            Self { plan, events, shared: shared.clone(), follower: Some(follower), done: None, of_file: None };
         Attached { producer: Box::new(producer), shared, traces: true }
     }
 }
@@ -126,6 +132,20 @@ impl<F: Follows> Producer for Followed<F> {
     fn stop(&mut self) {
         if let Some(follower) = self.follower.take() {
             self.done = follower.stop();
+        }
+    }
+
+    fn next_file(&mut self, records: &mut Vec<u8>) {
+        let mut made_code = self.shared.made_code();
+        made_code.write_names(records);
+        self.of_file = Some(made_code.next_file());
+    }
+
+    fn conclude_file(&mut self, own: Range<usize>, summary: &mut Summary) {
+        self.plan.conclude_file(own, summary);
+        if let Some((metadata, degradation)) = self.of_file.take() {
+            summary.metadata.made_code = metadata;
+            summary.metadata.degradations.extend(degradation);
         }
     }
 

@@ -1,15 +1,19 @@
 //! From rings to the file: read, put in order of time, count, write.
 
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 use formats::metadata::RECORD_TYPE;
+use formats::phase_mark::PhaseMark;
 use perfdata::{Features, RecordType, Writer};
 
 use crate::control::Control;
 use crate::errno::Errno;
 use crate::session::lead::Lead;
-use crate::session::record_layout::{BrokenRecord, RecordLayout, first_record};
-use crate::session::tally::Tally;
+use crate::session::record_layout::{BrokenRecord, RecordLayout, SAMPLE, first_record};
+use crate::session::rotation::Safe;
+use crate::session::standing::Standing;
+use crate::session::tally::{Counts, Tally};
 use crate::session::time_order::TimeOrder;
 
 /// Rings that records come from: the kernel's, or in a test those of a recording that is played back.
@@ -25,6 +29,9 @@ pub(crate) trait RingSource {
 
     /// Stops the flow of records; what is in the rings stays there to be drained.
     fn stop(&mut self);
+
+    /// Another file is about to begin: appends what only this one is still to have, and says again from now on what a file has once.
+    fn next_file(&mut self, _records: &mut Vec<u8>) {}
 }
 
 /// Why a recording ended.
@@ -62,6 +69,18 @@ pub enum RecorderError {
 /// Records bytes written between two marks that a round has ended, which let readers sort in pieces.
 const ROUND_BYTES: usize = 1 << 20;
 
+/// A file that is not written to any more.
+pub(crate) struct Ended<W: Write> {
+    /// To be finished.
+    pub(crate) writer: Writer<W>,
+    pub(crate) tally: Tally,
+    /// What makes it less than it could be, in sentences.
+    pub(crate) degradations: Vec<String>,
+    pub(crate) safe: Safe,
+    /// Whether all of it could be written.
+    pub(crate) written: Result<(), RecorderError>,
+}
+
 /// Takes rounds of records to a writer.
 pub(crate) struct Recorder<W: Write> {
     order: TimeOrder,
@@ -72,6 +91,14 @@ pub(crate) struct Recorder<W: Write> {
     ring: Vec<u8>,
     out: Vec<u8>,
     unmarked: usize,
+    burst: Option<u64>,
+    layout: RecordLayout,
+    /// What lives, where the recording may go on in another file.
+    pub(crate) standing: Option<Standing>,
+    /// Counts of the files before this one, as far as they are counted for all files.
+    before: Counts,
+    /// What of this file is on the disk.
+    pub(crate) safe: Safe,
 }
 
 impl<W: Write> Recorder<W> {
@@ -89,32 +116,175 @@ impl<W: Write> Recorder<W> {
             ring: Vec::new(),
             out: Vec::new(),
             unmarked: 0,
+            burst,
+            layout,
+            standing: None,
+            before: Counts::default(),
+            safe: Safe::default(),
         }
     }
 
     /// Records until `source` says stop.
     pub(crate) fn run(&mut self, source: &mut dyn RingSource) -> Result<Stop, RecorderError> {
         let stop = loop {
-            match source.wait().map_err(RecorderError::Wait)? {
-                Some(stop) => break stop,
-                None => self.round(source)?,
+            if let Some(stop) = self.step(source)? {
+                break stop;
             }
         };
+        self.end(source)?;
+        Ok(stop)
+    }
+
+    /// Waits for records, and takes them.
+    pub(crate) fn step(&mut self, source: &mut dyn RingSource) -> Result<Option<Stop>, RecorderError> {
+        let stop = source.wait().map_err(RecorderError::Wait)?;
+        if stop.is_none() {
+            self.round(source)?;
+        }
+        Ok(stop)
+    }
+
+    /// Takes the last records.
+    pub(crate) fn end(&mut self, source: &mut dyn RingSource) -> Result<(), RecorderError> {
         source.stop();
         self.round(source)?;
         self.order.finish(&mut self.out);
         self.write()?;
-        self.lead.give_up(&mut self.out);
-        self.write()?;
-        self.tally.counts.late = self.order.late();
-        self.tally.counts.before_first_burst = self.lead.left_out();
-        if let Some(control) = &self.control {
-            let left_out = control.left_out();
-            self.tally.counts.switched_off = left_out.samples;
-            self.tally.counts.bursts_switched_off = left_out.bursts;
-            self.tally.counts.phase_marks = control.marks();
+        self.end_file()
+    }
+
+    /// Writes what was held back, and counts what is counted in the end.
+    fn end_file(&mut self) -> Result<(), RecorderError> {
+        let mut held = Vec::new();
+        self.lead.give_up(&mut held);
+        let rest = std::mem::replace(&mut self.out, held);
+        let put = self.put();
+        self.out = rest;
+        let all = self.counts_of_all_files();
+        let counts = &mut self.tally.counts;
+        counts.late = all.late - self.before.late;
+        counts.before_first_burst = self.lead.left_out();
+        counts.switched_off = all.switched_off - self.before.switched_off;
+        counts.bursts_switched_off = all.bursts_switched_off - self.before.bursts_switched_off;
+        counts.phase_marks = all.phase_marks - self.before.phase_marks;
+        self.before = all;
+        put
+    }
+
+    /// What is counted on and on.
+    fn counts_of_all_files(&self) -> Counts {
+        let left_out = self.control.as_ref().map(Control::left_out).unwrap_or_default();
+        Counts {
+            late: self.order.late(),
+            switched_off: left_out.samples,
+            bursts_switched_off: left_out.bursts,
+            phase_marks: self.control.as_ref().map_or(0, Control::marks),
+            ..Counts::default()
         }
-        Ok(stop)
+    }
+
+    /// Comes to the end of this file, which is before the next burst, for tools look at the first sample of a file; where none comes for so
+    /// long, the next file begins without. Returns the code of the next file that was handed over already, or that the recording ends.
+    ///
+    /// ```text
+    /// round                  1             2                3
+    /// drained           a b | what only this file is to have | c D e | f g
+    /// written here      ..  | a b                            | c     |
+    /// of the next file                                       | D e   | f g
+    /// ```
+    /// Rounds from the second on bring all code again, and no burst of before is among what the third one writes.
+    pub(crate) fn turn(
+        &mut self,
+        source: &mut dyn RingSource,
+        patience: Duration,
+    ) -> Result<Result<Vec<u8>, Stop>, RecorderError> {
+        self.round(source)?;
+        let mut of_this = Vec::new();
+        source.next_file(&mut of_this);
+        self.writer.write_raw(&of_this)?;
+        let (began, mut of_both, mut is_first) = (Instant::now(), Vec::new(), true);
+        loop {
+            for ring in 0..source.rings() {
+                self.ring.clear();
+                source.drain(ring, &mut self.ring);
+                take_own_records(&mut self.ring, &mut of_both)?;
+                self.order.take(&mut self.ring)?;
+            }
+            self.hear()?;
+            self.order.end_round(&mut self.out);
+            self.leave_out()?;
+            let burst = if is_first { None } else { self.first_burst()? };
+            let rest = burst.map(|burst| self.out.split_off(burst));
+            let put = self.put();
+            let is_over = rest.is_some() || self.burst.is_none() || !is_first && began.elapsed() >= patience;
+            self.out.extend(rest.unwrap_or_default());
+            put?;
+            is_first = false;
+            let stop = if is_over { None } else { source.wait().map_err(RecorderError::Wait)? };
+            if is_over || stop.is_some() {
+                self.writer.write_raw(&of_both)?;
+                return Ok(stop.map_or(Ok(of_both), Err));
+            }
+        }
+    }
+
+    /// Where the first burst begins in what is to be written.
+    fn first_burst(&self) -> Result<Option<usize>, BrokenRecord> {
+        let mut offset = 0;
+        while let Some(record) = first_record(&self.out[offset..], offset)? {
+            if record.kind == SAMPLE && self.layout.sample_id(&record) == self.burst {
+                return Ok(Some(offset));
+            }
+            offset += record.all.len();
+        }
+        Ok(None)
+    }
+
+    /// Goes on in another file, and returns the one before, with its counts. Nothing is written yet: neither what the new file begins with nor
+    /// what is on its way.
+    pub(crate) fn go_on_in(&mut self, writer: Writer<W>) -> Ended<W> {
+        let written = self.end_file();
+        let degradations = self.degradations().collect();
+        let ids: Vec<Vec<u64>> = writer.events().iter().map(|event| event.ids.clone()).collect();
+        let tally = std::mem::replace(&mut self.tally, Tally::new(self.layout, &ids));
+        let writer = std::mem::replace(&mut self.writer, writer);
+        let safe = std::mem::take(&mut self.safe);
+        self.lead = Lead::new(self.layout, self.burst);
+        self.unmarked = 0;
+        Ended { writer, tally, degradations, safe, written }
+    }
+
+    /// Writes what a file begins with: what lives, and code.
+    pub(crate) fn begin_file(&mut self, code: &[u8]) -> Result<(), RecorderError> {
+        let events = self.writer.events().to_vec();
+        if let Some(standing) = &self.standing {
+            self.write_standing(&standing.records(&events)?)?;
+        }
+        self.writer.write_raw(code)?;
+        self.put()?;
+        Ok(self.writer.flush()?)
+    }
+
+    /// Writes records of what is found when recording begins.
+    pub(crate) fn write_found(&mut self, records: &[u8]) -> Result<(), RecorderError> {
+        if let Some(standing) = &mut self.standing {
+            let mut offset = 0;
+            while let Some(record) = first_record(&records[offset..], offset)? {
+                standing.see(&record);
+                offset += record.all.len();
+            }
+        }
+        self.write_standing(records)
+    }
+
+    /// Writes records of what was there before.
+    pub(crate) fn write_standing(&mut self, records: &[u8]) -> Result<(), RecorderError> {
+        let mut offset = 0;
+        while let Some(record) = first_record(&records[offset..], offset)? {
+            self.tally.see(&record);
+            offset += record.all.len();
+        }
+        Ok(self.writer.write_raw(records)?)
     }
 
     /// What makes the file less than it could be, in sentences.
@@ -139,7 +309,9 @@ impl<W: Write> Recorder<W> {
 
     /// Takes in what programs say, and writes the marks of their phases. What they said before a sample was made is there by now.
     fn hear(&mut self) -> Result<(), RecorderError> {
-        for mark in self.control.iter_mut().flat_map(Control::hear) {
+        let marks: Vec<PhaseMark> = self.control.iter_mut().flat_map(Control::hear).collect();
+        self.standing.iter_mut().for_each(|standing| marks.iter().for_each(|mark| standing.mark(mark)));
+        for mark in marks {
             self.writer.write_user_record(RecordType(RECORD_TYPE), &mark.to_record_body())?;
         }
         Ok(())
@@ -147,8 +319,21 @@ impl<W: Write> Recorder<W> {
 
     /// Writes what was let go, and counts it.
     fn write(&mut self) -> Result<(), RecorderError> {
-        if let Some(control) = &mut self.control {
-            control.leave_out(&mut self.out)?;
+        self.leave_out()?;
+        self.put()
+    }
+
+    fn leave_out(&mut self) -> Result<(), RecorderError> {
+        Ok(self.control.as_mut().map_or(Ok(()), |control| control.leave_out(&mut self.out))?)
+    }
+
+    fn put(&mut self) -> Result<(), RecorderError> {
+        if let Some(standing) = &mut self.standing {
+            let mut offset = 0;
+            while let Some(record) = first_record(&self.out[offset..], offset)? {
+                standing.see(&record);
+                offset += record.all.len();
+            }
         }
         self.lead.hold_back(&mut self.out)?;
         if self.out.is_empty() {
@@ -159,15 +344,17 @@ impl<W: Write> Recorder<W> {
             self.tally.see(&record);
             offset += record.all.len();
         }
-        self.writer.write_raw(&self.out)?;
+        let written = self.writer.write_raw(&self.out);
         self.unmarked += self.out.len();
         self.out.clear();
+        written?;
         if self.unmarked >= ROUND_BYTES && !self.lead.is_open() {
             self.writer.write_finished_round()?;
             self.unmarked = 0;
         }
         // A collector that is killed loses no more than two rounds.
         self.writer.flush()?;
+        self.safe = Safe { bytes: self.writer.data_size(), samples: self.tally.counts.samples };
         Ok(())
     }
 
@@ -175,6 +362,17 @@ impl<W: Write> Recorder<W> {
     pub(crate) fn finish(self, features: &Features) -> Result<W, perfdata::Error> {
         self.writer.finish(features)
     }
+}
+
+/// Takes the records out of `ring` that are the collector's own.
+fn take_own_records(ring: &mut Vec<u8>, own: &mut Vec<u8>) -> Result<(), BrokenRecord> {
+    let (mut others, mut offset) = (Vec::with_capacity(ring.len()), 0);
+    while let Some(record) = first_record(&ring[offset..], offset)? {
+        (if record.kind == RECORD_TYPE { &mut *own } else { &mut others }).extend_from_slice(record.all);
+        offset += record.all.len();
+    }
+    *ring = others;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -159,6 +159,14 @@ impl MadeCode {
         }
     }
 
+    /// Another file is about to begin, which is to have all code again. Returns what this one has, and what is missing in it.
+    pub(crate) fn next_file(&mut self) -> (Option<MadeCodeMetadata>, Option<String>) {
+        let of_file = (self.metadata(), self.degradations());
+        self.known.clear();
+        self.counts = Counts::default();
+        of_file
+    }
+
     /// What was written; `None` if there was no such code.
     pub(crate) fn metadata(&self) -> Option<MadeCodeMetadata> {
         let Counts { pieces, bytes, left_out, unplaced, names } = self.counts;
