@@ -221,3 +221,130 @@ pub(crate) fn sample_id(events: &[EventDescription], pid: u32, tid: u32) -> Samp
 fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
+
+#[cfg(test)]
+mod tests {
+    use perfdata::{AttrFlags, Avma, EventAttr, MappedFile, Mmap, Record, Recording, SampleFormat};
+
+    use super::*;
+    use crate::session::record_layout::first_record;
+
+    fn events() -> Vec<EventDescription> {
+        let format = SampleFormat::IDENTIFIER | SampleFormat::IP | SampleFormat::TID | SampleFormat::TIME;
+        let attr = EventAttr { sample_format: format, flags: AttrFlags::SAMPLE_ID_ALL, ..EventAttr::default() };
+        vec![EventDescription { attr, ids: vec![5], name: "clock".to_owned() }]
+    }
+
+    fn at(time: u64) -> SampleId {
+        SampleId { time: Some(time), ..sample_id(&events(), 0, 0) }
+    }
+
+    /// What a file that begins after these records says first, in words.
+    fn after(write: impl FnOnce(&mut Writer<Vec<u8>>) -> Result<(), Error>) -> Vec<String> {
+        let mut writer = Writer::of_records(Vec::new(), &events()).unwrap();
+        write(&mut writer).unwrap();
+        let (records, mut standing) =
+            (std::mem::take(writer.get_mut()), Standing::new(RecordLayout::of_events(&events())));
+        let mut offset = 0;
+        while let Some(record) = first_record(&records[offset..], offset).unwrap() {
+            standing.see(&record);
+            offset += record.all.len();
+        }
+        let mut file = Writer::create(std::io::Cursor::new(Vec::new()), &events()).unwrap();
+        file.write_raw(&standing.records(&events()).unwrap()).unwrap();
+        let recording =
+            Recording::from_bytes(file.finish(&perfdata::Features::default()).unwrap().into_inner()).unwrap();
+        let (mut chunks, mut chunk, mut said) = (recording.chunks(), perfdata::Chunk::new(), Vec::new());
+        while chunks.next_into(&mut chunk).unwrap() {
+            for raw in chunk.records() {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let (words, id) = match recording.parse(&raw).unwrap() {
+                    Record::Fork(task) => {
+                        assert_eq!(raw.misc & MISC_EXEC, MISC_EXEC, "its own mappings are written");
+                        (format!("{}/{} of {}", task.pid, task.tid, task.ppid), task.sample_id)
+                    }
+                    Record::Comm(comm) => (format!("{}/{} {}", comm.pid, comm.tid, text(comm.name)), comm.sample_id),
+                    Record::Mmap2(map) => (format!("{} {:#x} {}", map.pid, map.start.0, text(map.path)), map.sample_id),
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(id.time, Some(0));
+                said.push(words);
+            }
+        }
+        said
+    }
+
+    fn task(pid: u32, ppid: u32, tid: u32, time: u64) -> Task {
+        Task { pid, ppid, tid, ptid: ppid, time, sample_id: at(time) }
+    }
+
+    fn map(pid: u32, start: u64, len: u64, path: &'static [u8]) -> Mmap<'static> {
+        let file = MappedFile::Inode { maj: 0, min: 0, ino: 7, generation: 0 };
+        Mmap { pid, tid: pid, start: Avma(start), len, file, prot: 5, path, sample_id: at(20), ..Mmap::default() }
+    }
+
+    fn comm(pid: u32, tid: u32, exec: bool, name: &'static [u8]) -> Comm<'static> {
+        Comm { pid, tid, exec, name, sample_id: at(10) }
+    }
+
+    #[test]
+    fn what_lives_is_there_and_nothing_else() {
+        let said = after(|writer| {
+            writer.write_comm(&comm(7, 7, true, b"server"))?;
+            writer.write_mmap2(&map(7, 0x1000, 0x3000, b"/bin/server"))?;
+            writer.write_fork(&task(7, 7, 8, 30))?;
+            writer.write_comm(&comm(7, 8, false, b"worker"))?;
+            writer.write_fork(&task(7, 7, 9, 31))?;
+            writer.write_exit(&task(7, 7, 9, 40))?;
+            // A child that goes on with what its parent had, one that executes something else, and one that ends.
+            writer.write_fork(&task(20, 7, 20, 50))?;
+            writer.write_fork(&task(21, 7, 21, 50))?;
+            writer.write_comm(&comm(21, 21, true, b"sh"))?;
+            writer.write_mmap2(&map(21, 0x5000, 0x1000, b"/bin/sh"))?;
+            writer.write_fork(&task(22, 7, 22, 50))?;
+            writer.write_exit(&task(22, 7, 22, 60))?;
+            // What comes in its place later is not the child's.
+            writer.write_mmap2(&map(7, 0x1000, 0x3000, b"/lib/later"))
+        });
+        let expected = [
+            "7/7 of 0",
+            "7/7 server",
+            "7/8 of 7",
+            "7/8 worker",
+            "7 0x1000 /lib/later",
+            "20/20 of 7",
+            "20/20 server",
+            "20 0x1000 /bin/server",
+            "21/21 of 7",
+            "21/21 sh",
+            "21 0x5000 /bin/sh",
+        ];
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn mappings_that_are_covered_in_part_stay_before_those_that_cover_them() {
+        let said = after(|writer| {
+            writer.write_mmap2(&map(7, 0x1000, 0x4000, b"/long"))?;
+            writer.write_mmap2(&map(7, 0x1000, 0x1000, b"/short"))?;
+            writer.write_mmap2(&map(7, 0x8000, 0x1000, b"/covered"))?;
+            writer.write_mmap2(&map(7, 0x7000, 0x4000, b"/covers"))?;
+            writer.write_mmap2(&map(7, u64::MAX - 5, 0x4000, b"/beyond"))
+        });
+        assert_eq!(said, ["7 0x1000 /long", "7 0x1000 /short", "7 0x7000 /covers"]);
+    }
+
+    #[test]
+    fn memory_is_bounded_where_nobody_tells_what_is_unmapped() {
+        let mut mappings = Mappings::default();
+        let (own, mut most) = (std::process::id(), 0);
+        for number in 0..20_000 {
+            mappings.put(number << 12..(number + 1) << 12, Arc::from([]));
+            if mappings.is_to_be_looked_at() {
+                mappings.look_at(own);
+            }
+            most = most.max(mappings.by_start.len());
+        }
+        assert!(most <= MANY + 1, "{most}");
+    }
+}
