@@ -13,6 +13,7 @@ mod precision;
 mod processes;
 mod programs;
 mod rotation;
+mod service;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -64,7 +64,7 @@ use crate::session::rotation::Rotating;
 use crate::session::setup::{cpus, open_all, tasks};
 use crate::session::simulating::PlannedSimulation;
 use crate::session::standing::Standing;
-use crate::session::tally::{Counts, Tally};
+use crate::session::tally::Counts;
 use crate::session::timing::Timing;
 use crate::session::tracing::Tracing;
 use crate::simulation::SimulationStatistics;
@@ -252,8 +252,9 @@ impl<'a> Session<'a> {
         let written = recorded.and_then(|stop| {
             let with_kernel = choice.events.iter().any(|event| event.levels != Levels::User);
             let ids = build_ids(&recorder.tally.mapped, with_kernel);
-            let own_time = rotating.as_ref().map_or(Duration::ZERO, |files| files.own_time);
-            let mut summary = complete(request, machine, introduction, &mut live, recorder, duration, own_time, ids)?;
+            let own_time_before = rotating.as_ref().map_or(Duration::ZERO, |files| files.own_time);
+            let of_file = OfFile { duration, own_time_before, is_last: true };
+            let mut summary = complete(request, machine, introduction, &mut live, recorder.ended(), of_file, ids)?;
             if let Some(files) = &mut rotating {
                 let (path, sentences) = files.finish()?;
                 summary.path = path.unwrap_or_default();
@@ -342,19 +343,15 @@ impl<'a> Session<'a> {
 
     /// Completes a file after which another one comes.
     fn finish_file(&mut self, ended: Ended<BufWriter<File>>) -> Result<Summary, RecordError> {
-        ended.written?;
-        let (duration, own_time) =
-            self.rotating.as_ref().map_or_else(Default::default, |files| (files.begun().elapsed(), files.own_time));
+        let times = self.rotating.as_ref();
+        let times = times.map_or_else(OfFile::default, |files| OfFile {
+            duration: files.begun().elapsed(),
+            own_time_before: files.own_time,
+            is_last: false,
+        });
         let with_kernel = self.choice.events.iter().any(|event| event.levels != Levels::User);
         let ids = build_ids(&ended.tally.mapped, with_kernel);
-        let metadata = self.introduction();
-        let mut summary = Summary::of(metadata, &ended.tally, self.request.output.clone(), duration);
-        conclude(&mut self.live, &mut summary, |producer, own, summary| producer.conclude_file(own, summary));
-        summary.counted(ended.degradations, own_time);
-        let features = features(self.machine, &summary.metadata, &self.request.cmdline, ids, ended.tally.sample_time);
-        let file = ended.writer.finish(&features)?;
-        summary.bytes = file.get_ref().metadata().map_or(0, |file| file.len());
-        Ok(summary)
+        complete(self.request, self.machine, self.introduction(), &mut self.live, ended, times, ids)
     }
 }
 
@@ -435,40 +432,51 @@ fn begin(
     Ok(Begun { live, command, recorder })
 }
 
-/// Each producer completes the summary in turn.
-fn conclude(
-    live: &mut Live,
-    summary: &mut Summary,
-    with: impl Fn(&mut dyn Producer, std::ops::Range<usize>, &mut Summary),
-) {
-    let mut first = 0;
-    for producer in &mut live.producers {
-        let own = first..first + producer.events().len();
-        first = own.end;
-        with(producer.as_mut(), own, summary);
-    }
+/// What is known of a file besides its records.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfFile {
+    duration: Duration,
+    /// CPU time of the collector before it began.
+    own_time_before: Duration,
+    /// No other comes after it.
+    is_last: bool,
 }
 
-/// Writes what became of the recording, and completes the file. `metadata`: what it was introduced with. `own_time`: the CPU time of the
-/// collector before this file.
-#[allow(clippy::too_many_arguments)]
+/// Writes what became of the recording, and completes the file. `metadata`: what it was introduced with.
 fn complete(
     request: &Request,
     machine: &Machine,
     metadata: Metadata,
     live: &mut Live,
-    recorder: Recorder<BufWriter<File>>,
-    duration: Duration,
-    own_time: Duration,
+    ended: Ended<BufWriter<File>>,
+    of_file: OfFile,
     build_ids: Vec<BuildIdEntry>,
 ) -> Result<Summary, RecordError> {
-    let mut summary = Summary::of(metadata, &recorder.tally, request.output.clone(), duration);
-    conclude(live, &mut summary, |producer, own, summary| producer.conclude(own, summary));
-    summary.counted(recorder.degradations().collect(), own_time);
-    let mut features = features(machine, &summary.metadata, &request.cmdline, build_ids, recorder.tally.sample_time);
-    leave_out(recorder.writer.too_large(&features)?, &mut summary.metadata, &mut features);
-    let streamed = recorder.writer.data_size();
-    let file = recorder.finish(&features)?;
+    let Ended { writer, tally, degradations, written, .. } = ended;
+    written?;
+    let counts = Counts { unwritten: metadata.unwritten.unwrap_or(0), ..tally.counts };
+    let (path, duration) = (request.output.clone(), of_file.duration);
+    let mut summary = Summary { path, bytes: 0, metadata, counts, duration, tracer: None, simulation: None };
+    for (event, &samples) in summary.metadata.events.iter_mut().zip(&tally.samples) {
+        event.samples = Some(samples);
+    }
+    let mut first = 0;
+    for producer in &mut live.producers {
+        let own = first..first + producer.events().len();
+        first = own.end;
+        if of_file.is_last {
+            producer.conclude(own, &mut summary);
+        } else {
+            producer.conclude_file(own, &mut summary);
+        }
+    }
+    summary.counted();
+    summary.metadata.degradations.extend(degradations);
+    summary.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time().saturating_sub(of_file.own_time_before)));
+    let mut features = features(machine, &summary.metadata, &request.cmdline, build_ids, tally.sample_time);
+    leave_out(writer.too_large(&features)?, &mut summary.metadata, &mut features);
+    let streamed = writer.data_size();
+    let file = writer.finish(&features)?;
     let bytes = file.get_ref().metadata().ok().filter(|file| file.is_file()).map_or(streamed, |file| file.len());
     Ok(Summary { bytes, ..summary })
 }
@@ -489,16 +497,6 @@ fn leave_out(too_large: Vec<FeatureBit>, metadata: &mut Metadata, features: &mut
 }
 
 impl Summary {
-    /// Of what was counted of a file; those who make samples have not said theirs yet.
-    fn of(metadata: Metadata, tally: &Tally, path: PathBuf, duration: Duration) -> Self {
-        let counts = Counts { unwritten: metadata.unwritten.unwrap_or(0), ..tally.counts };
-        let mut summary = Self { path, bytes: 0, metadata, counts, duration, tracer: None, simulation: None };
-        for (event, &samples) in summary.metadata.events.iter_mut().zip(&tally.samples) {
-            event.samples = Some(samples);
-        }
-        summary
-    }
-
     /// What was written where, in a line.
     pub fn line(&self) -> String {
         let Self { path, counts, duration, bytes, .. } = self;
@@ -508,16 +506,14 @@ impl Summary {
         format!("{} samples in {seconds:.2} s written to {to} ({kib} KiB)", counts.samples)
     }
 
-    /// The metadata says what was counted, and what is less than it could be. `own_time`: the CPU time of the collector before.
-    fn counted(&mut self, degradations: Vec<String>, own_time: Duration) {
-        self.metadata.degradations.extend(degradations);
+    /// The metadata says what was counted.
+    fn counted(&mut self) {
         if self.counts.unwritten > 0 {
             self.metadata.degradations.push(format!(
                 "{} samples from before it began are lost: there was no room for a file (they count as lost)",
                 self.counts.unwritten
             ));
         }
-        self.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time().saturating_sub(own_time)));
         let (counts, metadata) = (&self.counts, &mut self.metadata);
         metadata.samples = Some(counts.samples);
         metadata.lost = Some(counts.lost);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use formats::metadata::RECORD_TYPE;
 use formats::phase_mark::PhaseMark;
-use perfdata::{Features, RecordType, Writer};
+use perfdata::{RecordType, Writer};
 
 use crate::control::Control;
 use crate::errno::Errno;
@@ -358,9 +358,11 @@ impl<W: Write> Recorder<W> {
         Ok(())
     }
 
-    /// Writes the features and completes the file.
-    pub(crate) fn finish(self, features: &Features) -> Result<W, perfdata::Error> {
-        self.writer.finish(features)
+    /// The file, to be finished.
+    pub(crate) fn ended(self) -> Ended<W> {
+        let degradations = self.degradations().collect();
+        let Self { writer, tally, safe, .. } = self;
+        Ended { writer, tally, degradations, safe, written: Ok(()) }
     }
 }
 
@@ -381,7 +383,7 @@ mod tests {
     use std::io::Cursor;
     use std::path::PathBuf;
 
-    use perfdata::{Chunk, EventDescription, Recording};
+    use perfdata::{Chunk, EventDescription, Features, Recording};
 
     use super::*;
 
@@ -481,7 +483,7 @@ mod tests {
             let mut recorder = recorder(recording.events());
             assert_eq!(recorder.run(&mut source).unwrap(), Stop::TargetsEnded);
             let counts = recorder.tally.counts;
-            let file = recorder.finish(&Features::default()).unwrap().into_inner();
+            let file = recorder.ended().writer.finish(&Features::default()).unwrap().into_inner();
             let copy = Recording::from_bytes(file).unwrap();
             let copied = kernel_records(&copy);
 
@@ -534,7 +536,7 @@ mod tests {
         // Reading takes rounds of 97 records; the rest at the end would be one piece.
         let mut recorder = recorder(&events);
         recorder.run(&mut source).unwrap();
-        let file = recorder.finish(&Features::default()).unwrap().into_inner();
+        let file = recorder.ended().writer.finish(&Features::default()).unwrap().into_inner();
         let recording = Recording::from_bytes(file).unwrap();
         let (mut chunks, mut chunk) = (recording.chunks(), Chunk::new());
         let mut marks = 0;

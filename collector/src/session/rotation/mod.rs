@@ -184,9 +184,8 @@ impl Session<'_> {
             } else {
                 self.recorder.step(&mut self.live).map_err(RecordError::from)
             };
-            match done.or_else(|error| self.go_on_without(error, say).map(|()| None))? {
-                Some(stop) => break stop,
-                None => {}
+            if let Some(stop) = done.or_else(|error| self.go_on_without(error, say).map(|()| None))? {
+                break stop;
             }
         };
         if let Err(error) = self.recorder.end(&mut self.live) {

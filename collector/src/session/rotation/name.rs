@@ -128,7 +128,7 @@ impl std::fmt::Display for Began {
 fn days_before(year: u64, month: u64) -> u64 {
     const BEFORE: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let leap_days_before = |year: u64| year / 4 - year / 100 + year / 400;
-    let is_leap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
+    let is_leap = year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
     let of_years = (year - 1970) * 365 + leap_days_before(year - 1) - leap_days_before(1969);
     of_years + BEFORE[(month - 1) as usize] + u64::from(is_leap && month > 2)
 }
