@@ -113,7 +113,7 @@ Examples:
   hbbp record -p 1234 --inject --duration 30   the same, its bursts taken by an agent inside it
   hbbp record -a -o all.data -- sleep 10       everything that runs meanwhile
   hbbp record -o - -- ./job | hbbp mix -i -    no file; the command prints to stderr
-  hbbp record -a --rotate 60s --keep 24        on and on, in files of a minute, of which the newest 24 stay
+  hbbp record -a --rotate 60s --keep 24        on and on, in files of a minute; 24 are kept
   hbbp record --tracer lookahead --overhead 5 -- make
                                                branches traced in software, in 5 % of CPU time
 ";
@@ -333,12 +333,22 @@ fn exit_code(outcome: &Outcome) -> u8 {
 }
 
 fn closing_lines(summary: &Summary) {
+    // Of several files, each has been named.
+    if summary.metadata.file.is_none() {
+        lines_of_file(summary);
+    }
+    if let Some(tracer) = &summary.tracer {
+        tracing::lines(tracer, summary.metadata.idle()).iter().for_each(output::say);
+    }
+    if let Some(done) = &summary.simulation {
+        output::say(simulation::line(done));
+    }
+}
+
+fn lines_of_file(summary: &Summary) {
     let metadata = &summary.metadata;
     let counts = &summary.counts;
-    // Of several files, each has been named.
-    if metadata.file.is_none() {
-        output::say(summary.line());
-    }
+    output::say(summary.line());
     if counts.before_first_burst > 0 {
         say!("  {} more before the first burst are left out", counts.before_first_burst);
     }
@@ -362,11 +372,5 @@ fn closing_lines(summary: &Summary) {
     }
     if counts.throttled > 0 {
         say!("throttled {} times: the kernel found the sampling too costly; use longer periods", counts.throttled);
-    }
-    if let Some(tracer) = &summary.tracer {
-        tracing::lines(tracer, metadata.idle()).iter().for_each(output::say);
-    }
-    if let Some(done) = &summary.simulation {
-        output::say(simulation::line(done));
     }
 }

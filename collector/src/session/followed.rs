@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use formats::metadata::{MadeCodeMetadata, Metadata};
+use formats::metadata::Metadata;
 use perfdata::{EventAttr, EventDescription, SampleFormat};
 
 use crate::error::RecordError;
@@ -81,16 +81,13 @@ pub(crate) struct Followed<F: Follows> {
     shared: Arc<Shared>,
     follower: Option<Follower<F::Statistics>>,
     done: Option<F::Statistics>,
-    /// Code without a file in the file that has ended.
-    of_file: Option<(Option<MadeCodeMetadata>, Option<String>)>,
 }
 
 impl<F: Follows + 'static> Followed<F> {
     /// A follower that has been attached, and its events.
     pub(crate) fn attached(plan: F, events: Vec<EventDescription>, follower: Follower<F::Statistics>) -> Attached {
         let shared = follower.shared();
-        let producer =
-            Self { plan, events, shared: shared.clone(), follower: Some(follower), done: None, of_file: None };
+        let producer = Self { plan, events, shared: shared.clone(), follower: Some(follower), done: None };
         Attached { producer: Box::new(producer), shared, traces: true }
     }
 }
@@ -138,15 +135,15 @@ impl<F: Follows> Producer for Followed<F> {
     fn next_file(&mut self, records: &mut Vec<u8>) {
         let mut made_code = self.shared.made_code();
         made_code.write_names(records);
-        self.of_file = Some(made_code.next_file());
+        made_code.write_again();
     }
 
     fn conclude_file(&mut self, own: Range<usize>, summary: &mut Summary) {
         self.plan.conclude_file(own, summary);
-        if let Some((metadata, degradation)) = self.of_file.take() {
-            summary.metadata.made_code = metadata;
-            summary.metadata.degradations.extend(degradation);
-        }
+        let mut made_code = self.shared.made_code();
+        summary.metadata.made_code = made_code.metadata();
+        summary.metadata.degradations.extend(made_code.degradations());
+        made_code.count_anew();
     }
 
     fn conclude(&mut self, own: Range<usize>, summary: &mut Summary) {

@@ -242,7 +242,7 @@ impl<'a> Session<'a> {
         let synthesized = synthesized.and_then(|()| if by_exec { Ok(()) } else { self.synthesize() });
         let recorded = synthesized.and_then(|()| self.start_files()).and_then(|()| {
             let stop = self.run_in_files(say)?;
-            self.is_without_file(say)?;
+            self.end_with_a_file(say)?;
             Ok(stop)
         });
         let duration = self.rotating.as_ref().filter(|all| all.number > 1).map_or(started, Rotating::begun).elapsed();
@@ -258,7 +258,7 @@ impl<'a> Session<'a> {
             if let Some(files) = &mut rotating {
                 let (path, sentences) = files.finish()?;
                 summary.path = path.unwrap_or_default();
-                say(&summary.line());
+                say(&summary.line_of_file());
                 sentences.iter().for_each(|sentence| say(sentence));
             }
             Ok((stop, summary))
@@ -504,6 +504,18 @@ impl Summary {
             if output::is_standard_output(path) { &"standard output" } else { &path.display() };
         let (seconds, kib) = (duration.as_secs_f64(), bytes.div_ceil(1024));
         format!("{} samples in {seconds:.2} s written to {to} ({kib} KiB)", counts.samples)
+    }
+
+    /// The same of one of several files, with what was lost.
+    fn line_of_file(&self) -> String {
+        let Counts { lost, lost_by_hardware, throttled, .. } = self.counts;
+        let mut line = self.line();
+        for (what, count) in [("records lost", lost + lost_by_hardware), ("times throttled", throttled)] {
+            if count > 0 {
+                line += &format!("; {what}: {count}");
+            }
+        }
+        line
     }
 
     /// The metadata says what was counted.

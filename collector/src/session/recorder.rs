@@ -379,7 +379,7 @@ fn take_own_records(ring: &mut Vec<u8>, own: &mut Vec<u8>) -> Result<(), BrokenR
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::{HashMap, VecDeque};
     use std::io::Cursor;
     use std::path::PathBuf;
 
@@ -544,5 +544,100 @@ mod tests {
             marks += chunk.records().filter(|raw| raw.record_type == perfdata::RecordType::FINISHED_ROUND).count();
         }
         assert_eq!(marks, 200_000 * 16 / ROUND_BYTES);
+    }
+
+    /// What rings hold at each round, one after the other.
+    struct Script(VecDeque<Vec<u8>>);
+
+    impl RingSource for Script {
+        fn rings(&self) -> usize {
+            1
+        }
+
+        fn drain(&mut self, _ring: usize, records: &mut Vec<u8>) {
+            records.extend(self.0.pop_front().unwrap_or_default());
+        }
+
+        fn wait(&mut self) -> Result<Option<Stop>, Errno> {
+            Ok(self.0.is_empty().then_some(Stop::TargetsEnded))
+        }
+
+        fn stop(&mut self) {}
+
+        fn next_file(&mut self, records: &mut Vec<u8>) {
+            records.extend(own(NAMES));
+        }
+    }
+
+    const CLOCK: u64 = 5;
+    const BURST: u64 = 7;
+    const NAMES: u64 = 1000;
+    const CODE: u64 = 2000;
+
+    fn sample(id: u64, time: u64) -> Vec<u8> {
+        [&[9, 0, 0, 0, 0, 0, 24, 0][..], &id.to_le_bytes(), &time.to_le_bytes()].concat()
+    }
+
+    /// A record of the collector's own.
+    fn own(word: u64) -> Vec<u8> {
+        [&[65, 0, 0, 0, 0, 0, 16, 0][..], &word.to_le_bytes()].concat()
+    }
+
+    /// Times of the samples, and words of the collector's own records, in the order of a file.
+    fn words(file: Vec<u8>) -> Vec<u64> {
+        let recording = Recording::from_bytes(file).unwrap();
+        let (mut chunks, mut chunk, mut words) = (recording.chunks(), Chunk::new(), Vec::new());
+        while chunks.next_into(&mut chunk).unwrap() {
+            let last = |body: &[u8]| u64::from_le_bytes(*body.last_chunk().unwrap());
+            words.extend(chunk.records().map(|raw| last(raw.body)));
+        }
+        words
+    }
+
+    fn events() -> Vec<EventDescription> {
+        use perfdata::SampleFormat as F;
+        let attr = perfdata::EventAttr { sample_format: F::IDENTIFIER | F::TIME, ..Default::default() };
+        [CLOCK, BURST].map(|id| EventDescription { attr: attr.clone(), ids: vec![id], ..Default::default() }).to_vec()
+    }
+
+    /// Two files, or one if the recording ends meanwhile, of what rings held from the turn on.
+    fn turned(rounds: &[&[Vec<u8>]], burst: Option<u64>, patience: Duration) -> Vec<Vec<u64>> {
+        let writer = || Writer::create(Cursor::new(Vec::new()), &events()).unwrap();
+        let finished =
+            |writer: Writer<Cursor<Vec<u8>>>| words(writer.finish(&Features::default()).unwrap().into_inner());
+        let mut source = Script(rounds.iter().map(|round| round.concat()).collect());
+        let mut recorder = Recorder::new(writer(), burst);
+        let mut files = Vec::new();
+        if let Ok(code) = recorder.turn(&mut source, patience).unwrap() {
+            let ended = recorder.go_on_in(writer());
+            ended.written.unwrap();
+            let samples: u64 = ended.tally.samples.iter().sum();
+            assert_eq!(ended.tally.counts.samples, samples);
+            files.push(finished(ended.writer));
+            recorder.begin_file(&code).unwrap();
+        }
+        recorder.end(&mut source).unwrap();
+        assert_eq!(recorder.tally.counts.late, 0);
+        files.push(finished(recorder.ended().writer));
+        files
+    }
+
+    #[test]
+    fn files_follow_each_other_at_a_burst() {
+        let long = Duration::from_secs(3600);
+        let rounds = [
+            &[sample(BURST, 1), sample(CLOCK, 2)][..],
+            &[sample(CLOCK, 3), own(CODE), sample(BURST, 4), sample(CLOCK, 5)],
+            &[sample(CLOCK, 6)],
+            &[sample(CLOCK, 7)],
+        ];
+        // Code that comes in the turn is of both, what is said once of the first one only.
+        assert_eq!(turned(&rounds, Some(BURST), long), [vec![NAMES, 1, 2, 3, CODE], vec![CODE, 4, 5, 6, 7]]);
+        // Without bursts it is what comes after.
+        assert_eq!(turned(&rounds, None, long), [vec![NAMES, 1, 2, CODE], vec![CODE, 3, 4, 5, 6, 7]]);
+        // Where no burst comes, nobody waits for ever, and nothing is lost; where the recording ends, there is no other file.
+        let without = [&[sample(BURST, 1)][..], &[sample(CLOCK, 2)], &[sample(CLOCK, 3)], &[sample(CLOCK, 4)]];
+        assert_eq!(turned(&without, Some(BURST), Duration::ZERO), [vec![NAMES, 1, 2], vec![3, 4]]);
+        assert_eq!(turned(&without, Some(BURST), long), [[NAMES, 1, 2, 3, 4]]);
     }
 }

@@ -223,7 +223,7 @@ impl Session<'_> {
                 let Some(rotating) = &mut self.rotating else { return Ok(()) };
                 let (path, sentences) = rotating.finish()?;
                 let summary = Summary { path: path.unwrap_or_default(), ..summary };
-                say(&summary.line());
+                say(&summary.line_of_file());
                 sentences.iter().for_each(|sentence| say(sentence));
             }
             Err(error) => self.cut_file(&error, safe, samples, say),
@@ -323,8 +323,11 @@ impl Session<'_> {
         Ok(bytes.len().saturating_sub(records))
     }
 
-    /// The last file is whole, and gets its name. If there is none, one is made for what is to be told.
-    pub(crate) fn is_without_file(&mut self, say: &mut dyn FnMut(&str)) -> Result<(), RecordError> {
+    /// The recording ends: if there is no file, one is made for what is to be told.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub(crate) fn end_with_a_file(&mut self, say: &mut dyn FnMut(&str)) -> Result<(), RecordError> {
         let Some(rotating) = &mut self.rotating else { return Ok(()) };
         if rotating.part.is_some() {
             return Ok(());
