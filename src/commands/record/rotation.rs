@@ -114,12 +114,12 @@ fn time(text: &str) -> Option<Duration> {
 /// A size in powers of 1024, as `perf`, logrotate and journald take it.
 fn bytes(text: &str) -> Option<u64> {
     let (number, unit) = parts(text)?;
-    let power = match unit.trim_end_matches("iB").trim_end_matches('B') {
-        "" if unit == "B" => 0,
-        "K" | "k" => 1,
-        "M" => 2,
-        "G" => 3,
-        "T" => 4,
+    let power = match unit {
+        "B" => 0,
+        "K" | "k" | "KB" | "kB" | "KiB" => 1,
+        "M" | "MB" | "MiB" => 2,
+        "G" | "GB" | "GiB" => 3,
+        "T" | "TB" | "TiB" => 4,
         _ => return None,
     };
     number.checked_mul(1 << (10 * power)).filter(|&bytes| bytes > 0)
