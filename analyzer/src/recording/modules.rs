@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 
+use perfdata::is_memory_without_file;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::build_id::BuildId;
@@ -168,15 +169,13 @@ impl ModuleTable {
 }
 
 fn kind_of(path: &str) -> ModuleKind {
-    const NO_FILE: [&str; 8] =
-        ["//", "/memfd:", "/SYSV", "/anon_hugepage", "/dev/zero", "anon_inode:", "/i915", "/[aio]"];
     if path == UNKNOWN || path == GUEST {
         ModuleKind::Unknown
     } else if path.starts_with("[kernel") || path.starts_with("[guest.kernel") {
         ModuleKind::Kernel
     } else if path.ends_with(".ko") || path.contains(".ko.") {
         ModuleKind::KernelModule
-    } else if NO_FILE.iter().any(|prefix| path.starts_with(prefix)) {
+    } else if is_memory_without_file(path.as_bytes()) {
         ModuleKind::Anonymous
     } else if path.starts_with('[') {
         match path {
