@@ -1,0 +1,203 @@
+//! Code of the kernel, on made-up recordings whose counts are known by hand: from a file, and from what the recording has of it.
+
+mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;
+
+use std::path::{Path, PathBuf};
+
+use perfdata::{Avma, BuildIdEntry, Features, Mmap};
+use synthetic::{A, A_JNE, B, Burst, C, D, D_JMP, Recorder, SOURCE, burst_metadata};
+
+/// Where the kernel is linked, and how far it was moved.
+const LINKED: u64 = 0xffff_ffff_8100_0000;
+const SLIDE: u64 = 0x1e00_0000;
+const TEXT: u64 = LINKED + SLIDE;
+const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
+const KERNEL: &str = "[kernel.kallsyms]";
+
+/// The mapping of the kernel, as `perf record` and `hbbp record` write it.
+fn mapping(path: &[u8]) -> Mmap<'_> {
+    Mmap {
+        cpu_mode: perfdata::CpuMode::Kernel,
+        pid: u32::MAX,
+        tid: 0,
+        start: Avma(TEXT),
+        len: 0x100_0000,
+        pgoff: TEXT,
+        path,
+        ..Recorder::mapping()
+    }
+}
+
+/// The four blocks as a kernel: `entry` from where its code begins, and `work` at C.
+fn vmlinux(folder: &Path, name: &str, build_id: &str) -> Option<PathBuf> {
+    let source = SOURCE
+        .replace(".type _start, @function\n", "")
+        .replace("_start:\n", "_start: .globl _text; _text: .type entry, @function; entry:\n")
+        .replace(
+            "    nop; nop; nop\n    jmp 2f\n1:",
+            "    nop; nop; nop\n    jmp 2f\n.size entry, .-entry\n.type work, @function\nwork:\n1:",
+        )
+        .replace(".size _start, .-_start", ".size work, .-work");
+    let text = format!("-Wl,-Ttext={LINKED:#x}");
+    synthetic::assemble(folder, name, &source, &[&text, &format!("-Wl,--build-id=0x{build_id}")])
+}
+
+/// An address of the kernel's code as it ran, from that of the program.
+fn moved(address: u64) -> u64 {
+    address - A + TEXT
+}
+
+/// Two samples of the clock in the program, which executes 25 instructions in bursts; one in each of three blocks of the kernel.
+fn recorder(folder: &Path, path: &[u8]) -> Option<Recorder> {
+    let binary = synthetic::program(folder, "four", &[])?;
+    let mut recorder = Recorder::traced(&binary);
+    recorder.map(&mapping(path));
+    let around = [(A_JNE, C), (D_JMP, A)];
+    recorder.burst(&Burst { ip: A, branches: &around, instructions: 25, period: 25 });
+    recorder.sample(A);
+    recorder.sample(D);
+    [A, A + 7, B, D].map(moved).iter().for_each(|ip| recorder.kernel_sample(*ip));
+    Some(recorder)
+}
+
+fn features(build_id: Option<&str>) -> Features {
+    let bytes = |hex: &str| (0..20).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let entry = |hex| BuildIdEntry { misc: 1, pid: -1, build_id: bytes(hex), path: KERNEL.into() };
+    let build_ids = build_id.map(entry).into_iter().collect();
+    Features { build_ids, os_release: Some("6.1.0-28-amd64".into()), ..burst_metadata("instructions") }
+}
+
+fn write(folder: &Path, recorder: Recorder, build_id: Option<&str>) -> String {
+    let file = folder.join("run.data");
+    std::fs::write(&file, recorder.finish(&features(build_id))).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// Rows of a mix of the kernel's code: its keys and its count, in hundredths.
+fn rows(file: &str, keys: &str, more: &[&str]) -> Vec<(String, u64)> {
+    let csv = support::stdout(&[&["mix", "-i", file, "--rows", keys, "--format", "csv"], more].concat());
+    let width = keys.split(',').count();
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        (fields[..width].join(" "), (fields[width].parse::<f64>().unwrap() * 100.0).round() as u64)
+    };
+    let mut rows: Vec<_> = csv.lines().skip(1).map(row).filter(|(keys, _)| keys.starts_with(KERNEL)).collect();
+    rows.sort();
+    rows
+}
+
+fn is(expected: &[(&str, f64)]) -> Vec<(String, u64)> {
+    expected.iter().map(|(keys, count)| (format!("{KERNEL} {keys}"), (count * 100.0).round() as u64)).collect()
+}
+
+/// 2,000 ns of the program are 25 instructions, so a sample of 1,000 ns is 12.5 of them.
+fn counted() -> Vec<(String, u64)> {
+    let (in_a, in_b, in_d) = (25.0 / 21.0, 12.5 / 4.0, 12.5 / 2.0);
+    is(&[
+        ("entry jmp", in_b),
+        ("entry jne", in_a),
+        ("entry nop", 20.0 * in_a + 3.0 * in_b),
+        ("work jmp", in_d),
+        ("work nop", in_d),
+    ])
+}
+
+const KEYS: &str = "module,function,mnemonic";
+
+#[test]
+fn a_kernel_that_was_moved_is_read_from_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let vmlinux = vmlinux.to_str().unwrap();
+    for given in [format!("{KERNEL}={vmlinux}"), format!("{KERNEL}_text={vmlinux}"), vmlinux.to_owned()] {
+        assert_eq!(rows(&file, KEYS, &["--binary", &given]), counted(), "{given}");
+    }
+    let annotated = support::stdout(&["annotate", "-i", &file, "--binary", vmlinux]);
+    assert!(annotated.contains("ffffffff81000014  jne"), "addresses are those of the file: {annotated}");
+}
+
+/// What is said of unread code.
+fn why(file: &str, more: &[&str]) -> String {
+    let mixed = support::stdout(&[&["mix", "-v", "-i", file], more].concat());
+    let line = mixed.lines().find(|line| line.contains("unread code of [kernel.kallsyms]"));
+    line.unwrap_or_else(|| panic!("{mixed}")).to_owned()
+}
+
+#[test]
+fn it_is_found_where_distributions_put_it_if_it_is_the_recorded_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let places = folder.path().join("root/usr/lib/debug/boot");
+    std::fs::create_dir_all(&places).unwrap();
+    let Some(right) = vmlinux(&places, "vmlinux-6.1.0-28-amd64", BUILD_ID) else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let root = folder.path().join("root");
+    std::fs::copy(folder.path().join("four"), root.join("four")).unwrap();
+    let symfs = ["--symfs", root.to_str().unwrap()];
+    assert_eq!(rows(&file, KEYS, &symfs), counted());
+    assert!(why(&file, &[]).contains("say --binary '[kernel.kallsyms]=VMLINUX'"));
+    let Some(other) = vmlinux(&places, "other", &BUILD_ID.replace('0', "f")) else { return };
+    std::fs::rename(&other, &right).unwrap();
+    let refused = why(&file, &symfs);
+    assert!(refused.contains("has build id f123456789abcdeff") && refused.contains("recorded was 0123"), "{refused}");
+}
+
+#[test]
+fn a_file_that_is_not_this_kernel_is_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let Some(other) = vmlinux(folder.path(), "vmlinux", &BUILD_ID.replace('0', "f")) else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let check = |path: &Path, expected: &str| {
+        let given = format!("{KERNEL}={}", path.display());
+        let why = why(&file, &["--binary", &given]);
+        assert!(why.contains(expected), "{why}");
+    };
+    check(&other, "has build id f123456789abcdeff123456789abcdeff1234567, recorded was 0123456789abcdef");
+    let boot = folder.path().join("vmlinuz");
+    std::fs::write(&boot, b"MZ\xea\x07\x00\xc0\x07").unwrap();
+    check(&boot, "vmlinuz is compressed: unpack it with scripts/extract-vmlinux");
+    check(&folder.path().join("none"), "there is no ");
+}
+
+#[test]
+fn without_a_place_of_the_kernel_nothing_is_guessed() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    let given = format!("{KERNEL}={}", vmlinux.display());
+    let binary = ["--binary", given.as_str()];
+    let hidden = Mmap { start: Avma(0), pgoff: 0, ..mapping(b"[kernel.kallsyms]_text") };
+    let unaligned = Mmap { pgoff: TEXT + 0x123, ..mapping(b"[kernel.kallsyms]_text") };
+    for (mapping, expected) in
+        [(hidden, "kernel.kptr_restrict=0"), (unaligned, "is another kernel: its code begins at 0xf")]
+    {
+        let Some(program) = synthetic::program(folder.path(), "four", &[]) else { return };
+        let mut recorder = Recorder::traced(&program);
+        recorder.map(&mapping);
+        recorder.sample(A);
+        recorder.kernel_sample(TEXT);
+        let file = write(folder.path(), recorder, Some(BUILD_ID));
+        let why = why(&file, &binary);
+        assert!(why.contains(expected), "{why}");
+    }
+}
+
+#[test]
+fn a_mapping_without_a_symbol_begins_with_the_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), KERNEL.as_bytes()) else { return };
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    let stripped = std::process::Command::new("strip").arg(&vmlinux).status();
+    if !stripped.is_ok_and(|status| status.success()) {
+        return testing::skip!(Tool, "strip does not strip");
+    }
+    let file = write(folder.path(), recorder, None);
+    let given = format!("{KERNEL}={}", vmlinux.display());
+    let of_mnemonics = rows(&file, "module,mnemonic", &["--binary", &given]);
+    let named: Vec<&str> = of_mnemonics.iter().map(|(keys, _)| keys.as_str()).collect();
+    assert_eq!(named, ["jmp", "jne", "nop"].map(|name| format!("{KERNEL} {name}")));
+}
