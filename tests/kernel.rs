@@ -6,6 +6,7 @@ mod synthetic;
 
 use std::path::{Path, PathBuf};
 
+use formats::made_code::{KERNEL_PID, MadeCode};
 use perfdata::{Avma, BuildIdEntry, Features, Mmap};
 use synthetic::{A, A_JNE, B, Burst, C, D, D_JMP, Recorder, SOURCE, burst_metadata};
 
@@ -200,4 +201,73 @@ fn a_mapping_without_a_symbol_begins_with_the_code() {
     let of_mnemonics = rows(&file, "module,mnemonic", &["--binary", &given]);
     let named: Vec<&str> = of_mnemonics.iter().map(|(keys, _)| keys.as_str()).collect();
     assert_eq!(named, ["jmp", "jne", "nop"].map(|name| format!("{KERNEL} {name}")));
+}
+
+/// The bytes of the four blocks: 20 nops, `jne`, 3 nops, `jmp`, 3 nops, `jmp`.
+fn text() -> Vec<u8> {
+    [&[0x90; 20][..], &[0x75, 0x05], &[0x90; 3], &[0xeb, 0x02], &[0x90; 3], &[0xeb, 0xe0]].concat()
+}
+
+/// What a recording keeps of the kernel: all of it, in two pieces.
+fn keep(recorder: &mut Recorder, text: &[u8]) {
+    let (first, rest) = text.split_at(16);
+    let pieces = vec![(TEXT + 16, rest), (TEXT, first)];
+    recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces });
+    let work = C - A;
+    let names: Vec<(u64, u64, &[u8])> = vec![(TEXT, work, b"entry"), (TEXT + work, 5, b"work")];
+    recorder.code(&MadeCode::Named { pid: KERNEL_PID, names });
+}
+
+#[test]
+fn what_the_recording_has_of_the_kernel_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    keep(&mut recorder, &text());
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    assert_eq!(rows(&file, KEYS, &[]), counted());
+    let annotated = support::stdout(&["annotate", "-i", &file]);
+    assert!(annotated.contains("ffffffff9f000014  jne"), "addresses are those where it ran: {annotated}");
+}
+
+#[test]
+fn the_code_that_ran_goes_before_a_file_unless_the_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    // A static key: the running kernel has a jump where the file has nops.
+    let mut patched = text();
+    patched[..2].copy_from_slice(&[0xeb, 0x00]);
+    keep(&mut recorder, &patched);
+    let root = folder.path().join("root/boot");
+    std::fs::create_dir_all(&root).unwrap();
+    let Some(vmlinux) = vmlinux(&root, "vmlinux-6.1.0-28-amd64", BUILD_ID) else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let jumps = |more: &[&str]| {
+        let rows = rows(&file, KEYS, more);
+        rows.iter().find(|(keys, _)| keys.ends_with("entry jmp")).unwrap().1
+    };
+    let symfs = folder.path().join("root");
+    std::fs::copy(folder.path().join("four"), symfs.join("four")).unwrap();
+    let of_file = jumps(&["--binary", &format!("{KERNEL}={}", vmlinux.display())]);
+    let of_copy = jumps(&["--symfs", symfs.to_str().unwrap()]);
+    assert_eq!(of_file, counted()[0].1);
+    assert!(of_copy > of_file, "{of_copy}: one block more that ends with a jump");
+}
+
+/// Code of modules is told apart by what is mapped there.
+#[test]
+fn code_of_a_kernel_module_is_its_own() {
+    const MODULE: u64 = 0xffff_ffff_c040_0000;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let path = b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz";
+    recorder.map(&Mmap { start: Avma(MODULE), len: 0x1000, pgoff: 0, ..mapping(path) });
+    let text = text();
+    recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces: vec![(MODULE + 0x100, &text)] });
+    recorder.code(&MadeCode::Named { pid: KERNEL_PID, names: vec![(MODULE + 0x100, 31, b"ext4_read")] });
+    recorder.kernel_sample(MODULE + 0x100);
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let csv = support::stdout(&["mix", "-i", &file, "--rows", "module,function,mnemonic", "--format", "csv"]);
+    assert!(csv.lines().any(|line| line.contains("ext4.ko.xz,ext4_read,jne,")), "{csv}");
+    let blocks = support::stdout(&["blocks", "-i", &file, "--format", "json"]);
+    assert!(blocks.contains(r#""start":256"#), "addresses are those in the module: {blocks}");
 }

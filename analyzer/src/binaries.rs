@@ -184,7 +184,9 @@ impl BinarySearch {
     /// # Errors
     /// It has no file, or none that was found is a binary of the recorded build.
     pub fn open(&self, module: &Module) -> Result<Binary, NoCode> {
-        if let Some(Ok(image)) = module.recorded_image() {
+        // What was patched is in the recording alone, so a file takes its place only if it is asked for.
+        let instead = module.kind == ModuleKind::Kernel && self.is_given_for(module);
+        if let Some(Ok(image)) = module.recorded_image().filter(|_| !instead) {
             let (file, symfs) = (PathBuf::from(&module.path), self.symfs.clone());
             return Ok(Binary { file, image, debug_file: None, symfs, other_build: None, is_recorded: true, slide: 0 });
         }

@@ -9,6 +9,7 @@ mod by_threads;
 mod container_notes;
 mod context;
 mod event;
+mod kernel_code;
 mod made_code;
 mod metadata;
 mod modules;

@@ -157,6 +157,13 @@ impl ModuleTable {
         }
     }
 
+    /// The module has this code, an ELF file.
+    pub(crate) fn set_code(&mut self, id: ModuleId, file: Vec<u8>) {
+        if let Some(module) = self.modules.get_mut(id.0 as usize) {
+            module.code = Some(RecordedCode(file.into()));
+        }
+    }
+
     /// Fills in where the kernel was.
     pub(crate) fn has_kernel(&mut self, place: &KernelPlace) {
         for module in self.modules.iter_mut().filter(|module| module.path == KERNEL) {
