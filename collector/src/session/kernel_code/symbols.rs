@@ -40,19 +40,18 @@ impl Symbols {
                 ranges.push(*start..end);
             }
         }
-        let mut functions: Vec<(Range<u64>, Option<(u8, String)>)> =
-            ranges.into_iter().map(|range| (range, None)).collect();
+        let mut names: Vec<Option<(u8, String)>> = vec![None; ranges.len()];
         for_each(path, |address, kind, name| {
-            let Ok(index) = functions.binary_search_by_key(&address, |(range, _)| range.start) else { return };
+            let Ok(index) = ranges.binary_search_by_key(&address, |range| range.start) else { return };
             let Some(rank) = rank(kind, name) else { return };
-            if let Some((_, known)) = functions.get_mut(index)
+            if let Some(known) = names.get_mut(index)
                 && known.as_ref().is_none_or(|(best, _)| rank < *best)
             {
                 *known = Some((rank, name.to_owned()));
             }
         })?;
-        let functions = functions.into_iter().filter_map(|(range, known)| Some((range, known?.1)));
-        Ok(Self { functions: functions.collect() })
+        let named = ranges.into_iter().zip(names).filter_map(|(range, known)| Some((range, known?.1)));
+        Ok(Self { functions: named.collect() })
     }
 
     /// The function that holds an address.
