@@ -271,3 +271,62 @@ fn code_of_a_kernel_module_is_its_own() {
     let blocks = support::stdout(&["blocks", "-i", &file, "--format", "json"]);
     assert!(blocks.contains(r#""start":256"#), "addresses are those in the module: {blocks}");
 }
+
+/// `perf record --kcore` makes a folder with the kernel's memory, where it ran, and its names.
+#[test]
+fn the_copy_that_perf_keeps_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let at = format!("-Wl,-Ttext={TEXT:#x}");
+    let Some(kcore) = synthetic::assemble(folder.path(), "kcore", SOURCE, &[&at, "-Wl,--build-id=none"]) else {
+        return;
+    };
+    let mut core = std::fs::read(&kcore).unwrap();
+    core[16] = 4; // ET_CORE
+    std::fs::write(&kcore, core).unwrap();
+    let names = |text: u64| {
+        let work = text + C - A;
+        let names =
+            format!("{text:016x} T _text\n{text:016x} t entry\nodd\n{work:016x} t work\n0000000000000000 A zero\n");
+        std::fs::write(folder.path().join("kallsyms"), names).unwrap();
+    };
+    let given = format!("{KERNEL}={}", kcore.display());
+    assert!(why(&file, &["--binary", &given]).contains("kallsyms"), "it has no names");
+    names(TEXT);
+    assert_eq!(rows(&file, KEYS, &["--binary", &given]), counted());
+    std::fs::write(folder.path().join("kallsyms"), "0000000000000000 T _text\n").unwrap();
+    assert!(why(&file, &["--binary", &given]).contains("nothing tells that it is the recorded kernel"));
+    names(TEXT + 0x20_0000);
+    assert!(why(&file, &["--binary", &given]).contains("is another kernel"));
+}
+
+/// With the code of the recording, and with a file.
+#[test]
+fn it_is_kept_with_the_analysis() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    keep(&mut recorder, &text());
+    // What is small is not kept; what was written just now is not either.
+    (0..30_000).for_each(|_| recorder.kernel_sample(moved(D)));
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    let cache = folder.path().join("cache");
+    let given = format!("{KERNEL}={}", vmlinux.display());
+    for more in [&[][..], &["--binary", &given]] {
+        let mix = || {
+            let mut hbbp = support::hbbp();
+            hbbp.args(["mix", "-v", "-i", &file, "--rows", KEYS]).args(more);
+            let output = hbbp.env("XDG_CACHE_HOME", &cache).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let made = mix();
+        let again = mix();
+        assert!(made.contains("entry") && again.contains("# cache"), "{again}");
+        let rows =
+            |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(rows(&again), rows(&made));
+    }
+}

@@ -1,5 +1,6 @@
 //! Where the code of a recorded module is found on disk.
 
+mod kcore;
 mod kernel;
 
 pub(crate) use kernel::kernel_mappings;
@@ -141,6 +142,12 @@ pub enum Refused {
         .0.display()
     )]
     CompressedKernel(PathBuf),
+    /// It is a copy of a kernel's memory that nothing identifies.
+    #[error("of {} nothing tells that it is the recorded kernel: kallsyms beside it does not say where its code begins", .0.display())]
+    UnknownKernel(PathBuf),
+    /// It is a core file with more code than a kernel has.
+    #[error("{} has more than 256 MiB of kernel code: only copies of `perf record --kcore` are read", .0.display())]
+    TooMuchCode(PathBuf),
     /// It is a kernel whose code was not where the recorded kernel's was.
     #[error("{} is another kernel: its code begins at {linked}, that of the recorded one at {recorded}", file.display())]
     OtherAddresses {

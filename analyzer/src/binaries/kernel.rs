@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Binary, BinarySearch, NoCode, Refused, answers, in_build_id_cache, open_with_code, other_build};
+use super::{Binary, BinarySearch, NoCode, Refused, answers, in_build_id_cache, kcore, open_with_code, other_build};
 use crate::address::{Avma, Svma};
 use crate::build_id::folder_and_name;
 use crate::code::{Image, ImageError};
@@ -17,7 +17,9 @@ use crate::recording::{KernelPlace, Mapping, Module, ModuleId, ModuleKind};
 /// The kernel is moved by whole pages.
 const PAGE: u64 = 4096;
 /// The kernel's half of all addresses.
-const KERNEL_HALF: u64 = 1 << 63;
+pub(super) const KERNEL_HALF: u64 = 1 << 63;
+/// Where modules begin on x86-64, wherever the kernel is: its image ends before.
+pub(super) const MODULES: u64 = 0xffff_ffff_c000_0000;
 
 impl BinarySearch {
     /// Finds and opens the file of the kernel: the one that was given, or one of the recorded build at the usual places.
@@ -49,6 +51,18 @@ impl BinarySearch {
             }
             why => why,
         })?;
+        if image.is_core() {
+            let (image, symfs) = (kcore::kernel_of(&file, &image, place)?, self.symfs.clone());
+            return Ok(Binary {
+                file,
+                image,
+                debug_file: None,
+                symfs,
+                other_build: None,
+                is_recorded: false,
+                slide: 0,
+            });
+        }
         // Code of another kernel is elsewhere: counts in it would mean nothing.
         if let Some(why) = other_build(&file, &image, module) {
             return Err(why);
@@ -105,8 +119,10 @@ fn first_code(image: &Image) -> Svma {
 pub(crate) fn kernel_mappings(binary: &Binary, module: ModuleId) -> Vec<Mapping> {
     let code = binary.image.segments().iter().filter(|segment| segment.executable);
     let mapping = |segment: &crate::code::Segment| {
-        let start = Some(segment.start.0.wrapping_add(binary.slide)).filter(|start| *start >= KERNEL_HALF)?;
-        Mapping::new(Avma(start), segment.size, segment.file_offset, module)
+        let start = segment.start.0.wrapping_add(binary.slide);
+        let in_image = (KERNEL_HALF..MODULES).contains(&start);
+        let size = segment.size.min(MODULES.saturating_sub(start));
+        in_image.then(|| Mapping::new(Avma(start), size, segment.file_offset, module))?
     };
     code.filter_map(mapping).collect()
 }
