@@ -5,6 +5,7 @@ pub(crate) mod build_id;
 pub(crate) mod command;
 pub(crate) mod command_outcome;
 pub(crate) mod followed;
+pub(crate) mod kernel_code;
 mod kernel_events;
 mod kernel_image;
 mod lead;
@@ -28,7 +29,7 @@ pub(crate) mod tracing;
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
@@ -38,6 +39,7 @@ use formats::metadata::{EventMetadata, FEATURE, Metadata, Provenance, RECORD_TYP
 use perfdata::{BuildIdEntry, EventDescription, FeatureBit, Features, RecordType, Writer};
 
 use crate::control::Control;
+use crate::errno::plain;
 use crate::error::RecordError;
 use crate::machine::Machine;
 use crate::plan::choice::{Choice, choose};
@@ -48,6 +50,7 @@ use crate::session::build_id::{build_ids, vdso};
 use crate::session::command::{PreparedCommand, find_program};
 use crate::session::command_outcome::CommandStatus;
 use crate::session::followed::{Attached, PlannedFollower};
+use crate::session::kernel_code::KernelCode;
 use crate::session::kernel_events::KernelEvents;
 use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
@@ -369,6 +372,8 @@ fn complete(
     duration: Duration,
     build_ids: Vec<BuildIdEntry>,
 ) -> Result<Summary, RecordError> {
+    let mut recorder = recorder;
+    let without_kernel = keep_kernel_code(&mut recorder)?;
     let counts = recorder.tally.counts;
     let path = request.output.clone();
     let mut summary = Summary { path, bytes: 0, metadata, counts, duration, tracer: None, simulation: None };
@@ -382,7 +387,7 @@ fn complete(
         producer.conclude(own, &mut summary);
     }
     summary.counted();
-    summary.metadata.degradations.extend(recorder.degradations());
+    summary.metadata.degradations.extend(recorder.degradations().chain(without_kernel));
     summary.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time()));
     let mut features = features(machine, &summary.metadata, &request.cmdline, build_ids, recorder.tally.sample_time);
     leave_out(recorder.writer.too_large(&features)?, &mut summary.metadata, &mut features);
@@ -390,6 +395,27 @@ fn complete(
     let file = recorder.finish(&features)?;
     let bytes = file.get_ref().metadata().ok().filter(|file| file.is_file()).map_or(streamed, |file| file.len());
     Ok(Summary { bytes, ..summary })
+}
+
+/// Writes the kernel code in which samples fell. Returns what is missing of it, in a sentence.
+fn keep_kernel_code(recorder: &mut Recorder<BufWriter<File>>) -> Result<Option<String>, RecordError> {
+    let hits = std::mem::take(&mut recorder.tally.kernel);
+    if hits.is_empty() {
+        return Ok(None);
+    }
+    match hits.copy(Path::new("/")) {
+        Ok(KernelCode { bodies, degradation }) => {
+            for body in bodies {
+                recorder.writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
+            }
+            Ok(degradation)
+        }
+        Err(error) => Ok(Some(format!(
+            "kernel code is not in the recording, for /proc/kcore cannot be read ({}): record as root where it is there, or give reports \
+             the kernel's vmlinux (--binary)",
+            plain(&error)
+        ))),
+    }
 }
 
 /// Says which features a stream has no room for. The metadata is one of them: a shorter one takes its place.
