@@ -405,6 +405,9 @@ fn a_recording_may_say_anything_of_made_code() {
             [
                 vec![code, one, 7, other, one, other],
                 vec![code, other, 7, page, one, other],
+                vec![code, one, u64::from(u32::MAX), other, one, other],
+                vec![code, 0, u64::from(u32::MAX), other | 1 << 63, 8, one],
+                vec![names, u64::from(u32::MAX), one | 1 << 63, other, one, other],
                 vec![names, 7, one, other, one, other],
                 vec![names, 7, page + one % 9, other, 8, one],
                 vec![vdso, one, other],

@@ -7,7 +7,7 @@ mod synthetic;
 use std::path::{Path, PathBuf};
 
 use perfdata::Features;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Fixture, run, stdout};
 use synthetic::*;
 use tempfile::TempDir;
@@ -292,8 +292,19 @@ fn functions_are_compared_across_suffixes_of_compilers() {
     let work = functions.iter().find(|of| of["function"] == "work").unwrap();
     near(&work["before"], 100.0 / 1300.0);
     near(&work["after"], 150.0 / 1300.0);
-    assert_eq!(work["names"], serde_json::json!({"before": ["work.constprop.0"], "after": ["work", "work.cold"]}));
+    assert_eq!(work["names"], json!({"before": ["work.constprop.0"], "after": ["work", "work.cold"]}));
     assert!(notes(&document).contains("work (work.constprop.0 before, work + work.cold after)"), "{document}");
+    for keys in ["function", "module,function", "function,mnemonic"] {
+        let words = ["diff", &setup.file("before"), &setup.file("after"), "--rows", keys, "--format", "json"];
+        let document: Value = serde_json::from_str(&stdout(&words)).unwrap();
+        let rows = document["rows"].as_array().unwrap().iter();
+        let work = rows.filter(|row| row["function"] == "work");
+        let sums = work.fold([0.0; 2], |[before, after], row| {
+            [before + row["before"].as_f64().unwrap(), after + row["after"].as_f64().unwrap()]
+        });
+        near(&json!(sums[0]), 100.0 / 1300.0);
+        near(&json!(sums[1]), 150.0 / 1300.0);
+    }
 
     // The same names on both sides, and names that only a number tells apart.
     let document = compared(["work", "work.cold"], ["work", "work.cold"]);
@@ -326,7 +337,7 @@ fn fewer_instructions_are_told_where_they_are_known() {
         setup.file(name)
     };
     let document = diff(&record("before", 10_000), &record("after", 8_000));
-    assert_eq!(document["work"]["executed"], serde_json::json!([1e7, 8e6]));
+    assert_eq!(document["work"]["executed"], json!([1e7, 8e6]));
     near(&document["work"]["change"], -0.2);
     let text = document["work"]["text"].as_str().unwrap();
     assert!(text.starts_with("20.00 % (± 2.4 %) fewer instructions, if both sides did the same work"), "{text}");

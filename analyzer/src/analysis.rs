@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use simulated_core::Microarchitecture;
 
 use crate::address::Svma;
-use crate::binaries::BinarySearch;
+use crate::binaries::{BinarySearch, kernel_mappings};
 use crate::build_id::BuildId;
 use crate::calls::{CallStackWalker, CallWalker, Calls, NamedCode};
 use crate::code::demangle;
 use crate::counting::{
     BlockCount, BlockSize, BrokenStreams, Code, CodeFeatures, CountScale, Decider, Detail, Group, GroupBy, GroupId,
-    Groups, Located, LocatedStart, ModuleCounts, ModuleHits, Spots, StartId, TaskGroups, count_module, locate,
-    mean_instruction_length, sums_by_block,
+    Groups, Located, LocatedStart, ModuleCounts, ModuleHits, Spots, StartId, TaskGroups, count_module, is_kernel,
+    locate, mean_instruction_length, sums_by_block,
 };
 use crate::estimation::{Estimate, RanOn, estimate};
 use crate::flow::{AnalysedFlow, ChosenCount, of_recording};
@@ -25,7 +25,7 @@ use crate::paths::{BranchPaths, CodeMap, PathQuery, PathWalker, Wanted};
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Context, ContextId, Granularity, Module, ModuleId, ModuleKind, ModuleTable, RecordCounts, Selection, Sources,
-    StackStatistics, StackUse, Subset, Totals, Tracer, Vendor, metadata_of, read_samples, read_tasks,
+    StackStatistics, StackUse, Subset, Timeline, Totals, Tracer, Vendor, metadata_of, read_samples, read_tasks,
 };
 use crate::uncertainty::{CountKind, Design, Replicates, Resampling, SLICES, Sampled, Slice, made_up};
 use crate::walks::{Reading, Spaces, Streams, Walked, WalkedCode};
@@ -213,6 +213,7 @@ pub fn analyze_paths(
     let totals = read_samples(recording, &mut tasks, &sources, selection, options.threads, progress)?;
     let mut modules = std::mem::take(&mut tasks.modules);
     let records = std::mem::take(&mut tasks.records);
+    place_kernel(&mut tasks.timeline, &modules, &totals, &options.search);
     let groups = Groups::new(options.group_by, &totals, &tasks.timeline, &tasks.phases);
     let located = locate(&totals, &tasks.timeline, &mut modules, &sources, &groups, options.detail);
     let mut counted = count_modules(&located, &modules, &totals.stacks, options, progress);
@@ -328,6 +329,21 @@ pub fn analyze_paths(
         analysis.calls = Some(calls);
     }
     Ok(analysis)
+}
+
+/// Where the kernel's file is found, and some of what was recorded is kernel code, its addresses are places in the file from now on.
+fn place_kernel(timeline: &mut Timeline, modules: &ModuleTable, totals: &Totals, search: &BinarySearch) {
+    let seen = totals.ips.iter().map(|hits| hits.ip).chain(totals.streams.iter().map(|stream| stream.from));
+    let is_wanted = |module: &Module| module.kind == ModuleKind::Kernel && module.kernel.is_some();
+    let Some((id, kernel)) = modules.iter().find(|(_, module)| is_wanted(module)) else { return };
+    if !seen.into_iter().any(is_kernel) {
+        return;
+    }
+    if let Ok(binary) = search.open(kernel)
+        && !binary.is_recorded
+    {
+        timeline.map_kernel(kernel_mappings(&binary, id));
+    }
 }
 
 /// The events with LBR call stacks whose samples count, by name.

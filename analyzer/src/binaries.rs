@@ -1,8 +1,14 @@
 //! Where the code of a recorded module is found on disk.
 
+mod kcore;
+mod kernel;
+
+pub(crate) use kernel::kernel_mappings;
+
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::address::{Avma, Svma};
 use crate::build_id::{BuildId, folder_and_name};
 use crate::code::{FunctionTable, Image, ImageError};
 use crate::recording::{Module, ModuleKind};
@@ -64,6 +70,8 @@ pub struct Binary {
     pub other_build: Option<String>,
     /// There is no file: the recording has the code.
     pub is_recorded: bool,
+    /// Of the kernel: how far it ran from the addresses that the file states, modulo 2^64.
+    pub slide: u64,
 }
 
 impl Binary {
@@ -93,9 +101,12 @@ impl Binary {
 /// Why the code of a module is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum NoCode {
-    /// It is the kernel's.
-    #[error("kernel code is not read")]
-    Kernel,
+    /// It is the kernel's, of which there is no file.
+    #[error("the kernel's file was not found; say --binary '[kernel.kallsyms]=VMLINUX'")]
+    NoKernel,
+    /// It is the kernel's, which is elsewhere after each boot.
+    #[error("the recording does not say where the kernel was: record as root, or with kernel.kptr_restrict=0")]
+    KernelHidden,
     /// It was made while the program ran.
     #[error("it has no file, and the recording has no code of it")]
     NoFile,
@@ -125,6 +136,28 @@ pub enum Refused {
     /// It is no program and no library.
     #[error("{} has no executable segment: where its code is loaded is not in it", .0.display())]
     NotExecutable(PathBuf),
+    /// It is the kernel as it is booted.
+    #[error(
+        "{} is compressed: unpack it with scripts/extract-vmlinux of Linux, or install the kernel's debug symbols",
+        .0.display()
+    )]
+    CompressedKernel(PathBuf),
+    /// It is a copy of a kernel's memory that nothing identifies.
+    #[error("of {} nothing tells that it is the recorded kernel: kallsyms beside it does not say where its code begins", .0.display())]
+    UnknownKernel(PathBuf),
+    /// It is a core file with more code than a kernel has.
+    #[error("{} has more than 256 MiB of kernel code: only copies of `perf record --kcore` are read", .0.display())]
+    TooMuchCode(PathBuf),
+    /// It is a kernel whose code was not where the recorded kernel's was.
+    #[error("{} is another kernel: its code begins at {linked}, that of the recorded one at {recorded}", file.display())]
+    OtherAddresses {
+        /// The file that was looked at.
+        file: PathBuf,
+        /// Where its code begins.
+        linked: Svma,
+        /// Where the code of the recorded kernel began.
+        recorded: Avma,
+    },
     /// It was built from something else.
     #[error("{} has build id {}, recorded was {}", file.display(), found.as_ref().map_or("none".to_string(), BuildId::to_string), recorded)]
     OtherBuild {
@@ -158,13 +191,15 @@ impl BinarySearch {
     /// # Errors
     /// It has no file, or none that was found is a binary of the recorded build.
     pub fn open(&self, module: &Module) -> Result<Binary, NoCode> {
-        if let Some(Ok(image)) = module.recorded_image() {
+        // What was patched is in the recording alone, so a file takes its place only if it is asked for.
+        let instead = module.kind == ModuleKind::Kernel && self.is_given_for(module);
+        if let Some(Ok(image)) = module.recorded_image().filter(|_| !instead) {
             let (file, symfs) = (PathBuf::from(&module.path), self.symfs.clone());
-            return Ok(Binary { file, image, debug_file: None, symfs, other_build: None, is_recorded: true });
+            return Ok(Binary { file, image, debug_file: None, symfs, other_build: None, is_recorded: true, slide: 0 });
         }
         match module.kind {
             ModuleKind::File | ModuleKind::KernelModule => {}
-            ModuleKind::Kernel => return Err(NoCode::Kernel),
+            ModuleKind::Kernel => return self.open_kernel(module),
             ModuleKind::Anonymous => return Err(NoCode::NoFile),
             ModuleKind::Unknown => return Err(NoCode::Unmapped),
         }
@@ -210,7 +245,7 @@ impl BinarySearch {
     fn with_debug_file(&self, file: PathBuf, image: Image, other_build: Option<String>) -> Binary {
         let wanting = image.is_stripped() || !image.has_debug_information();
         let debug_file = if wanting { self.debug_file_of(&file, &image) } else { None };
-        Binary { file, image, debug_file, symfs: self.symfs.clone(), other_build, is_recorded: false }
+        Binary { file, image, debug_file, symfs: self.symfs.clone(), other_build, is_recorded: false, slide: 0 }
     }
 
     /// Distributions install debug files by build id; where a file names its own (`.gnu_debuglink`), that is beside it, in `.debug`, or
@@ -270,10 +305,11 @@ struct Candidate {
 }
 
 fn answers(given: &BinaryOverride, module: &Module) -> bool {
-    if !matches!(module.kind, ModuleKind::File | ModuleKind::KernelModule) {
+    if matches!(module.kind, ModuleKind::Anonymous | ModuleKind::Unknown) {
         return false;
     }
     match &given.recorded {
+        Some(recorded) if kernel::is_name_of(recorded, module) => true,
         Some(recorded) => *recorded == module.path || Some(recorded.as_str()) == base_name(&module.path),
         None => {
             let same_name = given.file.file_name().and_then(|name| name.to_str()) == base_name(&module.path);

@@ -292,6 +292,11 @@ fn advice(machine: &Machine, tracing: &TracingReport) -> Vec<String> {
         "Set kernel.kptr_restrict to 0 (or 1 with CAP_SYSLOG), so that kernel samples can be resolved.",
     );
     say(
+        machine.may_sample_kernel() && kernel.kernel_symbols && !kernel.kernel_text && usable,
+        "Run hbbp as root where there is a /proc/kcore, so that recordings keep the kernel code that ran; without, reports need the \
+         kernel's vmlinux (--binary).",
+    );
+    say(
         !machine.may_sample_system() && usable,
         "To record all processes (-a), set kernel.perf_event_paranoid to 0 or lower, or give hbbp CAP_PERFMON.",
     );

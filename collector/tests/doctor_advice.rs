@@ -49,10 +49,12 @@ fn check_tracing(machine: &Machine, report: &Value) {
 fn advice_by_machine() {
     let mut complete = machine("GenuineIntel", 6, 0x55, intel("skylake", "32", "3"));
     complete.kernel.kernel_symbols = true;
+    complete.kernel.kernel_text = true;
     check(&complete, "branch-records", Some("lbr"), &[]);
 
     let mut alder = machine("GenuineIntel", 6, 0x97, hybrid());
     alder.kernel.kernel_symbols = true;
+    alder.kernel.kernel_text = true;
     alder.kernel.nmi_watchdog = Some(true);
     check(&alder, "branch-records", Some("lbr"), &["nmi_watchdog=0"]);
 
@@ -70,6 +72,7 @@ fn advice_by_machine() {
     let mut guest = machine("GenuineIntel", 6, 0x55, intel("skylake", "0", "0"));
     guest.cpu.hypervisor = true;
     guest.kernel.kernel_symbols = true;
+    guest.kernel.kernel_text = true;
     check(&guest, "counter", None, &["passes branch records on"]);
 
     let mut without_pmu = machine("AuthenticAMD", 26, 2, Vec::new());
@@ -78,6 +81,7 @@ fn advice_by_machine() {
 
     let mut hidden = without_pmu.clone();
     hidden.kernel.kernel_symbols = true;
+    hidden.kernel.kernel_text = true;
     hidden.kernel.ptrace_scope = Some(3);
     check(&hidden, "clock", None, &["virtual PMU", "ptrace_scope to 1"]);
     hidden.kernel.ptrace_scope = Some(1);
@@ -88,16 +92,19 @@ fn advice_by_machine() {
 
     let mut zen3 = machine("AuthenticAMD", 25, 1, vec![pmu("cpu", 4, &[("branches", "0")])]);
     zen3.kernel.kernel_symbols = true;
+    zen3.kernel.kernel_text = true;
     check(&zen3, "counter", None, &["5.19"]);
 
     let mut sandbox = without_pmu.clone();
     sandbox.probes.dummy = Probe::Fails(Errno::EPERM);
     sandbox.container = Some("docker".into());
     sandbox.kernel.kernel_symbols = true;
+    sandbox.kernel.kernel_text = true;
     check(&sandbox, "nothing", None, &["seccomp"]);
 
     let mut old = machine("GenuineIntel", 6, 0x55, Vec::new());
     old.probes.dummy = Probe::Fails(Errno::ENOSYS);
     old.kernel.kernel_symbols = true;
+    old.kernel.kernel_text = true;
     check(&old, "nothing", None, &["CONFIG_PERF_EVENTS"]);
 }

@@ -8,6 +8,8 @@
 //! hbbpname  pid, then names:         address, size, length of the name, name
 //! hbbpvdso  length, the ELF file that the kernel maps into all processes
 //! ```
+//!
+//! Code and names of the kernel, as it was when the recording ended, are those of process [`KERNEL_PID`].
 
 use crate::metadata::RECORD_TYPE;
 use crate::tolerant::{objects, tolerant_objects};
@@ -29,6 +31,9 @@ tolerant_objects! {
 }
 
 objects! { MadeCodeMetadata }
+
+/// The number of the process that code of the kernel is of, as its mappings are in `perf.data`: -1.
+pub const KERNEL_PID: u32 = u32::MAX;
 
 const CODE: u64 = u64::from_le_bytes(*b"hbbpcode");
 const NAMES: u64 = u64::from_le_bytes(*b"hbbpname");

@@ -45,7 +45,7 @@ pub use chunk_reader::ChunkReader;
 pub use error::Error;
 pub use feature::{BuildIdEntry, Cache, ClockData, Compression, EventGroup, FeatureBit, Features};
 pub use format::{AttrFlags, BranchSampleType, ReadFormat, SampleFormat};
-pub use mapping::{BuildId, MappedFile, Mmap};
+pub use mapping::{BuildId, MappedFile, Mmap, is_memory_without_file};
 pub use read_values::{ReadValue, ReadValues};
 pub use record::{
     Aux, AuxOutputHwId, Auxtrace, BpfEvent, CallchainDeferred, Cgroup, Comm, ItraceStart, Ksymbol, Lost, LostSamples,

@@ -46,6 +46,14 @@ impl Mmap<'_> {
     }
 }
 
+/// Whether a mapping of this name is of memory that no file has, though it looks like a path: what the kernel calls anonymous and shared
+/// memory in its records and in `/proc/PID/maps` (`kernel/events/core.c`, `mm/shmem.c`, `ipc/shm.c`, `mm/hugetlb.c`, `fs/aio.c`).
+pub fn is_memory_without_file(name: &[u8]) -> bool {
+    const NAMES: [&[u8]; 8] =
+        [b"//", b"/memfd:", b"/SYSV", b"/anon_hugepage", b"/dev/zero", b"anon_inode:", b"/i915", b"/[aio]"];
+    NAMES.iter().any(|start| name.starts_with(start))
+}
+
 /// The identity of a mapped file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MappedFile {

@@ -27,7 +27,7 @@ impl RecordingBytes {
         if metadata.is_dir() {
             let kind = io::Error::new(
                 io::ErrorKind::IsADirectory,
-                "it is a directory (as `perf record --threads` makes); only single files can be read",
+                "it is a directory; only single files can be read (of `perf record --kcore` the file `data` in it, of --threads none)",
             );
             return Err(Error::Io { doing, source: kind });
         }

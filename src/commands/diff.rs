@@ -25,7 +25,7 @@ use crate::output::profile::sampled_only;
 use crate::output::{Colours, Format, Layout, OutputArgs};
 use crate::usage::wrong_usage;
 use limit::Limit;
-use names::ModuleNames;
+use names::Names;
 use pivot::Pivot;
 
 /// Compare two recordings: what they have in common, what moved, and which kinds of instructions changed
@@ -274,7 +274,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("there is nothing to show: no instruction of either side passes the filters");
     }
     let mut report = compared.report([&args.before, &args.after].map(|file| file.display().to_string()));
-    let names = ModuleNames::of(report.comparison);
+    let names = Names::of(report.comparison);
     let pivot = query
         .as_ref()
         .zip(mixes)

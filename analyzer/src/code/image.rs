@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use object::LittleEndian as LE;
-use object::elf::{EM_X86_64, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD};
+use object::elf::{EM_X86_64, ET_CORE, FileHeader64, PT_GNU_EH_FRAME, PT_LOAD};
 use object::read::elf::FileHeader;
 
 use super::ImageError;
@@ -143,6 +143,11 @@ impl Image {
     /// Sections by index; empty when the file has no (usable) section headers.
     pub fn sections(&self) -> &[Section] {
         &self.sections
+    }
+
+    /// Whether it is a core file: memory of something that ran, not a program.
+    pub(crate) fn is_core(&self) -> bool {
+        file_header(&self.bytes).is_ok_and(|header| header.e_type.get(LE) == ET_CORE)
     }
 
     /// What was damaged or odd about the file, but survivable.

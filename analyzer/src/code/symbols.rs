@@ -60,6 +60,19 @@ impl Image {
         })
     }
 
+    /// The address of the first symbol of that name, of any type, in the full symbol table.
+    pub(crate) fn symbol_address(&self, name: &str) -> Option<Svma> {
+        let table = SymbolTable::of(self, SHT_SYMTAB)?;
+        let bytes = self.shared_bytes();
+        let wanted = [name.as_bytes(), &[0]].concat();
+        let mut defined = table.symbols().iter().filter(|symbol| symbol.st_shndx.get(LE) != SHN_UNDEF);
+        let is_wanted = |symbol: &&Sym64<LE>| {
+            let at = table.name_offset(symbol);
+            at.is_some_and(|at| bytes.get_up_to(at.into(), wanted.len() as u64) == wanted)
+        };
+        defined.find(is_wanted).map(|symbol| Svma(symbol.st_value.get(LE)))
+    }
+
     /// Whether LLVM marked the program as one whose discriminators say which pass made a copy (`-enable-fs-discriminator`).
     pub(crate) fn has_flow_sensitive_discriminators(&self) -> bool {
         const MARK: &[u8] = b"__llvm_fs_discriminator__\0";

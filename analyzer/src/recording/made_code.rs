@@ -19,7 +19,8 @@ use formats::made_code::MadeCode;
 
 use crate::address::Avma;
 use crate::code::{MadeFunction, made_elf};
-use crate::recording::{Mapping, ModuleTable, TaskEvent};
+use crate::recording::kernel_code::KernelCode;
+use crate::recording::{KERNEL_PID, Mapping, ModuleTable, TaskEvent};
 
 /// The name of modules of such code.
 pub const MADE_CODE: &str = "[jit]";
@@ -44,6 +45,7 @@ pub(crate) struct MadeCodes {
     /// By process: first address, size, name; in the order of the records.
     names: BTreeMap<u32, Vec<(u64, u64, Vec<u8>)>>,
     vdso: Option<Vec<u8>>,
+    kernel: KernelCode,
 }
 
 /// Code that a burst executed.
@@ -61,6 +63,9 @@ impl MadeCodes {
     /// Takes in a record.
     pub fn add(&mut self, record: MadeCode<'_>) {
         match record {
+            MadeCode::Executed { pid: KERNEL_PID, pieces, .. } => {
+                pieces.into_iter().for_each(|(at, bytes)| self.kernel.add(at, bytes));
+            }
             MadeCode::Executed { time, pid, pieces } => {
                 // The kernel's half of the addresses is none of a process.
                 let in_process =
@@ -85,7 +90,8 @@ impl MadeCodes {
             modules.has_code("[vdso]", &Arc::from(vdso));
         }
         self.pieces.sort_by_key(|piece| (piece.pid, piece.time));
-        let (mut made, mut left_out) = (Vec::new(), 0);
+        let names = newest(self.names.get(&KERNEL_PID).map_or(&[][..], Vec::as_slice));
+        let (mut made, mut left_out) = (self.kernel.finish(modules, events, &names), 0);
         let mut room = MOST_PAGES;
         for pieces in self.pieces.chunk_by(|one, next| one.pid == next.pid) {
             let Some(pid) = pieces.first().map(|piece| piece.pid) else { continue };

@@ -6,8 +6,10 @@ use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 
+use perfdata::is_memory_without_file;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::address::Avma;
 use crate::build_id::BuildId;
 use crate::code::{Image, ImageError};
 use crate::recording::ModuleId;
@@ -45,6 +47,19 @@ pub struct Module {
     pub kind: ModuleKind,
     /// Its code, if the recording has that itself: an ELF file.
     pub code: Option<RecordedCode>,
+    /// Of the kernel: where it was.
+    pub kernel: Option<KernelPlace>,
+}
+
+/// Which kernel ran, and where: it is elsewhere after each boot (KASLR).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelPlace {
+    /// Its version, as `uname -r` has it.
+    pub release: Option<String>,
+    /// The symbol whose address is known, `_text` or `_stext`: where its code begins. `None` in recordings that do not name it.
+    pub symbol: Option<String>,
+    /// The address of the symbol, or of the first code.
+    pub address: Avma,
 }
 
 /// An ELF file that a recording has, or that was made of what it has.
@@ -72,12 +87,12 @@ impl<'de> Deserialize<'de> for RecordedCode {
 impl Module {
     /// A module of that path or name and build id.
     pub fn named(path: String, build_id: Option<BuildId>) -> Self {
-        Module { kind: kind_of(&path), path, build_id, code: None }
+        Module { kind: kind_of(&path), path, build_id, code: None, kernel: None }
     }
 
     /// A file of that path.
     pub fn file(path: String, build_id: Option<BuildId>) -> Self {
-        Module { path, build_id, kind: ModuleKind::File, code: None }
+        Module { path, build_id, kind: ModuleKind::File, code: None, kernel: None }
     }
 
     /// The code that the recording has of it, opened.
@@ -133,13 +148,27 @@ impl ModuleTable {
         };
         let build_id = BuildId::new(&[half(1), half(2)].concat());
         let (path, kind) = (name.to_owned(), ModuleKind::Anonymous);
-        self.add(Module { path, build_id, kind, code: Some(RecordedCode(file.into())) })
+        self.add(Module { path, build_id, kind, code: Some(RecordedCode(file.into())), kernel: None })
     }
 
     /// All modules of that name have this code.
     pub(crate) fn has_code(&mut self, name: &str, file: &Arc<[u8]>) {
         for module in self.modules.iter_mut().filter(|module| module.path == name) {
             module.code = Some(RecordedCode(file.clone()));
+        }
+    }
+
+    /// The module has this code, an ELF file.
+    pub(crate) fn set_code(&mut self, id: ModuleId, file: Vec<u8>) {
+        if let Some(module) = self.modules.get_mut(id.0 as usize) {
+            module.code = Some(RecordedCode(file.into()));
+        }
+    }
+
+    /// Fills in where the kernel was.
+    pub(crate) fn has_kernel(&mut self, place: &KernelPlace) {
+        for module in self.modules.iter_mut().filter(|module| module.path == KERNEL) {
+            module.kernel = Some(place.clone());
         }
     }
 
@@ -168,15 +197,13 @@ impl ModuleTable {
 }
 
 fn kind_of(path: &str) -> ModuleKind {
-    const NO_FILE: [&str; 8] =
-        ["//", "/memfd:", "/SYSV", "/anon_hugepage", "/dev/zero", "anon_inode:", "/i915", "/[aio]"];
     if path == UNKNOWN || path == GUEST {
         ModuleKind::Unknown
     } else if path.starts_with("[kernel") || path.starts_with("[guest.kernel") {
         ModuleKind::Kernel
     } else if path.ends_with(".ko") || path.contains(".ko.") {
         ModuleKind::KernelModule
-    } else if NO_FILE.iter().any(|prefix| path.starts_with(prefix)) {
+    } else if is_memory_without_file(path.as_bytes()) {
         ModuleKind::Anonymous
     } else if path.starts_with('[') {
         match path {

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::progress::{Progress, Step};
 use crate::recording::{
     Aggregate, BurstCounter, BurstPiece, Context, ContextId, EpochId, FirstPiece, FirstPieces, IpHits, KERNEL,
-    KERNEL_PID, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents, Sources,
-    StackUse, Subset, TaskEvent, Timeline, Totals, samples_by_threads, shown, weight_of,
+    KERNEL_PID, KernelPlace, MadeCodes, Mapping, ModuleKind, ModuleTable, PathSelection, PhaseId, Phases, SourceEvents,
+    Sources, StackUse, Subset, TaskEvent, Timeline, Totals, samples_by_threads, shown, weight_of,
 };
 use crate::uncertainty::{SliceSums, Slicing};
 
@@ -173,6 +173,7 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let mut events = Vec::new();
     let mut marks = Vec::new();
     let mut made_codes = MadeCodes::default();
+    let mut kernel = None;
     let mut last_time = 0;
     let mut by_type: BTreeMap<RecordType, u64> = BTreeMap::new();
     let mut unreadable_samples = 0;
@@ -202,6 +203,9 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
             }
             match recording.parse(&raw) {
                 Ok(record) => {
+                    if let Record::Mmap(mmap) | Record::Mmap2(mmap) = &record {
+                        kernel = kernel.or_else(|| place_of_kernel(mmap));
+                    }
                     if let Some((time, event)) = task_event(&record, raw.misc, &mut modules, &mut records) {
                         // Old recordings have no times in these records: they hold from where they stand in the file.
                         last_time = time.unwrap_or(last_time);
@@ -226,6 +230,9 @@ pub fn read_tasks(recording: &Recording, metadata: &Metadata, progress: Progress
     let first_pieces = bursts.first_pieces;
     let known = recording.features().build_ids.iter();
     modules.learn_build_ids(known.map(|entry| (entry.path.as_slice(), entry.build_id.as_slice())));
+    if let Some(place) = kernel {
+        modules.has_kernel(&KernelPlace { release: recording.features().os_release.clone(), ..place });
+    }
     let phases = Phases::new(&marks, &events);
     let (made_code, left_out) = made_codes.finish(&mut modules, &events);
     records.code_left_out = left_out;
@@ -290,11 +297,28 @@ fn task_event(
     }
 }
 
+/// Whether it is of the kernel itself, or of a module of it.
+fn is_of_kernel(mmap: &Mmap<'_>) -> bool {
+    mmap.pid == KERNEL_PID || mmap.cpu_mode == CpuMode::Kernel
+}
+
+/// What the mapping of the kernel says of where it was: in its name is a symbol, and its pgoff is the symbol's address.
+fn place_of_kernel(mmap: &Mmap<'_>) -> Option<KernelPlace> {
+    let symbol = mmap.path.strip_prefix(KERNEL.as_bytes()).filter(|_| is_of_kernel(mmap))?;
+    let symbol = std::str::from_utf8(symbol).ok().filter(|symbol| !symbol.is_empty());
+    let address = if symbol.is_some() { Avma(mmap.pgoff) } else { mmap.start };
+    // Where addresses are hidden they are zero.
+    (address.0 >> 63 == 1).then(|| KernelPlace { release: None, symbol: symbol.map(str::to_owned), address })
+}
+
 fn mapping_of(mmap: &Mmap<'_>, modules: &mut ModuleTable) -> Option<(u32, Mapping)> {
-    let is_kernel = mmap.pid == KERNEL_PID || mmap.cpu_mode == CpuMode::Kernel;
+    let is_kernel = is_of_kernel(mmap);
     if is_kernel && mmap.path.starts_with(KERNEL.as_bytes()) {
-        // Its pgoff is the address of a reference symbol; kernel code is known by its addresses.
+        // Its pgoff is the address of a reference symbol; kernel code is known by its addresses until its file is found.
         let module = modules.intern(KERNEL.as_bytes(), None);
+        if let MappedFile::BuildId(id) = &mmap.file {
+            modules.learn_build_ids([(KERNEL.as_bytes(), id.as_bytes())].into_iter());
+        }
         return Some((KERNEL_PID, Mapping::new(mmap.start, mmap.len, mmap.start.0, module)?));
     }
     let build_id = match &mmap.file {

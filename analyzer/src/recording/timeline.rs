@@ -120,6 +120,13 @@ impl Timeline {
         timeline
     }
 
+    /// Maps code of the kernel, as if at the end.
+    pub(crate) fn map_kernel(&mut self, mappings: impl IntoIterator<Item = Mapping>) {
+        for mapping in mappings {
+            self.apply(u64::MAX, TaskEvent::Map { pid: KERNEL_PID, mapping });
+        }
+    }
+
     fn apply(&mut self, time: u64, event: TaskEvent) {
         match event {
             TaskEvent::Map { pid, mapping } => self.live(pid, time).change(time, Change::Map(mapping)),

@@ -59,6 +59,7 @@ pub fn check_input(input: &[u8]) -> usize {
         symfs: Some(folder),
         other_build: None,
         is_recorded: false,
+        slide: 0,
     };
     let hits = [CODE..Svma(CODE.0 + CODE_SIZE as u64 / 4), Svma(CODE.0 + CODE_SIZE as u64 / 2)..Svma(u64::MAX)];
     let index = SourceIndex::read(&binary, &hits, 1);

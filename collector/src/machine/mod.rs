@@ -87,6 +87,8 @@ pub struct Kernel {
     pub ptrace_scope: Option<i32>,
     /// Whether `/proc/kallsyms` shows this process addresses.
     pub kernel_symbols: bool,
+    /// Whether this process can read the kernel's code: `/proc/kcore` opens.
+    pub kernel_text: bool,
 }
 
 /// What this process may do.

@@ -165,6 +165,7 @@ fn kernel(files: &Files) -> Kernel {
         nmi_watchdog: sysctl("nmi_watchdog").map(|on| on != 0),
         ptrace_scope: sysctl("yama/ptrace_scope"),
         kernel_symbols: shows_addresses(&files.0.join("proc/kallsyms")),
+        kernel_text: fs::File::open(files.0.join("proc/kcore")).is_ok(),
     }
 }
 

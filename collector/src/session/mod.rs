@@ -5,6 +5,7 @@ pub(crate) mod build_id;
 pub(crate) mod command;
 pub(crate) mod command_outcome;
 pub(crate) mod followed;
+pub(crate) mod kernel_code;
 mod kernel_events;
 mod kernel_image;
 mod lead;
@@ -31,7 +32,7 @@ pub(crate) mod tracing;
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
@@ -41,6 +42,7 @@ use formats::metadata::{EventMetadata, FEATURE, Metadata, Provenance, RECORD_TYP
 use perfdata::{BuildIdEntry, EventDescription, FeatureBit, Features, RecordType, Writer};
 
 use crate::control::Control;
+use crate::errno::plain;
 use crate::error::RecordError;
 use crate::machine::Machine;
 use crate::plan::choice::{Choice, choose};
@@ -51,6 +53,7 @@ use crate::session::build_id::{build_ids, vdso};
 use crate::session::command::{PreparedCommand, find_program};
 use crate::session::command_outcome::CommandStatus;
 use crate::session::followed::{Attached, PlannedFollower};
+use crate::session::kernel_code::KernelCode;
 use crate::session::kernel_events::KernelEvents;
 use crate::session::limits::{check_files, open_files};
 use crate::session::live::Live;
@@ -64,7 +67,7 @@ use crate::session::rotation::Rotating;
 use crate::session::setup::{cpus, open_all, tasks};
 use crate::session::simulating::PlannedSimulation;
 use crate::session::standing::Standing;
-use crate::session::tally::Counts;
+use crate::session::tally::{Counts, Tally};
 use crate::session::timing::Timing;
 use crate::session::tracing::Tracing;
 use crate::simulation::SimulationStatistics;
@@ -452,8 +455,9 @@ fn complete(
     of_file: OfFile,
     build_ids: Vec<BuildIdEntry>,
 ) -> Result<Summary, RecordError> {
-    let Ended { writer, tally, degradations, written, .. } = ended;
+    let Ended { mut writer, mut tally, degradations, written, .. } = ended;
     written?;
+    let without_kernel = keep_kernel_code(&mut writer, &mut tally)?;
     let counts = Counts { unwritten: metadata.unwritten.unwrap_or(0), ..tally.counts };
     let (path, duration) = (request.output.clone(), of_file.duration);
     let mut summary = Summary { path, bytes: 0, metadata, counts, duration, tracer: None, simulation: None };
@@ -471,7 +475,7 @@ fn complete(
         }
     }
     summary.counted();
-    summary.metadata.degradations.extend(degradations);
+    summary.metadata.degradations.extend(degradations.into_iter().chain(without_kernel));
     summary.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time().saturating_sub(of_file.own_time_before)));
     let mut features = features(machine, &summary.metadata, &request.cmdline, build_ids, tally.sample_time);
     leave_out(writer.too_large(&features)?, &mut summary.metadata, &mut features);
@@ -479,6 +483,27 @@ fn complete(
     let file = writer.finish(&features)?;
     let bytes = file.get_ref().metadata().ok().filter(|file| file.is_file()).map_or(streamed, |file| file.len());
     Ok(Summary { bytes, ..summary })
+}
+
+/// Writes the kernel code in which samples fell. Returns what is missing of it, in a sentence.
+fn keep_kernel_code(writer: &mut Writer<BufWriter<File>>, tally: &mut Tally) -> Result<Option<String>, RecordError> {
+    let hits = std::mem::take(&mut tally.kernel);
+    if hits.is_empty() {
+        return Ok(None);
+    }
+    match hits.copy(Path::new("/")) {
+        Ok(KernelCode { bodies, degradation }) => {
+            for body in bodies {
+                writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
+            }
+            Ok(degradation)
+        }
+        Err(error) => Ok(Some(format!(
+            "kernel code is not in the recording, for /proc/kcore cannot be read ({}): record as root where it is there, or give reports \
+             the kernel's vmlinux (--binary)",
+            plain(&error)
+        ))),
+    }
 }
 
 /// Says which features a stream has no room for. The metadata is one of them: a shorter one takes its place.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::session::kernel_code::KernelHits;
 use crate::session::record_layout::{RecordBytes, RecordLayout, SAMPLE, word};
 
 /// Counts of a session.
@@ -42,6 +43,8 @@ pub(crate) struct Tally {
     pub(crate) sample_time: Option<(u64, u64)>,
     /// Files mapped with code, and the process that mapped them first.
     pub(crate) mapped: HashMap<Vec<u8>, MappedBy>,
+    /// Addresses of kernel code in samples.
+    pub(crate) kernel: KernelHits,
 }
 
 /// Who mapped a file first.
@@ -68,6 +71,7 @@ impl Tally {
             samples: vec![0; ids.len()],
             sample_time: None,
             mapped: HashMap::new(),
+            kernel: KernelHits::default(),
         }
     }
 
@@ -84,6 +88,7 @@ impl Tally {
 
     fn sample(&mut self, record: &RecordBytes<'_>) {
         self.counts.samples += 1;
+        self.kernel.see(record.body);
         let event = self.layout.sample_id(record).and_then(|id| self.events.get(&id));
         if let Some(count) = event.and_then(|&event| self.samples.get_mut(event)) {
             *count += 1;

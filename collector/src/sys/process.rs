@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use perfdata::is_memory_without_file;
 use rustix::buffer::spare_capacity;
 
 /// The process ids there are.
@@ -245,9 +246,8 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// Whether the code in it can be found elsewhere: it is of a file, or the kernel's.
     pub(crate) fn has_code_elsewhere(&self) -> bool {
-        const NO_FILE: [&[u8]; 4] = [b"//", b"/memfd:", b"/dev/zero", b"/SYSV"];
         let of_kernel = self.path == b"[vdso]" || self.path == b"[vsyscall]";
-        of_kernel || self.inode != 0 && !NO_FILE.iter().any(|prefix| self.path.starts_with(prefix))
+        of_kernel || self.inode != 0 && !is_memory_without_file(&self.path)
     }
 }
 

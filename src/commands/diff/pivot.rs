@@ -8,7 +8,7 @@ use analyzer::mix::{Dimension, Key, Mix, Query, Sum};
 use analyzer::uncertainty::{RowName, Rows, Side};
 use serde_json::{Map, Value, json};
 
-use super::names::ModuleNames;
+use super::names::Names as ComparedNames;
 use super::table::{columns, rest, role, shares};
 use super::{Noise, Report, noise};
 use crate::output::{Align, Unit};
@@ -43,24 +43,28 @@ struct Counted<'a> {
 }
 
 impl Pivot {
-    /// Of the mixes of both sides by the keys of a query. Modules are called as both sides call them: a program in two folders is one. Rows with the same value of the first key, of several, are one after the other: those first
-    /// that have most of one side.
-    pub fn of(query: &Query, mixes: [&Mix; 2], sides: [&Side; 2], modules: &ModuleNames<'_>) -> Self {
+    /// Of the mixes of both sides by the keys of a query. Modules and functions are called as both sides call them: a program in two folders is one.
+    /// Rows with the same value of the first key, of several, are one after the other: those first that have most of one side.
+    pub fn of(query: &Query, mixes: [&Mix; 2], sides: [&Side; 2], names: &ComparedNames<'_>) -> Self {
         let sampled = |at: usize| match sides[at] {
             Side::Sampled(_) => Side::Sampled(Rows::of_mix(mixes[at]).into()),
             known => known.clone(),
         };
         let sides = [sampled(0), sampled(1)];
-        let is_module: Vec<bool> = query.rows.iter().map(|key| *key == Key::Dimension(Dimension::Module)).collect();
-        let named = |(value, is_module): (&String, &bool)| match is_module {
-            true => modules.name(value).to_owned(),
-            false => value.clone(),
+        let module = query.rows.iter().position(|key| *key == Key::Dimension(Dimension::Module));
+        let named = |side: usize, row: &[String]| -> Vec<String> {
+            let path = module.map(|at| row[at].as_str());
+            let value = |(value, key): (&String, &Key)| match key {
+                Key::Dimension(Dimension::Module) => names.module(value).to_owned(),
+                Key::Dimension(Dimension::Function) => names.function(side, path, value).to_owned(),
+                _ => value.clone(),
+            };
+            row.iter().zip(&query.rows).map(value).collect()
         };
         let mut counts: BTreeMap<Vec<String>, Counted<'_>> = BTreeMap::new();
         for (side, mix) in mixes.into_iter().enumerate() {
             for row in mix.cells.chunk_by(|one, other| one.row == other.row) {
-                let values = row[0].row.iter().zip(&is_module).map(named).collect();
-                let counted = counts.entry(values).or_default();
+                let counted = counts.entry(named(side, &row[0].row)).or_default();
                 counted.sums[side] += Sum::of(row).count;
                 counted.of_mixes.insert(&row[0].row);
             }

@@ -1,12 +1,10 @@
 //! What modules and functions are called where two recordings are compared: alike on both sides, as `hbbp diff` names them.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
 use super::composed::Functions;
 use crate::commands::diff::Report;
-use crate::commands::diff::names::ModuleNames;
+use crate::commands::diff::names::Names as ComparedNames;
 
 /// The names of a side that differ from its own.
 #[derive(Serialize)]
@@ -20,19 +18,12 @@ pub struct Names {
 impl Names {
     /// Of a side (0 is before) whose modules have these paths.
     pub fn of(report: &Report<'_>, side: usize, functions: &Functions, paths: &[&str]) -> Self {
-        let modules = ModuleNames::of(report.comparison);
-        let joined: HashMap<(&str, &str), &str> = report
-            .comparison
-            .joined
-            .iter()
-            .filter_map(|(joined, names)| Some((joined.module.as_str(), joined.function.as_deref()?, &names[side])))
-            .flat_map(|(module, joined, names)| names.iter().map(move |name| ((module, name.as_str()), joined)))
-            .collect();
+        let compared = ComparedNames::of(report.comparison);
         let functions = functions.names(paths).enumerate().filter_map(|(index, (path, name))| {
-            let joined = joined.get(&(modules.name(path), name)).copied()?;
+            let joined = compared.function(side, Some(path), name);
             (joined != name).then(|| (index, joined.to_owned()))
         });
         let functions = functions.collect();
-        Names { modules: paths.iter().map(|path| modules.name(path).to_owned()).collect(), functions }
+        Names { modules: paths.iter().map(|path| compared.module(path).to_owned()).collect(), functions }
     }
 }

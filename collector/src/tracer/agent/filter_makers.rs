@@ -14,6 +14,7 @@ use agent::REGION;
 use memchr::{memchr3_iter, memmem};
 use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
 use object::{Endianness, ReadCache, SymbolIndex, elf};
+use perfdata::is_memory_without_file;
 
 use crate::sys::process::{Mapping, mapped, open_mapped};
 
@@ -41,8 +42,8 @@ fn is_code_of_file(map: &Mapping) -> bool {
     if REGION.contains(&map.start) {
         return false;
     }
-    let unnamed = [&b"//anon"[..], b"/memfd:", b"/dev/", b"/SYSV", b"/anon_hugepage", b"/[aio]"];
-    map.prot & 4 != 0 && map.path.starts_with(b"/") && !unnamed.iter().any(|name| map.path.starts_with(name))
+    let is_of_file = !is_memory_without_file(&map.path) && !map.path.starts_with(b"/dev/");
+    map.prot & 4 != 0 && map.path.starts_with(b"/") && is_of_file
 }
 
 fn version_of(metadata: &Metadata) -> FileVersion {

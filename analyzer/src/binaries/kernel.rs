@@ -1,0 +1,133 @@
+//! Where the kernel's code is found, and how far it ran from the addresses that its file states.
+//!
+//! ```text
+//! recorded   [kernel.kallsyms]_text  0xffffffff9f000000      the address of a symbol when it ran
+//! vmlinux    _text                   0xffffffff81000000      the same as linked
+//! slide                                      0x1e000000      the same for all code: KASLR
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use super::{Binary, BinarySearch, NoCode, Refused, answers, in_build_id_cache, kcore, open_with_code, other_build};
+use crate::address::{Avma, Svma};
+use crate::build_id::folder_and_name;
+use crate::code::{Image, ImageError};
+use crate::recording::{KernelPlace, Mapping, Module, ModuleId, ModuleKind};
+
+/// The kernel is moved by whole pages.
+const PAGE: u64 = 4096;
+/// The kernel's half of all addresses.
+pub(super) const KERNEL_HALF: u64 = 1 << 63;
+/// Where modules begin on x86-64, wherever the kernel is: its image ends before.
+pub(super) const MODULES: u64 = 0xffff_ffff_c000_0000;
+
+impl BinarySearch {
+    /// Finds and opens the file of the kernel: the one that was given, or one of the recorded build at the usual places.
+    pub(super) fn open_kernel(&self, module: &Module) -> Result<Binary, NoCode> {
+        let given = self.overrides.iter().filter(|given| answers(given, module));
+        let mut files: Vec<PathBuf> = given.map(|given| given.file.clone()).collect();
+        if files.is_empty() {
+            files = self.usual_places(module).into_iter().filter(|file| file.is_file()).collect();
+        }
+        if files.is_empty() {
+            return Err(NoCode::NoKernel);
+        }
+        let place = module.kernel.as_ref().ok_or(NoCode::KernelHidden)?;
+        let mut refused = Vec::new();
+        for file in files {
+            match self.open_vmlinux(file, module, place) {
+                Ok(binary) => return Ok(binary),
+                Err(why) => refused.push(why),
+            }
+        }
+        Err(NoCode::Refused(refused))
+    }
+
+    fn open_vmlinux(&self, file: PathBuf, module: &Module, place: &KernelPlace) -> Result<Binary, Refused> {
+        let image = open_with_code(&file).map_err(|why| match why {
+            // Of a boot image: it is a program for the firmware, too.
+            Refused::Unreadable(ImageError::NotElf(bytes)) if bytes.starts_with(b"MZ") => {
+                Refused::CompressedKernel(file.clone())
+            }
+            why => why,
+        })?;
+        if image.is_core() {
+            let (image, symfs) = (kcore::kernel_of(&file, &image, place)?, self.symfs.clone());
+            return Ok(Binary {
+                file,
+                image,
+                debug_file: None,
+                symfs,
+                other_build: None,
+                is_recorded: false,
+                slide: 0,
+            });
+        }
+        // Code of another kernel is elsewhere: counts in it would mean nothing.
+        if let Some(why) = other_build(&file, &image, module) {
+            return Err(why);
+        }
+        let binary = self.with_debug_file(file, image, None);
+        let slide = slide(&binary, place)?;
+        Ok(Binary { slide, ..binary })
+    }
+
+    /// Where distributions and `perf` put it. None without a recorded build id: nothing could tell whether it is the same kernel.
+    fn usual_places(&self, module: &Module) -> Vec<PathBuf> {
+        let Some(build_id) = &module.build_id else { return Vec::new() };
+        let root = self.symfs.as_deref().unwrap_or(Path::new("/"));
+        let mut places = in_build_id_cache(build_id);
+        if let Some((folder, name)) = folder_and_name(build_id.as_bytes()) {
+            places.push(root.join("usr/lib/debug/.build-id").join(folder).join(name + ".debug"));
+        }
+        let release = module.kernel.as_ref().and_then(|place| place.release.as_deref());
+        // It is input.
+        if let Some(release) = release.filter(|release| !release.is_empty() && !release.contains('/')) {
+            places.extend(
+                [
+                    format!("boot/vmlinux-{release}"),
+                    format!("usr/lib/debug/boot/vmlinux-{release}"),
+                    format!("usr/lib/debug/lib/modules/{release}/vmlinux"),
+                    format!("lib/modules/{release}/build/vmlinux"),
+                ]
+                .map(|place| root.join(place)),
+            );
+        }
+        places
+    }
+}
+
+/// How far the kernel ran from where it was linked.
+fn slide(binary: &Binary, place: &KernelPlace) -> Result<u64, Refused> {
+    let files = [Some(&binary.image), binary.debug_file.as_ref()];
+    let symbol = || files.into_iter().flatten().find_map(|file| file.symbol_address(place.symbol.as_deref()?));
+    // All of these symbols are where code begins, for files without symbols.
+    let linked = symbol().unwrap_or_else(|| first_code(&binary.image));
+    let slide = place.address.0.wrapping_sub(linked.0);
+    if slide.is_multiple_of(PAGE) {
+        return Ok(slide);
+    }
+    let (file, recorded) = (binary.file.clone(), place.address);
+    Err(Refused::OtherAddresses { file, linked, recorded })
+}
+
+fn first_code(image: &Image) -> Svma {
+    image.segments().iter().find(|segment| segment.executable).map_or(Svma(0), |segment| segment.start)
+}
+
+/// Where the code of a kernel's file was while it ran.
+pub(crate) fn kernel_mappings(binary: &Binary, module: ModuleId) -> Vec<Mapping> {
+    let code = binary.image.segments().iter().filter(|segment| segment.executable);
+    let mapping = |segment: &crate::code::Segment| {
+        let start = segment.start.0.wrapping_add(binary.slide);
+        let in_image = (KERNEL_HALF..MODULES).contains(&start);
+        let size = segment.size.min(MODULES.saturating_sub(start));
+        in_image.then(|| Mapping::new(Avma(start), size, segment.file_offset, module))?
+    };
+    code.filter_map(mapping).collect()
+}
+
+/// Whether a recorded name as the user gives it is the kernel's: `[kernel.kallsyms]`, or as in mappings `[kernel.kallsyms]_text`.
+pub(super) fn is_name_of(given: &str, module: &Module) -> bool {
+    module.kind == ModuleKind::Kernel && given.starts_with(module.path.as_str())
+}

@@ -1,0 +1,224 @@
+//! Code of the running kernel: the functions in which samples fell are copied when the recording ends.
+//!
+//! ```text
+//! samples: addresses of kernel code --+
+//! /proc/kallsyms: functions ----------+-> ranges -> /proc/kcore: bytes -> records hbbpcode, hbbpname
+//! ```
+//!
+//! The kernel patches its code while it runs (static keys, alternatives, ftrace), so its file has other instructions, and servers seldom have
+//! the file.
+
+mod kcore;
+mod symbols;
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use formats::made_code::{KERNEL_PID, MadeCode};
+
+use kcore::Kcore;
+use symbols::Symbols;
+
+/// Where the kernel's image and its modules are on x86-64: the highest 2 GiB.
+const TEXT: u64 = 0xffff_ffff_8000_0000;
+/// Addresses that are kept.
+const MOST_ADDRESSES: usize = 1 << 18;
+/// Bytes of code that a recording has at most,
+const MOST: u64 = 64 << 20;
+/// and those of a function. Of a longer one, and of code without a symbol, the pages are copied in which samples fell.
+const LONGEST_FUNCTION: u64 = 1 << 16;
+const PAGE: u64 = 4096;
+/// Bytes of a piece in a record.
+const PIECE: usize = 32 << 10;
+
+/// Addresses of kernel code in samples.
+#[derive(Debug, Default)]
+pub(crate) struct KernelHits {
+    addresses: HashSet<u64>,
+    left_out: bool,
+}
+
+/// What was copied, as bodies of records.
+#[derive(Debug)]
+pub(crate) struct KernelCode {
+    pub(crate) bodies: Vec<Vec<u8>>,
+    /// What is missing, in a sentence.
+    pub(crate) degradation: Option<String>,
+}
+
+impl KernelHits {
+    /// Takes in the words of a sample: an instruction pointer, a call chain or branches. A word that only looks like an address of kernel code
+    /// costs the copy of a function at most.
+    pub(crate) fn see(&mut self, sample: &[u8]) {
+        for word in sample.as_chunks::<8>().0 {
+            let address = u64::from_le_bytes(*word);
+            if address < TEXT || self.addresses.contains(&address) {
+                continue;
+            }
+            if self.addresses.len() < MOST_ADDRESSES {
+                self.addresses.insert(address);
+            } else {
+                self.left_out = true;
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// Copies the code around the addresses: from the files `proc/kcore` and `proc/kallsyms` below `root`.
+    pub(crate) fn copy(&self, root: &Path) -> io::Result<KernelCode> {
+        let kcore = Kcore::open(&root.join("proc/kcore"))?;
+        let mut addresses: Vec<u64> = self.addresses.iter().copied().filter(|at| kcore.has(*at)).collect();
+        addresses.sort_unstable();
+        let symbols = Symbols::around(&root.join("proc/kallsyms"), &addresses)?;
+        let (ranges, no_room) = ranges(&addresses, &symbols);
+        let mut code: Vec<(u64, Vec<u8>)> = Vec::new();
+        for range in ranges {
+            // What was unloaded meanwhile reads as zeros.
+            let bytes = kcore.read(&range).unwrap_or_default();
+            if bytes.iter().any(|byte| *byte != 0) {
+                code.push((range.start, bytes));
+            }
+        }
+        let pieces = |(start, bytes): &'_ (u64, Vec<u8>)| -> Vec<(u64, Vec<u8>)> {
+            let at = (*start..).step_by(PIECE);
+            at.zip(bytes.chunks(PIECE).map(<[u8]>::to_vec)).collect()
+        };
+        let pieces: Vec<(u64, Vec<u8>)> = code.iter().flat_map(pieces).collect();
+        let pieces = pieces.iter().map(|(at, bytes)| (*at, bytes.as_slice())).collect();
+        let names =
+            symbols.functions.iter().map(|(range, name)| (range.start, range.end - range.start, name.as_bytes()));
+        let mut bodies = MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces }.to_record_bodies();
+        bodies.extend(MadeCode::Named { pid: KERNEL_PID, names: names.collect() }.to_record_bodies());
+        let degradation = (self.left_out || no_room).then(|| {
+            format!("more kernel code ran than a recording keeps ({} MiB): the rest of it is unread", MOST >> 20)
+        });
+        Ok(KernelCode { bodies, degradation })
+    }
+}
+
+/// The code around the addresses, which ascend: disjoint, not adjacent. And whether there was no room for some.
+fn ranges(addresses: &[u64], symbols: &Symbols) -> (Vec<Range<u64>>, bool) {
+    let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
+    for at in addresses {
+        let function = symbols.at(*at).filter(|range| range.end - range.start <= LONGEST_FUNCTION);
+        let range = function.unwrap_or_else(|| {
+            let page = at - at % PAGE;
+            page..page.saturating_add(PAGE)
+        });
+        let end = wanted.entry(range.start).or_insert(range.end);
+        *end = range.end.max(*end);
+    }
+    let (mut ranges, mut bytes): (Vec<Range<u64>>, u64) = (Vec::new(), 0);
+    for (start, end) in wanted {
+        let more = match ranges.last() {
+            Some(last) if start <= last.end => end.saturating_sub(last.end),
+            _ => end - start,
+        };
+        if bytes + more > MOST {
+            return (ranges, true);
+        }
+        bytes += more;
+        match ranges.last_mut() {
+            Some(last) if start <= last.end => last.end = end.max(last.end),
+            _ => ranges.push(start..end),
+        }
+    }
+    (ranges, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use formats::metadata::RECORD_TYPE;
+
+    use super::*;
+
+    const AT: u64 = 0xffff_ffff_9f00_0000;
+
+    /// A folder with `proc/kcore`, two pages of code of which each byte is the low byte of its address plus 1, and `proc/kallsyms`.
+    fn root(kallsyms: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("proc")).unwrap();
+        let code: Vec<u8> = (0..2 * PAGE).map(|at| (at % 255) as u8 + 1).collect();
+        fs::write(root.path().join("proc/kcore"), kcore::elf(&[(AT, &code)])).unwrap();
+        fs::write(root.path().join("proc/kallsyms"), kallsyms).unwrap();
+        root
+    }
+
+    fn hits(addresses: &[u64]) -> KernelHits {
+        let mut hits = KernelHits::default();
+        let words: Vec<u8> = addresses.iter().flat_map(|word| word.to_le_bytes()).collect();
+        hits.see(&words);
+        hits
+    }
+
+    type Copied = (Vec<(u64, usize)>, Vec<(u64, u64, String)>);
+
+    /// Addresses and lengths of the pieces, whose bytes are right; names.
+    fn copied(code: &KernelCode) -> Copied {
+        let (mut pieces, mut named) = (Vec::new(), Vec::new());
+        for body in &code.bodies {
+            match MadeCode::of_record(RECORD_TYPE, body).unwrap() {
+                MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces: of_record } => {
+                    for (at, bytes) in of_record {
+                        assert_eq!(bytes[0], ((at - AT) % 255) as u8 + 1);
+                        pieces.push((at, bytes.len()));
+                    }
+                }
+                MadeCode::Named { pid: KERNEL_PID, names } => {
+                    named.extend(
+                        names.iter().map(|(at, size, name)| (*at, *size, String::from_utf8(name.to_vec()).unwrap())),
+                    );
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        (pieces, named)
+    }
+
+    const KALLSYMS: &str = "ffffffff9f000000 T _text\nffffffff9f000000 T first\nffffffff9f000040 t second\n\
+                            ffffffff9f000100 t third\nffffffff9f000180 d data\nffffffff9f001000 t of_module\t[ext4]\n";
+
+    #[test]
+    fn functions_are_copied_in_which_samples_fell() {
+        let root = root(KALLSYMS);
+        let hits = hits(&[7, AT + 0x50, AT + 0x44, AT + 0x110, 0x40_1000, u64::MAX, AT + 0x9_0000]);
+        let code = hits.copy(root.path()).unwrap();
+        let (pieces, names) = copied(&code);
+        assert_eq!(pieces, [(AT + 0x40, 0x140)], "two functions, one after the other");
+        assert_eq!(names, [(AT + 0x40, 0xc0, "second".into()), (AT + 0x100, 0x80, "third".into())]);
+        assert!(code.degradation.is_none());
+    }
+
+    #[test]
+    fn of_code_without_an_end_the_page_is_copied() {
+        let root = root(KALLSYMS);
+        let (pieces, names) = copied(&hits(&[AT + 0x1010]).copy(root.path()).unwrap());
+        assert_eq!((pieces, names), (vec![(AT + PAGE, PAGE as usize)], vec![(AT + PAGE, PAGE, "of_module".into())]));
+    }
+
+    #[test]
+    fn what_hides_the_kernel_is_an_error_or_nothing() {
+        let hidden = root("0000000000000000 T _text\n0000000000000000 t second\n");
+        let (_, names) = copied(&hits(&[AT]).copy(hidden.path()).unwrap());
+        assert_eq!(names, []);
+        fs::remove_file(hidden.path().join("proc/kcore")).unwrap();
+        assert_eq!(hits(&[AT]).copy(hidden.path()).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn there_is_room_for_so_much() {
+        let addresses: Vec<u64> = (0..3 * MOST / PAGE).map(|page| TEXT + page * PAGE).collect();
+        let (ranges, no_room) = ranges(&addresses, &Symbols::default());
+        assert!(no_room && ranges.iter().map(|range| range.end - range.start).sum::<u64>() <= MOST);
+        let mut all = KernelHits::default();
+        (0..MOST_ADDRESSES as u64 + 1).for_each(|at| all.see(&(TEXT + at).to_le_bytes()));
+        assert!(all.left_out && all.addresses.len() == MOST_ADDRESSES);
+    }
+}

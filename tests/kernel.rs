@@ -1,0 +1,332 @@
+//! Code of the kernel, on made-up recordings whose counts are known by hand: from a file, and from what the recording has of it.
+
+mod support;
+#[path = "support/synthetic.rs"]
+mod synthetic;
+
+use std::path::{Path, PathBuf};
+
+use formats::made_code::{KERNEL_PID, MadeCode};
+use perfdata::{Avma, BuildIdEntry, Features, Mmap};
+use synthetic::{A, A_JNE, B, Burst, C, D, D_JMP, Recorder, SOURCE, burst_metadata};
+
+/// Where the kernel is linked, and how far it was moved.
+const LINKED: u64 = 0xffff_ffff_8100_0000;
+const SLIDE: u64 = 0x1e00_0000;
+const TEXT: u64 = LINKED + SLIDE;
+const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
+const KERNEL: &str = "[kernel.kallsyms]";
+
+/// The mapping of the kernel, as `perf record` and `hbbp record` write it.
+fn mapping(path: &[u8]) -> Mmap<'_> {
+    Mmap {
+        cpu_mode: perfdata::CpuMode::Kernel,
+        pid: u32::MAX,
+        tid: 0,
+        start: Avma(TEXT),
+        len: 0x100_0000,
+        pgoff: TEXT,
+        path,
+        ..Recorder::mapping()
+    }
+}
+
+/// The four blocks as a kernel: `entry` from where its code begins, and `work` at C.
+fn vmlinux(folder: &Path, name: &str, build_id: &str) -> Option<PathBuf> {
+    let source = SOURCE
+        .replace(".type _start, @function\n", "")
+        .replace("_start:\n", "_start: .globl _text; _text: .type entry, @function; entry:\n")
+        .replace(
+            "    nop; nop; nop\n    jmp 2f\n1:",
+            "    nop; nop; nop\n    jmp 2f\n.size entry, .-entry\n.type work, @function\nwork:\n1:",
+        )
+        .replace(".size _start, .-_start", ".size work, .-work");
+    let text = format!("-Wl,-Ttext={LINKED:#x}");
+    synthetic::assemble(folder, name, &source, &[&text, &format!("-Wl,--build-id=0x{build_id}")])
+}
+
+/// An address of the kernel's code as it ran, from that of the program.
+fn moved(address: u64) -> u64 {
+    address - A + TEXT
+}
+
+/// Two samples of the clock in the program, which executes 25 instructions in bursts; one in each of three blocks of the kernel.
+fn recorder(folder: &Path, path: &[u8]) -> Option<Recorder> {
+    let binary = synthetic::program(folder, "four", &[])?;
+    let mut recorder = Recorder::traced(&binary);
+    recorder.map(&mapping(path));
+    let around = [(A_JNE, C), (D_JMP, A)];
+    recorder.burst(&Burst { ip: A, branches: &around, instructions: 25, period: 25 });
+    recorder.sample(A);
+    recorder.sample(D);
+    [A, A + 7, B, D].map(moved).iter().for_each(|ip| recorder.kernel_sample(*ip));
+    Some(recorder)
+}
+
+fn features(build_id: Option<&str>) -> Features {
+    let bytes = |hex: &str| (0..20).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let entry = |hex| BuildIdEntry { misc: 1, pid: -1, build_id: bytes(hex), path: KERNEL.into() };
+    let build_ids = build_id.map(entry).into_iter().collect();
+    Features { build_ids, os_release: Some("6.1.0-28-amd64".into()), ..burst_metadata("instructions") }
+}
+
+fn write(folder: &Path, recorder: Recorder, build_id: Option<&str>) -> String {
+    let file = folder.join("run.data");
+    std::fs::write(&file, recorder.finish(&features(build_id))).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// Rows of a mix of the kernel's code: its keys and its count, in hundredths.
+fn rows(file: &str, keys: &str, more: &[&str]) -> Vec<(String, u64)> {
+    let csv = support::stdout(&[&["mix", "-i", file, "--rows", keys, "--format", "csv"], more].concat());
+    let width = keys.split(',').count();
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        (fields[..width].join(" "), (fields[width].parse::<f64>().unwrap() * 100.0).round() as u64)
+    };
+    let mut rows: Vec<_> = csv.lines().skip(1).map(row).filter(|(keys, _)| keys.starts_with(KERNEL)).collect();
+    rows.sort();
+    rows
+}
+
+fn is(expected: &[(&str, f64)]) -> Vec<(String, u64)> {
+    expected.iter().map(|(keys, count)| (format!("{KERNEL} {keys}"), (count * 100.0).round() as u64)).collect()
+}
+
+/// 2,000 ns of the program are 25 instructions, so a sample of 1,000 ns is 12.5 of them.
+fn counted() -> Vec<(String, u64)> {
+    let (in_a, in_b, in_d) = (25.0 / 21.0, 12.5 / 4.0, 12.5 / 2.0);
+    is(&[
+        ("entry jmp", in_b),
+        ("entry jne", in_a),
+        ("entry nop", 20.0 * in_a + 3.0 * in_b),
+        ("work jmp", in_d),
+        ("work nop", in_d),
+    ])
+}
+
+const KEYS: &str = "module,function,mnemonic";
+
+#[test]
+fn a_kernel_that_was_moved_is_read_from_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let vmlinux = vmlinux.to_str().unwrap();
+    for given in [format!("{KERNEL}={vmlinux}"), format!("{KERNEL}_text={vmlinux}"), vmlinux.to_owned()] {
+        assert_eq!(rows(&file, KEYS, &["--binary", &given]), counted(), "{given}");
+    }
+    let annotated = support::stdout(&["annotate", "-i", &file, "--binary", vmlinux]);
+    assert!(annotated.contains("ffffffff81000014  jne"), "addresses are those of the file: {annotated}");
+}
+
+/// What is said of unread code.
+fn why(file: &str, more: &[&str]) -> String {
+    let mixed = support::stdout(&[&["mix", "-v", "-i", file], more].concat());
+    let line = mixed.lines().find(|line| line.contains("unread code of [kernel.kallsyms]"));
+    line.unwrap_or_else(|| panic!("{mixed}")).to_owned()
+}
+
+#[test]
+fn it_is_found_where_distributions_put_it_if_it_is_the_recorded_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let places = folder.path().join("root/usr/lib/debug/boot");
+    std::fs::create_dir_all(&places).unwrap();
+    let Some(right) = vmlinux(&places, "vmlinux-6.1.0-28-amd64", BUILD_ID) else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let root = folder.path().join("root");
+    std::fs::copy(folder.path().join("four"), root.join("four")).unwrap();
+    let symfs = ["--symfs", root.to_str().unwrap()];
+    assert_eq!(rows(&file, KEYS, &symfs), counted());
+    assert!(why(&file, &[]).contains("say --binary '[kernel.kallsyms]=VMLINUX'"));
+    let Some(other) = vmlinux(&places, "other", &BUILD_ID.replace('0', "f")) else { return };
+    std::fs::rename(&other, &right).unwrap();
+    let refused = why(&file, &symfs);
+    assert!(refused.contains("has build id f123456789abcdeff") && refused.contains("recorded was 0123"), "{refused}");
+}
+
+#[test]
+fn a_file_that_is_not_this_kernel_is_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let Some(other) = vmlinux(folder.path(), "vmlinux", &BUILD_ID.replace('0', "f")) else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let check = |path: &Path, expected: &str| {
+        let given = format!("{KERNEL}={}", path.display());
+        let why = why(&file, &["--binary", &given]);
+        assert!(why.contains(expected), "{why}");
+    };
+    check(&other, "has build id f123456789abcdeff123456789abcdeff1234567, recorded was 0123456789abcdef");
+    let boot = folder.path().join("vmlinuz");
+    std::fs::write(&boot, b"MZ\xea\x07\x00\xc0\x07").unwrap();
+    check(&boot, "vmlinuz is compressed: unpack it with scripts/extract-vmlinux");
+    check(&folder.path().join("none"), "there is no ");
+}
+
+#[test]
+fn without_a_place_of_the_kernel_nothing_is_guessed() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    let given = format!("{KERNEL}={}", vmlinux.display());
+    let binary = ["--binary", given.as_str()];
+    let hidden = Mmap { start: Avma(0), pgoff: 0, ..mapping(b"[kernel.kallsyms]_text") };
+    let unaligned = Mmap { pgoff: TEXT + 0x123, ..mapping(b"[kernel.kallsyms]_text") };
+    for (mapping, expected) in
+        [(hidden, "kernel.kptr_restrict=0"), (unaligned, "is another kernel: its code begins at 0xf")]
+    {
+        let Some(program) = synthetic::program(folder.path(), "four", &[]) else { return };
+        let mut recorder = Recorder::traced(&program);
+        recorder.map(&mapping);
+        recorder.sample(A);
+        recorder.kernel_sample(TEXT);
+        let file = write(folder.path(), recorder, Some(BUILD_ID));
+        let why = why(&file, &binary);
+        assert!(why.contains(expected), "{why}");
+    }
+}
+
+#[test]
+fn a_mapping_without_a_symbol_begins_with_the_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), KERNEL.as_bytes()) else { return };
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    let stripped = std::process::Command::new("strip").arg(&vmlinux).status();
+    if !stripped.is_ok_and(|status| status.success()) {
+        return testing::skip!(Tool, "strip does not strip");
+    }
+    let file = write(folder.path(), recorder, None);
+    let given = format!("{KERNEL}={}", vmlinux.display());
+    let of_mnemonics = rows(&file, "module,mnemonic", &["--binary", &given]);
+    let named: Vec<&str> = of_mnemonics.iter().map(|(keys, _)| keys.as_str()).collect();
+    assert_eq!(named, ["jmp", "jne", "nop"].map(|name| format!("{KERNEL} {name}")));
+}
+
+/// The bytes of the four blocks: 20 nops, `jne`, 3 nops, `jmp`, 3 nops, `jmp`.
+fn text() -> Vec<u8> {
+    [&[0x90; 20][..], &[0x75, 0x05], &[0x90; 3], &[0xeb, 0x02], &[0x90; 3], &[0xeb, 0xe0]].concat()
+}
+
+/// What a recording keeps of the kernel: all of it, in two pieces.
+fn keep(recorder: &mut Recorder, text: &[u8]) {
+    let (first, rest) = text.split_at(16);
+    let pieces = vec![(TEXT + 16, rest), (TEXT, first)];
+    recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces });
+    let work = C - A;
+    let names: Vec<(u64, u64, &[u8])> = vec![(TEXT, work, b"entry"), (TEXT + work, 5, b"work")];
+    recorder.code(&MadeCode::Named { pid: KERNEL_PID, names });
+}
+
+#[test]
+fn what_the_recording_has_of_the_kernel_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    keep(&mut recorder, &text());
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    assert_eq!(rows(&file, KEYS, &[]), counted());
+    let annotated = support::stdout(&["annotate", "-i", &file]);
+    assert!(annotated.contains("ffffffff9f000014  jne"), "addresses are those where it ran: {annotated}");
+}
+
+#[test]
+fn the_code_that_ran_goes_before_a_file_unless_the_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    // A static key: the running kernel has a jump where the file has nops.
+    let mut patched = text();
+    patched[..2].copy_from_slice(&[0xeb, 0x00]);
+    keep(&mut recorder, &patched);
+    let root = folder.path().join("root/boot");
+    std::fs::create_dir_all(&root).unwrap();
+    let Some(vmlinux) = vmlinux(&root, "vmlinux-6.1.0-28-amd64", BUILD_ID) else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let jumps = |more: &[&str]| {
+        let rows = rows(&file, KEYS, more);
+        rows.iter().find(|(keys, _)| keys.ends_with("entry jmp")).unwrap().1
+    };
+    let symfs = folder.path().join("root");
+    std::fs::copy(folder.path().join("four"), symfs.join("four")).unwrap();
+    let of_file = jumps(&["--binary", &format!("{KERNEL}={}", vmlinux.display())]);
+    let of_copy = jumps(&["--symfs", symfs.to_str().unwrap()]);
+    assert_eq!(of_file, counted()[0].1);
+    assert!(of_copy > of_file, "{of_copy}: one block more that ends with a jump");
+}
+
+/// Code of modules is told apart by what is mapped there.
+#[test]
+fn code_of_a_kernel_module_is_its_own() {
+    const MODULE: u64 = 0xffff_ffff_c040_0000;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let path = b"/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz";
+    recorder.map(&Mmap { start: Avma(MODULE), len: 0x1000, pgoff: 0, ..mapping(path) });
+    let text = text();
+    recorder.code(&MadeCode::Executed { time: 0, pid: KERNEL_PID, pieces: vec![(MODULE + 0x100, &text)] });
+    recorder.code(&MadeCode::Named { pid: KERNEL_PID, names: vec![(MODULE + 0x100, 31, b"ext4_read")] });
+    recorder.kernel_sample(MODULE + 0x100);
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let csv = support::stdout(&["mix", "-i", &file, "--rows", "module,function,mnemonic", "--format", "csv"]);
+    assert!(csv.lines().any(|line| line.contains("ext4.ko.xz,ext4_read,jne,")), "{csv}");
+    let blocks = support::stdout(&["blocks", "-i", &file, "--format", "json"]);
+    assert!(blocks.contains(r#""start":256"#), "addresses are those in the module: {blocks}");
+}
+
+/// `perf record --kcore` makes a folder with the kernel's memory, where it ran, and its names.
+#[test]
+fn the_copy_that_perf_keeps_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    let at = format!("-Wl,-Ttext={TEXT:#x}");
+    let Some(kcore) = synthetic::assemble(folder.path(), "kcore", SOURCE, &[&at, "-Wl,--build-id=none"]) else {
+        return;
+    };
+    let mut core = std::fs::read(&kcore).unwrap();
+    core[16] = 4; // ET_CORE
+    std::fs::write(&kcore, core).unwrap();
+    let names = |text: u64| {
+        let work = text + C - A;
+        let names =
+            format!("{text:016x} T _text\n{text:016x} t entry\nodd\n{work:016x} t work\n0000000000000000 A zero\n");
+        std::fs::write(folder.path().join("kallsyms"), names).unwrap();
+    };
+    let given = format!("{KERNEL}={}", kcore.display());
+    assert!(why(&file, &["--binary", &given]).contains("kallsyms"), "it has no names");
+    names(TEXT);
+    assert_eq!(rows(&file, KEYS, &["--binary", &given]), counted());
+    std::fs::write(folder.path().join("kallsyms"), "0000000000000000 T _text\n").unwrap();
+    assert!(why(&file, &["--binary", &given]).contains("nothing tells that it is the recorded kernel"));
+    names(TEXT + 0x20_0000);
+    assert!(why(&file, &["--binary", &given]).contains("is another kernel"));
+}
+
+/// With the code of the recording, and with a file.
+#[test]
+fn it_is_kept_with_the_analysis() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut recorder) = recorder(folder.path(), b"[kernel.kallsyms]_text") else { return };
+    let Some(vmlinux) = vmlinux(folder.path(), "vmlinux", BUILD_ID) else { return };
+    keep(&mut recorder, &text());
+    // What is small is not kept; what was written just now is not either.
+    (0..30_000).for_each(|_| recorder.kernel_sample(moved(D)));
+    let file = write(folder.path(), recorder, Some(BUILD_ID));
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    let cache = folder.path().join("cache");
+    let given = format!("{KERNEL}={}", vmlinux.display());
+    for more in [&[][..], &["--binary", &given]] {
+        let mix = || {
+            let mut hbbp = support::hbbp();
+            hbbp.args(["mix", "-v", "-i", &file, "--rows", KEYS]).args(more);
+            let output = hbbp.env("XDG_CACHE_HOME", &cache).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let made = mix();
+        let again = mix();
+        assert!(made.contains("entry") && again.contains("# cache"), "{again}");
+        let rows =
+            |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(rows(&again), rows(&made));
+    }
+}
