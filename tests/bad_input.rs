@@ -336,7 +336,9 @@ fn profiles_of_damaged_input_are_refused_or_partial() {
             changed[at] ^= 0x35;
             for bytes in [&whole[..at], &changed[..]] {
                 std::fs::write(&file, bytes).unwrap();
-                for format in ["bolt", "bolt-preagg", "pprof", "callgrind", "sde-mix", "perf-script", "flamegraph"] {
+                for format in
+                    ["bolt", "bolt-preagg", "pprof", "otlp", "callgrind", "sde-mix", "perf-script", "flamegraph"]
+                {
                     run_limited(&["export", "--format", format, "-i", &file, "-o", "/dev/null"]);
                 }
                 run_limited(&["diff", &good, &file, "--format", "json"]);
@@ -365,7 +367,7 @@ fn a_merged_file_may_state_any_number() {
                 binary.display()
             );
             std::fs::write(&path, text).unwrap();
-            for format in ["bolt", "bolt-preagg", "llvm-profgen", "pprof", "callgrind"] {
+            for format in ["bolt", "bolt-preagg", "llvm-profgen", "pprof", "otlp", "callgrind"] {
                 run_limited(&["export", "--format", format, "-i", file, "-o", "/dev/null"]);
             }
             run_limited(&["diff", file, file]);

@@ -1,5 +1,7 @@
 //! `hbbp export` of calling contexts: counts that are known by hand, sums that are those of a mix, and what other tools read.
 
+#[path = "support/otlp.rs"]
+mod otlp;
 #[path = "support/report.rs"]
 mod report;
 mod support;
@@ -61,6 +63,43 @@ fn hardware_stacks_show_calls() {
     });
     let Some((_folder, file)) = made else { return };
     assert_eq!(export("folded", &file), FOLDED);
+}
+
+#[test]
+fn otlp_has_contexts_and_places() {
+    let Some((folder, file)) = once_around(CALLS) else { return };
+    let out = folder.path().join("calls.otlp");
+    let write = |args: &[&str]| {
+        let words = ["export", "--format", "otlp", "-o", out.to_str().unwrap()];
+        assert_eq!(stdout(&[&words[..], args].concat()), "");
+        otlp::profiles(&out)
+    };
+    let profiles = write(&[file.to_str().unwrap()]);
+    assert_eq!(profiles.keys().collect::<Vec<_>>(), ["executions", "instructions"]);
+    let folded = |samples: &otlp::Samples| {
+        let mut lines: Vec<String> = samples.iter().map(|(frames, .., count)| format!("{frames} {count}\n")).collect();
+        lines.sort();
+        lines.concat()
+    };
+    assert_eq!(folded(&profiles["instructions"]), FOLDED);
+    let binary = folder.path().join("calls").to_str().unwrap().to_owned();
+    let all = profiles.values().flatten();
+    assert!(all.filter(|(frames, ..)| frames != "[unknown callers]").all(|(.., module, _)| *module == binary));
+    let at = |address: u64| {
+        let of = profiles["executions"].iter().filter(|(_, at, ..)| *at == address);
+        of.map(|(frames, .., count)| (frames.clone(), *count)).collect::<Vec<_>>()
+    };
+    assert_eq!(at(START), [("_start".to_owned(), 100)]);
+    assert_eq!(at(ONCE), [("once".to_owned(), 200)]);
+    assert_eq!(at(TWICE), [("twice".to_owned(), 100)]);
+    // A flow does not have callers: its instructions are by place.
+    let flow = folder.path().join("calls.flow");
+    stdout(&["merge", "-o", flow.to_str().unwrap(), file.to_str().unwrap()]);
+    let of_flow = write(&[flow.to_str().unwrap()]);
+    assert_eq!(of_flow["executions"], profiles["executions"]);
+    let sum = |samples: &otlp::Samples| samples.iter().map(|(.., count)| count).sum::<i64>();
+    assert_eq!((sum(&of_flow["instructions"]), sum(&profiles["instructions"])), (1400, 1400));
+    assert!(of_flow["instructions"].iter().all(|(frames, address, ..)| !frames.contains("unknown") && *address > 0));
 }
 
 #[test]

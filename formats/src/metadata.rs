@@ -90,6 +90,10 @@ tolerant_objects! {
         pub switched_off: Option<u64>,
         /// Marks of phases; absent if there are none.
         pub phase_marks: Option<u64>,
+        /// Which file of a recording it is that goes on in others, from 1 on.
+        pub file: Option<u64>,
+        /// Samples made before this file, and after the one before, while no file could be written; absent if there were none.
+        pub unwritten: Option<u64>,
         /// When recording began, by the clock of the machine: ns since 1970 in UTC. Recordings of before do not say it.
         pub began_unix_ns: Option<u64>,
         /// Time from start to stop, ns.
@@ -194,6 +198,9 @@ impl Metadata {
     /// and than a hundredth of the time.
     /// What recording took is a matter of its own then, and no share of anything.
     pub fn idle(&self) -> Option<(Duration, Duration)> {
+        if self.tracer.as_ref()?.of_files.is_some() {
+            return None;
+        }
         let program = self.tracer.as_ref()?.time.as_ref()?.application_ns?;
         let recorded = self.duration_ns?;
         let is_idle = program < HARDLY_ANY_NS.max((recorded / HARDLY_ANY_PART).min(LITTLE_NS));

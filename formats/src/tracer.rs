@@ -21,6 +21,8 @@ tolerant_objects! {
         pub start_credit_ns: Option<u64>,
         /// Percent of the threads' CPU time that it took: 0 to 100,000.
         pub overhead: Option<Percent>,
+        /// The numbers are of so many files, of which this is the last; absent: of this one.
+        pub of_files: Option<u64>,
         /// Bursts that are in the recording.
         pub bursts: Option<u64>,
         /// Bursts there was no room for.

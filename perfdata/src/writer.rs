@@ -208,7 +208,16 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When `out` fails.
     pub fn write_fork(&mut self, task: &Task) -> Result<(), Error> {
-        self.write_task(RecordType::FORK, task)
+        self.write_task(RecordType::FORK, 0, task)
+    }
+
+    /// Writes that a thread was there before the recording (`PERF_RECORD_MISC_FORK_EXEC`): it has nothing of its parent, and what it has is
+    /// written, too.
+    ///
+    /// # Errors
+    /// When `out` fails.
+    pub fn write_fork_of_running(&mut self, task: &Task) -> Result<(), Error> {
+        self.write_task(RecordType::FORK, MISC_13, task)
     }
 
     /// Writes a thread's end.
@@ -216,7 +225,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When `out` fails.
     pub fn write_exit(&mut self, task: &Task) -> Result<(), Error> {
-        self.write_task(RecordType::EXIT, task)
+        self.write_task(RecordType::EXIT, 0, task)
     }
 
     /// Writes how many records were lost.
@@ -401,11 +410,11 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn write_task(&mut self, record_type: RecordType, task: &Task) -> Result<(), Error> {
+    fn write_task(&mut self, record_type: RecordType, misc: u16, task: &Task) -> Result<(), Error> {
         self.begin();
         self.u32s(&[task.pid, task.ppid, task.tid, task.ptid]);
         self.u64s(&[task.time]);
-        self.end(record_type, 0, &task.sample_id)
+        self.end(record_type, misc, &task.sample_id)
     }
 
     fn begin(&mut self) {

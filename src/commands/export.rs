@@ -19,7 +19,7 @@ use perfdata::Recording;
 use crate::commands::truth::read_truth;
 use crate::input::{Input, InputArgs, Reader, Reads, SideOfFile, is_recording};
 use crate::output;
-use crate::output::profile::{self, GcovVersion, InclusiveCosts, NotWritten, Profiled};
+use crate::output::profile::{self, GcovVersion, InclusiveCosts, NotWritten, Profiled, Recorded};
 use crate::output::write_to;
 use crate::usage::wrong_usage;
 use sampled::sample_profile;
@@ -79,6 +79,8 @@ enum Format {
     Gcov,
     /// For `pprof`: all code, by function and line, with what was inlined
     Pprof,
+    /// For OpenTelemetry collectors (OTLP profiles, a signal in development): all code, by function and line, and calling contexts
+    Otlp,
     /// For callgrind_annotate and KCachegrind: all code, by instruction and line, with calls
     Callgrind,
     /// For scripts that read the text of Intel SDE's `-mix`: all code, blocks and instructions by class
@@ -101,7 +103,7 @@ const FILE: &str =
     "Recording, file of `hbbp merge`, or exact counts of `hbbp truth`; `-` for standard input [default: hbbp.data]";
 
 const MODEL: &str = "\
-Count blocks by the source that is chosen for each (--format pprof, callgrind, sde-mix and those of calling contexts): the file of a model, \
+Count blocks by the source that is chosen for each (--format pprof, otlp, callgrind, sde-mix and those of calling contexts): the file of a model, \
 `published` (the paper's rule), or the kind of sources that a model is for (hardware, software, simulated) [default: as `hbbp mix` does for \
 calling contexts; for the others branches alone, or samples where there are none]";
 
@@ -143,7 +145,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.input.analysis.chooses() && args.format != Format::PerfScript {
         check_choice(args);
     }
-    let is_binary = matches!(args.format, Format::LlvmExtbin | Format::Gcov | Format::Pprof);
+    let is_binary = matches!(args.format, Format::LlvmExtbin | Format::Gcov | Format::Pprof | Format::Otlp);
     if is_binary && args.output.is_none() && io::stdout().is_terminal() {
         bail!("this format is binary and standard output a terminal: name a file with -o");
     }
@@ -180,6 +182,7 @@ fn write(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
             profile::gcov(sampled, args.gcov_version.unwrap_or(GcovVersion::V2), out)
         }),
         Format::Pprof => of_all_code(args, input, profile::pprof),
+        Format::Otlp => otlp(args, input),
         Format::Callgrind => callgrind(args, input),
         Format::SdeMix => of_all_code(args, input, profile::sde_mix),
         Format::PerfScript => of_samples(args, input),
@@ -193,10 +196,12 @@ fn write(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
 /// Ends the command where there is nothing to choose between sources for.
 fn check_choice(args: &Args) {
     let wrong = |why: String| wrong_usage::<Args>(READER.name, why);
-    if !matches!(args.format, Format::Pprof | Format::Callgrind | Format::SdeMix) && !args.format.has_contexts() {
+    if !matches!(args.format, Format::Pprof | Format::Otlp | Format::Callgrind | Format::SdeMix)
+        && !args.format.has_contexts()
+    {
         let format = args.format.name();
         wrong(format!(
-            "--model is for --format pprof, callgrind, sde-mix and those of calling contexts, which count blocks; {format} is made from branches, or from samples \
+            "--model is for --format pprof, otlp, callgrind, sde-mix and those of calling contexts, which count blocks; {format} is made from branches, or from samples \
              where there are none, as they were seen"
         ));
     }
@@ -265,6 +270,27 @@ fn callgrind(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
     write_all_code(args, (flow, notes), |flow, search, threads, out| {
         profile::callgrind(flow, costs.as_ref(), (search, threads), out)
     })
+}
+
+/// With who called whom, as far as branch records show it.
+fn otlp(args: &Args, input: &Input<'_>) -> anyhow::Result<()> {
+    let (flow, notes, contexts) = flow_with(args, input, true)?;
+    let named = args.input.file().filter(|file| args.truth.is_none() && is_recording(file));
+    let recording = named.and_then(|file| Recording::open(file).ok());
+    let recorded = recording.as_ref().map(recorded).unwrap_or_default();
+    write_all_code(args, (flow, notes), |flow, search, threads, out| {
+        profile::otlp(flow, contexts.as_ref(), &recorded, (search, threads), out)
+    })
+}
+
+/// When and where a recording was made, as far as it says so.
+fn recorded(recording: &Recording) -> Recorded {
+    let metadata = metadata_of(recording).unwrap_or_default();
+    Recorded {
+        began_unix_ns: metadata.began_unix_ns.unwrap_or(0),
+        duration_ns: metadata.duration_ns.unwrap_or(0),
+        host: recording.features().hostname.clone(),
+    }
 }
 
 fn of_all_code(

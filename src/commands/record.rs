@@ -2,6 +2,7 @@
 
 mod command_output;
 mod precision;
+mod rotation;
 mod sampling;
 #[cfg_attr(not(feature = "simulated-pmu"), path = "record/no_simulation.rs")]
 mod simulation;
@@ -34,6 +35,7 @@ use crate::calibration;
 pub use crate::commands::record::command_output::{CommandOutput, OpenedOutput};
 use crate::commands::record::precision::Goal;
 pub use crate::commands::record::precision::Wanted;
+use crate::commands::record::rotation::RotationArgs;
 pub use crate::commands::record::sampling::{SAMPLING, SamplingArgs};
 use crate::commands::record::simulation::{SimulationArgs, TruthFile};
 use crate::output;
@@ -66,6 +68,8 @@ pub struct Args {
     /// again, for five minutes at most, and what runs already is recorded on. How far the numbers got is printed
     #[arg(long, value_name = "PCT", conflicts_with_all = ["off", "tid", "no_inherit"])]
     precision: Option<Wanted>,
+    #[command(flatten)]
+    rotation: RotationArgs,
     #[command(flatten)]
     sampling: SamplingArgs,
     /// Do not follow threads and processes that start later
@@ -109,6 +113,7 @@ Examples:
   hbbp record -p 1234 --inject --duration 30   the same, its bursts taken by an agent inside it
   hbbp record -a -o all.data -- sleep 10       everything that runs meanwhile
   hbbp record -o - -- ./job | hbbp mix -i -    no file; the command prints to stderr
+  hbbp record -a --rotate 60s --keep 24        on and on, in files of a minute; 24 are kept
   hbbp record --tracer lookahead --overhead 5 -- make
                                                branches traced in software, in 5 % of CPU time
 ";
@@ -264,6 +269,10 @@ fn request(args: Args, say: &dyn Fn(&str)) -> anyhow::Result<Request> {
     if args.precision.is_some() && !args.command.is_empty() && (args.all_cpus || !args.pid.is_empty()) {
         bail!("--precision decides when a recording of what runs already ends: it cannot be a command that decides");
     }
+    let rotation = args.rotation.rotation();
+    if rotation.is_some() && args.precision.is_some() {
+        bail!("--precision reads one recording while it is written: it cannot be with --rotate");
+    }
     let target = if args.all_cpus
         || args.cpus.is_some() && args.command.is_empty() && args.pid.is_empty() && args.tid.is_empty()
     {
@@ -285,6 +294,7 @@ fn request(args: Args, say: &dyn Fn(&str)) -> anyhow::Result<Request> {
         stdout: (is_standard_output(&args.output) || args.simulation.writes_to_standard_output())
             .then(|| stderr().as_raw_fd()),
         output: args.output,
+        rotation,
         no_inherit: args.no_inherit,
         cpus: args.cpus,
         cmdline: cmdline(),
@@ -323,12 +333,22 @@ fn exit_code(outcome: &Outcome) -> u8 {
 }
 
 fn closing_lines(summary: &Summary) {
+    // Of several files, each has been named.
+    if summary.metadata.file.is_none() {
+        lines_of_file(summary);
+    }
+    if let Some(tracer) = &summary.tracer {
+        tracing::lines(tracer, summary.metadata.idle()).iter().for_each(output::say);
+    }
+    if let Some(done) = &summary.simulation {
+        output::say(simulation::line(done));
+    }
+}
+
+fn lines_of_file(summary: &Summary) {
     let metadata = &summary.metadata;
     let counts = &summary.counts;
-    let seconds = summary.duration.as_secs_f64();
-    let to: &dyn std::fmt::Display =
-        if is_standard_output(&summary.path) { &"standard output" } else { &summary.path.display() };
-    say!("{} samples in {seconds:.2} s written to {to} ({} KiB)", counts.samples, summary.bytes.div_ceil(1024));
+    output::say(summary.line());
     if counts.before_first_burst > 0 {
         say!("  {} more before the first burst are left out", counts.before_first_burst);
     }
@@ -352,11 +372,5 @@ fn closing_lines(summary: &Summary) {
     }
     if counts.throttled > 0 {
         say!("throttled {} times: the kernel found the sampling too costly; use longer periods", counts.throttled);
-    }
-    if let Some(tracer) = &summary.tracer {
-        tracing::lines(tracer, metadata.idle()).iter().for_each(output::say);
-    }
-    if let Some(done) = &summary.simulation {
-        output::say(simulation::line(done));
     }
 }

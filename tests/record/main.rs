@@ -12,8 +12,10 @@ mod precision;
 #[path = "../support/processes.rs"]
 mod processes;
 mod programs;
+mod rotation;
+mod service;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;

@@ -11,6 +11,7 @@ pub mod microarchitecture;
 pub mod periods;
 mod rate;
 pub mod request;
+pub mod rotation;
 mod stacks;
 
 use perfdata::BranchSampleType;

@@ -9,7 +9,9 @@ use std::time::Duration;
 use crate::error::RecordError;
 use crate::machine::cpu_list::CpuList;
 use crate::plan::event_spec::Levels;
+use crate::plan::rotation::Rotation;
 use crate::plan::{EventOption, Options};
+use crate::session::output::is_standard_output;
 use crate::simulation::PmuSettings;
 use crate::tracer::{BurstSize, TracerChoice, TracerKind, TracerOptions};
 
@@ -24,6 +26,8 @@ pub struct Request {
     pub stdout: Option<RawFd>,
     /// The file to write.
     pub output: PathBuf,
+    /// Several files, one after the other, of which `output` is the pattern.
+    pub rotation: Option<Rotation>,
     /// Events, periods, levels, filters.
     pub options: Options,
     /// Branch stacks in software.
@@ -102,6 +106,9 @@ impl Request {
         if let Some(pages) = self.ring_pages.filter(|pages| !pages.is_power_of_two()) {
             return refuse(format!("-m {pages}: a ring has a power of two of pages"));
         }
+        if let Some(rotation) = &self.rotation {
+            self.check_rotation(rotation).map_or(Ok(()), refuse)?;
+        }
         if !TracerOptions::allows(self.tracer.overhead) {
             return refuse(format!(
                 "--overhead {}: it is a percentage above {} and up to {}",
@@ -151,6 +158,28 @@ impl Request {
             return refuse("no CPU given".to_owned());
         }
         Ok(())
+    }
+
+    /// Why there cannot be such files.
+    fn check_rotation(&self, rotation: &Rotation) -> Option<String> {
+        let Rotation { every, bytes, keep } = rotation;
+        if is_standard_output(&self.output) {
+            return Some("--rotate makes files: it cannot be with -o -".to_owned());
+        }
+        if self.simulation.is_some() {
+            return Some("--rotate is not for the simulated PMU, which knows what it did in the end only".to_owned());
+        }
+        if every.is_none() && bytes.is_none() {
+            return Some(
+                "--keep says which files of --rotate are kept: say when a file ends (--rotate 60s)".to_owned(),
+            );
+        }
+        if every.is_some_and(|every| every < Rotation::SHORTEST)
+            || bytes.is_some_and(|bytes| bytes < Rotation::SMALLEST)
+        {
+            return Some("--rotate: a file has a second at least, and room for 64 KB".to_owned());
+        }
+        (keep.files == Some(0)).then(|| "--keep 0 would keep no file".to_owned())
     }
 
     /// Why agents cannot be where they are asked for.

@@ -67,6 +67,9 @@ pub(crate) trait Follows {
     /// Adds to the metadata what is known before anything is recorded, as [`Producer::introduce`].
     fn introduce(&self, metadata: &mut Metadata);
 
+    /// A file has ended after which another one comes.
+    fn conclude_file(&mut self, _own: Range<usize>, _summary: &Summary) {}
+
     /// As [`Producer::conclude`]; `done` is `None` if it failed.
     fn conclude(&self, done: Option<Self::Statistics>, own: Range<usize>, summary: &mut Summary);
 }
@@ -127,6 +130,20 @@ impl<F: Follows> Producer for Followed<F> {
         if let Some(follower) = self.follower.take() {
             self.done = follower.stop();
         }
+    }
+
+    fn next_file(&mut self, records: &mut Vec<u8>) {
+        let mut made_code = self.shared.made_code();
+        made_code.write_names(records);
+        made_code.write_again();
+    }
+
+    fn conclude_file(&mut self, own: Range<usize>, summary: &mut Summary) {
+        self.plan.conclude_file(own, summary);
+        let mut made_code = self.shared.made_code();
+        summary.metadata.made_code = made_code.metadata();
+        summary.metadata.degradations.extend(made_code.degradations());
+        made_code.count_anew();
     }
 
     fn conclude(&mut self, own: Range<usize>, summary: &mut Summary) {

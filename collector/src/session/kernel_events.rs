@@ -32,6 +32,11 @@ pub(crate) struct KernelEvents {
     may_be_multiplexed: Vec<bool>,
     /// For each ring, whether an event is left that can be polled for it; the index of the open event.
     poll_event: Vec<Option<usize>>,
+    /// What they had counted when the file before this one ended, and records of the rings that were lost, as far as it was known: by the
+    /// records, and by both.
+    before: Vec<Totals>,
+    lost_by_records: u64,
+    lost: u64,
 }
 
 impl KernelEvents {
@@ -54,6 +59,9 @@ impl KernelEvents {
             attrs,
             opened,
             poll_event,
+            before: vec![Totals::default(); specs.len()],
+            lost_by_records: 0,
+            lost: 0,
         }
     }
 
@@ -102,8 +110,13 @@ impl Producer for KernelEvents {
         self.opened.disable();
     }
 
+    fn conclude_file(&mut self, own: Range<usize>, summary: &mut Summary) {
+        self.conclude(own, summary);
+    }
+
     fn conclude(&mut self, own: Range<usize>, summary: &mut Summary) {
-        let totals = self.opened.totals(&self.attrs, self.of_threads);
+        let all = self.opened.totals(&self.attrs, self.of_threads);
+        let totals: Vec<Totals> = all.iter().zip(&self.before).map(|(all, before)| all.since(before)).collect();
         for (event, totals) in summary.metadata.events[own].iter_mut().zip(&totals) {
             count_event(event, totals);
         }
@@ -112,7 +125,10 @@ impl Producer for KernelEvents {
             shared.filter(|(_, may_be)| **may_be).filter_map(|((spec, totals), _)| multiplexed(&spec.name(), totals));
         summary.metadata.degradations.extend(multiplexed);
         // What is lost in a ring is told in the next record that finds room, if one does; the events' own counts miss nothing.
-        summary.counts.lost = summary.counts.lost.max(totals.iter().map(|totals| totals.lost).sum());
+        self.lost_by_records += summary.counts.lost;
+        let lost = self.lost_by_records.max(all.iter().map(|totals| totals.lost).sum());
+        summary.counts.lost = lost.saturating_sub(self.lost);
+        (self.before, self.lost) = (all, lost.max(self.lost));
     }
 }
 

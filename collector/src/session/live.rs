@@ -38,6 +38,8 @@ pub(crate) struct Live {
     deadline: Option<Instant>,
     /// Set when there is no reason to record more.
     pub(crate) enough: Option<Arc<AtomicBool>>,
+    /// When something is to be done beside.
+    pub(crate) due: Option<Instant>,
     began: Instant,
     /// Readable when a program, or somebody else, has said something.
     pub(crate) messages: Option<OwnedFd>,
@@ -66,6 +68,7 @@ impl Live {
             watched,
             deadline: None,
             enough: None,
+            due: None,
             began,
             messages: None,
             heard,
@@ -142,7 +145,8 @@ impl Live {
         let tick = (self.began.elapsed() / 4).clamp(FIRST_TICK, if blind { LOOK } else { TICK });
         let producers = self.producers.iter().filter(|_| self.records);
         let tick = producers.map(|producer| producer.until_drain()).fold(tick, Duration::min);
-        self.deadline.map_or(tick, |deadline| tick.min(deadline.saturating_duration_since(Instant::now())))
+        let until = |time: Instant| time.saturating_duration_since(Instant::now());
+        self.deadline.into_iter().chain(self.due).map(until).fold(tick, Duration::min)
     }
 
     /// Waits as long as the recording would have gone on, were it written.
@@ -197,6 +201,10 @@ impl RingSource for Live {
         }
         self.poll(self.timeout())?;
         Ok(self.reason_to_stop())
+    }
+
+    fn next_file(&mut self, records: &mut Vec<u8>) {
+        self.producers.iter_mut().for_each(|producer| producer.next_file(records));
     }
 
     fn stop(&mut self) {

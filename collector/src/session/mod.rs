@@ -14,13 +14,16 @@ pub(crate) mod live;
 pub(crate) mod metadata;
 pub(crate) mod open;
 pub(crate) mod output;
+mod phases_standing;
 mod placeholder;
 mod producer;
 pub(crate) mod record_layout;
 pub(crate) mod recorder;
+pub(crate) mod rotation;
 mod setup;
 #[cfg_attr(not(feature = "simulated-pmu"), path = "simulating_absent.rs")]
 mod simulating;
+mod standing;
 pub(crate) mod synthesize;
 pub(crate) mod tally;
 mod time_order;
@@ -59,10 +62,12 @@ use crate::session::open::KernelOpener;
 use crate::session::output::{Output, is_stream};
 use crate::session::producer::Producer;
 use crate::session::record_layout::RecordLayout;
-use crate::session::recorder::{Recorder, RingSource, Stop};
+use crate::session::recorder::{Ended, Recorder, RingSource, Stop};
+use crate::session::rotation::Rotating;
 use crate::session::setup::{cpus, open_all, tasks};
 use crate::session::simulating::PlannedSimulation;
-use crate::session::tally::Counts;
+use crate::session::standing::Standing;
+use crate::session::tally::{Counts, Tally};
 use crate::session::timing::Timing;
 use crate::session::tracing::Tracing;
 use crate::simulation::SimulationStatistics;
@@ -77,10 +82,14 @@ pub struct Session<'a> {
     choice: Choice,
     live: Live,
     command: Option<PreparedCommand>,
-    output: Output,
+    output: Option<Output>,
+    /// Where there are several files, one after the other.
+    rotating: Option<Rotating>,
     recorder: Recorder<BufWriter<File>>,
     /// By the clock of the machine, which may be set while it records.
     began: SystemTime,
+    /// What is to be said when it begins.
+    notes: Vec<String>,
     /// Whether what comes first is in the file.
     begun: Result<(), RecordError>,
 }
@@ -152,16 +161,33 @@ impl<'a> Session<'a> {
         }
         let signals = SignalFd::block(&signals_to_stop()).map_err(RecordError::system("blocking signals"))?;
         ignore_file_size_signal();
-        let (output, file) = Output::create(&request.output)?;
+        let (mut output, mut rotating, mut notes) = (None, None, Vec::new());
+        let file = match &request.rotation {
+            Some(rotation) => {
+                let (begun, file, said) = Rotating::begin(&request.output, rotation)?;
+                (rotating, notes) = (Some(begun), said);
+                file
+            }
+            None => {
+                let (made, file) = Output::create(&request.output)?;
+                output = Some(made);
+                file
+            }
+        };
         match begin(request, machine, &mut choice, follower, signals, file) {
-            Ok(Begun { live, command, recorder }) => {
+            Ok(Begun { live, command, mut recorder }) => {
                 let (began, begun) = (SystemTime::now(), Ok(()));
-                let mut session = Self { request, machine, choice, live, command, output, recorder, began, begun };
+                if rotating.is_some() {
+                    recorder.standing = Some(Standing::new(RecordLayout::of_events(recorder.writer.events())));
+                }
+                let mut session =
+                    Self { request, machine, choice, live, command, output, rotating, recorder, began, notes, begun };
                 session.begun = session.begin_file();
                 Ok(session)
             }
             Err(error) => {
-                output.abandon();
+                output.into_iter().for_each(Output::abandon);
+                rotating.into_iter().for_each(Rotating::abandon);
                 Err(error)
             }
         }
@@ -194,6 +220,7 @@ impl<'a> Session<'a> {
     /// [`RecordError`]. If the command cannot be run there is no new file. If the file cannot be written on, the command goes on until
     /// the recording would have ended, the file can be read as far as it came, and the error is [`RecordError::Incomplete`].
     pub fn run(mut self, say: &mut dyn FnMut(&str)) -> Result<Outcome, RecordError> {
+        std::mem::take(&mut self.notes).iter().for_each(|note| say(note));
         let by_exec = self.request.target == Target::Command;
         let begun = std::mem::replace(&mut self.begun, Ok(()));
         let synthesized = begun.and_then(|()| if by_exec { self.synthesize() } else { Ok(()) });
@@ -206,22 +233,38 @@ impl<'a> Session<'a> {
             Err(error) => {
                 self.live.stop();
                 drop(self.recorder);
-                self.output.abandon();
+                self.output.into_iter().for_each(Output::abandon);
+                self.rotating.into_iter().for_each(Rotating::abandon);
                 return Err(error);
             }
         }
         self.live.begin(self.request.duration);
-        let synthesized = self.output.settle().map_err(RecordError::from).and(synthesized);
+        let settled = self.output.as_mut().map_or(Ok(()), Output::settle);
+        let synthesized = settled.map_err(RecordError::from).and(synthesized);
         // Events that are running before `/proc` is read miss no mapping; those of a command begin with its exec.
         let synthesized = synthesized.and_then(|()| if by_exec { Ok(()) } else { self.synthesize() });
-        let recorded = synthesized.and_then(|()| Ok(self.recorder.run(&mut self.live)?));
-        let duration = started.elapsed();
+        let recorded = synthesized.and_then(|()| self.start_files()).and_then(|()| {
+            let stop = self.run_in_files(say)?;
+            self.end_with_a_file(say)?;
+            Ok(stop)
+        });
+        let duration = self.rotating.as_ref().filter(|all| all.number > 1).map_or(started, Rotating::begun).elapsed();
         let introduction = self.introduction();
-        let Self { request, machine, choice, mut live, recorder, .. } = self;
+        let Self { request, machine, choice, mut live, recorder, mut rotating, .. } = self;
+        let safe = recorder.safe;
         let written = recorded.and_then(|stop| {
             let with_kernel = choice.events.iter().any(|event| event.levels != Levels::User);
             let ids = build_ids(&recorder.tally.mapped, with_kernel);
-            Ok((stop, complete(request, machine, introduction, &mut live, recorder, duration, ids)?))
+            let own_time_before = rotating.as_ref().map_or(Duration::ZERO, |files| files.own_time);
+            let of_file = OfFile { duration, own_time_before, is_last: true };
+            let mut summary = complete(request, machine, introduction, &mut live, recorder.ended(), of_file, ids)?;
+            if let Some(files) = &mut rotating {
+                let (path, sentences) = files.finish()?;
+                summary.path = path.unwrap_or_default();
+                say(&summary.line_of_file());
+                sentences.iter().for_each(|sentence| say(sentence));
+            }
+            Ok((stop, summary))
         });
         match written {
             Ok((stop, summary)) => {
@@ -229,12 +272,13 @@ impl<'a> Session<'a> {
                 Ok(Outcome { stop, command, summary })
             }
             Err(error) => {
+                let cut = rotating.as_mut().and_then(|files| files.cut(safe));
                 say(&format!("{error}; the recording ends here"));
                 live.stop();
                 let stop = live.wait_unrecorded().unwrap_or(Stop::CommandEnded);
                 let ended = end_command(&mut live, stop, say).unwrap_or_default();
                 let command = ended.filter(|_| stop != Stop::Duration);
-                let path = request.output.clone();
+                let path = cut.unwrap_or_else(|| request.output.clone());
                 Err(RecordError::Incomplete { path, source: Box::new(error), command })
             }
         }
@@ -244,6 +288,10 @@ impl<'a> Session<'a> {
     fn introduction(&self) -> Metadata {
         let mut metadata = metadata(&self.choice, self.machine, self.request.target.word(), self.began);
         metadata.calibration.clone_from(&self.request.calibration);
+        if let Some(files) = &self.rotating {
+            metadata.file = Some(files.number);
+            metadata.unwritten = Some(files.told).filter(|&samples| samples > 0);
+        }
         self.live.producers.iter().for_each(|producer| producer.introduce(&mut metadata));
         metadata
     }
@@ -267,8 +315,9 @@ impl<'a> Session<'a> {
     /// Writes what was there before the recording.
     fn synthesize(&mut self) -> Result<(), RecordError> {
         let kernel_wanted = self.choice.events.iter().any(|event| event.levels != Levels::User);
-        let Recorder { writer, tally, .. } = &mut self.recorder;
-        if kernel_wanted && !synthesize::kernel(writer, &self.machine.kernel.release)? {
+        let events = self.recorder.writer.events();
+        let mut writer = Writer::of_records(Vec::new(), events)?;
+        if kernel_wanted && !synthesize::kernel(&mut writer, &self.machine.kernel.release)? {
             self.choice
                 .degradations
                 .push("kernel samples cannot be resolved: kernel.kptr_restrict hides where the kernel is".to_owned());
@@ -279,9 +328,33 @@ impl<'a> Session<'a> {
             Target::Processes(ids) | Target::Threads(ids) => ids.clone(),
         };
         for pid in pids {
-            synthesize::process(writer, tally, pid)?;
+            synthesize::process(&mut writer, pid)?;
         }
-        Ok(writer.flush()?)
+        self.recorder.write_found(writer.get_mut())?;
+        Ok(self.recorder.writer.flush()?)
+    }
+
+    /// The first of several files begins to record.
+    fn start_files(&mut self) -> Result<(), RecordError> {
+        if self.rotating.is_none() {
+            return Ok(());
+        }
+        let (before_records, first_bytes) = (self.before_records()?, self.recorder.writer.data_size());
+        self.rotating.iter_mut().for_each(|files| files.start(before_records, first_bytes));
+        Ok(())
+    }
+
+    /// Completes a file after which another one comes.
+    fn finish_file(&mut self, ended: Ended<BufWriter<File>>) -> Result<Summary, RecordError> {
+        let times = self.rotating.as_ref();
+        let times = times.map_or_else(OfFile::default, |files| OfFile {
+            duration: files.begun().elapsed(),
+            own_time_before: files.own_time,
+            is_last: false,
+        });
+        let with_kernel = self.choice.events.iter().any(|event| event.levels != Levels::User);
+        let ids = build_ids(&ended.tally.mapped, with_kernel);
+        complete(self.request, self.machine, self.introduction(), &mut self.live, ended, times, ids)
     }
 }
 
@@ -362,51 +435,66 @@ fn begin(
     Ok(Begun { live, command, recorder })
 }
 
+/// What is known of a file besides its records.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfFile {
+    duration: Duration,
+    /// CPU time of the collector before it began.
+    own_time_before: Duration,
+    /// No other comes after it.
+    is_last: bool,
+}
+
 /// Writes what became of the recording, and completes the file. `metadata`: what it was introduced with.
 fn complete(
     request: &Request,
     machine: &Machine,
     metadata: Metadata,
     live: &mut Live,
-    recorder: Recorder<BufWriter<File>>,
-    duration: Duration,
+    ended: Ended<BufWriter<File>>,
+    of_file: OfFile,
     build_ids: Vec<BuildIdEntry>,
 ) -> Result<Summary, RecordError> {
-    let mut recorder = recorder;
-    let without_kernel = keep_kernel_code(&mut recorder)?;
-    let counts = recorder.tally.counts;
-    let path = request.output.clone();
+    let Ended { mut writer, mut tally, degradations, written, .. } = ended;
+    written?;
+    let without_kernel = keep_kernel_code(&mut writer, &mut tally)?;
+    let counts = Counts { unwritten: metadata.unwritten.unwrap_or(0), ..tally.counts };
+    let (path, duration) = (request.output.clone(), of_file.duration);
     let mut summary = Summary { path, bytes: 0, metadata, counts, duration, tracer: None, simulation: None };
-    for (event, &samples) in summary.metadata.events.iter_mut().zip(&recorder.tally.samples) {
+    for (event, &samples) in summary.metadata.events.iter_mut().zip(&tally.samples) {
         event.samples = Some(samples);
     }
     let mut first = 0;
     for producer in &mut live.producers {
         let own = first..first + producer.events().len();
         first = own.end;
-        producer.conclude(own, &mut summary);
+        if of_file.is_last {
+            producer.conclude(own, &mut summary);
+        } else {
+            producer.conclude_file(own, &mut summary);
+        }
     }
     summary.counted();
-    summary.metadata.degradations.extend(recorder.degradations().chain(without_kernel));
-    summary.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time()));
-    let mut features = features(machine, &summary.metadata, &request.cmdline, build_ids, recorder.tally.sample_time);
-    leave_out(recorder.writer.too_large(&features)?, &mut summary.metadata, &mut features);
-    let streamed = recorder.writer.data_size();
-    let file = recorder.finish(&features)?;
+    summary.metadata.degradations.extend(degradations.into_iter().chain(without_kernel));
+    summary.metadata.collector_cpu_ns = Some(nanoseconds(own_cpu_time().saturating_sub(of_file.own_time_before)));
+    let mut features = features(machine, &summary.metadata, &request.cmdline, build_ids, tally.sample_time);
+    leave_out(writer.too_large(&features)?, &mut summary.metadata, &mut features);
+    let streamed = writer.data_size();
+    let file = writer.finish(&features)?;
     let bytes = file.get_ref().metadata().ok().filter(|file| file.is_file()).map_or(streamed, |file| file.len());
     Ok(Summary { bytes, ..summary })
 }
 
 /// Writes the kernel code in which samples fell. Returns what is missing of it, in a sentence.
-fn keep_kernel_code(recorder: &mut Recorder<BufWriter<File>>) -> Result<Option<String>, RecordError> {
-    let hits = std::mem::take(&mut recorder.tally.kernel);
+fn keep_kernel_code(writer: &mut Writer<BufWriter<File>>, tally: &mut Tally) -> Result<Option<String>, RecordError> {
+    let hits = std::mem::take(&mut tally.kernel);
     if hits.is_empty() {
         return Ok(None);
     }
     match hits.copy(Path::new("/")) {
         Ok(KernelCode { bodies, degradation }) => {
             for body in bodies {
-                recorder.writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
+                writer.write_user_record(RecordType(RECORD_TYPE), &body)?;
             }
             Ok(degradation)
         }
@@ -434,8 +522,35 @@ fn leave_out(too_large: Vec<FeatureBit>, metadata: &mut Metadata, features: &mut
 }
 
 impl Summary {
+    /// What was written where, in a line.
+    pub fn line(&self) -> String {
+        let Self { path, counts, duration, bytes, .. } = self;
+        let to: &dyn std::fmt::Display =
+            if output::is_standard_output(path) { &"standard output" } else { &path.display() };
+        let (seconds, kib) = (duration.as_secs_f64(), bytes.div_ceil(1024));
+        format!("{} samples in {seconds:.2} s written to {to} ({kib} KiB)", counts.samples)
+    }
+
+    /// The same of one of several files, with what was lost.
+    fn line_of_file(&self) -> String {
+        let Counts { lost, lost_by_hardware, throttled, .. } = self.counts;
+        let mut line = self.line();
+        for (what, count) in [("records lost", lost + lost_by_hardware), ("times throttled", throttled)] {
+            if count > 0 {
+                line += &format!("; {what}: {count}");
+            }
+        }
+        line
+    }
+
     /// The metadata says what was counted.
     fn counted(&mut self) {
+        if self.counts.unwritten > 0 {
+            self.metadata.degradations.push(format!(
+                "{} samples from before it began are lost: there was no room for a file (they count as lost)",
+                self.counts.unwritten
+            ));
+        }
         let (counts, metadata) = (&self.counts, &mut self.metadata);
         metadata.samples = Some(counts.samples);
         metadata.lost = Some(counts.lost);

@@ -120,6 +120,18 @@ pub struct Totals {
     pub lost: u64,
 }
 
+impl Totals {
+    /// What was counted since these were.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            counted: self.counted.saturating_sub(before.counted),
+            enabled_ns: self.enabled_ns.saturating_sub(before.enabled_ns),
+            running_ns: self.running_ns.saturating_sub(before.running_ns),
+            lost: self.lost.saturating_sub(before.lost),
+        }
+    }
+}
+
 /// The attrs to open `specs` with. On every CPU, the first event also records mappings, names, forks and exits.
 pub(crate) fn attrs(specs: &[EventSpec], session: &SessionAttrs, online: &CpuList) -> Vec<EventAttr> {
     let mut covered: Vec<u32> = Vec::new();

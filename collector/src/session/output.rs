@@ -33,6 +33,9 @@ pub enum OutputError {
          with -o"
     )]
     Terminal,
+    /// Two recordings would remove each other's files.
+    #[error("{} is being written by another `hbbp record`: give this one another name with -o", .0.display())]
+    InUse(PathBuf),
     /// The file cannot be made.
     #[error("cannot write {}: {}", .path.display(), plain(.source))]
     Create {

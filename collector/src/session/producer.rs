@@ -17,6 +17,7 @@ use crate::session::Summary;
 /// enable                 before the command is started, if something else is recorded than the command alone
 /// start                  the command runs
 /// poll, drain, hung_up   again and again
+/// next_file, drain, conclude_file    where the recording goes on in another file
 /// stop, drain            for the last time
 /// conclude               the file is completed
 /// ```
@@ -54,6 +55,12 @@ pub(crate) trait Producer {
 
     /// Stops the flow of records; what is in the rings stays there to be drained. The program goes on by itself.
     fn stop(&mut self);
+
+    /// Another file is about to begin, see [`crate::session::recorder::RingSource::next_file`].
+    fn next_file(&mut self, _records: &mut Vec<u8>) {}
+
+    /// Completes the summary of a file after which another one comes.
+    fn conclude_file(&mut self, own: Range<usize>, summary: &mut Summary);
 
     /// Completes the summary with what it did. `own`: the places of its events in the metadata, which know how many samples they have.
     fn conclude(&mut self, own: Range<usize>, summary: &mut Summary);

@@ -93,6 +93,19 @@ impl RecordLayout {
         }
     }
 
+    /// Makes a record of a mapping one of `pid`, before everything that is recorded.
+    pub(crate) fn put_before_all(&self, mapping: &mut [u8], pid: u32) {
+        let own = mapping.get(HEADER..HEADER + 4) == Some(&pid.to_le_bytes());
+        // pid and tid.
+        if let Some(ids) = mapping.get_mut(HEADER..HEADER + 8).filter(|_| !own) {
+            ids.copy_from_slice([pid.to_le_bytes(); 2].as_flattened());
+        }
+        let time = self.trailer_time.and_then(|before_end| mapping.len().checked_sub(before_end));
+        if let Some(time) = time.and_then(|at| mapping.get_mut(at..at + 8)) {
+            time.fill(0);
+        }
+    }
+
     /// The event id of a sample.
     pub(crate) fn sample_id(&self, record: &RecordBytes<'_>) -> Option<u64> {
         word(record.body, self.sample_id?)

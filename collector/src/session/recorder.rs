@@ -1,15 +1,21 @@
 //! From rings to the file: read, put in order of time, count, write.
 
+mod turn;
+
 use std::io::Write;
 
 use formats::metadata::RECORD_TYPE;
-use perfdata::{Features, RecordType, Writer};
+use formats::phase_mark::PhaseMark;
+use perfdata::{RecordType, Writer};
 
 use crate::control::Control;
 use crate::errno::Errno;
 use crate::session::lead::Lead;
 use crate::session::record_layout::{BrokenRecord, RecordLayout, first_record};
-use crate::session::tally::Tally;
+pub(crate) use crate::session::recorder::turn::Ended;
+use crate::session::rotation::Safe;
+use crate::session::standing::Standing;
+use crate::session::tally::{Counts, Tally};
 use crate::session::time_order::TimeOrder;
 
 /// Rings that records come from: the kernel's, or in a test those of a recording that is played back.
@@ -25,6 +31,9 @@ pub(crate) trait RingSource {
 
     /// Stops the flow of records; what is in the rings stays there to be drained.
     fn stop(&mut self);
+
+    /// Another file is about to begin: appends what only this one is still to have, and says again from now on what a file has once.
+    fn next_file(&mut self, _records: &mut Vec<u8>) {}
 }
 
 /// Why a recording ended.
@@ -72,6 +81,14 @@ pub(crate) struct Recorder<W: Write> {
     ring: Vec<u8>,
     out: Vec<u8>,
     unmarked: usize,
+    burst: Option<u64>,
+    layout: RecordLayout,
+    /// What lives, where the recording may go on in another file.
+    pub(crate) standing: Option<Standing>,
+    /// Counts of the files before this one, as far as they are counted for all files.
+    before: Counts,
+    /// What of this file is on the disk.
+    pub(crate) safe: Safe,
 }
 
 impl<W: Write> Recorder<W> {
@@ -89,32 +106,93 @@ impl<W: Write> Recorder<W> {
             ring: Vec::new(),
             out: Vec::new(),
             unmarked: 0,
+            burst,
+            layout,
+            standing: None,
+            before: Counts::default(),
+            safe: Safe::default(),
         }
     }
 
     /// Records until `source` says stop.
     pub(crate) fn run(&mut self, source: &mut dyn RingSource) -> Result<Stop, RecorderError> {
         let stop = loop {
-            match source.wait().map_err(RecorderError::Wait)? {
-                Some(stop) => break stop,
-                None => self.round(source)?,
+            if let Some(stop) = self.step(source)? {
+                break stop;
             }
         };
+        self.end(source)?;
+        Ok(stop)
+    }
+
+    /// Waits for records, and takes them.
+    pub(crate) fn step(&mut self, source: &mut dyn RingSource) -> Result<Option<Stop>, RecorderError> {
+        let stop = source.wait().map_err(RecorderError::Wait)?;
+        if stop.is_none() {
+            self.round(source)?;
+        }
+        Ok(stop)
+    }
+
+    /// Takes the last records.
+    pub(crate) fn end(&mut self, source: &mut dyn RingSource) -> Result<(), RecorderError> {
         source.stop();
         self.round(source)?;
         self.order.finish(&mut self.out);
         self.write()?;
-        self.lead.give_up(&mut self.out);
-        self.write()?;
-        self.tally.counts.late = self.order.late();
-        self.tally.counts.before_first_burst = self.lead.left_out();
-        if let Some(control) = &self.control {
-            let left_out = control.left_out();
-            self.tally.counts.switched_off = left_out.samples;
-            self.tally.counts.bursts_switched_off = left_out.bursts;
-            self.tally.counts.phase_marks = control.marks();
+        self.end_file()
+    }
+
+    /// Writes what was held back, and counts what is counted in the end.
+    fn end_file(&mut self) -> Result<(), RecorderError> {
+        let mut held = Vec::new();
+        self.lead.give_up(&mut held);
+        let rest = std::mem::replace(&mut self.out, held);
+        let put = self.put();
+        self.out = rest;
+        let all = self.counts_of_all_files();
+        let counts = &mut self.tally.counts;
+        counts.late = all.late - self.before.late;
+        counts.before_first_burst = self.lead.left_out();
+        counts.switched_off = all.switched_off - self.before.switched_off;
+        counts.bursts_switched_off = all.bursts_switched_off - self.before.bursts_switched_off;
+        counts.phase_marks = all.phase_marks - self.before.phase_marks;
+        self.before = all;
+        put
+    }
+
+    /// What is counted on and on.
+    fn counts_of_all_files(&self) -> Counts {
+        let left_out = self.control.as_ref().map(Control::left_out).unwrap_or_default();
+        Counts {
+            late: self.order.late(),
+            switched_off: left_out.samples,
+            bursts_switched_off: left_out.bursts,
+            phase_marks: self.control.as_ref().map_or(0, Control::marks),
+            ..Counts::default()
         }
-        Ok(stop)
+    }
+
+    /// Writes records of what is found when recording begins.
+    pub(crate) fn write_found(&mut self, records: &[u8]) -> Result<(), RecorderError> {
+        if let Some(standing) = &mut self.standing {
+            let mut offset = 0;
+            while let Some(record) = first_record(&records[offset..], offset)? {
+                standing.see(&record);
+                offset += record.all.len();
+            }
+        }
+        self.write_standing(records)
+    }
+
+    /// Writes records of what was there before.
+    pub(crate) fn write_standing(&mut self, records: &[u8]) -> Result<(), RecorderError> {
+        let mut offset = 0;
+        while let Some(record) = first_record(&records[offset..], offset)? {
+            self.tally.see(&record);
+            offset += record.all.len();
+        }
+        Ok(self.writer.write_raw(records)?)
     }
 
     /// What makes the file less than it could be, in sentences.
@@ -139,7 +217,9 @@ impl<W: Write> Recorder<W> {
 
     /// Takes in what programs say, and writes the marks of their phases. What they said before a sample was made is there by now.
     fn hear(&mut self) -> Result<(), RecorderError> {
-        for mark in self.control.iter_mut().flat_map(Control::hear) {
+        let marks: Vec<PhaseMark> = self.control.iter_mut().flat_map(Control::hear).collect();
+        self.standing.iter_mut().for_each(|standing| marks.iter().for_each(|mark| standing.mark(mark)));
+        for mark in marks {
             self.writer.write_user_record(RecordType(RECORD_TYPE), &mark.to_record_body())?;
         }
         Ok(())
@@ -147,8 +227,21 @@ impl<W: Write> Recorder<W> {
 
     /// Writes what was let go, and counts it.
     fn write(&mut self) -> Result<(), RecorderError> {
-        if let Some(control) = &mut self.control {
-            control.leave_out(&mut self.out)?;
+        self.leave_out()?;
+        self.put()
+    }
+
+    fn leave_out(&mut self) -> Result<(), RecorderError> {
+        Ok(self.control.as_mut().map_or(Ok(()), |control| control.leave_out(&mut self.out))?)
+    }
+
+    fn put(&mut self) -> Result<(), RecorderError> {
+        if let Some(standing) = &mut self.standing {
+            let mut offset = 0;
+            while let Some(record) = first_record(&self.out[offset..], offset)? {
+                standing.see(&record);
+                offset += record.all.len();
+            }
         }
         self.lead.hold_back(&mut self.out)?;
         if self.out.is_empty() {
@@ -159,21 +252,25 @@ impl<W: Write> Recorder<W> {
             self.tally.see(&record);
             offset += record.all.len();
         }
-        self.writer.write_raw(&self.out)?;
+        let written = self.writer.write_raw(&self.out);
         self.unmarked += self.out.len();
         self.out.clear();
+        written?;
         if self.unmarked >= ROUND_BYTES && !self.lead.is_open() {
             self.writer.write_finished_round()?;
             self.unmarked = 0;
         }
         // A collector that is killed loses no more than two rounds.
         self.writer.flush()?;
+        self.safe = Safe { bytes: self.writer.data_size(), samples: self.tally.counts.samples };
         Ok(())
     }
 
-    /// Writes the features and completes the file.
-    pub(crate) fn finish(self, features: &Features) -> Result<W, perfdata::Error> {
-        self.writer.finish(features)
+    /// The file, to be finished.
+    pub(crate) fn ended(self) -> Ended<W> {
+        let degradations = self.degradations().collect();
+        let Self { writer, tally, safe, .. } = self;
+        Ended { writer, tally, degradations, safe, written: Ok(()) }
     }
 }
 
@@ -183,7 +280,7 @@ mod tests {
     use std::io::Cursor;
     use std::path::PathBuf;
 
-    use perfdata::{Chunk, EventDescription, Recording};
+    use perfdata::{Chunk, EventDescription, Features, Recording};
 
     use super::*;
 
@@ -283,7 +380,7 @@ mod tests {
             let mut recorder = recorder(recording.events());
             assert_eq!(recorder.run(&mut source).unwrap(), Stop::TargetsEnded);
             let counts = recorder.tally.counts;
-            let file = recorder.finish(&Features::default()).unwrap().into_inner();
+            let file = recorder.ended().writer.finish(&Features::default()).unwrap().into_inner();
             let copy = Recording::from_bytes(file).unwrap();
             let copied = kernel_records(&copy);
 
@@ -336,7 +433,7 @@ mod tests {
         // Reading takes rounds of 97 records; the rest at the end would be one piece.
         let mut recorder = recorder(&events);
         recorder.run(&mut source).unwrap();
-        let file = recorder.finish(&Features::default()).unwrap().into_inner();
+        let file = recorder.ended().writer.finish(&Features::default()).unwrap().into_inner();
         let recording = Recording::from_bytes(file).unwrap();
         let (mut chunks, mut chunk) = (recording.chunks(), Chunk::new());
         let mut marks = 0;

@@ -1,22 +1,22 @@
 //! Records for what was there before the recording: names, parents and mappings, from `/proc`.
 
-use std::io::{Seek, Write};
+use std::io::Write;
 use std::path::Path;
 
 use perfdata::{Avma, Comm, CpuMode, Error, MappedFile, Mmap, SampleId, Task, Writer};
 
 use crate::session::kernel_image::{KernelMapping, kernel_text, modules};
-use crate::session::tally::{MappedBy, Tally};
+use crate::session::standing::sample_id;
 use crate::sys::process::{Mapping, group_and_parent, mappings, thread_name, threads};
 
 /// Protection of code: read and execute.
 const CODE: u32 = 5;
 
 /// Writes the kernel's own mappings. Returns whether the kernel showed where it is.
-pub(crate) fn kernel<W: Write + Seek>(writer: &mut Writer<W>, release: &str) -> Result<bool, Error> {
+pub(crate) fn kernel<W: Write>(writer: &mut Writer<W>, release: &str) -> Result<bool, Error> {
     let Some(text) = kernel_text(Path::new("/proc/kallsyms")) else { return Ok(false) };
     let list = std::fs::read_to_string("/proc/modules").unwrap_or_default();
-    let sample_id = sample_id(writer, u32::MAX, 0);
+    let sample_id = sample_id(writer.events(), u32::MAX, 0);
     for KernelMapping { start, length, reference, name } in [text].into_iter().chain(modules(&list, release)) {
         writer.write_mmap2(&Mmap {
             cpu_mode: CpuMode::Kernel,
@@ -36,24 +36,23 @@ pub(crate) fn kernel<W: Write + Seek>(writer: &mut Writer<W>, release: &str) -> 
 }
 
 /// Writes a process: its threads' names and beginnings, and its executable mappings.
-pub(crate) fn process<W: Write + Seek>(writer: &mut Writer<W>, tally: &mut Tally, pid: u32) -> Result<(), Error> {
+pub(crate) fn process<W: Write>(writer: &mut Writer<W>, pid: u32) -> Result<(), Error> {
     let Some((group, parent)) = group_and_parent(pid) else { return Ok(()) };
     for tid in threads(group) {
         let Some(name) = thread_name(group, tid) else { continue };
-        let sample_id = sample_id(writer, group, tid);
+        let sample_id = sample_id(writer.events(), group, tid);
         let (ppid, ptid) = if tid == group { (parent, parent) } else { (group, group) };
-        writer.write_fork(&Task { pid: group, ppid, tid, ptid, time: 0, sample_id })?;
+        writer.write_fork_of_running(&Task { pid: group, ppid, tid, ptid, time: 0, sample_id })?;
         writer.write_comm(&Comm { pid: group, tid, exec: false, name: &name, sample_id })?;
     }
     for map in mappings(group).iter().filter(|map| map.prot & 4 != 0) {
         mapping(writer, group, map)?;
-        tally.mapped.entry(map.path.clone()).or_insert(MappedBy { pid: group, inode: map.inode });
     }
     Ok(())
 }
 
-fn mapping<W: Write + Seek>(writer: &mut Writer<W>, pid: u32, map: &Mapping) -> Result<(), Error> {
-    let sample_id = sample_id(writer, pid, pid);
+fn mapping<W: Write>(writer: &mut Writer<W>, pid: u32, map: &Mapping) -> Result<(), Error> {
+    let sample_id = sample_id(writer.events(), pid, pid);
     writer.write_mmap2(&mmap(pid, map, sample_id))
 }
 
@@ -75,10 +74,4 @@ pub(crate) fn mmap(pid: u32, map: &Mapping, sample_id: SampleId) -> Mmap<'_> {
         sample_id,
         ..Mmap::default()
     }
-}
-
-/// Time 0: before everything that is recorded.
-fn sample_id<W: Write + Seek>(writer: &Writer<W>, pid: u32, tid: u32) -> SampleId {
-    let id = writer.events().first().and_then(|event| event.ids.first()).copied();
-    SampleId { pid: Some(pid), tid: Some(tid), time: Some(0), id, stream_id: id, cpu: Some(0), identifier: id }
 }

@@ -26,6 +26,8 @@ pub struct Counts {
     pub bursts_switched_off: u64,
     /// Marks of phases.
     pub phase_marks: u64,
+    /// Samples made before the first of these, and after the last of the file before, while no file could be written.
+    pub unwritten: u64,
 }
 
 /// Sees every record on its way to the file.
@@ -103,7 +105,8 @@ impl Tally {
         let inode = word(body, 40)?;
         let prot = word(body, 56)? as u32;
         let path = body.get(64..)?.split(|&byte| byte == 0).next()?;
-        if prot & PROT_EXEC != 0 && !self.mapped.contains_key(path) {
+        let is_kernel = pid == u32::MAX;
+        if prot & PROT_EXEC != 0 && !is_kernel && !self.mapped.contains_key(path) {
             self.mapped.insert(path.to_vec(), MappedBy { pid, inode });
         }
         Some(())

@@ -169,7 +169,7 @@ impl Follows for Timing {
             let program = self.program.to_string_lossy();
             summary.metadata.degradations.push(format!("no process took part: {program} {}", why_not(&self.program)));
         }
-        conclude(done, own, summary);
+        conclude(done, own, 0, summary);
     }
 }
 

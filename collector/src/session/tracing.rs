@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use agent::ImageError;
-use formats::metadata::{EventMetadata, Metadata};
+use formats::metadata::{EventMetadata, Metadata, TracerMetadata};
 use perf_event_open_sys::bindings as sys;
 use perfdata::{BranchSampleType, EventAttr, EventDescription, SampleFormat};
 
@@ -40,6 +40,8 @@ pub(crate) struct Tracing {
     tasks: usize,
     /// Keeps the id of the bursts' event from being given to another one.
     id: (EventFd, u64),
+    /// Samples of clocks in the files before this one, with those that were left out.
+    sampled: u64,
 }
 
 impl Tracing {
@@ -70,7 +72,7 @@ impl Tracing {
         };
         let id = placeholder()?;
         let (spec, cpus) = (spec(clock, options.overhead), machine.online.clone());
-        Ok(Some(Self { settings, spec, cpus, tasks: tasks(&request.target), id }))
+        Ok(Some(Self { settings, spec, cpus, tasks: tasks(&request.target), id, sampled: 0 }))
     }
 
     /// The event of the bursts, which agrees with `first` in all that readers expect events to agree in.
@@ -192,27 +194,43 @@ impl Follows for Tracing {
         introduce(&self.spec, &self.settings, metadata);
     }
 
+    fn conclude_file(&mut self, own: Range<usize>, summary: &Summary) {
+        self.sampled += sampled(&own, summary);
+    }
+
     fn conclude(&self, done: Option<TracerStatistics>, own: Range<usize>, summary: &mut Summary) {
-        conclude(done, own, summary);
+        conclude(done, own, self.sampled, summary);
     }
 }
 
-/// Completes a summary with what a tracer did. `own`: the place of the bursts' event.
-pub(crate) fn conclude(done: Option<TracerStatistics>, own: Range<usize>, summary: &mut Summary) {
+/// Samples of clocks before the bursts' event, with those that were left out.
+fn sampled(own: &Range<usize>, summary: &Summary) -> u64 {
+    let clocks = summary.metadata.events[..own.start].iter().filter(|event| event.unit == Some(Unit::Nanoseconds));
+    let counts = &summary.counts;
+    let left_out = counts.before_first_burst + counts.switched_off - counts.bursts_switched_off;
+    clocks.filter_map(|event| event.samples).sum::<u64>() + left_out
+}
+
+/// Completes a summary with what a tracer did. `own`: the place of the bursts' event. `before`: samples of clocks in the files before this
+/// one.
+pub(crate) fn conclude(done: Option<TracerStatistics>, own: Range<usize>, before: u64, summary: &mut Summary) {
+    let samples = before + sampled(&own, summary);
     let metadata = &mut summary.metadata;
-    let clocks = metadata.events[..own.start].iter().filter(|event| event.unit == Some(Unit::Nanoseconds));
-    let clock_samples: u64 = clocks.filter_map(|event| event.samples).sum();
+    let files = metadata.file.filter(|&file| file > 1);
     let mut application = Duration::ZERO;
     match done {
         None => metadata.degradations.push("bursts end early: the tracer failed, which is a bug".to_owned()),
         Some(mut tracer) => {
-            let switched_off = summary.counts.switched_off - summary.counts.bursts_switched_off;
-            tracer.complete(clock_samples + summary.counts.before_first_burst + switched_off, own_cpu_time());
+            tracer.complete(samples, own_cpu_time());
             application = tracer.time.application;
             metadata.degradations.extend(tracer.degradations());
-            metadata.tracer = Some(tracer.metadata());
+            metadata.tracer = Some(TracerMetadata { of_files: files, ..tracer.metadata() });
             summary.tracer = Some(tracer);
         }
+    }
+    if files.is_some() {
+        // What it was in this one is not known.
+        return;
     }
     let nanoseconds = nanoseconds(application);
     let totals = Totals { counted: nanoseconds, enabled_ns: nanoseconds, running_ns: nanoseconds, lost: 0 };

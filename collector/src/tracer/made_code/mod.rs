@@ -159,6 +159,16 @@ impl MadeCode {
         }
     }
 
+    /// Another file is about to begin, which is to have all code that is executed from now on.
+    pub(crate) fn write_again(&mut self) {
+        self.known.clear();
+    }
+
+    /// What was counted is said.
+    pub(crate) fn count_anew(&mut self) {
+        self.counts = Counts::default();
+    }
+
     /// What was written; `None` if there was no such code.
     pub(crate) fn metadata(&self) -> Option<MadeCodeMetadata> {
         let Counts { pieces, bytes, left_out, unplaced, names } = self.counts;
@@ -255,6 +265,19 @@ mod tests {
         made.add(7, 40, code(&[(0x1001, &[9])]));
         made.add(7, 50, code(&[(0x1000, &[1, 2, 3])]));
         assert_eq!(written(&mut made), [(40, vec![(0x1001, vec![9])]), (50, vec![(0x1000, vec![1, 2, 3])])]);
+    }
+
+    #[test]
+    fn another_file_has_the_code_again() {
+        let mut made = MadeCode::default();
+        for time in [10, 20] {
+            made.add(7, time, code(&[(0x1000, &[1, 2, 3])]));
+            assert_eq!(written(&mut made), [(time, vec![(0x1000, vec![1, 2, 3])])]);
+            made.write_again();
+        }
+        assert_eq!(made.metadata().unwrap().pieces, Some(2));
+        made.count_anew();
+        assert!(made.metadata().is_none());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the block (where the block starts, so that sums count it once) and executed instructions. Where there are only samples, each sampled
 //! instruction is one. There are no callers: a flow does not have them. Addresses are those of the files.
 
-mod message;
+pub(super) mod message;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -27,6 +27,15 @@ pub fn pprof(
     threads: usize,
     out: &mut dyn Write,
 ) -> std::io::Result<Vec<String>> {
+    let (profile, notes) = places(flow, search, threads);
+    let mut compressed = GzEncoder::new(out, Compression::default());
+    compressed.write_all(&profile.encode_to_vec())?;
+    compressed.finish()?;
+    Ok(notes)
+}
+
+/// What is in the profile, and what is not, in sentences.
+pub(super) fn places(flow: &AnalysedFlow, search: &BinarySearch, threads: usize) -> (Profile, Vec<String>) {
     let mut maker = Maker::new(flow);
     let mut notes = Vec::new();
     for module in executed_modules(flow, search, threads) {
@@ -38,10 +47,7 @@ pub fn pprof(
             Err(_) => maker.add_unread(&module),
         }
     }
-    let mut compressed = GzEncoder::new(out, Compression::default());
-    compressed.write_all(&maker.finish().encode_to_vec())?;
-    compressed.finish()?;
-    Ok(notes)
+    (maker.finish(), notes)
 }
 
 struct Maker {
