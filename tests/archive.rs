@@ -16,7 +16,7 @@ struct Place {
     folder: TempDir,
 }
 
-const RECORDINGS: [&str; 2] = ["compress", "parse"];
+const RECORDINGS: [&str; 2] = ["objects", "threads"];
 
 impl Place {
     fn new() -> Self {
@@ -122,49 +122,49 @@ fn reports_are_the_same_after_the_binaries_are_gone() {
     assert_eq!(text(&diff(".tar.zst", &[]), ".tar.zst"), text(&diff_before, ".data"));
     assert!(merge(".tar.zst", &[]) == merge_before);
     let mut piped = place.command(&["mix", "-"]);
-    let piped = piped.stdin(File::open(place.path("compress.tar.zst")).unwrap()).output().unwrap();
+    let piped = piped.stdin(File::open(place.path("objects.tar.zst")).unwrap()).output().unwrap();
     same(&before[0][0], &piped, "standard input");
 }
 
 #[test]
 fn why_a_file_is_missing_is_in_the_archive() {
     let place = Place::new();
-    fs::remove_file(place.path("root/compress")).unwrap();
+    fs::remove_file(place.path("root/objects")).unwrap();
     let report = ["mix", "--rows", "module"];
-    let before = place.run(&[&report[..], &["compress.data", "--symfs", "root"]].concat());
+    let before = place.run(&[&report[..], &["objects.data", "--symfs", "root"]].concat());
     assert!(String::from_utf8_lossy(&before.stdout).contains("there is no root/"));
-    let packed = place.run(&["archive", "compress.data", "-o", "a.tar.zst", "--symfs", "root"]);
-    assert!(said(&packed).contains("compress is not in it: there is no root/"), "{}", said(&packed));
+    let packed = place.run(&["archive", "objects.data", "-o", "a.tar.zst", "--symfs", "root"]);
+    assert!(said(&packed).contains("objects is not in it: there is no root/"), "{}", said(&packed));
     // A file of this machine is not taken for it, unless it is named.
     same(&before, &place.run(&[&report[..], &["a.tar.zst"]].concat()), "archive");
-    let option = Fixture::bursts("compress").binary_option();
+    let option = Fixture::bursts("objects").binary_option();
     let named = place.run(&["mix", "a.tar.zst", "--binary", &option]);
-    same(&place.run(&["mix", "compress.data", "--binary", &option]), &named, "named");
+    same(&place.run(&["mix", "objects.data", "--binary", &option]), &named, "named");
 }
 
 #[test]
 fn separate_debug_files_and_builds_that_were_named_are_packed() {
     let place = Place::new();
-    let image = analyzer::code::Image::open(&place.path("root/compress")).unwrap();
+    let image = analyzer::code::Image::open(&place.path("root/objects")).unwrap();
     let id = image.build_id().expect("the program has a build id").to_string();
     let debug = place.path("root/usr/lib/debug/.build-id").join(&id[..2]).join(format!("{}.debug", &id[2..]));
     fs::create_dir_all(debug.parent().unwrap()).unwrap();
-    fs::rename(place.path("root/compress"), &debug).unwrap();
+    fs::rename(place.path("root/objects"), &debug).unwrap();
     if !testing::has("strip") {
         return;
     }
-    let strip = Command::new("strip").arg("-o").arg(place.path("root/compress")).arg(&debug).status().unwrap();
+    let strip = Command::new("strip").arg("-o").arg(place.path("root/objects")).arg(&debug).status().unwrap();
     assert!(strip.success());
     let report = ["mix", "--rows", "function"];
-    let before = place.run(&[&report[..], &["compress.data", "--symfs", "root"]].concat());
+    let before = place.run(&[&report[..], &["objects.data", "--symfs", "root"]].concat());
     assert!(String::from_utf8_lossy(&before.stdout).contains("main"));
-    let packed = place.run(&["archive", "compress.data", "-o", "a.tar.zst", "--symfs", "root"]);
+    let packed = place.run(&["archive", "objects.data", "-o", "a.tar.zst", "--symfs", "root"]);
     assert!(said(&packed).contains("1 programs and libraries, 1 files of debug information"), "{}", said(&packed));
     same(&before, &place.run(&[&report[..], &["a.tar.zst"]].concat()), "archive");
     // Another build, because the user says so; and all that was mapped.
-    let option = format!("compress={}", place.path("root/parse").display());
-    let before = place.run(&["mix", "-v", "compress.data", "--binary", &option]);
-    place.run(&["archive", "compress.data", "-o", "b.tar.zst", "--all", "--binary", &option]);
+    let option = format!("objects={}", place.path("root/threads").display());
+    let before = place.run(&["mix", "-v", "objects.data", "--binary", &option]);
+    place.run(&["archive", "objects.data", "-o", "b.tar.zst", "--all", "--binary", &option]);
     fs::remove_dir_all(place.path("root")).unwrap();
     same(&before, &place.run(&["mix", "-v", "b.tar.zst"]), "another build");
 }
@@ -173,10 +173,10 @@ fn separate_debug_files_and_builds_that_were_named_are_packed() {
 fn the_same_files_give_the_same_archive_which_can_be_unpacked_by_hand() {
     let place = Place::new();
     place.archive();
-    let first = fs::read(place.path("parse.tar.zst")).unwrap();
+    let first = fs::read(place.path("threads.tar.zst")).unwrap();
     place.archive();
-    assert!(first == fs::read(place.path("parse.tar.zst")).unwrap());
-    let before = place.run(&["mix", "parse.data", "--symfs", "root"]);
+    assert!(first == fs::read(place.path("threads.tar.zst")).unwrap());
+    let before = place.run(&["mix", "threads.data", "--symfs", "root"]);
     let tar = zstd::decode_all(&*first).unwrap();
     tar::Archive::new(&*tar).unpack(place.path("by-hand")).unwrap();
     same(&before, &place.run(&["mix", "by-hand/recording.data", "--symfs", "by-hand/root"]), "by hand");
@@ -191,13 +191,13 @@ fn what_cannot_be_packed_is_said() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         said(&output)
     };
-    assert!(refused(&["archive", "parse.tar.zst", "-o", "x"]).contains("parse.tar.zst is an archive already"));
-    let length = fs::metadata(place.path("parse.data")).unwrap().len();
-    assert!(refused(&["archive", "parse.data", "-o", "parse.data"]).contains("parse.data is the recording itself"));
-    assert_eq!(fs::metadata(place.path("parse.data")).unwrap().len(), length);
-    assert!(refused(&["archive", "root/parse", "-o", "x"]).contains("is an ELF program"));
+    assert!(refused(&["archive", "threads.tar.zst", "-o", "x"]).contains("threads.tar.zst is an archive already"));
+    let length = fs::metadata(place.path("threads.data")).unwrap().len();
+    assert!(refused(&["archive", "threads.data", "-o", "threads.data"]).contains("threads.data is the recording itself"));
+    assert_eq!(fs::metadata(place.path("threads.data")).unwrap().len(), length);
+    assert!(refused(&["archive", "root/threads", "-o", "x"]).contains("is an ELF program"));
     assert!(refused(&["archive", "-", "-o", "x"]).contains("packs files"));
-    assert!(refused(&["truth", "--from", "parse.tar.zst", "-o", "x"]).contains("is an archive of `hbbp archive`"));
+    assert!(refused(&["truth", "--from", "threads.tar.zst", "-o", "x"]).contains("is an archive of `hbbp archive`"));
     assert!(!place.path("x").exists());
 }
 
@@ -286,7 +286,7 @@ fn hostile_archives_are_refused_and_leave_nothing() {
 fn damaged_archives_are_refused() {
     let place = Place::new();
     place.archive();
-    let whole = fs::read(place.path("parse.tar.zst")).unwrap();
+    let whole = fs::read(place.path("threads.tar.zst")).unwrap();
     for part in 1..12 {
         let said = place.refused(&whole[..whole.len() * part / 12]);
         assert!(said.contains("bad.tar.zst"), "{said}");

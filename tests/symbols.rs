@@ -26,7 +26,7 @@ struct Place {
 impl Place {
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let fixture = Fixture::bursts("compress");
+        let fixture = Fixture::simulated("westmere");
         fs::create_dir_all(folder.path().join("root")).unwrap();
         let mut place = Place { folder, fixture, expected: String::new(), stripped: String::new() };
         fs::copy(&place.fixture.binary, place.program()).unwrap();
