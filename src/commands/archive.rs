@@ -14,10 +14,10 @@ use crate::input::{BinaryArgs, DEFAULT_RECORDING, Reader, Reads, is_standard_inp
 use crate::output::{count, write_to, written_to};
 use crate::progress::Progress;
 
-/// Pack a recording and the programs that it is of into one file, which every command reads like a recording, on any machine
+/// Pack a recording and the programs that it is of into one file for other machines
 ///
-/// Programs and libraries that samples or branches hit are packed, with their separate debug files: what the reports of this machine are
-/// made from. Reports of the archive are the same. It is a tar, compressed by zstd, that `tar xf` unpacks, too.
+/// Every command reads it like a recording, and its reports are the same. Programs and libraries that samples or branches hit are packed,
+/// with their separate debug files. It is a tar, compressed by zstd, that `tar xf` unpacks, too.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
